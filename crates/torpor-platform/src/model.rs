@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
+
+use torpor_units::{CpuId, Duration, Hz, Power};
+
+/// A machine. Built only by this crate's readers, which have checked every invariant below.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Platform {
+    /// Short name, as typed after `--platform`.
+    pub name: String,
+    pub title: String,
+    /// Where the numbers come from, one line each.
+    pub sources: Vec<String>,
+    /// SHA-256 of the text it was read from.
+    pub sha256: String,
+    /// The tick rate its kernels are usually built with.
+    pub hz: Hz,
+    /// Time the CPU is busy with one tick interrupt that wakes it from idle.
+    pub tick_handling: Duration,
+    /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
+    pub clusters: Vec<Cluster>,
+}
+
+/// CPUs that share a clock, an idle-state table and power numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    pub name: String,
+    pub cpus: Vec<CpuId>,
+    /// `arch_scale_cpu_capacity()`, 1024 for the biggest CPU.
+    pub capacity: u32,
+    /// Ascending in frequency; empty when the machine's OPPs are not known.
+    pub opps: Vec<Opp>,
+    /// Shallowest first, 1 to 10 of them (`CPUIDLE_STATE_MAX`).
+    pub idle_states: Vec<IdleState>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opp {
+    pub freq_khz: u32,
+    /// Power of one busy CPU.
+    pub active_power: Option<Power>,
+}
+
+/// Which CPUs must be in a state before its saving is had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Cpu,
+    Cluster,
+    Package,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdleState {
+    /// Name as in sysfs, such as `WFI` or `C1E`.
+    pub name: String,
+    /// Time from the decision until the state is reached; it cannot be interrupted before.
+    pub entry_latency: Duration,
+    /// Time from the wake-up event until the CPU runs again.
+    pub exit_latency: Duration,
+    /// What a governor sees as `exit_latency_ns` (sysfs `latency`): the worst case, so
+    /// `wakeup-latency-us`, or entry plus exit.
+    pub latency: Duration,
+    /// What a governor sees as `target_residency_ns` (sysfs `residency`, `min-residency-us`).
+    pub target_residency: Duration,
+    /// `CPUIDLE_FLAG_POLLING`.
+    pub is_polling: bool,
+    /// Off in the machine's default configuration (sysfs `default_status` = disabled).
+    pub is_disabled: bool,
+    pub scope: Scope,
+    pub power: StatePower,
+}
+
+/// Power of one CPU resting in an idle state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StatePower {
+    /// Nobody measured it. Energy on this machine is then not known.
+    Unknown,
+    /// The same at every OPP.
+    Constant(Power),
+    /// One value for each of the cluster's OPPs, in their order.
+    PerOpp(Vec<Power>),
+}
+
+impl Platform {
+    pub fn cpu_count(&self) -> usize {
+        self.clusters.iter().map(|c| c.cpus.len()).sum()
+    }
+
+    /// The position in [`Platform::clusters`] of a CPU's cluster.
+    pub fn cluster_of(&self, cpu: CpuId) -> Option<usize> {
+        self.clusters.iter().position(|c| c.cpus.contains(&cpu))
+    }
+
+    /// Whether every idle state's power is known.
+    pub fn has_power(&self) -> bool {
+        self.clusters.iter().flat_map(|c| &c.idle_states).all(|s| s.power != StatePower::Unknown)
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The one event model every format is read into.
+//!
+//! A reader turns bytes into [`Event`]s, says what it found ([`Carries`]) and counts what it lost
+//! ([`Loss`]). Nothing here knows a file format, and nothing downstream needs to.
+
+use std::collections::BTreeMap;
+use torpor_units::{CpuId, Instant, StateIdx};
+
+/// One event of the kernel, on one CPU.
+///
+/// `cpu` is the CPU the event speaks of: for `cpu_idle` and `cpu_frequency` that is the event's
+/// own `cpu_id` field, else the CPU whose ring buffer held it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub time: Instant,
+    pub cpu: CpuId,
+    pub kind: EventKind,
+}
+
+/// An interned text: function symbols and task names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(pub u32);
+
+/// The function behind a timer: its address, and its symbol where the recording holds one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    pub address: u64,
+    pub symbol: Option<Name>,
+}
+
+/// What an x86 `irq_vectors` event or an arm64 `ipi` event was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InterruptCause {
+    LocalTimer,
+    Reschedule,
+    CallFunction,
+    IrqWork,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// `power:cpu_idle`; state −1 is the exit.
+    CpuIdle {
+        state: StateIdx,
+    },
+    /// `power:cpu_idle_miss`; `below` as the kernel's field: true means too shallow.
+    CpuIdleMiss {
+        state: StateIdx,
+        below: bool,
+    },
+    CpuFrequency {
+        freq_khz: u32,
+    },
+    /// `prev_pid` 0 is the idle task.
+    SchedSwitch {
+        prev_pid: i32,
+        prev_runnable: bool,
+        next_pid: i32,
+        next_comm: Option<Name>,
+    },
+    /// `sched_waking`; the waker runs on `Event::cpu`.
+    SchedWaking {
+        pid: i32,
+        target_cpu: CpuId,
+    },
+    IrqEntry {
+        irq: u32,
+    },
+    IrqExit {
+        irq: u32,
+    },
+    SoftirqRaise {
+        vec: u32,
+    },
+    SoftirqEntry {
+        vec: u32,
+    },
+    SoftirqExit {
+        vec: u32,
+    },
+    /// `irq_vectors:*_entry` / `_exit` and arm64 `ipi_entry` / `ipi_exit`: the receiving side.
+    InterruptEntry {
+        cause: InterruptCause,
+    },
+    InterruptExit {
+        cause: InterruptCause,
+    },
+    /// `ipi_raise`, `ipi_send_cpu`, `ipi_send_cpumask`: the sending side, one event a target.
+    IpiSend {
+        target_cpu: CpuId,
+        cause: InterruptCause,
+    },
+    HrtimerStart {
+        timer: u64,
+        function: Function,
+        expires: Instant,
+        softexpires: Instant,
+    },
+    HrtimerCancel {
+        timer: u64,
+    },
+    HrtimerExpireEntry {
+        timer: u64,
+        function: Function,
+        now: Instant,
+    },
+    HrtimerExpireExit {
+        timer: u64,
+    },
+    /// `expires` and `bucket_expiry` in jiffies; `bucket_expiry` is absent before Linux 6.3.
+    TimerStart {
+        timer: u64,
+        function: Function,
+        expires_jiffies: u64,
+        bucket_expiry_jiffies: Option<u64>,
+        flags: u32,
+    },
+    TimerCancel {
+        timer: u64,
+    },
+    TimerExpireEntry {
+        timer: u64,
+        function: Function,
+        now_jiffies: u64,
+    },
+    TickStop {
+        success: bool,
+    },
+    /// A line written to `trace_marker`.
+    Marker {
+        text: Name,
+    },
+}
+
+/// What a recording holds, told by the kinds of event that were seen in it.
+///
+/// A replay is only as good as its inputs, so this stands beside every result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carries {
+    pub cpu_idle: bool,
+    pub cpu_idle_miss: bool,
+    pub frequency: bool,
+    pub switches: bool,
+    pub wakings: bool,
+    pub hrtimers: bool,
+    pub wheel_timers: bool,
+    pub tick_stop: bool,
+    pub interrupts: bool,
+    pub ipis: bool,
+    pub softirqs: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing a replay uses is missing.
+    Info,
+    /// Some inputs are missing; results stand, with less behind them.
+    Loss,
+    /// The file is damaged from some point on.
+    Damage,
+}
+
+/// Something a reader skipped or could not read, counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Stable key in snake case, such as `ftrace_overrun_events`.
+    pub key: String,
+    pub severity: Severity,
+    pub count: u64,
+    /// What happened and what the user can do about it.
+    pub advice: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// `perfetto`, `perf.data`.
+    pub format: String,
+    /// The clock of all times, spelled as the kernel spells it: `boot`, `mono`, `perf`.
+    pub clock: String,
+    pub kernel_release: Option<String>,
+    pub machine: Option<String>,
+    pub arch: Option<String>,
+    /// SHA-256 of the file as it lies on disk.
+    pub sha256: String,
+    /// Highest CPU number seen, plus one (or the count the header states, if larger).
+    pub cpu_count: u32,
+}
+
+/// A recording: events in order of (time, position in the file).
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    pub meta: Meta,
+    pub events: Vec<Event>,
+    pub names: Names,
+    pub carries: Carries,
+    /// Events of every kind in the file, known or not, by their kernel name.
+    pub event_counts: BTreeMap<String, u64>,
+    pub losses: Vec<Loss>,
+}
+
+/// Interned texts of one trace.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    texts: Vec<Box<str>>,
+    index: std::collections::HashMap<Box<str>, Name>,
+}
+
+impl Names {
+    pub fn intern(&mut self, text: &str) -> Name {
+        if let Some(&name) = self.index.get(text) {
+            return name;
+        }
+        let name = Name(self.texts.len() as u32);
+        self.texts.push(text.into());
+        self.index.insert(text.into(), name);
+        name
+    }
+
+    /// The text of a name this table made.
+    pub fn text(&self, name: Name) -> &str {
+        &self.texts[name.0 as usize]
+    }
+}

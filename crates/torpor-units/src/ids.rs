@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+use std::fmt;
+
+/// A logical CPU, numbered as the kernel numbers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(pub u32);
+
+impl CpuId {
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for CpuId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cpu{}", self.0)
+    }
+}
+
+/// An idle state's index as the kernel counts it: −1 is running, 0 the shallowest state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StateIdx(pub i32);
+
+impl StateIdx {
+    pub const RUNNING: StateIdx = StateIdx(-1);
+
+    /// The position in a state table, or `None` for a running CPU.
+    pub const fn index(self) -> Option<usize> {
+        if self.0 < 0 { None } else { Some(self.0 as usize) }
+    }
+}
+
+impl fmt::Display for StateIdx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
