@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Machines: TOML files and importers in, checked [`Platform`]s out.
+//!
+//! This crate says what a machine is. What a machine's numbers cost is the engine's business.
 
+mod builtin;
+mod cpulist;
+mod error;
 mod model;
+mod toml_file;
 
+pub use builtin::{Builtin, builtins, resolve};
+pub use cpulist::{format_cpu_list, parse_cpu_list};
+pub use error::{PlatformError, Problem};
 pub use model::*;
+pub use toml_file::from_toml;

@@ -17,6 +17,9 @@ pub struct Platform {
     pub hz: Hz,
     /// Time the CPU is busy with one tick interrupt that wakes it from idle.
     pub tick_handling: Duration,
+    /// What the package takes when every CPU is in its deepest state; constant, on top of the
+    /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
+    pub floor_power: Power,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
     pub clusters: Vec<Cluster>,
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The machines that ship with Torpor, and how a name on the command line becomes one.
+
+use crate::{Platform, PlatformError, from_toml};
+use std::fs;
+use std::path::Path;
+
+/// File stem and text of each `platforms/*.toml`, in the order of their names.
+static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+
+/// A machine that ships with Torpor.
+#[derive(Clone, Debug)]
+pub struct Builtin {
+    /// What to type after `--platform`.
+    pub name: &'static str,
+    /// The TOML text, comments and all.
+    pub text: &'static str,
+    pub platform: Platform,
+}
+
+/// Every machine that ships with Torpor, ordered by name.
+pub fn builtins() -> Vec<Builtin> {
+    let read = |&(name, text): &(&'static str, &'static str)| {
+        let platform = from_toml(&origin_of(name), text)
+            .unwrap_or_else(|error| panic!("a shipped platform is broken: {error}"));
+        Builtin { name, text, platform }
+    };
+    FILES.iter().map(read).collect()
+}
+
+/// The machine called `name_or_path`: a built-in name, or the path of a TOML file.
+///
+/// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
+pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+        let text = fs::read_to_string(Path::new(name_or_path)).map_err(|source| {
+            PlatformError::Io { path: name_or_path.into(), action: "read platform", source }
+        })?;
+        return from_toml(name_or_path, &text);
+    }
+    match FILES.iter().find(|(name, _)| *name == name_or_path) {
+        Some((name, text)) => from_toml(&origin_of(name), text),
+        None => Err(unknown(name_or_path)),
+    }
+}
+
+impl Platform {
+    /// See [`resolve`].
+    pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
+        resolve(name_or_path)
+    }
+}
+
+fn origin_of(name: &str) -> String {
+    format!("platforms/{name}.toml")
+}
+
+fn unknown(name: &str) -> PlatformError {
+    let known: Vec<&'static str> = FILES.iter().map(|(name, _)| *name).collect();
+    let suggestion = crate::error::closest(name, known.iter().copied()).map(str::to_owned);
+    PlatformError::UnknownName { name: name.to_owned(), suggestion, known }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_nearest_one() {
+        let error = resolve("pixel-6").unwrap_err().to_string();
+        assert!(error.contains("hint: did you mean `pixel6`?"), "{error}");
+    }
+
+    #[test]
+    fn a_shipped_file_is_named_as_the_machine_in_it() {
+        for builtin in builtins() {
+            assert_eq!(builtin.name, builtin.platform.name);
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = resolve("no/such/machine.toml").unwrap_err().to_string();
+        assert!(error.contains("no/such/machine.toml"), "{error}");
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Every key a platform file may hold. The reader's checks and the JSON Schema both come from
+//! here, so they cannot tell different stories.
+
+/// What a key's value has to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Text,
+    /// One string, or an array of them.
+    Texts,
+    /// A name without blanks, as a command line can take it.
+    Word,
+    /// A kernel CPU list in a string, such as `"0-3,7"`.
+    Cpus,
+    /// A number that is not negative, at most `max`.
+    Number {
+        max: f64,
+    },
+    /// A whole number that is not negative, at most `max`.
+    Integer {
+        max: f64,
+    },
+    Numbers {
+        max: f64,
+    },
+    Bool,
+    Choice(&'static [&'static str]),
+    Hz,
+    Tables(&'static Shape),
+}
+
+pub(crate) struct Key {
+    pub name: &'static str,
+    /// Other spellings that are understood. Dashes for underscores always are.
+    pub aliases: &'static [&'static str],
+    pub kind: Kind,
+    pub is_required: bool,
+    pub doc: &'static str,
+}
+
+/// The keys of one kind of table.
+pub(crate) struct Shape {
+    pub keys: &'static [Key],
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Shape) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl std::fmt::Debug for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.keys.iter().map(|key| key.name)).finish()
+    }
+}
+
+/// Device-tree cells and sysfs counters are 32 bits wide.
+const TIME: Kind = Kind::Number { max: u32::MAX as f64 };
+/// A megawatt; a slip of unit is larger than that sooner or later.
+const POWER_MAX_MW: f64 = 1e9;
+const POWER: Kind = Kind::Number { max: POWER_MAX_MW };
+
+const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, aliases: &[], kind, is_required: true, doc }
+}
+
+const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, aliases: &[], kind, is_required: false, doc }
+}
+
+pub(crate) static PLATFORM: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "Short name, as typed after `--platform`."),
+        required("title", Kind::Text, "The machine in words."),
+        required("source", Kind::Texts, "Where the machine's layout comes from."),
+        required("hz", Kind::Hz, "Tick rate (`CONFIG_HZ`) its kernels are usually built with."),
+        optional(
+            "tick_handling_us",
+            TIME,
+            "Time the CPU is busy with a tick interrupt that wakes it from idle. Without it, 2.",
+        ),
+        optional("tick_handling_source", Kind::Texts, "Where `tick_handling_us` comes from."),
+        optional(
+            "package_floor_power_mw",
+            POWER,
+            "What the package takes with every CPU in its deepest state, on top of the CPUs' own \
+             power. Without it, 0.",
+        ),
+        optional(
+            "package_floor_power_source",
+            Kind::Texts,
+            "Where `package_floor_power_mw` comes from.",
+        ),
+        required("cluster", Kind::Tables(&CLUSTER), "CPUs alike in clock, idle states and power."),
+    ],
+};
+
+pub(crate) static CLUSTER: Shape = Shape {
+    keys: &[
+        required("name", Kind::Text, "Name of the cluster, such as `little`."),
+        required("cpus", Kind::Cpus, "Its CPUs as the kernel lists them, such as `0-3,7`."),
+        required(
+            "capacity",
+            Kind::Integer { max: 1024.0 },
+            "`cpu_capacity` in sysfs; 1024 for the machine's biggest CPU.",
+        ),
+        optional("capacity_source", Kind::Texts, "Where the capacity comes from."),
+        required("idle_state_source", Kind::Texts, "Where the idle states come from."),
+        optional("opp_source", Kind::Texts, "Where the OPPs come from; required beside `opp`."),
+        optional(
+            "power_source",
+            Kind::Texts,
+            "Where the cluster's power numbers come from; required beside any of them.",
+        ),
+        optional("opp", Kind::Tables(&OPP), "Operating points, ascending in frequency."),
+        required("idle_state", Kind::Tables(&IDLE_STATE), "1 to 10 states, shallowest first."),
+    ],
+};
+
+pub(crate) static OPP: Shape = Shape {
+    keys: &[
+        optional(
+            "freq_khz",
+            Kind::Integer { max: u32::MAX as f64 },
+            "Frequency, as cpufreq spells it. Either this or `opp_hz`.",
+        ),
+        optional(
+            "opp_hz",
+            Kind::Integer { max: u32::MAX as f64 * 1e3 },
+            "Frequency, as device tree spells it. Whole kilohertz.",
+        ),
+        optional("active_power_mw", POWER, "Power of one busy CPU."),
+    ],
+};
+
+pub(crate) static IDLE_STATE: Shape = Shape {
+    keys: &[
+        required("name", Kind::Text, "Name as in sysfs."),
+        optional("desc", Kind::Text, "Description as in sysfs."),
+        optional(
+            "entry_latency_us",
+            TIME,
+            "Time from the decision until the state is reached. Without it, 0.",
+        ),
+        optional("exit_latency_us", TIME, "Time from the wake-up event until the CPU runs again."),
+        optional(
+            "wakeup_latency_us",
+            TIME,
+            "Worst case from wake-up event to running. Without it, entry plus exit latency.",
+        ),
+        Key {
+            name: "latency_us",
+            aliases: &["latency"],
+            kind: TIME,
+            is_required: false,
+            doc: "sysfs knows one latency only. It then is the exit latency, and entry takes 0. \
+                  Instead of the three other latencies.",
+        },
+        Key {
+            name: "target_residency_us",
+            aliases: &["min_residency_us", "residency_us", "residency"],
+            kind: TIME,
+            is_required: true,
+            doc: "Shortest stay that pays off (sysfs `residency`, device tree \
+                  `min-residency-us`).",
+        },
+        optional("polling", Kind::Bool, "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`)."),
+        optional(
+            "default_status",
+            Kind::Choice(&["enabled", "disabled"]),
+            "As in sysfs: whether the state is used unless somebody asks otherwise.",
+        ),
+        optional(
+            "scope",
+            Kind::Choice(&["cpu", "cluster", "package"]),
+            "Which CPUs must be in the state before its saving is had. Without it, `cpu`.",
+        ),
+        optional("power_mw", POWER, "Power of one CPU resting in the state."),
+        optional(
+            "power_per_opp_mw",
+            Kind::Numbers { max: POWER_MAX_MW },
+            "Power of one CPU resting in the state, one value for each OPP, in their order. \
+             Instead of `power_mw`.",
+        ),
+        optional(
+            "power_source",
+            Kind::Texts,
+            "Where this state's power comes from, if not from the cluster's `power_source`.",
+        ),
+    ],
+};

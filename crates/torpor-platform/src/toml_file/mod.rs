@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Platform files. `keys` says what may stand in one, `table` checks value by value, `cluster`
+//! and this file build the model and check what only shows across values.
+
+mod cluster;
+mod keys;
+mod report;
+mod table;
+
+use crate::cpulist::format_cpu_list;
+use crate::{Platform, PlatformError};
+use report::{Finding, Report};
+use sha2::{Digest, Sha256};
+use table::Table;
+use toml::de::DeTable;
+use torpor_units::{CpuId, Duration, Hz, Power};
+
+/// Where a file is silent. An assumption, not a measurement: a tick that finds nothing to do is
+/// a timer interrupt's entry, `update_process_times()` and its exit.
+const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(2);
+
+/// Reads the text of a platform file. `origin` names it in errors.
+pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
+    let mut report = Report::new(text);
+    let platform = match DeTable::parse(text) {
+        Ok(file) => {
+            let file =
+                Table::read(&mut report, &keys::PLATFORM, String::new(), 0..0, file.get_ref());
+            build(&mut report, &file, text)
+        }
+        Err(error) => {
+            report.push(Finding {
+                span: error.span().unwrap_or(0..0),
+                key: "syntax".to_owned(),
+                message: error.message().trim_end().replace('\n', ", "),
+                ..Finding::default()
+            });
+            None
+        }
+    };
+    report.finish(origin)?;
+    Ok(platform.expect("a file without problems makes a platform"))
+}
+
+fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
+    let mut sources = Vec::new();
+    cite(&mut sources, "machine", file.texts("source"));
+    need_source(report, file, "tick_handling_us", "tick_handling_source");
+    cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
+    need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
+    cite(&mut sources, "package floor power", file.texts("package_floor_power_source"));
+
+    let tables = file.tables("cluster");
+    if tables.is_empty() && file.field("cluster").is_some_and(|f| f.raw.starts_with('[')) {
+        let message = "a machine has at least one cluster".to_owned();
+        report.push(file.finding("cluster", message));
+    }
+    let mut clusters = Vec::new();
+    for table in tables {
+        clusters.push(cluster::build(report, table, &mut sources));
+    }
+    check_cpus(report, tables);
+    check_capacities(report, tables);
+
+    let mut clusters: Vec<_> = clusters.into_iter().collect::<Option<_>>()?;
+    clusters.sort_by_key(|cluster| cluster.cpus.first().copied());
+    Some(Platform {
+        name: file.text("name")?.to_owned(),
+        title: file.text("title")?.to_owned(),
+        sources,
+        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
+        hz: Hz::from_u32(file.number("hz")? as u32)?,
+        tick_handling: file.number("tick_handling_us").map_or(TICK_HANDLING_DEFAULT, from_us),
+        floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
+        clusters,
+    })
+}
+
+/// The clusters must hold each of the CPUs 0..n exactly once.
+fn check_cpus(report: &mut Report, clusters: &[Table]) {
+    let mut owners: Vec<(CpuId, &Table)> = Vec::new();
+    for table in clusters {
+        owners.extend(table.cpus("cpus").unwrap_or(&[]).iter().map(|&cpu| (cpu, table)));
+    }
+    if clusters.iter().any(|table| table.cpus("cpus").is_none()) {
+        return;
+    }
+    owners.sort_by_key(|(cpu, _)| *cpu);
+    for pair in owners.windows(2) {
+        if pair[0].0 == pair[1].0 {
+            let message = format!("{} is already in `{}cpus`", pair[1].0, pair[0].1.path);
+            let mut finding = pair[1].1.finding("cpus", message);
+            finding.allowed = Some("each CPU in one cluster only".to_owned());
+            return report.push(finding);
+        }
+    }
+    if let Some((missing, (_, next))) = (0..).map(CpuId).zip(&owners).find(|(n, (cpu, _))| n != cpu)
+    {
+        let all: Vec<CpuId> = owners.iter().map(|(cpu, _)| *cpu).collect();
+        let message =
+            format!("no cluster holds {missing}; together they hold {}", format_cpu_list(&all));
+        let mut finding = next.finding("cpus", message);
+        finding.allowed = Some("all clusters together cover 0 to the last CPU, without gap".into());
+        report.push(finding);
+    }
+}
+
+fn check_capacities(report: &mut Report, clusters: &[Table]) {
+    let capacities: Vec<Option<f64>> = clusters.iter().map(|t| t.number("capacity")).collect();
+    let biggest = clusters.iter().max_by_key(|t| t.number("capacity").unwrap_or(0.0) as u32);
+    if let Some(biggest) = biggest
+        && capacities.iter().all(|capacity| capacity.is_some_and(|c| c < 1024.0))
+    {
+        let message = "no cluster has capacity 1024, and this is the biggest".to_owned();
+        let mut finding = biggest.finding("capacity", message);
+        finding.allowed = Some("1024 for the machine's biggest CPU, others in proportion".into());
+        report.push(finding);
+    }
+}
+
+/// Reports `key` if it stands without the key that says where it comes from.
+fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
+    if table.has(key) && !table.has(source) {
+        report.push(missing_source(table, key, source));
+    }
+}
+
+fn missing_source(table: &Table, key: &str, source: &str) -> Finding {
+    let mut finding = table.finding(key, format!("`{source}` is missing"));
+    finding.allowed = Some("numbers that say where they come from".to_owned());
+    finding.hint = Some(format!(
+        "add `{source} = \"…\"`: a document, a file and revision, or a measurement and its date"
+    ));
+    finding
+}
+
+fn cite(sources: &mut Vec<String>, what: &str, lines: &[String]) {
+    sources.extend(lines.iter().map(|line| format!("{what}: {line}")));
+}
+
+fn from_us(us: f64) -> Duration {
+    Duration((us * 1e3).round() as i64)
+}

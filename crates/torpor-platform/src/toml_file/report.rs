@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Collects what is wrong with a file, with the place in its text.
+
+use crate::error::{PlatformError, Problem};
+use std::ops::Range;
+
+/// The widest line and value worth showing whole.
+const SHOWN_CHARS_MAX: usize = 100;
+
+pub(crate) struct Report<'a> {
+    text: &'a str,
+    problems: Vec<Problem>,
+}
+
+/// A [`Problem`] before its place is turned into line and column.
+#[derive(Default)]
+pub(crate) struct Finding {
+    pub span: Range<usize>,
+    pub key: String,
+    pub value: Option<String>,
+    pub message: String,
+    pub allowed: Option<String>,
+    pub hint: Option<String>,
+}
+
+impl<'a> Report<'a> {
+    pub fn new(text: &'a str) -> Report<'a> {
+        Report { text, problems: Vec::new() }
+    }
+
+    pub fn push(&mut self, finding: Finding) {
+        let start = self.floor(finding.span.start);
+        let end = self.floor(finding.span.end).max(start);
+        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
+        let shown = self.text[line_start..line_end].trim_end();
+        let before = self.text[line_start..start].chars().count();
+        let width = self.text[start..end.min(line_start + shown.len()).max(start)].chars().count();
+        let room = SHOWN_CHARS_MAX.saturating_sub(before).max(1);
+        self.problems.push(Problem {
+            line: self.text[..start].matches('\n').count() + 1,
+            column: before + 1,
+            key: finding.key,
+            value: finding.value,
+            message: finding.message,
+            allowed: finding.allowed,
+            hint: finding.hint,
+            snippet: clip(&shown.replace('\t', " "), before + room),
+            width: width.min(room),
+        });
+    }
+
+    /// The text of a value, shortened if it is long.
+    pub fn raw(&self, span: Range<usize>) -> String {
+        let (start, end) = (self.floor(span.start), self.floor(span.end));
+        clip(self.text[start..end.max(start)].lines().next().unwrap_or(""), 40)
+    }
+
+    /// The problems in the order of the file, or nothing if there are none.
+    pub fn finish(mut self, origin: &str) -> Result<(), PlatformError> {
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        self.problems.sort_by_key(|problem| (problem.line, problem.column));
+        Err(PlatformError::Invalid { origin: origin.to_owned(), problems: self.problems })
+    }
+
+    fn floor(&self, at: usize) -> usize {
+        let at = at.min(self.text.len());
+        (0..=at).rev().find(|&at| self.text.is_char_boundary(at)).unwrap_or(0)
+    }
+}
+
+fn clip(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
