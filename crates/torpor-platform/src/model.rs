@@ -42,6 +42,9 @@ pub struct Opp {
     pub freq_khz: u32,
     /// Power of one busy CPU.
     pub active_power: Option<Power>,
+    /// Power the cluster takes, on top of its CPUs', unless all of them are in their deepest
+    /// state. Zero when nobody measured it apart from the CPUs.
+    pub static_power: Power,
 }
 
 /// Which CPUs must be in a state before its saving is had.

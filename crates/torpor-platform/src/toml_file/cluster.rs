@@ -50,8 +50,10 @@ fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
     let mut opps: Vec<Opp> = Vec::new();
     let mut is_sound = true;
     for table in cluster.tables("opp") {
-        if table.has("active_power_mw") && !cluster.has("power_source") {
-            report.push(missing_source(table, "active_power_mw", "power_source"));
+        for key in ["active_power_mw", "static_power_mw"] {
+            if table.has(key) && !cluster.has("power_source") {
+                report.push(missing_source(table, key, "power_source"));
+            }
         }
         let Some((key, freq_khz)) = frequency(report, table) else {
             is_sound = false;
@@ -66,7 +68,8 @@ fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
             report.push(finding);
         }
         let active_power = table.number("active_power_mw").map(Power::from_mw);
-        opps.push(Opp { freq_khz, active_power });
+        let static_power = Power::from_mw(table.number("static_power_mw").unwrap_or(0.0));
+        opps.push(Opp { freq_khz, active_power, static_power });
     }
     is_sound.then_some(opps)
 }

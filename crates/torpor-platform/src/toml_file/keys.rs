@@ -131,6 +131,12 @@ pub(crate) static OPP: Shape = Shape {
             "Frequency, as device tree spells it. Whole kilohertz.",
         ),
         optional("active_power_mw", POWER, "Power of one busy CPU."),
+        optional(
+            "static_power_mw",
+            POWER,
+            "Power of the cluster, on top of its CPUs', unless all of them are in their deepest \
+             state. Without it, 0.",
+        ),
     ],
 };
 
