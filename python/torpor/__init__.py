@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Runs Linux CPU-idle governors against recorded traces and says what each costs.
+
+>>> import torpor
+>>> [p["name"] for p in torpor.platforms() if p["has_power"]]
+['i5-10600k', 'pixel6']
+
+:func:`replay` is the main job. What it returns, :class:`Replay`, holds tables that polars, pandas
+and pyarrow open without a copy. Every error is a :class:`TorporError`.
+"""
+
+from torpor._engine import (
+    EngineError,
+    GovernorError,
+    PlatformError,
+    TorporError,
+    TraceError,
+    __version__,
+)
+from torpor.library import governors, import_platform, platform_toml, platforms, trace_info
+from torpor.replay import DEFAULT_GOVERNORS, Replay, replay
+
+__all__ = [
+    "DEFAULT_GOVERNORS",
+    "EngineError",
+    "GovernorError",
+    "PlatformError",
+    "Replay",
+    "TorporError",
+    "TraceError",
+    "__version__",
+    "governors",
+    "import_platform",
+    "platform_toml",
+    "platforms",
+    "replay",
+    "trace_info",
+]

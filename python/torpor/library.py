@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What Torpor knows: governors, machines, and what a recording holds."""
+
+import json
+import os
+from typing import Any
+
+from torpor import _engine
+
+
+def governors() -> list[dict[str, Any]]:
+    """Return the built-in governors, the engine's oracle among them.
+
+    Each has ``name``, ``summary``, ``rating`` (the kernel's, None for the oracle), ``origin`` and
+    ``params``: a list of ``name``, ``type`` and ``default``, from the source's ``module_param`` lines.
+
+    >>> {"menu", "teo", "shallowest", "deepest", "oracle"} <= {g["name"] for g in governors()}
+    True
+    """
+    return json.loads(_engine.governors())
+
+
+def platforms() -> list[dict[str, Any]]:
+    """Return the machines that ship with Torpor.
+
+    Each has ``name``, ``title``, ``cpus`` (count), ``clusters`` and ``states`` (names), and
+    ``has_power``: False means that nobody measured it, so energy is not known on this machine.
+
+    >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")
+    8
+    """
+    return json.loads(_engine.platforms())
+
+
+def platform_toml(name: str) -> str:
+    """Return the TOML text of a built-in machine, its sources included.
+
+    Raises :class:`torpor.PlatformError` when no machine has that name.
+
+    >>> "exit_latency_us" in platform_toml("pixel6")
+    True
+    """
+    return _engine.platform_toml(name)
+
+
+def import_platform(
+    root: str | os.PathLike[str] = "/sys/devices/system/cpu",
+    *,
+    name: str = "imported",
+    title: str | None = None,
+    hz: int | None = None,
+) -> tuple[str, list[str]]:
+    """Describe a machine from its sysfs, or from a saved copy of it.
+
+    Returns the TOML text and notes on what sysfs does not tell (power, for one).
+    ``hz`` is the kernel's tick rate: 100, 250, 300 or 1000.
+
+    Raises :class:`torpor.PlatformError` when ``root`` holds no idle states.
+    """
+    return _engine.import_platform(os.fspath(root), name, title, hz)
+
+
+def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Say what a recording holds, without replaying it.
+
+    The keys are those of ``result["traces"][i]["trace"]`` (``format``, ``clock``, ``duration_ns``,
+    ``carries``, ``event_counts``, ``losses``, ...) and ``cpus``: ``cpu``, ``sleeps`` (count),
+    ``first_ns``, ``last_ns``, in the recording's clock.
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
+    """
+    return json.loads(_engine.trace_info(os.fspath(path)))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""How the report writes numbers: few digits, a real minus sign, a unit where one is needed."""
+
+from __future__ import annotations
+
+NOT_KNOWN = "not known"
+_MINUS = "\N{MINUS SIGN}"
+# No-break, so that a number never parts from its unit at a line end.
+_SPACE = "\N{NO-BREAK SPACE}"
+
+
+def number(value: float | None) -> str:
+    """About four significant digits; whole numbers in full, thousands by comma."""
+    if value is None:
+        return NOT_KNOWN
+    if isinstance(value, int) or value == 0 or abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    elif abs(value) < 0.01:
+        text = f"{value:.2g}"
+    else:
+        text = f"{value:.{1 if abs(value) >= 100 else 2}f}"
+    return text.replace("-", _MINUS)
+
+
+def change(value: float | None, base: float | None, unit: str) -> str | None:
+    """`value` against `base`: in percent, or in points where the values are percentages already.
+
+    None where there is nothing to say: a value is not known, or the base is 0.
+    """
+    if value is None or base is None:
+        return None
+    if unit == "%":
+        return signed(value - base) + _SPACE + "pp"
+    if base == 0:
+        return None
+    return signed(100 * (value / base - 1)) + _SPACE + "%"
+
+
+def signed(value: float) -> str:
+    """Two decimals, none from 1000 up: +1.25, −0.30, +2,310; ±0 for what rounds to nothing."""
+    text = f"{value:+,.{0 if abs(value) >= 1000 else 2}f}"
+    return "±0" if float(text.replace(",", "")) == 0 else text.replace("-", _MINUS)
+
+
+def share(part: float, whole: float) -> str:
+    """Percent of `whole`, or a dash where there is no whole."""
+    return f"{100 * part / whole:.1f}{_SPACE}%" if whole else "–"
+
+
+def duration(value_ns: float | None) -> str:
+    """Nanoseconds in the unit that reads best: 850 ns, 12.3 µs, 1.20 ms, 45.1 s."""
+    if value_ns is None:
+        return NOT_KNOWN
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if abs(value_ns) >= size:
+            scaled = value_ns / size
+            digits = 0 if scaled >= 100 else 1 if scaled >= 10 else 2
+            text = f"{scaled:,.{digits}f}{_SPACE}{unit}"
+            break
+    else:
+        text = f"{value_ns:.0f}{_SPACE}ns"
+    return text.replace("-", _MINUS)
+
+
+def listing(items: list[str]) -> str:
+    """a; a and b; a, b and c."""
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def cpu_list(cpus: list[int]) -> str:
+    """As sysfs writes it: 0-3,6."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][1] + 1:
+            parts[-1][1] = cpu
+        else:
+            parts.append([cpu, cpu])
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in parts)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The strip of one CPU's choices: packed for the page, and compared with the oracle's.
+
+A row is base64 of varints (7 bits a byte, low first, top bit: more follow), two a sleep: the gap
+since the sleep before ended, then length * state count + state. Both count a quantum of time.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any
+
+# Finest first: rounding comes before cutting, since a reader sees pixels but misses seconds.
+_QUANTA_NS = (1, 10, 100, 1000)
+
+Segment = tuple[int, int, int]
+
+
+def pack(strip: dict[str, Any], state_count: int, budget_bytes: int) -> dict[str, Any]:
+    """Rows for the page within `budget_bytes` of base64, and how they were rounded and cut."""
+    start, end = strip["start_ns"], strip["end_ns"]
+    rows = [
+        [(a - start, b - start, s) for a, b, s in row["segments"] if s >= 0]
+        for row in strip["rows"]
+    ]
+    for quantum in _QUANTA_NS:
+        coded = [_Coded(row, quantum, state_count) for row in rows]
+        if _base64_size(len(c.data) for c in coded) <= budget_bytes:
+            break
+    shown = end - start
+    if _base64_size(len(c.data) for c in coded) > budget_bytes:
+        shown = _longest(coded, rows, shown, budget_bytes)
+        rows = [[(a, min(b, shown), s) for a, b, s in row if a < shown] for row in rows]
+        coded = [_Coded(row, quantum, state_count) for row in rows]
+    return {
+        "quantum_ns": quantum,
+        "shown_ns": shown,
+        "whole_ns": end - start,
+        "rows": rows,
+        "packed": [b64encode(c.data).decode() for c in coded],
+    }
+
+
+class _Coded:
+    """One packed row; `marks[i]` is the number of bytes up to and with segment i."""
+
+    def __init__(self, row: list[Segment], quantum: int, state_count: int) -> None:
+        self.data = bytearray()
+        self.marks: list[int] = []
+        before = 0
+        for a, b, state in row:
+            first, last = _round(a, quantum), _round(b, quantum)
+            if first < before or last < first or state >= state_count:
+                raise ValueError(f"strip: sleep {a}..{b} ns in state {state} is out of order")
+            _varint(self.data, first - before)
+            _varint(self.data, (last - first) * state_count + state)
+            self.marks.append(len(self.data))
+            before = last
+
+
+def _round(value: int, quantum: int) -> int:
+    return (value + quantum // 2) // quantum
+
+
+def _varint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _base64_size(lengths: Iterator[int]) -> int:
+    return sum((n + 2) // 3 * 4 for n in lengths)
+
+
+def _longest(coded: list[_Coded], rows: list[list[Segment]], whole: int, budget: int) -> int:
+    """The longest time from the start whose sleeps fit the budget in every row together."""
+    starts = [[segment[0] for segment in row] for row in rows]
+    low, high = 0, whole
+    while low < high:
+        middle = (low + high + 1) // 2
+        counts = [bisect_left(row, middle) for row in starts]
+        size = _base64_size(c.marks[n - 1] if n else 0 for c, n in zip(coded, counts))
+        low, high = (middle, high) if size <= budget else (low, middle - 1)
+    return low
+
+
+def against_oracle(row: list[Segment], oracle: list[Segment]) -> dict[str, int]:
+    """Time in ns that both sleep, and of it the time the row is deeper, or shallower."""
+    both = deeper = shallower = i = j = 0
+    while i < len(row) and j < len(oracle):
+        (a1, b1, s1), (a2, b2, s2) = row[i], oracle[j]
+        overlap = min(b1, b2) - max(a1, a2)
+        if overlap > 0:
+            both += overlap
+            deeper += overlap if s1 > s2 else 0
+            shallower += overlap if s1 < s2 else 0
+        if b1 <= b2:
+            i += 1
+        else:
+            j += 1
+    return {"both_ns": both, "deeper_ns": deeper, "shallower_ns": shallower}
