@@ -1,6 +1,94 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Reads recordings of a running Linux kernel into one event model.
+//!
+//! ```
+//! let error = torpor_trace::read_bytes("notes.txt", b"hello").unwrap_err();
+//! assert!(error.to_string().contains("expected one of: perf.data"));
+//! ```
+//!
+//! A reader is a folder: it tokenizes its format, fills what a tracepoint's spec asks for
+//! (`tracepoint`), and counts whatever it had to skip (`loss`). What came out of a file is a
+//! [`Trace`]: events in order, what they [carry](Carries), and every [`Loss`].
 
+mod builder;
+mod error;
+mod format;
+mod inflate;
+mod loss;
 mod model;
+mod perf_data;
+mod perfetto;
+mod tracepoint;
 
+pub use error::TraceError;
+pub use format::{Format, formats};
 pub use model::*;
+
+use builder::Builder;
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::fs::File;
+use std::path::Path;
+
+/// Reads a recording, whatever its format; see [`formats`].
+///
+/// # Errors
+/// If the file cannot be opened, is empty, is no recording of a known format, or is damaged so
+/// that nothing of it could be read. Lesser damage is told in [`Trace::losses`].
+pub fn read(path: &Path) -> Result<Trace, TraceError> {
+    let name = path.display().to_string();
+    let io = |source| TraceError::Io { name: name.clone(), source };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        // Pipes, devices and the files of /proc have no length to map; an empty file has nothing.
+        return read_bytes(&name, &std::fs::read(path).map_err(io)?);
+    }
+    // SAFETY: the map is read-only and private. Someone who shortens the file while it is being
+    // read raises SIGBUS; recordings are not written to once they are finished.
+    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
+    read_bytes(&name, &map)
+}
+
+/// Reads a recording that is in memory; `name` is what errors call it.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
+    if bytes.is_empty() {
+        return Err(TraceError::Empty { name: name.to_owned() });
+    }
+    let (content, is_whole) = unpacked(bytes);
+    let Some(format) = format::detect(&content) else {
+        let (found, hint) = format::describe(&content);
+        return Err(TraceError::UnknownFormat { name: name.to_owned(), found, hint });
+    };
+    let mut out = Builder::new(format.name);
+    if !is_whole {
+        out.lose(&loss::INFLATE_FAILED, 1);
+    }
+    // The hash and the events need the same bytes and nothing of each other.
+    let sha256 = std::thread::scope(|scope| {
+        let hash = scope.spawn(|| hex(&Sha256::digest(bytes)));
+        let outcome = format.read(&content, &mut out);
+        let sha256 = hash.join().expect("hashing bytes does not fail");
+        outcome.map(|()| sha256)
+    })
+    .map_err(|malformed| malformed.named(name, format.name))?;
+    out.meta.sha256 = sha256;
+    Ok(out.finish())
+}
+
+/// The content of a gzip file, or the bytes as they are; and whether all of it came out.
+fn unpacked(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
+    if format::is_gzip(bytes) {
+        let inflated = inflate::gzip(bytes);
+        (Cow::Owned(inflated.bytes), inflated.is_whole)
+    } else {
+        (Cow::Borrowed(bytes), true)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -39,6 +39,9 @@ pub enum InterruptCause {
     Other,
 }
 
+/// A task that a recording does not name. The kernel numbers tasks from 0.
+pub const UNKNOWN_PID: i32 = -1;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// `power:cpu_idle`; state −1 is the exit.
@@ -53,7 +56,7 @@ pub enum EventKind {
     CpuFrequency {
         freq_khz: u32,
     },
-    /// `prev_pid` 0 is the idle task.
+    /// `prev_pid` 0 is the idle task; [`UNKNOWN_PID`] where the recording does not say.
     SchedSwitch {
         prev_pid: i32,
         prev_runnable: bool,

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Which formats there are, and how a file is recognised: by its content, never by its name.
+
+use crate::builder::Builder;
+use crate::error::Malformed;
+use crate::{perf_data, perfetto};
+
+/// A recording format, for error texts, `--help` and the documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// As it stands in [`Meta::format`](crate::Meta::format).
+    pub name: &'static str,
+    /// Usual file names.
+    pub files: &'static str,
+    /// How the content is recognised.
+    pub recognised_by: &'static str,
+    is_it: fn(&[u8]) -> bool,
+    read: Read,
+}
+
+pub(crate) type Read = fn(&[u8], &mut Builder) -> Result<(), Malformed>;
+
+impl Format {
+    pub(crate) fn read(&self, bytes: &[u8], out: &mut Builder) -> Result<(), Malformed> {
+        (self.read)(bytes, out)
+    }
+}
+
+/// To add a format: a folder beside `perfetto`, with the two functions named here.
+static FORMATS: &[Format] = &[
+    Format {
+        name: "perf.data",
+        files: "perf.data, *.data",
+        recognised_by: "the eight bytes `PERFILE2`",
+        is_it: perf_data::is_perf_data,
+        read: perf_data::read,
+    },
+    Format {
+        name: "perfetto",
+        files: "*.perfetto-trace, *.pftrace",
+        recognised_by: "a protobuf TracePacket: 0x0a, its length, a known field",
+        is_it: perfetto::is_perfetto,
+        read: perfetto::read,
+    },
+];
+
+/// Every format that [`read`](crate::read) understands; each may be gzip-compressed.
+pub fn formats() -> &'static [Format] {
+    FORMATS
+}
+
+pub(crate) fn detect(bytes: &[u8]) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| (format.is_it)(bytes))
+}
+
+pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
+/// The formats as one line of an error text.
+pub(crate) fn allowed() -> String {
+    let texts: Vec<String> = FORMATS
+        .iter()
+        .map(|format| format!("{} ({}; {})", format.name, format.recognised_by, format.files))
+        .collect();
+    format!("{}; each also gzip-compressed", texts.join(", "))
+}
+
+/// Files people are likely to try, told by name: (start of the file, what it is, hint).
+const OTHERS: &[(&[u8], &str, &str)] = &[
+    (
+        b"\x17\x08\x44tracing",
+        "a trace.dat recording of trace-cmd",
+        "trace.dat is not read yet; record with `perf record` or Perfetto",
+    ),
+    (
+        b"# tracer:",
+        "the text of a kernel's `trace` file",
+        "ftrace text is not read yet; record with `perf record` or Perfetto",
+    ),
+    (
+        b"<",
+        "HTML or XML, perhaps a systrace",
+        "systrace is not read yet; record with `perf record` or Perfetto",
+    ),
+    (
+        b"{",
+        "JSON, perhaps a Chrome trace",
+        "JSON holds no kernel events; take the .perfetto-trace it was made from",
+    ),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it and name the recording inside"),
+    (b"\x28\xb5\x2f\xfd", "a zstd-compressed file", "unpack it with `unzstd`"),
+    (b"\xfd7zXZ\x00", "an xz-compressed file", "unpack it with `unxz`"),
+    (b"\x7fELF", "an executable", "name the recording, not a program"),
+];
+
+/// What an unknown file looks like, and what to do about it.
+pub(crate) fn describe(bytes: &[u8]) -> (String, String) {
+    for (start, what, hint) in OTHERS {
+        if bytes.starts_with(start) {
+            return ((*what).to_owned(), (*hint).to_owned());
+        }
+    }
+    let start = &bytes[..bytes.len().min(8)];
+    let hex: Vec<String> = start.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text: String = start
+        .iter()
+        .map(|&byte| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '.' })
+        .collect();
+    (
+        format!("the bytes {} (`{text}`)", hex.join(" ")),
+        "record with `perf record -a -k CLOCK_MONOTONIC -e power:cpu_idle ...` or Perfetto"
+            .to_owned(),
+    )
+}

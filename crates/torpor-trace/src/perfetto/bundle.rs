@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `FtraceEventBundle`: what was read from one CPU's ring buffer at one time.
+
+use super::clock::{BundleClock, FtraceClock};
+use super::generic::Generic;
+use super::schema::{self, Decoder};
+use super::wire::{Fault, Fields, Packed, Value};
+use crate::builder::{Builder, CPUS_MAX};
+use crate::loss;
+use crate::model::{EventKind, Name, UNKNOWN_PID};
+use crate::tracepoint::{self, Context, Values, is_runnable};
+use torpor_units::CpuId;
+
+/// The state that outlives a bundle.
+pub(crate) struct Bundles {
+    decoders: Vec<Option<Decoder>>,
+    counts: Vec<u64>,
+    generic: Generic,
+    clock: FtraceClock,
+    /// The task running on each CPU after the last compact switch, if no gap came since.
+    running: Vec<Option<i32>>,
+    table: Vec<Name>,
+}
+
+/// A bundle's fields other than its events.
+#[derive(Default)]
+struct Head<'a> {
+    cpu: Option<u64>,
+    lost_events: bool,
+    compact: Option<&'a [u8]>,
+    clock: BundleClock,
+}
+
+impl Bundles {
+    pub(crate) fn new() -> Bundles {
+        Bundles {
+            decoders: schema::decoders(),
+            counts: vec![0; schema::EVENT_NUMBERS],
+            generic: Generic::default(),
+            clock: FtraceClock::default(),
+            running: Vec::new(),
+            table: Vec::new(),
+        }
+    }
+
+    /// Reads one bundle. `is_cut` says that the file's end may have cut it.
+    pub(crate) fn read(&mut self, bytes: &[u8], is_cut: bool, out: &mut Builder) {
+        let head = self.head(bytes, out);
+        let Some(cpu) = head.cpu.filter(|&cpu| cpu < u64::from(CPUS_MAX)) else {
+            return out.lose(&loss::CPU_OUT_OF_RANGE, 1);
+        };
+        let cpu = cpu as u32;
+        let running = self.running_slot(cpu);
+        if head.lost_events {
+            out.lose(&loss::FTRACE_GAPS, 1);
+            self.running[running] = None;
+        }
+        let compact = head.compact.map(Compact::new);
+        let first_switch = compact.as_ref().and_then(Compact::first_switch_ns);
+        let Some(offset_ns) = self.clock.offset_ns(&head.clock) else {
+            return out.lose(&loss::CLOCK_MIXED, 1);
+        };
+
+        let mut before_switch = None;
+        let mut fields = Fields::new(bytes);
+        for (number, value) in fields.by_ref() {
+            if let (2, Value::Bytes(event)) = (number, value) {
+                match self.event(event, cpu, offset_ns, out) {
+                    Some((time_ns, pid)) if Some(time_ns) < first_switch => {
+                        before_switch = Some(pid);
+                    }
+                    Some(_) => {}
+                    None => out.lose(&loss::MALFORMED_EVENTS, 1),
+                }
+            }
+        }
+        match fields.fault() {
+            Some(_) if is_cut => {}
+            Some(_) => out.lose(&loss::MALFORMED_RECORDS, 1),
+            None => {}
+        }
+        if let Some(compact) = compact {
+            // Every event names the task it interrupted, so the last one before the first switch
+            // tells who was switched away from.
+            let slot = &mut self.running[running];
+            *slot = slot.or(before_switch);
+            compact.read(cpu, offset_ns, slot, &mut self.table, &mut self.counts, out);
+        }
+    }
+
+    /// Everything but the events, which need it and may come first.
+    fn head<'a>(&mut self, bytes: &'a [u8], out: &mut Builder) -> Head<'a> {
+        let mut head = Head::default();
+        let mut fields = Fields::new(bytes);
+        for (number, value) in fields.by_ref() {
+            match (number, value) {
+                (2, _) => {}
+                (1, Value::Varint(cpu)) => head.cpu = Some(cpu),
+                (3, Value::Varint(lost)) => head.lost_events = lost != 0,
+                (4, Value::Bytes(compact)) => head.compact = Some(compact),
+                (5, Value::Varint(clock)) => head.clock.clock = clock,
+                (6, Value::Varint(time)) => head.clock.ftrace_ns = Some(time as i64),
+                (7, Value::Varint(time)) => head.clock.boot_ns = Some(time as i64),
+                (8, Value::Bytes(_)) => out.lose(&loss::FTRACE_PARSE_ERRORS, 1),
+                (11, Value::Bytes(descriptor)) => self.generic.describe(descriptor),
+                _ => {}
+            }
+        }
+        // A compact block that the file's end cut still has its first arrays.
+        if let (Some(Fault::LengthBeyondEnd { .. }), Some((4, rest))) =
+            (fields.fault(), fields.cut_field())
+        {
+            head.compact = Some(rest);
+        }
+        head
+    }
+
+    fn running_slot(&mut self, cpu: u32) -> usize {
+        let index = cpu as usize;
+        if self.running.len() <= index {
+            self.running.resize(index + 1, None);
+        }
+        index
+    }
+
+    /// Reads one event; gives its time and task, or `None` if it does not parse.
+    #[inline]
+    fn event(
+        &mut self,
+        bytes: &[u8],
+        cpu: u32,
+        offset_ns: i64,
+        out: &mut Builder,
+    ) -> Option<(u64, i32)> {
+        let (mut time_ns, mut pid, mut payload) = (None, -1, None);
+        let mut fields = Fields::new(bytes);
+        for (number, value) in fields.by_ref() {
+            match (number, value) {
+                (1, Value::Varint(time)) => time_ns = Some(time),
+                (2, Value::Varint(task)) => pid = task as i32,
+                (_, Value::Bytes(bytes)) => payload = Some((number, bytes)),
+                _ => {}
+            }
+        }
+        let recorded_ns = time_ns?;
+        if fields.fault().is_some() {
+            return None;
+        }
+        let Some((number, payload)) = payload else {
+            return Some((recorded_ns, pid));
+        };
+        let time_ns = shift(recorded_ns, offset_ns);
+        let mut context = Context { builder: out, time_ns, cpu };
+        if number == schema::GENERIC {
+            self.generic.by_name(payload, &mut context)?;
+        } else if let Some(count) = self.counts.get_mut(number as usize) {
+            *count += 1;
+            if let Some(decoder) = &self.decoders[number as usize] {
+                decode(decoder, payload, &mut context)?;
+            }
+        } else {
+            self.generic.by_number(number, payload, &mut context)?;
+        }
+        Some((recorded_ns, pid))
+    }
+
+    /// Moves the counts into the trace and names the clock.
+    pub(crate) fn finish(self, out: &mut Builder) {
+        for (number, count) in (0..).zip(self.counts).filter(|&(_, count)| count > 0) {
+            *out.event_counts.entry(schema::event_name(number)).or_default() += count;
+        }
+        self.generic.finish(out);
+        out.meta.clock = self.clock.name().to_owned();
+    }
+}
+
+fn shift(time_ns: u64, offset_ns: i64) -> u64 {
+    // A time that wraps below zero becomes huge, and is refused where events are taken in.
+    if offset_ns == 0 { time_ns } else { time_ns.wrapping_add_signed(offset_ns) }
+}
+
+#[inline]
+fn decode(decoder: &Decoder, payload: &[u8], context: &mut Context<'_>) -> Option<()> {
+    let mut values = Values::default();
+    let mut fields = Fields::new(payload);
+    for (number, value) in fields.by_ref() {
+        if let Some(slot) = decoder.slot(number) {
+            values[slot] = Some(match value {
+                Value::Bytes(bytes) => tracepoint::Value::Bytes(bytes),
+                Value::Varint(number) | Value::Fixed64(number) => tracepoint::Value::Number(number),
+                Value::Fixed32(number) => tracepoint::Value::Number(number.into()),
+            });
+        }
+    }
+    if fields.fault().is_some() {
+        return None;
+    }
+    decoder.spec.record(context, &values);
+    Some(())
+}
+
+/// `CompactSched`: switches and wakings as parallel arrays, times as differences.
+#[derive(Default)]
+struct Compact<'a> {
+    names: Vec<&'a [u8]>,
+    switch_time: Packed<'a>,
+    switch_prev_state: Packed<'a>,
+    switch_next_pid: Packed<'a>,
+    switch_next_comm: Packed<'a>,
+    waking_time: Packed<'a>,
+    waking_pid: Packed<'a>,
+    waking_target_cpu: Packed<'a>,
+    is_broken: bool,
+}
+
+impl<'a> Compact<'a> {
+    fn new(bytes: &'a [u8]) -> Compact<'a> {
+        let mut compact = Compact::default();
+        let mut fields = Fields::new(bytes);
+        for (number, value) in fields.by_ref() {
+            if let Value::Bytes(bytes) = value {
+                match number {
+                    5 => compact.names.push(bytes),
+                    1 => compact.switch_time = Packed::new(bytes),
+                    2 => compact.switch_prev_state = Packed::new(bytes),
+                    3 => compact.switch_next_pid = Packed::new(bytes),
+                    6 => compact.switch_next_comm = Packed::new(bytes),
+                    7 => compact.waking_time = Packed::new(bytes),
+                    8 => compact.waking_pid = Packed::new(bytes),
+                    9 => compact.waking_target_cpu = Packed::new(bytes),
+                    _ => {}
+                }
+            }
+        }
+        compact.is_broken = fields.fault().is_some();
+        compact
+    }
+
+    fn first_switch_ns(&self) -> Option<u64> {
+        self.switch_time.clone().next()
+    }
+
+    fn read(
+        mut self,
+        cpu: u32,
+        offset_ns: i64,
+        running: &mut Option<i32>,
+        table: &mut Vec<Name>,
+        counts: &mut [u64],
+        out: &mut Builder,
+    ) {
+        table.clear();
+        table.extend(self.names.iter().map(|name| out.comm(name)));
+        self.switches(cpu, offset_ns, running, table, counts, out);
+        self.wakings(cpu, offset_ns, counts, out);
+        let arrays = [
+            &self.switch_time,
+            &self.switch_prev_state,
+            &self.switch_next_pid,
+            &self.switch_next_comm,
+            &self.waking_time,
+            &self.waking_pid,
+            &self.waking_target_cpu,
+        ];
+        if self.is_broken || !arrays.into_iter().all(Packed::is_done) {
+            out.lose(&loss::COMPACT_SHORT, 1);
+        }
+    }
+
+    fn switches(
+        &mut self,
+        cpu: u32,
+        offset_ns: i64,
+        running: &mut Option<i32>,
+        table: &[Name],
+        counts: &mut [u64],
+        out: &mut Builder,
+    ) {
+        let rows = self
+            .switch_time
+            .by_ref()
+            .zip(self.switch_prev_state.by_ref())
+            .zip(self.switch_next_pid.by_ref())
+            .zip(self.switch_next_comm.by_ref());
+        let mut time_ns = 0u64;
+        for (((delta, prev_state), next_pid), comm) in rows {
+            time_ns = time_ns.saturating_add(delta);
+            let next_pid = next_pid as i32;
+            let prev_pid = running.replace(next_pid).unwrap_or_else(|| {
+                out.lose(&loss::FIRST_PREV_UNKNOWN, 1);
+                UNKNOWN_PID
+            });
+            let kind = EventKind::SchedSwitch {
+                prev_pid,
+                prev_runnable: is_runnable(prev_state),
+                next_pid,
+                next_comm: usize::try_from(comm).ok().and_then(|comm| table.get(comm)).copied(),
+            };
+            counts[SCHED_SWITCH] += 1;
+            out.push(shift(time_ns, offset_ns), cpu, kind);
+        }
+    }
+
+    fn wakings(&mut self, cpu: u32, offset_ns: i64, counts: &mut [u64], out: &mut Builder) {
+        let rows = self
+            .waking_time
+            .by_ref()
+            .zip(self.waking_pid.by_ref())
+            .zip(self.waking_target_cpu.by_ref());
+        let mut time_ns = 0u64;
+        for ((delta, pid), target_cpu) in rows {
+            time_ns = time_ns.saturating_add(delta);
+            let target_cpu = CpuId(target_cpu as u32);
+            counts[SCHED_WAKING] += 1;
+            let kind = EventKind::SchedWaking { pid: pid as i32, target_cpu };
+            out.push(shift(time_ns, offset_ns), cpu, kind);
+        }
+    }
+}
+
+const SCHED_SWITCH: usize = 4;
+const SCHED_WAKING: usize = 20;

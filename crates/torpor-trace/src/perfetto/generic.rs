@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Tracepoints that Perfetto's own schema lacks: described by name, in the trace.
+//!
+//! Older recorders write every name into every event (`GenericFtraceEvent`); newer ones describe
+//! an event once (`GenericEventDescriptor`, around a `DescriptorProto`) under a number of its own.
+
+use super::wire::{Fields, Value};
+use crate::builder::Builder;
+use crate::tracepoint::{self, Context, Spec, Values, spec};
+use std::collections::HashMap;
+
+#[derive(Default)]
+pub(crate) struct Generic {
+    by_name: HashMap<Box<[u8]>, Known>,
+    by_number: HashMap<u32, Described>,
+    unknown: HashMap<u32, u64>,
+}
+
+struct Known {
+    spec: Option<&'static Spec>,
+    count: u64,
+}
+
+struct Described {
+    name: String,
+    spec: Option<&'static Spec>,
+    /// (proto field number, slot of the spec)
+    slots: Vec<(u32, usize)>,
+    count: u64,
+}
+
+impl Generic {
+    /// `GenericFtraceEvent`: event_name = 1, field = 2 { name = 1, str = 3, int = 4, uint = 5 }.
+    pub(crate) fn by_name(&mut self, payload: &[u8], context: &mut Context<'_>) -> Option<()> {
+        let mut fields = Fields::new(payload);
+        let name = fields.by_ref().find(|(number, _)| *number == 1)?.1.bytes()?;
+        if !self.by_name.contains_key(name) {
+            let spec = std::str::from_utf8(name).ok().and_then(spec);
+            self.by_name.insert(name.into(), Known { spec, count: 0 });
+        }
+        let known = self.by_name.get_mut(name)?;
+        known.count += 1;
+        let Some(spec) = known.spec else {
+            return Some(());
+        };
+        let mut values = Values::default();
+        for (number, value) in fields.by_ref() {
+            if let (2, Value::Bytes(field)) = (number, value) {
+                fill(field, spec, &mut values);
+            }
+        }
+        if fields.fault().is_some() {
+            return None;
+        }
+        spec.record(context, &values);
+        Some(())
+    }
+
+    /// `GenericEventDescriptor`: field_id = 1, event_descriptor = 2 { name = 1, field = 2 { name
+    /// = 1, number = 3 } }.
+    pub(crate) fn describe(&mut self, descriptor: &[u8]) {
+        let (mut id, mut message) = (None, None);
+        for (number, value) in Fields::new(descriptor) {
+            match number {
+                1 => id = value.number().and_then(|id| u32::try_from(id).ok()),
+                2 => message = value.bytes(),
+                _ => {}
+            }
+        }
+        let (Some(id), Some(message)) = (id, message) else {
+            return;
+        };
+        let mut name = String::new();
+        let mut numbered = Vec::new();
+        for (number, value) in Fields::new(message) {
+            match (number, value) {
+                (1, Value::Bytes(bytes)) => name = String::from_utf8_lossy(bytes).into_owned(),
+                (2, Value::Bytes(field)) => numbered.extend(numbered_field(field)),
+                _ => {}
+            }
+        }
+        let spec = spec(&name);
+        let slot_of =
+            |field: &[u8]| spec?.fields.iter().position(|wanted| wanted.as_bytes() == field);
+        let slots = numbered
+            .into_iter()
+            .filter_map(|(field, number)| Some((number, slot_of(field)?)))
+            .collect();
+        self.by_number.entry(id).or_insert(Described { name, spec, slots, count: 0 });
+    }
+
+    pub(crate) fn by_number(
+        &mut self,
+        number: u32,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Option<()> {
+        let Some(described) = self.by_number.get_mut(&number) else {
+            *self.unknown.entry(number).or_default() += 1;
+            return Some(());
+        };
+        described.count += 1;
+        let Some(spec) = described.spec else {
+            return Some(());
+        };
+        let mut values = Values::default();
+        let mut fields = Fields::new(payload);
+        for (number, value) in fields.by_ref() {
+            if let Some((_, slot)) = described.slots.iter().find(|(known, _)| *known == number) {
+                values[*slot] = Some(plain(value));
+            }
+        }
+        if fields.fault().is_some() {
+            return None;
+        }
+        spec.record(context, &values);
+        Some(())
+    }
+
+    pub(crate) fn finish(self, out: &mut Builder) {
+        let mut add = |name: String, count: u64| {
+            if count > 0 {
+                *out.event_counts.entry(name).or_default() += count;
+            }
+        };
+        for (name, known) in self.by_name {
+            add(String::from_utf8_lossy(&name).into_owned(), known.count);
+        }
+        for described in self.by_number.into_values() {
+            add(described.name, described.count);
+        }
+        for (number, count) in self.unknown {
+            add(format!("perfetto_event_{number}"), count);
+        }
+    }
+}
+
+fn plain(value: Value<'_>) -> tracepoint::Value<'_> {
+    match value {
+        Value::Bytes(bytes) => tracepoint::Value::Bytes(bytes),
+        Value::Varint(number) | Value::Fixed64(number) => tracepoint::Value::Number(number),
+        Value::Fixed32(number) => tracepoint::Value::Number(number.into()),
+    }
+}
+
+fn fill<'a>(field: &'a [u8], spec: &Spec, values: &mut Values<'a>) {
+    let (mut slot, mut found) = (None, None);
+    for (number, value) in Fields::new(field) {
+        match (number, value) {
+            (1, Value::Bytes(name)) => {
+                slot = spec.fields.iter().position(|wanted| wanted.as_bytes() == name);
+            }
+            (3..=5, value) => found = Some(plain(value)),
+            _ => {}
+        }
+    }
+    if let (Some(slot), Some(value)) = (slot, found) {
+        values[slot] = Some(value);
+    }
+}
+
+fn numbered_field(field: &[u8]) -> Option<(&[u8], u32)> {
+    let (mut name, mut id) = (None, None);
+    for (number, value) in Fields::new(field) {
+        match number {
+            1 => name = value.bytes(),
+            3 => id = value.number().and_then(|id| u32::try_from(id).ok()),
+            _ => {}
+        }
+    }
+    Some((name?, id?))
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Perfetto's protobuf traces.
+//!
+//! A trace is a sequence of `TracePacket`s; the kernel's events sit in `FtraceEventBundle`s, the
+//! frequent scheduling events there in parallel arrays. `wire` tokenizes, `bundle` parses, the
+//! rest follows state across packets. Unknown packets and fields are skipped.
+
+mod bundle;
+mod clock;
+mod generic;
+mod schema;
+mod stats;
+mod wire;
+
+use crate::builder::Builder;
+use crate::error::Malformed;
+use crate::inflate;
+use crate::loss;
+use crate::model::Name;
+use bundle::Bundles;
+use schema::packet;
+use stats::Stats;
+use std::collections::{HashMap, HashSet};
+use wire::{Fault, Fields, Value};
+
+/// Says whether `bytes` can be the start of a Perfetto trace: a packet whose fields are ones that
+/// a packet can have, followed by another or by the end.
+pub(crate) fn is_perfetto(bytes: &[u8]) -> bool {
+    if bytes.first() != Some(&PACKET_TAG) {
+        return false;
+    }
+    let mut pos = 1;
+    let Ok(length) = wire::varint(bytes, &mut pos) else {
+        return false;
+    };
+    let rest = &bytes[pos..];
+    let (packet, is_cut, next) = match usize::try_from(length) {
+        Ok(length) if length <= rest.len() => (&rest[..length], false, rest.get(length)),
+        _ => (rest, true, None),
+    };
+    let mut fields = Fields::new(packet);
+    let is_known = fields.by_ref().all(|(number, _)| number <= packet::MAX);
+    match fields.fault() {
+        None => is_known && next.is_none_or(|&tag| tag == PACKET_TAG),
+        Some(Fault::LengthBeyondEnd { .. } | Fault::CutShort) => is_known && is_cut,
+        Some(_) => false,
+    }
+}
+
+/// Field 1 of `Trace`, with a length.
+const PACKET_TAG: u8 = 0x0a;
+
+pub(crate) fn read(bytes: &[u8], out: &mut Builder) -> Result<(), Malformed> {
+    let mut reader = Reader::new();
+    reader.packets(bytes, true, out);
+    if reader.packet_count == 0 {
+        let (offset, fault) = reader.fault.unwrap_or((0, Fault::CutShort));
+        return Err(Malformed {
+            offset,
+            found: fault.describe(),
+            expected: "a TracePacket (field 1 of Trace)".to_owned(),
+            hint: "a recording that was cut inside its first packet holds nothing to read",
+        });
+    }
+    reader.finish(out);
+    Ok(())
+}
+
+struct Reader {
+    bundles: Bundles,
+    stats: Stats,
+    /// Symbols by their number; `None` where two writers gave the number to different symbols.
+    symbols: HashMap<u64, Option<Name>>,
+    sequences: HashSet<u64>,
+    boot_minus_mono_ns: Option<i64>,
+    /// Packets that parsed to their end.
+    packet_count: u64,
+    /// The first fault between packets, and its offset in the file.
+    fault: Option<(u64, Fault)>,
+}
+
+impl Reader {
+    fn new() -> Reader {
+        Reader {
+            bundles: Bundles::new(),
+            stats: Stats::default(),
+            symbols: HashMap::new(),
+            sequences: HashSet::new(),
+            boot_minus_mono_ns: None,
+            packet_count: 0,
+            fault: None,
+        }
+    }
+
+    /// Walks a file, or the inside of a compressed packet, which holds no further ones.
+    fn packets(&mut self, bytes: &[u8], is_file: bool, out: &mut Builder) {
+        let mut fields = Fields::new(bytes);
+        for (number, value) in fields.by_ref() {
+            match (number, value) {
+                (1, Value::Bytes(packet)) => self.packet(packet, is_file, false, out),
+                _ => out.lose(&loss::MALFORMED_RECORDS, 1),
+            }
+        }
+        let Some(fault) = fields.fault() else {
+            return;
+        };
+        if is_file {
+            self.fault = Some((fields.pos() as u64, fault));
+        }
+        match (fault, fields.cut_field()) {
+            (Fault::LengthBeyondEnd { .. }, Some((1, packet))) => {
+                out.lose(&loss::TRUNCATED, 1);
+                self.packet(packet, is_file, true, out);
+            }
+            (Fault::CutShort, _) => out.lose(&loss::TRUNCATED, 1),
+            _ => out.lose(&loss::UNREADABLE_REST, (bytes.len() - fields.pos()) as u64),
+        }
+    }
+
+    fn packet(&mut self, bytes: &[u8], is_file: bool, is_cut: bool, out: &mut Builder) {
+        let mut bundle = None;
+        let mut sequence = None;
+        let mut previous_dropped = false;
+        let mut fields = Fields::new(bytes);
+        for (number, value) in fields.by_ref() {
+            match (number, value) {
+                (packet::TIMESTAMP, _) => {}
+                // Read last: the packet's interned data may follow the bundle that needs it.
+                (packet::FTRACE_EVENTS, Value::Bytes(bytes)) => bundle = Some((bytes, false)),
+                (packet::SEQUENCE_ID, Value::Varint(id)) => sequence = Some(id),
+                (packet::PREVIOUS_DROPPED, Value::Varint(dropped)) => {
+                    previous_dropped = dropped != 0;
+                }
+                (packet::INTERNED_DATA, Value::Bytes(data)) => self.interned(data, out),
+                (packet::CLOCK_SNAPSHOT, Value::Bytes(snapshot)) => {
+                    self.boot_minus_mono_ns =
+                        self.boot_minus_mono_ns.or_else(|| clock::boot_minus_mono_ns(snapshot));
+                }
+                (packet::FTRACE_STATS, Value::Bytes(message)) => self.stats.ftrace(message),
+                (packet::TRACE_STATS, Value::Bytes(message)) => self.stats.trace(message),
+                (packet::SYSTEM_INFO, Value::Bytes(message)) => {
+                    stats::system_info(message, &mut out.meta);
+                }
+                (packet::CPU_INFO, Value::Bytes(message)) => {
+                    stats::cpu_info(message, &mut out.meta);
+                }
+                (packet::COMPRESSED | packet::ZSTD_COMPRESSED, Value::Bytes(block)) => {
+                    if is_file {
+                        self.compressed(number, block, out);
+                    } else {
+                        out.lose(&loss::MALFORMED_RECORDS, 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        match (fields.fault(), fields.cut_field()) {
+            (None, _) => self.packet_count += 1,
+            (Some(Fault::LengthBeyondEnd { .. }), Some((packet::FTRACE_EVENTS, rest)))
+                if is_cut =>
+            {
+                bundle = Some((rest, true));
+            }
+            (Some(_), _) if is_cut => {}
+            (Some(_), _) => out.lose(&loss::MALFORMED_RECORDS, 1),
+        }
+        // The first packet of each sequence carries the mark too, with nothing lost before it.
+        if let Some(sequence) = sequence {
+            let is_first = self.sequences.insert(sequence);
+            if previous_dropped && !is_first {
+                out.lose(&loss::PACKETS_DROPPED, 1);
+            }
+        }
+        if let Some((bundle, is_cut)) = bundle {
+            self.bundles.read(bundle, is_cut, out);
+        }
+    }
+
+    fn compressed(&mut self, number: u32, block: &[u8], out: &mut Builder) {
+        let inflated = if number == packet::COMPRESSED {
+            inflate::zlib(block, inflate::BLOCK_MAX)
+        } else {
+            inflate::zstd(block, inflate::BLOCK_MAX)
+        };
+        if !inflated.is_whole {
+            out.lose(&loss::INFLATE_FAILED, 1);
+        }
+        self.packets(&inflated.bytes, false, out);
+    }
+
+    /// `InternedData.kernel_symbols` = 26: { iid = 1, str = 2 }.
+    fn interned(&mut self, data: &[u8], out: &mut Builder) {
+        for (number, value) in Fields::new(data) {
+            let (26, Value::Bytes(symbol)) = (number, value) else {
+                continue;
+            };
+            let (mut id, mut text) = (None, None);
+            for (number, value) in Fields::new(symbol) {
+                match number {
+                    1 => id = value.number(),
+                    2 => text = value.bytes(),
+                    _ => {}
+                }
+            }
+            if let (Some(id), Some(text)) = (id, text) {
+                let name = out.names.intern(&String::from_utf8_lossy(text));
+                let known = self.symbols.entry(id).or_insert(Some(name));
+                if *known != Some(name) {
+                    *known = None;
+                }
+            }
+        }
+    }
+
+    fn finish(self, out: &mut Builder) {
+        self.bundles.finish(out);
+        self.stats.finish(out);
+        let symbols = self.symbols;
+        if !symbols.is_empty() {
+            out.resolve_functions(|address, _| symbols.get(&address).copied().flatten());
+        }
+        let offset_ns = match out.meta.clock.as_str() {
+            "boot" => self.boot_minus_mono_ns,
+            _ => None,
+        };
+        out.align_hrtimers(offset_ns);
+    }
+}

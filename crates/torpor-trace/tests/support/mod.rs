@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Shared by the tests of this crate.
+#![allow(dead_code)] // Each test takes what it needs.
+
+use std::path::{Path, PathBuf};
+
+/// A recording beside the project, or a line that says why the test did not run.
+pub fn shared_trace(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("../shared/traces").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("not run: ../shared/traces is absent");
+    None
+}
