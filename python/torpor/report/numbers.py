@@ -3,43 +3,43 @@
 
 from __future__ import annotations
 
-NOT_KNOWN = "not known"
+import re
+
+from ..comparison import NOT_KNOWN, format_change, format_number
+
+__all__ = ["NOT_KNOWN", "change", "cpu_list", "duration", "listing", "number", "share", "signed"]
+
 _MINUS = "\N{MINUS SIGN}"
 # No-break, so that a number never parts from its unit at a line end.
 _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def number(value: float | None) -> str:
-    """About four significant digits; whole numbers in full, thousands by comma."""
+    """As the terminal's table writes it, with thousands set apart: 1,007,403.9."""
     if value is None:
         return NOT_KNOWN
-    if isinstance(value, int) or value == 0 or abs(value) >= 1000:
-        text = f"{value:,.0f}"
-    elif abs(value) < 0.01:
-        text = f"{value:.2g}"
-    else:
-        text = f"{value:.{1 if abs(value) >= 100 else 2}f}"
-    return text.replace("-", _MINUS)
+    whole, point, fraction = format_number(value).partition(".")
+    return re.sub(r"(?<=\d)(?=(\d{3})+$)", ",", whole) + point + fraction
 
 
-def change(value: float | None, base: float | None, unit: str) -> str | None:
-    """`value` against `base`: in percent, or in points where the values are percentages already.
+def change(value: float | None, base: float | None, unit: str) -> str:
+    """`value` against `base`: relative, or in points where the values are percentages already.
 
-    None where there is nothing to say: a value is not known, or the base is 0.
+    Empty where there is nothing to say: a value is not known, or the base is 0.
     """
     if value is None or base is None:
-        return None
+        return ""
     if unit == "%":
         return signed(value - base) + _SPACE + "pp"
-    if base == 0:
-        return None
-    return signed(100 * (value / base - 1)) + _SPACE + "%"
+    if value == base:
+        return "±0"
+    return format_change(base, value).replace(" ", _SPACE)
 
 
 def signed(value: float) -> str:
-    """Two decimals, none from 1000 up: +1.25, −0.30, +2,310; ±0 for what rounds to nothing."""
-    text = f"{value:+,.{0 if abs(value) >= 1000 else 2}f}"
-    return "±0" if float(text.replace(",", "")) == 0 else text.replace("-", _MINUS)
+    """Two decimals and a sign: +1.25, −0.30; ±0 for what rounds to nothing."""
+    text = f"{value:+.2f}"
+    return "±0" if float(text) == 0 else text.replace("-", _MINUS)
 
 
 def share(part: float, whole: float) -> str:

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The report: a replay's result as one HTML file that needs nothing else.
+
+The same result gives the same bytes. The page makes no network request, and says so to the
+browser (a content security policy that allows its own script and nothing more).
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from .page import render
+
+__all__ = ["render", "write"]
+
+
+def write(result: dict[str, Any], path: str | PathLike[str]) -> None:
+    """Write the report of `result` (the engine's JSON, parsed) to `path`, in UTF-8.
+
+    Raises OSError if the file cannot be written.
+    """
+    Path(path).write_bytes(render(result).encode("utf-8"))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Residency per cluster (stacked bars) and wrong depth per state (diverging bars)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .numbers import cpu_list, duration, number, share
+from .palette import state_class
+
+Run = dict[str, Any]
+# The longest diverging bar leaves this part of its track to its own number.
+_DEPTH_TRACK_PCT = 64.0
+
+
+def finished(runs: list[Run]) -> list[Run]:
+    """Runs that have clusters to draw."""
+    return [run for run in runs if not run["error"] and run["clusters"]]
+
+
+def classes(platform: dict[str, Any]) -> dict[tuple[str, int], str]:
+    """(cluster name, state index) -> CSS class."""
+    return {
+        (cluster["name"], index): state_class(index, len(cluster["states"]), state["polling"])
+        for cluster in platform["clusters"]
+        for index, state in enumerate(cluster["states"])
+    }
+
+
+def residency(platform: dict[str, Any], runs: list[Run]) -> list[dict[str, Any]]:
+    """One panel a cluster: where each governor's CPU time went."""
+    colour = classes(platform)
+    panels = []
+    for index, cluster in enumerate(platform["clusters"]):
+        bars = []
+        for run in finished(runs):
+            own = run["clusters"][index]
+            times = [("running", "run", own["running_ns"])] + [
+                (state["name"], colour[cluster["name"], state["index"]], state["time_ns"])
+                for state in own["states"]
+            ]
+            total = sum(time for _, _, time in times)
+            segments = [
+                {
+                    "name": name,
+                    "class": css,
+                    "width": f"{100 * time / total if total else 0:.3f}",
+                    "share": share(time, total),
+                    "time": duration(time),
+                    "drawn": time > 0,
+                }
+                for name, css, time in times
+            ]
+            power = own.get("idle_power_mw")
+            bars.append({"governor": run["governor"], "segments": segments, "power": number(power)})
+        panels.append(
+            {
+                "name": cluster["name"],
+                "cpus": cpu_list(cluster["cpus"]),
+                "states": [state["name"] for state in cluster["states"]],
+                "bars": bars,
+            }
+        )
+    return panels
+
+
+def wrong_depth(platform: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
+    """One panel a governor; bars in percent of that governor's sleeps on all CPUs together, so
+    that a panel's bars sum to the shares its heading tells."""
+    drawn = finished(runs)
+    panels = []
+    largest = 0.0
+    for run in drawn:
+        sleeps = sum(s["usage"] for c in run["clusters"] for s in c["states"])
+        groups = []
+        for cluster in run["clusters"]:
+            rows = []
+            for state in cluster["states"]:
+                above = 100 * state["above"] / sleeps if sleeps else 0.0
+                below = 100 * state["below"] / sleeps if sleeps else 0.0
+                largest = max(largest, above, below)
+                rows.append({"name": state["name"], "above": above, "below": below})
+            groups.append({"name": cluster["name"], "rows": rows})
+        everything = [row for group in groups for row in group["rows"]]
+        panels.append(
+            {
+                "governor": run["governor"],
+                "groups": groups,
+                "above": number(float(sum(row["above"] for row in everything))),
+                "below": number(float(sum(row["below"] for row in everything))),
+            }
+        )
+    for panel in panels:
+        for group in panel["groups"]:
+            for row in group["rows"]:
+                for side in ("above", "below"):
+                    width = _DEPTH_TRACK_PCT * row[side] / largest if largest else 0
+                    row[side] = {"text": number(row[side]), "width": f"{width:.2f}"}
+    return {"panels": panels, "many_clusters": len(platform["clusters"]) > 1}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A result becomes a page: what the templates need, gathered, and the size kept below 1 MB."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path, PurePath
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from . import bars, inputs, palette, strip
+from .finding import finding
+from .latency import latency
+from .numbers import cpu_list, duration, number, share
+from .table import comparison
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("draw.js", "strip.js", "latency.js", "tips.js")
+# Below 1 MB with room for the markup around the strips' data.
+_PAGE_BYTES = 960_000
+
+
+def render(result: dict[str, Any]) -> str:
+    """The whole page for `result` (the engine's JSON, parsed) as HTML text."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=number, duration=duration, share=share, cpus=cpu_list, data=_data
+    )
+    script = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
+    script = f'(() => {{\n"use strict";\n{script}}})();\n'
+    counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
+    page = {
+        "result": result,
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "style": Markup((_TEMPLATES / "report.css").read_text("utf-8") + palette.css(counts)),
+        "governors": _governors(result["traces"]),
+    }
+    template = environment.get_template("report.html.j2")
+    traces = [_trace(result, index) for index in range(len(result["traces"]))]
+
+    def draw(strip_budget_bytes: int) -> str:
+        for trace, own in zip(traces, result["traces"]):
+            trace["strip"] = _strip(result["platform"], own, strip_budget_bytes)
+        return template.render(page, traces=traces)
+
+    # The strips get what the rest of the page leaves.
+    rest = len(draw(0).encode())
+    return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
+
+
+def _trace(result: dict[str, Any], index: int) -> dict[str, Any]:
+    own = result["traces"][index]
+    platform, runs = result["platform"], own["runs"]
+    return {
+        "id": f"t{index + 1}",
+        "name": PurePath(own["trace"]["path"]).name,
+        "raw": own,
+        "finding": finding(runs),
+        "comparison": comparison(result["catalogue"], runs),
+        "residency": bars.residency(platform, runs),
+        "depth": bars.wrong_depth(platform, runs),
+        "latency": latency(runs),
+        "inputs": inputs.tables(own),
+    }
+
+
+def _strip(platform: dict[str, Any], own: dict[str, Any], budget_bytes: int) -> Any:
+    raw = own.get("strip")
+    if not raw or not raw["rows"] or raw["end_ns"] <= raw["start_ns"]:
+        return None
+    cluster = next(
+        (c for c in platform["clusters"] if raw["cpu"] in c["cpus"]), platform["clusters"][0]
+    )
+    colour = bars.classes(platform)
+    states = [
+        {"name": state["name"], "class": colour[cluster["name"], index]}
+        for index, state in enumerate(cluster["states"])
+    ]
+    packed = strip.pack(raw, len(states), budget_bytes)
+    kinds = {run["governor"]: run["kind"] for run in own["runs"]}
+    governors = [row["governor"] for row in raw["rows"]]
+    oracle = next((i for i, name in enumerate(governors) if kinds.get(name) == "oracle"), None)
+    rows = []
+    for index, name in enumerate(governors):
+        segments = packed["rows"][index]
+        row = {"governor": name, "sleeps": len(segments), "against": None}
+        if oracle is not None and index != oracle:
+            row["against"] = strip.against_oracle(segments, packed["rows"][oracle])
+        rows.append(row)
+    return {
+        "cpu": raw["cpu"],
+        "cluster": cluster["name"],
+        "states": states,
+        "rows": rows,
+        "has_oracle": oracle is not None,
+        "quantum_ns": packed["quantum_ns"],
+        "shown_ns": packed["shown_ns"],
+        "whole_ns": packed["whole_ns"],
+        "engine_cut": raw["truncated"],
+        "data": {
+            "shown": packed["shown_ns"],
+            "quantum": packed["quantum_ns"],
+            "states": states,
+            "oracle": -1 if oracle is None else oracle,
+            "rows": [{"name": n, "data": d} for n, d in zip(governors, packed["packed"])],
+        },
+    }
+
+
+def _governors(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each governor of the result once: its source is the same in every trace."""
+    seen: dict[str, dict[str, Any]] = {}
+    for trace in traces:
+        for run in trace["runs"]:
+            seen.setdefault(run["governor"], run)
+    return list(seen.values())
+
+
+def _data(value: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, whatever its strings hold."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
