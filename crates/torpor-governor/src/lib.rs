@@ -1,1 +1,61 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Compiles, loads and calls CPU-idle governors: the kernel's own C source, unedited.
+//!
+//! ```
+//! use torpor_governor::{Catalog, CpuSetup, Inputs, Setup, StateDesc};
+//! use torpor_units::{CpuId, Duration, Hz, Instant};
+//!
+//! let state = |name: &str, exit_us, residency_us, is_polling| StateDesc {
+//!     name: name.to_owned(),
+//!     exit_latency: Duration::from_us(exit_us),
+//!     target_residency: Duration::from_us(residency_us),
+//!     is_polling,
+//!     is_disabled: false,
+//! };
+//! let states = [state("POLL", 0, 0, true), state("C1", 2, 2, false), state("C6", 133, 600, false)];
+//! let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(0), states: &states }] };
+//!
+//! let catalog = Catalog::new(Default::default());
+//! let deepest = catalog.resolve(&"deepest".parse()?, Hz::H250)?;
+//! let mut instance = deepest.instantiate(&setup)?;
+//!
+//! let inputs = Inputs { latency_req: Duration::from_us(50), ..Inputs::default() };
+//! let choice = instance.select(0, &inputs)?;
+//! assert_eq!(choice.state, 1, "C6 takes 133 us to leave, more than the limit of 50 us");
+//! instance.set_last_residency(0, Duration::from_us(700));
+//! instance.reflect(0, choice.state, Instant(700_000), false)?;
+//! # Ok::<(), torpor_governor::GovernorError>(())
+//! ```
+//!
+//! **Isolation.** Each [`Instance`] has its own copy of the image: statics, per-CPU data, module
+//! parameters. **Containment.** A governor that faults or never returns ends in a [`Fault`]. What
+//! cannot be contained in one process is a stray write that hits mapped memory; pages that cannot
+//! be touched lie around everything a governor is given, which catches the usual ones.
+
+mod abi;
+mod builtin;
+mod catalog;
+mod elf;
+mod error;
+mod fault;
+mod governor;
+mod guard;
+mod instance;
+mod load;
+mod memory;
+mod params;
+mod spec;
+
+pub use catalog::{Builtin, Catalog, CatalogOptions};
+pub use error::GovernorError;
+pub use fault::{Call, Cause, Fault, FaultDetail};
+pub use governor::{Governor, Origin};
+pub use guard::set_call_limit;
+pub use instance::{CpuSetup, Inputs, Instance, NO_LATENCY_LIMIT, Selection, Setup, StateDesc};
+pub use params::{Param, ParamType};
+pub use spec::{GovernorSpec, Place};
+
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The layouts that an image and the host share; `kapi/include/torpor/context.h`,
+//! `kapi/include/linux/cpuidle.h` and `kapi/image.c` have the C side.
+
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
+
+#[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
+compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts say so");
+
+pub const IMAGE_ABI: u32 = 1;
+pub const STATE_MAX: usize = 10;
+pub const NAME_LEN: usize = 16;
+pub const DESC_LEN: usize = 32;
+pub const FLAG_POLLING: c_uint = 1;
+pub const DISABLED_BY_USER: u64 = 1;
+/// The third one-bit field of `struct cpuidle_device`.
+pub const DEVICE_POLL_TIME_LIMIT: c_uint = 1 << 2;
+pub const DEVICE_REGISTERED_ENABLED: c_uint = 0b11;
+
+/// A CPU's inputs, written before a call, and what `select` answered beside the index.
+#[repr(C)]
+pub struct KapiCpu {
+    pub now_ns: u64,
+    pub sleep_length_ns: i64,
+    pub delta_next_ns: i64,
+    pub latency_req_ns: i64,
+    pub util: c_ulong,
+    pub capacity: c_ulong,
+    pub nr_iowait: c_uint,
+    pub tick_stopped: bool,
+    pub got_tick: bool,
+    /// Written by the governor, which may write anything.
+    pub stop_tick: u8,
+    pub asked_sleep_length: u8,
+    pub percpu_offset: c_ulong,
+    pub cpu_id: c_uint,
+}
+
+#[repr(C)]
+pub struct KapiHost {
+    pub cpu: *mut KapiCpu,
+    pub cpu_by_id: *mut *mut KapiCpu,
+    pub nr_cpu_ids: c_uint,
+    pub nr_governors: c_uint,
+    pub governors: [*const CpuidleGovernor; 4],
+    pub warn_count: u64,
+    pub warn_file: *const c_char,
+    pub bug_file: *const c_char,
+    pub warn_line: c_uint,
+    pub bug_line: c_uint,
+}
+
+#[repr(C)]
+pub struct KapiParam {
+    pub name: *const c_char,
+    pub type_name: *const c_char,
+    pub value: *mut c_void,
+}
+
+#[repr(C)]
+pub struct TorporImage {
+    pub abi: u32,
+    pub hz: u32,
+    pub kapi_cpu_size: u32,
+    pub kapi_host_size: u32,
+    pub device_size: u32,
+    pub driver_size: u32,
+    pub host: *mut KapiHost,
+    pub params_start: *const KapiParam,
+    pub params_end: *const KapiParam,
+    pub init: GuardedCall,
+}
+
+#[repr(C)]
+pub struct StateUsage {
+    pub disable: u64,
+    pub usage: u64,
+    pub time_ns: u64,
+    pub above: u64,
+    pub below: u64,
+    pub rejected: u64,
+}
+
+#[repr(C)]
+pub struct CpuidleState {
+    pub name: [u8; NAME_LEN],
+    pub desc: [u8; DESC_LEN],
+    pub exit_latency_ns: i64,
+    pub target_residency_ns: i64,
+    pub flags: c_uint,
+    pub exit_latency: c_uint,
+    pub power_usage: c_int,
+    pub target_residency: c_uint,
+    pub enter: *const c_void,
+}
+
+#[repr(C)]
+pub struct CpuidleDevice {
+    pub flags: c_uint,
+    pub cpu: c_uint,
+    pub next_hrtimer: i64,
+    pub last_state_idx: c_int,
+    pub last_residency_ns: u64,
+    pub poll_limit_ns: u64,
+    pub forced_idle_latency_limit_ns: u64,
+    pub states_usage: [StateUsage; STATE_MAX],
+}
+
+#[repr(C)]
+pub struct CpuidleDriver {
+    pub name: *const c_char,
+    pub owner: *const c_void,
+    pub bctimer: c_uint,
+    pub states: [CpuidleState; STATE_MAX],
+    pub state_count: c_int,
+    pub safe_state_index: c_int,
+    pub cpumask: *const c_void,
+    pub governor: *const c_char,
+}
+
+pub type GuardedCall = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+pub type Select = unsafe extern "C" fn(*mut CpuidleDriver, *mut CpuidleDevice, *mut u8) -> c_int;
+pub type Reflect = unsafe extern "C" fn(*mut CpuidleDevice, c_int);
+
+#[repr(C)]
+pub struct CpuidleGovernor {
+    pub name: [u8; NAME_LEN],
+    pub governor_list: [*mut c_void; 2],
+    pub rating: c_uint,
+    pub enable: Option<GuardedCall>,
+    pub disable: Option<GuardedCall>,
+    pub select: Option<Select>,
+    pub reflect: Option<Reflect>,
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+use crate::guard::Caught;
+use crate::instance::Inputs;
+use std::fmt;
+use torpor_units::{CpuId, Instant};
+
+/// A governor that crashed, hung, or answered what no driver has. Its instance is of no more use;
+/// everything else goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(Box<FaultDetail>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultDetail {
+    /// As the user named the governor.
+    pub governor: String,
+    pub cpu: CpuId,
+    pub call: Call,
+    pub cause: Cause,
+}
+
+/// The call that ended in the fault, with what it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    Init,
+    Enable,
+    Disable,
+    Select(Inputs),
+    Reflect { index: i32, now: Instant, got_tick: bool },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Signal {
+        signo: i32,
+        address: usize,
+    },
+    /// A failed `BUG_ON`, or an access to a CPU that is not in the run (`line` is then the CPU).
+    Bug {
+        file: String,
+        line: u32,
+    },
+    TimedOut,
+    NoSuchState {
+        index: i32,
+        state_count: usize,
+    },
+}
+
+impl Cause {
+    pub(crate) fn of(caught: Caught) -> Cause {
+        if caught.is_time_out() {
+            Cause::TimedOut
+        } else {
+            Cause::Signal { signo: caught.signo, address: caught.addr }
+        }
+    }
+}
+
+impl Fault {
+    pub(crate) fn new(governor: &str, cpu: CpuId, call: Call, cause: Cause) -> Fault {
+        Fault(Box::new(FaultDetail { governor: governor.to_owned(), cpu, call, cause }))
+    }
+
+    pub fn detail(&self) -> &FaultDetail {
+        &self.0
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FaultDetail { governor, cpu, call, cause } = &*self.0;
+        write!(f, "governor `{governor}`: {} on {cpu} {cause}", call.name())?;
+        match call {
+            Call::Init | Call::Enable | Call::Disable => Ok(()),
+            Call::Select(inputs) => write!(f, "; its inputs: {inputs}"),
+            Call::Reflect { index, now, got_tick } => {
+                write!(f, "; its inputs: index={index} now={now} got_tick={got_tick}")
+            }
+        }
+    }
+}
+
+impl Call {
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Init => "init()",
+            Call::Enable => "enable()",
+            Call::Disable => "disable()",
+            Call::Select(_) => "select()",
+            Call::Reflect { .. } => "reflect()",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Signal { signo, address } => {
+                let (name, what) = match *signo {
+                    libc::SIGSEGV => ("SIGSEGV", "touched memory that is not its own"),
+                    libc::SIGBUS => ("SIGBUS", "touched memory that is not there"),
+                    libc::SIGFPE => ("SIGFPE", "divided by zero or overflowed a division"),
+                    libc::SIGILL => ("SIGILL", "ran an instruction that does not exist"),
+                    libc::SIGTRAP => ("SIGTRAP", "ran into a trap"),
+                    _ => ("a signal", "was ended"),
+                };
+                write!(f, "{what} ({name} at {address:#x})")
+            }
+            Cause::Bug { file, line } => write!(f, "hit BUG at {file}:{line}"),
+            Cause::TimedOut => f.write_str("did not return within its CPU time limit"),
+            Cause::NoSuchState { index, state_count } => write!(
+                f,
+                "answered state {index}, but the driver has states 0 to {}",
+                state_count.saturating_sub(1)
+            ),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+use crate::elf::ImageFile;
+use crate::instance::{CpuSetup, Instance, Setup, StateDesc};
+use crate::params::Param;
+use crate::{GovernorError, load};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use torpor_units::{CpuId, Duration, Hz};
+
+/// A compiled governor with its parameters, ready to be instantiated. Cheap to clone.
+#[derive(Clone)]
+pub struct Governor(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    label: String,
+    hz: Hz,
+    origin: Origin,
+    source: Arc<str>,
+    source_sha256: String,
+    image: Arc<ImageFile>,
+    params: Vec<Param>,
+    /// Values that the user has chosen, in the variable's own form.
+    values: Vec<(String, u64)>,
+    rating: u32,
+}
+
+/// Where a governor's source came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Builtin,
+    File { path: PathBuf },
+    Tree { tree: PathBuf, rev: Option<String> },
+}
+
+/// A source and its image, before the parameters are known.
+pub(crate) struct Compiled {
+    pub name: String,
+    pub label: String,
+    pub hz: Hz,
+    pub origin: Origin,
+    pub source: Arc<str>,
+    pub image: Arc<ImageFile>,
+}
+
+impl Governor {
+    /// Loads the image once to learn its parameters and rating, and checks the chosen values.
+    pub(crate) fn new(
+        compiled: Compiled,
+        chosen: &[(String, String)],
+    ) -> Result<Governor, GovernorError> {
+        let Compiled { name, label, hz, origin, source, image } = compiled;
+        let source_sha256 = crate::sha256_hex(source.as_bytes());
+        let states = [StateDesc {
+            name: "probe".into(),
+            exit_latency: Duration::ZERO,
+            target_residency: Duration::ZERO,
+            is_polling: false,
+            is_disabled: false,
+        }];
+        let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(0), states: &states }] };
+        let (loaded, _) = load::load(&label, &image, hz, &setup)?;
+        let params = loaded.params.iter().map(|p| Param {
+            name: p.name.clone(),
+            kind: p.kind,
+            default: p.kind.format(p.read()),
+            description: p.description.clone(),
+        });
+        let params = params.collect();
+        let values = chosen
+            .iter()
+            .map(|(name, value)| {
+                let (_, raw) = load::parse_param(&label, &loaded.params, name, value)?;
+                Ok((name.clone(), raw))
+            })
+            .collect::<Result<_, GovernorError>>()?;
+        let mut governor = Inner {
+            name,
+            label,
+            hz,
+            origin,
+            source,
+            source_sha256,
+            image,
+            params,
+            values,
+            rating: 0,
+        };
+        governor.rating =
+            Governor(Arc::new(governor.clone_for_probe())).instantiate(&setup)?.rating();
+        Ok(Governor(Arc::new(governor)))
+    }
+
+    /// Loads a private image for the CPUs of a run.
+    pub fn instantiate(&self, setup: &Setup<'_>) -> Result<Instance, GovernorError> {
+        Instance::new(self, setup)
+    }
+
+    /// The file's name without `.c`.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// As the user typed it.
+    pub fn label(&self) -> &str {
+        &self.0.label
+    }
+
+    pub fn hz(&self) -> Hz {
+        self.0.hz
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.0.origin
+    }
+
+    /// The governor's own file; quoted includes are not part of it.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    /// Of [`Governor::source`], in hexadecimal.
+    pub fn source_sha256(&self) -> &str {
+        &self.0.source_sha256
+    }
+
+    /// The module parameters that the source declares, with their defaults.
+    pub fn params(&self) -> &[Param] {
+        &self.0.params
+    }
+
+    /// The parameters as they will be: the chosen values, else the defaults.
+    pub fn param_settings(&self) -> Vec<(String, String)> {
+        let value = |p: &Param| match self.0.values.iter().find(|(n, _)| *n == p.name) {
+            Some((_, raw)) => p.kind.format(*raw),
+            None => p.default.clone(),
+        };
+        self.0.params.iter().map(|p| (p.name.clone(), value(p))).collect()
+    }
+
+    /// The rating it registers with: in a kernel, the highest becomes the current governor.
+    pub fn rating(&self) -> u32 {
+        self.0.rating
+    }
+
+    /// The shared object's bytes.
+    pub fn image_bytes(&self) -> &[u8] {
+        &self.0.image.bytes
+    }
+
+    pub(crate) fn image(&self) -> &ImageFile {
+        &self.0.image
+    }
+
+    pub(crate) fn param_values(&self) -> &[(String, u64)] {
+        &self.0.values
+    }
+}
+
+impl Inner {
+    fn clone_for_probe(&self) -> Inner {
+        Inner {
+            name: self.name.clone(),
+            label: self.label.clone(),
+            hz: self.hz,
+            origin: self.origin.clone(),
+            source: self.source.clone(),
+            source_sha256: self.source_sha256.clone(),
+            image: self.image.clone(),
+            params: self.params.clone(),
+            values: self.values.clone(),
+            rating: 0,
+        }
+    }
+}
+
+impl fmt::Debug for Governor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Governor")
+            .field("label", &self.0.label)
+            .field("hz", &self.0.hz)
+            .field("origin", &self.0.origin)
+            .field("source_sha256", &self.0.source_sha256)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Calls into a governor that end whatever the governor does.
+ *
+ * A thread in such a call has an odd sequence number and a place to jump back to. A fault, or the
+ * watchdog's signal, leaves the call by that jump. Only frames of the image are skipped: it holds
+ * no lock and owns no memory. Elsewhere the signals go on to whoever handled them before.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The compiler's own setjmp stores three words; the library's takes its place where that lacks. */
+#if defined(__clang__) && !defined(__x86_64__)
+#include <setjmp.h>
+typedef jmp_buf jump_place;
+#define set_jump(place)	_setjmp(place)
+#define jump(place)	_longjmp(place, 1)
+#else
+typedef void *jump_place[5];
+#define set_jump(place)	__builtin_setjmp(place)
+#define jump(place)	__builtin_longjmp(place, 1)
+#endif
+
+#define barrier()	__asm__ __volatile__("" : : : "memory")
+
+enum { GUARD_OK = 0, GUARD_FAULT = 1, GUARD_NO_THREAD = 2 };
+
+/* One per thread; src/guard.rs has the same layout up to @place. */
+struct guard {
+	volatile uint64_t seq;		/* odd while a governor runs */
+	volatile uint64_t kill_seq;	/* the call that the watchdog wants to end */
+	volatile uintptr_t fault_addr;
+	volatile int signo;
+	jump_place place;
+};
+
+/* The signal handler reads it, so it must not be allocated lazily. */
+static __thread struct guard *self __attribute__((tls_model("initial-exec")));
+
+static const int fault_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
+static struct sigaction previous[NSIG];
+
+size_t torpor_guard_size(void)
+{
+	return sizeof(struct guard);
+}
+
+void torpor_guard_set_thread(struct guard *guard)
+{
+	self = guard;
+}
+
+static void leave_call(struct guard *guard, int signo, void *addr)
+{
+	guard->signo = signo;
+	guard->fault_addr = (uintptr_t)addr;
+	guard->seq++;
+	jump(guard->place);
+}
+
+static void pass_on(int signo, siginfo_t *info, void *context)
+{
+	const struct sigaction *before = &previous[signo];
+
+	if (before->sa_flags & SA_SIGINFO) {
+		before->sa_sigaction(signo, info, context);
+	} else if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
+		/* The instruction runs again and faults for good; a sent signal is sent again. */
+		if (signo == SIGURG)
+			return;
+		sigaction(signo, before, NULL);
+		if (info->si_code <= 0)
+			raise(signo);
+	} else {
+		before->sa_handler(signo);
+	}
+}
+
+static void on_fault(int signo, siginfo_t *info, void *context)
+{
+	struct guard *guard = self;
+
+	if (guard && guard->seq & 1)
+		leave_call(guard, signo, info->si_addr);
+	pass_on(signo, info, context);
+}
+
+static void on_watchdog(int signo, siginfo_t *info, void *context)
+{
+	struct guard *guard = self;
+
+	if (guard && guard->seq & 1 && guard->seq == guard->kill_seq)
+		leave_call(guard, signo, NULL);
+	pass_on(signo, info, context);
+}
+
+int torpor_guard_install(void)
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART };
+
+	sigemptyset(&action.sa_mask);
+	action.sa_sigaction = on_fault;
+	for (size_t i = 0; i < sizeof(fault_signals) / sizeof(fault_signals[0]); i++) {
+		if (sigaction(fault_signals[i], &action, &previous[fault_signals[i]]))
+			return -1;
+	}
+	action.sa_sigaction = on_watchdog;
+	return sigaction(SIGURG, &action, &previous[SIGURG]);
+}
+
+/*
+ * The three shapes of a call. Nothing may stand between the jump's place and the odd number that
+ * makes the handlers use it.
+ */
+#define guarded(call) do {			\
+	struct guard *guard = self;		\
+						\
+	if (__builtin_expect(!guard, 0))	\
+		return GUARD_NO_THREAD;		\
+	if (set_jump(guard->place))		\
+		return GUARD_FAULT;		\
+	guard->seq++;				\
+	barrier();				\
+	call;					\
+	barrier();				\
+	guard->seq++;				\
+	return GUARD_OK;			\
+} while (0)
+
+int torpor_guard_select(int (*select)(void *drv, void *dev, bool *stop_tick), void *drv, void *dev,
+			bool *stop_tick, int *index)
+{
+	guarded(*index = select(drv, dev, stop_tick));
+}
+
+int torpor_guard_reflect(void (*reflect)(void *dev, int index), void *dev, int index)
+{
+	guarded(reflect(dev, index));
+}
+
+int torpor_guard_call(int (*call)(void *drv, void *dev), void *drv, void *dev, int *result)
+{
+	guarded(*result = call(drv, dev));
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Guarded calls into images: see `guard.c`. This side prepares threads and runs the watchdog.
+
+use crate::abi::{CpuidleDevice, CpuidleDriver, GuardedCall, Reflect, Select};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+const OK: c_int = 0;
+const FAULT: c_int = 1;
+const ALT_STACK_LEN: usize = 64 << 10;
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+static CALL_LIMIT_NS: AtomicU64 = AtomicU64::new(2_000_000_000);
+
+/// CPU time that one call of a governor may take before the watchdog ends it: two seconds unless
+/// set. A call takes a microsecond; only an endless loop comes near.
+pub fn set_call_limit(limit: Duration) {
+    CALL_LIMIT_NS.store(limit.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
+}
+
+/// The first fields of `struct guard`; the rest is the place to jump back to.
+#[repr(C)]
+struct Guard {
+    seq: AtomicU64,
+    kill_seq: AtomicU64,
+    fault_addr: usize,
+    signo: c_int,
+}
+
+unsafe extern "C" {
+    fn torpor_guard_size() -> usize;
+    fn torpor_guard_set_thread(guard: *mut Guard);
+    fn torpor_guard_install() -> c_int;
+    fn torpor_guard_select(
+        select: Select,
+        drv: *mut CpuidleDriver,
+        dev: *mut CpuidleDevice,
+        stop_tick: *mut u8,
+        index: *mut c_int,
+    ) -> c_int;
+    fn torpor_guard_reflect(reflect: Reflect, dev: *mut CpuidleDevice, index: c_int) -> c_int;
+    fn torpor_guard_call(
+        call: GuardedCall,
+        drv: *mut c_void,
+        dev: *mut c_void,
+        result: *mut c_int,
+    ) -> c_int;
+}
+
+/// What ended a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caught {
+    pub signo: c_int,
+    pub addr: usize,
+}
+
+impl Caught {
+    pub fn is_time_out(self) -> bool {
+        self.signo == libc::SIGURG
+    }
+}
+
+/// # Safety
+/// `function`, `drv` and `dev` belong to one loaded image; `stop_tick` is in its memory.
+#[inline]
+pub unsafe fn select(
+    function: Select,
+    drv: *mut CpuidleDriver,
+    dev: *mut CpuidleDevice,
+    stop_tick: *mut u8,
+) -> Result<c_int, Caught> {
+    let mut index = 0;
+    // SAFETY: as the caller promises; the call returns whatever the governor does.
+    let mut call = || unsafe { torpor_guard_select(function, drv, dev, stop_tick, &mut index) };
+    let outcome = call();
+    if outcome != OK {
+        retry(outcome, call)?
+    }
+    Ok(index)
+}
+
+/// # Safety
+/// `function` and `dev` belong to one loaded image.
+#[inline]
+pub unsafe fn reflect(
+    function: Reflect,
+    dev: *mut CpuidleDevice,
+    index: c_int,
+) -> Result<(), Caught> {
+    // SAFETY: as the caller promises.
+    let call = || unsafe { torpor_guard_reflect(function, dev, index) };
+    let outcome = call();
+    if outcome != OK { retry(outcome, call) } else { Ok(()) }
+}
+
+/// # Safety
+/// `function` takes what `drv` and `dev` point to, or ignores them.
+pub unsafe fn call(
+    function: GuardedCall,
+    drv: *mut c_void,
+    dev: *mut c_void,
+) -> Result<c_int, Caught> {
+    let mut result = 0;
+    // SAFETY: as the caller promises.
+    let mut call = || unsafe { torpor_guard_call(function, drv, dev, &mut result) };
+    let outcome = call();
+    if outcome != OK {
+        retry(outcome, call)?
+    }
+    Ok(result)
+}
+
+/// The rare ends of a call: it faulted, or the thread has not been prepared yet.
+#[cold]
+fn retry(outcome: c_int, mut call: impl FnMut() -> c_int) -> Result<(), Caught> {
+    let outcome = if outcome == FAULT {
+        outcome
+    } else {
+        prepare_thread();
+        call()
+    };
+    if outcome == OK { Ok(()) } else { Err(caught()) }
+}
+
+fn caught() -> Caught {
+    THREAD.with_borrow(|thread| {
+        let thread = thread.as_ref().expect("a fault needs a prepared thread");
+        // SAFETY: only this thread's signal handler writes these, and it has returned.
+        let guard = unsafe { thread.guard.as_ref() };
+        Caught { signo: guard.signo, addr: guard.fault_addr }
+    })
+}
+
+/// A thread that has called a governor.
+struct Thread {
+    guard: NonNull<Guard>,
+    /// Stack for the signal handlers, so that a governor's stack overflow can be handled; `None`
+    /// if the thread had one.
+    alt_stack: Option<NonNull<c_void>>,
+}
+
+thread_local! {
+    static THREAD: RefCell<Option<Thread>> = const { RefCell::new(None) };
+}
+
+fn prepare_thread() {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        // SAFETY: handlers that pass on what is not theirs.
+        let installed = unsafe { torpor_guard_install() };
+        assert_eq!(installed, 0, "sigaction: {}", std::io::Error::last_os_error());
+        // SAFETY: the function only swaps a pointer and allocates.
+        unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+    });
+    THREAD.with_borrow_mut(|slot| {
+        let thread = slot.get_or_insert_with(Thread::new);
+        registry().add(Watched::this_thread(thread.guard));
+        // SAFETY: the guard lives until the thread-local is dropped, which clears this.
+        unsafe { torpor_guard_set_thread(thread.guard.as_ptr()) };
+    });
+}
+
+impl Thread {
+    fn new() -> Thread {
+        // SAFETY: zeroed memory is an idle guard; calloc aligns for any type.
+        let guard = unsafe { libc::calloc(1, torpor_guard_size()) };
+        let guard = NonNull::new(guard.cast()).expect("out of memory for a thread's guard");
+        Thread { guard, alt_stack: install_alt_stack() }
+    }
+}
+
+fn install_alt_stack() -> Option<NonNull<c_void>> {
+    // SAFETY: queries, then sets, this thread's signal stack.
+    unsafe {
+        let mut before: libc::stack_t = std::mem::zeroed();
+        libc::sigaltstack(std::ptr::null(), &mut before);
+        if before.ss_flags & libc::SS_DISABLE == 0 {
+            return None;
+        }
+        let stack = NonNull::new(libc::malloc(ALT_STACK_LEN))?;
+        let ours = libc::stack_t { ss_sp: stack.as_ptr(), ss_flags: 0, ss_size: ALT_STACK_LEN };
+        libc::sigaltstack(&ours, std::ptr::null_mut());
+        Some(stack)
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        registry().remove(self.guard);
+        // SAFETY: the thread ends; nothing uses its guard or its signal stack any more. A stack
+        // that someone has put in place of ours stays.
+        unsafe {
+            torpor_guard_set_thread(std::ptr::null_mut());
+            if let Some(stack) = self.alt_stack {
+                let mut now: libc::stack_t = std::mem::zeroed();
+                libc::sigaltstack(std::ptr::null(), &mut now);
+                if now.ss_sp == stack.as_ptr() {
+                    now.ss_flags = libc::SS_DISABLE;
+                    libc::sigaltstack(&now, std::ptr::null_mut());
+                }
+                libc::free(stack.as_ptr());
+            }
+            libc::free(self.guard.as_ptr().cast());
+        }
+    }
+}
+
+/// What the watchdog knows of a thread.
+struct Watched {
+    guard: NonNull<Guard>,
+    thread: libc::pthread_t,
+    clock: libc::clockid_t,
+    /// The call seen last, and the thread's CPU time then.
+    seen: (u64, u64),
+}
+
+// SAFETY: the guard's shared fields are atomic; an entry leaves before its thread ends.
+unsafe impl Send for Watched {}
+
+impl Watched {
+    fn this_thread(guard: NonNull<Guard>) -> Watched {
+        let mut clock = 0;
+        // SAFETY: the calling thread exists.
+        let thread = unsafe { libc::pthread_self() };
+        unsafe { libc::pthread_getcpuclockid(thread, &mut clock) };
+        Watched { guard, thread, clock, seen: (0, 0) }
+    }
+
+    fn cpu_time_ns(&self) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the thread lives as long as its entry.
+        unsafe { libc::clock_gettime(self.clock, &mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    fn check(&mut self) {
+        // SAFETY: the guard lives as long as its entry.
+        let guard = unsafe { self.guard.as_ref() };
+        let seq = guard.seq.load(Relaxed);
+        if seq % 2 == 0 {
+            return;
+        }
+        let now = self.cpu_time_ns();
+        if self.seen.0 != seq {
+            self.seen = (seq, now);
+        } else if now.saturating_sub(self.seen.1) >= CALL_LIMIT_NS.load(Relaxed) {
+            guard.kill_seq.store(seq, Relaxed);
+            // SAFETY: the thread lives; its handler ignores the signal if the call has ended.
+            unsafe { libc::pthread_kill(self.thread, libc::SIGURG) };
+        }
+    }
+}
+
+struct Registry {
+    threads: Mutex<Vec<Watched>>,
+    watchdog: Once,
+}
+
+static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+
+fn registry() -> &'static Registry {
+    let current = REGISTRY.load(Acquire);
+    if !current.is_null() {
+        // SAFETY: registries are leaked, never freed.
+        return unsafe { &*current };
+    }
+    let fresh = Box::into_raw(Box::new(Registry::new()));
+    match REGISTRY.compare_exchange(std::ptr::null_mut(), fresh, AcqRel, Acquire) {
+        // SAFETY: leaked just now, or by the thread that was faster.
+        Ok(_) => unsafe { &*fresh },
+        Err(other) => unsafe {
+            drop(Box::from_raw(fresh));
+            &*other
+        },
+    }
+}
+
+/// A forked child has neither the watchdog nor the other threads, and the lock may be held by one
+/// of those: start anew, and let this thread's next call prepare it again.
+extern "C" fn after_fork() {
+    REGISTRY.store(std::ptr::null_mut(), Release);
+    // SAFETY: an unprepared thread is a state the guard knows.
+    unsafe { torpor_guard_set_thread(std::ptr::null_mut()) };
+}
+
+impl Registry {
+    fn new() -> Registry {
+        Registry { threads: Mutex::new(Vec::new()), watchdog: Once::new() }
+    }
+
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<Watched>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&'static self, thread: Watched) {
+        self.threads().push(thread);
+        self.watchdog.call_once(|| {
+            let watch = move || loop {
+                std::thread::sleep(WATCH_INTERVAL);
+                self.threads().iter_mut().for_each(Watched::check);
+            };
+            let started = std::thread::Builder::new().name("torpor-watchdog".into()).spawn(watch);
+            started.expect("the watchdog thread could not be started");
+        });
+    }
+
+    fn remove(&self, guard: NonNull<Guard>) {
+        self.threads().retain(|t| t.guard != guard);
+    }
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One loaded governor with its CPUs: where calls are made.
+
+use crate::abi::{
+    self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost, Reflect, Select,
+};
+use crate::fault::{Call, Cause, Fault};
+use crate::guard::{self, Caught};
+use crate::load::Loaded;
+use crate::{GovernorError, load};
+use std::ffi::CStr;
+use std::fmt;
+use torpor_units::{CpuId, Duration, Instant};
+
+/// The machine a governor is to serve: one entry a CPU. `slot` in [`Instance`]'s calls is the
+/// position here.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    pub cpus: &'a [CpuSetup<'a>],
+}
+
+/// CPUs with equal tables share a driver, as the CPUs of a cluster do in a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuSetup<'a> {
+    pub cpu: CpuId,
+    /// 1 to 10 states, shallowest first.
+    pub states: &'a [StateDesc],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDesc {
+    pub name: String,
+    pub exit_latency: Duration,
+    pub target_residency: Duration,
+    pub is_polling: bool,
+    pub is_disabled: bool,
+}
+
+/// What the kernel would answer a governor during one `select`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inputs {
+    /// `local_clock()`.
+    pub now: Instant,
+    /// `tick_nohz_get_sleep_length()`; can be negative.
+    pub sleep_length: Duration,
+    /// Its `delta_next`: time to the next event, the tick included; can be negative.
+    pub delta_next: Duration,
+    pub tick_stopped: bool,
+    /// `Duration::MAX` for no limit: the governor then sees [`NO_LATENCY_LIMIT`].
+    pub latency_req: Duration,
+    pub nr_iowait: u32,
+    /// `sched_cpu_util()`.
+    pub util: u64,
+    /// `arch_scale_cpu_capacity()`.
+    pub capacity: u64,
+}
+
+/// The latency limit of a kernel on which nobody has asked for one: 2000 s, the default of the
+/// system-wide limit, which is tighter than a CPU's own "no constraint".
+pub const NO_LATENCY_LIMIT: Duration = Duration(2_000_000_000_000);
+
+impl Default for Inputs {
+    fn default() -> Inputs {
+        Inputs {
+            now: Instant(0),
+            sleep_length: Duration::MAX,
+            delta_next: Duration::MAX,
+            tick_stopped: false,
+            latency_req: Duration::MAX,
+            nr_iowait: 0,
+            util: 0,
+            capacity: 1024,
+        }
+    }
+}
+
+impl fmt::Display for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "now_ns={} sleep_length_ns={} delta_next_ns={} tick_stopped={} latency_req_ns={} \
+             nr_iowait={} util={} capacity={}",
+            self.now.0,
+            self.sleep_length.0,
+            self.delta_next.0,
+            self.tick_stopped,
+            self.latency_req.0.min(NO_LATENCY_LIMIT.0),
+            self.nr_iowait,
+            self.util,
+            self.capacity
+        )
+    }
+}
+
+/// A governor's decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    pub state: i32,
+    pub stop_tick: bool,
+    /// Whether the governor called `tick_nohz_get_sleep_length()`.
+    pub asked_sleep_length: bool,
+}
+
+/// A governor's private image, serving the CPUs of one run.
+pub struct Instance {
+    select: Select,
+    reflect: Option<Reflect>,
+    host: *mut KapiHost,
+    slots: Box<[Slot]>,
+    fault: Option<Fault>,
+    governor: *const CpuidleGovernor,
+    statics_at_start: Vec<u8>,
+    label: Box<str>,
+    loaded: Loaded,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Slot {
+    pub cpu: *mut KapiCpu,
+    pub dev: *mut CpuidleDevice,
+    pub drv: *mut CpuidleDriver,
+    pub state_count: u32,
+}
+
+// SAFETY: all pointers lead into memory that `loaded` owns, which nobody else refers to; guarded
+// calls look up the thread they run on each time.
+unsafe impl Send for Instance {}
+
+impl Instance {
+    /// Loads, sets the parameters, runs the initcalls and enables each CPU.
+    pub(crate) fn new(
+        governor: &crate::Governor,
+        setup: &Setup<'_>,
+    ) -> Result<Instance, GovernorError> {
+        let label = governor.label();
+        let (loaded, slots) = load::load(label, governor.image(), governor.hz(), setup)?;
+        for (name, raw) in governor.param_values() {
+            let place = loaded.params.iter().find(|p| p.name == *name);
+            place.expect("resolving has checked the names").write(*raw);
+        }
+        let first = setup.cpus[0].cpu;
+        // SAFETY: the image was loaded just now; its table names its own function.
+        let started =
+            unsafe { guard::call(loaded.init, std::ptr::null_mut(), std::ptr::null_mut()) };
+        let fault = |caught| loaded.fault(label, first, Call::Init, caught);
+        let code = started.map_err(fault)?;
+        if code != 0 {
+            return Err(GovernorError::Refused { governor: label.into(), call: "init()", code });
+        }
+        let chosen = loaded.registered(label, governor.name())?;
+        // SAFETY: `registered` has checked that the structure lies in the image.
+        let (select, reflect) = unsafe { ((*chosen).select, (*chosen).reflect) };
+        let mut instance = Instance {
+            select: select.expect("registering without select is refused"),
+            reflect,
+            host: loaded.host,
+            slots,
+            fault: None,
+            governor: chosen,
+            statics_at_start: loaded.statics(),
+            label: label.into(),
+            loaded,
+        };
+        for slot in 0..instance.slots.len() {
+            instance.enable(slot)?;
+        }
+        Ok(instance)
+    }
+
+    /// Calls `enable` for a CPU, as a hotplug or a switch of governors does; [`Instance`]s start
+    /// enabled.
+    pub fn enable(&mut self, slot: usize) -> Result<(), GovernorError> {
+        // SAFETY: `governor` lies in the loaded image.
+        let function = unsafe { (*self.governor).enable };
+        let code = self.call(slot, Call::Enable, function)?;
+        if code == 0 {
+            return Ok(());
+        }
+        Err(GovernorError::Refused { governor: self.label.to_string(), call: "enable()", code })
+    }
+
+    /// Calls `disable` for a CPU.
+    pub fn disable(&mut self, slot: usize) -> Result<(), GovernorError> {
+        // SAFETY: `governor` lies in the loaded image.
+        let function = unsafe { (*self.governor).disable };
+        self.call(slot, Call::Disable, function)?;
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        slot: usize,
+        call: Call,
+        function: Option<abi::GuardedCall>,
+    ) -> Result<i32, Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let Some(function) = function else { return Ok(0) };
+        let Slot { cpu, dev, drv, .. } = self.slots[slot];
+        // SAFETY: the function, driver and device belong to the loaded image.
+        let result = unsafe {
+            (*self.host).cpu = cpu;
+            guard::call(function, drv.cast(), dev.cast())
+        };
+        result.map_err(|caught| self.poison(slot, call, caught))
+    }
+
+    /// Asks the governor for a state, `*stop_tick` being true before, as in the kernel.
+    #[inline]
+    pub fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let Slot { cpu, dev, drv, state_count } = self.slots[slot];
+        // SAFETY: the pointers lead into the image's memory, and `&mut self` makes us its only
+        // user.
+        let result = unsafe {
+            (*self.host).cpu = cpu;
+            let cpu = &mut *cpu;
+            cpu.now_ns = inputs.now.0 as u64;
+            cpu.sleep_length_ns = inputs.sleep_length.0;
+            cpu.delta_next_ns = inputs.delta_next.0;
+            cpu.latency_req_ns = inputs.latency_req.0.min(NO_LATENCY_LIMIT.0);
+            cpu.util = inputs.util;
+            cpu.capacity = inputs.capacity;
+            cpu.nr_iowait = inputs.nr_iowait;
+            cpu.tick_stopped = inputs.tick_stopped;
+            cpu.stop_tick = 1;
+            cpu.asked_sleep_length = 0;
+            guard::select(self.select, drv, dev, &raw mut cpu.stop_tick)
+        };
+        match result {
+            Ok(index) if (index as u32) < state_count => {
+                // SAFETY: as above.
+                let cpu = unsafe { &*cpu };
+                Ok(Selection {
+                    state: index,
+                    stop_tick: cpu.stop_tick != 0,
+                    asked_sleep_length: cpu.asked_sleep_length != 0,
+                })
+            }
+            Ok(index) => Err(self.poison_index(slot, *inputs, index)),
+            Err(caught) => Err(self.poison(slot, Call::Select(*inputs), caught)),
+        }
+    }
+
+    /// Tells the governor that the CPU woke from state `index`; not called, as in the kernel, when
+    /// the driver rejected the entry. Set the residency first.
+    #[inline]
+    pub fn reflect(
+        &mut self,
+        slot: usize,
+        index: i32,
+        now: Instant,
+        got_tick: bool,
+    ) -> Result<(), Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let Slot { cpu, dev, .. } = self.slots[slot];
+        let Some(reflect) = self.reflect else { return Ok(()) };
+        // SAFETY: as in `select`.
+        let result = unsafe {
+            (*self.host).cpu = cpu;
+            (*cpu).now_ns = now.0 as u64;
+            (*cpu).got_tick = got_tick;
+            guard::reflect(reflect, dev, index)
+        };
+        result.map_err(|caught| self.poison(slot, Call::Reflect { index, now, got_tick }, caught))
+    }
+
+    /// `dev->last_residency_ns`: what the kernel measured, 0 for an entry that did not happen.
+    #[inline]
+    pub fn set_last_residency(&mut self, slot: usize, residency: Duration) {
+        self.device(slot).last_residency_ns = residency.0 as u64;
+    }
+
+    /// `dev->poll_time_limit`: whether the polling state gave up. The kernel clears it when it
+    /// enters a polling state; `teo` of 6.1 clears it too.
+    #[inline]
+    pub fn set_poll_time_limit(&mut self, slot: usize, reached: bool) {
+        let device = self.device(slot);
+        device.flags &= !abi::DEVICE_POLL_TIME_LIMIT;
+        device.flags |= if reached { abi::DEVICE_POLL_TIME_LIMIT } else { 0 };
+    }
+
+    pub fn poll_time_limit(&self, slot: usize) -> bool {
+        // SAFETY: the device lies in the instance's memory.
+        unsafe { (*self.slots[slot].dev).flags & abi::DEVICE_POLL_TIME_LIMIT != 0 }
+    }
+
+    /// `dev->poll_limit_ns`: how long to poll; 0 leaves it to the kernel's `cpuidle_poll_time()`.
+    #[inline]
+    pub fn poll_limit_ns(&self, slot: usize) -> u64 {
+        // SAFETY: the device lies in the instance's memory.
+        unsafe { (*self.slots[slot].dev).poll_limit_ns }
+    }
+
+    /// `cpuidle_poll_time()` stores its answer here, where governors can see it.
+    #[inline]
+    pub fn set_poll_limit_ns(&mut self, slot: usize, limit_ns: u64) {
+        self.device(slot).poll_limit_ns = limit_ns;
+    }
+
+    pub fn set_state_disabled(&mut self, slot: usize, state: usize, disabled: bool) {
+        assert!(state < self.slots[slot].state_count as usize, "state {state} is not in the table");
+        let usage = &mut self.device(slot).states_usage[state];
+        usage.disable = if disabled { abi::DISABLED_BY_USER } else { 0 };
+    }
+
+    pub fn last_state_idx(&self, slot: usize) -> i32 {
+        // SAFETY: the device lies in the instance's memory.
+        unsafe { (*self.slots[slot].dev).last_state_idx }
+    }
+
+    /// Whether the governor's own statics differ from right after its init: it then keeps state
+    /// that its CPUs share. Per-CPU data, parameters and the kapi's own data do not count.
+    pub fn statics_changed(&self) -> bool {
+        self.loaded.statics() != self.statics_at_start
+    }
+
+    /// How many `WARN_ON`s have fired, and where the first did.
+    pub fn warnings(&self) -> Option<(u64, String)> {
+        // SAFETY: the host block lies in the image; the file is a string of the image.
+        unsafe {
+            let host = &*self.host;
+            (host.warn_count > 0 && !host.warn_file.is_null()).then(|| {
+                let file = CStr::from_ptr(host.warn_file).to_string_lossy();
+                (host.warn_count, format!("{file}:{}", host.warn_line))
+            })
+        }
+    }
+
+    /// A module parameter's value now, as sysfs would print it.
+    pub fn param(&self, name: &str) -> Option<String> {
+        let place = self.loaded.params.iter().find(|p| p.name == name)?;
+        Some(place.kind.format(place.read()))
+    }
+
+    /// Writes a module parameter, as a user does through sysfs while the system runs.
+    pub fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
+        let (place, raw) = load::parse_param(&self.label, &self.loaded.params, name, value)?;
+        place.write(raw);
+        Ok(())
+    }
+
+    pub fn cpu_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The rating the governor registered with.
+    pub fn rating(&self) -> u32 {
+        // SAFETY: `governor` lies in the loaded image.
+        unsafe { (*self.governor).rating }
+    }
+
+    fn device(&mut self, slot: usize) -> &mut CpuidleDevice {
+        // SAFETY: the device lies in the instance's memory, which `&mut self` borrows.
+        unsafe { &mut *self.slots[slot].dev }
+    }
+
+    #[cold]
+    fn poison(&mut self, slot: usize, call: Call, caught: Caught) -> Fault {
+        let cpu = self.cpu_id(slot);
+        self.fault.insert(self.loaded.fault(&self.label, cpu, call, caught)).clone()
+    }
+
+    #[cold]
+    fn poison_index(&mut self, slot: usize, inputs: Inputs, index: i32) -> Fault {
+        let state_count = self.slots[slot].state_count as usize;
+        let cause = Cause::NoSuchState { index, state_count };
+        let fault = Fault::new(&self.label, self.cpu_id(slot), Call::Select(inputs), cause);
+        self.fault.insert(fault).clone()
+    }
+
+    fn cpu_id(&self, slot: usize) -> CpuId {
+        self.loaded.cpus[slot]
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance").field("governor", &self.label).finish_non_exhaustive()
+    }
+}

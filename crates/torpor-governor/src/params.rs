@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Module parameters: the types the kernel has, and how it reads them from text.
+
+use crate::abi::KapiParam;
+use std::ffi::CStr;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamType {
+    Byte,
+    Short,
+    Ushort,
+    Int,
+    Uint,
+    Hexint,
+    Long,
+    Ulong,
+    Ullong,
+    Bool,
+    Invbool,
+}
+
+const TYPES: [(&str, ParamType); 11] = [
+    ("byte", ParamType::Byte),
+    ("short", ParamType::Short),
+    ("ushort", ParamType::Ushort),
+    ("int", ParamType::Int),
+    ("uint", ParamType::Uint),
+    ("hexint", ParamType::Hexint),
+    ("long", ParamType::Long),
+    ("ulong", ParamType::Ulong),
+    ("ullong", ParamType::Ullong),
+    ("bool", ParamType::Bool),
+    ("invbool", ParamType::Invbool),
+];
+
+impl ParamType {
+    fn from_name(name: &str) -> Option<ParamType> {
+        TYPES.iter().find(|(n, _)| *n == name).map(|(_, t)| *t)
+    }
+
+    pub fn name(self) -> &'static str {
+        TYPES.iter().find(|(_, t)| *t == self).expect("every type has a name").0
+    }
+
+    pub(crate) fn size(self) -> usize {
+        match self {
+            ParamType::Byte | ParamType::Bool | ParamType::Invbool => 1,
+            ParamType::Short | ParamType::Ushort => 2,
+            ParamType::Int | ParamType::Uint | ParamType::Hexint => 4,
+            ParamType::Long | ParamType::Ulong | ParamType::Ullong => 8,
+        }
+    }
+
+    fn range(self) -> (i128, i128) {
+        match self {
+            ParamType::Byte => (0, u8::MAX.into()),
+            ParamType::Short => (i16::MIN.into(), i16::MAX.into()),
+            ParamType::Ushort => (0, u16::MAX.into()),
+            ParamType::Int => (i32::MIN.into(), i32::MAX.into()),
+            ParamType::Uint | ParamType::Hexint => (0, u32::MAX.into()),
+            ParamType::Long => (i64::MIN.into(), i64::MAX.into()),
+            ParamType::Ulong | ParamType::Ullong => (0, u64::MAX.into()),
+            ParamType::Bool | ParamType::Invbool => (0, 1),
+        }
+    }
+
+    fn is_signed(self) -> bool {
+        self.range().0 < 0
+    }
+
+    /// What a value can be, for an error's text.
+    pub(crate) fn expected(self) -> String {
+        match self {
+            ParamType::Bool | ParamType::Invbool => "y or n (1, 0, on, off)".to_owned(),
+            _ => {
+                let (least, most) = self.range();
+                format!("{} from {least} to {most}", self.name())
+            }
+        }
+    }
+
+    /// The variable's value, in the low bytes, or `None` if the text is no value of the type.
+    pub(crate) fn parse(self, text: &str) -> Option<u64> {
+        if matches!(self, ParamType::Bool | ParamType::Invbool) {
+            let value = match text.to_ascii_lowercase().as_str() {
+                "y" | "yes" | "1" | "on" | "t" | "true" => 1,
+                "n" | "no" | "0" | "off" | "f" | "false" => 0,
+                _ => return None,
+            };
+            return Some(if self == ParamType::Invbool { 1 - value } else { value });
+        }
+        let (negative, digits) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        // Base as the kernel guesses it: 0x is 16, a leading 0 is 8.
+        let magnitude = if let Some(hex) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+            parse_digits(hex, 16)?
+        } else if digits.len() > 1 && digits.starts_with('0') {
+            parse_digits(&digits[1..], 8)?
+        } else {
+            parse_digits(digits, 10)?
+        };
+        let value = if negative { -magnitude } else { magnitude };
+        let (least, most) = self.range();
+        (least..=most).contains(&value).then_some(value as u64)
+    }
+
+    /// The value as sysfs would print it.
+    pub(crate) fn format(self, raw: u64) -> String {
+        match self {
+            ParamType::Bool => if raw & 0xff != 0 { "Y" } else { "N" }.to_owned(),
+            ParamType::Invbool => if raw & 0xff != 0 { "N" } else { "Y" }.to_owned(),
+            ParamType::Hexint => format!("{raw:#x}"),
+            _ if self.is_signed() => {
+                let shift = 64 - 8 * self.size() as u32;
+                (((raw << shift) as i64) >> shift).to_string()
+            }
+            _ => raw.to_string(),
+        }
+    }
+}
+
+fn parse_digits(digits: &str, base: u32) -> Option<i128> {
+    // `from_str_radix` takes a sign of its own.
+    let plain = digits.chars().all(|c| c.is_digit(base));
+    (plain && !digits.is_empty() && digits.len() <= 30)
+        .then(|| i128::from_str_radix(digits, base).ok())
+        .flatten()
+}
+
+/// A module parameter of a governor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    pub name: String,
+    pub kind: ParamType,
+    /// As sysfs would print it.
+    pub default: String,
+    /// `MODULE_PARM_DESC`, empty without.
+    pub description: String,
+}
+
+/// A parameter of one loaded image.
+#[derive(Clone)]
+pub(crate) struct ParamPlace {
+    pub name: String,
+    pub kind: ParamType,
+    pub description: String,
+    pub value: *mut u8,
+}
+
+impl ParamPlace {
+    pub fn read(&self) -> u64 {
+        let mut raw = [0; 8];
+        // SAFETY: `value` points to a variable of `kind` in the image that owns this.
+        unsafe { self.value.copy_to_nonoverlapping(raw.as_mut_ptr(), self.kind.size()) };
+        u64::from_le_bytes(raw)
+    }
+
+    pub fn write(&self, raw: u64) {
+        let raw = raw.to_le_bytes();
+        // SAFETY: as for `read`.
+        unsafe { self.value.copy_from_nonoverlapping(raw.as_ptr(), self.kind.size()) };
+    }
+}
+
+/// The descriptors that `module_param` and `MODULE_PARM_DESC` left in an image.
+///
+/// # Safety
+/// The range is the image's descriptor table, its strings NUL-terminated.
+pub(crate) unsafe fn read_descriptors(
+    start: *const KapiParam,
+    end: *const KapiParam,
+) -> Result<Vec<ParamPlace>, String> {
+    let count = (end as usize).saturating_sub(start as usize) / size_of::<KapiParam>();
+    // SAFETY: the caller's range.
+    let table = unsafe { std::slice::from_raw_parts(start, count) };
+    // SAFETY: the caller's strings.
+    let text = |p| unsafe { CStr::from_ptr(p) }.to_string_lossy().into_owned();
+    let mut places = Vec::new();
+    for entry in table.iter().filter(|e| !e.name.is_null() && !e.type_name.is_null()) {
+        let (name, type_name) = (text(entry.name), text(entry.type_name));
+        let kind = ParamType::from_name(&type_name)
+            .ok_or_else(|| format!("parameter {name} has the unknown type {type_name}"))?;
+        let value = entry.value.cast();
+        places.push(ParamPlace { name, kind, description: String::new(), value });
+    }
+    for entry in table.iter().filter(|e| !e.name.is_null() && e.type_name.is_null()) {
+        let name = text(entry.name);
+        if let Some(place) = places.iter_mut().find(|p| p.name == name) {
+            place.description = text(entry.value.cast());
+        }
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_the_kernel_reads_them() {
+        assert_eq!(ParamType::Uint.parse("200000"), Some(200_000));
+        assert_eq!(ParamType::Uint.parse("0x10"), Some(16));
+        assert_eq!(ParamType::Uint.parse("010"), Some(8));
+        assert_eq!(ParamType::Uint.parse("-1"), None);
+        assert_eq!(ParamType::Uint.parse("4294967296"), None);
+        assert_eq!(ParamType::Int.parse("-1").map(|v| ParamType::Int.format(v)), Some("-1".into()));
+        assert_eq!(ParamType::Bool.parse("off"), Some(0));
+        assert_eq!(ParamType::Bool.parse("2"), None);
+        for junk in ["", "-", "+-1", "0x", "0x+1", "1e3", "99999999999999999999999999999999999999"]
+        {
+            assert_eq!(ParamType::Ullong.parse(junk), None, "{junk}");
+        }
+    }
+}

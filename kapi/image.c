@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The part of an image that is not the governor: the few kernel functions that are more than a
+ * load, and the table through which the host finds everything else.
+ *
+ * An image links against nothing, not even libc: loading one is then cheap, and a governor that
+ * calls what a kernel does not have fails to link instead of working here only.
+ */
+#include <linux/cpuidle.h>
+#include <linux/module.h>
+#include <linux/tick.h>
+
+#define __hidden	__attribute__((visibility("hidden")))
+#define __in(name)	__attribute__((section(name), used))
+
+__in("torpor_kapi") struct kapi_host kapi_host;
+__in("torpor_kapi") bool tick_nohz_enabled = true;
+
+/* One entry keeps each section in being, whatever the governor puts there. */
+static __in("torpor_percpu") u64 percpu_anchor;
+static __in("torpor_init") const initcall_t no_initcall = NULL;
+static __in("torpor_param") __aligned(8) const struct kapi_param no_param = { NULL, NULL, NULL };
+
+extern __hidden const initcall_t __start_torpor_init[], __stop_torpor_init[];
+extern __hidden const struct kapi_param __start_torpor_param[], __stop_torpor_param[];
+
+__hidden int cpuidle_register_governor(struct cpuidle_governor *gov)
+{
+	if (!gov || !gov->select)
+		return -EINVAL;
+	if (kapi_host.nr_governors == ARRAY_SIZE(kapi_host.governors))
+		return -ENOSPC;
+	kapi_host.governors[kapi_host.nr_governors++] = gov;
+	return 0;
+}
+
+void kapi_warn(const char *file, unsigned int line)
+{
+	if (!kapi_host.warn_count++) {
+		kapi_host.warn_file = file;
+		kapi_host.warn_line = line;
+	}
+}
+
+void kapi_bug(const char *file, unsigned int line)
+{
+	kapi_host.bug_file = file;
+	kapi_host.bug_line = line;
+	__builtin_trap();
+}
+
+/*
+ * The barriers keep the compiler from seeing these loops for what they are and replacing them
+ * with calls to themselves.
+ */
+__hidden void *memset(void *dst, int byte, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		((char *)dst)[i] = byte;
+		barrier();
+	}
+	return dst;
+}
+
+__hidden void *memcpy(void *dst, const void *src, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		((char *)dst)[i] = ((const char *)src)[i];
+		barrier();
+	}
+	return dst;
+}
+
+__hidden void *memmove(void *dst, const void *src, size_t count)
+{
+	if (dst <= src)
+		return memcpy(dst, src, count);
+	while (count--) {
+		((char *)dst)[count] = ((const char *)src)[count];
+		barrier();
+	}
+	return dst;
+}
+
+__hidden int memcmp(const void *a, const void *b, size_t count)
+{
+	const unsigned char *x = a, *y = b;
+
+	for (size_t i = 0; i < count; i++) {
+		if (x[i] != y[i])
+			return x[i] - y[i];
+		barrier();
+	}
+	return 0;
+}
+
+__hidden size_t strlen(const char *s)
+{
+	size_t len = 0;
+
+	while (s[len]) {
+		len++;
+		barrier();
+	}
+	return len;
+}
+
+__hidden int strncmp(const char *a, const char *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (a[i] != b[i] || !a[i])
+			return (unsigned char)a[i] - (unsigned char)b[i];
+	}
+	return 0;
+}
+
+__hidden int strcmp(const char *a, const char *b)
+{
+	return strncmp(a, b, SIZE_MAX);
+}
+
+/* Runs the initcalls; the first failure is the image's. */
+static int run_initcalls(void)
+{
+	for (const initcall_t *call = __start_torpor_init; call < __stop_torpor_init; call++) {
+		int ret = *call ? (*call)() : 0;
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+struct torpor_image {
+	u32 abi;
+	u32 hz;
+	u32 kapi_cpu_size;
+	u32 kapi_host_size;
+	u32 device_size;
+	u32 driver_size;
+	struct kapi_host *host;
+	const struct kapi_param *params_start, *params_end;
+	int (*init)(void);
+};
+
+__attribute__((visibility("default"), used)) const struct torpor_image torpor_image = {
+	.abi = TORPOR_IMAGE_ABI,
+	.hz = HZ,
+	.kapi_cpu_size = sizeof(struct kapi_cpu),
+	.kapi_host_size = sizeof(struct kapi_host),
+	.device_size = sizeof(struct cpuidle_device),
+	.driver_size = sizeof(struct cpuidle_driver),
+	.host = &kapi_host,
+	.params_start = __start_torpor_param,
+	.params_end = __stop_torpor_param,
+	.init = run_initcalls,
+};

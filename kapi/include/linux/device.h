@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: stub. */
+#ifndef _KAPI_LINUX_DEVICE_H
+#define _KAPI_LINUX_DEVICE_H
+
+#endif /* _KAPI_LINUX_DEVICE_H */

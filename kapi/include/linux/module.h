@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: hosted. */
+#ifndef _KAPI_LINUX_MODULE_H
+#define _KAPI_LINUX_MODULE_H
+
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/moduleparam.h>
+
+struct module;
+
+#define THIS_MODULE	((struct module *)0)
+
+#define module_init(fn)	_kapi_initcall(fn)
+/* An image is dropped whole, so what a module undoes when it leaves is never run. */
+#define module_exit(fn)							\
+	static void (*const _kapi_exitcall_##fn)(void) __attribute__((unused)) = fn
+
+#define MODULE_LICENSE(text)
+#define MODULE_AUTHOR(text)
+#define MODULE_DESCRIPTION(text)
+#define MODULE_VERSION(text)
+#define MODULE_ALIAS(text)
+#define MODULE_INFO(tag, text)
+
+#endif /* _KAPI_LINUX_MODULE_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: hosted. */
+#ifndef _KAPI_LINUX_MODULEPARAM_H
+#define _KAPI_LINUX_MODULEPARAM_H
+
+#include <linux/compiler.h>
+#include <linux/stringify.h>
+#include <torpor/context.h>
+
+/* The C type behind each name a parameter's type can have. Strings and arrays are not offered. */
+#define _kapi_type_byte		unsigned char
+#define _kapi_type_short	short
+#define _kapi_type_ushort	unsigned short
+#define _kapi_type_int		int
+#define _kapi_type_uint		unsigned int
+#define _kapi_type_hexint	unsigned int
+#define _kapi_type_long		long
+#define _kapi_type_ulong	unsigned long
+#define _kapi_type_ullong	unsigned long long
+#define _kapi_type_bool		bool
+#define _kapi_type_invbool	bool
+
+/* Tells the host the parameter's name, type and place, and refuses a variable of another type. */
+#define module_param_named(name, value, type, perm)			\
+	_Static_assert(__builtin_types_compatible_p(__typeof__(value), _kapi_type_##type), \
+		       "module parameter " #name " is no " #type);	\
+	static const struct kapi_param _kapi_param_##name		\
+	__attribute__((section("torpor_param"), used, aligned(8))) =	\
+		{ #name, #type, &(value) }
+
+#define module_param(name, type, perm)	module_param_named(name, name, type, perm)
+#define core_param(name, value, type, perm) module_param_named(name, value, type, perm)
+
+#define MODULE_PARM_DESC(name, text)					\
+	static const struct kapi_param _kapi_param_desc_##name		\
+	__attribute__((section("torpor_param"), used, aligned(8))) =	\
+		{ #name, 0, (void *)(text) }
+
+#endif /* _KAPI_LINUX_MODULEPARAM_H */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: hosted. */
+#ifndef _KAPI_LINUX_TICK_H
+#define _KAPI_LINUX_TICK_H
+
+#include <linux/ktime.h>
+#include <linux/smp.h>
+
+/* False only on a kernel booted with nohz=off. */
+extern bool tick_nohz_enabled __attribute__((visibility("hidden")));
+
+/*
+ * Time from the idle entry to the next timer, the tick not counted, if the tick can be stopped;
+ * @delta_next is the time to the next event with the tick. Both can be negative.
+ */
+static inline ktime_t tick_nohz_get_sleep_length(ktime_t *delta_next)
+{
+	struct kapi_cpu *cpu = kapi_host.cpu;
+
+	cpu->asked_sleep_length = 1;
+	*delta_next = cpu->delta_next_ns;
+	return cpu->sleep_length_ns;
+}
+
+static inline bool tick_nohz_tick_stopped(void)
+{
+	return kapi_host.cpu->tick_stopped;
+}
+
+static inline bool tick_nohz_tick_stopped_cpu(int cpu)
+{
+	return kapi_cpu(cpu)->tick_stopped;
+}
+
+/* Whether the tick ended the sleep. Reading the answer clears it. */
+static inline bool tick_nohz_idle_got_tick(void)
+{
+	struct kapi_cpu *cpu = kapi_host.cpu;
+	bool got_tick = cpu->got_tick;
+
+	if (got_tick)
+		cpu->got_tick = 0;
+	return got_tick;
+}
+
+static inline ktime_t tick_nohz_get_next_hrtimer(void)
+{
+	return kapi_host.cpu->now_ns + kapi_host.cpu->delta_next_ns;
+}
+
+#endif /* _KAPI_LINUX_TICK_H */

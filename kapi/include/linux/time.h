@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: restated. */
+#ifndef _KAPI_LINUX_TIME_H
+#define _KAPI_LINUX_TIME_H
+
+#include <linux/time64.h>
+
+#endif /* _KAPI_LINUX_TIME_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: hosted. */
+#ifndef _KAPI_TORPOR_CONTEXT_H
+#define _KAPI_TORPOR_CONTEXT_H
+
+/*
+ * What the host and a governor's image share. The Rust side has the same layouts in
+ * crates/torpor-governor/src/abi.rs and compares sizes when it loads an image.
+ */
+
+#include <linux/types.h>
+
+#define TORPOR_IMAGE_ABI 1
+
+/*
+ * One per CPU. The host writes the inputs before each call, so that a question like
+ * tick_nohz_get_sleep_length() is one load.
+ */
+struct kapi_cpu {
+	u64 now_ns;
+	s64 sleep_length_ns;
+	s64 delta_next_ns;
+	s64 latency_req_ns;
+	unsigned long util;
+	unsigned long capacity;
+	unsigned int nr_iowait;
+	bool tick_stopped;
+	bool got_tick;
+	/* Answers of a select() call. */
+	bool stop_tick;
+	bool asked_sleep_length;
+	/* Constant. */
+	unsigned long percpu_offset;
+	unsigned int cpu_id;
+};
+
+/* One per image. @cpu is the one whose governor call is in flight. */
+struct kapi_host {
+	struct kapi_cpu *cpu;
+	struct kapi_cpu **cpu_by_id;
+	unsigned int nr_cpu_ids;
+	unsigned int nr_governors;
+	void *governors[4];
+	u64 warn_count;
+	const char *warn_file;
+	const char *bug_file;
+	unsigned int warn_line;
+	unsigned int bug_line;
+};
+
+extern struct kapi_host kapi_host __attribute__((visibility("hidden")));
+
+/* A module parameter; with @type null, a parameter's description in @value. */
+struct kapi_param {
+	const char *name;
+	const char *type;
+	void *value;
+};
+
+void kapi_warn(const char *file, unsigned int line)
+	__attribute__((visibility("hidden"), cold));
+void kapi_bug(const char *file, unsigned int line)
+	__attribute__((visibility("hidden"), cold, noreturn));
+
+static inline struct kapi_cpu *kapi_cpu(unsigned int cpu)
+{
+	if (__builtin_expect(cpu >= kapi_host.nr_cpu_ids || !kapi_host.cpu_by_id[cpu], 0))
+		kapi_bug("access to a CPU that is not part of the run", cpu);
+	return kapi_host.cpu_by_id[cpu];
+}
+
+#endif /* _KAPI_TORPOR_CONTEXT_H */
