@@ -7,10 +7,12 @@ mod builtin;
 mod cpulist;
 mod error;
 mod model;
+mod schema;
 mod toml_file;
 
 pub use builtin::{Builtin, builtins, resolve};
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use error::{PlatformError, Problem};
 pub use model::*;
+pub use schema::json_schema;
 pub use toml_file::from_toml;

@@ -78,7 +78,7 @@ pub(crate) static PLATFORM: Shape = Shape {
         optional(
             "tick_handling_us",
             TIME,
-            "Time the CPU is busy with a tick interrupt that wakes it from idle. Without it, 2.",
+            "Time the CPU is busy with a tick interrupt that wakes it from idle. Without it, 3.",
         ),
         optional("tick_handling_source", Kind::Texts, "Where `tick_handling_us` comes from."),
         optional(

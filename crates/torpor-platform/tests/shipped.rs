@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What holds for every machine that ships, and the numbers of the two that results rest on.
+
+use std::path::PathBuf;
+use torpor_platform::{Platform, StatePower, builtins, json_schema, resolve};
+use torpor_units::{CpuId, Duration, Hz, Power};
+
+fn platforms_folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms")
+}
+
+fn platform(name: &str) -> Platform {
+    resolve(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_published_schema_is_up_to_date() {
+    let path = platforms_folder().join("platform.schema.json");
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(&path, json_schema()).unwrap();
+    }
+    let published = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        published == json_schema(),
+        "platforms/platform.schema.json is old, \
+         run `UPDATE_SCHEMA=1 cargo test -p torpor-platform schema`"
+    );
+}
+
+#[test]
+fn every_shipped_file_validates_against_the_schema() {
+    let schema = serde_json::from_str(&json_schema()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for builtin in builtins() {
+        let file: toml::Table = toml::from_str(builtin.text).unwrap();
+        let file = serde_json::to_value(file).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&file).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{}: {errors:?}", builtin.name);
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_the_reader_refuses() {
+    let schema = serde_json::from_str(&json_schema()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let text = builtins().iter().find(|b| b.name == "pixel6").unwrap().text;
+    for (from, to) in [
+        ("hz = 250", "hz = 200"),
+        ("exit_latency_us = 160", "exit_latency_us = -160"),
+        ("exit_latency_us = 160", "exit_latencyus = 160"),
+        ("cpus = \"0-3\"", "cpus = \"zero\""),
+        ("capacity = 1024", "capacity = 1025"),
+    ] {
+        let broken = text.replacen(from, to, 1);
+        assert_ne!(broken, text, "nothing to replace: {from}");
+        assert!(torpor_platform::from_toml("t", &broken).is_err(), "the reader takes `{to}`");
+        let file: toml::Table = toml::from_str(&broken).unwrap();
+        let file = serde_json::to_value(file).unwrap();
+        assert!(!validator.is_valid(&file), "the schema takes `{to}`");
+    }
+}
+
+#[test]
+fn at_least_ten_x86_machines_ship_and_none_invents_power() {
+    let measured = ["pixel6", "i5-10600k"];
+    let (with_power, without): (Vec<_>, Vec<_>) =
+        builtins().into_iter().partition(|b| b.platform.has_power());
+    assert_eq!(with_power.iter().map(|b| b.name).collect::<Vec<_>>(), ["i5-10600k", "pixel6"]);
+    assert!(without.len() >= 10);
+    for builtin in without {
+        assert!(!measured.contains(&builtin.name));
+        let states = builtin.platform.clusters.iter().flat_map(|c| &c.idle_states);
+        assert!(states.into_iter().all(|s| s.power == StatePower::Unknown), "{}", builtin.name);
+    }
+}
+
+/// The device tree's numbers, and Wattson's at the lowest and the highest OPP.
+#[test]
+fn pixel6_has_the_device_trees_states_and_the_measured_power() {
+    let pixel6 = platform("pixel6");
+    assert_eq!(pixel6.hz, Hz::H250);
+    assert_eq!(pixel6.cpu_count(), 8);
+    assert_eq!(pixel6.cluster_of(CpuId(5)), Some(1));
+    let [little, mid, big] = &pixel6.clusters[..] else { panic!("three clusters") };
+    // 250 * 1803000 / (1024 * 2802000) of 1024, and 620 * 2253000 / (1024 * 2802000) of 1024.
+    assert_eq!([little.capacity, mid.capacity, big.capacity], [160, 498, 1024]);
+
+    for (cluster, entry, exit, residency) in
+        [(little, 70, 160, 2000), (mid, 150, 190, 2500), (big, 235, 220, 3500)]
+    {
+        let [wfi, c2] = &cluster.idle_states[..] else { panic!("two states") };
+        assert_eq!((wfi.latency, wfi.target_residency), (Duration(1_000), Duration(1_000)));
+        assert_eq!(c2.entry_latency, Duration::from_us(entry));
+        assert_eq!(c2.exit_latency, Duration::from_us(exit));
+        // cpuidle takes entry plus exit where the device tree gives no wakeup-latency-us.
+        assert_eq!(c2.latency, Duration::from_us(entry + exit));
+        assert_eq!(c2.target_residency, Duration::from_us(residency));
+        assert_eq!(c2.power, StatePower::Constant(Power::ZERO));
+        let StatePower::PerOpp(wfi) = &wfi.power else { panic!("WFI has power for each OPP") };
+        assert_eq!(wfi.len(), cluster.opps.len());
+    }
+    let ends = |cluster: &torpor_platform::Cluster| {
+        let mw = |opp: &torpor_platform::Opp| opp.active_power.unwrap().as_mw_f64();
+        (mw(&cluster.opps[0]), mw(cluster.opps.last().unwrap()))
+    };
+    assert_eq!(ends(little), (21.84, 342.95));
+    assert_eq!(ends(mid), (28.51, 527.05));
+    assert_eq!(ends(big), (87.31, 1942.89));
+    assert_eq!(little.opps[0].static_power, Power::from_mw(3.73));
+    assert_eq!(big.opps[0].static_power, Power::ZERO);
+}
+
+/// The three measurements come back when all twelve CPUs do what they did then.
+#[test]
+fn i5_10600k_adds_up_to_the_three_measured_package_powers() {
+    let i5 = platform("i5-10600k");
+    assert_eq!((i5.cpu_count(), i5.hz), (12, Hz::H1000));
+    let states = &i5.clusters[0].idle_states;
+    let package_mw = |state: usize| {
+        let StatePower::Constant(power) = &states[state].power else { panic!("no OPPs") };
+        12.0 * power.as_mw_f64() + i5.floor_power.as_mw_f64()
+    };
+    assert!((package_mw(0) - 46_000.0).abs() < 1.0);
+    assert!((package_mw(1) - 2_600.0).abs() < 1.0);
+    assert!((package_mw(3) - 1_400.0).abs() < 1.0);
+    assert!(states[0].is_polling);
+    assert_eq!(states[3].target_residency, Duration::from_us(3102));
+    // The guess between two measurements must say that it is one.
+    let c2 = i5.sources.iter().find(|line| line.contains("C2_ACPI power")).unwrap();
+    assert!(c2.contains("interpolated, not measured"), "{c2}");
+}
+
+#[test]
+fn a_machine_keeps_the_states_that_are_off_by_default() {
+    let denverton = platform("denverton-c3850");
+    let off: Vec<&str> = denverton.clusters[0]
+        .idle_states
+        .iter()
+        .filter(|state| state.is_disabled)
+        .map(|state| state.name.as_str())
+        .collect();
+    assert_eq!(off, ["C1", "C6"]);
+}
