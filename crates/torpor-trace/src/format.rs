@@ -18,11 +18,17 @@ pub struct Format {
     read: Read,
 }
 
-pub(crate) type Read = fn(&[u8], &mut Builder) -> Result<(), Malformed>;
+/// Takes the content and, if there is one, a copy of the machine's `/proc/kallsyms`.
+type Read = fn(&[u8], Option<&[u8]>, &mut Builder) -> Result<(), Malformed>;
 
 impl Format {
-    pub(crate) fn read(&self, bytes: &[u8], out: &mut Builder) -> Result<(), Malformed> {
-        (self.read)(bytes, out)
+    pub(crate) fn read(
+        &self,
+        bytes: &[u8],
+        kallsyms: Option<&[u8]>,
+        out: &mut Builder,
+    ) -> Result<(), Malformed> {
+        (self.read)(bytes, kallsyms, out)
     }
 }
 

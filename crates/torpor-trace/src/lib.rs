@@ -14,6 +14,7 @@ mod builder;
 mod error;
 mod format;
 mod inflate;
+mod kallsyms;
 mod loss;
 mod model;
 mod perf_data;
@@ -28,26 +29,28 @@ use builder::Builder;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fs::File;
-use std::path::Path;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 
 /// Reads a recording, whatever its format; see [`formats`].
+///
+/// If a copy of the machine's `/proc/kallsyms` lies beside it, named as the recording with
+/// `.kallsyms` added, timer functions that the recording gives by address alone get their names.
 ///
 /// # Errors
 /// If the file cannot be opened, is empty, is no recording of a known format, or is damaged so
 /// that nothing of it could be read. Lesser damage is told in [`Trace::losses`].
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
-    let name = path.display().to_string();
-    let io = |source| TraceError::Io { name: name.clone(), source };
-    let file = File::open(path).map_err(io)?;
-    let metadata = file.metadata().map_err(io)?;
-    if !metadata.is_file() || metadata.len() == 0 {
-        // Pipes, devices and the files of /proc have no length to map; an empty file has nothing.
-        return read_bytes(&name, &std::fs::read(path).map_err(io)?);
-    }
-    // SAFETY: the map is read-only and private. Someone who shortens the file while it is being
-    // read raises SIGBUS; recordings are not written to once they are finished.
-    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
-    read_bytes(&name, &map)
+    let kallsyms_path = {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".kallsyms");
+        PathBuf::from(name)
+    };
+    let kallsyms = match kallsyms_path.exists() {
+        true => Some(load(&kallsyms_path)?),
+        false => None,
+    };
+    read_with_kallsyms(&path.display().to_string(), &load(path)?, kallsyms.as_deref())
 }
 
 /// Reads a recording that is in memory; `name` is what errors call it.
@@ -55,6 +58,18 @@ pub fn read(path: &Path) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
+    read_with_kallsyms(name, bytes, None)
+}
+
+/// As [`read_bytes`], with the text of the recorded machine's `/proc/kallsyms`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_kallsyms(
+    name: &str,
+    bytes: &[u8],
+    kallsyms: Option<&[u8]>,
+) -> Result<Trace, TraceError> {
     if bytes.is_empty() {
         return Err(TraceError::Empty { name: name.to_owned() });
     }
@@ -70,13 +85,43 @@ pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
     // The hash and the events need the same bytes and nothing of each other.
     let sha256 = std::thread::scope(|scope| {
         let hash = scope.spawn(|| hex(&Sha256::digest(bytes)));
-        let outcome = format.read(&content, &mut out);
+        let outcome = format.read(&content, kallsyms, &mut out);
         let sha256 = hash.join().expect("hashing bytes does not fail");
         outcome.map(|()| sha256)
     })
     .map_err(|malformed| malformed.named(name, format.name))?;
     out.meta.sha256 = sha256;
     Ok(out.finish())
+}
+
+/// The bytes of a file, mapped where it can be.
+enum Bytes {
+    Mapped(memmap2::Mmap),
+    Read(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<Bytes, TraceError> {
+    let io = |source| TraceError::Io { name: path.display().to_string(), source };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        // Pipes, devices and the files of /proc have no length to map.
+        return std::fs::read(path).map(Bytes::Read).map_err(io);
+    }
+    // SAFETY: the map is read-only and private. Someone who shortens the file while it is being
+    // read raises SIGBUS; recordings are not written to once they are finished.
+    unsafe { memmap2::Mmap::map(&file) }.map(Bytes::Mapped).map_err(io)
 }
 
 /// The content of a gzip file, or the bytes as they are; and whether all of it came out.

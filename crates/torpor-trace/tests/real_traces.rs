@@ -63,3 +63,16 @@ fn android_emulator_has_the_counts_its_readme_states() {
     assert_eq!(trace.meta.cpu_count, 4);
     assert_eq!(trace.meta.arch.as_deref(), Some("x86_64"));
 }
+
+/// Counts of `perf script | grep -c cpu_idle`.
+#[test]
+fn perf_recordings_plain_and_compressed_have_their_events() {
+    for (name, events) in [("perf_cpu_idle.data", 132), ("perf_cpu_idle_zstd.data", 494)] {
+        let Some(path) = support::shared_trace(name) else { return };
+        let trace = torpor_trace::read(&path).unwrap();
+        assert_eq!(count(&trace, is_idle), events, "{name}");
+        assert_eq!(trace.events.len(), events, "{name}");
+        assert_eq!(trace.losses, [], "{name}");
+        assert_eq!(trace.meta.arch.as_deref(), Some("x86_64"));
+    }
+}

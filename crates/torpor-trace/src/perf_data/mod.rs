@@ -1,18 +1,215 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `perf.data` files.
+//! `perf.data`, as a file or as the stream that `perf record -o -` writes.
+//!
+//! The layout is that of perf's own `perf.data-file-format.txt` and `perf_event_open(2)`. Reading
+//! it takes no crate: `linux-perf-data` reserves memory by the counts a file states, divides by
+//! them, and drops all records up to the next round mark at the first broken one.
+
+mod attr;
+mod cursor;
+mod features;
+mod formats;
+mod records;
 
 use crate::builder::Builder;
 use crate::error::Malformed;
+use crate::kallsyms::Kallsyms;
+use crate::loss;
+use attr::Attr;
+use cursor::{Cursor, section};
+use records::Records;
+
+const MAGIC: &[u8; 8] = b"PERFILE2";
+const MAGIC_BIG_ENDIAN: &[u8; 8] = b"2ELIFREP";
+/// The stream's header: magic and this size.
+const PIPE_HEADER_SIZE: u64 = 16;
+const FILE_HEADER_SIZE: u64 = 104;
 
 pub(crate) fn is_perf_data(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PERFILE2") || bytes.starts_with(b"2ELIFREP")
+    bytes.starts_with(MAGIC) || bytes.starts_with(MAGIC_BIG_ENDIAN)
 }
 
-pub(crate) fn read(_bytes: &[u8], _out: &mut Builder) -> Result<(), Malformed> {
-    Err(Malformed {
-        offset: 0,
-        found: "a perf.data file".to_owned(),
-        expected: "another format".to_owned(),
-        hint: "being built",
-    })
+pub(crate) fn read(
+    bytes: &[u8],
+    kallsyms: Option<&[u8]>,
+    out: &mut Builder,
+) -> Result<(), Malformed> {
+    if bytes.starts_with(MAGIC_BIG_ENDIAN) {
+        return Err(Malformed {
+            offset: 0,
+            found: "a recording of a big-endian machine".to_owned(),
+            expected: "`PERFILE2`, a little-endian one".to_owned(),
+            hint: "convert it there with `perf inject`, or send it in: big-endian is not read yet",
+        });
+    }
+    let mut records = Records::default();
+    let mut header = Cursor::new(&bytes[MAGIC.len()..]);
+    match header.u64() {
+        Some(PIPE_HEADER_SIZE) => {
+            let rest = records.walk(&bytes[PIPE_HEADER_SIZE as usize..], true, out);
+            if !rest.is_empty() {
+                out.lose(&loss::TRUNCATED, 1);
+            }
+        }
+        Some(size) if size >= FILE_HEADER_SIZE => file(bytes, header, &mut records, out)?,
+        Some(size) => {
+            return Err(Malformed {
+                offset: MAGIC.len() as u64,
+                found: format!("a header of {size} bytes"),
+                expected: "16 (a stream), 104 or more (a file)".to_owned(),
+                hint: "the file's start is damaged: copy it again",
+            });
+        }
+        None => return Err(cut_in_header(bytes)),
+    }
+    if records.is_cut() {
+        out.lose(&loss::TRUNCATED, 1);
+    }
+    out.meta.clock = features::clock_name(records.clock_id).to_owned();
+    let own_kallsyms = records.finish(out);
+    for text in [kallsyms.unwrap_or_default(), &own_kallsyms] {
+        let symbols = Kallsyms::parse(text);
+        if !symbols.is_empty() {
+            out.resolve_functions(|address, names| symbols.symbol(address, names));
+            break;
+        }
+    }
+    out.align_hrtimers(None);
+    Ok(())
+}
+
+fn cut_in_header(bytes: &[u8]) -> Malformed {
+    Malformed {
+        offset: bytes.len() as u64,
+        found: "the end of the file".to_owned(),
+        expected: format!("a header of {FILE_HEADER_SIZE} bytes"),
+        hint: "copy the file again, it was cut",
+    }
+}
+
+/// The parts of a file: attributes, data, and after the data a table of feature sections.
+struct Header {
+    attr_size: u64,
+    attrs: (u64, u64),
+    data: (u64, u64),
+    features: [u64; 4],
+}
+
+impl Header {
+    /// `cursor` stands behind the header's size.
+    fn parse(mut cursor: Cursor<'_>) -> Option<Header> {
+        let attr_size = cursor.u64()?;
+        let attrs = (cursor.u64()?, cursor.u64()?);
+        let data = (cursor.u64()?, cursor.u64()?);
+        // Event types, unused since Linux 3.0.
+        cursor.bytes(16)?;
+        let features = [cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?];
+        Some(Header { attr_size, attrs, data, features })
+    }
+}
+
+fn file(
+    bytes: &[u8],
+    cursor: Cursor<'_>,
+    records: &mut Records,
+    out: &mut Builder,
+) -> Result<(), Malformed> {
+    let header = Header::parse(cursor).ok_or_else(|| cut_in_header(bytes))?;
+    attrs(bytes, &header, records)?;
+    if !records.layouts.is_decidable() {
+        return Err(Malformed {
+            offset: header.attrs.0,
+            found: "events whose samples differ in layout and carry no identifier".to_owned(),
+            expected: "PERF_SAMPLE_IDENTIFIER in every event".to_owned(),
+            hint: "record again with a current perf, which sets it",
+        });
+    }
+    let (offset, size) = header.data;
+    if size == 0 {
+        return Err(Malformed {
+            offset: 40,
+            found: "a data section of 0 bytes".to_owned(),
+            expected: "the size that perf writes when it ends".to_owned(),
+            hint: "perf was killed before it finished the file; stop it with SIGINT",
+        });
+    }
+    let Some(data) = section(bytes, offset, size) else {
+        return Err(Malformed {
+            offset: bytes.len() as u64,
+            found: "the end of the file".to_owned(),
+            expected: format!("a data section of {size} bytes from offset {offset} on"),
+            hint: "the file was cut; what describes its events stood at its end, so none of them \
+                   can be read: copy it again",
+        });
+    };
+    feature_sections(bytes, &header, offset + size, records, out)?;
+    let rest = records.walk(data, true, out);
+    if !rest.is_empty() {
+        out.lose(&loss::UNREADABLE_REST, rest.len() as u64);
+    }
+    Ok(())
+}
+
+/// Each entry is an attribute and where its ids are.
+fn attrs(bytes: &[u8], header: &Header, records: &mut Records) -> Result<(), Malformed> {
+    let malformed = |offset: u64, found: String| Malformed {
+        offset,
+        found,
+        expected: "perf_event_attr entries of at least 80 bytes, inside the file".to_owned(),
+        hint: "the file's start is damaged, or its end was cut: copy it again",
+    };
+    let (offset, size) = header.attrs;
+    let entries = section(bytes, offset, size)
+        .filter(|entries| !entries.is_empty())
+        .ok_or_else(|| malformed(24, format!("attributes at {offset}, {size} bytes")))?;
+    let entry_size = usize::try_from(header.attr_size)
+        .ok()
+        .filter(|&size| (80..=entries.len()).contains(&size))
+        .ok_or_else(|| malformed(16, format!("entries of {} bytes", header.attr_size)))?;
+    for (index, entry) in entries.chunks_exact(entry_size).enumerate() {
+        let at = offset + (index * entry_size) as u64;
+        let (attr, ids) = entry.split_at(entry_size - 16);
+        let (attr, _) = Attr::parse(attr)
+            .ok_or_else(|| malformed(at, "an attribute that states another size".to_owned()))?;
+        let mut ids = Cursor::new(ids);
+        let ids = match (ids.u64(), ids.u64()) {
+            (Some(offset), Some(size)) => section(bytes, offset, size),
+            _ => None,
+        };
+        let ids = ids.ok_or_else(|| malformed(at, "event ids outside the file".to_owned()))?;
+        records.add_attr(&attr, ids.chunks_exact(8).filter_map(|id| Cursor::new(id).u64()));
+    }
+    Ok(())
+}
+
+fn feature_sections(
+    bytes: &[u8],
+    header: &Header,
+    table: u64,
+    records: &mut Records,
+    out: &mut Builder,
+) -> Result<(), Malformed> {
+    let is_set = |feature: u64| header.features[(feature / 64) as usize] >> (feature % 64) & 1 != 0;
+    let table = usize::try_from(table).ok().and_then(|table| bytes.get(table..));
+    let mut cursor = Cursor::new(table.unwrap_or_default());
+    for feature in (0..256).filter(|&feature| is_set(feature)) {
+        let found = match (cursor.u64(), cursor.u64()) {
+            (Some(offset), Some(size)) => section(bytes, offset, size),
+            _ => None,
+        };
+        match (feature, found) {
+            (features::TRACING_DATA, Some(data)) => records.add_formats(data, out),
+            (features::TRACING_DATA, None) => {
+                return Err(Malformed {
+                    offset: bytes.len() as u64,
+                    found: "the end of the file".to_owned(),
+                    expected: "the section that describes the recorded events".to_owned(),
+                    hint: "the file was cut, and without that section no event can be read",
+                });
+            }
+            (_, Some(data)) => features::note(feature, data, &mut out.meta),
+            (_, None) => out.lose(&loss::TRUNCATED, 1),
+        }
+    }
+    Ok(())
 }

@@ -15,6 +15,7 @@ mod wire;
 use crate::builder::Builder;
 use crate::error::Malformed;
 use crate::inflate;
+use crate::kallsyms::Kallsyms;
 use crate::loss;
 use crate::model::Name;
 use bundle::Bundles;
@@ -50,7 +51,11 @@ pub(crate) fn is_perfetto(bytes: &[u8]) -> bool {
 /// Field 1 of `Trace`, with a length.
 const PACKET_TAG: u8 = 0x0a;
 
-pub(crate) fn read(bytes: &[u8], out: &mut Builder) -> Result<(), Malformed> {
+pub(crate) fn read(
+    bytes: &[u8],
+    kallsyms: Option<&[u8]>,
+    out: &mut Builder,
+) -> Result<(), Malformed> {
     let mut reader = Reader::new();
     reader.packets(bytes, true, out);
     if reader.packet_count == 0 {
@@ -62,7 +67,7 @@ pub(crate) fn read(bytes: &[u8], out: &mut Builder) -> Result<(), Malformed> {
             hint: "a recording that was cut inside its first packet holds nothing to read",
         });
     }
-    reader.finish(out);
+    reader.finish(kallsyms, out);
     Ok(())
 }
 
@@ -212,12 +217,17 @@ impl Reader {
         }
     }
 
-    fn finish(self, out: &mut Builder) {
+    fn finish(self, kallsyms: Option<&[u8]>, out: &mut Builder) {
         self.bundles.finish(out);
         self.stats.finish(out);
         let symbols = self.symbols;
-        if !symbols.is_empty() {
-            out.resolve_functions(|address, _| symbols.get(&address).copied().flatten());
+        let kallsyms = Kallsyms::parse(kallsyms.unwrap_or_default());
+        if !symbols.is_empty() || !kallsyms.is_empty() {
+            // A symbolizing recorder writes a number in place of the address.
+            out.resolve_functions(|address, names| match symbols.get(&address) {
+                Some(symbol) => *symbol,
+                None => kallsyms.symbol(address, names),
+            });
         }
         let offset_ns = match out.meta.clock.as_str() {
             "boot" => self.boot_minus_mono_ns,

@@ -181,7 +181,6 @@ pub(crate) mod packet {
     pub(crate) const TIMESTAMP: u32 = 8;
     pub(crate) const SEQUENCE_ID: u32 = 10;
     pub(crate) const INTERNED_DATA: u32 = 12;
-    pub(crate) const TRACE_CONFIG: u32 = 33;
     pub(crate) const FTRACE_STATS: u32 = 34;
     pub(crate) const TRACE_STATS: u32 = 35;
     pub(crate) const PREVIOUS_DROPPED: u32 = 42;

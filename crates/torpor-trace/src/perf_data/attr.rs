@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `perf_event_attr`, and the layout of samples that follows from it (`perf_event_open(2)`).
+
+use super::cursor::Cursor;
+use std::collections::HashMap;
+
+const SAMPLE_IP: u64 = 1 << 0;
+const SAMPLE_TID: u64 = 1 << 1;
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_ADDR: u64 = 1 << 3;
+const SAMPLE_READ: u64 = 1 << 4;
+const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+const SAMPLE_ID: u64 = 1 << 6;
+const SAMPLE_CPU: u64 = 1 << 7;
+const SAMPLE_PERIOD: u64 = 1 << 8;
+const SAMPLE_STREAM_ID: u64 = 1 << 9;
+const SAMPLE_RAW: u64 = 1 << 10;
+const SAMPLE_IDENTIFIER: u64 = 1 << 16;
+
+const FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;
+const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
+const FORMAT_ID: u64 = 1 << 2;
+const FORMAT_GROUP: u64 = 1 << 3;
+const FORMAT_LOST: u64 = 1 << 4;
+
+const FLAG_USE_CLOCKID: u64 = 1 << 25;
+
+/// The first published size of the structure; every kernel's is at least that.
+const ATTR_SIZE_MIN: usize = 64;
+
+/// What of an attribute tells how to read its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    sample_type: u64,
+    read_format: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Attr {
+    pub layout: Layout,
+    /// The clock the user chose with `perf record -k`.
+    pub clock_id: Option<u32>,
+}
+
+impl Attr {
+    /// Reads an attribute; also says how many bytes it takes by its own account.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<(Attr, usize)> {
+        let mut cursor = Cursor::new(bytes);
+        cursor.u32()?;
+        let size = cursor.u32()? as usize;
+        if size < ATTR_SIZE_MIN || size > bytes.len() {
+            return None;
+        }
+        cursor.bytes(16)?;
+        let layout = Layout { sample_type: cursor.u64()?, read_format: cursor.u64()? };
+        let flags = cursor.u64()?;
+        // clockid came with the 96-byte structure of Linux 4.1.
+        let clock_id = match bytes[..size].get(92..96) {
+            Some(clock) if flags & FLAG_USE_CLOCKID != 0 => Cursor::new(clock).u32(),
+            _ => None,
+        };
+        Some((Attr { layout, clock_id }, size))
+    }
+}
+
+/// What a sample of a tracepoint holds that matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample<'a> {
+    pub time_ns: Option<u64>,
+    pub cpu: Option<u32>,
+    pub raw: Option<&'a [u8]>,
+}
+
+impl Layout {
+    /// Reads a sample up to its raw data; `None` if it ends before that.
+    #[inline]
+    pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
+        let mut cursor = Cursor::new(body);
+        let has = |bit: u64| self.sample_type & bit != 0;
+        let words = |bits: u64| u64::from((self.sample_type & bits).count_ones());
+        cursor.bytes(8 * words(SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID))?;
+        let time_ns = if has(SAMPLE_TIME) { Some(cursor.u64()?) } else { None };
+        cursor.bytes(8 * words(SAMPLE_ADDR | SAMPLE_ID | SAMPLE_STREAM_ID))?;
+        let cpu = if has(SAMPLE_CPU) { Some(cursor.u64()? as u32) } else { None };
+        cursor.bytes(8 * words(SAMPLE_PERIOD))?;
+        if has(SAMPLE_READ) {
+            self.skip_read(&mut cursor)?;
+        }
+        if has(SAMPLE_CALLCHAIN) {
+            let length = cursor.u64()?;
+            cursor.bytes(length.checked_mul(8)?)?;
+        }
+        let raw = if has(SAMPLE_RAW) {
+            let size = cursor.u32()?;
+            Some(cursor.bytes(size.into())?)
+        } else {
+            None
+        };
+        Some(Sample { time_ns, cpu, raw })
+    }
+
+    fn skip_read(&self, cursor: &mut Cursor<'_>) -> Option<()> {
+        let times = FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING;
+        let words = |bits: u64| u64::from((self.read_format & bits).count_ones());
+        let per_value = 1 + words(FORMAT_ID | FORMAT_LOST);
+        let values = if self.read_format & FORMAT_GROUP != 0 { cursor.u64()? } else { 1 };
+        let words = values.checked_mul(per_value)?.checked_add(words(times))?;
+        cursor.bytes(words.checked_mul(8)?).map(|_| ())
+    }
+}
+
+/// Finds the layout of a sample, which its own bytes tell only if events differ.
+#[derive(Debug, Default)]
+pub(crate) struct Layouts {
+    layouts: Vec<Layout>,
+    by_id: HashMap<u64, usize>,
+    /// The id met last and its layout: bursts of one event are common.
+    last: Option<(u64, Layout)>,
+}
+
+impl Layouts {
+    pub(crate) fn add(&mut self, layout: Layout, ids: impl Iterator<Item = u64>) {
+        let index = self.layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
+            self.layouts.push(layout);
+            self.layouts.len() - 1
+        });
+        self.by_id.extend(ids.map(|id| (id, index)));
+    }
+
+    /// False if samples of different layouts cannot be told apart.
+    pub(crate) fn is_decidable(&self) -> bool {
+        self.layouts.len() < 2
+            || self.layouts.iter().all(|layout| layout.sample_type & SAMPLE_IDENTIFIER != 0)
+    }
+
+    #[inline]
+    pub(crate) fn of(&mut self, body: &[u8]) -> Option<Layout> {
+        if let [only] = self.layouts[..] {
+            return Some(only);
+        }
+        // An identifier, where present, is a sample's first word.
+        let id = Cursor::new(body).u64()?;
+        match self.last {
+            Some((last, layout)) if last == id => Some(layout),
+            _ => {
+                let layout = self.layouts[*self.by_id.get(&id)?];
+                self.last = Some((id, layout));
+                Some(layout)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// identifier, ip, tid, time 7, cpu 3, period, raw: 4 bytes.
+    #[test]
+    fn a_sample_is_read_in_the_order_of_the_manual() {
+        let layout = Layout { sample_type: 0x10587, read_format: 0 };
+        let mut body = words(&[1, 2, 3, 7, 3, 1]);
+        body.extend(4u32.to_le_bytes());
+        body.extend(b"abcd");
+        let sample = layout.sample(&body).unwrap();
+        assert_eq!(sample.time_ns, Some(7));
+        assert_eq!(sample.cpu, Some(3));
+        assert_eq!(sample.raw, Some(&b"abcd"[..]));
+        assert_eq!(layout.sample(&body[..body.len() - 1]), None);
+    }
+
+    /// A group of 2 values with id and lost each, and both times: 1 + 2 * 3 + 2 words.
+    #[test]
+    fn a_group_of_counters_is_stepped_over() {
+        let layout = Layout { sample_type: SAMPLE_READ | SAMPLE_RAW, read_format: 0b1_1111 };
+        let mut body = words(&[2, 0, 0, 1, 1, 1, 2, 2, 2]);
+        body.extend(0u32.to_le_bytes());
+        assert_eq!(layout.sample(&body).unwrap().raw, Some(&[][..]));
+        let huge = words(&[u64::MAX, 0]);
+        assert_eq!(layout.sample(&huge), None);
+    }
+}

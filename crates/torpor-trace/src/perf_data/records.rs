@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The records of the data section, plain or compressed.
+
+use super::attr::{Attr, Layouts};
+use super::cursor::Cursor;
+use super::features;
+use super::formats::Formats;
+use crate::builder::Builder;
+use crate::inflate;
+use crate::loss;
+use crate::tracepoint::Context;
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+const LOST: u32 = 2;
+const THROTTLE: u32 = 5;
+const SAMPLE: u32 = 9;
+const LOST_SAMPLES: u32 = 13;
+const HEADER_ATTR: u32 = 64;
+const HEADER_TRACING_DATA: u32 = 66;
+const AUXTRACE: u32 = 71;
+const HEADER_FEATURE: u32 = 80;
+const COMPRESSED: u32 = 81;
+const COMPRESSED2: u32 = 83;
+
+/// type u32, misc u16, size u16
+const HEADER_SIZE: u64 = 8;
+
+#[derive(Default)]
+pub(crate) struct Records {
+    pub layouts: Layouts,
+    pub formats: Formats,
+    pub clock_id: Option<u32>,
+    zstd: Option<Decoder<'static>>,
+    /// Unpacked bytes of a record whose end is in the next compressed one.
+    unpacked: Vec<u8>,
+    is_zstd_broken: bool,
+    unknown_samples: u64,
+}
+
+impl Records {
+    pub(crate) fn add_attr(&mut self, attr: &Attr, ids: impl Iterator<Item = u64>) {
+        self.layouts.add(attr.layout, ids);
+        self.clock_id = self.clock_id.or(attr.clock_id);
+    }
+
+    pub(crate) fn add_formats(&mut self, bytes: &[u8], out: &mut Builder) {
+        match Formats::parse(bytes) {
+            Ok((formats, is_whole)) => {
+                self.formats = formats;
+                if !is_whole {
+                    out.lose(&loss::TRUNCATED, 1);
+                }
+            }
+            Err(_) => out.lose(&loss::MALFORMED_RECORDS, 1),
+        }
+    }
+
+    /// Walks the records of `bytes`, which stand in the file itself or were unpacked. Gives the
+    /// rest that holds no whole record.
+    pub(crate) fn walk<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        is_file: bool,
+        out: &mut Builder,
+    ) -> &'a [u8] {
+        let mut cursor = Cursor::new(bytes);
+        loop {
+            let start = cursor.rest();
+            let (Some(kind), Some(_misc), Some(size)) = (cursor.u32(), cursor.u16(), cursor.u16())
+            else {
+                return start;
+            };
+            let Some(body_size) = u64::from(size).checked_sub(HEADER_SIZE) else {
+                out.lose(&loss::UNREADABLE_REST, start.len() as u64);
+                return &[];
+            };
+            let Some(body) = cursor.bytes(body_size) else {
+                return start;
+            };
+            match kind {
+                SAMPLE => self.sample(body, out),
+                // Two records have a payload after them that their size leaves out.
+                AUXTRACE if is_file => {
+                    let size = Cursor::new(body).u64().unwrap_or(0);
+                    if cursor.bytes(size).is_none() {
+                        return start;
+                    }
+                }
+                HEADER_TRACING_DATA if is_file => {
+                    let size = Cursor::new(body).u32().unwrap_or(0);
+                    match cursor.bytes(size.into()) {
+                        Some(data) => self.add_formats(data, out),
+                        None => return start,
+                    }
+                }
+                COMPRESSED | COMPRESSED2 if is_file => self.compressed(kind, body, out),
+                _ => self.other(kind, body, out),
+            }
+        }
+    }
+
+    #[inline]
+    fn sample(&mut self, body: &[u8], out: &mut Builder) {
+        let Some(sample) = self.layouts.of(body).and_then(|layout| layout.sample(body)) else {
+            return out.lose(&loss::MALFORMED_EVENTS, 1);
+        };
+        let Some(raw) = sample.raw else {
+            return out.lose(&loss::NO_RAW, 1);
+        };
+        match self.formats.decode(raw) {
+            Some(Some((spec, values))) => match (sample.time_ns, sample.cpu) {
+                (Some(time_ns), Some(cpu)) => {
+                    spec.record(&mut Context { builder: out, time_ns, cpu }, &values);
+                }
+                _ => out.lose(&loss::NO_TIME, 1),
+            },
+            Some(None) => {}
+            None => self.unknown_samples += 1,
+        }
+    }
+
+    fn other(&mut self, kind: u32, body: &[u8], out: &mut Builder) {
+        let mut cursor = Cursor::new(body);
+        match kind {
+            LOST => {
+                // id, lost
+                let lost = cursor.u64().and_then(|_| cursor.u64());
+                out.lose(&loss::PERF_LOST, lost.unwrap_or(1));
+            }
+            LOST_SAMPLES => out.lose(&loss::PERF_LOST_SAMPLES, cursor.u64().unwrap_or(1)),
+            THROTTLE => out.lose(&loss::PERF_THROTTLED, 1),
+            HEADER_ATTR => match Attr::parse(body) {
+                Some((attr, size)) => {
+                    let ids = body[size..].chunks_exact(8);
+                    self.add_attr(&attr, ids.filter_map(|id| Cursor::new(id).u64()));
+                }
+                None => out.lose(&loss::MALFORMED_RECORDS, 1),
+            },
+            HEADER_FEATURE => {
+                if let Some(feature) = cursor.u64() {
+                    features::note(feature, cursor.rest(), &mut out.meta);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The compressed records of a file are one zstd stream, cut anywhere.
+    fn compressed(&mut self, kind: u32, body: &[u8], out: &mut Builder) {
+        let packed = if kind == COMPRESSED {
+            Some(body)
+        } else {
+            // The newer record says how many bytes are padding.
+            let mut cursor = Cursor::new(body);
+            cursor.u64().and_then(|size| cursor.bytes(size))
+        };
+        let mut unpacked = std::mem::take(&mut self.unpacked);
+        let is_read = !self.is_zstd_broken
+            && packed.is_some_and(|packed| self.unpack(packed, &mut unpacked).is_some());
+        if !is_read {
+            // What follows in the stream refers back to what is missing.
+            self.is_zstd_broken = true;
+            out.lose(&loss::INFLATE_FAILED, 1);
+        }
+        let rest = self.walk(&unpacked, false, out).len();
+        let done = unpacked.len() - rest;
+        unpacked.drain(..done);
+        self.unpacked = unpacked;
+    }
+
+    fn unpack(&mut self, packed: &[u8], unpacked: &mut Vec<u8>) -> Option<()> {
+        if self.zstd.is_none() {
+            self.zstd = Some(Decoder::new().ok()?);
+        }
+        let decoder = self.zstd.as_mut()?;
+        let mut input = InBuffer::around(packed);
+        let mut chunk = vec![0; 128 << 10];
+        loop {
+            let before = input.pos();
+            let mut output = OutBuffer::around(&mut chunk[..]);
+            decoder.run(&mut input, &mut output).ok()?;
+            let written = output.as_slice();
+            unpacked.extend_from_slice(written);
+            if unpacked.len() as u64 > inflate::BLOCK_MAX {
+                return None;
+            }
+            let is_full = written.len() == 128 << 10;
+            if input.pos() == packed.len() && !is_full {
+                return Some(());
+            }
+            if input.pos() == before && written.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// True if a compressed stream ended inside a record.
+    pub(crate) fn is_cut(&self) -> bool {
+        !self.unpacked.is_empty()
+    }
+
+    pub(crate) fn finish(self, out: &mut Builder) -> Vec<u8> {
+        let mut formats = self.formats;
+        let kallsyms = std::mem::take(&mut formats.kallsyms);
+        for (name, count) in formats.into_counts().filter(|(_, count)| *count > 0) {
+            *out.event_counts.entry(name).or_default() += count;
+        }
+        if self.unknown_samples > 0 {
+            let name = "perf_events_without_description".to_owned();
+            out.event_counts.insert(name, self.unknown_samples);
+        }
+        kallsyms
+    }
+}
