@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a sleep costs: `power · time + overhead`, by the break-even definition.
+
+use torpor_platform::{Cluster, IdleState, StatePower};
+use torpor_units::{Duration, Energy, Power};
+
+/// Power and fixed overhead of one idle state at one OPP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StateCost {
+    power: Power,
+    /// Energy of going in and out: chosen so that the state pays off against the next shallower
+    /// one exactly at its own target residency.
+    overhead: Energy,
+}
+
+/// The cost of idle states of one cluster's CPUs, for every OPP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CostTable {
+    states: usize,
+    /// `[opp][state]`, flat.
+    costs: Vec<StateCost>,
+    /// Power while a tick is handled, by OPP.
+    awake: Vec<Power>,
+    known: bool,
+}
+
+impl CostTable {
+    /// Where a state's power is not known, the table holds a stand-in: powers that fall by one
+    /// unit a state. By the break-even definition the cheapest state for a given sleep does not
+    /// depend on the powers, only on the target residencies, so choices stay meaningful;
+    /// [`CostTable::is_known`] says that energies are not.
+    pub fn new(cluster: &Cluster) -> CostTable {
+        let states = &cluster.idle_states;
+        let known = states.iter().all(|s| s.power != StatePower::Unknown);
+        let opps = cluster.opps.len().max(1);
+        let mut costs = Vec::with_capacity(opps * states.len());
+        let mut awake = Vec::with_capacity(opps);
+        for opp in 0..opps {
+            let mut overhead = Energy::ZERO;
+            let mut shallower: Option<Power> = None;
+            for (index, state) in states.iter().enumerate() {
+                let power =
+                    if known { power_at(state, opp) } else { stand_in(states.len(), index) };
+                if let Some(above) = shallower {
+                    overhead += (above - power).over(state.target_residency);
+                }
+                costs.push(StateCost { power, overhead });
+                shallower = Some(power);
+            }
+            let busy = cluster.opps.get(opp).and_then(|o| o.active_power);
+            // Without a measured busy power the shallowest state's stands in: a CPU that handles
+            // a tick takes at least that.
+            awake.push(busy.filter(|_| known).unwrap_or(costs[opp * states.len()].power));
+        }
+        CostTable { states: states.len(), costs, awake, known }
+    }
+
+    /// Whether the energies are those of the machine, not a stand-in.
+    pub fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Energy of one sleep that lasted `residency`, entry and exit included.
+    #[inline]
+    pub fn sleep(&self, opp: u16, state: usize, residency: Duration) -> Energy {
+        let cost = &self.costs[opp as usize * self.states + state];
+        cost.power.over(residency) + cost.overhead
+    }
+
+    /// Energy of `time` spent awake on a tick.
+    #[inline]
+    pub fn awake(&self, opp: u16, time: Duration) -> Energy {
+        self.awake[opp as usize].over(time)
+    }
+
+    pub fn opp_count(&self) -> usize {
+        self.awake.len()
+    }
+
+    /// No state, and no tick, takes less than this.
+    pub fn floor_power(&self, opp: u16) -> Power {
+        self.row(opp).chain([self.awake[opp as usize]]).min().unwrap_or(Power::ZERO)
+    }
+
+    /// No state, and no tick, takes more than this.
+    pub fn peak_power(&self, opp: u16) -> Power {
+        self.row(opp).chain([self.awake[opp as usize]]).max().unwrap_or(Power::ZERO)
+    }
+
+    /// Whether going in and out of a state costs nothing but its power, at every OPP.
+    pub fn is_free_to_enter(&self, state: usize) -> bool {
+        self.costs.chunks(self.states).all(|row| row[state].overhead <= Energy::ZERO)
+    }
+
+    fn row(&self, opp: u16) -> impl Iterator<Item = Power> {
+        self.costs[opp as usize * self.states..][..self.states].iter().map(|c| c.power)
+    }
+}
+
+fn power_at(state: &IdleState, opp: usize) -> Power {
+    match &state.power {
+        StatePower::Unknown => Power::ZERO,
+        StatePower::Constant(power) => *power,
+        StatePower::PerOpp(powers) => powers[opp],
+    }
+}
+
+fn stand_in(states: usize, index: usize) -> Power {
+    Power((states - index) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn a_state_pays_off_exactly_at_its_target_residency() {
+        // 10 mW against 0 mW with 2 ms: the overhead is 20 uJ.
+        let table = CostTable::new(&testing::two_state_cluster());
+        let at = Duration::from_us(2_000);
+        assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
+        assert_eq!(table.sleep(0, 1, at).as_uj_f64(), 20.0);
+        let sooner = Duration::from_us(1_999);
+        assert!(table.sleep(0, 0, sooner) < table.sleep(0, 1, sooner));
+        let later = Duration::from_us(2_001);
+        assert!(table.sleep(0, 0, later) > table.sleep(0, 1, later));
+    }
+
+    #[test]
+    fn without_power_the_break_even_points_stay() {
+        let mut cluster = testing::two_state_cluster();
+        for state in &mut cluster.idle_states {
+            state.power = StatePower::Unknown;
+        }
+        let table = CostTable::new(&cluster);
+        assert!(!table.is_known());
+        let at = Duration::from_us(2_000);
+        assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
+    }
+}

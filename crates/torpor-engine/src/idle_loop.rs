@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The idle loop: `do_idle()` and `cpuidle_idle_call()` over recorded spans.
+//!
+//! A decision has two halves, [`CpuRun::begin`] (select, tick, entry) and [`CpuRun::finish`]
+//! (wake-up, accounting, reflect), so that many CPUs can be driven in the order of time.
+//!
+//! Work is conserved: the events of the recording stay where they were, the work behind each takes
+//! as long as it took, and a CPU that resumes later than recorded starts its next sleep later,
+//! until idle time has absorbed the delay.
+
+use crate::decision::{Decision, Observer};
+use crate::input::Span;
+use crate::model::{CpuModel, Sleep, SleepEnd};
+use crate::policy::{Policy, Reflection};
+use crate::totals::CpuTotals;
+use torpor_governor::{Fault, Inputs};
+use torpor_units::{Duration, Instant};
+
+/// `NEXT_TIMER_MAX_DELTA`: the timer wheel never answers later than this many ticks ahead.
+const MAX_TIMER_TICKS: i64 = (1 << 30) - 1;
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub enum Stop {
+    Fault(Box<Fault>),
+    /// The governor answered with a state the CPU does not have.
+    BadState { state: i32, count: usize, inputs: Box<Inputs> },
+}
+
+impl From<Box<Fault>> for Stop {
+    fn from(fault: Box<Fault>) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
+/// A sleep that was begun and whose end is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    pub from: Instant,
+    pub sleep: Sleep,
+    state: usize,
+    stop_tick: bool,
+    tick_was_stopped: bool,
+    sleep_length: Duration,
+}
+
+/// What `tick_nohz_get_sleep_length()` would answer, and whether the tick must stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextEvents {
+    pub sleep_length: Duration,
+    pub delta_next: Duration,
+    pub must_keep_tick: bool,
+}
+
+/// The time to the next events as the kernel computes it: from `idle_entrytime`, not from now.
+#[inline]
+pub fn next_events(
+    model: &CpuModel,
+    span: &Span,
+    now: Instant,
+    idle_entry: Instant,
+    tick_stopped: bool,
+) -> NextEvents {
+    let tick = model.tick.hz.tick();
+    let jiffy = model.tick.floor(now);
+    let wheel = span.next_wheel.min(jiffy + Duration(tick.0.saturating_mul(MAX_TIMER_TICKS)));
+    let timer = wheel.min(span.next_hrtimer);
+    let programmed =
+        if tick_stopped { timer } else { (jiffy + tick).min(span.next_hrtimer) };
+    let delta_next = programmed.since(idle_entry);
+    let must_keep_tick = !tick_stopped && (span.rcu_holds_tick || wheel <= jiffy + tick);
+    let sleep_length = if must_keep_tick { delta_next } else { timer.since(idle_entry) };
+    NextEvents { sleep_length, delta_next, must_keep_tick }
+}
+
+/// One CPU on its way through its spans.
+pub struct CpuRun<'a> {
+    model: &'a CpuModel,
+    spans: &'a [Span],
+    slot: usize,
+    next: usize,
+    now: Instant,
+    /// `ts->idle_entrytime`: renewed when the idle loop begins and by every interrupt, but not by
+    /// a poll time-out.
+    idle_entry: Instant,
+    tick_stopped: bool,
+    pub totals: CpuTotals,
+}
+
+impl<'a> CpuRun<'a> {
+    pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
+        let start = spans.first().map_or(Instant(0), |s| s.start);
+        CpuRun {
+            model,
+            spans,
+            slot,
+            next: 0,
+            now: start,
+            idle_entry: start,
+            tick_stopped: false,
+            totals: CpuTotals::new(model.states.len()),
+        }
+    }
+
+    /// When this CPU decides next; `None` when its recording is used up.
+    pub fn next_decision(&mut self) -> Option<Instant> {
+        self.skip_absorbed();
+        (self.next < self.spans.len()).then_some(self.now)
+    }
+
+    /// Asks the policy and enters the state. `None` at the end of the recording.
+    #[inline]
+    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Stop> {
+        self.skip_absorbed();
+        let Some(span) = self.spans.get(self.next) else { return Ok(None) };
+        let next = next_events(self.model, span, self.now, self.idle_entry, self.tick_stopped);
+        let inputs = Inputs {
+            now: self.now,
+            sleep_length: next.sleep_length,
+            delta_next: next.delta_next,
+            tick_stopped: self.tick_stopped,
+            latency_req: self.model.latency_limit,
+            nr_iowait: 0,
+            util: 0,
+            capacity: u64::from(self.model.capacity),
+        };
+        // With one state the kernel asks no governor and leaves the tick alone.
+        let (choice, stop_tick) = if self.model.states.len() > 1 {
+            let selection = policy.select(self.slot, &inputs)?;
+            self.totals.decisions += 1;
+            self.totals.sources[span.source as usize] += 1;
+            (selection.state, selection.stop_tick)
+        } else {
+            (0, false)
+        };
+        let Some(state) = usize::try_from(choice).ok().filter(|&s| s < self.model.states.len())
+        else {
+            let count = self.model.states.len();
+            return Err(Stop::BadState { state: choice, count, inputs: Box::new(inputs) });
+        };
+        let tick_was_stopped = self.tick_stopped;
+        if stop_tick && !next.must_keep_tick {
+            self.tick_stopped = true;
+        }
+        let tick_at =
+            if self.tick_stopped { Instant::NEVER } else { self.model.tick.next(self.now) };
+        let limit = match policy.poll_limit(self.slot) {
+            Duration::ZERO => self.model.default_poll_limit,
+            set => set,
+        };
+        let sleep = self.model.sleep(state, self.now, span.wake, tick_at, limit);
+        Ok(Some(Pending {
+            from: self.now,
+            sleep,
+            state,
+            stop_tick,
+            tick_was_stopped,
+            sleep_length: next.sleep_length,
+        }))
+    }
+
+    /// Wakes up, accounts for the sleep and tells the policy.
+    #[inline]
+    pub fn finish<P: Policy, O: Observer>(
+        &mut self,
+        pending: &Pending,
+        policy: &mut P,
+        observer: &mut O,
+    ) -> Result<(), Stop> {
+        let span = &self.spans[self.next];
+        let Pending { from, sleep, state, .. } = *pending;
+        let residency = sleep.resume.since(from);
+        let verdict = self.model.verdict(state, residency);
+        self.totals.slept(state, residency, verdict);
+        self.totals.energy += self.model.costs.sleep(span.opp, state, residency);
+
+        // The tick's interrupt is handled before the governor is told.
+        let mut now = sleep.resume;
+        let mut latency = None;
+        match sleep.end {
+            SleepEnd::Event => {
+                let waited = sleep.resume.since(span.wake);
+                latency = Some(waited);
+                self.totals.woken(waited);
+            }
+            SleepEnd::Tick => {
+                now += self.model.tick_handling;
+                self.totals.tick_wakeups += 1;
+                self.totals.energy += self.model.costs.awake(span.opp, self.model.tick_handling);
+            }
+            SleepEnd::PollTimeout => self.totals.poll_timeouts += 1,
+        }
+        if observer.wants(self.slot) {
+            observer.decision(&Decision {
+                slot: self.slot,
+                from,
+                resume: sleep.resume,
+                state: state as u8,
+                stop_tick: pending.stop_tick,
+                tick_was_stopped: pending.tick_was_stopped,
+                sleep_length: pending.sleep_length,
+                source: span.source,
+                verdict,
+                end: sleep.end,
+                latency,
+            });
+        }
+        if self.model.states.len() > 1 {
+            let reflection = Reflection {
+                state: state as i32,
+                residency,
+                poll_timed_out: sleep.end == SleepEnd::PollTimeout,
+                now,
+                got_tick: sleep.got_tick,
+            };
+            policy.reflect(self.slot, &reflection)?;
+        }
+        match sleep.end {
+            SleepEnd::Event => self.leave(sleep.resume),
+            SleepEnd::Tick => {
+                self.now = now;
+                self.idle_entry = now;
+            }
+            SleepEnd::PollTimeout => self.now = now,
+        }
+        Ok(())
+    }
+
+    /// Runs the CPU to the end of its recording.
+    pub fn run<P: Policy, O: Observer>(
+        &mut self,
+        policy: &mut P,
+        observer: &mut O,
+    ) -> Result<(), Stop> {
+        while let Some(pending) = self.begin(policy)? {
+            self.finish(&pending, policy, observer)?;
+        }
+        Ok(())
+    }
+
+    /// Spans whose event came before the CPU had finished its earlier work: no sleep at all.
+    #[inline]
+    fn skip_absorbed(&mut self) {
+        while let Some(span) = self.spans.get(self.next) {
+            if self.now <= span.wake {
+                return;
+            }
+            self.totals.absorbed_spans += 1;
+            self.leave(self.now);
+        }
+    }
+
+    /// The work behind the current span's event begins at `resume`; on to the next span.
+    #[inline]
+    fn leave(&mut self, resume: Instant) {
+        let span = &self.spans[self.next];
+        let delay = resume.since(span.resume);
+        if !delay.is_negative() {
+            self.totals.delay_total += delay;
+        }
+        self.next += 1;
+        if let Some(following) = self.spans.get(self.next) {
+            self.now = resume + following.start.since(span.resume);
+            self.idle_entry = self.now;
+        }
+        if span.ends_visit {
+            self.tick_stopped = false;
+        }
+    }
+}

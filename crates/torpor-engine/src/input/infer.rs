@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Timers that no event shows, inferred from the tasks they wake.
+//!
+//! A task that an interrupt wakes on the very CPU where the interrupt came had, most likely, a
+//! timer armed there from when it went to sleep. That bounds every sleep of that CPU in between.
+//! FIDELITY(inferred-timers): a device interrupt that wakes a task looks the same.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use torpor_units::{CpuId, Instant};
+
+/// Collects sleep-to-wake-up stretches of tasks, by the CPU whose interrupt woke them.
+#[derive(Default)]
+pub struct InferredTimers {
+    asleep_since: HashMap<i32, Instant>,
+    by_cpu: BTreeMap<CpuId, Vec<(Instant, Instant)>>,
+}
+
+impl InferredTimers {
+    pub fn switched_out(&mut self, pid: i32, time: Instant) {
+        self.asleep_since.insert(pid, time);
+    }
+
+    /// A task was woken; `by_interrupt_on` is the CPU whose interrupt did it, if one did.
+    pub fn woken(&mut self, pid: i32, by_interrupt_on: Option<CpuId>, time: Instant) {
+        let Some(since) = self.asleep_since.remove(&pid) else { return };
+        if let Some(cpu) = by_interrupt_on
+            && since < time
+        {
+            self.by_cpu.entry(cpu).or_default().push((since, time));
+        }
+    }
+
+    /// A cursor over one CPU's inferred timers.
+    pub fn on(&self, cpu: CpuId) -> InferredCursor {
+        let mut timers = self.by_cpu.get(&cpu).cloned().unwrap_or_default();
+        timers.sort_unstable();
+        InferredCursor { timers, taken: 0, armed: BinaryHeap::new() }
+    }
+}
+
+/// Answers "which timer is next" for moments that only move forward.
+pub struct InferredCursor {
+    /// (armed, expires), by arming time.
+    timers: Vec<(Instant, Instant)>,
+    taken: usize,
+    armed: BinaryHeap<Reverse<Instant>>,
+}
+
+impl InferredCursor {
+    pub fn next_at(&mut self, now: Instant) -> Instant {
+        while let Some(&(_, expires)) = self.timers.get(self.taken).filter(|t| t.0 <= now) {
+            self.armed.push(Reverse(expires));
+            self.taken += 1;
+        }
+        while let Some(&Reverse(expires)) = self.armed.peek() {
+            if expires > now {
+                return expires;
+            }
+            self.armed.pop();
+        }
+        Instant::NEVER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_bounds_the_sleeps_between_its_arming_and_its_expiry() {
+        let mut timers = InferredTimers::default();
+        timers.switched_out(7, Instant(100));
+        timers.switched_out(8, Instant(150));
+        timers.woken(8, Some(CpuId(0)), Instant(300));
+        timers.woken(7, Some(CpuId(0)), Instant(900));
+        let mut cursor = timers.on(CpuId(0));
+        assert_eq!(cursor.next_at(Instant(50)), Instant::NEVER);
+        assert_eq!(cursor.next_at(Instant(120)), Instant(900));
+        assert_eq!(cursor.next_at(Instant(200)), Instant(300));
+        assert_eq!(cursor.next_at(Instant(300)), Instant(900));
+        assert_eq!(cursor.next_at(Instant(900)), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_remote_waking_is_no_timer() {
+        let mut timers = InferredTimers::default();
+        timers.switched_out(7, Instant(100));
+        timers.woken(7, None, Instant(900));
+        assert_eq!(timers.on(CpuId(0)).next_at(Instant(200)), Instant::NEVER);
+    }
+}

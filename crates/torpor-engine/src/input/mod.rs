@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From a recording to the inputs of a replay.
+//!
+//! What a governor of the recorded machine brought about is no input: ticks that woke the CPU and
+//! polling that timed out are merged away, and every replayed governor makes its own. What is left
+//! is one [`Span`] for each wake-up that would have come anyway.
+
+mod infer;
+mod segment;
+mod spans;
+mod tick;
+mod timers;
+
+use std::collections::BTreeMap;
+use torpor_platform::Platform;
+use torpor_trace::Trace;
+use torpor_units::{CpuId, Hz, Instant};
+
+pub use tick::TickGrid;
+
+/// Where a span's time to the next timer came from, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum SleepSource {
+    /// The kernel's own answer, from a return probe on `tick_nohz_get_sleep_length`.
+    Probe,
+    /// Timer start, cancel and expire events.
+    TimerEvents,
+    /// No timer events: the local interrupt that woke a sleeping task is taken for its timer.
+    WakingTimer,
+    /// No timer is known; only the tick bounds the sleep.
+    TickOnly,
+}
+
+impl SleepSource {
+    pub const ALL: [SleepSource; 4] = [
+        SleepSource::Probe,
+        SleepSource::TimerEvents,
+        SleepSource::WakingTimer,
+        SleepSource::TickOnly,
+    ];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            SleepSource::Probe => "probe",
+            SleepSource::TimerEvents => "timer_events",
+            SleepSource::WakingTimer => "waking_timer",
+            SleepSource::TickOnly => "tick_only",
+        }
+    }
+}
+
+/// How the moment of a wake-up event was found, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum WakeStamp {
+    /// `sched_waking` or an IPI's send event on another CPU.
+    WakingEvent,
+    /// The expiry time of the timer that fired.
+    TimerExpiry,
+    /// The first interrupt event on the CPU itself.
+    InterruptEvent,
+    /// The `cpu_idle` exit, less the recorded state's exit latency where the machine is known.
+    ExitStamp,
+}
+
+impl WakeStamp {
+    pub const ALL: [WakeStamp; 4] = [
+        WakeStamp::WakingEvent,
+        WakeStamp::TimerExpiry,
+        WakeStamp::InterruptEvent,
+        WakeStamp::ExitStamp,
+    ];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            WakeStamp::WakingEvent => "waking_event",
+            WakeStamp::TimerExpiry => "timer_expiry",
+            WakeStamp::InterruptEvent => "interrupt_event",
+            WakeStamp::ExitStamp => "exit_stamp",
+        }
+    }
+}
+
+/// One stretch of idleness between two pieces of work, as the recording gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The CPU had nothing to run: the idle loop began (or began again after an interrupt).
+    pub start: Instant,
+    /// The event that ended it happened. Never before `start`.
+    pub wake: Instant,
+    /// The CPU ran again in the recording. Never before `wake`.
+    pub resume: Instant,
+    /// The earliest hrtimer known at `start`, the tick's own left out.
+    pub next_hrtimer: Instant,
+    /// The earliest timer-wheel event known at `start`.
+    pub next_wheel: Instant,
+    /// The CPU's frequency at `start`; 0 when the recording does not tell.
+    pub freq_khz: u32,
+    /// Position among the platform's OPPs, set by [`Recording::bind_opps`].
+    pub opp: u16,
+    pub source: SleepSource,
+    pub stamp: WakeStamp,
+    /// A task ran afterwards, so the tick was restarted. Otherwise an interrupt was handled and
+    /// the idle loop went round again with the tick as it was.
+    pub ends_visit: bool,
+    /// RCU needed the CPU, which keeps the tick from being stopped.
+    pub rcu_holds_tick: bool,
+}
+
+/// All inputs of one CPU, in order; `spans[k+1].start − spans[k].resume` is the work between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuInput {
+    pub cpu: CpuId,
+    pub spans: Vec<Span>,
+}
+
+impl CpuInput {
+    /// From the first idle entry to the last wake-up: the time a replay speaks of.
+    pub fn window(&self) -> (Instant, Instant) {
+        match (self.spans.first(), self.spans.last()) {
+            (Some(first), Some(last)) => (first.start, last.resume),
+            _ => (Instant(0), Instant(0)),
+        }
+    }
+}
+
+/// What was counted on the way from events to spans.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputStats {
+    pub merged_ticks: u64,
+    pub merged_poll_timeouts: u64,
+    /// `cpu_idle` entries that followed an entry without an exit between them.
+    pub unclosed_entries: u64,
+    /// Recorded sleeps left out because the recording cuts them at its edge.
+    pub cut_sleeps: u64,
+    pub stamps: BTreeMap<&'static str, u64>,
+}
+
+/// A recording as replay inputs.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// Only CPUs that the recording shows idle at least once, in order.
+    pub cpus: Vec<CpuInput>,
+    pub tick: Option<TickGrid>,
+    pub stats: InputStats,
+}
+
+impl Recording {
+    /// Reconstructs the inputs. `recorded_on` is the machine of the recording, if known: its exit
+    /// latencies turn `cpu_idle` exit stamps into the moments of the wake-up events.
+    pub fn new(trace: &Trace, recorded_on: Option<&Platform>) -> Recording {
+        let tick_function = tick::tick_function(trace);
+        let exact_tick = tick_function.as_ref().map(|t| t.grid);
+        let collected = segment::collect(trace, tick_function.as_ref());
+        let tick = exact_tick.or_else(|| tick::grid_from_wakeups(&collected.cpus));
+        spans::build(trace, collected, tick, recorded_on)
+    }
+
+    /// Sets each span's OPP to the platform's lowest one at or above the recorded frequency (the
+    /// highest when none is). Without a recorded frequency it is the lowest OPP.
+    pub fn bind_opps(&mut self, platform: &Platform, place: impl Fn(CpuId) -> CpuId) {
+        for input in &mut self.cpus {
+            let Some(cluster) = platform.cluster_of(place(input.cpu)) else { continue };
+            let opps = &platform.clusters[cluster].opps;
+            for span in &mut input.spans {
+                let at_or_above = opps.partition_point(|o| o.freq_khz < span.freq_khz);
+                span.opp = at_or_above.min(opps.len().saturating_sub(1)) as u16;
+            }
+        }
+    }
+
+    pub fn span_count(&self) -> usize {
+        self.cpus.iter().map(|c| c.spans.len()).sum()
+    }
+
+    /// The tick rate the recorded kernel ran with, where it could be told.
+    pub fn hz(&self) -> Option<Hz> {
+        self.tick.map(|t| t.hz)
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The recorded kernel's tick: its rate, its phase, and the timer behind it.
+
+use super::segment::Segment;
+use std::collections::{BTreeMap, BTreeSet};
+use torpor_trace::{EventKind, Function, Trace};
+use torpor_units::{Duration, Hz, Instant};
+
+/// Ticks happen at `phase + n·TICK_NSEC`, on every CPU alike (no `skew_tick`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickGrid {
+    pub hz: Hz,
+    pub phase: Duration,
+}
+
+impl TickGrid {
+    pub fn new(hz: Hz, phase: Duration) -> TickGrid {
+        TickGrid { hz, phase: Duration(phase.0.rem_euclid(hz.tick().0)) }
+    }
+
+    /// The last tick at or before `time`.
+    #[inline]
+    pub fn floor(self, time: Instant) -> Instant {
+        let tick = self.hz.tick().0;
+        Instant(time.0 - (time.0 - self.phase.0).rem_euclid(tick))
+    }
+
+    /// The first tick after `time`.
+    #[inline]
+    pub fn next(self, time: Instant) -> Instant {
+        self.floor(time) + self.hz.tick()
+    }
+}
+
+/// The tick's hrtimer function, and the grid its expiry times lie on.
+#[derive(Clone, Debug)]
+pub struct TickFunction {
+    address: u64,
+    pub grid: TickGrid,
+}
+
+impl TickFunction {
+    pub fn is(&self, function: Function) -> bool {
+        function.address == self.address
+    }
+}
+
+/// Names the tick's handler has had: before and since Linux 6.8.
+const TICK_SYMBOLS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
+
+/// Finds the tick among the hrtimers: by symbol, else as the busiest function that has at most
+/// one timer a CPU and whose expiry times all lie on the grid of one tick rate.
+pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
+    #[derive(Default)]
+    struct Seen {
+        timers: BTreeSet<u64>,
+        expiries: Vec<i64>,
+        named: bool,
+    }
+    let mut functions: BTreeMap<u64, Seen> = BTreeMap::new();
+    for event in &trace.events {
+        if let EventKind::HrtimerStart { timer, function, expires, .. } = event.kind {
+            let seen = functions.entry(function.address).or_default();
+            seen.timers.insert(timer);
+            seen.expiries.push(expires.0);
+            seen.named |= function
+                .symbol
+                .is_some_and(|s| TICK_SYMBOLS.contains(&trace.names.text(s)));
+        }
+    }
+    functions
+        .into_iter()
+        .filter(|(_, s)| s.expiries.len() >= 2 && s.timers.len() <= trace.meta.cpu_count as usize)
+        .filter_map(|(address, s)| {
+            let grid = common_grid(&s.expiries)?;
+            Some((s.named, s.expiries.len(), TickFunction { address, grid }))
+        })
+        .max_by_key(|(named, count, _)| (*named, *count))
+        .map(|(_, _, function)| function)
+}
+
+/// The slowest tick rate on whose grid all `times` lie.
+fn common_grid(times: &[i64]) -> Option<TickGrid> {
+    Hz::ALL.into_iter().find_map(|hz| {
+        let tick = hz.tick().0;
+        let phase = times.first()?.rem_euclid(tick);
+        times
+            .iter()
+            .all(|t| t.rem_euclid(tick) == phase)
+            .then(|| TickGrid::new(hz, Duration(phase)))
+    })
+}
+
+/// Width of the window in which a tick's wake-ups are looked for after the tick itself: exit
+/// latency and interrupt handling of a phone's deep state, with room.
+pub const TICK_WAKE_WINDOW: Duration = Duration::from_us(500);
+
+const BIN: Duration = Duration::from_us(50);
+/// A grid is believed when its window holds this many times what chance would put there.
+const MIN_CONCENTRATION: f64 = 3.0;
+const MIN_WAKEUPS: usize = 20;
+
+/// Without timer events the tick still shows: wake-ups after which no task ran crowd behind it.
+pub fn grid_from_wakeups(cpus: &[Vec<Segment>]) -> Option<TickGrid> {
+    let exits: Vec<i64> = cpus
+        .iter()
+        .flatten()
+        .filter(|s| !s.switched && s.remote_waking.is_none())
+        .map(|s| s.exit.0)
+        .collect();
+    if exits.len() < MIN_WAKEUPS {
+        return None;
+    }
+    Hz::ALL
+        .into_iter()
+        .filter_map(|hz| concentration(&exits, hz))
+        .filter(|(ratio, _)| *ratio >= MIN_CONCENTRATION)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, grid)| grid)
+}
+
+/// How crowded the best window of one tick period is, against an even spread, and where it starts.
+fn concentration(exits: &[i64], hz: Hz) -> Option<(f64, TickGrid)> {
+    let tick = hz.tick().0;
+    let bins = (tick / BIN.0) as usize;
+    let window = (TICK_WAKE_WINDOW.0 / BIN.0) as usize;
+    let mut counts = vec![0u32; bins];
+    for exit in exits {
+        let bin = (exit.rem_euclid(tick) / BIN.0) as usize;
+        counts[bin.min(bins - 1)] += 1;
+    }
+    let inside = |from: usize| -> u32 { (0..window).map(|k| counts[(from + k) % bins]).sum() };
+    let best = (0..bins).max_by_key(|&from| (inside(from), std::cmp::Reverse(from)))?;
+    let expected = exits.len() as f64 * window as f64 / bins as f64;
+    // The tick is at the front of the crowd: skip bins of the window that hold next to nothing.
+    let crowd = inside(best) / window as u32;
+    let lead = (0..window).find(|k| counts[(best + k) % bins] > crowd / 2).unwrap_or(0);
+    let phase = Duration((best + lead) as i64 * BIN.0);
+    Some((inside(best) as f64 / expected, TickGrid::new(hz, phase)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_lie_on_the_grid() {
+        let grid = TickGrid::new(Hz::H250, Duration(1_000_000));
+        assert_eq!(grid.next(Instant(1_000_000)), Instant(5_000_000));
+        assert_eq!(grid.next(Instant(999_999)), Instant(1_000_000));
+        assert_eq!(grid.floor(Instant(999_999)), Instant(-3_000_000));
+    }
+
+    #[test]
+    fn the_slowest_rate_that_fits_is_the_rate() {
+        let at_250 = [4_000_000, 8_000_000, 20_000_000, 24_000_000];
+        assert_eq!(common_grid(&at_250).unwrap().hz, Hz::H250);
+        let nowhere = [4_000_000, 8_000_001];
+        assert_eq!(common_grid(&nowhere), None);
+    }
+
+    #[test]
+    fn a_crowd_behind_the_tick_gives_rate_and_phase() {
+        // 250 Hz ticks at 1 ms phase, woken 0 to 200 us late, over a thin even spread.
+        let mut exits = Vec::new();
+        for n in 0..100i64 {
+            exits.push(n * 4_000_000 + 1_000_000 + (n % 5) * 40_000);
+            if n % 4 == 0 {
+                exits.push(n * 4_000_000 + n * 37_000);
+            }
+        }
+        let (ratio, grid) = concentration(&exits, Hz::H250).unwrap();
+        assert!(ratio > MIN_CONCENTRATION);
+        assert_eq!(grid, TickGrid::new(Hz::H250, Duration(1_000_000)));
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One CPU of the replayed machine: how long its sleeps last and what they cost.
+
+use crate::cost::CostTable;
+use crate::input::TickGrid;
+use torpor_platform::{Cluster, Platform};
+use torpor_units::{Duration, Instant};
+
+/// `CPUIDLE_STATE_MAX`.
+pub const MAX_STATES: usize = 10;
+
+/// `CPUIDLE_POLL_MIN`: a state with less target residency does not limit polling.
+const POLL_MIN: Duration = Duration::from_us(10);
+/// `CPUIDLE_POLL_MAX` is the tick period divided by this.
+const POLL_MAX_TICK_SHARE: i64 = 16;
+
+/// What the loop needs of an idle state, side by side in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct StateModel {
+    pub entry_latency: Duration,
+    pub exit_latency: Duration,
+    /// The governor's `exit_latency_ns`.
+    pub latency: Duration,
+    pub target_residency: Duration,
+    pub is_polling: bool,
+    pub is_enabled: bool,
+}
+
+/// A CPU with its options of the run.
+#[derive(Clone, Debug)]
+pub struct CpuModel {
+    pub states: Vec<StateModel>,
+    pub costs: CostTable,
+    pub tick: TickGrid,
+    pub tick_handling: Duration,
+    pub latency_limit: Duration,
+    pub capacity: u32,
+    /// What `cpuidle_poll_time()` answers when no governor has set a limit.
+    pub default_poll_limit: Duration,
+}
+
+/// Why a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SleepEnd {
+    /// The event that the recording holds.
+    Event,
+    /// The tick, which the governor had kept.
+    Tick,
+    /// The polling state gave up.
+    PollTimeout,
+}
+
+/// A sleep from entry to the CPU running again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    pub resume: Instant,
+    pub end: SleepEnd,
+    /// The tick's interrupt came during the sleep.
+    pub got_tick: bool,
+}
+
+/// The kernel's verdict on a sleep (`cpuidle_enter_state()`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Fit,
+    /// Too deep.
+    Above,
+    /// Too shallow.
+    Below,
+}
+
+impl CpuModel {
+    pub fn new(
+        platform: &Platform,
+        cluster: &Cluster,
+        tick: TickGrid,
+        latency_limit: Duration,
+        is_disabled: impl Fn(usize) -> bool,
+    ) -> CpuModel {
+        let states: Vec<StateModel> = cluster
+            .idle_states
+            .iter()
+            .enumerate()
+            .map(|(index, s)| StateModel {
+                entry_latency: s.entry_latency,
+                exit_latency: s.exit_latency,
+                latency: s.latency,
+                target_residency: s.target_residency,
+                is_polling: s.is_polling,
+                is_enabled: !s.is_disabled && !is_disabled(index),
+            })
+            .collect();
+        let default_poll_limit = poll_limit(&states, tick.hz.tick());
+        CpuModel {
+            states,
+            costs: CostTable::new(cluster),
+            tick,
+            tick_handling: platform.tick_handling,
+            latency_limit,
+            capacity: cluster.capacity,
+            default_poll_limit,
+        }
+    }
+
+    /// How a sleep in `state` begun at `from` goes, given the event at `wake` and the next tick
+    /// (`Instant::NEVER` when it is stopped).
+    ///
+    /// FIDELITY(poll-irq): an interrupt that wakes no task ends a polling sleep here; in the
+    /// kernel polling goes on.
+    #[inline]
+    pub fn sleep(
+        &self,
+        state: usize,
+        from: Instant,
+        wake: Instant,
+        tick_at: Instant,
+        poll_limit: Duration,
+    ) -> Sleep {
+        let s = &self.states[state];
+        if s.is_polling {
+            let timeout = from + poll_limit;
+            let (until, end) = if wake <= timeout {
+                (wake, SleepEnd::Event)
+            } else {
+                (timeout, SleepEnd::PollTimeout)
+            };
+            return Sleep { resume: until + s.exit_latency, end, got_tick: tick_at <= until };
+        }
+        // An interrupt that comes while the state is being entered is seen only afterwards.
+        let interrupted = wake.min(tick_at).max(from + s.entry_latency);
+        let resume = interrupted + s.exit_latency;
+        let end = if wake <= resume { SleepEnd::Event } else { SleepEnd::Tick };
+        Sleep { resume, end, got_tick: tick_at <= resume }
+    }
+
+    /// Above, below or fit, by the kernel's rule on the measured residency.
+    #[inline]
+    pub fn verdict(&self, state: usize, residency: Duration) -> Verdict {
+        let entered = &self.states[state];
+        if residency < entered.target_residency {
+            if self.states[..state].iter().any(|s| s.is_enabled) {
+                return Verdict::Above;
+            }
+        } else if residency > entered.latency
+            && let Some(deeper) = self.states[state + 1..].iter().find(|s| s.is_enabled)
+            && residency - entered.latency >= deeper.target_residency
+        {
+            return Verdict::Below;
+        }
+        Verdict::Fit
+    }
+
+    /// States a governor may choose under the latency limit: enabled and quick enough. When none
+    /// is, the kernel's governors fall back to the first enabled state, or to state 0.
+    pub fn allowed(&self) -> Vec<usize> {
+        let quick: Vec<usize> = (0..self.states.len())
+            .filter(|&i| self.states[i].is_enabled && self.states[i].latency <= self.latency_limit)
+            .collect();
+        if !quick.is_empty() {
+            return quick;
+        }
+        vec![self.states.iter().position(|s| s.is_enabled).unwrap_or(0)]
+    }
+}
+
+/// `cpuidle_poll_time()`: up to the first enabled deeper state's target residency that is worth
+/// the name, at most a sixteenth of a tick.
+fn poll_limit(states: &[StateModel], tick: Duration) -> Duration {
+    let most = Duration(tick.0 / POLL_MAX_TICK_SHARE);
+    states
+        .iter()
+        .skip(1)
+        .filter(|s| s.is_enabled && s.target_residency >= POLL_MIN)
+        .map(|s| s.target_residency.min(most))
+        .next()
+        .unwrap_or(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn entry_cannot_be_interrupted_and_exit_is_always_paid() {
+        // State 1: 70 us in, 160 us out.
+        let cpu = testing::two_state_cpu();
+        let early = cpu.sleep(1, Instant(0), Instant(10_000), Instant::NEVER, Duration::ZERO);
+        assert_eq!(early.resume, Instant(230_000));
+        let later = cpu.sleep(1, Instant(0), Instant(500_000), Instant::NEVER, Duration::ZERO);
+        assert_eq!(later.resume, Instant(660_000));
+        assert_eq!(later.end, SleepEnd::Event);
+    }
+
+    #[test]
+    fn a_kept_tick_ends_the_sleep_unless_the_event_is_already_there() {
+        let cpu = testing::two_state_cpu();
+        let tick = Instant(1_000_000);
+        let by_tick = cpu.sleep(1, Instant(0), Instant(5_000_000), tick, Duration::ZERO);
+        assert_eq!((by_tick.end, by_tick.got_tick), (SleepEnd::Tick, true));
+        // The event comes 100 us after the tick, while the CPU is on its way out.
+        let both = cpu.sleep(1, Instant(0), Instant(1_100_000), tick, Duration::ZERO);
+        assert_eq!((both.end, both.got_tick), (SleepEnd::Event, true));
+        assert_eq!(both.resume, Instant(1_160_000));
+    }
+
+    #[test]
+    fn above_and_below_follow_the_kernels_rule() {
+        let cpu = testing::two_state_cpu();
+        assert_eq!(cpu.verdict(1, Duration::from_us(1_999)), Verdict::Above);
+        assert_eq!(cpu.verdict(1, Duration::from_us(2_000)), Verdict::Fit);
+        // State 0 has 1 us of exit latency: 2001 us − 1 us reaches state 1's 2000 us.
+        assert_eq!(cpu.verdict(0, Duration::from_us(2_000)), Verdict::Fit);
+        assert_eq!(cpu.verdict(0, Duration::from_us(2_001)), Verdict::Below);
+        assert_eq!(cpu.verdict(0, Duration::ZERO), Verdict::Fit);
+    }
+
+    #[test]
+    fn a_state_whose_neighbours_are_disabled_is_never_wrong() {
+        let mut cpu = testing::two_state_cpu();
+        cpu.states[0].is_enabled = false;
+        assert_eq!(cpu.verdict(1, Duration::from_us(5)), Verdict::Fit);
+        let mut cpu = testing::two_state_cpu();
+        cpu.states[1].is_enabled = false;
+        assert_eq!(cpu.verdict(0, Duration::from_us(50_000)), Verdict::Fit);
+    }
+
+    #[test]
+    fn polling_is_limited_by_the_first_state_worth_it() {
+        let cpu = testing::x86_cpu();
+        // C1 (2 us) is below 10 us; C1E's 20 us counts.
+        assert_eq!(cpu.default_poll_limit, Duration::from_us(20));
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The paths worth keeping at one place: none is both no later and no cheaper than another.
+
+use super::Path;
+use torpor_units::Instant;
+
+/// Kept paths in order of time.
+#[derive(Default)]
+pub(super) struct Front {
+    paths: Vec<Path>,
+}
+
+impl Front {
+    /// Keeps `path` unless a kept one is as late and as cheap; drops those it makes needless.
+    /// Says whether it was kept. A path later than `safe_until` makes only those of its own
+    /// moment needless.
+    pub(super) fn offer(&mut self, path: Path, safe_until: Instant) -> bool {
+        let at = self.paths.partition_point(|p| p.now < path.now);
+        let beats = |p: &Path| p.now == path.now || p.now <= safe_until;
+        if self.paths[at..].iter().any(|p| p.energy <= path.energy && beats(p)) {
+            return false;
+        }
+        let is_safe = path.now <= safe_until;
+        self.paths.retain(|p| {
+            let is_beaten = p.now == path.now || (is_safe && p.now < path.now);
+            !(is_beaten && p.energy >= path.energy)
+        });
+        let at = self.paths.partition_point(|p| p.now < path.now);
+        self.paths.insert(at, path);
+        true
+    }
+
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        let at = self.paths.partition_point(|p| p.now < path.now);
+        self.paths.get(at).is_some_and(|p| p.step == path.step)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter()
+    }
+}
+
+impl IntoIterator for Front {
+    type Item = Path;
+    type IntoIter = std::vec::IntoIter<Path>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.paths.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torpor_units::Energy;
+
+    fn path(now: i64, energy: i128, step: u32) -> Path {
+        Path { now: Instant(now), tick_stopped: false, energy: Energy(energy), step }
+    }
+
+    #[test]
+    fn later_and_cheaper_replaces_earlier_and_dearer() {
+        let mut front = Front::default();
+        let mut offer = |now, energy, step| front.offer(path(now, energy, step), Instant(100));
+        assert!(offer(10, 5, 0));
+        assert!(offer(20, 9, 1));
+        assert!(!offer(15, 9, 2), "as dear as the later one");
+        assert!(offer(15, 7, 3));
+        assert!(offer(30, 6, 4), "later than all, cheaper than two");
+        assert!(offer(200, 1, 5), "too late to replace any");
+        let steps: Vec<u32> = front.iter().map(|p| p.step).collect();
+        assert_eq!(steps, [0, 4, 5]);
+    }
+}

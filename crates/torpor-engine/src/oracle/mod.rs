@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The oracle: the cheapest sequence of decisions that breaks no latency limit, found with the
+//! whole recording in view.
+//!
+//! It lives in the same idle loop as every governor (tick, poll limit, entry and exit latencies,
+//! delayed work), so no governor that keeps to enabled states and to the latency limit can cost
+//! less. It minimises energy alone; its latencies are those of the states it picks.
+//!
+//! Dynamic programming over (time, tick stopped). Two facts keep the search small:
+//! - Being later at the same place of the recording never costs more from there on: whatever the
+//!   earlier one does, the later one can do with the same or shorter sleeps. So of two ways to
+//!   get to a place, one that is both earlier and dearer is dropped. Two things can break this:
+//!   the later one may be too late to stop the tick in a short span, or to be woken by a tick just
+//!   ahead of the event, which hides part of the exit latency. [`Safe`] says up to when neither
+//!   can happen.
+//! - Being earlier by `d` costs at most `d` times the highest power, plus one more trip in and
+//!   out, where some state is free to enter: the earlier one can rest there until it meets the
+//!   later one. So a path is dropped once even its best ending is dearer than a finished path by
+//!   more than that.
+
+mod front;
+#[cfg(test)]
+mod tests;
+
+use crate::decision::Unobserved;
+use crate::idle_loop::{CpuRun, next_events};
+use crate::input::Span;
+use crate::model::{CpuModel, SleepEnd};
+use crate::policy::{Choice, Script};
+use front::Front;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use torpor_units::{Duration, Energy, Instant, Power};
+
+/// The decisions of one CPU, and what they cost.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub choices: Vec<Choice>,
+    pub energy: Energy,
+}
+
+impl Plan {
+    fn unasked(model: &CpuModel, spans: &[Span]) -> Plan {
+        let mut run = CpuRun::new(model, spans, 0);
+        let mut script = Script::default();
+        run.run(&mut script, &mut Unobserved).expect("state 0 exists and no policy is asked");
+        Plan { choices: Vec::new(), energy: run.totals.energy }
+    }
+}
+
+/// A way to reach a point of the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Path {
+    now: Instant,
+    tick_stopped: bool,
+    energy: Energy,
+    /// Its last step in the arena of steps.
+    step: u32,
+}
+
+/// One decision and the step before it.
+#[derive(Clone, Copy)]
+struct Step {
+    before: u32,
+    choice: Choice,
+}
+
+const NO_STEP: u32 = u32::MAX;
+
+/// Finds the cheapest decisions for one CPU.
+pub fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
+    if model.states.len() <= 1 {
+        // The kernel asks nobody.
+        return Plan::unasked(model, spans);
+    }
+    let mut search = Search::new(model);
+    let safe = search.safe_until(spans);
+    let start = spans.first().map_or(Instant(0), |s| s.start);
+    let mut paths =
+        vec![Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP }];
+    for (k, span) in spans.iter().enumerate() {
+        let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
+        let safe = Safe { here: safe[k], beyond: safe[k + 1] - work };
+        paths = search.through(span, work, safe, &paths);
+    }
+    let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
+    Plan { choices: search.choices(best.step), energy: best.energy }
+}
+
+/// The latest moments at which being later is sure to be no worse: before the event of a span,
+/// and past it.
+#[derive(Clone, Copy)]
+struct Safe {
+    here: Instant,
+    beyond: Instant,
+}
+
+struct Search<'a> {
+    model: &'a CpuModel,
+    allowed: Vec<usize>,
+    steps: Vec<Step>,
+    longest_entry: Duration,
+    /// Longest a resumption can lie behind the event: entry, exit and a tick's handling.
+    latest_ending: Duration,
+    /// What being earlier can cost, time aside; `None` if trips in and out are never free, for
+    /// then many short ones have no common bound.
+    trip: Option<Energy>,
+    peak_power: Power,
+}
+
+impl<'a> Search<'a> {
+    fn new(model: &'a CpuModel) -> Search<'a> {
+        let allowed = model.allowed();
+        let states = || allowed.iter().map(|&i| &model.states[i]);
+        let longest_entry = states().map(|s| s.entry_latency).max().unwrap_or(Duration::ZERO);
+        let latest_ending = states().map(|s| s.entry_latency + s.exit_latency).max();
+        let latest_ending = latest_ending.unwrap_or(Duration::ZERO) + model.tick_handling;
+        let opps = 0..model.costs.opp_count() as u16;
+        let overheads: Vec<Energy> = opps
+            .clone()
+            .flat_map(|opp| allowed.iter().map(move |&i| (opp, i)))
+            .map(|(opp, i)| model.costs.sleep(opp, i, Duration::ZERO))
+            .collect();
+        let peak_power =
+            opps.map(|opp| model.costs.peak_power(opp)).max().unwrap_or(Power::ZERO);
+        let trips_can_be_free = model.costs.is_free_to_enter(allowed[0]);
+        let trip = trips_can_be_free.then(|| {
+            overheads.into_iter().max().unwrap_or(Energy::ZERO)
+                + peak_power.over(latest_ending + latest_ending)
+        });
+        let steps = Vec::new();
+        Search { model, allowed, steps, longest_entry, latest_ending, trip, peak_power }
+    }
+
+    /// For each span, and for the end, the latest arrival that is safe: the CPU will have settled
+    /// in any state when the event comes, so that it resumes as the earlier one does, and has not
+    /// missed a tick that would have begun the exit ahead of the event.
+    fn safe_until(&self, spans: &[Span]) -> Vec<Instant> {
+        let mut safe = Vec::with_capacity(spans.len() + 1);
+        for (k, span) in spans.iter().enumerate() {
+            let is_last = k + 1 == spans.len();
+            let settled =
+                if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
+            let tick = self.model.tick.floor(span.wake);
+            let helps = span.wake.since(tick) <= self.latest_ending;
+            let before_tick = if helps { tick - Duration(1) } else { Instant::NEVER };
+            safe.push(settled.min(before_tick));
+        }
+        safe.push(Instant::NEVER);
+        safe
+    }
+
+    /// Takes every path through one span. What comes out is worth keeping; `work` follows.
+    fn through(&mut self, span: &Span, work: Duration, safe: Safe, paths: &[Path]) -> Vec<Path> {
+        let mut here =
+            Crossing { span, safe, endings: Default::default(), waiting: Default::default() };
+        let mut queue = BinaryHeap::new();
+        for path in paths {
+            here.arrive(*path, &mut queue);
+        }
+        while let Some(Earliest(path)) = queue.pop() {
+            if here.is_superseded(&path) || self.is_hopeless(&path, &here) {
+                continue;
+            }
+            for next in self.decisions_from(&path, span) {
+                match next {
+                    Next::Ending(ending) => here.end(ending),
+                    Next::Awake(awake) => here.arrive(awake, &mut queue),
+                }
+            }
+        }
+        let [running, stopped] = here.endings;
+        let mut out: Vec<Path> = running.into_iter().chain(stopped).collect();
+        for path in &mut out {
+            path.now += work;
+        }
+        out
+    }
+
+    /// Every decision a governor could make here, with where it leads.
+    fn decisions_from(&mut self, path: &Path, span: &Span) -> Vec<Next> {
+        let model = self.model;
+        let next = next_events(model, span, path.now, path.now, path.tick_stopped);
+        let can_stop = !path.tick_stopped && !next.must_keep_tick;
+        let mut out = Vec::with_capacity(2 * self.allowed.len());
+        for &state in &self.allowed {
+            for stop_tick in [true, false] {
+                if stop_tick && !can_stop {
+                    continue;
+                }
+                let tick_stopped = path.tick_stopped || stop_tick;
+                let tick_at =
+                    if tick_stopped { Instant::NEVER } else { model.tick.next(path.now) };
+                let sleep = model.sleep(
+                    state,
+                    path.now,
+                    span.wake,
+                    tick_at,
+                    model.default_poll_limit,
+                );
+                let step = self.steps.len() as u32;
+                let choice = Choice { state: state as u8, stop_tick };
+                self.steps.push(Step { before: path.step, choice });
+                let residency = sleep.resume.since(path.now);
+                let mut after = Path {
+                    now: sleep.resume,
+                    tick_stopped,
+                    energy: path.energy + model.costs.sleep(span.opp, state, residency),
+                    step,
+                };
+                out.push(match sleep.end {
+                    SleepEnd::Event => Next::Ending(after),
+                    SleepEnd::PollTimeout => Next::Awake(after),
+                    SleepEnd::Tick => {
+                        after.now += model.tick_handling;
+                        after.energy += model.costs.awake(span.opp, model.tick_handling);
+                        Next::Awake(after)
+                    }
+                });
+            }
+        }
+        out
+    }
+
+    /// Whether some ending already found beats the best this path can still reach.
+    fn is_hopeless(&self, path: &Path, here: &Crossing<'_>) -> bool {
+        let Some(trip) = self.trip else { return false };
+        let wake = here.span.wake;
+        let floor = self.model.costs.floor_power(here.span.opp);
+        let at_least = path.energy + floor.over(wake.since(path.now).max(Duration::ZERO));
+        let latest = wake.max(path.now) + self.latest_ending;
+        let beaten_by = |ending: &Path| {
+            let head_start = latest.since(ending.now).max(Duration::ZERO);
+            ending.now <= here.safe.beyond
+                && ending.energy + self.peak_power.over(head_start) + trip <= at_least
+        };
+        let beaten = |stopped: bool| {
+            here.endings[usize::from(here.ends_stopped(stopped))].iter().any(beaten_by)
+        };
+        beaten(true) && (path.tick_stopped || beaten(false))
+    }
+
+    fn choices(&self, last: u32) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        let mut at = last;
+        while at != NO_STEP {
+            let step = self.steps[at as usize];
+            choices.push(step.choice);
+            at = step.before;
+        }
+        choices.reverse();
+        choices
+    }
+}
+
+/// Where a decision leads: past the event, or awake again before it.
+enum Next {
+    Ending(Path),
+    Awake(Path),
+}
+
+/// The paths inside one span.
+struct Crossing<'a> {
+    span: &'a Span,
+    safe: Safe,
+    /// Past the event, by whether the tick is stopped then.
+    endings: [Front; 2],
+    /// Awake before the event, by whether the tick is stopped.
+    waiting: [Front; 2],
+}
+
+impl Crossing<'_> {
+    fn ends_stopped(&self, tick_stopped: bool) -> bool {
+        tick_stopped && !self.span.ends_visit
+    }
+
+    /// A path stands before the event, or finds that it has already happened.
+    fn arrive(&mut self, path: Path, queue: &mut BinaryHeap<Earliest>) {
+        if path.now > self.span.wake {
+            self.end(path);
+        } else if self.waiting[usize::from(path.tick_stopped)].offer(path, self.safe.here) {
+            queue.push(Earliest(path));
+        }
+    }
+
+    fn end(&mut self, mut path: Path) {
+        path.tick_stopped = self.ends_stopped(path.tick_stopped);
+        self.endings[usize::from(path.tick_stopped)].offer(path, self.safe.beyond);
+    }
+
+    fn is_superseded(&self, path: &Path) -> bool {
+        !self.waiting[usize::from(path.tick_stopped)].holds(path)
+    }
+}
+
+/// Orders the queue by time, earliest first; the step number makes the order total.
+#[derive(PartialEq, Eq)]
+struct Earliest(Path);
+
+impl Ord for Earliest {
+    fn cmp(&self, other: &Earliest) -> Ordering {
+        (other.0.now, other.0.step).cmp(&(self.0.now, self.0.step))
+    }
+}
+
+impl PartialOrd for Earliest {
+    fn partial_cmp(&self, other: &Earliest) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

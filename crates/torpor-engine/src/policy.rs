@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What decides: a hosted governor, or a script of decisions made beforehand.
+
+use torpor_governor::{Fault, Inputs, Instance, Selection};
+use torpor_units::{Duration, Instant};
+
+/// How a sleep went, as `cpuidle_reflect()` and the device structure tell a governor.
+#[derive(Clone, Copy, Debug)]
+pub struct Reflection {
+    pub state: i32,
+    pub residency: Duration,
+    /// The polling state gave up at its limit (`dev->poll_time_limit`).
+    pub poll_timed_out: bool,
+    /// `local_clock()` when the governor is told.
+    pub now: Instant,
+    pub got_tick: bool,
+}
+
+/// Something that picks idle states, for the CPU in a given slot.
+pub trait Policy {
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Box<Fault>>;
+
+    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Box<Fault>>;
+
+    /// A polling limit the policy has set; zero leaves it to `cpuidle_poll_time()`.
+    fn poll_limit(&self, slot: usize) -> Duration;
+}
+
+impl Policy for Instance {
+    #[inline]
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Box<Fault>> {
+        Instance::select(self, slot, inputs).map_err(Box::new)
+    }
+
+    #[inline]
+    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Box<Fault>> {
+        self.set_last_residency(slot, reflection.residency);
+        self.set_poll_time_limit(slot, reflection.poll_timed_out);
+        Instance::reflect(self, slot, reflection.state, reflection.now, reflection.got_tick)
+            .map_err(Box::new)
+    }
+
+    #[inline]
+    fn poll_limit(&self, slot: usize) -> Duration {
+        Duration(self.poll_limit_ns(slot) as i64)
+    }
+}
+
+/// Decisions made beforehand, one a call, for a single CPU.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    pub choices: Vec<Choice>,
+    next: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub state: u8,
+    pub stop_tick: bool,
+}
+
+impl Script {
+    pub fn new(choices: Vec<Choice>) -> Script {
+        Script { choices, next: 0 }
+    }
+}
+
+impl Policy for Script {
+    fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Box<Fault>> {
+        let choice = self.choices[self.next];
+        self.next += 1;
+        Ok(Selection {
+            state: i32::from(choice.state),
+            stop_tick: choice.stop_tick,
+            asked_sleep_length: true,
+        })
+    }
+
+    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Box<Fault>> {
+        Ok(())
+    }
+
+    fn poll_limit(&self, _: usize) -> Duration {
+        Duration::ZERO
+    }
+}

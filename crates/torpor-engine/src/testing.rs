@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Small machines for worked examples.
+
+use crate::input::{SleepSource, Span, TickGrid, WakeStamp};
+use crate::model::CpuModel;
+use torpor_platform::{Cluster, IdleState, Opp, Platform, Scope, StatePower};
+use torpor_units::{CpuId, Duration, Hz, Instant, Power};
+
+pub fn state(name: &str, entry_us: i64, exit_us: i64, residency_us: i64, mw: f64) -> IdleState {
+    IdleState {
+        name: name.to_owned(),
+        entry_latency: Duration::from_us(entry_us),
+        exit_latency: Duration::from_us(exit_us),
+        latency: Duration::from_us(entry_us + exit_us),
+        target_residency: Duration::from_us(residency_us),
+        is_polling: name == "POLL",
+        is_disabled: false,
+        scope: Scope::Cpu,
+        power: StatePower::Constant(Power::from_mw(mw)),
+    }
+}
+
+fn cluster(states: Vec<IdleState>) -> Cluster {
+    Cluster {
+        name: "all".to_owned(),
+        cpus: vec![CpuId(0)],
+        capacity: 1024,
+        opps: vec![Opp {
+            freq_khz: 1_000_000,
+            active_power: Some(Power::from_mw(100.0)),
+            static_power: Power::ZERO,
+        }],
+        idle_states: states,
+    }
+}
+
+/// WFI and a Pixel 6 LITTLE's c2, with round powers: 10 mW and 0.
+pub fn two_state_cluster() -> Cluster {
+    cluster(vec![state("WFI", 0, 1, 1, 10.0), state("c2", 70, 160, 2_000, 0.0)])
+}
+
+pub fn x86_cluster() -> Cluster {
+    cluster(vec![
+        state("POLL", 0, 0, 0, 4_000.0),
+        state("C1", 0, 2, 2, 100.0),
+        state("C1E", 0, 10, 20, 80.0),
+        state("C6", 0, 85, 200, 10.0),
+    ])
+}
+
+pub fn model(cluster: &Cluster) -> CpuModel {
+    let platform = Platform {
+        name: "test".to_owned(),
+        title: "test".to_owned(),
+        sources: vec![],
+        sha256: String::new(),
+        hz: Hz::H250,
+        tick_handling: Duration::from_us(5),
+        floor_power: Power::ZERO,
+        clusters: vec![cluster.clone()],
+    };
+    let grid = TickGrid::new(Hz::H250, Duration::ZERO);
+    CpuModel::new(&platform, cluster, grid, Duration::MAX, |_| false)
+}
+
+pub fn two_state_cpu() -> CpuModel {
+    model(&two_state_cluster())
+}
+
+pub fn x86_cpu() -> CpuModel {
+    model(&x86_cluster())
+}
+
+/// Spans from (idle µs, work µs) pairs; timers are unknown unless a pair's wake-up is one.
+pub fn spans(pairs: &[(i64, i64)]) -> Vec<Span> {
+    let mut at = Instant(0);
+    let mut spans = Vec::new();
+    for &(idle_us, work_us) in pairs {
+        let wake = at + Duration::from_us(idle_us);
+        spans.push(Span {
+            start: at,
+            wake,
+            resume: wake,
+            next_hrtimer: wake,
+            next_wheel: Instant::NEVER,
+            freq_khz: 0,
+            opp: 0,
+            source: SleepSource::TimerEvents,
+            stamp: WakeStamp::ExitStamp,
+            ends_visit: true,
+            rcu_holds_tick: false,
+        });
+        at = wake + Duration::from_us(work_us);
+    }
+    spans
+}
