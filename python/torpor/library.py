@@ -12,7 +12,7 @@ def governors() -> list[dict[str, Any]]:
     """Return the built-in governors, the engine's oracle among them.
 
     Each has ``name``, ``summary``, ``rating`` (the kernel's, None for the oracle), ``origin`` and
-    ``params``: a list of ``name``, ``type`` and ``default``, from the source's ``module_param`` lines.
+    ``params``: a list of ``name``, ``type`` and ``default``, from the source's ``module_param``.
 
     >>> {"menu", "teo", "shallowest", "deepest", "oracle"} <= {g["name"] for g in governors()}
     True

@@ -1,1 +1,31 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `torpor._engine`: glue between Python and the engine, and nothing else.
+//!
+//! Results cross as JSON text (small, read by people) and as Arrow streams (large, read by
+//! frames). No work is done here that the engine could do.
+
+mod errors;
+mod lists;
+mod table;
+// mod watch;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _engine {
+    use super::*;
+
+    #[pymodule_export]
+    use super::errors::{EngineError, GovernorError, PlatformError, TorporError, TraceError};
+    #[pymodule_export]
+    use super::lists::{
+        governors, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
+    };
+    #[pymodule_export]
+    use super::table::Table;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+#
+#   make demo    build, replay the recording that ships with the project, write report.html
+#   make test    everything CI runs
+#   make bench   the benchmarks
+#   make clean   remove what the above made
+#
+# Both set up all they need in build/ and target/; only Rust, a C compiler and Python are yours.
+
+VENV := build/venv
+BIN := $(VENV)/bin
+DEMO := $(firstword $(wildcard demo/*.perf.data))
+GOVERNORS := -g shallowest -g menu -g teo -g deepest -g oracle
+export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test bench tools install install-test clean
+.DEFAULT_GOAL := demo
+
+demo: install
+	@$(BIN)/torpor replay $(DEMO) --platform pixel6 $(GOVERNORS) --report report.html
+	@$(BIN)/torpor replay $(DEMO) --platform i5-10600k $(GOVERNORS)
+	@echo "The first table as a page: $(CURDIR)/report.html"
+
+test: install-test
+	@$(BIN)/python scripts/run_tests.py
+
+bench: install
+	@cargo bench --workspace --exclude torpor-py
+
+tools:
+	@scripts/check-tools.sh >/dev/null
+
+# What the build needs, and what Torpor needs, once for each state of pyproject.toml.
+build/deps: pyproject.toml scripts/install-deps.sh | tools
+	@scripts/install-deps.sh $(VENV)
+	@touch $@
+
+build/deps-test: build/deps
+	@scripts/install-deps.sh $(VENV) test
+	@touch $@
+
+# Always: cargo knows best what has changed, and is quick where nothing has.
+install: build/deps
+	@scripts/install.sh $(VENV)
+
+install-test: build/deps-test
+	@scripts/install.sh $(VENV)
+
+clean:
+	rm -rf build target report.html

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The one exception tree, and the one place where a crate's error becomes an exception.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+create_exception!(
+    torpor,
+    TorporError,
+    PyException,
+    "What every error of Torpor is: the user or a file, told with what is allowed."
+);
+create_exception!(torpor, TraceError, TorporError, "A recording is missing or unreadable.");
+create_exception!(torpor, PlatformError, TorporError, "A machine is unknown or its file is wrong.");
+create_exception!(
+    torpor,
+    GovernorError,
+    TorporError,
+    "A governor is unknown, does not compile, or cannot be loaded."
+);
+create_exception!(torpor, EngineError, TorporError, "A replay that cannot be done as asked.");
+
+pub fn platform_error(error: torpor_platform::PlatformError) -> PyErr {
+    PlatformError::new_err(error.to_string())
+}
+
+/// A value that the caller typed and that says nothing about a file or a machine.
+pub fn value_error(error: impl ToString) -> PyErr {
+    TorporError::new_err(error.to_string())
+}

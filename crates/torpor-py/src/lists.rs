@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What there is to choose from, and the two values that people type.
+
+use crate::errors::{PlatformError, platform_error, value_error};
+use pyo3::prelude::*;
+use serde_json::json;
+
+/// The built-in governors and the engine's oracle, as a JSON list.
+#[pyfunction]
+pub fn governors() -> String {
+    let mut list: Vec<serde_json::Value> = torpor_governor::Catalog::builtins()
+        .into_iter()
+        .map(|governor| {
+            let params = governor.params.iter().map(|param| {
+                json!({"name": param.name, "type": param.kind.name(), "default": param.default})
+            });
+            json!({
+                "name": governor.name,
+                "summary": governor.summary,
+                "rating": governor.rating,
+                "origin": "built in",
+                "source_sha256": governor.source_sha256,
+                "params": params.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    list.push(json!({
+        "name": "oracle",
+        "summary": "Knows every wake-up before it comes; the least idle energy that can be had",
+        "rating": null,
+        "origin": "engine",
+        "source_sha256": null,
+        "params": [],
+    }));
+    serde_json::Value::Array(list).to_string()
+}
+
+/// The built-in machines, as a JSON list.
+#[pyfunction]
+pub fn platforms() -> String {
+    let list = torpor_platform::builtins().into_iter().map(|builtin| {
+        let platform = &builtin.platform;
+        let mut states: Vec<&str> = Vec::new();
+        for state in platform.clusters.iter().flat_map(|c| &c.idle_states) {
+            if !states.contains(&state.name.as_str()) {
+                states.push(&state.name);
+            }
+        }
+        json!({
+            "name": builtin.name,
+            "title": platform.title,
+            "cpus": platform.cpu_count(),
+            "clusters": platform.clusters.iter().map(|c| &c.name).collect::<Vec<_>>(),
+            "states": states,
+            "has_power": platform.has_power(),
+        })
+    });
+    serde_json::Value::Array(list.collect()).to_string()
+}
+
+/// The TOML text of a built-in machine.
+#[pyfunction]
+pub fn platform_toml(name: &str) -> PyResult<String> {
+    if let Some(builtin) = torpor_platform::builtins().into_iter().find(|b| b.name == name) {
+        return Ok(builtin.text.to_owned());
+    }
+    match torpor_platform::resolve(name) {
+        Err(error) => Err(platform_error(error)),
+        // Only a path gets here: its text lies before the user already.
+        Ok(_) => Err(PlatformError::new_err(format!("`{name}` is a file, not a built-in machine"))),
+    }
+}
+
+/// A length of time with its unit, in nanoseconds.
+#[pyfunction]
+pub fn parse_duration_ns(text: &str) -> PyResult<i64> {
+    torpor_units::parse_duration(text).map(|d| d.ns()).map_err(value_error)
+}
+
+/// CPUs as the kernel writes them: `0-3,7`.
+#[pyfunction]
+pub fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
+    torpor_platform::parse_cpu_list(text)
+        .map(|cpus| cpus.into_iter().map(|cpu| cpu.0).collect())
+        .map_err(|reason| {
+            value_error(format!(
+                "`{text}` is no list of CPUs: {reason}; expected numbers and ranges, such as 0-3,7"
+            ))
+        })
+}

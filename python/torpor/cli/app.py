@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The commands and how they hang together."""
+
+import typer
+
+from torpor import __version__
+from torpor.cli import catalog, recording
+from torpor.cli.replay import replay
+
+# Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
+# and importing what colours them takes longer than a short replay.
+_SETTINGS = {
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "no_args_is_help": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
+platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
+trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        print(f"torpor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _torpor(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_show_version, is_eager=True
+    ),
+) -> None:
+    """Run Linux CPU-idle governors against recordings and say what each costs.
+
+    Exit status: 0 done; 1 done, with a finding (a governor failed, a recording is damaged);
+    2 not done.
+    """
+
+
+app.command()(replay)
+app.command()(catalog.governors)
+app.command()(catalog.platforms)
+platform_app.command("show")(catalog.show)
+platform_app.command("import")(catalog.import_)
+app.add_typer(platform_app, name="platform")
+trace_app.command("info")(recording.info)
+app.add_typer(trace_app, name="trace")

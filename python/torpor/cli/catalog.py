@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor governors`, `torpor platforms`, `torpor platform`: what there is to choose from."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torpor import library
+from torpor.cli.console import print_note, render, stdout_width, write_stdout
+
+_JSON = typer.Option("--json", help="Print as JSON.")
+
+
+def governors(is_json: Annotated[bool, _JSON] = False) -> None:
+    """List the built-in governors and their parameters."""
+    found = library.governors()
+    if is_json:
+        write_stdout(json.dumps(found, indent=1))
+        return
+    rows = [[g["name"], g["summary"], ", ".join(_param(p) for p in g["params"])] for g in found]
+    write_stdout(_listing(["governor", "", "parameters"], rows))
+    print_note("Others: PATH.c, NAME@TREE or NAME@TREE:REV, such as teo@linux-6.12.tar.xz.")
+
+
+def platforms(is_json: Annotated[bool, _JSON] = False) -> None:
+    """List the machines that ship with Torpor."""
+    found = library.platforms()
+    if is_json:
+        write_stdout(json.dumps(found, indent=1))
+        return
+    rows = [
+        [
+            p["name"],
+            p["title"],
+            str(p["cpus"]),
+            " ".join(p["states"]),
+            "known" if p["has_power"] else "not known",
+        ]
+        for p in found
+    ]
+    write_stdout(_listing(["platform", "", "CPUs", "idle states", "power"], rows))
+    print_note("A machine of your own: `torpor platform import -o mine.toml`.")
+
+
+def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in machine.")]) -> None:
+    """Print a built-in machine's TOML, to read or to start from."""
+    write_stdout(library.platform_toml(name))
+
+
+def import_(
+    root: Annotated[
+        str, typer.Argument(metavar="[ROOT]", help="The folder, or a saved copy of it.")
+    ] = "/sys/devices/system/cpu",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="The machine in words.")] = None,
+    hz: Annotated[
+        int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
+    ] = None,
+) -> None:
+    """Describe this machine, or a saved /sys/devices/system/cpu, as TOML."""
+    if name is None:
+        name = output.stem if output is not None else "imported"
+    toml, notes = library.import_platform(root, name=name, title=title, hz=hz)
+    if output is None:
+        write_stdout(toml)
+    else:
+        output.write_text(toml, encoding="utf-8")
+        print_note(f"platform: {output}")
+    for note in notes:
+        print_note(f"note: {note}")
+
+
+def _param(param: dict[str, Any]) -> str:
+    default = param.get("default")
+    return param["name"] if default is None else f"{param['name']}={default}"
+
+
+def _listing(headings: list[str], rows: list[list[str]]) -> str:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for index, heading in enumerate(headings):
+        # What is typed stands unfolded; the rest shares what is left of the line.
+        table.add_column(heading, no_wrap=index == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return render(table, width=stdout_width())

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A progress bar on stderr, for work that is long and has someone watching."""
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+# Work shorter than this is over before a bar could be read.
+_PATIENCE_S = 0.4
+
+
+class ProgressBar:
+    """Takes the engine's reports; shows itself once the work turns out to be long."""
+
+    def __init__(self) -> None:
+        self._started_s = time.monotonic()
+        self._bar: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Take a report: ``done`` of ``total`` units of ``what``."""
+        if self._bar is None:
+            if time.monotonic() - self._started_s < _PATIENCE_S:
+                return
+            self._bar = _start()
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(what, total=total or None)
+        self._bar.update(self._tasks[what], completed=done, total=total or None)
+
+    def stop(self) -> None:
+        """Take the bar away again: what stays on the screen is the result."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def if_watched() -> ProgressBar | None:
+    """Return a progress bar if stderr is a terminal."""
+    return ProgressBar() if sys.stderr.isatty() else None
+
+
+def _start() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    bar.start()
+    return bar

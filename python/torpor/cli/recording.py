@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor trace`: what a recording holds."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from torpor import library
+from torpor.cli import EXIT_FINDING
+from torpor.cli.console import stdout_width, wrap, write_stdout
+
+_TEXT_WIDTH = 100
+
+
+def info(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
+    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Say what a recording holds, what it lacks, and what was lost.
+
+    Exit status 1 if it is damaged.
+    """
+    found = library.trace_info(trace)
+    if is_json:
+        write_stdout(json.dumps(found, indent=1))
+    else:
+        write_stdout(_text(found, min(stdout_width(), _TEXT_WIDTH)))
+    if any(loss["severity"] == "damage" for loss in found["losses"]):
+        raise typer.Exit(EXIT_FINDING)
+
+
+def _text(found: dict[str, Any], width: int) -> str:
+    carries = found["carries"]
+    facts = [
+        ("format", found["format"]),
+        ("clock", found["clock"]),
+        ("kernel", found["kernel_release"] or "not told"),
+        ("machine", found["machine"] or "not told"),
+        ("CPUs", str(found["cpu_count"])),
+        ("duration", f"{found['duration_ns'] / 1e9:.3f} s"),
+        ("holds", ", ".join(k for k, held in carries.items() if held) or "nothing a replay uses"),
+        ("lacks", ", ".join(k for k, held in carries.items() if not held) or "nothing"),
+        ("SHA-256", found["sha256"]),
+    ]
+    lines = [found["path"]]
+    lines += [wrap(f"  {name:<9} {text}", width, indent=" " * 12) for name, text in facts]
+    lines += ["", f"  {'events':<32} {'count':>10}"]
+    by_count = sorted(found["event_counts"].items(), key=lambda e: (-e[1], e[0]))
+    lines += [f"  {name:<32} {count:>10}" for name, count in by_count]
+    lines += ["", f"  {'CPU':>5} {'sleeps':>10} {'from s':>16} {'to s':>16}"]
+    lines += [
+        f"  {c['cpu']:>5} {c['sleeps']:>10} {_seconds(c['first_ns'])} {_seconds(c['last_ns'])}"
+        for c in found["cpus"]
+    ]
+    if found["losses"]:
+        lines.append("")
+    for loss in found["losses"]:
+        lines.append(wrap(f"{loss['severity']}: {loss['count']} × {loss['advice']}", width))
+    return "\n".join(lines)
+
+
+def _seconds(time_ns: int | None) -> str:
+    # Integer arithmetic: a double cannot hold the nanoseconds of a long uptime.
+    if time_ns is None:
+        return f"{'-':>16}"
+    sign, ns = ("-" if time_ns < 0 else ""), abs(time_ns)
+    return f"{sign}{ns // 10**9}.{ns % 10**9:09d}".rjust(16)

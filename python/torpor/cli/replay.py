@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor replay`: the main job."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torpor import replay as run_replay
+from torpor.cli import EXIT_FAILURE, EXIT_FINDING, progress, values
+from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.replay import DEFAULT_GOVERNORS
+
+_TABLES = ("summary", "states", "latency", "decisions")
+_DECISION_FORMATS = (".parquet", ".arrow")
+
+
+def replay(
+    traces: Annotated[list[str], typer.Argument(metavar="TRACE...", help="Recordings to replay.")],
+    platform: Annotated[
+        str, typer.Option("--platform", "-p", metavar="P", help="Machine: a name, or a .toml file.")
+    ],
+    governors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--governor",
+            "-g",
+            metavar="G",
+            help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with ,param=value; repeat it. "
+            "The first is what the others are compared with. "
+            f"Default: {', '.join(DEFAULT_GOVERNORS)}.",
+        ),
+    ] = None,
+    latency_limit: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="PM QoS bound on the exit latency, such as 50us."),
+    ] = None,
+    hz: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Tick rate, 100, 250, 300 or 1000; default: the machine's."),
+    ] = None,
+    disable_state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
+    ] = None,
+    recorded_on: Annotated[
+        str | None,
+        typer.Option(metavar="P", help="Machine of the recording, where it is not --platform."),
+    ] = None,
+    cpus: Annotated[
+        str | None,
+        typer.Option("--cpu", "-C", metavar="LIST", help="Recorded CPUs to replay: 0-3,7."),
+    ] = None,
+    cpu_map: Annotated[
+        str | None,
+        typer.Option(metavar="A:B,...", help="Recorded CPU A runs as CPU B of the machine."),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
+    ] = None,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Print the whole result as JSON.")
+    ] = False,
+    is_csv: Annotated[
+        bool, typer.Option("--csv", help="Print a line a trace and governor.")
+    ] = False,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help=f"Write {', '.join(_TABLES)} as Parquet."),
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every decision, as .parquet or .arrow."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
+    ] = None,
+) -> None:
+    """Replay recordings against governors on a machine, and compare them."""
+    if is_json and is_csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
+    if decisions is not None and decisions.suffix not in _DECISION_FORMATS:
+        fail(
+            f"`{decisions}`: decisions are written as {' or '.join(_DECISION_FORMATS)}",
+            f"try `--decisions {decisions.with_suffix('.parquet')}`",
+        )
+    limit_ns = values.duration_ns(latency_limit)
+    # A path that cannot be written is told before the work, not after it.
+    if parquet is not None:
+        parquet.mkdir(parents=True, exist_ok=True)
+    for path in (decisions, report):
+        if path is not None and not path.parent.is_dir():
+            fail(f"`{path}`: there is no folder `{path.parent}`")
+    bar = progress.if_watched()
+    try:
+        outcome = run_replay(
+            traces,
+            platform=platform,
+            governors=governors or DEFAULT_GOVERNORS,
+            latency_limit=None if limit_ns is None else f"{limit_ns}ns",
+            hz=hz,
+            disabled_states=[values.disabled_state(text) for text in disable_state or ()],
+            recorded_on=recorded_on,
+            cpus=values.cpu_list(cpus),
+            cpu_map=values.cpu_map(cpu_map),
+            threads=threads,
+            decisions=decisions is not None or parquet is not None,
+            strip=report is not None or is_json,
+            progress=bar,
+        )
+    finally:
+        if bar is not None:
+            bar.stop()
+    if parquet is not None:
+        for name in _TABLES:
+            outcome.write_table(name, parquet / f"{name}.parquet")
+        print_note(f"tables: {parquet}")
+    if decisions is not None:
+        outcome.write_table("decisions", decisions)
+        print_note(f"decisions: {decisions}")
+    if report is not None:
+        outcome.write_report(report)
+        print_note(f"report: {report}")
+    result = outcome.to_dict()
+    if is_json:
+        write_stdout(outcome.to_json())
+    elif is_csv:
+        write_stdout(outcome.to_csv())
+    else:
+        from torpor.cli.table import comparison_text
+
+        write_stdout(comparison_text(result, stdout_width()))
+    raise typer.Exit(_status(result))
+
+
+def _status(result: dict[str, Any]) -> int:
+    runs = [run for trace in result["traces"] for run in trace["runs"]]
+    if runs and all(run["error"] for run in runs):
+        return EXIT_FAILURE
+    is_damaged = any(
+        loss["severity"] == "damage"
+        for trace in result["traces"]
+        for loss in trace["trace"]["losses"]
+    )
+    return EXIT_FINDING if is_damaged or any(run["error"] for run in runs) else 0

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The comparison of governors: rows from the metric catalogue, changes against the first one.
+
+Every place that shows the comparison (terminal, notebook, CSV) takes it from here.
+"""
+
+from typing import Any, NamedTuple
+
+NOT_KNOWN = "not known"
+FAILED = "failed"
+
+# From ten times on, a factor reads better than a percentage.
+_FACTOR_FROM = 10.0
+
+
+class Cell(NamedTuple):
+    """One governor's value of one metric, ready to print."""
+
+    text: str
+    change: str = ""
+    #: Better than the first governor, by the metric's direction; None when that says nothing.
+    is_better: bool | None = None
+
+    @property
+    def full(self) -> str:
+        """The value with its change, as ``187.8 (−10.17 %)``."""
+        return f"{self.text} ({self.change})" if self.change else self.text
+
+
+class Row(NamedTuple):
+    """One metric over all governors."""
+
+    key: str
+    title: str
+    unit: str
+    definition: str
+    cells: list[Cell]
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit, so that no cell repeats it."""
+        return f"{self.title} {self.unit}" if self.unit else self.title
+
+
+def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
+    """Return the comparison of one trace, one row a metric in the catalogue's order."""
+    runs = trace["runs"]
+    table = []
+    for metric in result["catalogue"]:
+        values = [run["metrics"].get(metric["key"]) for run in runs]
+        cells = []
+        for index, (run, value) in enumerate(zip(runs, values, strict=True)):
+            if run["error"]:
+                cells.append(Cell(FAILED))
+            elif value is None:
+                cells.append(Cell(NOT_KNOWN))
+            else:
+                base = values[0] if index and not runs[0]["error"] else None
+                cells.append(_cell(metric, value, base))
+        table.append(
+            Row(metric["key"], metric["title"], metric["unit"], metric["definition"], cells)
+        )
+    return table
+
+
+def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
+    text = format_number(value)
+    if base is None or metric["direction"] == "none" or value == base:
+        return Cell(text)
+    is_better = (value < base) == (metric["direction"] == "lower")
+    # A change of a percentage in per cent would be read as percentage points.
+    change = "" if metric["unit"] == "%" else format_change(base, value)
+    return Cell(text, change, is_better)
+
+
+def format_number(value: float) -> str:
+    """Format with as many digits as a reader compares by.
+
+    >>> [format_number(v) for v in (6809, 2716.4, 187.83, 9.614, 0.00123, 0.0)]
+    ['6809', '2716.4', '187.8', '9.61', '0.00123', '0']
+    """
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value)).replace("-", "−")
+    magnitude = abs(value)
+    if magnitude >= 100:
+        text = f"{value:.1f}"
+    elif magnitude >= 0.1:
+        text = f"{value:.2f}"
+    else:
+        text = f"{value:.3g}"
+    return text.replace("-", "−", 1)
+
+
+def format_change(base: float, value: float) -> str:
+    """Format the change from base to value; nothing can be said of a base of 0.
+
+    >>> format_change(209.1, 187.8), format_change(1.5, 46.0), format_change(0, 3)
+    ('−10.19 %', '×30.7', '')
+    """
+    if base == 0:
+        return ""
+    ratio = value / base
+    if ratio >= _FACTOR_FROM:
+        return f"×{ratio:.3g}"
+    return f"{(ratio - 1) * 100:+.2f} %".replace("-", "−")
+
+
+def sources_text(counts: dict[str, int], words: dict[str, str]) -> str:
+    """Format counts as shares, the largest first, leaving out what never occurred.
+
+    >>> sources_text({"probe": 0, "timer_events": 3, "tick_only": 1}, SLEEP_LENGTH_WORDS)
+    'timer events 75 %, the tick only 25 %'
+    """
+    total = sum(counts.values())
+    shares = sorted(((n, key) for key, n in counts.items() if n), key=lambda s: -s[0])
+    return ", ".join(f"{words.get(key, key)} {_share(n, total)}" for n, key in shares)
+
+
+def _share(count: int, total: int) -> str:
+    if count == total:
+        return "100 %"
+    percent = 100 * count / total
+    # 99.97 % is not all, and 0.02 % is not nothing.
+    if percent >= 99.5:
+        return f"{min(percent, 99.99):.2f} %"
+    return f"{percent:.0f} %" if percent >= 0.5 else f"{max(percent, 0.01):.2f} %"
+
+
+SLEEP_LENGTH_WORDS = {
+    "probe": "the kernel's own answer",
+    "timer_events": "timer events",
+    "waking_timer": "the timer that woke",
+    "tick_only": "the tick only",
+}
+
+
+def to_csv(result: dict[str, Any]) -> str:
+    """Return one line a trace and governor, one column a metric; not known is empty."""
+    import csv
+    import io
+
+    keys = [metric["key"] for metric in result["catalogue"]]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["trace", "platform", "governor", "error", *keys])
+    for trace in result["traces"]:
+        for run in trace["runs"]:
+            head = [trace["trace"]["path"], result["platform"]["name"], run["governor"]]
+            values = [run["metrics"].get(key) for key in keys]
+            writer.writerow([*head, run["error"], *values])
+    return out.getvalue()

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The comparison as an HTML fragment for notebooks."""
+
+from html import escape
+from typing import Any
+
+from torpor.comparison import rows
+
+_RIGHT = ' style="text-align:right"'
+
+
+def to_html(result: dict[str, Any]) -> str:
+    """Return one table a trace, failures and the limits of the claim below it."""
+    parts = []
+    for trace in result["traces"]:
+        runs = trace["runs"]
+        parts.append(
+            f"<p>{escape(trace['trace']['path'])} on {escape(result['platform']['title'])}"
+        )
+        parts.append("<table><thead><tr><th></th>")
+        parts += [f"<th{_RIGHT}>{escape(run['governor'])}</th>" for run in runs]
+        parts.append("</tr></thead><tbody>")
+        for row in rows(result, trace):
+            parts.append(f'<tr><th title="{escape(row.definition)}">{escape(row.heading)}</th>')
+            parts += [f"<td{_RIGHT}>{escape(cell.full)}</td>" for cell in row.cells]
+            parts.append("</tr>")
+        parts.append("</tbody></table>")
+        parts += [
+            f"<p><b>{escape(run['governor'])} failed:</b> {escape(run['error'])}"
+            for run in runs
+            if run["error"]
+        ]
+    parts += [f"<p><small>{escape(note)}</small>" for note in result["notes"]]
+    return "".join(parts)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Runs every check of the project, the next ones too when one fails, and counts.
+
+The last line is ``N passed, N failed, N skipped``: cargo's and pytest's tests, and one for each
+check that is no test runner. What does not run says why.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SUMMARY = ROOT / "build" / "test-summary.txt"
+
+
+@dataclass
+class Count:
+    """Tests by outcome."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __iadd__(self, other: "Count") -> "Count":
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def count_cargo(output: str) -> Count:
+    """Sum the closing lines of all test binaries."""
+    count = Count()
+    for line in re.findall(r"^test result: .*", output, re.M):
+        passed, failed, ignored = (int(n) for n in re.findall(r"(\d+) (?:p|f|i)\w+;", line)[:3])
+        count += Count(passed, failed, ignored)
+    return count
+
+
+def count_pytest(output: str) -> Count:
+    """Read pytest's closing line."""
+    lines = re.findall(r"^=+ (.* in [\d.:]+s.*) =+$", output, re.M)
+    found = {word: int(n) for n, word in re.findall(r"(\d+) (\w+)", lines[-1] if lines else "")}
+    failed = found.get("failed", 0) + found.get("error", 0) + found.get("errors", 0)
+    return Count(found.get("passed", 0), failed, found.get("skipped", 0) + found.get("xfailed", 0))
+
+
+def count_step(output: str) -> Count:
+    """Count a check that is no test runner: its exit status says it all."""
+    return Count(passed=1)
+
+
+def run(name: str, command: list[str], count_output=count_step) -> Count:
+    """Run a command, its output shown as it comes, and count."""
+    print(f"\n--- {name}", flush=True)
+    started_s = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        print(line, end="", flush=True)
+    status = process.wait()
+    count = count_output("".join(lines))
+    if status != 0 and count.failed == 0:
+        # A build that broke, a crash before the closing line.
+        count = Count(0 if count_output is count_step else count.passed, 1, count.skipped)
+    print(f"--- {name}: {count} ({time.monotonic() - started_s:.0f} s)", flush=True)
+    return count
+
+
+def not_run(name: str, reason: str) -> Count:
+    """Say why a check does not run, and count it as skipped."""
+    print(f"\n--- {name}: not run, because {reason}", flush=True)
+    return Count(skipped=1)
+
+
+def has_cargo(component: str) -> bool:
+    """Whether a part of the Rust toolchain is installed (rustup's minimal profile lacks some)."""
+    done = subprocess.run(["cargo", component, "--version"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def install_browser() -> None:
+    """Install Chromium where that is possible; the browser test says so itself where it is not."""
+    if shutil.which("chromium") and shutil.which("chromedriver"):
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-qq", "-y", "--no-install-recommends"]
+    print("set up: chromium, for the report's browser test", flush=True)
+    for command in (["apt-get", "update", "-qq"], [*install, "chromium", "chromium-driver"]):
+        subprocess.run(
+            command, env=environment, check=False, stdin=subprocess.DEVNULL, capture_output=True
+        )
+
+
+def main() -> int:
+    """Run all checks; 0 if none failed."""
+    total = Count()
+    python = sys.executable
+    if has_cargo("fmt"):
+        total += run("Rust format", ["cargo", "fmt", "--all", "--check"])
+    else:
+        total += not_run("Rust format", "rustfmt is not installed (rustup component add rustfmt)")
+    total += run("Python lint", [python, "-m", "ruff", "check", "python", "tests", "scripts"])
+    total += run(
+        "Python format", [python, "-m", "ruff", "format", "--check", "python", "tests", "scripts"]
+    )
+    # The extension module is left out here: the Python tests build it and test it from outside.
+    workspace = ["--release", "--workspace", "--exclude", "torpor-py"]
+    if has_cargo("clippy"):
+        clippy = ["cargo", "clippy", "--release", "--workspace", "--all-targets"]
+        total += run("Rust lint", [*clippy, "--", "-D", "warnings"])
+    else:
+        total += not_run("Rust lint", "clippy is not installed (rustup component add clippy)")
+    total += run("Rust tests", ["cargo", "test", *workspace, "--no-fail-fast"], count_cargo)
+    install_browser()
+    total += run("Python tests", [python, "-m", "pytest", "tests"], count_pytest)
+    SUMMARY.parent.mkdir(exist_ok=True)
+    SUMMARY.write_text(f"{total}\n", encoding="utf-8")
+    print(f"\n{total}", flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

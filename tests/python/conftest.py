@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What the tests stand on: the installed package, the demo recording, recordings by others."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED_TRACES = ROOT.parent / "shared" / "traces"
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def recording() -> Path:
+    """The recording that ships with the project."""
+    found = sorted(ROOT.glob("demo/*.perf.data"))
+    assert found, "demo/ holds no *.perf.data"
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def pixel_recording() -> Path:
+    """A Pixel 6a's start-up, other people's data."""
+    path = SHARED_TRACES / "pixel6a-startup.perfetto-trace"
+    if not path.exists():
+        pytest.skip("not run, because shared/traces is absent")
+    return path
+
+
+@pytest.fixture
+def torpor(tmp_path):
+    """Run the command line as a user does: a process of its own, in an empty folder."""
+
+    def run(*args, env=None, cwd=tmp_path, check=None):
+        import os
+
+        environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+        environment.update(env or {})
+        done = subprocess.run(
+            [sys.executable, "-m", "torpor", *map(str, args)],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            cwd=cwd,
+            env=environment,
+            timeout=120,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        if check is not None:
+            assert done.returncode == check, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return run

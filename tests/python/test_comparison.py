@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The comparison: numbers, changes, and how it fits a terminal."""
+
+import csv
+import io
+
+import pytest
+
+import sample
+from torpor.cli.table import comparison_text
+from torpor.comparison import format_change, format_number, rows, to_csv
+from torpor.notebook import to_html
+
+
+def cells(result, key):
+    row = next(r for r in rows(result, result["traces"][0]) if r.key == key)
+    return [cell.full for cell in row.cells]
+
+
+def test_changes_are_against_the_first_governor_as_published():
+    # The published table has −10.17 % and −1.71 %, from power values that were rounded later.
+    assert cells(sample.result(), "idle_power_mw") == [
+        "209.1",
+        "187.8 (−10.19 %)",
+        "205.5 (−1.72 %)",
+    ]
+    assert cells(sample.result(), "latency_mean_us") == [
+        "204.6",
+        "184.4 (−9.88 %)",
+        "95.55 (−53.30 %)",
+    ]
+
+
+def test_a_share_has_no_change_in_per_cent():
+    assert cells(sample.result(), "above_pct") == ["24.15", "10.32", "0"]
+
+
+def test_a_metric_without_direction_has_no_change():
+    result = sample.result()
+    result["traces"][0]["runs"][1]["metrics"]["wakeups"] = 7000
+    assert cells(result, "wakeups") == ["6809", "7000", "6809"]
+
+
+def test_better_follows_the_direction():
+    result = sample.result(("menu", "teo"))
+    power = rows(result, result["traces"][0])[-1]
+    assert [cell.is_better for cell in power.cells] == [None, True]
+    result["catalogue"][-1]["direction"] = "higher"
+    power = rows(result, result["traces"][0])[-1]
+    assert [cell.is_better for cell in power.cells] == [None, False]
+
+
+def test_energy_nobody_measured_is_not_known():
+    assert cells(sample.result(has_power=False), "idle_power_mw") == ["not known"] * 3
+
+
+def test_a_failed_governor_leaves_the_others_standing():
+    result = sample.result(failed="teo")
+    assert cells(result, "above_pct") == ["24.15", "failed", "0"]
+    text = comparison_text(result, 120)
+    assert "teo failed: crashed in select() on CPU 3" in text
+
+
+def test_no_change_is_told_against_a_first_governor_that_failed():
+    assert cells(sample.result(failed="menu"), "idle_power_mw") == ["failed", "187.8", "205.5"]
+
+
+@pytest.mark.parametrize(
+    ("base", "value", "text"),
+    [
+        (100, 100.004, "+0.00 %"),
+        (2, 1, "−50.00 %"),
+        (1, 10, "×10"),
+        (0, 5, ""),
+        (3, 0, "−100.00 %"),
+    ],
+)
+def test_change(base, value, text):
+    assert format_change(base, value) == text
+
+
+def test_a_tiny_number_keeps_its_digits():
+    assert format_number(0.000123) == "0.000123"
+    assert format_number(-12.345) == "−12.35"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_no_line_is_wider_than_the_terminal(width, count):
+    names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")[:count]
+    text = comparison_text(sample.result(names), width)
+    assert max(map(len, text.splitlines())) <= width
+    # Nothing was cut: each governor's name and each value is there to read.
+    assert "…" not in text
+    for name in names:
+        assert name in text
+    assert "209.1" in text
+
+
+def test_narrow_terminals_repeat_the_first_governor_in_each_table():
+    names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")
+    text = comparison_text(sample.result(names), 60)
+    headings = [line for line in text.splitlines() if " menu " in f"{line} "]
+    assert len(headings) >= 2
+
+
+def test_units_stand_once_in_the_heading():
+    text = comparison_text(sample.result(), 200)
+    assert text.count("mW") == 1
+    assert "idle power mW" in text
+
+
+def test_what_the_claim_rests_on_stands_below_the_table():
+    text = comparison_text(sample.result(), 100)
+    assert "Time to the next timer known from: timer events 75 %, the tick only 25 %." in text
+    assert "Loss: 12 × events lost while recording" in text
+    assert "Note: Open loop" in text
+
+
+def test_csv_has_a_line_a_governor_and_empty_fields_for_what_is_not_known():
+    lines = list(csv.DictReader(io.StringIO(to_csv(sample.result(has_power=False)))))
+    assert [line["governor"] for line in lines] == ["menu", "teo", "shallowest"]
+    assert lines[0]["above_pct"] == "24.15"
+    assert lines[0]["idle_power_mw"] == ""
+    assert lines[0]["platform"] == "pixel6"
+
+
+def test_the_notebook_escapes_what_a_file_name_may_hold():
+    result = sample.result()
+    result["traces"][0]["trace"]["path"] = "<script>.data"
+    assert "<script>" not in to_html(result)
+    assert "&lt;script&gt;.data" in to_html(result)

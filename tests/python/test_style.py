@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""House style that a machine can check. Each message says what to do instead."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SPDX = "SPDX-License-Identifier: "
+SOURCE_SUFFIXES = {".rs", ".py", ".pyi", ".c", ".h", ".sh", ".toml", ".S", ".lds", ".js", ".css"}
+
+LINES_MAX = 500
+#: Files that are longer, with the reason.
+LONG_FILES: dict[str, str] = {}
+
+#: (pattern, what to use instead, suffixes of the files it holds for)
+BANNED = [
+    (r"\b\w+_(?:nsecs?|nanos)\b", "the suffix _ns", {".rs", ".py"}),
+    (r"\b\w+_(?:usecs?|micros)\b", "the suffix _us", {".rs", ".py"}),
+    (r"\b\w+_(?:msecs?|millis)\b", "the suffix _ms", {".rs", ".py"}),
+    (r"\b\w+_(?:percent|perc)\b", "the suffix _pct", {".py", ".rs"}),
+    (r"\b(?:TODO|FIXME|XXX|HACK)\b", "an issue", SOURCE_SUFFIXES),
+    (r"\b(?:todo|unimplemented)!\(", "an issue, and an error that says so", {".rs"}),
+    (r"(?<![\w.])/(?:home|root|work|Users)/", "a path relative to the project", SOURCE_SUFFIXES),
+    (r"\bc-?states?\b.{0,20}\bindex \+ 1", "the kernel's own index", {".rs", ".py"}),
+]
+#: The standard library's own names end so.
+NOT_OURS = re.compile(r"\b(?:as|from|subsec)_(?:nanos|micros|millis)\b")
+
+
+def sources() -> list[Path]:
+    """Files that git knows, or would if they were added."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        pytest.skip("not run, because this is no git checkout")
+    paths = (ROOT / line for line in listed.stdout.splitlines())
+    return sorted(p for p in paths if p.suffix in SOURCE_SUFFIXES and p.is_file())
+
+
+def told(findings: list[str]) -> None:
+    assert not findings, "\n" + "\n".join(findings)
+
+
+def test_every_source_file_names_its_license():
+    told(
+        [
+            f"{path.relative_to(ROOT)}: no `{SPDX}` in the first 5 lines"
+            for path in sources()
+            if SPDX not in "".join(path.read_text(encoding="utf-8").splitlines(True)[:5])
+        ]
+    )
+
+
+def test_no_file_is_too_long_to_read():
+    findings = []
+    for path in sources():
+        name = str(path.relative_to(ROOT))
+        count = len(path.read_text(encoding="utf-8").splitlines())
+        if count > LINES_MAX and name not in LONG_FILES:
+            findings.append(f"{name}: {count} lines; split it, or give the reason in LONG_FILES")
+    told(findings)
+
+
+def test_banned_words_do_not_come_back():
+    findings = []
+    for path in sources():
+        if path == Path(__file__):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for pattern, instead, suffixes in BANNED:
+                if path.suffix not in suffixes:
+                    continue
+                found = re.search(pattern, NOT_OURS.sub("", line))
+                if found:
+                    where = f"{path.relative_to(ROOT)}:{number}"
+                    findings.append(f"{where}: `{found.group()}` is banned, use {instead}")
+    told(findings)
