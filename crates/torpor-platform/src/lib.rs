@@ -6,6 +6,7 @@
 mod builtin;
 mod cpulist;
 mod error;
+mod import;
 mod model;
 mod schema;
 mod toml_file;
@@ -13,6 +14,7 @@ mod toml_file;
 pub use builtin::{Builtin, builtins, resolve};
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use error::{PlatformError, Problem};
+pub use import::{ImportOptions, Imported, import_sysfs};
 pub use model::*;
 pub use schema::json_schema;
 pub use toml_file::from_toml;

@@ -270,7 +270,8 @@ fn no_state_and_no_cluster_are_too_few() {
     assert!(empty[0].message.contains("at least one cluster"), "{empty:#?}");
     let table = problems(&format!("{head}[cluster]\nname = \"a\"\n"));
     assert!(table[0].allowed.as_ref().unwrap().contains("double brackets"), "{table:#?}");
-    let stateless = "[[cluster]]\nname = \"a\"\ncpus = \"0\"\ncapacity = 1024\nidle_state_source = \"a\"\nidle_state = []\n";
+    let stateless = "[[cluster]]\nname = \"a\"\ncpus = \"0\"\ncapacity = 1024\n\
+                     idle_state_source = \"a\"\nidle_state = []\n";
     let stateless = problems(&format!("{head}{stateless}"));
     assert_eq!(stateless[0].message, "0 idle states");
 }

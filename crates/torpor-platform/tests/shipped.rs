@@ -141,3 +141,29 @@ fn a_machine_keeps_the_states_that_are_off_by_default() {
         .collect();
     assert_eq!(off, ["C1", "C6"]);
 }
+
+#[test]
+fn the_guides_example_is_a_platform() {
+    let guide = std::fs::read_to_string(platforms_folder().join("README.md")).unwrap();
+    let (_, rest) = guide.split_once("```toml\n").expect("the guide has an example");
+    let (example, _) = rest.split_once("```").unwrap();
+    let machine = torpor_platform::from_toml("platforms/README.md", example);
+    let machine = machine.unwrap_or_else(|error| panic!("{error}"));
+    assert!(machine.has_power());
+}
+
+#[test]
+fn the_guide_names_every_key() {
+    let guide = std::fs::read_to_string(platforms_folder().join("README.md")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
+    let cluster = &schema["properties"]["cluster"]["items"];
+    let below = |table: &str| cluster["properties"][table]["items"].clone();
+    for shape in [&schema, cluster, &below("opp"), &below("idle_state")] {
+        for (key, property) in shape["properties"].as_object().unwrap() {
+            let doc = property["description"].as_str().unwrap();
+            // A dashed spelling repeats its key's text; the guide tells of dashes once.
+            let is_own_spelling = !key.contains('-') && !doc.starts_with("Another spelling");
+            assert!(!is_own_spelling || guide.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+}
