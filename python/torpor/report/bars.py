@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .numbers import cpu_list, duration, number, share
+from .numbers import cpu_list, duration, listing, number, share
 from .palette import state_class
 
 Run = dict[str, Any]
@@ -57,7 +57,11 @@ def residency(platform: dict[str, Any], runs: list[Run]) -> list[dict[str, Any]]
             {
                 "name": cluster["name"],
                 "cpus": cpu_list(cluster["cpus"]),
-                "states": [state["name"] for state in cluster["states"]],
+                "key": [("running", "run")]
+                + [
+                    (state["name"], colour[cluster["name"], i])
+                    for i, state in enumerate(cluster["states"])
+                ],
                 "bars": bars,
             }
         )
@@ -68,7 +72,8 @@ def wrong_depth(platform: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
     """One panel a governor; bars in percent of that governor's sleeps on all CPUs together, so
     that a panel's bars sum to the shares its heading tells."""
     drawn = finished(runs)
-    panels = []
+    panels: list[dict[str, Any]] = []
+    faultless: list[str] = []
     largest = 0.0
     for run in drawn:
         sleeps = sum(s["usage"] for c in run["clusters"] for s in c["states"])
@@ -82,6 +87,9 @@ def wrong_depth(platform: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
                 rows.append({"name": state["name"], "above": above, "below": below})
             groups.append({"name": cluster["name"], "rows": rows})
         everything = [row for group in groups for row in group["rows"]]
+        if not any(row["above"] or row["below"] for row in everything):
+            faultless.append(run["governor"])
+            continue
         panels.append(
             {
                 "governor": run["governor"],
@@ -95,5 +103,6 @@ def wrong_depth(platform: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
             for row in group["rows"]:
                 for side in ("above", "below"):
                     width = _DEPTH_TRACK_PCT * row[side] / largest if largest else 0
-                    row[side] = {"text": number(row[side]), "width": f"{width:.2f}"}
-    return {"panels": panels, "many_clusters": len(platform["clusters"]) > 1}
+                    text = f"{row[side]:.2f}" if row[side] else "0"
+                    row[side] = {"text": text, "width": f"{width:.2f}"}
+    return {"panels": panels, "faultless": listing(faultless), "many_clusters": len(platform["clusters"]) > 1}

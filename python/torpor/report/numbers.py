@@ -15,9 +15,11 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def number(value: float | None) -> str:
-    """As the terminal's table writes it, with thousands set apart: 1,007,403.9."""
+    """As the terminal's table writes it, but thousands set apart and no fraction beyond them."""
     if value is None:
         return NOT_KNOWN
+    if abs(value) >= 10_000:
+        value = round(value)
     whole, point, fraction = format_number(value).partition(".")
     return re.sub(r"(?<=\d)(?=(\d{3})+$)", ",", whole) + point + fraction
 
@@ -25,14 +27,14 @@ def number(value: float | None) -> str:
 def change(value: float | None, base: float | None, unit: str) -> str:
     """`value` against `base`: relative, or in points where the values are percentages already.
 
-    Empty where there is nothing to say: a value is not known, or the base is 0.
+    Empty where there is nothing to say: a value is not known, both are equal, or the base is 0.
     """
     if value is None or base is None:
         return ""
+    if value == base:
+        return ""
     if unit == "%":
         return signed(value - base) + _SPACE + "pp"
-    if value == base:
-        return "±0"
     return format_change(base, value).replace(" ", _SPACE)
 
 

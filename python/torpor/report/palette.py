@@ -49,9 +49,9 @@ def css(counts: set[int]) -> str:
         for index in range(count):
             depth = index / (count - 1) if count > 1 else 0.5
             name = f".d{index}of{count}"
-            hue = 195 + 65 * depth
-            light.append(f"{name}{{{_pair(0.87 - 0.49 * depth, 0.06 + 0.05 * depth, hue)}}}")
-            dark.append(f"{name}{{{_pair(0.38 + 0.46 * depth, 0.06 + 0.03 * depth, hue)}}}")
+            hue = 140 + 130 * depth
+            light.append(f"{name}{{{_pair(0.84 - 0.48 * depth, 0.09 + 0.03 * depth, hue)}}}")
+            dark.append(f"{name}{{{_pair(0.34 + 0.44 * depth, 0.07 + 0.03 * depth, hue)}}}")
     return (
         "\n".join(light)
         + "\n@media screen and (prefers-color-scheme:dark){\n"

@@ -24,7 +24,8 @@ def comparison(catalogue: list[dict[str, Any]], runs: list[dict[str, Any]]) -> d
                         "failed": bool(run["error"]),
                         "value": value,
                         "text": number(value),
-                        "change": None if run is base else change(value, base_value, metric["unit"]),
+                        "is_base": run is base,
+                        "change": change(value, base_value, metric["unit"]),
                         "best": run in best,
                     }
                     for run, value in zip(runs, values)

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The report without a browser: bytes, size, escaping, and the numbers behind the figures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import sample
+from report_under_test import report
+
+strip, finding = report.page.strip, report.page.finding
+
+
+
+class Page(HTMLParser):
+    """Elements and text of a page, as a browser's tokenizer splits them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.lasttag == "script" and self.scripts and self.cdata_elem == "script":
+            attrs, text = self.scripts[-1]
+            self.scripts[-1] = (attrs, text + data)
+        elif self.cdata_elem is None:
+            self.text += data
+
+    def data(self, identifier: str) -> dict:
+        return json.loads(next(t for a, t in self.scripts if a.get("id") == identifier))
+
+
+@pytest.fixture(scope="module")
+def pixel_html() -> str:
+    return report.render(sample.pixel())
+
+
+def unpack(text: str, state_count: int, quantum_ns: int) -> list[tuple[int, int, int]]:
+    """The reader's side of strip.pack(), written from its description."""
+    values, value, shift = [], 0, 0
+    for byte in base64.b64decode(text):
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            values.append(value)
+            value, shift = 0, 0
+    now, segments = 0, []
+    for gap, word in zip(values[::2], values[1::2]):
+        start = now + gap
+        now = start + word // state_count
+        segments.append((start * quantum_ns, now * quantum_ns, word % state_count))
+    return segments
+
+
+def test_same_result_gives_same_bytes_whatever_the_hash_seed(pixel_html: str) -> None:
+    script = (
+        "import sample, sys; from report_under_test import report;"
+        "sys.stdout.buffer.write(report.render(sample.pixel()).encode())"
+    )
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=Path(__file__).parent,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        )
+        assert done.stdout == pixel_html.encode()
+
+
+def test_write_is_render_in_utf8(tmp_path: Path, pixel_html: str) -> None:
+    report.write(sample.pixel(), tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes() == pixel_html.encode()
+
+
+def test_render_leaves_the_result_as_it_was() -> None:
+    result = sample.errored()
+    before = json.dumps(result)
+    report.render(result)
+    assert json.dumps(result) == before
+
+
+def test_two_hundred_thousand_decisions_fit_in_a_megabyte() -> None:
+    # 25,000 spans on each of 8 CPUs; the strip holds one CPU under 7 governors.
+    html = report.render(sample.pixel(25_000))
+    assert len(html.encode()) < 1_000_000
+    assert "Times are rounded to" in html
+
+
+def test_a_strip_too_long_for_the_page_is_cut_and_says_so() -> None:
+    result = sample.pixel(8_000)
+    rows = result["traces"][0]["strip"]["rows"]
+    # Four times the rows: nothing but cutting helps.
+    rows += [dict(row, governor=f"{row['governor']} again") for row in rows * 3]
+    html = report.render(result)
+    assert len(html.encode()) < 1_000_000
+    parsed = Page(html)
+    assert re.search(r"Shown are the first\s[\d.]+\s\w+ of\s[\d.]+\s\w+", parsed.text)
+    data = parsed.data("t1-strip-data")
+    assert data["shown"] < result["traces"][0]["strip"]["end_ns"]
+    for row in data["rows"]:
+        last = unpack(row["data"], len(data["states"]), data["quantum"])[-1]
+        assert last[1] <= data["shown"] + data["quantum"]
+
+
+def test_many_traces_share_the_page() -> None:
+    result = sample.pixel(1500)
+    result["traces"] *= 6
+    assert len(report.render(result).encode()) < 1_000_000
+
+
+def test_markup_in_a_name_stays_text() -> None:
+    parsed = Page(report.render(sample.hostile()))
+    assert [tag for tag, _ in parsed.tags if tag == "img"] == []
+    assert not any(name.startswith("on") for _, attrs in parsed.tags for name in attrs)
+    # Ours and the two data blocks; none of the trace's.
+    assert [attrs.get("type") for attrs, _ in parsed.scripts] == ["application/json"] * 2 + [None]
+    assert "pwned" not in parsed.scripts[-1][1]
+    names = [row["name"] for row in parsed.data("t1-strip-data")["rows"]]
+    assert names[0] == "shallowest" + sample.HOSTILE
+    assert "shallowest</script><script>window.pwned=1</script>" in parsed.text
+
+
+def test_only_our_script_may_run_and_nothing_is_fetched(pixel_html: str) -> None:
+    parsed = Page(pixel_html)
+    policy = next(a["content"] for t, a in parsed.tags if a.get("http-equiv"))
+    digest = base64.b64encode(hashlib.sha256(parsed.scripts[-1][1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert not re.search(r"https?://|url\(|@import", pixel_html)
+    assert not any("src" in attrs for _, attrs in parsed.tags)
+
+
+def test_every_table_header_has_a_scope_and_ids_are_unique() -> None:
+    result = sample.pixel(40)
+    result["traces"] += sample.pixel(30)["traces"]
+    parsed = Page(report.render(result))
+    assert ("html", {"lang": "en"}) in parsed.tags
+    assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
+    ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for _, attrs in parsed.tags:
+        for name in ("aria-labelledby", "aria-describedby"):
+            assert attrs.get(name, ids[0]) in ids
+
+
+def test_a_strip_unpacks_to_what_was_packed() -> None:
+    segments = [[10, 25, 0], [25, 1_000_000, 2], [1_000_500, 9_999_999_999, 1]]
+    raw = {"start_ns": 10, "end_ns": 10**10, "rows": [{"governor": "g", "segments": segments}]}
+    packed = strip.pack(raw, 3, 1000)
+    assert packed["quantum_ns"] == 1
+    assert unpack(packed["packed"][0], 3, 1) == [(a - 10, b - 10, s) for a, b, s in segments]
+
+
+def test_rounding_a_strip_keeps_sleeps_apart_and_in_order() -> None:
+    result = sample.pixel(2000)["traces"][0]["strip"]
+    packed = strip.pack(result, 2, 60_000)
+    assert packed["quantum_ns"] > 1
+    for row, text in zip(packed["rows"], packed["packed"]):
+        for exact, rounded in zip(row, unpack(text, 2, packed["quantum_ns"]), strict=True):
+            assert exact[2] == rounded[2]
+            assert abs(exact[0] - rounded[0]) <= packed["quantum_ns"] / 2
+            assert abs(exact[1] - rounded[1]) <= packed["quantum_ns"] / 2
+
+
+def test_a_sleep_out_of_order_is_refused() -> None:
+    raw = {"start_ns": 0, "end_ns": 99, "rows": [{"segments": [[5, 9, 0], [8, 12, 0]]}]}
+    with pytest.raises(ValueError, match="8..12 ns in state 0 is out of order"):
+        strip.pack(raw, 2, 1000)
+
+
+def test_against_the_oracle_by_hand() -> None:
+    # Both sleep in 0-10 (deeper than the oracle), 20-30 (same) and 30-40 (shallower).
+    row = [(0, 15, 1), (20, 40, 1)]
+    oracle = [(0, 10, 0), (18, 30, 1), (30, 50, 2)]
+    assert strip.against_oracle(row, oracle) == {
+        "both_ns": 30,
+        "deeper_ns": 10,
+        "shallower_ns": 10,
+    }
+
+
+def run(name: str, kind: str = "governor", error: str | None = None, **metrics: float | None):
+    keys = ("over_oracle_pct", "idle_energy_uj", "latency_mean_us", "above_pct", "below_pct")
+    return {
+        "governor": name,
+        "kind": kind,
+        "error": error,
+        "metrics": {key: metrics.get(key) for key in keys},
+    }
+
+
+def test_finding_names_the_nearest_to_the_oracle_and_its_price() -> None:
+    runs = [
+        run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
+        run("teo", over_oracle_pct=4.25, latency_mean_us=95.5),
+        run("oracle", "oracle", over_oracle_pct=0.0, latency_mean_us=60.0),
+    ]
+    assert finding(runs) == (
+        "teo is nearest the oracle in idle energy, 4.25 % above it (the farthest, menu, is "
+        "12.50 % above); its mean wake-up latency is 95.50 µs, 15.50 µs more than menu, "
+        "the quickest."
+    )
+
+
+def test_finding_without_power_ranks_by_wrong_depth() -> None:
+    runs = [
+        run("menu", above_pct=10.5, below_pct=2.25, latency_mean_us=5.5),
+        run("teo", above_pct=9.5, below_pct=5.5, latency_mean_us=7.5),
+    ]
+    assert finding(runs) == (
+        "menu picks the wrong depth least often, in 12.75 % of its wake-ups (10.50 % too deep, "
+        "2.25 % too shallow); no governor wakes faster (mean 5.50 µs); this platform has no "
+        "power numbers, so energy is not known."
+    )
+
+
+def test_finding_says_when_there_is_none() -> None:
+    runs = [run("mine", error="crashed"), run("oracle", "oracle", over_oracle_pct=0.0)]
+    assert finding(runs) == (
+        "No governor finished on this trace, so there is nothing to compare."
+    )
+
+
+def comparison_row(html: str, key: str) -> list[str]:
+    row = re.search(rf'<tr data-key="{key}">(.*?)</tr>', html, re.S)
+    assert row
+    return re.findall(r"<td.*?</td>", row[1], re.S)
+
+
+def test_best_is_marked_in_words_and_the_oracle_does_not_compete() -> None:
+    html = report.render(sample.pixel(60))
+    cells = comparison_row(html, "idle_energy_uj")
+    assert [("(best)" in cell) for cell in cells].count(True) == 1
+    assert "(best)" not in cells[-1]
+    assert not any("(best)" in cell for cell in comparison_row(html, "wakeups"))
+
+
+def test_changes_are_against_the_first_governor() -> None:
+    result = sample.pixel(60)
+    runs = result["traces"][0]["runs"]
+    runs[0]["metrics"]["idle_power_mw"], runs[1]["metrics"]["idle_power_mw"] = 209.1, 187.8
+    runs[0]["metrics"]["above_pct"], runs[1]["metrics"]["above_pct"] = 16.64, 9.61
+    html = report.render(result)
+    # 187.8 / 209.1 = 0.89814; 9.61 - 16.64 = -7.03 points.
+    power, above = comparison_row(html, "idle_power_mw"), comparison_row(html, "above_pct")
+    assert "(" not in Page(power[0]).text
+    assert Page(power[1]).text.replace("\N{NO-BREAK SPACE}", " ") == "187.8 (−10.19 %)"
+    assert Page(above[1]).text.replace("\N{NO-BREAK SPACE}", " ") == "9.61 (−7.03 pp)"
+
+
+def test_unknown_energy_is_not_known_and_never_a_number() -> None:
+    html = report.render(sample.desktop(20))
+    assert {Page(cell).text for cell in comparison_row(html, "idle_power_mw")} == {"not known"}
+
+
+def test_a_failed_governor_is_told_and_does_not_become_the_base() -> None:
+    html = report.render(sample.errored(20))
+    cells = comparison_row(html, "above_pct")
+    assert Page(cells[0]).text == "failed"
+    assert "(" not in Page(cells[1]).text.replace("(best)", "")
+    text = Page(html).text
+    assert "read address 0x8 (SIGSEGV)" in text
+    assert "the change against shallowest" in text
+
+
+def test_shares_within_a_bound_are_those_of_the_histogram() -> None:
+    result = sample.pixel(60)
+    own = result["traces"][0]["runs"][1]["latency"]
+    data = Page(report.render(result)).data("t1-latency-data")
+    assert data["counts"][1] == own["count"] == data["rows"][1][-1]
+    bounds = sorted({b for r in result["traces"][0]["runs"] for b, _ in r["latency"]["histogram"]})
+    for bound, total in zip(bounds, data["rows"][1], strict=True):
+        assert total == sum(n for upper, n in own["histogram"] if upper <= bound)
+
+
+def test_a_result_with_hardly_anything_still_renders() -> None:
+    result = sample.pixel(5)
+    trace = result["traces"][0]
+    for entry in trace["runs"]:
+        entry["error"] = "compile error"
+        entry["clusters"], entry["latency"] = [], None
+    trace["strip"] = None
+    trace["trace"].update(losses=[], event_counts={}, kernel_release=None, machine=None)
+    trace["inputs"]["sleep_length_sources"] = dict.fromkeys(
+        trace["inputs"]["sleep_length_sources"], 0
+    )
+    result["notes"] = []
+    assert "nothing to compare" in report.render(result)
