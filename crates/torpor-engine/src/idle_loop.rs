@@ -144,9 +144,10 @@ impl<'a> CpuRun<'a> {
         }
         let tick_at =
             if self.tick_stopped { Instant::NEVER } else { self.model.tick.next(self.now) };
-        let limit = match policy.poll_limit(self.slot) {
-            Duration::ZERO => self.model.default_poll_limit,
-            set => set,
+        let limit = if self.model.states[state].is_polling {
+            policy.poll_limit(self.slot, self.model.default_poll_limit)
+        } else {
+            Duration::ZERO
         };
         let sleep = self.model.sleep(state, self.now, span.wake, tick_at, limit);
         Ok(Some(Pending {
@@ -209,7 +210,9 @@ impl<'a> CpuRun<'a> {
             let reflection = Reflection {
                 state: state as i32,
                 residency,
-                poll_timed_out: sleep.end == SleepEnd::PollTimeout,
+                poll_timed_out: self.model.states[state]
+                    .is_polling
+                    .then_some(sleep.end == SleepEnd::PollTimeout),
                 now,
                 got_tick: sleep.got_tick,
             };

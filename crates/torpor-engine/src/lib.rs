@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The idle loop, replay, the cost model, the metrics and the oracle.
 
+pub mod catalogue;
 pub mod cost;
 pub mod decision;
+mod error;
 pub mod idle_loop;
 pub mod input;
 pub mod latency;
 pub mod model;
+pub mod options;
 pub mod oracle;
+pub mod outcome;
 pub mod policy;
+pub mod replay;
+mod session;
+mod summary;
 #[cfg(test)]
 mod testing;
 pub mod totals;
+
+pub use error::EngineError;
+pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched};
+pub use outcome::{Outcome, TraceInfo};
+pub use session::run;

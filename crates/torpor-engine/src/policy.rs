@@ -9,8 +9,8 @@ use torpor_units::{Duration, Instant};
 pub struct Reflection {
     pub state: i32,
     pub residency: Duration,
-    /// The polling state gave up at its limit (`dev->poll_time_limit`).
-    pub poll_timed_out: bool,
+    /// For a polling state: whether it gave up at its limit (`dev->poll_time_limit`).
+    pub poll_timed_out: Option<bool>,
     /// `local_clock()` when the governor is told.
     pub now: Instant,
     pub got_tick: bool,
@@ -22,8 +22,9 @@ pub trait Policy {
 
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Box<Fault>>;
 
-    /// A polling limit the policy has set; zero leaves it to `cpuidle_poll_time()`.
-    fn poll_limit(&self, slot: usize) -> Duration;
+    /// How long to poll: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to `default` if
+    /// the governor has not set it.
+    fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration;
 }
 
 impl Policy for Instance {
@@ -35,14 +36,23 @@ impl Policy for Instance {
     #[inline]
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Box<Fault>> {
         self.set_last_residency(slot, reflection.residency);
-        self.set_poll_time_limit(slot, reflection.poll_timed_out);
+        // The flag is the polling state's own: no other state touches it.
+        if let Some(timed_out) = reflection.poll_timed_out {
+            self.set_poll_time_limit(slot, timed_out);
+        }
         Instance::reflect(self, slot, reflection.state, reflection.now, reflection.got_tick)
             .map_err(Box::new)
     }
 
     #[inline]
-    fn poll_limit(&self, slot: usize) -> Duration {
-        Duration(self.poll_limit_ns(slot) as i64)
+    fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration {
+        match self.poll_limit_ns(slot) {
+            0 => {
+                self.set_poll_limit_ns(slot, default.0 as u64);
+                default
+            }
+            set => Duration(i64::try_from(set).unwrap_or(i64::MAX)),
+        }
     }
 }
 
@@ -80,7 +90,7 @@ impl Policy for Script {
         Ok(())
     }
 
-    fn poll_limit(&self, _: usize) -> Duration {
-        Duration::ZERO
+    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
+        default
     }
 }

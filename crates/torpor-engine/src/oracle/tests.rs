@@ -65,8 +65,8 @@ impl Policy for Dice<'_> {
     fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Box<Fault>> {
         Ok(())
     }
-    fn poll_limit(&self, _: usize) -> Duration {
-        Duration::ZERO
+    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
+        default
     }
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+use thiserror::Error;
+use torpor_governor::GovernorError;
+use torpor_trace::TraceError;
+use torpor_units::CpuId;
+
+/// Why a replay could not be done.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    #[error(transparent)]
+    Governor(#[from] GovernorError),
+    #[error(
+        "recording `{path}` has {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
+         hint: choose CPUs with --cpu, or place them with --cpu-map {number}:0"
+    )]
+    NoSuchCpu { path: String, cpu: CpuId, number: u32, platform: String, last: usize },
+    #[error(
+        "two CPUs of recording `{path}` would be {cpu} of platform `{platform}`\n\
+         hint: give each its own place with --cpu-map"
+    )]
+    SharedPlace { path: String, cpu: CpuId, platform: String },
+    #[error(
+        "recording `{path}` holds no sleep that can be replayed: {found}\n\
+         hint: record power:cpu_idle on CPUs that wake up at least twice"
+    )]
+    NothingToReplay { path: String, found: String },
+    #[error("no idle state {state} on platform `{platform}`: cluster `{cluster}` has 0 to {last}")]
+    NoSuchState { state: usize, platform: String, cluster: String, last: usize },
+    #[error("interrupted")]
+    Interrupted,
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads { threads: usize, reason: String },
+}

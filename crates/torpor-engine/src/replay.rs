@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Replay: every governor on every CPU of a recording, on all cores.
+
+use crate::decision::{Decision, Keep, Observer, Unobserved};
+use crate::error::EngineError;
+use crate::idle_loop::{CpuRun, Pending, Stop};
+use crate::input::CpuInput;
+use crate::model::CpuModel;
+use crate::options::Progress;
+use crate::oracle;
+use crate::policy::{Policy, Script};
+use crate::totals::CpuTotals;
+use rayon::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use torpor_governor::{CpuSetup, Governor, GovernorError, Instance, Setup, StateDesc};
+use torpor_units::Instant;
+
+/// One CPU of the recording on its place of the machine.
+pub struct Seat<'a> {
+    pub input: &'a CpuInput,
+    pub model: &'a CpuModel,
+    pub states: Vec<StateDesc>,
+}
+
+/// What decides in a run.
+pub enum Decider {
+    Governor(Governor),
+    Oracle,
+}
+
+/// What was kept of the decisions.
+#[derive(Clone, Copy)]
+pub enum Kept {
+    None,
+    /// Of one seat.
+    One(usize),
+    All,
+}
+
+/// One governor over a whole recording.
+pub struct Run {
+    /// In the order of the seats.
+    pub cpus: Vec<CpuTotals>,
+    /// In the order of (seat, time); `slot` is the seat.
+    pub decisions: Vec<Decision>,
+    /// The governor's CPUs share state, so they ran in one image, in the order of time.
+    pub shares_state: bool,
+}
+
+/// Runs all deciders over all seats. A governor that fails takes nothing down but itself.
+pub fn run(
+    seats: &[Seat<'_>],
+    deciders: &[Decider],
+    kept: Kept,
+    shards: usize,
+    progress: &dyn Progress,
+    what: &str,
+) -> Result<Vec<Result<Run, String>>, EngineError> {
+    let shards = shard(seats, shards);
+    let spans: u64 = seats.iter().map(|s| s.input.spans.len() as u64).sum();
+    let total = spans * deciders.len() as u64;
+    let done = AtomicU64::new(0);
+    let tick = |count: usize| {
+        let now = done.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+        progress.advance(what, now, total);
+    };
+    let jobs: Vec<(usize, &[usize])> = (0..deciders.len())
+        .flat_map(|d| shards.iter().map(move |s| (d, s.as_slice())))
+        .collect();
+    let parts: Vec<Part> = jobs
+        .into_par_iter()
+        .map(|(d, shard)| {
+            if progress.cancelled() {
+                return Part { decider: d, outcome: Err(None) };
+            }
+            let outcome = run_shard(seats, shard, &deciders[d], kept, &tick);
+            Part { decider: d, outcome: outcome.map_err(Some) }
+        })
+        .collect();
+    if progress.cancelled() {
+        return Err(EngineError::Interrupted);
+    }
+    let mut runs: Vec<Result<Run, String>> = (0..deciders.len())
+        .map(|_| Ok(Run { cpus: Vec::new(), decisions: Vec::new(), shares_state: false }))
+        .collect();
+    let mut gathered: Vec<Vec<SeatResult>> = (0..deciders.len()).map(|_| Vec::new()).collect();
+    for part in parts {
+        match part.outcome {
+            Ok(shard) => {
+                if let Ok(run) = &mut runs[part.decider] {
+                    run.shares_state |= shard.statics_changed;
+                }
+                gathered[part.decider].extend(shard.seats);
+            }
+            Err(Some(message)) => runs[part.decider] = Err(message),
+            Err(None) => return Err(EngineError::Interrupted),
+        }
+    }
+    for (index, (run, mut results)) in runs.iter_mut().zip(gathered).enumerate() {
+        let Ok(shares_state) = run.as_ref().map(|r| r.shares_state) else { continue };
+        if shares_state && let Decider::Governor(governor) = &deciders[index] {
+            match run_in_order(seats, governor, kept) {
+                Ok(together) => results = together,
+                Err(message) => {
+                    *run = Err(message);
+                    continue;
+                }
+            }
+        }
+        results.sort_by_key(|r| r.seat);
+        if let Ok(run) = run {
+            for result in results {
+                run.cpus.push(result.totals);
+                run.decisions.extend(result.decisions);
+            }
+        }
+    }
+    Ok(runs)
+}
+
+struct Part {
+    decider: usize,
+    /// `Err(None)`: not started, because the user asked to stop.
+    outcome: Result<ShardResult, Option<String>>,
+}
+
+struct ShardResult {
+    seats: Vec<SeatResult>,
+    statics_changed: bool,
+}
+
+struct SeatResult {
+    seat: usize,
+    totals: CpuTotals,
+    decisions: Vec<Decision>,
+}
+
+/// Deals the seats out so that each shard has about as many spans, the same way every time.
+fn shard(seats: &[Seat<'_>], count: usize) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..seats.len()).collect();
+    order.sort_by_key(|&s| (Reverse(seats[s].input.spans.len()), s));
+    let mut shards = vec![(0usize, Vec::new()); count.clamp(1, seats.len().max(1))];
+    for seat in order {
+        let lightest = shards.iter_mut().min_by_key(|(load, _)| *load).expect("one shard at least");
+        lightest.0 += seats[seat].input.spans.len();
+        lightest.1.push(seat);
+    }
+    shards.into_iter().map(|(_, seats)| seats).filter(|s| !s.is_empty()).collect()
+}
+
+fn run_shard(
+    seats: &[Seat<'_>],
+    shard: &[usize],
+    decider: &Decider,
+    kept: Kept,
+    tick: &dyn Fn(usize),
+) -> Result<ShardResult, String> {
+    let mut results = Vec::with_capacity(shard.len());
+    let mut instance = match decider {
+        Decider::Governor(governor) => Some(instantiate(seats, shard, governor)?),
+        Decider::Oracle => None,
+    };
+    for (slot, &seat) in shard.iter().enumerate() {
+        let Seat { input, model, .. } = &seats[seat];
+        let result = match (&mut instance, decider) {
+            (Some(instance), Decider::Governor(governor)) => {
+                run_seat(seat, slot, input, model, instance, kept)
+                    .map_err(|stop| explain(governor.label(), input, stop))?
+            }
+            _ => {
+                let plan = oracle::plan(model, &input.spans);
+                let mut script = Script::new(plan.choices);
+                let result = run_seat(seat, 0, input, model, &mut script, kept)
+                    .map_err(|stop| explain(crate::options::ORACLE, input, stop))?;
+                assert_eq!(result.totals.energy, plan.energy, "the plan costs what it says");
+                result
+            }
+        };
+        results.push(result);
+        tick(input.spans.len());
+    }
+    let statics_changed = instance.as_ref().is_some_and(Instance::statics_changed);
+    Ok(ShardResult { seats: results, statics_changed })
+}
+
+fn run_seat<P: Policy>(
+    seat: usize,
+    slot: usize,
+    input: &CpuInput,
+    model: &CpuModel,
+    policy: &mut P,
+    kept: Kept,
+) -> Result<SeatResult, Stop> {
+    let mut run = CpuRun::new(model, &input.spans, slot);
+    let decisions = if kept.keeps(seat) {
+        let mut keep = Keep { only: None, decisions: Vec::new() };
+        run.run(policy, &mut keep)?;
+        keep.decisions.iter_mut().for_each(|d| d.slot = seat);
+        keep.decisions
+    } else {
+        run.run(policy, &mut Unobserved)?;
+        Vec::new()
+    };
+    Ok(SeatResult { seat, totals: run.totals, decisions })
+}
+
+impl Kept {
+    fn keeps(self, seat: usize) -> bool {
+        match self {
+            Kept::None => false,
+            Kept::One(one) => one == seat,
+            Kept::All => true,
+        }
+    }
+}
+
+/// Keeps decisions of the seats that are wanted, in one list.
+struct KeepSome {
+    kept: Kept,
+    decisions: Vec<Decision>,
+}
+
+impl Observer for KeepSome {
+    fn wants(&self, slot: usize) -> bool {
+        self.kept.keeps(slot)
+    }
+    fn decision(&mut self, decision: &Decision) {
+        self.decisions.push(*decision);
+    }
+}
+
+/// Runs all CPUs on one image, each half of a decision at its own time: what a governor whose
+/// CPUs share state needs. Ties go to the lower CPU.
+fn run_in_order(
+    seats: &[Seat<'_>],
+    governor: &Governor,
+    kept: Kept,
+) -> Result<Vec<SeatResult>, String> {
+    let all: Vec<usize> = (0..seats.len()).collect();
+    let mut instance = instantiate(seats, &all, governor)?;
+    let mut runs: Vec<CpuRun<'_>> = seats
+        .iter()
+        .enumerate()
+        .map(|(slot, seat)| CpuRun::new(seat.model, &seat.input.spans, slot))
+        .collect();
+    let mut pending: Vec<Option<Pending>> = vec![None; seats.len()];
+    let mut queue: BinaryHeap<Reverse<(Instant, usize)>> = BinaryHeap::new();
+    for (slot, run) in runs.iter_mut().enumerate() {
+        queue.extend(run.next_decision().map(|at| Reverse((at, slot))));
+    }
+    let mut watch = KeepSome { kept, decisions: Vec::new() };
+    while let Some(Reverse((_, slot))) = queue.pop() {
+        let run = &mut runs[slot];
+        let input = seats[slot].input;
+        let explained = |stop| explain(governor.label(), input, stop);
+        let next = match pending[slot].take() {
+            Some(begun) => {
+                run.finish(&begun, &mut instance, &mut watch).map_err(explained)?;
+                run.next_decision()
+            }
+            None => {
+                pending[slot] = run.begin(&mut instance).map_err(explained)?;
+                pending[slot].map(|p| p.sleep.resume)
+            }
+        };
+        queue.extend(next.map(|at| Reverse((at, slot))));
+    }
+    let mut results: Vec<SeatResult> = runs
+        .into_iter()
+        .enumerate()
+        .map(|(seat, run)| SeatResult { seat, totals: run.totals, decisions: Vec::new() })
+        .collect();
+    for decision in watch.decisions {
+        results[decision.slot].decisions.push(decision);
+    }
+    Ok(results)
+}
+
+fn instantiate(
+    seats: &[Seat<'_>],
+    which: &[usize],
+    governor: &Governor,
+) -> Result<Instance, String> {
+    let cpus: Vec<CpuSetup<'_>> = which
+        .iter()
+        .map(|&s| CpuSetup { cpu: seats[s].input.cpu, states: &seats[s].states })
+        .collect();
+    governor.instantiate(&Setup { cpus: &cpus }).map_err(|e: GovernorError| e.to_string())
+}
+
+fn explain(label: &str, input: &CpuInput, stop: Stop) -> String {
+    match stop {
+        Stop::Fault(fault) => fault.to_string(),
+        Stop::BadState { state, count, inputs } => format!(
+            "governor `{label}` chose state {state} on {}, which has states 0 to {}\n\
+             inputs: {inputs}",
+            input.cpu,
+            count - 1
+        ),
+    }
+}

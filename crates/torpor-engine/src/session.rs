@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A whole request: read, reconstruct, replay, sum up.
+
+use crate::catalogue::METRICS;
+use crate::error::EngineError;
+use crate::input::{Recording, TickGrid};
+use crate::model::CpuModel;
+use crate::options::{ORACLE, Options, Progress, Request};
+use crate::outcome::*;
+use crate::replay::{self, Decider, Kept, Run, Seat};
+use crate::summary;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use torpor_governor::{Catalog, GovernorSpec, Origin, Place, StateDesc};
+use torpor_platform::Platform;
+use torpor_units::{CpuId, Duration, Hz};
+
+/// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
+/// has its error in its own [`RunOutcome`].
+pub fn run(
+    request: &Request,
+    catalog: &Catalog,
+    progress: &dyn Progress,
+) -> Result<Outcome, EngineError> {
+    let threads = request.options.threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
+    pool.install(|| Session::new(request, catalog)?.run(progress))
+}
+
+struct Session<'a> {
+    request: &'a Request,
+    hz: Hz,
+    deciders: Vec<Decider>,
+}
+
+impl<'a> Session<'a> {
+    fn new(request: &'a Request, catalog: &Catalog) -> Result<Session<'a>, EngineError> {
+        let hz = request.options.hz.unwrap_or(request.platform.hz);
+        check_disabled_states(request)?;
+        let deciders = request
+            .governors
+            .iter()
+            .map(|spec| {
+                if is_oracle(spec) {
+                    return Ok(Decider::Oracle);
+                }
+                Ok(Decider::Governor(catalog.resolve(spec, hz)?))
+            })
+            .collect::<Result<_, EngineError>>()?;
+        Ok(Session { request, hz, deciders })
+    }
+
+    fn run(&self, progress: &dyn Progress) -> Result<Outcome, EngineError> {
+        let Request { traces, platform, options, .. } = self.request;
+        let traces = traces
+            .iter()
+            .map(|path| self.trace(path, progress))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Outcome {
+            torpor: Version { version: env!("CARGO_PKG_VERSION") },
+            platform: summary::platform_info(platform),
+            options: self.options_info(options),
+            catalogue: &METRICS,
+            notes: summary::notes(platform, options, &traces),
+            traces,
+        })
+    }
+
+    fn trace(&self, path: &Path, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
+        let Request { platform, options, .. } = self.request;
+        let shown = path.display().to_string();
+        if progress.cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let trace = torpor_trace::read(path)?;
+        let info = TraceInfo::new(&shown, &trace);
+        let mut recording = Recording::new(&trace, options.recorded_on.as_ref());
+        drop(trace);
+        if let Some(chosen) = &options.cpus {
+            recording.cpus.retain(|c| chosen.contains(&c.cpu));
+        }
+        if recording.span_count() == 0 {
+            let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
+            let found = format!("{sleeps} cpu_idle events on {} CPUs", info.cpu_count);
+            return Err(EngineError::NothingToReplay { path: shown, found });
+        }
+        let places = self.places(&shown, &recording)?;
+        recording.bind_opps(platform, |cpu| places[&cpu]);
+        let models = self.models(&recording, &places);
+        let seats: Vec<Seat<'_>> = recording
+            .cpus
+            .iter()
+            .zip(&models)
+            .map(|(input, (cluster, model))| Seat {
+                input,
+                model,
+                states: state_descs(&platform.clusters[*cluster].idle_states, model),
+            })
+            .collect();
+        let clusters: Vec<usize> = models.iter().map(|(cluster, _)| *cluster).collect();
+        let busiest = (0..seats.len())
+            .max_by_key(|&s| (seats[s].input.spans.len(), std::cmp::Reverse(s)))
+            .expect("there is a span, so there is a seat");
+        let kept = match (options.decisions, options.strip) {
+            (true, _) => Kept::All,
+            (false, true) => Kept::One(busiest),
+            (false, false) => Kept::None,
+        };
+        let shards = rayon::current_num_threads();
+        let runs = replay::run(&seats, &self.deciders, kept, shards, progress, &shown)?;
+        let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
+        let runs = self.outcomes(&seats, &clusters, runs);
+        let inputs = summary::inputs_info(&recording);
+        Ok(TraceOutcome { trace: info, inputs, runs, strip })
+    }
+
+    /// Where each CPU of the recording sits on the platform.
+    fn places(
+        &self,
+        path: &str,
+        recording: &Recording,
+    ) -> Result<BTreeMap<CpuId, CpuId>, EngineError> {
+        let Request { platform, options, .. } = self.request;
+        let mut places = BTreeMap::new();
+        let mut taken = BTreeSet::new();
+        for input in &recording.cpus {
+            let place = options.cpu_map.get(&input.cpu).copied().unwrap_or(input.cpu);
+            if platform.cluster_of(place).is_none() {
+                return Err(EngineError::NoSuchCpu {
+                    path: path.to_owned(),
+                    cpu: input.cpu,
+                    number: input.cpu.0,
+                    platform: platform.name.clone(),
+                    last: platform.cpu_count().saturating_sub(1),
+                });
+            }
+            if !taken.insert(place) {
+                return Err(EngineError::SharedPlace {
+                    path: path.to_owned(),
+                    cpu: place,
+                    platform: platform.name.clone(),
+                });
+            }
+            places.insert(input.cpu, place);
+        }
+        Ok(places)
+    }
+
+    /// Cluster and model of every CPU of the recording.
+    fn models(
+        &self,
+        recording: &Recording,
+        places: &BTreeMap<CpuId, CpuId>,
+    ) -> Vec<(usize, CpuModel)> {
+        let Request { platform, options, .. } = self.request;
+        // Another tick rate has its ticks elsewhere; its phase is then as good as any.
+        let recorded = recording.tick.filter(|t| t.hz == self.hz);
+        let grid = recorded.unwrap_or(TickGrid::new(self.hz, Duration::ZERO));
+        let limit = options.latency_limit.unwrap_or(Duration::MAX);
+        recording
+            .cpus
+            .iter()
+            .map(|input| {
+                let place = places[&input.cpu];
+                let cluster = platform.cluster_of(place).expect("places are on the platform");
+                let is_disabled = |state: usize| {
+                    options
+                        .disabled_states
+                        .iter()
+                        .any(|d| d.state == state && d.cpu.is_none_or(|cpu| cpu == place))
+                };
+                let table = &platform.clusters[cluster];
+                (cluster, CpuModel::new(platform, table, grid, limit, is_disabled))
+            })
+            .collect()
+    }
+
+    fn outcomes(
+        &self,
+        seats: &[Seat<'_>],
+        clusters: &[usize],
+        runs: Vec<Result<Run, String>>,
+    ) -> Vec<RunOutcome> {
+        let platform = &self.request.platform;
+        let mut outcomes: Vec<RunOutcome> = self
+            .request
+            .governors
+            .iter()
+            .zip(&self.deciders)
+            .zip(runs)
+            .map(|((spec, decider), run)| {
+                let described = describe(spec, decider);
+                summary::run_outcome(described, platform, seats, clusters, run)
+            })
+            .collect();
+        summary::compare_with_oracle(&mut outcomes);
+        outcomes
+    }
+
+    fn options_info(&self, options: &Options) -> OptionsInfo {
+        OptionsInfo {
+            hz: self.hz.get(),
+            latency_limit_ns: options.latency_limit.map(Duration::ns),
+            disabled_states: options
+                .disabled_states
+                .iter()
+                .map(|d| DisabledInfo { cpu: d.cpu.map(|c| c.0), state: d.state })
+                .collect(),
+            recorded_on: options.recorded_on.as_ref().map(|p| p.name.clone()),
+            cpu_map: options.cpu_map.iter().map(|(from, to)| (from.0, to.0)).collect(),
+            seed: 0,
+        }
+    }
+}
+
+/// Who decided, for the record.
+pub struct Described {
+    pub label: String,
+    pub name: String,
+    pub kind: &'static str,
+    pub origin: String,
+    pub source_sha256: Option<String>,
+    pub params: BTreeMap<String, String>,
+}
+
+fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
+    match decider {
+        Decider::Oracle => Described {
+            label: spec.to_string(),
+            name: ORACLE.to_owned(),
+            kind: "oracle",
+            origin: "built in".to_owned(),
+            source_sha256: None,
+            params: BTreeMap::new(),
+        },
+        Decider::Governor(governor) => Described {
+            label: spec.to_string(),
+            name: governor.name().to_owned(),
+            kind: "governor",
+            origin: match governor.origin() {
+                Origin::Builtin => "built in".to_owned(),
+                Origin::File { path } => path.display().to_string(),
+                Origin::Tree { tree, rev: None } => tree.display().to_string(),
+                Origin::Tree { tree, rev: Some(rev) } => format!("{}:{rev}", tree.display()),
+            },
+            source_sha256: Some(governor.source_sha256().to_owned()),
+            params: governor.param_settings().into_iter().collect(),
+        },
+    }
+}
+
+fn is_oracle(spec: &GovernorSpec) -> bool {
+    matches!(spec.place(), Place::Builtin { name } if name == ORACLE)
+}
+
+fn state_descs(states: &[torpor_platform::IdleState], model: &CpuModel) -> Vec<StateDesc> {
+    states
+        .iter()
+        .zip(&model.states)
+        .map(|(state, model)| StateDesc {
+            name: state.name.clone(),
+            exit_latency: model.latency,
+            target_residency: model.target_residency,
+            is_polling: model.is_polling,
+            is_disabled: !model.is_enabled,
+        })
+        .collect()
+}
+
+fn check_disabled_states(request: &Request) -> Result<(), EngineError> {
+    let platform: &Platform = &request.platform;
+    for disabled in &request.options.disabled_states {
+        let mut clusters = platform
+            .clusters
+            .iter()
+            .filter(|c| disabled.cpu.is_none_or(|cpu| c.cpus.contains(&cpu)));
+        if let Some(short) = clusters.find(|c| c.idle_states.len() <= disabled.state) {
+            return Err(EngineError::NoSuchState {
+                state: disabled.state,
+                platform: platform.name.clone(),
+                cluster: short.name.clone(),
+                last: short.idle_states.len() - 1,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From counters to what is shown.
+
+use crate::catalogue::METRICS;
+use crate::input::{Recording, SleepSource};
+use crate::options::{Options, Request};
+use crate::outcome::*;
+use crate::replay::{Run, Seat};
+use crate::session::Described;
+use crate::totals::{CpuTotals, StateTotals};
+use std::collections::BTreeMap;
+use torpor_platform::Platform;
+use torpor_units::{Duration, Energy, Power};
+
+/// The report's strip holds at most this many sleeps a governor, to stay a small file.
+const STRIP_SLEEPS: usize = 4_000;
+
+pub fn platform_info(platform: &Platform) -> PlatformInfo {
+    PlatformInfo {
+        name: platform.name.clone(),
+        title: platform.title.clone(),
+        sha256: platform.sha256.clone(),
+        hz: platform.hz.get(),
+        sources: platform.sources.clone(),
+        has_power: platform.has_power(),
+        clusters: platform
+            .clusters
+            .iter()
+            .map(|c| ClusterInfo {
+                name: c.name.clone(),
+                cpus: c.cpus.iter().map(|cpu| cpu.0).collect(),
+                capacity: c.capacity,
+                states: c
+                    .idle_states
+                    .iter()
+                    .map(|s| StateInfo {
+                        name: s.name.clone(),
+                        entry_latency_ns: s.entry_latency.0,
+                        exit_latency_ns: s.exit_latency.0,
+                        latency_ns: s.latency.0,
+                        target_residency_ns: s.target_residency.0,
+                        polling: s.is_polling,
+                        disabled: s.is_disabled,
+                    })
+                    .collect(),
+            })
+            .collect(),
+    }
+}
+
+pub fn inputs_info(recording: &Recording) -> InputsInfo {
+    let mut sources = SleepSource::ALL.map(|_| 0u64);
+    for span in recording.cpus.iter().flat_map(|c| &c.spans) {
+        sources[span.source as usize] += 1;
+    }
+    let spans = recording.span_count() as u64;
+    InputsInfo {
+        spans,
+        wakeups: spans,
+        merged_ticks: recording.stats.merged_ticks,
+        merged_poll_timeouts: recording.stats.merged_poll_timeouts,
+        tick_hz_recorded: recording.hz().map(|hz| hz.get()),
+        sleep_length_sources: by_source(&sources),
+        wake_stamp_sources: recording.stats.stamps.clone(),
+    }
+}
+
+fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
+    SleepSource::ALL.iter().zip(counts).map(|(source, n)| (source.key(), *n)).collect()
+}
+
+/// Sums of one cluster, over the CPUs that were replayed.
+struct ClusterSums {
+    cpus: Vec<u32>,
+    totals: CpuTotals,
+    window: Duration,
+    power_mw: f64,
+}
+
+pub fn run_outcome(
+    described: Described,
+    platform: &Platform,
+    seats: &[Seat<'_>],
+    clusters: &[usize],
+    run: Result<Run, String>,
+) -> RunOutcome {
+    let mut outcome = RunOutcome {
+        governor: described.label,
+        name: described.name,
+        kind: described.kind,
+        origin: described.origin,
+        source_sha256: described.source_sha256,
+        params: described.params,
+        error: None,
+        metrics: METRICS.iter().map(|m| (m.key, None)).collect(),
+        clusters: Vec::new(),
+        latency: LatencyOutcome::default(),
+        sleep_length_sources: by_source(&[0; SleepSource::ALL.len()]),
+        cpus: Vec::new(),
+        decisions: Vec::new(),
+    };
+    let run = match run {
+        Ok(run) => run,
+        Err(message) => {
+            outcome.error = Some(message);
+            return outcome;
+        }
+    };
+    let sums = cluster_sums(platform, seats, clusters, &run);
+    outcome.clusters = platform
+        .clusters
+        .iter()
+        .zip(&sums)
+        .filter(|(_, sums)| !sums.cpus.is_empty())
+        .map(|(cluster, sums)| cluster_outcome(platform, cluster, sums))
+        .collect();
+    outcome.cpus = seats
+        .iter()
+        .zip(clusters)
+        .zip(&run.cpus)
+        .map(|((seat, cluster), totals)| CpuOutcome {
+            cpu: seat.input.cpu,
+            cluster: platform.clusters[*cluster].name.clone(),
+            states: states(&platform.clusters[*cluster], &totals.states),
+        })
+        .collect();
+    let mut all = CpuTotals::new(0);
+    run.cpus.iter().for_each(|cpu| all.add(cpu));
+    let window: i128 = sums.iter().map(|s| i128::from(s.window.0)).sum();
+    outcome.metrics = metrics(platform, &sums, &all, window);
+    outcome.latency = LatencyOutcome {
+        count: all.latency.count(),
+        mean_ns: all.latency.mean().map(Duration::ns),
+        p50_ns: all.latency.quantile(0.50).map(Duration::ns),
+        p99_ns: all.latency.quantile(0.99).map(Duration::ns),
+        max_ns: all.latency.max().map(Duration::ns),
+        histogram: all.latency.buckets(),
+    };
+    outcome.sleep_length_sources = by_source(&all.sources);
+    outcome.decisions = run.decisions;
+    outcome
+}
+
+fn cluster_sums(
+    platform: &Platform,
+    seats: &[Seat<'_>],
+    clusters: &[usize],
+    run: &Run,
+) -> Vec<ClusterSums> {
+    let mut sums: Vec<ClusterSums> = platform
+        .clusters
+        .iter()
+        .map(|cluster| ClusterSums {
+            cpus: Vec::new(),
+            totals: CpuTotals::new(cluster.idle_states.len()),
+            window: Duration::ZERO,
+            power_mw: 0.0,
+        })
+        .collect();
+    for ((seat, &cluster), totals) in seats.iter().zip(clusters).zip(&run.cpus) {
+        let sum = &mut sums[cluster];
+        let (start, end) = seat.input.window();
+        sum.cpus.push(seat.input.cpu.0);
+        sum.totals.add(totals);
+        sum.window += end.since(start);
+        sum.power_mw += power_mw(totals.energy, end.since(start));
+    }
+    sums
+}
+
+fn power_mw(energy: Energy, time: Duration) -> f64 {
+    if time <= Duration::ZERO { 0.0 } else { energy.as_uj_f64() * 1e6 / time.0 as f64 }
+}
+
+fn cluster_outcome(
+    platform: &Platform,
+    cluster: &torpor_platform::Cluster,
+    sums: &ClusterSums,
+) -> ClusterOutcome {
+    let known = platform.has_power();
+    ClusterOutcome {
+        name: cluster.name.clone(),
+        cpus: sums.cpus.clone(),
+        running_ns: (sums.window - sums.totals.idle_time()).0.max(0),
+        idle_energy_uj: known.then(|| sums.totals.energy.as_uj_f64()),
+        idle_power_mw: known.then_some(sums.power_mw),
+        states: states(cluster, &sums.totals.states),
+    }
+}
+
+fn states(cluster: &torpor_platform::Cluster, totals: &[StateTotals]) -> Vec<StateOutcome> {
+    cluster
+        .idle_states
+        .iter()
+        .zip(totals)
+        .enumerate()
+        .map(|(index, (state, t))| StateOutcome {
+            name: state.name.clone(),
+            index,
+            usage: t.usage,
+            above: t.above,
+            below: t.below,
+            rejected: t.rejected,
+            time_ns: t.time.0,
+        })
+        .collect()
+}
+
+fn metrics(
+    platform: &Platform,
+    clusters: &[ClusterSums],
+    all: &CpuTotals,
+    window_ns: i128,
+) -> BTreeMap<&'static str, Option<f64>> {
+    let sum = |field: fn(&StateTotals) -> u64| -> u64 { all.states.iter().map(field).sum() };
+    let sleeps = sum(|s| s.usage);
+    let share = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
+    let of_sleeps = |count: u64| share(count as f64, sleeps as f64);
+    let of_time = |time: Duration| share(time.0 as f64, window_ns as f64);
+    let deepest = clusters
+        .iter()
+        .filter_map(|c| c.totals.states.last())
+        .fold(Duration::ZERO, |sum, s| sum + s.time);
+    let us = |latency: Option<Duration>| latency.map(Duration::as_us_f64);
+    let known = platform.has_power();
+    BTreeMap::from([
+        ("wakeups", Some(all.wakeups as f64)),
+        ("sleeps", Some(sleeps as f64)),
+        ("above_pct", of_sleeps(sum(|s| s.above))),
+        ("below_pct", of_sleeps(sum(|s| s.below))),
+        ("deepest_residency_pct", of_time(deepest)),
+        ("idle_residency_pct", of_time(all.idle_time())),
+        ("latency_mean_us", us(all.latency.mean())),
+        ("latency_p50_us", us(all.latency.quantile(0.50))),
+        ("latency_p99_us", us(all.latency.quantile(0.99))),
+        ("latency_max_us", us(all.latency.max())),
+        ("idle_power_mw", known.then(|| clusters.iter().map(|c| c.power_mw).sum())),
+        ("idle_energy_uj", known.then(|| all.energy.as_uj_f64())),
+        ("over_oracle_pct", None),
+        ("tick_wakeups", Some(all.tick_wakeups as f64)),
+        ("poll_timeouts", Some(all.poll_timeouts as f64)),
+        ("delay_total_us", Some(all.delay_total.as_us_f64())),
+        ("absorbed_spans", Some(all.absorbed_spans as f64)),
+    ])
+}
+
+/// Fills in each run's distance from the oracle, if one ran and energies are known.
+pub fn compare_with_oracle(runs: &mut [RunOutcome]) {
+    let energy = |run: &RunOutcome| run.metrics["idle_energy_uj"];
+    let Some(best) = runs.iter().find(|r| r.kind == "oracle").and_then(energy) else { return };
+    for run in runs.iter_mut() {
+        let over = energy(run).filter(|_| best > 0.0).map(|e| 100.0 * (e - best) / best);
+        run.metrics.insert("over_oracle_pct", over);
+    }
+}
+
+/// The busiest CPU's sleeps under every governor.
+pub fn strip(
+    request: &Request,
+    seats: &[Seat<'_>],
+    seat: usize,
+    runs: &[Result<Run, String>],
+) -> Strip {
+    let input = seats[seat].input;
+    let (start, end) = input.window();
+    let mut truncated_at = end;
+    for run in runs.iter().flatten() {
+        let mut own = run.decisions.iter().filter(|d| d.slot == seat);
+        if let Some(cut) = own.nth(STRIP_SLEEPS) {
+            truncated_at = truncated_at.min(cut.from);
+        }
+    }
+    let rows = request
+        .governors
+        .iter()
+        .zip(runs)
+        .filter_map(|(spec, run)| {
+            let run = run.as_ref().ok()?;
+            let segments = run
+                .decisions
+                .iter()
+                .filter(|d| d.slot == seat && d.from < truncated_at)
+                .map(|d| (d.from.0, d.resume.0, d.state))
+                .collect();
+            Some(StripRow { governor: spec.to_string(), segments })
+        })
+        .collect();
+    Strip {
+        cpu: input.cpu.0,
+        start_ns: start.0,
+        end_ns: truncated_at.0,
+        truncated: truncated_at < end,
+        rows,
+    }
+}
+
+/// What the numbers do not say, where it applies.
+pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+    let mut notes = vec![
+        "open-loop replay: a slower wake-up delays the work behind it, but does not change what \
+         the work is or who does it"
+            .to_owned(),
+    ];
+    if platform.has_power() {
+        notes.push(
+            "a state asked for is taken as the state got; hardware may demote".to_owned(),
+        );
+    } else {
+        notes.push(format!(
+            "nobody has published idle power for `{}`: energy is not known; the oracle goes by \
+             target residencies",
+            platform.name
+        ));
+    }
+    if platform.floor_power > Power::ZERO {
+        notes.push(format!(
+            "idle power is that of the replayed CPUs; the package takes {:.0} mW on top",
+            platform.floor_power.as_mw_f64()
+        ));
+    }
+    let has_static = platform
+        .clusters
+        .iter()
+        .flat_map(|c| &c.opps)
+        .any(|opp| opp.static_power > Power::ZERO);
+    if platform.has_power() && has_static {
+        notes.push(
+            "idle power leaves out what clusters take beside their CPUs (static power)".to_owned(),
+        );
+    }
+    let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
+    if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {
+        notes.push(
+            "where only the cpu_idle exit is known, it is taken for the moment of the event; name \
+             the recorded machine with --recorded-on to subtract its exit latency"
+                .to_owned(),
+        );
+    }
+    notes
+}
