@@ -205,7 +205,7 @@ def _summary(label: str, clusters: list[dict], latencies: list[int], wall: int) 
             "p50_ns": p50,
             "p99_ns": p99,
             "max_ns": latencies[-1],
-            "histogram": [[b, n] for b, n in zip(BOUNDS, histogram) if n],
+            "histogram": [[b, n] for b, n in zip(BOUNDS, histogram, strict=True) if n],
         },
         "sleep_length_sources": {
             "probe": 0, "timer_events": sleeps * 3 // 4, "waking_timer": sleeps // 8,
@@ -237,7 +237,7 @@ def _result(
         "options": {"hz": 250, "latency_limit_ns": None, "disabled_states": [],
                     "recorded_on": None, "seed": 0},
         "catalogue": [
-            dict(zip(("key", "title", "unit", "direction", "definition"), row)) for row in CATALOGUE
+            dict(zip(("key", "title", "unit", "direction", "definition"), row, strict=True)) for row in CATALOGUE
         ],
         "notes": [
             "Replay is open loop: it cannot see that a slower wake-up changes the work.",

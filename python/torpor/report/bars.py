@@ -31,10 +31,15 @@ def residency(platform: dict[str, Any], runs: list[Run]) -> list[dict[str, Any]]
     """One panel a cluster: where each governor's CPU time went."""
     colour = classes(platform)
     panels = []
-    for index, cluster in enumerate(platform["clusters"]):
+    for cluster in platform["clusters"]:
         bars = []
+        cpus: list[int] = []
         for run in finished(runs):
-            own = run["clusters"][index]
+            own = next((c for c in run["clusters"] if c["name"] == cluster["name"]), None)
+            if own is None:
+                # No CPU of the recording was replayed on this cluster.
+                continue
+            cpus = own["cpus"]
             times = [("running", "run", own["running_ns"])] + [
                 (state["name"], colour[cluster["name"], state["index"]], state["time_ns"])
                 for state in own["states"]
@@ -53,10 +58,13 @@ def residency(platform: dict[str, Any], runs: list[Run]) -> list[dict[str, Any]]
             ]
             power = own.get("idle_power_mw")
             bars.append({"governor": run["governor"], "segments": segments, "power": number(power)})
+        if not bars:
+            continue
         panels.append(
             {
                 "name": cluster["name"],
-                "cpus": cpu_list(cluster["cpus"]),
+                # As the recording numbers them.
+                "cpus": cpu_list(cpus),
                 "key": [("running", "run")]
                 + [
                     (state["name"], colour[cluster["name"], i])
@@ -105,4 +113,8 @@ def wrong_depth(platform: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
                     width = _DEPTH_TRACK_PCT * row[side] / largest if largest else 0
                     text = f"{row[side]:.2f}" if row[side] else "0"
                     row[side] = {"text": text, "width": f"{width:.2f}"}
-    return {"panels": panels, "faultless": listing(faultless), "many_clusters": len(platform["clusters"]) > 1}
+    return {
+        "panels": panels,
+        "faultless": listing(faultless),
+        "many_clusters": len(platform["clusters"]) > 1,
+    }

@@ -46,7 +46,7 @@ def tables(own: dict[str, Any]) -> dict[str, Any]:
                 "meaning": _SLEEP_LENGTH.get(key, (key, ""))[1],
                 "shares": [share(c.get(key, 0), sum(c.values())) for _, c in columns],
             }
-            for key in raw["sleep_length_sources"]
+            for key in _ordered(raw["sleep_length_sources"], _SLEEP_LENGTH)
         ],
         "wake_rows": [
             {
@@ -54,6 +54,12 @@ def tables(own: dict[str, Any]) -> dict[str, Any]:
                 "count": number(count),
                 "share": share(count, sum(raw["wake_stamp_sources"].values())),
             }
-            for key, count in raw["wake_stamp_sources"].items()
+            for key in _ordered(raw["wake_stamp_sources"], _WAKE_STAMP)
+            for count in [raw["wake_stamp_sources"][key]]
         ],
     }
+
+
+def _ordered(counts: dict[str, int], known: dict[str, Any]) -> list[str]:
+    """The keys of `counts`, those we know first and in our order."""
+    return [key for key in known if key in counts] + [key for key in counts if key not in known]

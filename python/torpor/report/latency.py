@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left
+from itertools import accumulate
 from typing import Any
 
 from .numbers import duration, share
@@ -13,6 +14,10 @@ from .numbers import duration, share
 _WIDTH, _HEIGHT = 1000, 40
 # Room left and right of the outermost bins, as a factor: markers there keep their labels.
 _MARGIN = 1.5
+# The engine's buckets are 1 % wide; drawn and read out are bins wide enough to see.
+_BINS_PER_DECADE = 20
+# All that is faster falls into one bin: it would stretch the axis to show nothing.
+_FLOOR_NS = 100
 
 
 def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -21,20 +26,20 @@ def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
     drawn = [r for r in drawn if r["latency"]["histogram"]]
     if not drawn:
         return None
-    bounds = sorted({bound for r in drawn for bound, _ in r["latency"]["histogram"]})
-    lows = _lower_bounds(bounds)
-    axis = _Axis(lows[bounds[0]], bounds[-1])
-    tallest = max(n / r["latency"]["count"] for r in drawn for _, n in r["latency"]["histogram"])
+    bounds = _grid([bound for r in drawn for bound, _ in r["latency"]["histogram"]])
+    axis = _Axis(bounds[0], bounds[-1])
+    counts = [_counts(r["latency"]["histogram"], bounds) for r in drawn]
+    tallest = max(max(c) / r["latency"]["count"] for r, c in zip(drawn, counts, strict=True))
     # The slider starts where the first governor has 99 % of its wake-ups behind it.
-    start = min(bisect_right(bounds, drawn[0]["latency"]["p99_ns"]), len(bounds) - 1)
+    start = min(bisect_left(bounds, drawn[0]["latency"]["p99_ns"]), len(bounds) - 1)
     rows = []
-    for run in drawn:
+    for run, bins in zip(drawn, counts, strict=True):
         own = run["latency"]
-        totals = _cumulative(own["histogram"], bounds)
+        totals = list(accumulate(bins))
         rows.append(
             {
                 "governor": run["governor"],
-                "path": _path(own["histogram"], lows, axis, tallest * own["count"]),
+                "path": _path(bins, bounds, axis, tallest * own["count"]),
                 "p50": duration(own["p50_ns"]),
                 "p99": duration(own["p99_ns"]),
                 "max": duration(own["max_ns"]),
@@ -53,6 +58,7 @@ def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
         "bound_lefts": [round(axis.percent(bound), 2) for bound in bounds],
         "start": start,
         "tallest": share(tallest, 1),
+        "bins_per_decade": _BINS_PER_DECADE,
         "viewbox": f"0 0 {_WIDTH} {_HEIGHT}",
     }
 
@@ -76,34 +82,36 @@ class _Axis:
         ]  # fmt: skip
 
 
-def _lower_bounds(bounds: list[int]) -> dict[int, float]:
-    """Where each bin begins. Empty bins may be left out of a histogram, so a bin begins at the
-    bound before it, but reaches down no farther than the usual ratio of two neighbours."""
-    ratios = sorted(b / a for a, b in zip(bounds, bounds[1:]) if a > 0)
-    usual = ratios[len(ratios) // 2] if ratios else 2.0
-    lows = {bounds[0]: bounds[0] / usual}
-    for before, bound in zip(bounds, bounds[1:]):
-        lows[bound] = max(before, bound / usual)
-    return lows
+def _grid(values: list[int]) -> list[int]:
+    """Upper bounds of bins, evenly apart on a logarithmic axis, that hold all `values`; one more
+    below them, so that each bin has a beginning."""
+    low, high = (
+        math.log10(max(value, _FLOOR_NS)) * _BINS_PER_DECADE for value in (min(values), max(values))
+    )
+    # Rounded against the last bit of log10, which may differ between machines.
+    first, last = math.ceil(round(low, 6)) - 1, math.ceil(round(high, 6))
+    bounds = [round(10 ** (k / _BINS_PER_DECADE)) for k in range(first, last + 1)]
+    return bounds if bounds[-1] >= max(values) else [*bounds, max(values)]
 
 
-def _cumulative(histogram: list[list[int]], bounds: list[int]) -> list[int]:
-    counts = dict((bound, n) for bound, n in histogram)
-    totals, total = [], 0
-    for bound in bounds:
-        total += counts.get(bound, 0)
-        totals.append(total)
-    return totals
+def _counts(histogram: list[list[int]], bounds: list[int]) -> list[int]:
+    """Counts per bin of `bounds`; a bucket belongs to the bin that holds its upper bound.
+
+    Bin 0 stays empty: it only is where bin 1 begins, which holds all that is faster, too.
+    """
+    counts = [0] * len(bounds)
+    for bound, n in histogram:
+        counts[max(bisect_left(bounds, bound), 1)] += n
+    return counts
 
 
-def _path(
-    histogram: list[list[int]], lows: dict[int, float], axis: _Axis, full: float
-) -> str:
-    """SVG path of the steps; a bin of `full` counts fills the height."""
+def _path(counts: list[int], bounds: list[int], axis: _Axis, full: float) -> str:
+    """SVG path of the steps; a bin of `full` counts fills the height, one of any is seen."""
     parts = [f"M0 {_HEIGHT}"]
-    for bound, n in sorted(histogram):
-        left = axis.percent(lows[bound]) * _WIDTH / 100
-        right = axis.percent(bound) * _WIDTH / 100
-        top = _HEIGHT * (1 - n / full) if full else _HEIGHT
-        parts.append(f"H{left:.1f}V{top:.1f}H{right:.1f}V{_HEIGHT}")
+    for index, n in enumerate(counts):
+        if n:
+            left = axis.percent(bounds[index - 1]) * _WIDTH / 100
+            right = axis.percent(bounds[index]) * _WIDTH / 100
+            top = min(_HEIGHT * (1 - n / full), _HEIGHT - 0.8)
+            parts.append(f"H{left:.1f}V{top:.1f}H{right:.1f}V{_HEIGHT}")
     return "".join(parts) + f"H{_WIDTH}"

@@ -7,7 +7,17 @@ import re
 
 from ..comparison import NOT_KNOWN, format_change, format_number
 
-__all__ = ["NOT_KNOWN", "change", "cpu_list", "duration", "listing", "number", "share", "signed"]
+__all__ = [
+    "NOT_KNOWN",
+    "change",
+    "cpu_list",
+    "duration",
+    "listing",
+    "number",
+    "share",
+    "signed",
+    "unit",
+]
 
 _MINUS = "\N{MINUS SIGN}"
 # No-break, so that a number never parts from its unit at a line end.
@@ -42,6 +52,11 @@ def signed(value: float) -> str:
     """Two decimals and a sign: +1.25, −0.30; ±0 for what rounds to nothing."""
     text = f"{value:+.2f}"
     return "±0" if float(text) == 0 else text.replace("-", _MINUS)
+
+
+def unit(name: str) -> str:
+    """The engine's ASCII units as readers write them: us becomes µs, uJ µJ."""
+    return {"us": "µs", "uj": "µJ", "uJ": "µJ"}.get(name, name)
 
 
 def share(part: float, whole: float) -> str:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from . import bars, inputs, palette, strip
 from .finding import finding
 from .latency import latency
-from .numbers import cpu_list, duration, number, share
+from .numbers import cpu_list, duration, number, share, unit
 from .table import comparison
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -34,7 +34,7 @@ def render(result: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=number, duration=duration, share=share, cpus=cpu_list, data=_data
+        number=number, duration=duration, share=share, cpus=cpu_list, data=_data, unit=unit
     )
     script = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
@@ -50,7 +50,7 @@ def render(result: dict[str, Any]) -> str:
     traces = [_trace(result, index) for index in range(len(result["traces"]))]
 
     def draw(strip_budget_bytes: int) -> str:
-        for trace, own in zip(traces, result["traces"]):
+        for trace, own in zip(traces, result["traces"], strict=True):
             trace["strip"] = _strip(result["platform"], own, strip_budget_bytes)
         return template.render(page, traces=traces)
 
@@ -79,9 +79,12 @@ def _strip(platform: dict[str, Any], own: dict[str, Any], budget_bytes: int) -> 
     raw = own.get("strip")
     if not raw or not raw["rows"] or raw["end_ns"] <= raw["start_ns"]:
         return None
-    cluster = next(
-        (c for c in platform["clusters"] if raw["cpu"] in c["cpus"]), platform["clusters"][0]
-    )
+    # The strip's CPU has the recording's number; the runs say which cluster played it.
+    names = [c["name"] for run in own["runs"] for c in run["clusters"] if raw["cpu"] in c["cpus"]]
+    clusters = {c["name"]: c for c in platform["clusters"]}
+    if not names or names[0] not in clusters:
+        return None
+    cluster = clusters[names[0]]
     colour = bars.classes(platform)
     states = [
         {"name": state["name"], "class": colour[cluster["name"], index]}
@@ -113,7 +116,9 @@ def _strip(platform: dict[str, Any], own: dict[str, Any], budget_bytes: int) -> 
             "quantum": packed["quantum_ns"],
             "states": states,
             "oracle": -1 if oracle is None else oracle,
-            "rows": [{"name": n, "data": d} for n, d in zip(governors, packed["packed"])],
+            "rows": [
+                {"name": n, "data": d} for n, d in zip(governors, packed["packed"], strict=True)
+            ],
         },
     }
 

@@ -82,7 +82,7 @@ def _longest(coded: list[_Coded], rows: list[list[Segment]], whole: int, budget:
     while low < high:
         middle = (low + high + 1) // 2
         counts = [bisect_left(row, middle) for row in starts]
-        size = _base64_size(c.marks[n - 1] if n else 0 for c, n in zip(coded, counts))
+        size = _base64_size(c.marks[n - 1] if n else 0 for c, n in zip(coded, counts, strict=True))
         low, high = (middle, high) if size <= budget else (low, middle - 1)
     return low
 

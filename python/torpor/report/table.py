@@ -28,7 +28,7 @@ def comparison(catalogue: list[dict[str, Any]], runs: list[dict[str, Any]]) -> d
                         "change": change(value, base_value, metric["unit"]),
                         "best": run in best,
                     }
-                    for run, value in zip(runs, values)
+                    for run, value in zip(runs, values, strict=True)
                 ],
             }
         )
@@ -44,7 +44,7 @@ def _best(
         return []
     known = [
         (run, value)
-        for run, value in zip(runs, values)
+        for run, value in zip(runs, values, strict=True)
         if value is not None and run["kind"] == "governor"
     ]
     if len({number(value) for _, value in known}) < 2:
