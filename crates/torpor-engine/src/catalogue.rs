@@ -32,7 +32,7 @@ const fn metric(
 }
 
 /// The metrics of a replay.
-pub const METRICS: [Metric; 17] = [
+pub const METRICS: [Metric; 18] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -112,7 +112,15 @@ pub const METRICS: [Metric; 17] = [
         "idle power",
         "mW",
         Direction::Lower,
-        "Idle energy over the replayed time, summed over CPUs.",
+        "Idle energy of the CPUs over the replayed time, summed over CPUs.",
+    ),
+    metric(
+        "cluster_power_mw",
+        "cluster power",
+        "mW",
+        Direction::Lower,
+        "What clusters take beside their CPUs (caches, interconnect), drawn unless all CPUs of the \
+         cluster are in their deepest state. Summed over clusters; the oracle does not aim at it.",
     ),
     metric(
         "idle_energy_uj",

@@ -90,6 +90,8 @@ pub struct CpuRun<'a> {
 impl<'a> CpuRun<'a> {
     pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
         let start = spans.first().map_or(Instant(0), |s| s.start);
+        let mut totals = CpuTotals::new(model.states.len());
+        totals.deep = model.watches_deepest.then(Vec::new);
         CpuRun {
             model,
             spans,
@@ -98,7 +100,7 @@ impl<'a> CpuRun<'a> {
             now: start,
             idle_entry: start,
             tick_stopped: false,
-            totals: CpuTotals::new(model.states.len()),
+            totals,
         }
     }
 
@@ -174,6 +176,11 @@ impl<'a> CpuRun<'a> {
         let verdict = self.model.verdict(state, residency);
         self.totals.slept(state, residency, verdict);
         self.totals.energy += self.model.costs.sleep(span.opp, state, residency);
+        if state + 1 == self.model.states.len()
+            && let Some(deep) = &mut self.totals.deep
+        {
+            deep.push((from, sleep.resume));
+        }
 
         // The tick's interrupt is handled before the governor is told.
         let mut now = sleep.resume;

@@ -2,6 +2,7 @@
 //! The idle loop, replay, the cost model, the metrics and the oracle.
 
 pub mod catalogue;
+pub mod cluster;
 pub mod cost;
 pub mod decision;
 mod error;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One CPU of the replayed machine: how long its sleeps last and what they cost.
 
+use crate::cluster;
 use crate::cost::CostTable;
 use crate::input::TickGrid;
 use torpor_platform::{Cluster, Platform};
@@ -37,6 +38,8 @@ pub struct CpuModel {
     pub capacity: u32,
     /// What `cpuidle_poll_time()` answers when no governor has set a limit.
     pub default_poll_limit: Duration,
+    /// The cluster takes power of its own unless all CPUs are in their deepest state.
+    pub watches_deepest: bool,
 }
 
 /// Why a sleep ended.
@@ -72,12 +75,12 @@ pub enum Verdict {
 impl CpuModel {
     pub fn new(
         platform: &Platform,
-        cluster: &Cluster,
+        table: &Cluster,
         tick: TickGrid,
         latency_limit: Duration,
         is_disabled: impl Fn(usize) -> bool,
     ) -> CpuModel {
-        let states: Vec<StateModel> = cluster
+        let states: Vec<StateModel> = table
             .idle_states
             .iter()
             .enumerate()
@@ -93,12 +96,13 @@ impl CpuModel {
         let default_poll_limit = poll_limit(&states, tick.hz.tick());
         CpuModel {
             states,
-            costs: CostTable::new(cluster),
+            costs: CostTable::new(table),
             tick,
             tick_handling: platform.tick_handling,
             latency_limit,
-            capacity: cluster.capacity,
+            capacity: table.capacity,
             default_poll_limit,
+            watches_deepest: cluster::has_static_power(table),
         }
     }
 

@@ -199,6 +199,8 @@ pub struct ClusterOutcome {
     pub running_ns: i64,
     pub idle_energy_uj: Option<f64>,
     pub idle_power_mw: Option<f64>,
+    /// What the cluster takes beside its CPUs; null where nobody measured it apart from them.
+    pub cluster_power_mw: Option<f64>,
     pub states: Vec<StateOutcome>,
 }
 

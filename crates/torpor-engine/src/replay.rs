@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Replay: every governor on every CPU of a recording, on all cores.
 
+use crate::cluster::{self, DeepTimes};
 use crate::decision::{Decision, Keep, Observer, Unobserved};
 use crate::error::EngineError;
 use crate::idle_loop::{CpuRun, Pending, Stop};
@@ -12,15 +13,18 @@ use crate::policy::{Policy, Script};
 use crate::totals::CpuTotals;
 use rayon::prelude::*;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_governor::{CpuSetup, Governor, GovernorError, Instance, Setup, StateDesc};
-use torpor_units::Instant;
+use torpor_platform::Cluster;
+use torpor_units::{Duration, Energy, Instant};
 
 /// One CPU of the recording on its place of the machine.
 pub struct Seat<'a> {
     pub input: &'a CpuInput,
     pub model: &'a CpuModel,
+    /// Position among the platform's clusters, and the cluster.
+    pub cluster: (usize, &'a Cluster),
     pub states: Vec<StateDesc>,
 }
 
@@ -40,11 +44,14 @@ pub enum Kept {
 }
 
 /// One governor over a whole recording.
+#[derive(Default)]
 pub struct Run {
     /// In the order of the seats.
     pub cpus: Vec<CpuTotals>,
     /// In the order of (seat, time); `slot` is the seat.
     pub decisions: Vec<Decision>,
+    /// Own energy and common time of each cluster that takes power beside its CPUs.
+    pub clusters: BTreeMap<usize, (Energy, Duration)>,
     /// The governor's CPUs share state, so they ran in one image, in the order of time.
     pub shares_state: bool,
 }
@@ -83,7 +90,7 @@ pub fn run(
         return Err(EngineError::Interrupted);
     }
     let mut runs: Vec<Result<Run, String>> = (0..deciders.len())
-        .map(|_| Ok(Run { cpus: Vec::new(), decisions: Vec::new(), shares_state: false }))
+        .map(|_| Ok(Run::default()))
         .collect();
     let mut gathered: Vec<Vec<SeatResult>> = (0..deciders.len()).map(|_| Vec::new()).collect();
     for part in parts {
@@ -91,6 +98,7 @@ pub fn run(
             Ok(shard) => {
                 if let Ok(run) = &mut runs[part.decider] {
                     run.shares_state |= shard.statics_changed;
+                    run.clusters.extend(shard.clusters);
                 }
                 gathered[part.decider].extend(shard.seats);
             }
@@ -102,7 +110,12 @@ pub fn run(
         let Ok(shares_state) = run.as_ref().map(|r| r.shares_state) else { continue };
         if shares_state && let Decider::Governor(governor) = &deciders[index] {
             match run_in_order(seats, governor, kept) {
-                Ok(together) => results = together,
+                Ok(mut together) => {
+                    if let Ok(run) = run {
+                        run.clusters = static_energies(seats, &mut together);
+                    }
+                    results = together;
+                }
                 Err(message) => {
                     *run = Err(message);
                     continue;
@@ -128,6 +141,7 @@ struct Part {
 
 struct ShardResult {
     seats: Vec<SeatResult>,
+    clusters: BTreeMap<usize, (Energy, Duration)>,
     statics_changed: bool,
 }
 
@@ -137,17 +151,48 @@ struct SeatResult {
     decisions: Vec<Decision>,
 }
 
-/// Deals the seats out so that each shard has about as many spans, the same way every time.
+/// Deals the seats out so that each shard has about as many spans, the same way every time. CPUs
+/// of a cluster that takes power of its own stay together: that power hangs on all of them.
 fn shard(seats: &[Seat<'_>], count: usize) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..seats.len()).collect();
-    order.sort_by_key(|&s| (Reverse(seats[s].input.spans.len()), s));
-    let mut shards = vec![(0usize, Vec::new()); count.clamp(1, seats.len().max(1))];
-    for seat in order {
+    let mut units: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    for (index, seat) in seats.iter().enumerate() {
+        let alone = if seat.model.watches_deepest { 0 } else { index + 1 };
+        units.entry((seat.cluster.0, alone)).or_default().push(index);
+    }
+    let load = |unit: &[usize]| -> usize { unit.iter().map(|&s| seats[s].input.spans.len()).sum() };
+    let mut units: Vec<Vec<usize>> = units.into_values().collect();
+    units.sort_by_key(|unit| (Reverse(load(unit)), unit[0]));
+    let mut shards = vec![(0usize, Vec::new()); count.clamp(1, units.len().max(1))];
+    for unit in units {
         let lightest = shards.iter_mut().min_by_key(|(load, _)| *load).expect("one shard at least");
-        lightest.0 += seats[seat].input.spans.len();
-        lightest.1.push(seat);
+        lightest.0 += load(&unit);
+        lightest.1.extend(unit);
     }
     shards.into_iter().map(|(_, seats)| seats).filter(|s| !s.is_empty()).collect()
+}
+
+/// Sums up, and lets go of, the deep times of each cluster whose power hangs on them.
+fn static_energies(
+    seats: &[Seat<'_>],
+    results: &mut [SeatResult],
+) -> BTreeMap<usize, (Energy, Duration)> {
+    let mut by_cluster: BTreeMap<usize, (Vec<&CpuInput>, Vec<DeepTimes>)> = BTreeMap::new();
+    for result in results {
+        let seat = &seats[result.seat];
+        if let Some(deep) = result.totals.deep.take() {
+            let entry = by_cluster.entry(seat.cluster.0).or_default();
+            entry.0.push(seat.input);
+            entry.1.push(deep);
+        }
+    }
+    let table = |number: usize| {
+        let mut clusters = seats.iter().map(|s| s.cluster);
+        clusters.find(|c| c.0 == number).expect("it came from a seat").1
+    };
+    by_cluster
+        .into_iter()
+        .map(|(n, (inputs, deep))| (n, cluster::static_energy(table(n), &inputs, &deep)))
+        .collect()
 }
 
 fn run_shard(
@@ -182,7 +227,8 @@ fn run_shard(
         tick(input.spans.len());
     }
     let statics_changed = instance.as_ref().is_some_and(Instance::statics_changed);
-    Ok(ShardResult { seats: results, statics_changed })
+    let clusters = static_energies(seats, &mut results);
+    Ok(ShardResult { seats: results, clusters, statics_changed })
 }
 
 fn run_seat<P: Policy>(

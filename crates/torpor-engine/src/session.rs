@@ -97,10 +97,10 @@ impl<'a> Session<'a> {
             .map(|(input, (cluster, model))| Seat {
                 input,
                 model,
+                cluster: (*cluster, &platform.clusters[*cluster]),
                 states: state_descs(&platform.clusters[*cluster].idle_states, model),
             })
             .collect();
-        let clusters: Vec<usize> = models.iter().map(|(cluster, _)| *cluster).collect();
         let busiest = (0..seats.len())
             .max_by_key(|&s| (seats[s].input.spans.len(), std::cmp::Reverse(s)))
             .expect("there is a span, so there is a seat");
@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
         let shards = rayon::current_num_threads();
         let runs = replay::run(&seats, &self.deciders, kept, shards, progress, &shown)?;
         let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
-        let runs = self.outcomes(&seats, &clusters, runs);
+        let runs = self.outcomes(&seats, runs);
         let inputs = summary::inputs_info(&recording);
         Ok(TraceOutcome { trace: info, inputs, runs, strip })
     }
@@ -181,7 +181,6 @@ impl<'a> Session<'a> {
     fn outcomes(
         &self,
         seats: &[Seat<'_>],
-        clusters: &[usize],
         runs: Vec<Result<Run, String>>,
     ) -> Vec<RunOutcome> {
         let platform = &self.request.platform;
@@ -193,7 +192,7 @@ impl<'a> Session<'a> {
             .zip(runs)
             .map(|((spec, decider), run)| {
                 let described = describe(spec, decider);
-                summary::run_outcome(described, platform, seats, clusters, run)
+                summary::run_outcome(described, platform, seats, run)
             })
             .collect();
         summary::compare_with_oracle(&mut outcomes);

@@ -75,13 +75,13 @@ struct ClusterSums {
     totals: CpuTotals,
     window: Duration,
     power_mw: f64,
+    static_mw: Option<f64>,
 }
 
 pub fn run_outcome(
     described: Described,
     platform: &Platform,
     seats: &[Seat<'_>],
-    clusters: &[usize],
     run: Result<Run, String>,
 ) -> RunOutcome {
     let mut outcome = RunOutcome {
@@ -106,7 +106,7 @@ pub fn run_outcome(
             return outcome;
         }
     };
-    let sums = cluster_sums(platform, seats, clusters, &run);
+    let sums = cluster_sums(platform, seats, &run);
     outcome.clusters = platform
         .clusters
         .iter()
@@ -116,12 +116,11 @@ pub fn run_outcome(
         .collect();
     outcome.cpus = seats
         .iter()
-        .zip(clusters)
         .zip(&run.cpus)
-        .map(|((seat, cluster), totals)| CpuOutcome {
+        .map(|(seat, totals)| CpuOutcome {
             cpu: seat.input.cpu,
-            cluster: platform.clusters[*cluster].name.clone(),
-            states: states(&platform.clusters[*cluster], &totals.states),
+            cluster: seat.cluster.1.name.clone(),
+            states: states(seat.cluster.1, &totals.states),
         })
         .collect();
     let mut all = CpuTotals::new(0);
@@ -141,12 +140,7 @@ pub fn run_outcome(
     outcome
 }
 
-fn cluster_sums(
-    platform: &Platform,
-    seats: &[Seat<'_>],
-    clusters: &[usize],
-    run: &Run,
-) -> Vec<ClusterSums> {
+fn cluster_sums(platform: &Platform, seats: &[Seat<'_>], run: &Run) -> Vec<ClusterSums> {
     let mut sums: Vec<ClusterSums> = platform
         .clusters
         .iter()
@@ -155,10 +149,14 @@ fn cluster_sums(
             totals: CpuTotals::new(cluster.idle_states.len()),
             window: Duration::ZERO,
             power_mw: 0.0,
+            static_mw: None,
         })
         .collect();
-    for ((seat, &cluster), totals) in seats.iter().zip(clusters).zip(&run.cpus) {
-        let sum = &mut sums[cluster];
+    for (&cluster, &(energy, time)) in &run.clusters {
+        sums[cluster].static_mw = Some(power_mw(energy, time));
+    }
+    for (seat, totals) in seats.iter().zip(&run.cpus) {
+        let sum = &mut sums[seat.cluster.0];
         let (start, end) = seat.input.window();
         sum.cpus.push(seat.input.cpu.0);
         sum.totals.add(totals);
@@ -184,6 +182,7 @@ fn cluster_outcome(
         running_ns: (sums.window - sums.totals.idle_time()).0.max(0),
         idle_energy_uj: known.then(|| sums.totals.energy.as_uj_f64()),
         idle_power_mw: known.then_some(sums.power_mw),
+        cluster_power_mw: sums.static_mw,
         states: states(cluster, &sums.totals.states),
     }
 }
@@ -235,6 +234,7 @@ fn metrics(
         ("latency_p99_us", us(all.latency.quantile(0.99))),
         ("latency_max_us", us(all.latency.max())),
         ("idle_power_mw", known.then(|| clusters.iter().map(|c| c.power_mw).sum())),
+        ("cluster_power_mw", clusters.iter().filter_map(|c| c.static_mw).reduce(|a, b| a + b)),
         ("idle_energy_uj", known.then(|| all.energy.as_uj_f64())),
         ("over_oracle_pct", None),
         ("tick_wakeups", Some(all.tick_wakeups as f64)),
@@ -317,16 +317,6 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
             "idle power is that of the replayed CPUs; the package takes {:.0} mW on top",
             platform.floor_power.as_mw_f64()
         ));
-    }
-    let has_static = platform
-        .clusters
-        .iter()
-        .flat_map(|c| &c.opps)
-        .any(|opp| opp.static_power > Power::ZERO);
-    if platform.has_power() && has_static {
-        notes.push(
-            "idle power leaves out what clusters take beside their CPUs (static power)".to_owned(),
-        );
     }
     let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
     if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {

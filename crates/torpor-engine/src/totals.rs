@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Counters of one CPU under one governor, and their sums.
 
+use crate::cluster::DeepTimes;
 use crate::input::SleepSource;
 use crate::latency::LatencyHistogram;
 use crate::model::Verdict;
@@ -33,6 +34,8 @@ pub struct CpuTotals {
     pub latency: LatencyHistogram,
     /// Decisions by where the sleep length came from.
     pub sources: [u64; SleepSource::ALL.len()],
+    /// When the CPU was in its deepest state; kept only where a cluster's power hangs on it.
+    pub deep: Option<DeepTimes>,
 }
 
 impl CpuTotals {
@@ -48,6 +51,7 @@ impl CpuTotals {
             energy: Energy::ZERO,
             latency: LatencyHistogram::default(),
             sources: [0; SleepSource::ALL.len()],
+            deep: None,
         }
     }
 
