@@ -82,13 +82,17 @@ pub fn read_with_kallsyms(
     if !is_whole {
         out.lose(&loss::INFLATE_FAILED, 1);
     }
-    // The hash and the events need the same bytes and nothing of each other.
-    let sha256 = std::thread::scope(|scope| {
-        let hash = scope.spawn(|| hex(&Sha256::digest(bytes)));
-        let outcome = format.read(&content, kallsyms, &mut out);
-        let sha256 = hash.join().expect("hashing bytes does not fail");
-        outcome.map(|()| sha256)
-    })
+    let sha256 = if bytes.len() < PARALLEL_MIN_BYTES {
+        format.read(&content, kallsyms, &mut out).map(|()| sha256(bytes))
+    } else {
+        // The hash and the events need the same bytes and nothing of each other.
+        std::thread::scope(|scope| {
+            let hash = scope.spawn(|| sha256(bytes));
+            let outcome = format.read(&content, kallsyms, &mut out);
+            let sha256 = hash.join().expect("hashing bytes does not fail");
+            outcome.map(|()| sha256)
+        })
+    }
     .map_err(|malformed| malformed.named(name, format.name))?;
     out.meta.sha256 = sha256;
     Ok(out.finish())
@@ -134,6 +138,9 @@ fn unpacked(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// A thread costs as much as hashing some ten kB.
+const PARALLEL_MIN_BYTES: usize = 256 << 10;
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -147,7 +147,6 @@ impl Formats {
         Some(Some((spec, values)))
     }
 
-
     pub(crate) fn into_counts(self) -> impl Iterator<Item = (String, u64)> {
         self.events.into_iter().flatten().map(|event| (event.name, event.count))
     }

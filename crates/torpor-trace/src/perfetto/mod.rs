@@ -40,7 +40,7 @@ pub(crate) fn is_perfetto(bytes: &[u8]) -> bool {
         _ => (rest, true, None),
     };
     let mut fields = Fields::new(packet);
-    let is_known = fields.by_ref().all(|(number, _)| number <= packet::MAX);
+    let is_known = fields.by_ref().all(|(number, value)| packet::can_hold(number, value));
     match fields.fault() {
         None => is_known && next.is_none_or(|&tag| tag == PACKET_TAG),
         Some(Fault::LengthBeyondEnd { .. } | Fault::CutShort) => is_known && is_cut,

@@ -176,6 +176,8 @@ pub(crate) fn event_name(number: u32) -> String {
 
 /// Fields of `TracePacket`.
 pub(crate) mod packet {
+    use super::super::wire::Value;
+
     pub(crate) const FTRACE_EVENTS: u32 = 1;
     pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
     pub(crate) const TIMESTAMP: u32 = 8;
@@ -189,7 +191,17 @@ pub(crate) mod packet {
     pub(crate) const CPU_INFO: u32 = 67;
     pub(crate) const ZSTD_COMPRESSED: u32 = 133;
     /// The test event, which no number exceeds.
-    pub(crate) const MAX: u32 = 900;
+    const MAX: u32 = 900;
+
+    /// Says whether a packet can have this field. The low numbers are messages, but for the
+    /// writer's user (3), the time (8) and the sequence (10, 13).
+    pub(crate) fn can_hold(number: u32, value: Value<'_>) -> bool {
+        match number {
+            3 | 8 | 10 | 13 => value.bytes().is_none(),
+            1..=15 => value.bytes().is_some(),
+            _ => number <= MAX,
+        }
+    }
 }
 
 #[cfg(test)]

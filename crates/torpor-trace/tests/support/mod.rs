@@ -2,6 +2,8 @@
 //! Shared by the tests of this crate.
 #![allow(dead_code)] // Each test takes what it needs.
 
+pub mod proto;
+
 use std::path::{Path, PathBuf};
 
 /// A recording beside the project, or a line that says why the test did not run.
@@ -13,4 +15,9 @@ pub fn shared_trace(name: &str) -> Option<PathBuf> {
     }
     println!("not run: ../shared/traces is absent");
     None
+}
+
+/// A recording of the project's own.
+pub fn own_trace(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }

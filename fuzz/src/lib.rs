@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What every reader promises, whatever the bytes.
+
+use torpor_trace::read_bytes;
+use torpor_units::Instant;
+
+/// Reads the bytes and checks what the engine relies on.
+///
+/// # Panics
+/// If the reader broke a promise, which is what a fuzzer looks for.
+pub fn read_is_sound(bytes: &[u8]) {
+    let Ok(trace) = read_bytes("fuzz", bytes) else {
+        return;
+    };
+    assert!(trace.events.is_sorted_by_key(|event| event.time));
+    for event in &trace.events {
+        assert!(event.time >= Instant(0) && event.time < Instant::NEVER);
+        assert!(event.cpu.0 < trace.meta.cpu_count);
+    }
+    assert_eq!(trace.meta.sha256.len(), 64);
+}
