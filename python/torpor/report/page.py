@@ -19,7 +19,7 @@ from .numbers import cpu_list, duration, number, share, unit
 from .table import comparison
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("draw.js", "strip.js", "latency.js", "tips.js")
+_SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
 # Below 1 MB with room for the markup around the strips' data.
 _PAGE_BYTES = 960_000
 
