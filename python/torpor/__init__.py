@@ -18,7 +18,7 @@ from torpor._engine import (
     __version__,
 )
 from torpor.library import governors, import_platform, platform_toml, platforms, trace_info
-from torpor.replay import DEFAULT_GOVERNORS, Replay, replay
+from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
 
 __all__ = [
     "DEFAULT_GOVERNORS",

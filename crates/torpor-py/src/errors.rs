@@ -21,8 +21,24 @@ create_exception!(
 );
 create_exception!(torpor, EngineError, TorporError, "A replay that cannot be done as asked.");
 
+pub fn trace_error(error: torpor_trace::TraceError) -> PyErr {
+    TraceError::new_err(error.to_string())
+}
+
 pub fn platform_error(error: torpor_platform::PlatformError) -> PyErr {
     PlatformError::new_err(error.to_string())
+}
+
+pub fn governor_error(error: torpor_governor::GovernorError) -> PyErr {
+    GovernorError::new_err(error.to_string())
+}
+
+pub fn engine_error(error: torpor_engine::EngineError) -> PyErr {
+    match error {
+        torpor_engine::EngineError::Trace(error) => trace_error(error),
+        torpor_engine::EngineError::Governor(error) => governor_error(error),
+        error => EngineError::new_err(error.to_string()),
+    }
 }
 
 /// A value that the caller typed and that says nothing about a file or a machine.

@@ -4,10 +4,12 @@
 //! Results cross as JSON text (small, read by people) and as Arrow streams (large, read by
 //! frames). No work is done here that the engine could do.
 
+mod columns;
 mod errors;
 mod lists;
+mod result;
 mod table;
-// mod watch;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -19,8 +21,11 @@ mod _engine {
     use super::errors::{EngineError, GovernorError, PlatformError, TorporError, TraceError};
     #[pymodule_export]
     use super::lists::{
-        governors, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
+        governors, import_platform, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
+        trace_info,
     };
+    #[pymodule_export]
+    use super::result::{Result, replay};
     #[pymodule_export]
     use super::table::Table;
 

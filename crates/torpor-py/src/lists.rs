@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What there is to choose from, and the two values that people type.
 
-use crate::errors::{PlatformError, platform_error, value_error};
+use crate::errors::{PlatformError, platform_error, trace_error, value_error};
+use crate::result::parse_hz;
 use pyo3::prelude::*;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use torpor_engine::TraceInfo;
+use torpor_platform::ImportOptions;
+use torpor_trace::EventKind;
+use torpor_units::{CpuId, Instant, StateIdx};
 
 /// The built-in governors and the engine's oracle, as a JSON list.
 #[pyfunction]
@@ -25,7 +32,7 @@ pub fn governors() -> String {
         })
         .collect();
     list.push(json!({
-        "name": "oracle",
+        "name": torpor_engine::ORACLE,
         "summary": "Knows every wake-up before it comes; the least idle energy that can be had",
         "rating": null,
         "origin": "engine",
@@ -69,6 +76,43 @@ pub fn platform_toml(name: &str) -> PyResult<String> {
         // Only a path gets here: its text lies before the user already.
         Ok(_) => Err(PlatformError::new_err(format!("`{name}` is a file, not a built-in machine"))),
     }
+}
+
+/// A machine's sysfs as TOML, and notes on what sysfs does not tell.
+#[pyfunction]
+#[pyo3(signature = (root, name, title = None, hz = None))]
+pub fn import_platform(
+    py: Python<'_>,
+    root: PathBuf,
+    name: String,
+    title: Option<String>,
+    hz: Option<u32>,
+) -> PyResult<(String, Vec<String>)> {
+    let options = ImportOptions { name, title, hz: hz.map(parse_hz).transpose()? };
+    let imported = py
+        .detach(|| torpor_platform::import_sysfs(&root, &options))
+        .map_err(platform_error)?;
+    Ok((imported.toml, imported.notes))
+}
+
+/// What a recording holds, as JSON: the result's `trace` object, and its CPUs.
+#[pyfunction]
+pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let trace = py.detach(|| torpor_trace::read(&path)).map_err(trace_error)?;
+    let mut cpus: BTreeMap<CpuId, (u64, Instant, Instant)> = BTreeMap::new();
+    for event in &trace.events {
+        let (sleeps, _, last) = cpus.entry(event.cpu).or_insert((0, event.time, event.time));
+        *last = event.time;
+        if matches!(event.kind, EventKind::CpuIdle { state } if state != StateIdx::RUNNING) {
+            *sleeps += 1;
+        }
+    }
+    let cpus = cpus.into_iter().map(|(cpu, (sleeps, first, last))| {
+        json!({"cpu": cpu.0, "sleeps": sleeps, "first_ns": first.0, "last_ns": last.0})
+    });
+    let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));
+    info["cpus"] = cpus.collect();
+    Ok(info.to_string())
 }
 
 /// A length of time with its unit, in nanoseconds.

@@ -9,7 +9,7 @@ import typer
 from torpor import replay as run_replay
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING, progress, values
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
-from torpor.replay import DEFAULT_GOVERNORS
+from torpor.replays import DEFAULT_GOVERNORS
 
 _TABLES = ("summary", "states", "latency", "decisions")
 _DECISION_FORMATS = (".parquet", ".arrow")
