@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What every reader promises, whatever the bytes.
 
-use torpor_trace::read_bytes;
+use torpor_trace::{EventKind, read_bytes};
 use torpor_units::Instant;
 
 /// Reads the bytes and checks what the engine relies on.
@@ -16,6 +16,11 @@ pub fn read_is_sound(bytes: &[u8]) {
     for event in &trace.events {
         assert!(event.time >= Instant(0) && event.time < Instant::NEVER);
         assert!(event.cpu.0 < trace.meta.cpu_count);
+        if let EventKind::SchedWaking { target_cpu, .. } | EventKind::IpiSend { target_cpu, .. } =
+            event.kind
+        {
+            assert!(target_cpu.0 < trace.meta.cpu_count);
+        }
     }
     assert_eq!(trace.meta.sha256.len(), 64);
 }

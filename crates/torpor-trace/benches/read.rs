@@ -1,2 +1,231 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-fn main() {}
+//! How fast a Perfetto trace is read, beside limits measured in the same run.
+//!
+//! `cargo bench -p torpor-trace`. Ends with status 1 below the goal of 150 MB/s on one core.
+//!
+//! The input is a recording made long by repeating it with its times moved on, as a longer
+//! recording would have them: `../shared/traces/pixel6a-startup.perfetto-trace` where it is
+//! present, else a synthetic one of the same make-up.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[path = "../tests/support/proto.rs"]
+mod proto;
+
+use proto::{bundle, cpu_idle, event, message, trace};
+
+const GOAL_MB_PER_S: f64 = 150.0;
+const INPUT_BYTES: usize = 64 << 20;
+const ROUNDS: usize = 7;
+
+fn varint(bytes: &[u8], pos: &mut usize) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[*pos];
+        *pos += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            return value;
+        }
+    }
+}
+
+/// Calls `visit` with each field's number and where its value lies.
+fn fields(bytes: &[u8], visit: &mut dyn FnMut(u64, usize, usize)) {
+    let mut pos = 0;
+    while pos < bytes.len() {
+        let tag = varint(bytes, &mut pos);
+        let start = pos;
+        match tag & 7 {
+            0 => {
+                varint(bytes, &mut pos);
+                visit(tag >> 3, start, pos);
+            }
+            2 => {
+                let length = varint(bytes, &mut pos) as usize;
+                visit(tag >> 3, pos, pos + length);
+                pos += length;
+            }
+            1 => pos += 8,
+            _ => pos += 4,
+        }
+    }
+}
+
+/// Where every absolute time of an event stands.
+fn time_offsets(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    fields(bytes, &mut |_, packet, packet_end| {
+        fields(&bytes[packet..packet_end], &mut |number, start, end| {
+            if number != 1 {
+                return;
+            }
+            let (bundle, bundle_end) = (packet + start, packet + end);
+            fields(&bytes[bundle..bundle_end], &mut |number, start, end| {
+                let (inner, inner_end) = (bundle + start, bundle + end);
+                match number {
+                    2 => fields(&bytes[inner..inner_end], &mut |number, start, end| {
+                        if number == 1 {
+                            found.push((inner + start, inner + end));
+                        }
+                    }),
+                    // The first number of the arrays of times; the rest are differences.
+                    4 => fields(&bytes[inner..inner_end], &mut |number, start, _| {
+                        if number == 1 || number == 7 {
+                            let mut end = inner + start;
+                            varint(bytes, &mut end);
+                            found.push((inner + start, end));
+                        }
+                    }),
+                    _ => {}
+                }
+            });
+        });
+    });
+    found
+}
+
+/// One copy with its times moved on; a time must keep its length in bytes.
+fn moved(bytes: &[u8], times: &[(usize, usize)], by_ns: u64) -> Vec<u8> {
+    let mut copy = bytes.to_vec();
+    for &(start, end) in times {
+        let mut pos = start;
+        let time = proto::varint(varint(bytes, &mut pos) + by_ns);
+        assert_eq!(time.len(), end - start, "a moved time needs the same bytes");
+        copy[start..end].copy_from_slice(&time);
+    }
+    copy
+}
+
+/// Two CPUs that wake, switch twice and sleep every 100 us, as most recordings look.
+fn synthetic() -> (Vec<u8>, u64) {
+    let begin = 1_000_000_000_000_000u64;
+    let packets = (0..400u64).map(|index| {
+        let at = begin + index * 3_000_000;
+        let mut events = message().number(1, index % 2);
+        for round in 0..30 {
+            let at = at + round * 100_000;
+            events = events
+                .message(2, cpu_idle(at, index % 2, u32::MAX))
+                .message(
+                    2,
+                    event(at + 9, 0, 3, message().bytes(2, "C|1858|Heap size (KB)|120790\n")),
+                )
+                .message(2, cpu_idle(at + 40_000, index % 2, 1));
+        }
+        let times: Vec<u64> =
+            (0..60).map(|index| if index == 0 { at + 1_000 } else { 50_000 }).collect();
+        let numbers = |even: u64, odd: u64| -> Vec<u64> {
+            (0..60).map(|index| if index % 2 == 0 { even } else { odd }).collect()
+        };
+        let compact = message()
+            .packed(1, &times)
+            .packed(2, &numbers(0, 1))
+            .packed(3, &numbers(1_234, 0))
+            .packed(4, &numbers(120, 120))
+            .bytes(5, "kworker/u8:3")
+            .bytes(5, "swapper/1")
+            .packed(6, &numbers(0, 1));
+        bundle(events.message(4, compact))
+    });
+    (trace(packets), 400 * 3_000_000)
+}
+
+fn input() -> (String, Vec<u8>) {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/traces/pixel6a-startup.perfetto-trace");
+    let (name, bytes, span_ns) = match std::fs::read(shared) {
+        Ok(bytes) => ("pixel6a-startup".to_owned(), bytes, 2_000_000_000),
+        Err(_) => {
+            println!("not run on pixel6a-startup: ../shared/traces is absent");
+            let (bytes, span_ns) = synthetic();
+            ("synthetic".to_owned(), bytes, span_ns)
+        }
+    };
+    let times = time_offsets(&bytes);
+    let copies = INPUT_BYTES.div_ceil(bytes.len()) as u64;
+    let long = (0..copies).flat_map(|copy| moved(&bytes, &times, copy * span_ns)).collect();
+    (format!("{name} x {copies}"), long)
+}
+
+/// The best of some rounds: the one least disturbed by others.
+fn best(mut work: impl FnMut()) -> Duration {
+    (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .min()
+        .expect("there are rounds")
+}
+
+/// The least a reader can do: step over every field of every event, and look at none.
+fn bare_walk(bytes: &[u8]) -> u64 {
+    fn walk(bytes: &[u8], depth: u32) -> u64 {
+        let (mut pos, mut sum) = (0, 0);
+        while pos < bytes.len() {
+            let tag = varint(bytes, &mut pos);
+            match tag & 7 {
+                0 => sum += varint(bytes, &mut pos),
+                2 => {
+                    let length = varint(bytes, &mut pos) as usize;
+                    // Trace, packet, bundle (1), event (2): what lies below is the payload.
+                    let inner = match (depth, tag >> 3) {
+                        (0 | 1, 1) | (2, 2) => walk(&bytes[pos..pos + length], depth + 1),
+                        _ => length as u64,
+                    };
+                    sum = sum.wrapping_add(inner);
+                    pos += length;
+                }
+                1 => pos += 8,
+                _ => pos += 4,
+            }
+        }
+        sum
+    }
+    walk(bytes, 0)
+}
+
+fn sum_of_words(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(8);
+    words.fold(0, |sum, word| {
+        u64::wrapping_add(sum, u64::from_le_bytes(word.try_into().expect("eight bytes")))
+    })
+}
+
+fn main() {
+    let (name, bytes) = input();
+    let mb = bytes.len() as f64 / 1e6;
+    println!("input: {name}, {mb:.1} MB");
+    let rate = |took: Duration| mb / took.as_secs_f64();
+
+    let memory = rate(best(|| {
+        black_box(sum_of_words(black_box(&bytes)));
+    }));
+    let walk = rate(best(|| {
+        black_box(bare_walk(black_box(&bytes)));
+    }));
+    let mut events = 0;
+    let parse = rate(best(|| {
+        let trace = torpor_trace::bench_support::parse(black_box(&bytes));
+        events = trace.events.len();
+        black_box(trace);
+    }));
+    let read = rate(best(|| {
+        black_box(torpor_trace::read_bytes("bench", black_box(&bytes)).expect("it is a trace"));
+    }));
+    let size = size_of::<torpor_trace::Event>();
+    println!("{events} events of {size} bytes");
+    println!("memory, sum of words       {memory:8.0} MB/s");
+    println!("bare walk over the fields  {walk:8.0} MB/s   the limit");
+    println!("events, one core           {parse:8.0} MB/s   {:.2} of the limit", parse / walk);
+    println!("events and SHA-256         {read:8.0} MB/s   the hash on a second core");
+    if parse < GOAL_MB_PER_S {
+        println!("below the goal of {GOAL_MB_PER_S} MB/s");
+        std::process::exit(1);
+    }
+}

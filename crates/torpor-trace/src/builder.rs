@@ -27,6 +27,11 @@ impl Builder {
         }
     }
 
+    /// True while no event was taken in.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
     pub(crate) fn lose(&mut self, kind: &'static LossKind, count: u64) {
         self.losses.add(kind, count);
     }
@@ -34,7 +39,7 @@ impl Builder {
     /// Takes one event, or counts it as lost if its time or CPU cannot be one.
     #[inline]
     pub(crate) fn push(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
-        if cpu >= CPUS_MAX {
+        if cpu >= CPUS_MAX || target_of(&kind).is_some_and(|target| target.0 >= CPUS_MAX) {
             return self.lose(&loss::CPU_OUT_OF_RANGE, 1);
         }
         // i64::MAX is `Instant::NEVER`, which no event can have happened at.
@@ -125,6 +130,7 @@ impl Builder {
         let mut cpu_count = self.meta.cpu_count.min(CPUS_MAX);
         for event in &self.events {
             cpu_count = cpu_count.max(event.cpu.0 + 1);
+            cpu_count = cpu_count.max(target_of(&event.kind).map_or(0, |target| target.0 + 1));
             note(&mut carries, &event.kind);
         }
         self.meta.cpu_count = cpu_count;
@@ -136,6 +142,17 @@ impl Builder {
             event_counts: self.event_counts,
             losses: self.losses.into_losses(),
         }
+    }
+}
+
+/// The other CPU an event names.
+#[inline]
+fn target_of(kind: &EventKind) -> Option<CpuId> {
+    match kind {
+        EventKind::SchedWaking { target_cpu, .. } | EventKind::IpiSend { target_cpu, .. } => {
+            Some(*target_cpu)
+        }
+        _ => None,
     }
 }
 

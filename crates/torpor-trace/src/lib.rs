@@ -144,3 +144,16 @@ const PARALLEL_MIN_BYTES: usize = 256 << 10;
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// For the benchmark alone: the events without the hash, on the caller's core.
+#[doc(hidden)]
+pub mod bench_support {
+    /// # Panics
+    /// If the bytes are no recording.
+    pub fn parse(bytes: &[u8]) -> crate::Trace {
+        let format = crate::format::detect(bytes).expect("a recording");
+        let mut out = crate::Builder::new(format.name);
+        format.read(bytes, None, &mut out).expect("a sound recording");
+        out.finish()
+    }
+}

@@ -276,6 +276,17 @@ fn a_truncated_trace_keeps_what_is_whole() {
     assert_eq!(trace.losses[0].severity, Severity::Damage);
 }
 
+/// Even the first packet is worth what of it is there.
+#[test]
+fn a_trace_cut_in_its_first_packet_keeps_its_events() {
+    let whole = trace([bundle(
+        message().number(1, 0).message(2, cpu_idle(10, 0, 1)).message(2, cpu_idle(20, 0, RUNNING)),
+    )]);
+    let trace = read(&whole[..whole.len() - 3]);
+    assert_eq!(trace.events.len(), 1);
+    assert_eq!(loss(&trace, "truncated_file"), 1);
+}
+
 #[test]
 fn cpus_and_times_that_cannot_be_are_counted() {
     let bytes = trace([

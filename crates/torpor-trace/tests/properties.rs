@@ -6,8 +6,9 @@ mod support;
 
 use proptest::prelude::*;
 use std::sync::OnceLock;
+use support::perf::{as_stream, compressed};
 use support::proto::{Message, bundle, cpu_idle, event, message, trace};
-use torpor_trace::{Severity, Trace, TraceError, read_bytes};
+use torpor_trace::{EventKind, Severity, Trace, TraceError, read_bytes};
 use torpor_units::Instant;
 
 fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), TestCaseError> {
@@ -17,6 +18,11 @@ fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), TestCaseError> {
             for event in &trace.events {
                 prop_assert!(event.time >= Instant(0) && event.time < Instant::NEVER);
                 prop_assert!(event.cpu.0 < trace.meta.cpu_count);
+                if let EventKind::SchedWaking { target_cpu, .. }
+                | EventKind::IpiSend { target_cpu, .. } = event.kind
+                {
+                    prop_assert!(target_cpu.0 < trace.meta.cpu_count);
+                }
             }
         }
         Err(error) => prop_assert!(error.to_string().contains("hint:"), "{error}"),
@@ -64,9 +70,13 @@ fn originals() -> &'static [Vec<u8>] {
     static ORIGINALS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     ORIGINALS.get_or_init(|| {
         let mut all = vec![synthetic()];
-        let own = ["plain.data"].map(support::own_trace);
+        // A stream survives being cut, as it describes its events before they come.
+        let file = std::fs::read(support::own_trace("plain.data")).expect("it is committed");
+        all.push(as_stream(&file, |records| records.to_vec()));
+        all.push(as_stream(&file, compressed));
+        all.push(file);
         let shared = ["perf_cpu_idle.data", "perf_cpu_idle_zstd.data"].map(support::shared_trace);
-        for path in own.into_iter().map(Some).chain(shared).flatten() {
+        for path in shared.into_iter().flatten() {
             all.push(std::fs::read(path).expect("a recording is readable"));
         }
         // The first packets of a large trace are enough, and fast.

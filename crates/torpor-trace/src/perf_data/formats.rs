@@ -228,7 +228,7 @@ fn event(text: &str) -> Option<(u16, Event)> {
     Some((id, Event { name: name.to_owned(), count: 0, spec, fields: wanted }))
 }
 
-/// `unsigned int vec;	offset:8;	size:4;	signed:0;`
+/// `unsigned int vec; offset:8; size:4; signed:0;`, with tabs between.
 fn field(line: &str) -> Option<(&str, Field)> {
     let (declaration, rest) = line.split_once(';')?;
     let number = |key: &str| -> Option<usize> {

@@ -39,7 +39,7 @@ pub(crate) fn read(
             offset: 0,
             found: "a recording of a big-endian machine".to_owned(),
             expected: "`PERFILE2`, a little-endian one".to_owned(),
-            hint: "convert it there with `perf inject`, or send it in: big-endian is not read yet",
+            hint: "recordings of big-endian machines are not read yet",
         });
     }
     let mut records = Records::default();

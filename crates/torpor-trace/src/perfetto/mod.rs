@@ -58,7 +58,7 @@ pub(crate) fn read(
 ) -> Result<(), Malformed> {
     let mut reader = Reader::new();
     reader.packets(bytes, true, out);
-    if reader.packet_count == 0 {
+    if reader.packet_count == 0 && out.is_empty() {
         let (offset, fault) = reader.fault.unwrap_or((0, Fault::CutShort));
         return Err(Malformed {
             offset,

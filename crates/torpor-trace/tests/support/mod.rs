@@ -2,6 +2,7 @@
 //! Shared by the tests of this crate.
 #![allow(dead_code)] // Each test takes what it needs.
 
+pub mod perf;
 pub mod proto;
 
 use std::path::{Path, PathBuf};
