@@ -4,7 +4,7 @@
 use super::segment::Segment;
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_trace::{EventKind, Function, Trace};
-use torpor_units::{Duration, Hz, Instant};
+use torpor_units::{Duration, Hz, Instant, NSEC_PER_SEC};
 
 /// Ticks happen at `phase + n·TICK_NSEC`, on every CPU alike (no `skew_tick`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,7 @@ pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
     #[derive(Default)]
     struct Seen {
         timers: BTreeSet<u64>,
+        starts: usize,
         expiries: Vec<i64>,
         named: bool,
     }
@@ -62,7 +63,10 @@ pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
         if let EventKind::HrtimerStart { timer, function, expires, .. } = event.kind {
             let seen = functions.entry(function.address).or_default();
             seen.timers.insert(timer);
-            seen.expiries.push(expires.0);
+            seen.starts += 1;
+            if expires.since(event.time) <= NEAR {
+                seen.expiries.push(expires.0);
+            }
             seen.named |= function
                 .symbol
                 .is_some_and(|s| TICK_SYMBOLS.contains(&trace.names.text(s)));
@@ -73,21 +77,29 @@ pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
         .filter(|(_, s)| s.expiries.len() >= 2 && s.timers.len() <= trace.meta.cpu_count as usize)
         .filter_map(|(address, s)| {
             let grid = common_grid(&s.expiries)?;
-            Some((s.named, s.expiries.len(), TickFunction { address, grid }))
+            Some((s.named, s.starts, TickFunction { address, grid }))
         })
         .max_by_key(|(named, count, _)| (*named, *count))
         .map(|(_, _, function)| function)
 }
 
-/// The slowest tick rate on whose grid all `times` lie.
+/// A stopped tick without a timer behind it is armed for the longest time that the clock can
+/// defer, minutes ahead and off the grid: only expiry times this near tell the grid.
+const NEAR: Duration = Duration(NSEC_PER_SEC);
+
+/// Share of a function's near expiry times that must lie on one grid.
+const MIN_ON_GRID: f64 = 0.98;
+
+/// The slowest tick rate on whose grid nearly all `times` lie.
 fn common_grid(times: &[i64]) -> Option<TickGrid> {
     Hz::ALL.into_iter().find_map(|hz| {
-        let tick = hz.tick().0;
-        let phase = times.first()?.rem_euclid(tick);
-        times
-            .iter()
-            .all(|t| t.rem_euclid(tick) == phase)
-            .then(|| TickGrid::new(hz, Duration(phase)))
+        let mut phases: BTreeMap<i64, usize> = BTreeMap::new();
+        for time in times {
+            *phases.entry(time.rem_euclid(hz.tick().0)).or_default() += 1;
+        }
+        let (phase, count) = phases.into_iter().max_by_key(|(_, count)| *count)?;
+        let share = count as f64 / times.len() as f64;
+        (share >= MIN_ON_GRID).then(|| TickGrid::new(hz, Duration(phase)))
     })
 }
 
@@ -157,6 +169,9 @@ mod tests {
         assert_eq!(common_grid(&at_250).unwrap().hz, Hz::H250);
         let nowhere = [4_000_000, 8_000_001];
         assert_eq!(common_grid(&nowhere), None);
+        let mut one_stray: Vec<i64> = (0..100).map(|n| n * 4_000_000).collect();
+        one_stray.push(i64::MAX);
+        assert_eq!(common_grid(&one_stray).unwrap().hz, Hz::H250);
     }
 
     #[test]
