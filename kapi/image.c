@@ -19,7 +19,7 @@ __in("torpor_kapi") bool tick_nohz_enabled = true;
 /* One entry keeps each section in being, whatever the governor puts there. */
 static __in("torpor_percpu") u64 percpu_anchor;
 static __in("torpor_init") const initcall_t no_initcall = NULL;
-static __in("torpor_param") __aligned(8) const struct kapi_param no_param = { NULL, NULL, NULL };
+static __in("torpor_param") __aligned(8) const struct kapi_param no_param = { };
 
 extern __hidden const initcall_t __start_torpor_init[], __stop_torpor_init[];
 extern __hidden const struct kapi_param __start_torpor_param[], __stop_torpor_param[];
@@ -138,6 +138,8 @@ struct torpor_image {
 	u32 kapi_host_size;
 	u32 device_size;
 	u32 driver_size;
+	u32 param_size;
+	u32 reserved;
 	struct kapi_host *host;
 	const struct kapi_param *params_start, *params_end;
 	int (*init)(void);
@@ -150,6 +152,7 @@ __attribute__((visibility("default"), used)) const struct torpor_image torpor_im
 	.kapi_host_size = sizeof(struct kapi_host),
 	.device_size = sizeof(struct cpuidle_device),
 	.driver_size = sizeof(struct cpuidle_driver),
+	.param_size = sizeof(struct kapi_param),
 	.host = &kapi_host,
 	.params_start = __start_torpor_param,
 	.params_end = __stop_torpor_param,

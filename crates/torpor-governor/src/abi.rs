@@ -55,6 +55,7 @@ pub struct KapiParam {
     pub name: *const c_char,
     pub type_name: *const c_char,
     pub value: *mut c_void,
+    pub line: c_ulong,
 }
 
 #[repr(C)]
@@ -65,6 +66,8 @@ pub struct TorporImage {
     pub kapi_host_size: u32,
     pub device_size: u32,
     pub driver_size: u32,
+    pub param_size: u32,
+    pub reserved: u32,
     pub host: *mut KapiHost,
     pub params_start: *const KapiParam,
     pub params_end: *const KapiParam,

@@ -2,11 +2,12 @@
 //! Finds governors by the names users give them.
 
 use crate::builtin::{self, BUILTINS};
+use crate::compile::{self, Compiler};
 use crate::elf::ImageFile;
 use crate::governor::{Compiled, Governor, Origin};
 use crate::params::Param;
 use crate::spec::{GovernorSpec, Place};
-use crate::{GovernorError, sha256_hex};
+use crate::{GovernorError, sha256_hex, tree};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,8 +25,7 @@ pub struct CatalogOptions {
 /// Resolves governor names: built-in ones at once, foreign ones by compiling them.
 #[derive(Debug)]
 pub struct Catalog {
-    #[allow(dead_code)]
-    options: CatalogOptions,
+    compiler: Compiler,
 }
 
 /// A governor that ships with Torpor.
@@ -41,7 +41,9 @@ pub struct Builtin {
 
 impl Catalog {
     pub fn new(options: CatalogOptions) -> Catalog {
-        Catalog { options }
+        let cache = options.cache_dir.unwrap_or_else(compile::default_cache_dir);
+        let program = options.compiler.unwrap_or_else(compile::default_compiler);
+        Catalog { compiler: Compiler::new(program, cache) }
     }
 
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
@@ -64,11 +66,26 @@ impl Catalog {
         BUILTINS.iter().map(describe).collect()
     }
 
+    /// Finds, compiles if need be, and checks the parameters.
     pub fn resolve(&self, spec: &GovernorSpec, hz: Hz) -> Result<Governor, GovernorError> {
-        match spec.place() {
-            Place::Builtin { name } => builtin_governor(name, &spec.to_string(), hz, spec.params()),
-            _ => todo!(),
-        }
+        let label = spec.to_string();
+        let (name, origin, sources) = match spec.place() {
+            Place::Builtin { name } => return builtin_governor(name, &label, hz, spec.params()),
+            Place::File { path } => {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                (name, Origin::File { path: path.clone() }, tree::from_file(&label, path)?)
+            }
+            Place::Tree { name, tree, rev } => {
+                let cache = self.compiler.cache();
+                let sources = tree::from_tree(&label, name, tree, rev.as_deref(), cache)?;
+                let origin = Origin::Tree { tree: tree.clone(), rev: rev.clone() };
+                (name.clone(), origin, sources)
+            }
+        };
+        let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
+        let source = Arc::from(sources.main_text());
+        let compiled = Compiled { name, label, hz, origin, source, image };
+        Governor::new(compiled, spec.params())
     }
 }
 

@@ -35,9 +35,11 @@
 mod abi;
 mod builtin;
 mod catalog;
+mod compile;
 mod elf;
 mod error;
 mod fault;
+mod flags;
 mod governor;
 mod guard;
 mod instance;
@@ -45,6 +47,7 @@ mod load;
 mod memory;
 mod params;
 mod spec;
+mod tree;
 
 pub use catalog::{Builtin, Catalog, CatalogOptions};
 pub use error::GovernorError;

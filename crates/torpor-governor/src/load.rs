@@ -218,6 +218,7 @@ fn check_table(table: &TorporImage, hz: Hz) -> Result<(), String> {
         ("struct kapi_host size", table.kapi_host_size, size_of::<KapiHost>() as u32),
         ("struct cpuidle_device size", table.device_size, size_of::<CpuidleDevice>() as u32),
         ("struct cpuidle_driver size", table.driver_size, size_of::<CpuidleDriver>() as u32),
+        ("struct kapi_param size", table.param_size, size_of::<abi::KapiParam>() as u32),
     ];
     for (what, image, ours) in checks {
         if image != ours {

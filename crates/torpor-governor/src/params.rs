@@ -178,6 +178,8 @@ pub(crate) unsafe fn read_descriptors(
     // SAFETY: the caller's strings.
     let text = |p| unsafe { CStr::from_ptr(p) }.to_string_lossy().into_owned();
     let mut places = Vec::new();
+    let mut table: Vec<&KapiParam> = table.iter().collect();
+    table.sort_by_key(|entry| entry.line);
     for entry in table.iter().filter(|e| !e.name.is_null() && !e.type_name.is_null()) {
         let (name, type_name) = (text(entry.name), text(entry.type_name));
         let kind = ParamType::from_name(&type_name)

@@ -26,7 +26,7 @@
 		       "module parameter " #name " is no " #type);	\
 	static const struct kapi_param _kapi_param_##name		\
 	__attribute__((section("torpor_param"), used, aligned(8))) =	\
-		{ #name, #type, &(value) }
+		{ #name, #type, &(value), __LINE__ }
 
 #define module_param(name, type, perm)	module_param_named(name, name, type, perm)
 #define core_param(name, value, type, perm) module_param_named(name, value, type, perm)
@@ -34,6 +34,6 @@
 #define MODULE_PARM_DESC(name, text)					\
 	static const struct kapi_param _kapi_param_desc_##name		\
 	__attribute__((section("torpor_param"), used, aligned(8))) =	\
-		{ #name, 0, (void *)(text) }
+		{ #name, 0, (void *)(text), __LINE__ }
 
 #endif /* _KAPI_LINUX_MODULEPARAM_H */

@@ -50,11 +50,15 @@ struct kapi_host {
 
 extern struct kapi_host kapi_host __attribute__((visibility("hidden")));
 
-/* A module parameter; with @type null, a parameter's description in @value. */
+/*
+ * A module parameter; with @type null, a parameter's description in @value. Compilers place these
+ * in any order, so @line gives the source's.
+ */
 struct kapi_param {
 	const char *name;
 	const char *type;
 	void *value;
+	unsigned long line;
 };
 
 void kapi_warn(const char *file, unsigned int line)

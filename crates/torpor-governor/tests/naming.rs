@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From a name to a governor: what is found where, and what the errors say.
+
+mod support;
+
+use proptest::prelude::*;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::catalog;
+use torpor_governor::{Catalog, CatalogOptions, Governor, GovernorError, GovernorSpec, Origin};
+use torpor_units::Hz;
+
+fn resolve(text: &str) -> Result<Governor, GovernorError> {
+    catalog().resolve(&text.parse()?, Hz::H250)
+}
+
+fn error(text: &str) -> String {
+    resolve(text).expect_err(text).to_string()
+}
+
+/// A fresh folder for one test.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// A small governor that answers `state`.
+fn source(state: &str, more: &str) -> String {
+    format!(
+        "#include <linux/cpuidle.h>\n{more}\n\
+         static int pick(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop)\n\
+         {{ return {state}; }}\n\
+         static struct cpuidle_governor gov = {{ .name = \"mine\", .select = pick }};\n\
+         static int __init start(void) {{ return cpuidle_register_governor(&gov); }}\n\
+         postcore_initcall(start);\n"
+    )
+}
+
+fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn builtins_tell_about_themselves() {
+    let names: Vec<&str> = Catalog::builtin_names().collect();
+    for wanted in ["deepest", "menu", "shallowest", "teo"] {
+        assert!(names.contains(&wanted), "{names:?}");
+    }
+    for builtin in Catalog::builtins() {
+        assert!(builtin.summary.ends_with('.') && builtin.summary.len() > 20, "{builtin:?}");
+        assert_eq!(builtin.source_sha256.len(), 64);
+        for part in
+            ["Idea:", "State kept", "Decision:", "Known weaknesses:", "Departures:", "References:"]
+        {
+            assert!(builtin.source.contains(part), "{}.c has no `{part}`", builtin.name);
+        }
+        assert!(builtin.source.contains("MODULE_LICENSE(\"Dual MIT/GPL\")"));
+    }
+    let error = error("menus");
+    assert!(error.contains("`menus`") && error.contains("menu, "), "{error}");
+}
+
+#[test]
+fn a_file_is_compiled_with_the_headers_beside_it() {
+    let dir = scratch("file");
+    let path = write(&dir, "mine.c", &source("ANSWER", "#include \"mine.h\""));
+    write(&dir, "mine.h", "#include \"deeper.h\"\n#define ANSWER (DEEPER - 1)\n");
+    write(&dir, "deeper.h", "#define DEEPER 1\n");
+    let governor = resolve(path.to_str().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(governor.name(), "mine");
+    assert_eq!(governor.origin(), &Origin::File { path });
+    // A changed header is another governor.
+    let before = governor.image_bytes().to_vec();
+    write(&dir, "deeper.h", "#define DEEPER 3\n");
+    let after = resolve(governor.label()).unwrap();
+    assert_ne!(before, after.image_bytes());
+}
+
+#[test]
+fn a_missing_kernel_function_is_named() {
+    let path = write(&scratch("function"), "mine.c", &source("irq_get_forecast(dev->cpu)", ""));
+    let text = error(path.to_str().unwrap());
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.contains("does not compile: the kapi has no function irq_get_forecast()"),
+        "{text}"
+    );
+    assert!(text.contains("hint:") && text.contains("mine.c:"), "{text}");
+    assert!(
+        text.contains("implicit declaration") || text.contains("undeclared function"),
+        "{text}"
+    );
+
+    // Declared, but nowhere defined: the linker finds out.
+    let declared = source("irq_get_forecast()", "int irq_get_forecast(void);");
+    let path = write(&scratch("linked"), "mine.c", &declared);
+    let text = error(path.to_str().unwrap());
+    assert!(text.contains("the kapi has no function irq_get_forecast()"), "{text}");
+    // The C library is not there either: no kernel has it.
+    let path = write(&scratch("libc"), "mine.c", &source("getpid()", "int getpid(void);"));
+    assert!(error(path.to_str().unwrap()).contains("no function getpid()"));
+}
+
+#[test]
+fn a_missing_header_is_named() {
+    for (header, line) in [
+        ("linux/energy_model.h", "#include <linux/energy_model.h>"),
+        ("stdio.h", "#include <stdio.h>"),
+        ("absent.h", "#include \"absent.h\""),
+    ] {
+        let path = write(&scratch("header"), "mine.c", &source("0", line));
+        let text = error(path.to_str().unwrap());
+        assert!(text.contains(&format!("the kapi has no header <{header}>")), "{text}");
+    }
+}
+
+#[test]
+fn other_compile_errors_show_the_compilers_line() {
+    let path = write(&scratch("syntax"), "mine.c", &source("0 +", ""));
+    let text = error(path.to_str().unwrap());
+    assert!(text.lines().next().unwrap().contains("mine.c:"), "{text}");
+    for (code, what) in [
+        ("struct rq *rq; static int x = sizeof(*rq);", ""),
+        ("static unknown_t x;", "type unknown_t"),
+        ("static int x = CPUIDLE_STATE_SUM;", "name CPUIDLE_STATE_SUM"),
+        ("static long f(struct cpuidle_device *d) { return d->mood; }", "structure member mood"),
+    ] {
+        let path = write(&scratch("names"), "mine.c", &source("0", code));
+        let text = error(path.to_str().unwrap());
+        assert!(text.contains(what), "{text}");
+    }
+}
+
+#[test]
+fn a_tree_is_a_folder_a_tarball_or_a_revision() {
+    let dir = scratch("tree");
+    let place = "drivers/cpuidle/governors/mine.c";
+    write(&dir.join("linux"), place, &source("0", "#include \"gov.h\""));
+    write(&dir.join("linux"), "drivers/cpuidle/governors/gov.h", "");
+    write(&dir.join("linux"), "zzz", "after the folder");
+    let linux = dir.join("linux");
+    let in_folder = resolve(&format!("mine@{}", linux.display())).unwrap();
+
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_dir_all("linux-9.9", &linux).unwrap();
+    let tar = tar.into_inner().unwrap();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(&tar).unwrap();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+    xz.write_all(&tar).unwrap();
+    for (name, bytes) in [
+        ("linux.tar", tar.clone()),
+        ("linux.tar.gz", gz.finish().unwrap()),
+        ("linux.tar.xz", xz.finish().unwrap()),
+    ] {
+        let path = dir.join(name);
+        fs::write(&path, bytes).unwrap();
+        let in_tarball =
+            resolve(&format!("mine@{}", path.display())).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(in_tarball.source_sha256(), in_folder.source_sha256(), "{name}");
+    }
+    fs::write(dir.join("cut.tar"), &tar[..tar.len() / 4]).unwrap();
+    assert!(error(&format!("mine@{}/cut.tar", dir.display())).contains("cut.tar"));
+
+    let text = error(&format!("other@{}", linux.display()));
+    assert!(
+        text.contains("drivers/cpuidle/governors/other.c") && text.contains("it has mine"),
+        "{text}"
+    );
+    assert!(error("mine@/nonexistent").contains("/nonexistent has no folder or tarball"));
+
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("not run: git revisions: git is not on this machine");
+        return;
+    }
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(&linux).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
+        assert!(command.args(args).output().unwrap().status.success(), "git {args:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    git(&["tag", "first"]);
+    write(&linux, place, &source("1", ""));
+    git(&["commit", "-qam", "second"]);
+    let at = |rev: &str| resolve(&format!("mine@{}:{rev}", linux.display()));
+    assert_eq!(at("first").unwrap().source_sha256(), in_folder.source_sha256());
+    assert_ne!(at("HEAD").unwrap().source_sha256(), in_folder.source_sha256());
+    let text = at("v9").expect_err("no such revision").to_string();
+    assert!(text.contains("v9"), "{text}");
+    let text =
+        resolve(&format!("other@{}:first", linux.display())).expect_err("no file").to_string();
+    assert!(text.contains("governors/other.c at first"), "{text}");
+}
+
+#[test]
+fn parameters_are_checked_when_a_governor_is_named() {
+    let code = "#include <linux/module.h>\n\
+                static unsigned int depth = 3;\nmodule_param(depth, uint, 0644);\n\
+                MODULE_PARM_DESC(depth, \"how deep\");\n\
+                static bool brave = true;\nmodule_param_named(courage, brave, bool, 0444);";
+    let path = write(&scratch("params"), "mine.c", &source("depth", code));
+    let path = path.to_str().unwrap();
+    let governor = resolve(&format!("{path},depth=0x2,courage=off")).unwrap();
+    let described: Vec<_> = (governor.params().iter())
+        .map(|p| (p.name.as_str(), p.kind.name(), p.default.as_str(), p.description.as_str()))
+        .collect();
+    assert_eq!(described, [("depth", "uint", "3", "how deep"), ("courage", "bool", "Y", "")]);
+    assert_eq!(
+        governor.param_settings(),
+        [("depth".to_owned(), "2".to_owned()), ("courage".to_owned(), "N".to_owned())]
+    );
+    let text = error(&format!("{path},height=1"));
+    assert!(text.contains("no parameter `height`; it has depth, courage"), "{text}");
+    let text = error(&format!("{path},depth=-1"));
+    assert!(
+        text.contains("`-1` is no value for depth: expected uint from 0 to 4294967295"),
+        "{text}"
+    );
+    let text = error("teo,depth=1");
+    assert!(text.contains("no parameter `depth`; it has none"), "{text}");
+}
+
+#[test]
+fn a_missing_compiler_is_one_clear_error() {
+    let dir = scratch("compiler");
+    let path = write(&dir, "mine.c", &source("0", ""));
+    let options = CatalogOptions {
+        cache_dir: Some(dir.join("cache")),
+        compiler: Some("no-such-compiler".into()),
+    };
+    let spec: GovernorSpec = path.to_str().unwrap().parse().unwrap();
+    let text = Catalog::new(options).resolve(&spec, Hz::H250).expect_err("no compiler").to_string();
+    assert!(text.contains("`no-such-compiler`") && text.contains("hint: install gcc"), "{text}");
+}
+
+#[test]
+fn a_damaged_cache_entry_is_made_anew() {
+    let dir = scratch("damaged");
+    let path = write(&dir, "mine.c", &source("0", ""));
+    let options = CatalogOptions { cache_dir: Some(dir.join("cache")), compiler: None };
+    let catalog = Catalog::new(options);
+    let spec: GovernorSpec = path.to_str().unwrap().parse().unwrap();
+    let whole = catalog.resolve(&spec, Hz::H250).unwrap().image_bytes().to_vec();
+    let images = fs::read_dir(dir.join("cache/images")).unwrap();
+    let entry = images.map(|e| e.unwrap().path()).next().unwrap();
+    for len in [0, 3, 64, whole.len() / 2] {
+        fs::write(&entry, &whole[..len]).unwrap();
+        assert_eq!(catalog.resolve(&spec, Hz::H250).unwrap().image_bytes(), whole);
+    }
+    let leftovers: Vec<_> = (fs::read_dir(dir.join("cache")).unwrap())
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("scratch"))
+        .collect();
+    assert!(leftovers.is_empty(), "{leftovers:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_text_is_a_spec_or_an_error_that_says_what_is_allowed(
+        text in prop_oneof![any::<String>(), "[a-z@:,=./ -]{0,12}"]
+    ) {
+        match text.parse::<GovernorSpec>() {
+            Ok(spec) => prop_assert_eq!(spec.to_string(), text),
+            Err(e) => prop_assert!(e.to_string().contains("NAME@TREE:REV")),
+        }
+    }
+
+    #[test]
+    fn a_sound_spec_comes_back_whole(
+        name in "[a-z][a-z0-9_]{0,8}",
+        tree in proptest::option::of("[a-z./]{1,10}"),
+        rev in proptest::option::of("[a-z0-9][a-z0-9.^~-]{0,6}"),
+        params in proptest::collection::btree_map("[a-z_]{1,6}", "[^,]{0,6}", 0..3),
+    ) {
+        let mut text = name;
+        if let Some(tree) = tree {
+            text += &format!("@{tree}");
+            if let Some(rev) = rev {
+                text += &format!(":{rev}");
+            }
+        }
+        for (name, value) in &params {
+            text += &format!(",{name}={value}");
+        }
+        let spec: GovernorSpec = text.parse().unwrap();
+        prop_assert_eq!(spec.params().len(), params.len());
+        prop_assert_eq!(spec.to_string(), text);
+    }
+}

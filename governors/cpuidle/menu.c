@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: menu - corrects the next timer by experience
+ *
+ * Idea: Predict the length of the sleep from the next timer and from how sleeps have ended, then
+ * take the deepest state that pays off within it. Timers say when the CPU must wake at the latest;
+ * two habits say how much earlier it does:
+ *
+ *  - how far short of the timer sleeps fall, as a running ratio. It differs with the distance of
+ *    the timer and with tasks that wait for IO, so there is one ratio for each combination.
+ *  - whether recent sleeps have all had about the same length, as interrupts of a busy device do.
+ *
+ * State kept, per CPU: twelve ratios (six distances, without and with IO waiters), the lengths of
+ * the last eight sleeps in microseconds, and the next timer, ratio and kind of wake-up of the
+ * sleep that has not been learnt from yet.
+ *
+ * Decision:
+ *
+ *  1. Learn from the last sleep. If the driver refused it, note an endless one, so that a stale
+ *     length does not stay in the pattern.
+ *  2. If the next timer or the latency limit admits nothing but an enabled state 0, take it, and
+ *     keep the tick only if it polls.
+ *  3. The prediction is the smaller of the corrected time to the next timer and the typical length
+ *     of recent sleeps.
+ *  4. Tick stopped: a short prediction that fails would leave the CPU in a shallow state for long,
+ *     so below a tick period trust the timer alone. Tick running: limit the exit latency to the
+ *     prediction's fraction that 1 + 10 per IO waiter leaves.
+ *  5. Go deeper while the target residency is within the prediction and the exit latency within
+ *     the limit. Rather than poll, take a state whose residency is within the timer. Rather than
+ *     sit in a shallow state without a tick, take one that fits the time to the next event.
+ *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep it; the
+ *     tick will then end the sleep, so step back to what pays off before it.
+ *
+ * Known weaknesses: with the latency limit or residency ruling out state 1, a disabled state 0 is
+ * passed over only by the search, which may end on the first enabled state however slow it is.
+ * The ratio learns nothing from how long a state really took to leave: the exit latency is the
+ * driver's worst case. Lengths of exactly the same source mixed with others are not recognised.
+ * The variance of lengths near half an hour wraps around.
+ *
+ * Departures: none known; it decides as Linux 6.1 (stable 6.1.192) does, which a test checks with
+ * random sequences of calls. It is structured and told anew.
+ *
+ * References: Linux 6.1 drivers/cpuidle/governors/menu.c; "cpuidle: menu" in
+ * Documentation/admin-guide/pm/cpuidle.rst.
+ */
+
+#include <linux/cpuidle.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/sched/stat.h>
+#include <linux/string.h>
+#include <linux/tick.h>
+
+/* Timer distances: below 10 us, then a decade each, the last one from 100 ms. */
+#define NR_DISTANCES		6
+#define NR_RATIOS		(2 * NR_DISTANCES)
+#define FIRST_DISTANCE_NS	(10 * NSEC_PER_USEC)
+
+/* A ratio of 1; each new one counts for an eighth of it. */
+#define RATIO_STEP		1024
+#define RATIO_WEIGHT		8
+#define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
+
+/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+#define LONG_SLEEP_NS		(50000 * NSEC_PER_USEC)
+/* What a tick that ended a sleep too early stands for: long, but not long enough to be perfect. */
+#define TICK_SLEEP_NS		(9 * LONG_SLEEP_NS / 10)
+
+#define NR_LENGTHS		8
+/* A pattern holds for at least this many of the lengths. */
+#define NR_LENGTHS_MIN		6
+/* Lengths are alike if their standard deviation is at most 20 us, or a sixth of their mean. */
+#define ALIKE_VARIANCE_US2	400
+#define ALIKE_MEAN2_RATIO	36
+
+#define NO_LENGTH_US		UINT_MAX
+
+struct menu_cpu {
+	bool must_learn;
+	bool tick_ended_sleep;
+	u64 next_timer_ns;
+	unsigned int ratio_idx;
+	unsigned int ratio[NR_RATIOS];
+	unsigned int length_us[NR_LENGTHS];
+	unsigned int next_length;
+};
+
+static DEFINE_PER_CPU(struct menu_cpu, menu_cpus);
+
+static void menu_note_length(struct menu_cpu *menu, unsigned int length_us)
+{
+	menu->length_us[menu->next_length] = length_us;
+	menu->next_length = (menu->next_length + 1) % NR_LENGTHS;
+}
+
+/* How long the CPU slept, or would have had the governor not been the cause of the wake-up. */
+static u64 menu_slept_ns(struct menu_cpu *menu, struct cpuidle_driver *drv,
+			 struct cpuidle_device *dev)
+{
+	struct cpuidle_state *state = &drv->states[dev->last_state_idx];
+	u64 slept_ns = dev->last_residency_ns;
+
+	/* The tick was kept for a short sleep, and no other event came before it. */
+	if (menu->tick_ended_sleep && menu->next_timer_ns > TICK_NSEC)
+		return TICK_SLEEP_NS;
+
+	/* Polling gave up; nothing had happened, so nothing might have until the timer. */
+	if (state->flags & CPUIDLE_FLAG_POLLING && dev->poll_time_limit)
+		return menu->next_timer_ns;
+
+	/*
+	 * The measured time includes leaving the state. Of a time so short that it may not have
+	 * been reached at all, half is the guess.
+	 */
+	if (slept_ns > 2 * state->exit_latency_ns)
+		return slept_ns - state->exit_latency_ns;
+	return slept_ns / 2;
+}
+
+static void menu_learn(struct menu_cpu *menu, struct cpuidle_driver *drv,
+		       struct cpuidle_device *dev)
+{
+	u64 slept_ns = min(menu_slept_ns(menu, drv, dev), menu->next_timer_ns);
+	unsigned int ratio = menu->ratio[menu->ratio_idx];
+
+	ratio -= ratio / RATIO_WEIGHT;
+	if (menu->next_timer_ns && slept_ns < LONG_SLEEP_NS)
+		ratio += div64_u64(RATIO_STEP * slept_ns, menu->next_timer_ns);
+	else
+		ratio += RATIO_STEP;
+	menu->ratio[menu->ratio_idx] = ratio;
+
+	menu_note_length(menu, ktime_to_us(slept_ns));
+}
+
+static unsigned int menu_ratio_idx(u64 next_timer_ns, unsigned int nr_iowait)
+{
+	unsigned int idx = nr_iowait ? NR_DISTANCES : 0;
+	u64 bound_ns = FIRST_DISTANCE_NS;
+	int i;
+
+	for (i = 1; i < NR_DISTANCES && next_timer_ns >= bound_ns; i++) {
+		bound_ns *= 10;
+		idx++;
+	}
+	return idx;
+}
+
+/* The lengths up to some cut-off, in microseconds. */
+struct menu_sample {
+	unsigned int nr;
+	unsigned int least, most;
+	unsigned int mean;
+	u64 variance;
+};
+
+/* The division by a constant is a shift; with all lengths in, which is usual, it is the one. */
+static u64 menu_mean(u64 sum, unsigned int nr)
+{
+	return nr == NR_LENGTHS ? sum / NR_LENGTHS : div_u64(sum, nr);
+}
+
+/* Mean and variance are left out if no length is below @enough_us. */
+static struct menu_sample menu_take_sample(struct menu_cpu *menu, unsigned int cutoff_us,
+					   unsigned int enough_us)
+{
+	struct menu_sample sample = { .least = UINT_MAX };
+	u64 sum = 0, squares = 0;
+	int i;
+
+	for (i = 0; i < NR_LENGTHS; i++) {
+		unsigned int length_us = menu->length_us[i];
+
+		if (length_us > cutoff_us)
+			continue;
+		sample.nr++;
+		sum += length_us;
+		sample.least = min(sample.least, length_us);
+		sample.most = max(sample.most, length_us);
+	}
+	if (sample.least >= enough_us)
+		return sample;
+
+	sample.mean = menu_mean(sum, sample.nr);
+	for (i = 0; i < NR_LENGTHS; i++) {
+		unsigned int length_us = menu->length_us[i];
+		s64 off = (s64)length_us - sample.mean;
+
+		if (length_us <= cutoff_us)
+			squares += off * off;
+	}
+	sample.variance = menu_mean(squares, sample.nr);
+	return sample;
+}
+
+static bool menu_alike(const struct menu_sample *sample)
+{
+	/* The product below must not overflow; lengths that far apart are not alike anyway. */
+	if (sample->variance > U64_MAX / ALIKE_MEAN2_RATIO)
+		return false;
+	if (sample->variance <= ALIKE_VARIANCE_US2)
+		return true;
+	return sample->nr >= NR_LENGTHS_MIN &&
+		(u64)sample->mean * sample->mean > sample->variance * ALIKE_MEAN2_RATIO;
+}
+
+/*
+ * The mean of the recent lengths if they are alike, else NO_LENGTH_US; also where it would not be
+ * below @timer_us. Long lengths are left out one value at a time while enough remain: pauses
+ * between bursts do not hide the bursts.
+ */
+static unsigned int menu_typical_us(struct menu_cpu *menu, unsigned int timer_us)
+{
+	unsigned int cutoff_us = INT_MAX;
+
+	for (;;) {
+		struct menu_sample sample = menu_take_sample(menu, cutoff_us, timer_us);
+
+		if (sample.least >= timer_us)
+			return NO_LENGTH_US;
+		if (menu_alike(&sample))
+			return sample.mean;
+		if (sample.nr <= NR_LENGTHS_MIN)
+			return NO_LENGTH_US;
+		cutoff_us = sample.most - 1;
+	}
+}
+
+static u64 menu_predict_ns(struct menu_cpu *menu)
+{
+	/* Whole microseconds, rounded. */
+	unsigned int timer_us = div_u64(menu->next_timer_ns * menu->ratio[menu->ratio_idx] +
+					RATIO_ONE * NSEC_PER_USEC / 2,
+					RATIO_ONE * NSEC_PER_USEC);
+
+	return (u64)min(timer_us, menu_typical_us(menu, timer_us)) * NSEC_PER_USEC;
+}
+
+/*
+ * State @next takes longer to pay off than is predicted; @idx is the best before it. The
+ * prediction becomes what the answer stands for.
+ */
+static int menu_settle(struct menu_cpu *menu, struct cpuidle_driver *drv, int idx, int next,
+		       s64 latency_req_ns, ktime_t delta_tick_ns, u64 *predicted_ns)
+{
+	struct cpuidle_state *best = &drv->states[idx];
+	struct cpuidle_state *deeper = &drv->states[next];
+
+	if (best->flags & CPUIDLE_FLAG_POLLING && deeper->exit_latency_ns <= latency_req_ns &&
+	    deeper->target_residency_ns <= menu->next_timer_ns) {
+		*predicted_ns = deeper->target_residency_ns;
+		return next;
+	}
+	if (*predicted_ns < TICK_NSEC)
+		return idx;
+
+	if (!tick_nohz_tick_stopped()) {
+		/* Below a tick period, this keeps the tick, and with it the chance to correct. */
+		*predicted_ns = best->target_residency_ns;
+		return idx;
+	}
+	if (best->target_residency_ns < TICK_NSEC && deeper->target_residency_ns <= delta_tick_ns)
+		return next;
+	return idx;
+}
+
+static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
+			struct cpuidle_device *dev, s64 latency_req_ns, ktime_t delta_tick_ns,
+			u64 *predicted_ns)
+{
+	int i, idx = -1;
+
+	for (i = 0; i < drv->state_count; i++) {
+		struct cpuidle_state *state = &drv->states[i];
+
+		if (dev->states_usage[i].disable)
+			continue;
+		if (idx < 0)
+			idx = i;
+		if (state->target_residency_ns > *predicted_ns)
+			return menu_settle(menu, drv, idx, i, latency_req_ns, delta_tick_ns,
+					   predicted_ns);
+		if (state->exit_latency_ns > latency_req_ns)
+			break;
+		idx = i;
+	}
+	return max(idx, 0);
+}
+
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+static int menu_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
+			  ktime_t within_ns)
+{
+	int i;
+
+	for (i = idx - 1; i >= 0 && drv->states[idx].target_residency_ns > within_ns; i--) {
+		if (!dev->states_usage[i].disable)
+			idx = i;
+	}
+	return idx;
+}
+
+static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
+	ktime_t timer_ns, delta_tick_ns;
+	unsigned int nr_iowait;
+	u64 predicted_ns;
+	int idx;
+
+	if (menu->must_learn) {
+		menu_learn(menu, drv, dev);
+		menu->must_learn = false;
+	} else if (!dev->last_residency_ns) {
+		menu_note_length(menu, NO_LENGTH_US);
+	}
+
+	timer_ns = tick_nohz_get_sleep_length(&delta_tick_ns);
+	if (unlikely(timer_ns < 0)) {
+		timer_ns = 0;
+		delta_tick_ns = 0;
+	}
+	nr_iowait = nr_iowait_cpu(dev->cpu);
+	menu->next_timer_ns = timer_ns;
+	menu->ratio_idx = menu_ratio_idx(timer_ns, nr_iowait);
+
+	if (unlikely(drv->state_count < 2 || latency_req_ns == 0) ||
+	    (!dev->states_usage[0].disable &&
+	     (timer_ns < drv->states[1].target_residency_ns ||
+	      latency_req_ns < drv->states[1].exit_latency_ns))) {
+		*stop_tick = !(drv->states[0].flags & CPUIDLE_FLAG_POLLING);
+		return 0;
+	}
+
+	predicted_ns = menu_predict_ns(menu);
+	if (tick_nohz_tick_stopped()) {
+		if (predicted_ns < TICK_NSEC)
+			predicted_ns = timer_ns;
+	} else {
+		/* Busy with IO, a CPU should be quick: the more waiters, the quicker. */
+		int haste = 1 + 10 * nr_iowait;
+
+		latency_req_ns = min_t(u64, latency_req_ns, div64_u64(predicted_ns, haste));
+	}
+
+	idx = menu_deepest(menu, drv, dev, latency_req_ns, delta_tick_ns, &predicted_ns);
+
+	if (!tick_nohz_tick_stopped() &&
+	    (drv->states[idx].flags & CPUIDLE_FLAG_POLLING || predicted_ns < TICK_NSEC)) {
+		*stop_tick = false;
+		idx = menu_shallower(drv, dev, idx, delta_tick_ns);
+	}
+	return idx;
+}
+
+/* Part of the way out of idle, so only notes what the next select() will learn from. */
+static void menu_reflect(struct cpuidle_device *dev, int index)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+
+	dev->last_state_idx = index;
+	menu->must_learn = true;
+	menu->tick_ended_sleep = tick_nohz_idle_got_tick();
+}
+
+static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	struct menu_cpu *menu = per_cpu_ptr(&menu_cpus, dev->cpu);
+	int i;
+
+	memset(menu, 0, sizeof(*menu));
+	for (i = 0; i < NR_RATIOS; i++)
+		menu->ratio[i] = RATIO_ONE;
+	return 0;
+}
+
+static struct cpuidle_governor menu_governor = {
+	.name =		"menu",
+	.rating =	20,
+	.enable =	menu_enable,
+	.select =	menu_select,
+	.reflect =	menu_reflect,
+};
+
+static int __init menu_init(void)
+{
+	return cpuidle_register_governor(&menu_governor);
+}
+
+postcore_initcall(menu_init);
+
+MODULE_DESCRIPTION("Idle governor that corrects the next timer by experience");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: teo - trusts the next timer until other wake-ups prove to come first
+ *
+ * Idea: Take the state that fits the next timer, unless the CPU has mostly been woken before a
+ * state that deep paid off. Timers are the most frequent cause of wake-ups and known in advance,
+ * so what must be learnt is only how often something else comes first, and how early.
+ *
+ * Each state has a bin: the sleep lengths from its target residency up to the next state's. A
+ * sleep is a *hit* if it ended in the bin of its timer, else it is an *intercept* in the bin in
+ * which it ended.
+ *
+ * State kept, per CPU: for each bin, decaying counts of hits and intercepts, and how many of the
+ * last nine sleeps were intercepts in it; the sum of the counts; the sleep length and the start
+ * of the sleep that has not been learnt from yet.
+ *
+ * Decision:
+ *
+ *  1. Learn from the last sleep. One that lasted to the timer, or that the tick or the polling
+ *     limit ended, is a hit. Else its length is the residency less half the exit latency, as the
+ *     time to leave a state is not the worst case each time.
+ *  2. The candidate is the deepest enabled state that pays off by the next timer.
+ *  3. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
+ *     hits in shallower bins aside; or if more than half of the last nine sleeps were such
+ *     intercepts. Then go down until what lies between is more than half of each kind that holds,
+ *     and take that state if it is enabled; the sleep is expected to end in the middle of its bin.
+ *     With the tick stopped, a state is too shallow if the middle of its bin is below a tick
+ *     period, since the CPU could stay in it for long; the last one that was not is taken instead.
+ *  4. No deeper than the latency limit allows.
+ *  5. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
+ *     the tick will then end the sleep, so step back to what pays off before it.
+ *
+ * Known weaknesses: the decaying counts never reach zero, so bins that have not been used for
+ * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
+ * search meet each state's bin by its index, so a state that is disabled keeps its counts. Where
+ * only one state is enabled up to the candidate, the latency limit is not looked at.
+ *
+ * Departures: none known; it decides as Linux 6.1 (stable 6.1.192) does, which a test checks with
+ * random sequences of calls. It is structured and told anew.
+ *
+ * References: Linux 6.1 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
+ * Governor" in Documentation/admin-guide/pm/cpuidle.rst.
+ */
+
+#include <linux/cpuidle.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/sched/clock.h>
+#include <linux/string.h>
+#include <linux/tick.h>
+
+/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+#define SLEEP_WEIGHT		1024
+#define DECAY_SHIFT		3
+
+#define NR_RECENT		9
+#define NO_BIN			(-1)
+
+/* One bin's counts, or sums of several bins'. */
+struct teo_counts {
+	unsigned int hits;
+	unsigned int intercepts;
+	unsigned int recent;
+};
+
+struct teo_cpu {
+	/* From select() to reflect() when it started, then how long it was. */
+	s64 sleep_ns;
+	s64 sleep_length_ns;
+	struct teo_counts bin[CPUIDLE_STATE_MAX];
+	unsigned int total;
+	int recent_bin[NR_RECENT];
+	int next_recent;
+};
+
+/* A state, and how long the sleep in it is expected to be. */
+struct teo_choice {
+	int idx;
+	s64 sleep_ns;
+};
+
+static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
+
+static void teo_add(struct teo_counts *sum, const struct teo_counts *bin)
+{
+	sum->hits += bin->hits;
+	sum->intercepts += bin->intercepts;
+	sum->recent += bin->recent;
+}
+
+/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
+			struct cpuidle_device *dev)
+{
+	u64 exit_latency_ns = drv->states[dev->last_state_idx].exit_latency_ns;
+	u64 slept_ns = dev->last_residency_ns;
+
+	if (teo->sleep_ns >= teo->sleep_length_ns)
+		return U64_MAX;
+	return slept_ns < exit_latency_ns ? slept_ns / 2 : slept_ns - exit_latency_ns / 2;
+}
+
+static void teo_note_recent(struct teo_cpu *teo, int bin)
+{
+	int *oldest = &teo->recent_bin[teo->next_recent];
+
+	if (*oldest != NO_BIN)
+		teo->bin[*oldest].recent--;
+	if (bin != NO_BIN)
+		teo->bin[bin].recent++;
+	*oldest = bin;
+	if (++teo->next_recent == NR_RECENT)
+		teo->next_recent = 0;
+}
+
+static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	u64 slept_ns = teo_slept_ns(teo, drv, dev);
+	int i, timer_bin = 0, slept_bin = 0;
+
+	teo->total = SLEEP_WEIGHT;
+	for (i = 0; i < drv->state_count; i++) {
+		s64 residency_ns = drv->states[i].target_residency_ns;
+		struct teo_counts *bin = &teo->bin[i];
+
+		bin->hits -= bin->hits >> DECAY_SHIFT;
+		bin->intercepts -= bin->intercepts >> DECAY_SHIFT;
+		teo->total += bin->hits + bin->intercepts;
+
+		if (residency_ns > teo->sleep_length_ns)
+			continue;
+		timer_bin = i;
+		if (residency_ns <= slept_ns)
+			slept_bin = i;
+	}
+
+	if (timer_bin == slept_bin) {
+		teo->bin[timer_bin].hits += SLEEP_WEIGHT;
+		teo_note_recent(teo, NO_BIN);
+	} else {
+		teo->bin[slept_bin].intercepts += SLEEP_WEIGHT;
+		teo_note_recent(teo, slept_bin);
+	}
+}
+
+/* Without a tick, a short sleep that is not short after all would last too long. */
+static bool teo_long_enough(u64 sleep_ns)
+{
+	return !tick_nohz_tick_stopped() || sleep_ns >= TICK_NSEC;
+}
+
+/* Takes the counts of the bins shallower than @choice; goes down if sleeps fall short of it. */
+static void teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv,
+				  struct cpuidle_device *dev, const struct teo_counts *shallower,
+				  struct teo_choice *choice)
+{
+	bool by_count = 2 * shallower->intercepts > teo->total - shallower->hits;
+	bool by_recent = shallower->recent > NR_RECENT / 2;
+	struct teo_choice suitable = *choice;
+	struct teo_counts passed = { };
+	int i;
+
+	if (!by_count && !by_recent)
+		return;
+
+	for (i = choice->idx - 1; i >= 0; i--) {
+		struct teo_choice here = {
+			.idx = i,
+			.sleep_ns = (drv->states[i].target_residency_ns +
+				     drv->states[i + 1].target_residency_ns) / 2,
+		};
+		bool enabled = !dev->states_usage[i].disable;
+		bool fits = enabled && teo_long_enough(here.sleep_ns);
+
+		teo_add(&passed, &teo->bin[i]);
+		if ((!by_recent || 2 * passed.recent > shallower->recent) &&
+		    (!by_count || 2 * passed.intercepts > shallower->intercepts)) {
+			*choice = fits ? here : suitable;
+			return;
+		}
+
+		if (fits)
+			suitable = here;
+		else if (enabled && suitable.idx == choice->idx)
+			return; /* Bins get shorter from here on: none will fit. */
+	}
+}
+
+/*
+ * Steps 2 to 4. @first is the shallowest enabled state as far as the search has seen, below which
+ * the choice must not fall.
+ */
+static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv,
+				    struct cpuidle_device *dev, int *first)
+{
+	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
+	struct teo_choice choice = { .idx = -1, .sleep_ns = teo->sleep_length_ns };
+	struct teo_counts sum = { }, shallower = { };
+	int i, within_limit = 0;
+
+	*first = 0;
+	if (drv->state_count < 2) {
+		choice.idx = 0;
+		return choice;
+	}
+	if (!dev->states_usage[0].disable) {
+		choice.idx = 0;
+		if (drv->states[1].target_residency_ns > choice.sleep_ns)
+			return choice;
+	}
+
+	for (i = 1; i < drv->state_count; i++) {
+		teo_add(&sum, &teo->bin[i - 1]);
+		if (dev->states_usage[i].disable)
+			continue;
+		if (choice.idx < 0) {
+			choice.idx = i;
+			*first = i;
+		}
+		if (drv->states[i].target_residency_ns > choice.sleep_ns)
+			break;
+		choice.idx = i;
+		if (drv->states[i].exit_latency_ns <= latency_req_ns)
+			within_limit = i;
+		shallower = sum;
+	}
+	if (choice.idx < 0)
+		choice.idx = 0;
+	else if (choice.idx > *first) {
+		teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
+		choice.idx = min(choice.idx, within_limit);
+	}
+	return choice;
+}
+
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
+			 ktime_t within_ns)
+{
+	int i;
+
+	for (i = idx - 1; i >= 0 && drv->states[idx].target_residency_ns > within_ns; i--) {
+		if (!dev->states_usage[i].disable)
+			idx = i;
+	}
+	return idx;
+}
+
+static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct teo_cpu *teo = per_cpu_ptr(&teo_cpus, dev->cpu);
+	struct teo_choice choice;
+	ktime_t delta_tick_ns;
+	int first;
+
+	if (dev->last_state_idx >= 0) {
+		teo_learn(teo, drv, dev);
+		/* Not to be learnt from twice, should the driver refuse the next state. */
+		dev->last_state_idx = -1;
+	}
+
+	teo->sleep_ns = local_clock();
+	teo->sleep_length_ns = tick_nohz_get_sleep_length(&delta_tick_ns);
+
+	choice = teo_choose(teo, drv, dev, &first);
+
+	if (!tick_nohz_tick_stopped() &&
+	    (drv->states[choice.idx].flags & CPUIDLE_FLAG_POLLING || choice.sleep_ns < TICK_NSEC)) {
+		*stop_tick = false;
+		if (choice.idx > first)
+			choice.idx = teo_shallower(drv, dev, choice.idx, delta_tick_ns);
+	}
+	return choice.idx;
+}
+
+static void teo_reflect(struct cpuidle_device *dev, int index)
+{
+	struct teo_cpu *teo = per_cpu_ptr(&teo_cpus, dev->cpu);
+
+	dev->last_state_idx = index;
+	if (dev->poll_time_limit ||
+	    (tick_nohz_idle_got_tick() && teo->sleep_length_ns > TICK_NSEC)) {
+		dev->poll_time_limit = false;
+		teo->sleep_ns = teo->sleep_length_ns;
+	} else {
+		teo->sleep_ns = local_clock() - teo->sleep_ns;
+	}
+}
+
+static int teo_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	struct teo_cpu *teo = per_cpu_ptr(&teo_cpus, dev->cpu);
+	int i;
+
+	memset(teo, 0, sizeof(*teo));
+	for (i = 0; i < NR_RECENT; i++)
+		teo->recent_bin[i] = NO_BIN;
+	return 0;
+}
+
+static struct cpuidle_governor teo_governor = {
+	.name =		"teo",
+	.rating =	19,
+	.enable =	teo_enable,
+	.select =	teo_select,
+	.reflect =	teo_reflect,
+};
+
+static int __init teo_init(void)
+{
+	return cpuidle_register_governor(&teo_governor);
+}
+
+postcore_initcall(teo_init);
+
+MODULE_DESCRIPTION("Idle governor that trusts timers until other wake-ups come first");
+MODULE_LICENSE("Dual MIT/GPL");
