@@ -62,7 +62,7 @@ def _by_depth(good: list[Run]) -> str:
     best = min(known, key=wrong)
     metrics = best["metrics"]
     detail = (
-        f"{number(wrong(best))} % of its wake-ups ({number(metrics['above_pct'])} % too deep, "
+        f"{number(wrong(best))} % of its sleeps ({number(metrics['above_pct'])} % too deep, "
         f"{number(metrics['below_pct'])} % too shallow)"
     )
     if len(good) == 1:

@@ -18,7 +18,7 @@ _WAKE_STAMP = {
     "waking_event": "the waking event of a task",
     "interrupt_event": "the interrupt",
     "timer_expiry": "the timer's expiry",
-    "exit_stamp": "the exit from idle (late by the recorded exit latency)",
+    "exit_stamp": "the exit from idle, for want of the event",
 }
 _SEVERITY_ORDER = {"damage": 0, "loss": 1, "info": 2}
 

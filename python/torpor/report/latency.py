@@ -26,9 +26,10 @@ def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
     drawn = [r for r in drawn if r["latency"]["histogram"]]
     if not drawn:
         return None
-    bounds = _grid([bound for r in drawn for bound, _ in r["latency"]["histogram"]])
+    histograms = [_histogram(r["latency"]) for r in drawn]
+    bounds = _grid([bound for h in histograms for bound, _ in h])
     axis = _Axis(bounds[0], bounds[-1])
-    counts = [_counts(r["latency"]["histogram"], bounds) for r in drawn]
+    counts = [_counts(h, bounds) for h in histograms]
     tallest = max(max(c) / r["latency"]["count"] for r, c in zip(drawn, counts, strict=True))
     # The slider starts where the first governor has 99 % of its wake-ups behind it.
     start = min(bisect_left(bounds, drawn[0]["latency"]["p99_ns"]), len(bounds) - 1)
@@ -82,19 +83,23 @@ class _Axis:
         ]  # fmt: skip
 
 
+def _histogram(own: dict[str, Any]) -> list[tuple[int, int]]:
+    """The engine's buckets; none reaches beyond the slowest wake-up, though its bound may."""
+    return [(min(bound, own["max_ns"]), n) for bound, n in own["histogram"]]
+
+
 def _grid(values: list[int]) -> list[int]:
     """Upper bounds of bins, evenly apart on a logarithmic axis, that hold all `values`; one more
     below them, so that each bin has a beginning."""
-    low, high = (
-        math.log10(max(value, _FLOOR_NS)) * _BINS_PER_DECADE for value in (min(values), max(values))
-    )
-    # Rounded against the last bit of log10, which may differ between machines.
-    first, last = math.ceil(round(low, 6)) - 1, math.ceil(round(high, 6))
-    bounds = [round(10 ** (k / _BINS_PER_DECADE)) for k in range(first, last + 1)]
-    return bounds if bounds[-1] >= max(values) else [*bounds, max(values)]
+    # Round numbers (1 us, 10 us) are typical latencies: the middle of a bin, not its bound.
+    first = math.floor(math.log10(max(min(values), _FLOOR_NS)) * _BINS_PER_DECADE) - 1
+    bounds = [round(10 ** ((first + 0.5) / _BINS_PER_DECADE))]
+    while len(bounds) < 2 or bounds[-1] < max(values):
+        bounds.append(round(10 ** ((first + len(bounds) + 0.5) / _BINS_PER_DECADE)))
+    return bounds
 
 
-def _counts(histogram: list[list[int]], bounds: list[int]) -> list[int]:
+def _counts(histogram: list[tuple[int, int]], bounds: list[int]) -> list[int]:
     """Counts per bin of `bounds`; a bucket belongs to the bin that holds its upper bound.
 
     Bin 0 stays empty: it only is where bin 1 begins, which holds all that is faster, too.

@@ -6,11 +6,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from pathlib import Path, PurePath
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from . import bars, inputs, palette, strip
 from .finding import finding
@@ -34,7 +35,13 @@ def render(result: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=number, duration=duration, share=share, cpus=cpu_list, data=_data, unit=unit
+        number=number,
+        duration=duration,
+        share=share,
+        cpus=cpu_list,
+        data=_data,
+        unit=unit,
+        prose=_prose,
     )
     script = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
@@ -130,6 +137,11 @@ def _governors(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for run in trace["runs"]:
             seen.setdefault(run["governor"], run)
     return list(seen.values())
+
+
+def _prose(text: str) -> Markup:
+    """Text in which backticks mark code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _data(value: Any) -> Markup:
