@@ -12,8 +12,9 @@ from .numbers import duration, share
 
 # The histogram is drawn in a box of this size, stretched to the page by the browser.
 _WIDTH, _HEIGHT = 1000, 40
-# Room left and right of the outermost bins, as a factor: markers there keep their labels.
-_MARGIN = 1.5
+# Room left and right of the outermost bins, as a share of the axis: markers there keep their
+# labels on a phone, too.
+_MARGIN = 0.1
 # The engine's buckets are 1 % wide; drawn and read out are bins wide enough to see.
 _BINS_PER_DECADE = 20
 # All that is faster falls into one bin: it would stretch the axis to show nothing.
@@ -66,8 +67,9 @@ def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 class _Axis:
     def __init__(self, low_ns: float, high_ns: float) -> None:
-        self.low = math.log10(max(low_ns, 1) / _MARGIN)
-        self.high = math.log10(max(high_ns, 10) * _MARGIN)
+        low, high = math.log10(low_ns), math.log10(high_ns)
+        room = _MARGIN * (high - low)
+        self.low, self.high = low - room, high + room
 
     def percent(self, value_ns: float) -> float:
         part = (math.log10(max(value_ns, 1)) - self.low) / (self.high - self.low)
