@@ -32,7 +32,7 @@ const fn metric(
 }
 
 /// The metrics of a replay.
-pub const METRICS: [Metric; 18] = [
+pub const METRICS: [Metric; 19] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -106,6 +106,14 @@ pub const METRICS: [Metric; 18] = [
         "us",
         Direction::Lower,
         "The longest wake-up latency.",
+    ),
+    metric(
+        "forbidden_sleeps",
+        "forbidden sleeps",
+        "",
+        Direction::Lower,
+        "Sleeps in a state that was disabled or whose exit latency is above the latency limit. The \
+         oracle is a lower bound for governors that have none.",
     ),
     metric(
         "idle_power_mw",

@@ -19,20 +19,6 @@ use torpor_units::{Duration, Instant};
 /// `NEXT_TIMER_MAX_DELTA`: the timer wheel never answers later than this many ticks ahead.
 const MAX_TIMER_TICKS: i64 = (1 << 30) - 1;
 
-/// Why a run ended early.
-#[derive(Debug)]
-pub enum Stop {
-    Fault(Box<Fault>),
-    /// The governor answered with a state the CPU does not have.
-    BadState { state: i32, count: usize, inputs: Box<Inputs> },
-}
-
-impl From<Box<Fault>> for Stop {
-    fn from(fault: Box<Fault>) -> Stop {
-        Stop::Fault(fault)
-    }
-}
-
 /// A sleep that was begun and whose end is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
@@ -65,8 +51,7 @@ pub fn next_events(
     let jiffy = model.tick.floor(now);
     let wheel = span.next_wheel.min(jiffy + Duration(tick.0.saturating_mul(MAX_TIMER_TICKS)));
     let timer = wheel.min(span.next_hrtimer);
-    let programmed =
-        if tick_stopped { timer } else { (jiffy + tick).min(span.next_hrtimer) };
+    let programmed = if tick_stopped { timer } else { (jiffy + tick).min(span.next_hrtimer) };
     let delta_next = programmed.since(idle_entry);
     let must_keep_tick = !tick_stopped && (span.rcu_holds_tick || wheel <= jiffy + tick);
     let sleep_length = if must_keep_tick { delta_next } else { timer.since(idle_entry) };
@@ -112,7 +97,7 @@ impl<'a> CpuRun<'a> {
 
     /// Asks the policy and enters the state. `None` at the end of the recording.
     #[inline]
-    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Stop> {
+    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Box<Fault>> {
         self.skip_absorbed();
         let Some(span) = self.spans.get(self.next) else { return Ok(None) };
         let next = next_events(self.model, span, self.now, self.idle_entry, self.tick_stopped);
@@ -135,11 +120,7 @@ impl<'a> CpuRun<'a> {
         } else {
             (0, false)
         };
-        let Some(state) = usize::try_from(choice).ok().filter(|&s| s < self.model.states.len())
-        else {
-            let count = self.model.states.len();
-            return Err(Stop::BadState { state: choice, count, inputs: Box::new(inputs) });
-        };
+        let state = usize::try_from(choice).expect("a policy answers with a state of the table");
         let tick_was_stopped = self.tick_stopped;
         if stop_tick && !next.must_keep_tick {
             self.tick_stopped = true;
@@ -169,12 +150,13 @@ impl<'a> CpuRun<'a> {
         pending: &Pending,
         policy: &mut P,
         observer: &mut O,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Box<Fault>> {
         let span = &self.spans[self.next];
         let Pending { from, sleep, state, .. } = *pending;
         let residency = sleep.resume.since(from);
         let verdict = self.model.verdict(state, residency);
         self.totals.slept(state, residency, verdict);
+        self.totals.forbidden += u64::from(!self.model.states[state].is_allowed);
         self.totals.energy += self.model.costs.sleep(span.opp, state, residency);
         if state + 1 == self.model.states.len()
             && let Some(deep) = &mut self.totals.deep
@@ -241,7 +223,7 @@ impl<'a> CpuRun<'a> {
         &mut self,
         policy: &mut P,
         observer: &mut O,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Box<Fault>> {
         while let Some(pending) = self.begin(policy)? {
             self.finish(&pending, policy, observer)?;
         }

@@ -25,6 +25,8 @@ pub struct StateModel {
     pub target_residency: Duration,
     pub is_polling: bool,
     pub is_enabled: bool,
+    /// A governor that keeps to the latency limit may choose it; see [`CpuModel::allowed`].
+    pub is_allowed: bool,
 }
 
 /// A CPU with its options of the run.
@@ -80,7 +82,7 @@ impl CpuModel {
         latency_limit: Duration,
         is_disabled: impl Fn(usize) -> bool,
     ) -> CpuModel {
-        let states: Vec<StateModel> = table
+        let mut states: Vec<StateModel> = table
             .idle_states
             .iter()
             .enumerate()
@@ -91,8 +93,10 @@ impl CpuModel {
                 target_residency: s.target_residency,
                 is_polling: s.is_polling,
                 is_enabled: !s.is_disabled && !is_disabled(index),
+                is_allowed: false,
             })
             .collect();
+        allow(&mut states, latency_limit);
         let default_poll_limit = poll_limit(&states, tick.hz.tick());
         CpuModel {
             states,
@@ -157,13 +161,23 @@ impl CpuModel {
     /// States a governor may choose under the latency limit: enabled and quick enough. When none
     /// is, the kernel's governors fall back to the first enabled state, or to state 0.
     pub fn allowed(&self) -> Vec<usize> {
-        let quick: Vec<usize> = (0..self.states.len())
-            .filter(|&i| self.states[i].is_enabled && self.states[i].latency <= self.latency_limit)
-            .collect();
-        if !quick.is_empty() {
-            return quick;
-        }
-        vec![self.states.iter().position(|s| s.is_enabled).unwrap_or(0)]
+        (0..self.states.len()).filter(|&i| self.states[i].is_allowed).collect()
+    }
+
+    /// Changes the limit, and with it what is allowed.
+    pub fn set_latency_limit(&mut self, limit: Duration) {
+        self.latency_limit = limit;
+        allow(&mut self.states, limit);
+    }
+}
+
+fn allow(states: &mut [StateModel], limit: Duration) {
+    for state in states.iter_mut() {
+        state.is_allowed = state.is_enabled && state.latency <= limit;
+    }
+    if !states.iter().any(|s| s.is_allowed) {
+        let fallback = states.iter().position(|s| s.is_enabled).unwrap_or(0);
+        states[fallback].is_allowed = true;
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::cluster::{self, DeepTimes};
 use crate::decision::{Decision, Keep, Observer, Unobserved};
 use crate::error::EngineError;
-use crate::idle_loop::{CpuRun, Pending, Stop};
+use crate::idle_loop::{CpuRun, Pending};
 use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::Progress;
@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use torpor_governor::{CpuSetup, Governor, GovernorError, Instance, Setup, StateDesc};
+use torpor_governor::{CpuSetup, Fault, Governor, GovernorError, Instance, Setup, StateDesc};
 use torpor_platform::Cluster;
 use torpor_units::{Duration, Energy, Instant};
 
@@ -73,9 +73,8 @@ pub fn run(
         let now = done.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
         progress.advance(what, now, total);
     };
-    let jobs: Vec<(usize, &[usize])> = (0..deciders.len())
-        .flat_map(|d| shards.iter().map(move |s| (d, s.as_slice())))
-        .collect();
+    let jobs: Vec<(usize, &[usize])> =
+        (0..deciders.len()).flat_map(|d| shards.iter().map(move |s| (d, s.as_slice()))).collect();
     let parts: Vec<Part> = jobs
         .into_par_iter()
         .map(|(d, shard)| {
@@ -89,9 +88,8 @@ pub fn run(
     if progress.cancelled() {
         return Err(EngineError::Interrupted);
     }
-    let mut runs: Vec<Result<Run, String>> = (0..deciders.len())
-        .map(|_| Ok(Run::default()))
-        .collect();
+    let mut runs: Vec<Result<Run, String>> =
+        (0..deciders.len()).map(|_| Ok(Run::default())).collect();
     let mut gathered: Vec<Vec<SeatResult>> = (0..deciders.len()).map(|_| Vec::new()).collect();
     for part in parts {
         match part.outcome {
@@ -209,16 +207,15 @@ fn run_shard(
     };
     for (slot, &seat) in shard.iter().enumerate() {
         let Seat { input, model, .. } = &seats[seat];
-        let result = match (&mut instance, decider) {
-            (Some(instance), Decider::Governor(governor)) => {
-                run_seat(seat, slot, input, model, instance, kept)
-                    .map_err(|stop| explain(governor.label(), input, stop))?
+        let result = match &mut instance {
+            Some(instance) => {
+                run_seat(seat, slot, input, model, instance, kept).map_err(|e| e.to_string())?
             }
-            _ => {
+            None => {
                 let plan = oracle::plan(model, &input.spans);
                 let mut script = Script::new(plan.choices);
                 let result = run_seat(seat, 0, input, model, &mut script, kept)
-                    .map_err(|stop| explain(crate::options::ORACLE, input, stop))?;
+                    .expect("a script does not fail");
                 assert_eq!(result.totals.energy, plan.energy, "the plan costs what it says");
                 result
             }
@@ -238,7 +235,7 @@ fn run_seat<P: Policy>(
     model: &CpuModel,
     policy: &mut P,
     kept: Kept,
-) -> Result<SeatResult, Stop> {
+) -> Result<SeatResult, Box<Fault>> {
     let mut run = CpuRun::new(model, &input.spans, slot);
     let decisions = if kept.keeps(seat) {
         let mut keep = Keep { only: None, decisions: Vec::new() };
@@ -299,15 +296,13 @@ fn run_in_order(
     let mut watch = KeepSome { kept, decisions: Vec::new() };
     while let Some(Reverse((_, slot))) = queue.pop() {
         let run = &mut runs[slot];
-        let input = seats[slot].input;
-        let explained = |stop| explain(governor.label(), input, stop);
         let next = match pending[slot].take() {
             Some(begun) => {
-                run.finish(&begun, &mut instance, &mut watch).map_err(explained)?;
+                run.finish(&begun, &mut instance, &mut watch).map_err(|e| e.to_string())?;
                 run.next_decision()
             }
             None => {
-                pending[slot] = run.begin(&mut instance).map_err(explained)?;
+                pending[slot] = run.begin(&mut instance).map_err(|e| e.to_string())?;
                 pending[slot].map(|p| p.sleep.resume)
             }
         };
@@ -334,16 +329,4 @@ fn instantiate(
         .map(|&s| CpuSetup { cpu: seats[s].input.cpu, states: &seats[s].states })
         .collect();
     governor.instantiate(&Setup { cpus: &cpus }).map_err(|e: GovernorError| e.to_string())
-}
-
-fn explain(label: &str, input: &CpuInput, stop: Stop) -> String {
-    match stop {
-        Stop::Fault(fault) => fault.to_string(),
-        Stop::BadState { state, count, inputs } => format!(
-            "governor `{label}` chose state {state} on {}, which has states 0 to {}\n\
-             inputs: {inputs}",
-            input.cpu,
-            count - 1
-        ),
-    }
 }

@@ -55,10 +55,8 @@ impl<'a> Session<'a> {
 
     fn run(&self, progress: &dyn Progress) -> Result<Outcome, EngineError> {
         let Request { traces, platform, options, .. } = self.request;
-        let traces = traces
-            .iter()
-            .map(|path| self.trace(path, progress))
-            .collect::<Result<Vec<_>, _>>()?;
+        let traces =
+            traces.iter().map(|path| self.trace(path, progress)).collect::<Result<Vec<_>, _>>()?;
         Ok(Outcome {
             torpor: Version { version: env!("CARGO_PKG_VERSION") },
             platform: summary::platform_info(platform),
@@ -178,11 +176,7 @@ impl<'a> Session<'a> {
             .collect()
     }
 
-    fn outcomes(
-        &self,
-        seats: &[Seat<'_>],
-        runs: Vec<Result<Run, String>>,
-    ) -> Vec<RunOutcome> {
+    fn outcomes(&self, seats: &[Seat<'_>], runs: Vec<Result<Run, String>>) -> Vec<RunOutcome> {
         let platform = &self.request.platform;
         let mut outcomes: Vec<RunOutcome> = self
             .request

@@ -233,6 +233,7 @@ fn metrics(
         ("latency_p50_us", us(all.latency.quantile(0.50))),
         ("latency_p99_us", us(all.latency.quantile(0.99))),
         ("latency_max_us", us(all.latency.max())),
+        ("forbidden_sleeps", Some(all.forbidden as f64)),
         ("idle_power_mw", known.then(|| clusters.iter().map(|c| c.power_mw).sum())),
         ("cluster_power_mw", clusters.iter().filter_map(|c| c.static_mw).reduce(|a, b| a + b)),
         ("idle_energy_uj", known.then(|| all.energy.as_uj_f64())),
@@ -302,9 +303,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
             .to_owned(),
     ];
     if platform.has_power() {
-        notes.push(
-            "a state asked for is taken as the state got; hardware may demote".to_owned(),
-        );
+        notes.push("a state asked for is taken as the state got; hardware may demote".to_owned());
     } else {
         notes.push(format!(
             "nobody has published idle power for `{}`: energy is not known; the oracle goes by \

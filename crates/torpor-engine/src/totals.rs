@@ -28,6 +28,8 @@ pub struct CpuTotals {
     pub poll_timeouts: u64,
     /// Recorded idle spans in which the CPU was still busy with delayed work.
     pub absorbed_spans: u64,
+    /// Sleeps in a state that is disabled or slower than the latency limit.
+    pub forbidden: u64,
     /// Sum over wake-ups of how much later than recorded the work behind them began.
     pub delay_total: Duration,
     pub energy: Energy,
@@ -47,6 +49,7 @@ impl CpuTotals {
             tick_wakeups: 0,
             poll_timeouts: 0,
             absorbed_spans: 0,
+            forbidden: 0,
             delay_total: Duration::ZERO,
             energy: Energy::ZERO,
             latency: LatencyHistogram::default(),
@@ -90,6 +93,7 @@ impl CpuTotals {
         self.tick_wakeups += other.tick_wakeups;
         self.poll_timeouts += other.poll_timeouts;
         self.absorbed_spans += other.absorbed_spans;
+        self.forbidden += other.forbidden;
         self.delay_total += other.delay_total;
         self.energy += other.energy;
         self.latency.add(&other.latency);

@@ -146,7 +146,8 @@ impl Evidence<'_> {
         if let Some(at) = segment.first_interrupt.filter(asleep) {
             return (at, WakeStamp::InterruptEvent);
         }
-        let paid = self.state(cpu, segment).map_or(torpor_units::Duration::ZERO, |s| s.exit_latency);
+        let paid =
+            self.state(cpu, segment).map_or(torpor_units::Duration::ZERO, |s| s.exit_latency);
         (segment.exit - paid, WakeStamp::ExitStamp)
     }
 

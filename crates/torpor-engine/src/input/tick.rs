@@ -67,9 +67,8 @@ pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
             if expires.since(event.time) <= NEAR {
                 seen.expiries.push(expires.0);
             }
-            seen.named |= function
-                .symbol
-                .is_some_and(|s| TICK_SYMBOLS.contains(&trace.names.text(s)));
+            seen.named |=
+                function.symbol.is_some_and(|s| TICK_SYMBOLS.contains(&trace.names.text(s)));
         }
     }
     functions

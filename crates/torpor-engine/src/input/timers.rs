@@ -58,7 +58,9 @@ pub struct TimerTracker {
 /// What an expiry event tells about the wake-up it may have caused.
 pub enum Expiry {
     Tick,
-    Timer { expires: Instant },
+    Timer {
+        expires: Instant,
+    },
     /// A deferrable timer rides along with a wake-up and causes none.
     Deferred,
 }
@@ -119,7 +121,9 @@ impl TimerTracker {
                 let expires = self.hrtimers.stop(timer).unwrap_or(now);
                 return Some(Expiry::Timer { expires });
             }
-            EventKind::TimerStart { timer, expires_jiffies, bucket_expiry_jiffies, flags, .. } => {
+            EventKind::TimerStart {
+                timer, expires_jiffies, bucket_expiry_jiffies, flags, ..
+            } => {
                 if flags & TIMER_DEFERRABLE != 0 {
                     self.deferrable.insert(timer);
                 } else if let Some(clock) = self.jiffies {

@@ -121,8 +121,7 @@ impl<'a> Search<'a> {
             .flat_map(|opp| allowed.iter().map(move |&i| (opp, i)))
             .map(|(opp, i)| model.costs.sleep(opp, i, Duration::ZERO))
             .collect();
-        let peak_power =
-            opps.map(|opp| model.costs.peak_power(opp)).max().unwrap_or(Power::ZERO);
+        let peak_power = opps.map(|opp| model.costs.peak_power(opp)).max().unwrap_or(Power::ZERO);
         let trips_can_be_free = model.costs.is_free_to_enter(allowed[0]);
         let trip = trips_can_be_free.then(|| {
             overheads.into_iter().max().unwrap_or(Energy::ZERO)
@@ -139,8 +138,7 @@ impl<'a> Search<'a> {
         let mut safe = Vec::with_capacity(spans.len() + 1);
         for (k, span) in spans.iter().enumerate() {
             let is_last = k + 1 == spans.len();
-            let settled =
-                if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
+            let settled = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
             let tick = self.model.tick.floor(span.wake);
             let helps = span.wake.since(tick) <= self.latest_ending;
             let before_tick = if helps { tick - Duration(1) } else { Instant::NEVER };
@@ -189,15 +187,9 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let tick_stopped = path.tick_stopped || stop_tick;
-                let tick_at =
-                    if tick_stopped { Instant::NEVER } else { model.tick.next(path.now) };
-                let sleep = model.sleep(
-                    state,
-                    path.now,
-                    span.wake,
-                    tick_at,
-                    model.default_poll_limit,
-                );
+                let tick_at = if tick_stopped { Instant::NEVER } else { model.tick.next(path.now) };
+                let sleep =
+                    model.sleep(state, path.now, span.wake, tick_at, model.default_poll_limit);
                 let step = self.steps.len() as u32;
                 let choice = Choice { state: state as u8, stop_tick };
                 self.steps.push(Step { before: path.step, choice });

@@ -124,7 +124,7 @@ proptest! {
     ) {
         let mut model = testing::model(&cluster);
         if let Some(us) = limit_us {
-            model.latency_limit = Duration::from_us(us);
+            model.set_latency_limit(Duration::from_us(us));
         }
         // Keep the exhaustive tree small: polling gives up after a quarter of the tick.
         model.default_poll_limit = Duration::from_us(1_000);
@@ -169,7 +169,7 @@ fn the_deep_state_is_taken_from_its_target_residency_on() {
 #[test]
 fn the_latency_limit_is_kept() {
     let mut model = testing::two_state_cpu();
-    model.latency_limit = Duration::from_us(100);
+    model.set_latency_limit(Duration::from_us(100));
     let found = plan(&model, &testing::spans(&[(50_000, 100)]));
     assert_eq!(found.choices[0].state, 0);
 }
