@@ -31,11 +31,11 @@
  *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep it; the
  *     tick will then end the sleep, so step back to what pays off before it.
  *
- * Known weaknesses: with the latency limit or residency ruling out state 1, a disabled state 0 is
- * passed over only by the search, which may end on the first enabled state however slow it is.
- * The ratio learns nothing from how long a state really took to leave: the exit latency is the
- * driver's worst case. Lengths of exactly the same source mixed with others are not recognised.
- * The variance of lengths near half an hour wraps around.
+ * Known weaknesses: the latency limit does not bind the first enabled state. The exit latency
+ * taken off a measured sleep is the driver's worst case, so in deep states sleeps are learnt as
+ * shorter than they were. Lengths that alternate between two values are no pattern, unless the
+ * long ones are few enough to be left out. Outliers are left out at the long end only. Variances
+ * of lengths around half an hour wrap around.
  *
  * Departures: none known; it decides as Linux 6.1 (stable 6.1.192) does, which a test checks with
  * random sequences of calls. It is structured and told anew.

@@ -246,3 +246,39 @@ fn find_symbol(data: &Bytes, sections: &[Section], name: &str) -> Result<usize, 
     }
     Err(missing())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::BUILTINS;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
+
+        /// A cache on disk may hold anything; reading it must end in an image or an error.
+        #[test]
+        fn damaged_images_are_refused_without_panic(
+            governor in 0..BUILTINS.len(),
+            cut in proptest::option::of(0..6_000_usize),
+            damage in proptest::collection::vec((0..6_000_usize, any::<u8>()), 0..6),
+        ) {
+            let mut bytes = BUILTINS[governor].images[0].to_vec();
+            for (at, value) in damage {
+                let at = at % bytes.len();
+                bytes[at] = value;
+            }
+            bytes.truncate(cut.unwrap_or(usize::MAX));
+            if let Ok(image) = ImageFile::parse(bytes) {
+                prop_assert!(image.table < image.span);
+                for segment in &image.segments {
+                    prop_assert!(segment.file.end <= image.bytes.len());
+                    prop_assert!(segment.address + segment.memory_len <= image.span);
+                }
+                for relocation in &image.relocations {
+                    prop_assert!(relocation.address + 8 <= image.span);
+                }
+            }
+        }
+    }
+}

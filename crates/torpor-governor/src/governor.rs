@@ -75,7 +75,7 @@ impl Governor {
                 Ok((name.clone(), raw))
             })
             .collect::<Result<_, GovernorError>>()?;
-        let mut governor = Inner {
+        let mut governor = Governor(Arc::new(Inner {
             name,
             label,
             hz,
@@ -86,10 +86,11 @@ impl Governor {
             params,
             values,
             rating: 0,
-        };
-        governor.rating =
-            Governor(Arc::new(governor.clone_for_probe())).instantiate(&setup)?.rating();
-        Ok(Governor(Arc::new(governor)))
+        }));
+        // Only what its init has registered can say, so it must run once.
+        let rating = governor.instantiate(&setup)?.rating();
+        Arc::get_mut(&mut governor.0).expect("nobody else has it yet").rating = rating;
+        Ok(governor)
     }
 
     /// Loads a private image for the CPUs of a run.
@@ -155,23 +156,6 @@ impl Governor {
 
     pub(crate) fn param_values(&self) -> &[(String, u64)] {
         &self.0.values
-    }
-}
-
-impl Inner {
-    fn clone_for_probe(&self) -> Inner {
-        Inner {
-            name: self.name.clone(),
-            label: self.label.clone(),
-            hz: self.hz,
-            origin: self.origin.clone(),
-            source: self.source.clone(),
-            source_sha256: self.source_sha256.clone(),
-            image: self.image.clone(),
-            params: self.params.clone(),
-            values: self.values.clone(),
-            rating: 0,
-        }
     }
 }
 

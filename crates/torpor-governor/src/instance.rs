@@ -207,6 +207,9 @@ impl Instance {
     }
 
     /// Asks the governor for a state, `*stop_tick` being true before, as in the kernel.
+    ///
+    /// An index outside the table is a [`Fault`]: a kernel would read past its driver. The kernel
+    /// does not ask at all where a driver has one state only; `haltpoll` then answers 1.
     #[inline]
     pub fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
         if let Some(fault) = &self.fault {

@@ -6,8 +6,11 @@
 
 mod support;
 
+use std::path::Path;
 use support::{Rng, catalog, kernel_sources};
-use torpor_governor::{CpuSetup, Governor, GovernorSpec, Inputs, Instance, Setup, StateDesc};
+use torpor_governor::{
+    Catalog, CpuSetup, Governor, GovernorSpec, Inputs, Instance, Setup, StateDesc,
+};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 const CALLS: u64 = 10_000_000;
@@ -31,10 +34,103 @@ fn another_version_of_menu_and_teo_is_told_apart() {
     for name in ["menu", "teo"] {
         let ours = resolve(name, Hz::H250);
         let theirs = resolve(&format!("{name}@{}", tree.display()), Hz::H250);
-        let mut total = Tally::default();
-        let differs = (0..100).any(|seed| run(&ours, &theirs, seed, &mut total, false).is_err());
-        assert!(differs, "{name} of 6.12 decides as {name} of 6.1 over 100 sequences");
+        assert!(told_apart(&ours, &theirs, 100), "{name} of 6.12 decides as {name} of 6.1");
     }
+}
+
+/// The comparison is sharp: a slip in any one of these places is told apart.
+#[test]
+fn a_slip_anywhere_is_told_apart() {
+    let Some(tree) = kernel_sources("6.1", "slips are told apart") else { return };
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slips");
+    std::fs::create_dir_all(&dir).unwrap();
+    let slips = [("menu", MENU_SLIPS), ("teo", TEO_SLIPS)];
+    let mut unseen = Vec::new();
+    for (name, slips) in slips {
+        let builtin = Catalog::builtins().into_iter().find(|b| b.name == name).unwrap();
+        let upstream = resolve(&format!("{name}@{}", tree.display()), Hz::H250);
+        for (i, (sound, slip)) in slips.iter().enumerate() {
+            assert_eq!(
+                builtin.source.matches(sound).count(),
+                1,
+                "{name}.c must have one `{sound}`"
+            );
+            let path = dir.join(format!("{name}-{i}.c"));
+            std::fs::write(&path, builtin.source.replace(sound, slip)).unwrap();
+            let slipped = resolve(path.to_str().unwrap(), Hz::H250);
+            if !told_apart(&slipped, &upstream, 2_000) {
+                unseen.push(format!("{name}.c with `{slip}` for `{sound}`"));
+            }
+        }
+    }
+    assert!(unseen.is_empty(), "not told apart:\n{}", unseen.join("\n"));
+}
+
+const MENU_SLIPS: &[(&str, &str)] = &[
+    ("ALIKE_VARIANCE_US2	400", "ALIKE_VARIANCE_US2	399"),
+    ("ALIKE_MEAN2_RATIO	36", "ALIKE_MEAN2_RATIO	37"),
+    ("NR_LENGTHS_MIN		6", "NR_LENGTHS_MIN		5"),
+    ("9 * LONG_SLEEP_NS / 10", "LONG_SLEEP_NS"),
+    ("menu->next_timer_ns > TICK_NSEC", "menu->next_timer_ns >= TICK_NSEC"),
+    ("&& dev->poll_time_limit", ""),
+    ("slept_ns > 2 * state", "slept_ns > state"),
+    ("slept_ns < LONG_SLEEP_NS", "true"),
+    ("next_timer_ns >= bound_ns", "next_timer_ns > bound_ns"),
+    ("RATIO_ONE * NSEC_PER_USEC / 2,", "0,"),
+    ("cutoff_us = sample.most - 1", "cutoff_us = sample.most - 2"),
+    ("sample.least >= timer_us", "sample.least > timer_us"),
+    ("deeper->exit_latency_ns <= latency_req_ns", "deeper->exit_latency_ns < latency_req_ns"),
+    ("deeper->target_residency_ns <= menu->next", "deeper->target_residency_ns < menu->next"),
+    ("deeper->target_residency_ns <= delta", "deeper->target_residency_ns < delta"),
+    ("state->target_residency_ns > *predicted", "state->target_residency_ns >= *predicted"),
+    ("state->exit_latency_ns > latency", "state->exit_latency_ns >= latency"),
+    ("target_residency_ns > within_ns", "target_residency_ns >= within_ns"),
+    ("} else if (!dev->last_residency_ns) {", "} else if (false) {"),
+    ("1 + 10 * nr_iowait", "1 + 9 * nr_iowait"),
+    ("timer_ns < drv->states[1]", "timer_ns <= drv->states[1]"),
+    ("latency_req_ns < drv->states[1]", "latency_req_ns <= drv->states[1]"),
+    ("\t\tdelta_tick_ns = 0;\n", ""),
+    ("|| predicted_ns < TICK_NSEC)", "|| predicted_ns <= TICK_NSEC)"),
+];
+
+const TEO_SLIPS: &[(&str, &str)] = &[
+    ("SLEEP_WEIGHT		1024", "SLEEP_WEIGHT		1023"),
+    ("DECAY_SHIFT		3", "DECAY_SHIFT		4"),
+    ("NR_RECENT		9", "NR_RECENT		8"),
+    ("by_recent = shallower->recent > NR_RECENT / 2", "by_recent = false"),
+    ("teo->sleep_ns >= teo->sleep_length_ns", "teo->sleep_ns > teo->sleep_length_ns"),
+    ("slept_ns < exit_latency_ns ?", "slept_ns <= exit_latency_ns ?"),
+    ("slept_ns - exit_latency_ns / 2", "slept_ns - exit_latency_ns"),
+    ("residency_ns > teo->sleep_length_ns", "residency_ns >= teo->sleep_length_ns"),
+    ("residency_ns <= slept_ns", "residency_ns < slept_ns"),
+    ("sleep_ns >= TICK_NSEC", "sleep_ns > TICK_NSEC - 100000"),
+    ("2 * shallower->intercepts > teo", "2 * shallower->intercepts >= teo"),
+    ("2 * passed.recent > shallower", "2 * passed.recent >= shallower"),
+    ("passed.intercepts > shallower->intercepts", "passed.intercepts > teo->total"),
+    ("*choice = fits ? here : suitable", "*choice = here"),
+    ("else if (enabled && suitable.idx == choice->idx)", "else if (enabled)"),
+    (
+        "target_residency_ns > choice.sleep_ns)\n\t\t\treturn",
+        "target_residency_ns >= choice.sleep_ns)\n\t\t\treturn",
+    ),
+    (
+        "target_residency_ns > choice.sleep_ns)\n\t\t\tbreak",
+        "target_residency_ns >= choice.sleep_ns)\n\t\t\tbreak",
+    ),
+    ("exit_latency_ns <= latency_req_ns", "exit_latency_ns < latency_req_ns"),
+    ("choice.idx = min(choice.idx, within_limit);", ""),
+    ("\t\t\t*first = i;\n", ""),
+    ("target_residency_ns > within_ns", "target_residency_ns >= within_ns"),
+    ("|| choice.sleep_ns < TICK_NSEC", "|| choice.sleep_ns <= TICK_NSEC"),
+    ("dev->last_state_idx = -1;", ""),
+    ("if (dev->poll_time_limit ||", "if (false ||"),
+    ("teo->sleep_length_ns > TICK_NSEC))", "teo->sleep_length_ns > 0))"),
+    ("\t\tdev->poll_time_limit = false;\n", ""),
+];
+
+fn told_apart(ours: &Governor, theirs: &Governor, sequences: u64) -> bool {
+    let mut total = Tally::default();
+    (0..sequences).any(|seed| run(ours, theirs, seed, &mut total, false).is_err())
 }
 
 fn resolve(spec: &str, hz: Hz) -> Governor {
@@ -193,6 +289,11 @@ struct Style {
     idle_visits: u64,
     /// Sleeps repeat one length, give or take.
     period_ns: Option<i64>,
+    jitter_ns: u64,
+    /// One sleep in so many does not.
+    outliers: u64,
+    /// No timer ends those sleeps.
+    timer_least_ns: i64,
     limits: bool,
     iowait: bool,
     toggles: bool,
@@ -201,11 +302,18 @@ struct Style {
 
 impl Style {
     fn random(rng: &mut Rng) -> Style {
+        let period_ns = rng.one_in(3).then(|| rng.magnitude(26));
+        // Around where lengths stop being alike: 20 us, or a sixth of their mean.
+        let part = rng.below(120) as i64;
+        let jitter_ns = if rng.one_in(2) { 70_000 } else { period_ns.unwrap_or(0) * part / 100 };
         Style {
             sleep_bits: 10 + rng.below(24),
             timer_bits: 14 + rng.below(22),
             idle_visits: 1 + rng.below(30),
-            period_ns: rng.one_in(3).then(|| rng.magnitude(26)),
+            period_ns,
+            jitter_ns: jitter_ns as u64 + 1,
+            outliers: [4, 8, 100][rng.below(3) as usize],
+            timer_least_ns: if rng.one_in(2) { 3 * period_ns.unwrap_or(0) } else { 0 },
             limits: rng.one_in(3),
             iowait: rng.one_in(2),
             toggles: rng.one_in(3),
@@ -264,14 +372,14 @@ impl Pair<'_> {
     fn random_inputs(&mut self, style: &Style) -> Inputs {
         let rng = &mut self.rng;
         let tick_ns = self.hz.tick().0;
-        let mut sleep_length_ns = rng.magnitude(style.timer_bits);
+        let mut sleep_length_ns = style.timer_least_ns + rng.magnitude(style.timer_bits);
         if rng.one_in(40) {
             sleep_length_ns = -rng.magnitude(18);
         } else if style.extremes && rng.one_in(4) {
             sleep_length_ns = i64::MAX - rng.magnitude(62);
         }
         // Near a boundary, where an off-by-one would show.
-        if rng.one_in(8) {
+        if rng.one_in(if self.tick_stopped { 3 } else { 8 }) {
             let edge = match rng.below(3) {
                 0 => tick_ns,
                 _ => self.states[rng.below(self.states.len() as u64) as usize].target_residency.0,
@@ -322,7 +430,9 @@ impl Pair<'_> {
             return;
         }
         let mut slept_ns = match style.period_ns {
-            Some(period_ns) if !self.rng.one_in(6) => period_ns + self.rng.below(16_000) as i64,
+            Some(period_ns) if !self.rng.one_in(style.outliers) => {
+                period_ns + self.rng.below(style.jitter_ns) as i64
+            }
             _ => self.rng.magnitude(style.sleep_bits),
         };
         let next_ns = if self.tick_stopped { inputs.sleep_length.0 } else { inputs.delta_next.0 };

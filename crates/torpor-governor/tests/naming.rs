@@ -242,6 +242,33 @@ fn a_missing_compiler_is_one_clear_error() {
     assert!(text.contains("`no-such-compiler`") && text.contains("hint: install gcc"), "{text}");
 }
 
+/// Users compile with what they have; the other compiler's images and messages are understood too.
+#[test]
+fn clang_will_do() {
+    if Command::new("clang").arg("--version").output().is_err() {
+        eprintln!("not run: clang: it is not on this machine");
+        return;
+    }
+    let dir = scratch("clang");
+    let options =
+        CatalogOptions { cache_dir: Some(dir.join("cache")), compiler: Some("clang".into()) };
+    let catalog = Catalog::new(options);
+    let builtin = Catalog::builtins().into_iter().find(|b| b.name == "menu").unwrap();
+    let path = write(&dir, "menu.c", builtin.source);
+    let spec: GovernorSpec = path.to_str().unwrap().parse().unwrap();
+    let governor = catalog.resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(governor.rating(), 20);
+
+    let path =
+        write(&dir, "mine.c", &source("irq_get_forecast(dev->cpu)", "#include <linux/efi.h>"));
+    let spec: GovernorSpec = path.to_str().unwrap().parse().unwrap();
+    let text = catalog.resolve(&spec, Hz::H250).expect_err("a header is missing").to_string();
+    assert!(text.contains("the kapi has no header <linux/efi.h>"), "{text}");
+    write(&dir, "mine.c", &source("irq_get_forecast(dev->cpu)", ""));
+    let text = catalog.resolve(&spec, Hz::H250).expect_err("a function is missing").to_string();
+    assert!(text.contains("the kapi has no function irq_get_forecast()"), "{text}");
+}
+
 #[test]
 fn a_damaged_cache_entry_is_made_anew() {
     let dir = scratch("damaged");
