@@ -10,7 +10,7 @@
 VENV := build/venv
 BIN := $(VENV)/bin
 DEMO := $(firstword $(wildcard demo/*.perf.data))
-GOVERNORS := -g shallowest -g menu -g teo -g deepest -g oracle
+GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

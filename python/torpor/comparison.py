@@ -12,6 +12,9 @@ FAILED = "failed"
 # From ten times on, a factor reads better than a percentage.
 _FACTOR_FROM = 10.0
 
+# The catalogue is ASCII; people are used to the sign.
+_UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
+
 
 class Cell(NamedTuple):
     """One governor's value of one metric, ready to print."""
@@ -39,7 +42,8 @@ class Row(NamedTuple):
     @property
     def heading(self) -> str:
         """The title with the unit, so that no cell repeats it."""
-        return f"{self.title} {self.unit}" if self.unit else self.title
+        unit = _UNITS.get(self.unit, self.unit)
+        return f"{self.title} {unit}" if unit else self.title
 
 
 def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
@@ -63,8 +67,34 @@ def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
     return table
 
 
+def short_labels(governors: list[str]) -> list[str]:
+    """Shorten governors to what tells them apart, for the head of a column.
+
+    >>> short_labels(["menu", "teo@/src/linux-6.12", "./my/teo.c,x=1"])
+    ['menu', 'teo@linux-6.12', 'teo.c,x=1']
+    >>> short_labels(["teo@a/linux", "teo@b/linux"])
+    ['teo@a/linux', 'teo@b/linux']
+    """
+    short = [_short_label(governor) for governor in governors]
+    return [s if short.count(s) == 1 else g for s, g in zip(short, governors, strict=True)]
+
+
+def _short_label(governor: str) -> str:
+    place, comma, params = governor.partition(",")
+    # A path before the `@` belongs to a file whose folder has one in its name.
+    name, at, tree = place.partition("@")
+    if at and "/" not in name:
+        return f"{name}@{_base_name(tree)}{comma}{params}"
+    return f"{_base_name(place)}{comma}{params}"
+
+
+def _base_name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
 def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
-    text = format_number(value)
+    # A metric without unit is a count.
+    text = format_number(value) if metric["unit"] else f"{value:.0f}"
     if base is None or metric["direction"] == "none" or value == base:
         return Cell(text)
     is_better = (value < base) == (metric["direction"] == "lower")
@@ -76,16 +106,20 @@ def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
 def format_number(value: float) -> str:
     """Format with as many digits as a reader compares by.
 
-    >>> [format_number(v) for v in (6809, 2716.4, 187.83, 9.614, 0.00123, 0.0)]
-    ['6809', '2716.4', '187.8', '9.61', '0.00123', '0']
+    >>> [format_number(v) for v in (104086.4, 2716.4, 187.83, 9.614, 1.0, 0.00123, 0.0)]
+    ['104086', '2716.4', '187.8', '9.61', '1.00', '0.00123', '0']
     """
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value)).replace("-", "−")
     magnitude = abs(value)
-    if magnitude >= 100:
+    if magnitude == 0:
+        return "0"
+    if magnitude >= 10_000:
+        text = f"{value:.0f}"
+    elif magnitude >= 100:
         text = f"{value:.1f}"
-    elif magnitude >= 0.1:
+    elif magnitude >= 1:
         text = f"{value:.2f}"
+    elif magnitude >= 0.1:
+        text = f"{value:.3f}"
     else:
         text = f"{value:.3g}"
     return text.replace("-", "−", 1)
@@ -101,7 +135,7 @@ def format_change(base: float, value: float) -> str:
         return ""
     ratio = value / base
     if ratio >= _FACTOR_FROM:
-        return f"×{ratio:.3g}"
+        return f"×{ratio:.1f}" if ratio < 100 else f"×{ratio:.0f}"
     return f"{(ratio - 1) * 100:+.2f} %".replace("-", "−")
 
 

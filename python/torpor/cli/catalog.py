@@ -51,7 +51,7 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in ma
 
 def import_(
     root: Annotated[
-        str, typer.Argument(metavar="[ROOT]", help="The folder, or a saved copy of it.")
+        str, typer.Argument(metavar="ROOT", help="The folder, or a saved copy of it.")
     ] = "/sys/devices/system/cpu",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")

@@ -18,7 +18,7 @@ class ProgressBar:
     def __init__(self) -> None:
         self._started_s = time.monotonic()
         self._bar: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
+        self._task: TaskID | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Take a report: ``done`` of ``total`` units of ``what``."""
@@ -26,9 +26,9 @@ class ProgressBar:
             if time.monotonic() - self._started_s < _PATIENCE_S:
                 return
             self._bar = _start()
-        if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, total=total or None)
-        self._bar.update(self._tasks[what], completed=done, total=total or None)
+            self._task = self._bar.add_task(what)
+        # Recordings follow one another: one bar serves them all.
+        self._bar.update(self._task, description=what, completed=done, total=total or None)
 
     def stop(self) -> None:
         """Take the bar away again: what stays on the screen is the result."""

@@ -4,7 +4,15 @@
 from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import render, wrap
-from torpor.comparison import NOT_KNOWN, SLEEP_LENGTH_WORDS, Cell, Row, rows, sources_text
+from torpor.comparison import (
+    NOT_KNOWN,
+    SLEEP_LENGTH_WORDS,
+    Cell,
+    Row,
+    rows,
+    short_labels,
+    sources_text,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,7 +42,7 @@ def _heading(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
     recording, platform, options = trace["trace"], result["platform"], result["options"]
     facts = [
         recording["format"],
-        f"{recording['cpu_count']} CPUs",
+        _cpus(trace),
         f"{recording['duration_ns'] / 1e9:.2f} s",
     ]
     if recording["kernel_release"]:
@@ -49,8 +57,15 @@ def _heading(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
     return f"{wrap(recording['path'] + ': ' + ', '.join(facts), width)}\n{wrap(where, width)}\n"
 
 
+def _cpus(trace: dict[str, Any]) -> str:
+    count = trace["trace"]["cpu_count"]
+    replayed = {cpu for run in trace["runs"] for c in run["clusters"] for cpu in c["cpus"]}
+    share = f"{len(replayed)} of " if 0 < len(replayed) < count else ""
+    return f"{share}{count} CPU{'s' * (count != 1)}"
+
+
 def _table_text(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
-    names = [run["governor"] for run in trace["runs"]]
+    names = short_labels([run["governor"] for run in trace["runs"]])
     table_rows = rows(result, trace)
     everyone = range(len(names))
     if _width(names, table_rows, everyone, is_stacked=False) <= width:
@@ -84,15 +99,14 @@ def _width(names: list[str], table_rows: list[Row], block: Any, *, is_stacked: b
         else:
             widths = [len(c.full) for c in cells]
         total += _GAP + max([name, *widths])
-    # One column of padding at each edge.
-    return total + 2
+    return total
 
 
 def _table(names: list[str], table_rows: list[Row], block: Any, *, is_stacked: bool) -> "Table":
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=True, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     table.add_column("", max_width=_NARROW_NAME if is_stacked else None, overflow="fold")
     for index in block:
         table.add_column(

@@ -12,7 +12,7 @@ _CATALOGUE = (
     ("wakeups", "wake-ups", "", "none", "Times an idle CPU was woken."),
     ("above_pct", "too deep (above)", "%", "lower", "Sleeps shorter than the target residency."),
     ("below_pct", "too shallow (below)", "%", "lower", "Sleeps long enough for a deeper state."),
-    ("latency_mean_us", "wake-up latency, mean", "µs", "lower", "Wake-up event to running."),
+    ("latency_mean_us", "wake-up latency, mean", "us", "lower", "Wake-up event to running."),
     ("idle_power_mw", "idle power", "mW", "lower", "Power of idle CPUs and their wake-ups."),
 )
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor governors`, `platforms`, `platform` and `trace`."""
+
+import json
+
+import pytest
+
+
+def test_governors_are_listed_with_their_parameters(torpor):
+    done = torpor("governors", check=0)
+    for name in ("menu", "teo", "shallowest", "deepest", "oracle"):
+        assert f"\n{name}" in done.stdout.replace("\n ", "\n")
+    assert "NAME@TREE" in done.stderr
+    listed = json.loads(torpor("governors", "--json", check=0).stdout)
+    assert {"name", "summary", "rating", "origin", "params"} <= set(listed[0])
+
+
+def test_platforms_say_whether_energy_is_known(torpor):
+    listed = {p["name"]: p for p in json.loads(torpor("platforms", "--json", check=0).stdout)}
+    assert listed["pixel6"]["has_power"]
+    assert listed["pixel6"]["cpus"] == 8
+    assert sum(not p["has_power"] for p in listed.values()) >= 10
+    text = torpor("platforms", check=0).stdout
+    assert "i5-10600k" in text
+    assert "not known" in text
+
+
+def test_a_platform_that_was_shown_can_be_used(torpor, recording, tmp_path):
+    text = torpor("platform", "show", "pixel6", check=0).stdout
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    named, from_file = (
+        torpor("replay", "-p", name, "-g", "teo", recording, "--csv", check=0).stdout
+        for name in ("pixel6", "./mine.toml")
+    )
+    assert named == from_file
+
+
+def test_an_unknown_platform_has_a_near_one(torpor):
+    done = torpor("platform", "show", "i5-10600", check=2)
+    assert "did you mean `i5-10600k`?" in done.stderr
+
+
+@pytest.fixture
+def sysfs(tmp_path):
+    """Two CPUs with three states, as `cp -r /sys/devices/system/cpu` leaves them."""
+    root = tmp_path / "cpu"
+    states = [("POLL", 0, 0), ("C1", 2, 2), ("C6", 133, 600)]
+    for cpu in range(2):
+        for index, (name, latency, residency) in enumerate(states):
+            folder = root / f"cpu{cpu}" / "cpuidle" / f"state{index}"
+            folder.mkdir(parents=True)
+            values = {"name": name, "desc": name, "latency": latency, "residency": residency}
+            for key, value in (values | {"power": 0, "disable": 0}).items():
+                (folder / key).write_text(f"{value}\n")
+    (root / "online").write_text("0-1\n")
+    (root / "present").write_text("0-1\n")
+    return root
+
+
+def test_a_saved_sysfs_becomes_a_platform(torpor, recording, sysfs, tmp_path):
+    done = torpor("platform", "import", sysfs, "-o", "saved.toml", "--hz", "1000", check=0)
+    assert done.stdout == ""
+    assert "platform: saved.toml" in done.stderr
+    done = torpor("replay", "-p", "./saved.toml", "-g", "teo", recording, check=0)
+    assert "not known" in done.stdout
+    assert "tick 1000 Hz" in done.stdout
+
+
+def test_an_imported_platform_goes_to_stdout_and_its_notes_to_stderr(torpor, sysfs):
+    done = torpor("platform", "import", sysfs, "--name", "mine", check=0)
+    assert 'name = "mine"' in done.stdout
+    assert "latency_us = 133" in done.stdout
+    assert "note: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no/such/folder"], ["no/such/folder"]),
+        (["cpu/cpu0"], ["cpu/cpu0", "hint: "]),
+        (["@", "--hz", "77"], ["77", "100, 250, 300, 1000"]),
+        (["@", "--name", "a b"], ["a b"]),
+        (["@", "-o", "no/such/file.toml"], ["no/such/file.toml"]),
+    ],
+)
+def test_what_cannot_be_imported_is_told(torpor, sysfs, arguments, words):
+    done = torpor("platform", "import", *(sysfs if a == "@" else a for a in arguments), check=2)
+    for word in words:
+        assert word in done.stderr
+
+
+def test_trace_info_tells_what_a_recording_holds_and_lacks(torpor, recording):
+    done = torpor("trace", "info", recording, check=0)
+    assert "perf.data" in done.stdout
+    assert "cpu_idle" in done.stdout
+    info = json.loads(torpor("trace", "info", recording, "--json", check=0).stdout)
+    assert info["carries"]["hrtimers"]
+    assert not info["carries"]["frequency"]
+    assert [c["sleeps"] for c in info["cpus"] if c["cpu"] == 0] == [7048]
+    # 14,096 events, of which every second one is the exit.
+    counts = {name.rpartition(":")[2]: n for name, n in info["event_counts"].items()}
+    assert counts["cpu_idle"] == 14096
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", bytes(5000), b"PERFILE2" + bytes(20)])
+def test_a_file_that_is_no_recording_is_told(torpor, tmp_path, content):
+    (tmp_path / "some.file").write_bytes(content)
+    done = torpor("trace", "info", "some.file", check=2)
+    assert "some.file" in done.stderr
+    assert done.stderr.startswith("error: ")

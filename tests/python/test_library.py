@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The library: what `torpor.replay` gives back, and how its tables open elsewhere."""
+
+import json
+import threading
+import time
+
+import pytest
+
+import torpor
+
+
+@pytest.fixture(scope="module")
+def replay(recording):
+    return torpor.replay(recording, platform="pixel6", governors=["menu", "teo", "oracle"])
+
+
+def test_tables_have_the_columns_that_are_documented(replay):
+    assert replay.decisions.column_names == [
+        "trace",
+        "governor",
+        "cpu",
+        "time_ns",
+        "state",
+        "stop_tick",
+        "tick_stopped_before",
+        "sleep_length_ns",
+        "source",
+        "residency_ns",
+        "latency_ns",
+        "outcome",
+        "wake",
+    ]
+    assert replay.summary.column_names[:5] == ["trace", "platform", "governor", "kind", "error"]
+    catalogue = [metric["key"] for metric in replay.to_dict()["catalogue"]]
+    assert replay.summary.column_names[5:] == catalogue
+    assert replay.states.column_names == [
+        "trace",
+        "governor",
+        "cluster",
+        "cpu",
+        "state",
+        "name",
+        "usage",
+        "above",
+        "below",
+        "rejected",
+        "time_ns",
+    ]
+    assert replay.latency.column_names == ["trace", "governor", "upper_bound_ns", "count"]
+
+
+def test_decisions_add_up_to_the_states_and_the_metrics(replay):
+    pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+    pc = pytest.importorskip("pyarrow.compute")
+    decisions, states = pa.table(replay.decisions), pa.table(replay.states)
+    for run in replay.to_dict()["traces"][0]["runs"]:
+        mine = decisions.filter(pc.equal(decisions["governor"].cast("string"), run["governor"]))
+        counted = states.filter(pc.equal(states["governor"], run["governor"]))
+        assert mine.num_rows == run["metrics"]["sleeps"] == pc.sum(counted["usage"]).as_py()
+        above = pc.sum(pc.equal(mine["outcome"].cast("string"), "above")).as_py()
+        assert above == pc.sum(counted["above"]).as_py()
+        assert 100 * above / mine.num_rows == pytest.approx(run["metrics"]["above_pct"])
+        assert pc.sum(mine["residency_ns"]).as_py() == pc.sum(counted["time_ns"]).as_py()
+        assert run["latency"]["count"] == mine.num_rows - mine["latency_ns"].null_count
+
+
+def test_the_histogram_counts_every_wakeup(replay):
+    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+    counts = pl.DataFrame(replay.latency).group_by("governor").agg(pl.col("count").sum())
+    told = {r["governor"]: r["latency"]["count"] for r in replay.to_dict()["traces"][0]["runs"]}
+    assert dict(counts.iter_rows()) == told
+
+
+def test_polars_opens_a_table(replay):
+    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+    frame = pl.DataFrame(replay.summary)
+    assert frame["governor"].to_list() == ["menu", "teo", "oracle"]
+    assert frame["idle_power_mw"].dtype == pl.Float64
+    assert frame["wakeups"].dtype == pl.Int64
+
+
+def test_pandas_opens_a_table(replay):
+    pd = pytest.importorskip("pandas", reason="not run, because pandas is not installed")
+    if not hasattr(pd.DataFrame, "from_arrow"):
+        pytest.skip("not run, because this pandas is older than 3")
+    assert len(pd.DataFrame.from_arrow(replay.decisions)) == replay.decisions.num_rows
+
+
+@pytest.mark.parametrize("name", ["summary", "states", "latency", "decisions"])
+def test_files_hold_what_the_table_holds(replay, name, tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+    pq = pytest.importorskip("pyarrow.parquet")
+    ipc = pytest.importorskip("pyarrow.ipc")
+    table = pa.table(getattr(replay, name))
+    replay.write_table(name, tmp_path / "t.parquet")
+    replay.write_table(name, tmp_path / "t.arrow")
+    with ipc.open_file(tmp_path / "t.arrow") as file:
+        assert file.read_all().equals(table)
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == table.to_pylist()
+
+
+def test_a_stream_may_be_taken_twice_or_never(replay):
+    pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+    table = replay.summary
+    table.__arrow_c_stream__()
+    assert pa.table(table).equals(pa.table(table))
+
+
+def test_the_same_inputs_give_the_same_bytes_on_any_number_of_threads(recording):
+    texts = {
+        torpor.replay(
+            recording, platform="pixel6", governors=["menu", "teo"], threads=threads
+        ).to_json()
+        for threads in (1, 2, 3)
+    }
+    assert len(texts) == 1
+
+
+def test_json_round_trips(replay):
+    assert json.loads(replay.to_json()) == replay.to_dict()
+
+
+def test_the_notebook_shows_the_table(replay):
+    html = replay._repr_html_()
+    assert "<table>" in html
+    assert "too deep (above)" in html
+    assert repr(replay) == "<torpor.Replay of 1 on pixel6: menu, teo, oracle>"
+
+
+def test_decisions_are_not_kept_unless_asked_for(recording):
+    replay = torpor.replay(recording, platform="pixel6", governors="menu", decisions=False)
+    with pytest.raises(torpor.EngineError, match="decisions=True"):
+        _ = replay.decisions
+
+
+def test_a_bare_number_is_no_latency_limit(recording):
+    with pytest.raises(TypeError, match="50us"):
+        torpor.replay(recording, platform="pixel6", latency_limit=50)
+    with pytest.raises(torpor.TorporError, match="50us"):
+        torpor.replay(recording, platform="pixel6", latency_limit="50")
+
+
+def test_a_latency_limit_keeps_to_shallow_states(recording):
+    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+    replay = torpor.replay(
+        recording, platform="pixel6", governors=["menu", "deepest", "oracle"], latency_limit="10us"
+    )
+    assert pl.DataFrame(replay.decisions)["state"].unique().to_list() == [0]
+
+
+def test_a_disabled_state_is_not_entered(recording):
+    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+    replay = torpor.replay(
+        recording, platform="i5-10600k", governors=["menu", "oracle"], disabled_states=[(0, 2), 1]
+    )
+    assert set(pl.DataFrame(replay.decisions)["state"].unique()) <= {0, 3}
+    assert replay.to_dict()["options"]["disabled_states"] == [
+        {"cpu": 0, "state": 2},
+        {"cpu": None, "state": 1},
+    ]
+
+
+def test_energy_is_not_known_where_nobody_measured_it(recording):
+    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+    name = next(p["name"] for p in torpor.platforms() if not p["has_power"])
+    replay = torpor.replay(recording, platform=name, governors=["menu", "teo"])
+    assert pl.DataFrame(replay.summary)["idle_power_mw"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments"),
+    [
+        (torpor.TraceError, {"traces": "absent.perf.data"}),
+        (torpor.PlatformError, {"platform": "pixel-6"}),
+        (torpor.PlatformError, {"recorded_on": "pixel-6"}),
+        (torpor.GovernorError, {"governors": "no_such_governor"}),
+        (torpor.GovernorError, {"governors": "menu,nothing=1"}),
+        (torpor.EngineError, {"disabled_states": [9]}),
+        (torpor.EngineError, {"cpu_map": {0: 99}}),
+        (torpor.TorporError, {"hz": 123}),
+    ],
+)
+def test_errors_stand_in_one_tree(recording, error, arguments):
+    arguments = {"traces": recording, "platform": "pixel6", "governors": "menu"} | arguments
+    with pytest.raises(error) as caught:
+        torpor.replay(arguments.pop("traces"), **arguments)
+    assert isinstance(caught.value, torpor.TorporError)
+    assert str(caught.value)
+
+
+def test_an_error_in_the_progress_callback_ends_the_replay(recording):
+    def refuse(what, done, total):
+        raise RuntimeError(what)
+
+    # A short replay may be over before the first report.
+    try:
+        torpor.replay([recording] * 40, platform="pixel6", progress=refuse)
+    except RuntimeError as error:
+        assert str(error)
+    else:
+        pytest.fail("the callback's error was lost")
+
+
+def test_other_threads_run_during_a_replay(recording):
+    ticks = []
+    is_over = threading.Event()
+
+    def tick():
+        while not is_over.wait(0.001):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    started = time.monotonic()
+    torpor.replay([recording] * 20, platform="pixel6", governors=["menu"])
+    ended = time.monotonic()
+    is_over.set()
+    thread.join()
+    assert sum(started < t < ended for t in ticks) > 5
