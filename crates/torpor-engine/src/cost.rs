@@ -61,14 +61,17 @@ impl CostTable {
     }
 
     /// Energy of one sleep that lasted `residency`, entry and exit included.
-    #[inline]
     pub fn sleep(&self, opp: u16, state: usize, residency: Duration) -> Energy {
+        self.sleeps(opp, state, 1, residency)
+    }
+
+    /// Energy of `count` sleeps that lasted `time` together.
+    pub fn sleeps(&self, opp: u16, state: usize, count: u64, time: Duration) -> Energy {
         let cost = &self.costs[opp as usize * self.states + state];
-        cost.power.over(residency) + cost.overhead
+        cost.power.over(time) + Energy(cost.overhead.0 * i128::from(count))
     }
 
     /// Energy of `time` spent awake on a tick.
-    #[inline]
     pub fn awake(&self, opp: u16, time: Duration) -> Energy {
         self.awake[opp as usize].over(time)
     }

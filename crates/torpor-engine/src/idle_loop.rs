@@ -12,7 +12,7 @@ use crate::decision::{Decision, Observer};
 use crate::input::Span;
 use crate::model::{CpuModel, Sleep, SleepEnd};
 use crate::policy::{Policy, Reflection};
-use crate::totals::CpuTotals;
+use crate::totals::{CpuTotals, Tally};
 use torpor_governor::{Fault, Inputs};
 use torpor_units::{Duration, Instant};
 
@@ -39,16 +39,15 @@ pub struct NextEvents {
 }
 
 /// The time to the next events as the kernel computes it: from `idle_entrytime`, not from now.
+/// `jiffy` is the last tick's time, stopped or not.
 #[inline]
 pub fn next_events(
-    model: &CpuModel,
     span: &Span,
-    now: Instant,
+    tick: Duration,
+    jiffy: Instant,
     idle_entry: Instant,
     tick_stopped: bool,
 ) -> NextEvents {
-    let tick = model.tick.hz.tick();
-    let jiffy = model.tick.floor(now);
     let wheel = span.next_wheel.min(jiffy + Duration(tick.0.saturating_mul(MAX_TIMER_TICKS)));
     let timer = wheel.min(span.next_hrtimer);
     let programmed = if tick_stopped { timer } else { (jiffy + tick).min(span.next_hrtimer) };
@@ -69,14 +68,15 @@ pub struct CpuRun<'a> {
     /// a poll time-out.
     idle_entry: Instant,
     tick_stopped: bool,
-    pub totals: CpuTotals,
+    /// The last tick at or before `now`, were it running.
+    jiffy: Instant,
+    tick: Duration,
+    tally: Tally,
 }
 
 impl<'a> CpuRun<'a> {
     pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
         let start = spans.first().map_or(Instant(0), |s| s.start);
-        let mut totals = CpuTotals::new(model.states.len());
-        totals.deep = model.watches_deepest.then(Vec::new);
         CpuRun {
             model,
             spans,
@@ -85,8 +85,15 @@ impl<'a> CpuRun<'a> {
             now: start,
             idle_entry: start,
             tick_stopped: false,
-            totals,
+            jiffy: model.tick.floor(start),
+            tick: model.tick.hz.tick(),
+            tally: Tally::new(model),
         }
+    }
+
+    /// Sums up.
+    pub fn close(self) -> CpuTotals {
+        self.tally.close(self.model)
     }
 
     /// When this CPU decides next; `None` when its recording is used up.
@@ -100,7 +107,8 @@ impl<'a> CpuRun<'a> {
     pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Box<Fault>> {
         self.skip_absorbed();
         let Some(span) = self.spans.get(self.next) else { return Ok(None) };
-        let next = next_events(self.model, span, self.now, self.idle_entry, self.tick_stopped);
+        self.jiffy = self.model.tick.floor_after(self.jiffy, self.now);
+        let next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
         let inputs = Inputs {
             now: self.now,
             sleep_length: next.sleep_length,
@@ -114,8 +122,7 @@ impl<'a> CpuRun<'a> {
         // With one state the kernel asks no governor and leaves the tick alone.
         let (choice, stop_tick) = if self.model.states.len() > 1 {
             let selection = policy.select(self.slot, &inputs)?;
-            self.totals.decisions += 1;
-            self.totals.sources[span.source as usize] += 1;
+            self.tally.asked(span.source);
             (selection.state, selection.stop_tick)
         } else {
             (0, false)
@@ -125,8 +132,7 @@ impl<'a> CpuRun<'a> {
         if stop_tick && !next.must_keep_tick {
             self.tick_stopped = true;
         }
-        let tick_at =
-            if self.tick_stopped { Instant::NEVER } else { self.model.tick.next(self.now) };
+        let tick_at = if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick };
         let limit = if self.model.states[state].is_polling {
             policy.poll_limit(self.slot, self.model.default_poll_limit)
         } else {
@@ -155,14 +161,7 @@ impl<'a> CpuRun<'a> {
         let Pending { from, sleep, state, .. } = *pending;
         let residency = sleep.resume.since(from);
         let verdict = self.model.verdict(state, residency);
-        self.totals.slept(state, residency, verdict);
-        self.totals.forbidden += u64::from(!self.model.states[state].is_allowed);
-        self.totals.energy += self.model.costs.sleep(span.opp, state, residency);
-        if state + 1 == self.model.states.len()
-            && let Some(deep) = &mut self.totals.deep
-        {
-            deep.push((from, sleep.resume));
-        }
+        self.tally.slept(span.opp, state, from, sleep.resume, verdict);
 
         // The tick's interrupt is handled before the governor is told.
         let mut now = sleep.resume;
@@ -171,14 +170,13 @@ impl<'a> CpuRun<'a> {
             SleepEnd::Event => {
                 let waited = sleep.resume.since(span.wake);
                 latency = Some(waited);
-                self.totals.woken(waited);
+                self.tally.woken(state, waited, self.model.states[state].exit_latency);
             }
             SleepEnd::Tick => {
                 now += self.model.tick_handling;
-                self.totals.tick_wakeups += 1;
-                self.totals.energy += self.model.costs.awake(span.opp, self.model.tick_handling);
+                self.tally.ticked(span.opp);
             }
-            SleepEnd::PollTimeout => self.totals.poll_timeouts += 1,
+            SleepEnd::PollTimeout => self.tally.poll_timed_out(),
         }
         if observer.wants(self.slot) {
             observer.decision(&Decision {
@@ -237,7 +235,7 @@ impl<'a> CpuRun<'a> {
             if self.now <= span.wake {
                 return;
             }
-            self.totals.absorbed_spans += 1;
+            self.tally.absorbed();
             self.leave(self.now);
         }
     }
@@ -246,10 +244,7 @@ impl<'a> CpuRun<'a> {
     #[inline]
     fn leave(&mut self, resume: Instant) {
         let span = &self.spans[self.next];
-        let delay = resume.since(span.resume);
-        if !delay.is_negative() {
-            self.totals.delay_total += delay;
-        }
+        self.tally.resumed(resume.since(span.resume));
         self.next += 1;
         if let Some(following) = self.spans.get(self.next) {
             self.now = resume + following.start.since(span.resume);

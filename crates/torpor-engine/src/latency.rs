@@ -22,10 +22,14 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    #[inline]
-    pub fn record(&mut self, latency: Duration) {
-        self.counts.record(latency.0.max(0) as u64).expect("auto-resizing histograms record");
-        self.sum_ns += i128::from(latency.0);
+    /// `count` wake-ups with the same latency.
+    pub fn record(&mut self, latency: Duration, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let ns = latency.0.max(0) as u64;
+        self.counts.record_n(ns, count).expect("auto-resizing histograms record");
+        self.sum_ns += i128::from(latency.0) * i128::from(count);
         self.max = self.max.max(latency);
     }
 
@@ -74,7 +78,7 @@ mod tests {
     fn percentiles_are_exact_to_a_percent() {
         let mut latencies = LatencyHistogram::default();
         for us in 1..=100 {
-            latencies.record(Duration::from_us(us));
+            latencies.record(Duration::from_us(us), 1);
         }
         let p50 = latencies.quantile(0.5).unwrap().0 as f64;
         assert!((p50 / 50_000.0 - 1.0).abs() < 0.01, "{p50}");

@@ -246,7 +246,7 @@ fn run_seat<P: Policy>(
         run.run(policy, &mut Unobserved)?;
         Vec::new()
     };
-    Ok(SeatResult { seat, totals: run.totals, decisions })
+    Ok(SeatResult { seat, totals: run.close(), decisions })
 }
 
 impl Kept {
@@ -311,7 +311,7 @@ fn run_in_order(
     let mut results: Vec<SeatResult> = runs
         .into_iter()
         .enumerate()
-        .map(|(seat, run)| SeatResult { seat, totals: run.totals, decisions: Vec::new() })
+        .map(|(seat, run)| SeatResult { seat, totals: run.close(), decisions: Vec::new() })
         .collect();
     for decision in watch.decisions {
         results[decision.slot].decisions.push(decision);

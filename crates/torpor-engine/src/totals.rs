@@ -4,8 +4,8 @@
 use crate::cluster::DeepTimes;
 use crate::input::SleepSource;
 use crate::latency::LatencyHistogram;
-use crate::model::Verdict;
-use torpor_units::{Duration, Energy};
+use crate::model::{CpuModel, Verdict};
+use torpor_units::{Duration, Energy, Instant};
 
 /// Counters of one idle state, named as in sysfs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,144 @@ pub struct StateTotals {
     pub below: u64,
     pub rejected: u64,
     pub time: Duration,
+}
+
+/// Sleeps in one state at one OPP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slept {
+    pub count: u64,
+    pub time: Duration,
+}
+
+/// What is counted at every decision. It is kept small and cheap: sums that follow from others
+/// are made once, by [`Tally::close`].
+#[derive(Clone, Debug)]
+pub struct Tally {
+    states: usize,
+    /// `[opp][state]`, flat.
+    slept: Vec<Slept>,
+    /// Ticks that woke the CPU, by OPP.
+    ticks: Vec<u64>,
+    /// Above and below, by state.
+    wrong: Vec<(u64, u64)>,
+    /// Wake-ups that cost a state's exit latency and nothing else, by state.
+    plain_exits: Vec<u64>,
+    latency: LatencyHistogram,
+    decisions: u64,
+    poll_timeouts: u64,
+    absorbed_spans: u64,
+    delay_total: Duration,
+    sources: [u64; SleepSource::ALL.len()],
+    deep: Option<DeepTimes>,
+}
+
+impl Tally {
+    pub fn new(model: &CpuModel) -> Tally {
+        let (states, opps) = (model.states.len(), model.costs.opp_count());
+        Tally {
+            states,
+            slept: vec![Slept::default(); opps * states],
+            ticks: vec![0; opps],
+            wrong: vec![(0, 0); states],
+            plain_exits: vec![0; states],
+            latency: LatencyHistogram::default(),
+            decisions: 0,
+            poll_timeouts: 0,
+            absorbed_spans: 0,
+            delay_total: Duration::ZERO,
+            sources: [0; SleepSource::ALL.len()],
+            deep: model.watches_deepest.then(Vec::new),
+        }
+    }
+
+    #[inline]
+    pub fn asked(&mut self, source: SleepSource) {
+        self.decisions += 1;
+        self.sources[source as usize] += 1;
+    }
+
+    #[inline]
+    pub fn slept(&mut self, opp: u16, state: usize, from: Instant, to: Instant, verdict: Verdict) {
+        let slept = &mut self.slept[opp as usize * self.states + state];
+        slept.count += 1;
+        slept.time += to.since(from);
+        match verdict {
+            Verdict::Fit => {}
+            Verdict::Above => self.wrong[state].0 += 1,
+            Verdict::Below => self.wrong[state].1 += 1,
+        }
+        if state + 1 == self.states
+            && let Some(deep) = &mut self.deep
+        {
+            deep.push((from, to));
+        }
+    }
+
+    /// `latency` after the event; `exit_latency` is the state's own.
+    #[inline]
+    pub fn woken(&mut self, state: usize, latency: Duration, exit_latency: Duration) {
+        if latency == exit_latency {
+            self.plain_exits[state] += 1;
+        } else {
+            self.latency.record(latency, 1);
+        }
+    }
+
+    #[inline]
+    pub fn ticked(&mut self, opp: u16) {
+        self.ticks[opp as usize] += 1;
+    }
+
+    #[inline]
+    pub fn poll_timed_out(&mut self) {
+        self.poll_timeouts += 1;
+    }
+
+    pub fn absorbed(&mut self) {
+        self.absorbed_spans += 1;
+    }
+
+    #[inline]
+    pub fn resumed(&mut self, delay: Duration) {
+        if !delay.is_negative() {
+            self.delay_total += delay;
+        }
+    }
+
+    /// Works out the sums, and what they cost.
+    pub fn close(self, model: &CpuModel) -> CpuTotals {
+        let mut totals = CpuTotals {
+            decisions: self.decisions,
+            tick_wakeups: self.ticks.iter().sum(),
+            poll_timeouts: self.poll_timeouts,
+            absorbed_spans: self.absorbed_spans,
+            delay_total: self.delay_total,
+            latency: self.latency,
+            sources: self.sources,
+            deep: self.deep,
+            ..CpuTotals::new(self.states)
+        };
+        for (opp, row) in self.slept.chunks(self.states).enumerate() {
+            for (state, slept) in row.iter().enumerate() {
+                totals.states[state].usage += slept.count;
+                totals.states[state].time += slept.time;
+                totals.energy += model.costs.sleeps(opp as u16, state, slept.count, slept.time);
+            }
+        }
+        for (opp, &ticks) in self.ticks.iter().enumerate() {
+            let awake = Duration(model.tick_handling.0 * ticks as i64);
+            totals.energy += model.costs.awake(opp as u16, awake);
+        }
+        for (index, state) in totals.states.iter_mut().enumerate() {
+            (state.above, state.below) = self.wrong[index];
+            totals.latency.record(model.states[index].exit_latency, self.plain_exits[index]);
+            if !model.states[index].is_allowed {
+                totals.forbidden += state.usage;
+            }
+        }
+        totals.wakeups = totals.latency.count();
+        totals
+    }
 }
 
 /// Everything counted for one CPU.
@@ -56,24 +194,6 @@ impl CpuTotals {
             sources: [0; SleepSource::ALL.len()],
             deep: None,
         }
-    }
-
-    #[inline]
-    pub fn slept(&mut self, state: usize, residency: Duration, verdict: Verdict) {
-        let s = &mut self.states[state];
-        s.usage += 1;
-        s.time += residency;
-        match verdict {
-            Verdict::Fit => {}
-            Verdict::Above => s.above += 1,
-            Verdict::Below => s.below += 1,
-        }
-    }
-
-    #[inline]
-    pub fn woken(&mut self, latency: Duration) {
-        self.wakeups += 1;
-        self.latency.record(latency);
     }
 
     /// Adds another CPU's counters; states are added by index, so both must share a table.

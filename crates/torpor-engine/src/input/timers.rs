@@ -86,7 +86,8 @@ impl TimerTracker {
                     started.insert(timer);
                 }
                 EventKind::HrtimerExpireEntry { timer, function, now } => {
-                    if started.insert(timer) && !tracker.is_tick(function) {
+                    let is_first = started.insert(timer);
+                    if is_first && !tracker.is_tick(function) {
                         tracker.hrtimers.start(timer, event.cpu, now);
                     }
                 }
@@ -106,10 +107,8 @@ impl TimerTracker {
     /// Takes one event in; an expiry is answered with what it was.
     pub fn observe(&mut self, event: &Event) -> Option<Expiry> {
         match event.kind {
-            EventKind::HrtimerStart { timer, function, expires, .. } => {
-                if !self.is_tick(function) {
-                    self.hrtimers.start(timer, event.cpu, expires);
-                }
+            EventKind::HrtimerStart { timer, function, expires, .. } if !self.is_tick(function) => {
+                self.hrtimers.start(timer, event.cpu, expires);
             }
             EventKind::HrtimerCancel { timer } => {
                 self.hrtimers.stop(timer);

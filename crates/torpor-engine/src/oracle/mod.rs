@@ -44,7 +44,7 @@ impl Plan {
         let mut run = CpuRun::new(model, spans, 0);
         let mut script = Script::default();
         run.run(&mut script, &mut Unobserved).expect("state 0 exists and no policy is asked");
-        Plan { choices: Vec::new(), energy: run.totals.energy }
+        Plan { choices: Vec::new(), energy: run.close().energy }
     }
 }
 
@@ -178,7 +178,8 @@ impl<'a> Search<'a> {
     /// Every decision a governor could make here, with where it leads.
     fn decisions_from(&mut self, path: &Path, span: &Span) -> Vec<Next> {
         let model = self.model;
-        let next = next_events(model, span, path.now, path.now, path.tick_stopped);
+        let (jiffy, tick) = (model.tick.floor(path.now), model.tick.hz.tick());
+        let next = next_events(span, tick, jiffy, path.now, path.tick_stopped);
         let can_stop = !path.tick_stopped && !next.must_keep_tick;
         let mut out = Vec::with_capacity(2 * self.allowed.len());
         for &state in &self.allowed {

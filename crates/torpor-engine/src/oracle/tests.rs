@@ -23,7 +23,8 @@ fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped:
     if now > span.wake {
         return after(now, stopped);
     }
-    let must_keep = next_events(model, span, now, now, stopped).must_keep_tick;
+    let must_keep =
+        next_events(span, model.tick.hz.tick(), model.tick.floor(now), now, stopped).must_keep_tick;
     let mut best = None;
     for state in model.allowed() {
         for stop in [false, true] {
@@ -73,7 +74,7 @@ impl Policy for Dice<'_> {
 fn energy_of(model: &CpuModel, spans: &[Span], policy: &mut impl Policy) -> Energy {
     let mut run = CpuRun::new(model, spans, 0);
     run.run(policy, &mut Unobserved).expect("no policy here fails");
-    run.totals.energy
+    run.close().energy
 }
 
 /// Two to four states with random latencies, residencies and falling powers.

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the benchmarks share.
+
+pub mod bare;
