@@ -19,7 +19,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 demo: install
 	@$(BIN)/torpor replay $(DEMO) --platform pixel6 $(GOVERNORS) --report report.html
+	@echo
 	@$(BIN)/torpor replay $(DEMO) --platform i5-10600k $(GOVERNORS)
+	@echo
 	@echo "The first table as a page: $(CURDIR)/report.html"
 
 test: install-test
