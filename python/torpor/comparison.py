@@ -93,14 +93,21 @@ def _base_name(path: str) -> str:
 
 
 def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
-    # A metric without unit is a count.
-    text = format_number(value) if metric["unit"] else f"{value:.0f}"
-    if base is None or metric["direction"] == "none" or value == base:
+    text = _value_text(metric, value)
+    if base is None or metric["direction"] == "none":
+        return Cell(text)
+    if text == _value_text(metric, base):
+        # Two values that read alike differ by less than anyone can act on.
         return Cell(text)
     is_better = (value < base) == (metric["direction"] == "lower")
     # A change of a percentage in per cent would be read as percentage points.
     change = "" if metric["unit"] == "%" else format_change(base, value)
     return Cell(text, change, is_better)
+
+
+def _value_text(metric: dict[str, Any], value: float) -> str:
+    # A metric without unit is a count.
+    return format_number(value) if metric["unit"] else f"{value:.0f}"
 
 
 def format_number(value: float) -> str:
