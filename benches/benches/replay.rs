@@ -63,9 +63,8 @@ fn compare(catalog: &Catalog, spec: &GovernorSpec, platform: &str, recording: &R
         })
         .collect();
     let longest = recording.cpus.iter().max_by_key(|c| c.spans.len()).expect("a CPU was idle");
-    let replay = |policy: &mut dyn FnMut(&mut Instance) -> u64| {
-        policy(&mut instance(&governor, &states))
-    };
+    let replay =
+        |policy: &mut dyn FnMut(&mut Instance) -> u64| policy(&mut instance(&governor, &states));
 
     let mut steps = Vec::new();
     let logged = replay(&mut |instance| {
@@ -115,7 +114,7 @@ struct Log<'a> {
 }
 
 impl Policy for Log<'_> {
-    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Box<Fault>> {
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
         let choice = Policy::select(self.instance, slot, inputs)?;
         self.sum = add(self.sum, choice.state, choice.stop_tick);
         self.steps.push(Step {
@@ -128,7 +127,7 @@ impl Policy for Log<'_> {
         Ok(choice)
     }
 
-    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Box<Fault>> {
+    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
         let step = self.steps.last_mut().expect("select came first");
         step.residency = reflection.residency;
         step.poll_timed_out = reflection.poll_timed_out;

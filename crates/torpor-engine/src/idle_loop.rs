@@ -9,7 +9,7 @@
 //! until idle time has absorbed the delay.
 
 use crate::decision::{Decision, Observer};
-use crate::input::Span;
+use crate::input::{Span, TickGrid};
 use crate::model::{CpuModel, Sleep, SleepEnd};
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
@@ -104,10 +104,10 @@ impl<'a> CpuRun<'a> {
 
     /// Asks the policy and enters the state. `None` at the end of the recording.
     #[inline]
-    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Box<Fault>> {
+    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
         self.skip_absorbed();
         let Some(span) = self.spans.get(self.next) else { return Ok(None) };
-        self.jiffy = self.model.tick.floor_after(self.jiffy, self.now);
+        self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
         let next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
         let inputs = Inputs {
             now: self.now,
@@ -156,7 +156,7 @@ impl<'a> CpuRun<'a> {
         pending: &Pending,
         policy: &mut P,
         observer: &mut O,
-    ) -> Result<(), Box<Fault>> {
+    ) -> Result<(), Fault> {
         let span = &self.spans[self.next];
         let Pending { from, sleep, state, .. } = *pending;
         let residency = sleep.resume.since(from);
@@ -221,7 +221,7 @@ impl<'a> CpuRun<'a> {
         &mut self,
         policy: &mut P,
         observer: &mut O,
-    ) -> Result<(), Box<Fault>> {
+    ) -> Result<(), Fault> {
         while let Some(pending) = self.begin(policy)? {
             self.finish(&pending, policy, observer)?;
         }

@@ -27,6 +27,11 @@ pub struct StateModel {
     pub is_enabled: bool,
     /// A governor that keeps to the latency limit may choose it; see [`CpuModel::allowed`].
     pub is_allowed: bool,
+    /// A shallower state is enabled: without one, no sleep was too deep.
+    has_shallower: bool,
+    /// From this residency on the sleep was too shallow: the exit latency and the target residency
+    /// of the first enabled deeper state.
+    below_from: Duration,
 }
 
 /// A CPU with its options of the run.
@@ -94,9 +99,11 @@ impl CpuModel {
                 is_polling: s.is_polling,
                 is_enabled: !s.is_disabled && !is_disabled(index),
                 is_allowed: false,
+                has_shallower: false,
+                below_from: Duration::MAX,
             })
             .collect();
-        allow(&mut states, latency_limit);
+        derive(&mut states, latency_limit);
         let default_poll_limit = poll_limit(&states, tick.hz.tick());
         CpuModel {
             states,
@@ -146,16 +153,12 @@ impl CpuModel {
     pub fn verdict(&self, state: usize, residency: Duration) -> Verdict {
         let entered = &self.states[state];
         if residency < entered.target_residency {
-            if self.states[..state].iter().any(|s| s.is_enabled) {
-                return Verdict::Above;
-            }
-        } else if residency > entered.latency
-            && let Some(deeper) = self.states[state + 1..].iter().find(|s| s.is_enabled)
-            && residency - entered.latency >= deeper.target_residency
-        {
-            return Verdict::Below;
+            if entered.has_shallower { Verdict::Above } else { Verdict::Fit }
+        } else if residency > entered.latency && residency >= entered.below_from {
+            Verdict::Below
+        } else {
+            Verdict::Fit
         }
-        Verdict::Fit
     }
 
     /// States a governor may choose under the latency limit: enabled and quick enough. When none
@@ -167,11 +170,30 @@ impl CpuModel {
     /// Changes the limit, and with it what is allowed.
     pub fn set_latency_limit(&mut self, limit: Duration) {
         self.latency_limit = limit;
-        allow(&mut self.states, limit);
+        derive(&mut self.states, limit);
+    }
+
+    /// Switches a state on or off.
+    pub fn set_enabled(&mut self, state: usize, is_enabled: bool) {
+        self.states[state].is_enabled = is_enabled;
+        derive(&mut self.states, self.latency_limit);
     }
 }
 
-fn allow(states: &mut [StateModel], limit: Duration) {
+/// Works out what follows from which states are enabled and from the latency limit.
+fn derive(states: &mut [StateModel], limit: Duration) {
+    let mut has_shallower = false;
+    for state in states.iter_mut() {
+        state.has_shallower = has_shallower;
+        has_shallower |= state.is_enabled;
+    }
+    let mut deeper: Option<Duration> = None;
+    for state in states.iter_mut().rev() {
+        state.below_from = deeper.map_or(Duration::MAX, |residency| state.latency + residency);
+        if state.is_enabled {
+            deeper = Some(state.target_residency);
+        }
+    }
     for state in states.iter_mut() {
         state.is_allowed = state.is_enabled && state.latency <= limit;
     }
@@ -236,10 +258,10 @@ mod tests {
     #[test]
     fn a_state_whose_neighbours_are_disabled_is_never_wrong() {
         let mut cpu = testing::two_state_cpu();
-        cpu.states[0].is_enabled = false;
+        cpu.set_enabled(0, false);
         assert_eq!(cpu.verdict(1, Duration::from_us(5)), Verdict::Fit);
         let mut cpu = testing::two_state_cpu();
-        cpu.states[1].is_enabled = false;
+        cpu.set_enabled(1, false);
         assert_eq!(cpu.verdict(0, Duration::from_us(50_000)), Verdict::Fit);
     }
 

@@ -18,9 +18,9 @@ pub struct Reflection {
 
 /// Something that picks idle states, for the CPU in a given slot.
 pub trait Policy {
-    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Box<Fault>>;
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault>;
 
-    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Box<Fault>>;
+    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault>;
 
     /// How long to poll: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to `default` if
     /// the governor has not set it.
@@ -29,19 +29,18 @@ pub trait Policy {
 
 impl Policy for Instance {
     #[inline]
-    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Box<Fault>> {
-        Instance::select(self, slot, inputs).map_err(Box::new)
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
+        Instance::select(self, slot, inputs)
     }
 
     #[inline]
-    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Box<Fault>> {
+    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
         self.set_last_residency(slot, reflection.residency);
         // The flag is the polling state's own: no other state touches it.
         if let Some(timed_out) = reflection.poll_timed_out {
             self.set_poll_time_limit(slot, timed_out);
         }
         Instance::reflect(self, slot, reflection.state, reflection.now, reflection.got_tick)
-            .map_err(Box::new)
     }
 
     #[inline]
@@ -76,7 +75,7 @@ impl Script {
 }
 
 impl Policy for Script {
-    fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Box<Fault>> {
+    fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
         let choice = self.choices[self.next];
         self.next += 1;
         Ok(Selection {
@@ -86,7 +85,7 @@ impl Policy for Script {
         })
     }
 
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Box<Fault>> {
+    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
         Ok(())
     }
 

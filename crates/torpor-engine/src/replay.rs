@@ -235,7 +235,7 @@ fn run_seat<P: Policy>(
     model: &CpuModel,
     policy: &mut P,
     kept: Kept,
-) -> Result<SeatResult, Box<Fault>> {
+) -> Result<SeatResult, Fault> {
     let mut run = CpuRun::new(model, &input.spans, slot);
     let decisions = if kept.keeps(seat) {
         let mut keep = Keep { only: None, decisions: Vec::new() };

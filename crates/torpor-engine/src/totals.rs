@@ -71,7 +71,7 @@ impl Tally {
         self.sources[source as usize] += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn slept(&mut self, opp: u16, state: usize, from: Instant, to: Instant, verdict: Verdict) {
         let slept = &mut self.slept[opp as usize * self.states + state];
         slept.count += 1;

@@ -56,14 +56,14 @@ struct Dice<'a> {
 }
 
 impl Policy for Dice<'_> {
-    fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Box<Fault>> {
+    fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
         let byte = self.bytes[self.at % self.bytes.len()];
         self.at += 1;
         let allowed = self.model.allowed();
         let state = allowed[byte as usize / 2 % allowed.len()] as i32;
         Ok(Selection { state, stop_tick: byte & 1 == 1, asked_sleep_length: true })
     }
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Box<Fault>> {
+    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
         Ok(())
     }
     fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
