@@ -28,7 +28,7 @@ test: install-test
 	@$(BIN)/python scripts/run_tests.py
 
 bench: install
-	@cargo bench --workspace --exclude torpor-py
+	@cargo bench -p torpor-benches --no-fail-fast
 
 tools:
 	@scripts/check-tools.sh >/dev/null

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! How fast a Perfetto trace is read, beside limits measured in the same run.
 //!
-//! `cargo bench -p torpor-trace`. Ends with status 1 below the goal of 150 MB/s on one core.
+//! `cargo bench -p torpor-benches --bench read`. Ends with status 1 below the goal of 150 MB/s on one core.
 //!
 //! The input is a recording made long by repeating it with its times moved on, as a longer
 //! recording would have them: `../shared/traces/pixel6a-startup.perfetto-trace` where it is
@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-#[path = "../tests/support/proto.rs"]
+#[path = "../../crates/torpor-trace/tests/support/proto.rs"]
 mod proto;
 
 use proto::{bundle, cpu_idle, event, message, trace};
@@ -136,7 +136,7 @@ fn synthetic() -> (Vec<u8>, u64) {
 
 fn input() -> (String, Vec<u8>) {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/traces/pixel6a-startup.perfetto-trace");
+        .join("../../shared/traces/pixel6a-startup.perfetto-trace");
     let (name, bytes, span_ns) = match std::fs::read(shared) {
         Ok(bytes) => ("pixel6a-startup".to_owned(), bytes, 2_000_000_000),
         Err(_) => {
