@@ -91,14 +91,14 @@ pub const METRICS: [Metric; 19] = [
         "wake-up latency, p50",
         "us",
         Direction::Lower,
-        "The latency that half of the wake-ups do not exceed, to 1 %.",
+        "The latency that half of the wake-ups do not exceed, to 0.1 %.",
     ),
     metric(
         "latency_p99_us",
         "wake-up latency, p99",
         "us",
         Direction::Lower,
-        "The latency that 99 % of the wake-ups do not exceed, to 1 %.",
+        "The latency that 99 % of the wake-ups do not exceed, to 0.1 %.",
     ),
     metric(
         "latency_max_us",
