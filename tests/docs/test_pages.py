@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What the documentation claims about the repository is so: links, ids, generated pages."""
+
+import re
+import subprocess
+import sys
+
+from pages import PAGES, ROOT, prose
+
+MARKER = re.compile(r"FIDELITY\(([a-z0-9-]+)\)")
+#: Where departures are marked: the code, not what is written about it.
+MARKED = ("crates", "kapi", "kernel", "governors", "python")
+
+
+def marked() -> set[str]:
+    """Return the ids of all ``FIDELITY(id)`` markers in the code."""
+    return {
+        found
+        for folder in MARKED
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".rs", ".c", ".h", ".py") and path.is_file()
+        for found in MARKER.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def described() -> set[str]:
+    """Return the ids that docs/fidelity.md has a section for."""
+    text = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^### `([a-z0-9-]+)`", text, re.M))
+
+
+def test_every_departure_in_the_code_is_described():
+    missing = marked() - described()
+    assert not missing, f"docs/fidelity.md lacks a section `### `id`` for {sorted(missing)}"
+
+
+def test_every_described_departure_is_in_the_code():
+    stale = described() - marked()
+    assert not stale, f"no FIDELITY marker in the code for {sorted(stale)}"
+
+
+def test_the_reference_is_as_generated():
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def anchors(page) -> set[str]:
+    """Return the anchors that a renderer gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    plain = (re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings)
+    return set(plain)
+
+
+def test_links_lead_somewhere():
+    dead = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            place = (page.parent / path).resolve() if path else page
+            if not place.exists():
+                dead.append(f"{page.relative_to(ROOT)}: {target}")
+            elif anchor and place.suffix == ".md" and anchor not in anchors(place):
+                dead.append(f"{page.relative_to(ROOT)}: {target}: no such heading")
+    assert not dead, "\n".join(dead)
+
+
+def test_pages_name_no_place_outside_the_repository():
+    stray = re.compile(r"(?<![\w.$])/(?:home|root|work|Users|tmp)/|\.\./shared")
+    found = [
+        f"{page.relative_to(ROOT)}: {match.group()}"
+        for page in PAGES
+        for match in stray.finditer(page.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_every_page_is_on_the_map():
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / t).resolve() for t in re.findall(r"\]\(([^)#\s]+)\)", text)}
+    here = {p for p in PAGES if (ROOT / "docs") in p.parents} - {ROOT / "docs" / "README.md"}
+    assert not here - linked, sorted(str(p.relative_to(ROOT)) for p in here - linked)
