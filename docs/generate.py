@@ -57,12 +57,13 @@ def metrics() -> str:
     """The catalogue as a result holds it."""
     rows = [
         f"| `{m['key']}` | {m['title']} | {m['unit'] or 'count'} | {m['direction']} |"
-        f" {m['definition']} |"
+        f" {m['definition']}{' ★' if m.get('is_optional') else ''} |"
         for m in replayed("pixel6")["catalogue"]
     ]
     return f"""{HEAD}# Metrics
 
 In the order of the table. *Better* says which direction is an improvement; `none` where neither is.
+★: left out of a table where it is 0, or not known, in every column.
 
 | key | title | unit | better | definition |
 |---|---|---|---|---|
