@@ -52,6 +52,8 @@ def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
     table = []
     for metric in result["catalogue"]:
         values = [run["metrics"].get(metric["key"]) for run in runs]
+        if is_left_out(metric, values):
+            continue
         cells = []
         for index, (run, value) in enumerate(zip(runs, values, strict=True)):
             if run["error"]:
@@ -65,6 +67,11 @@ def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
             Row(metric["key"], metric["title"], metric["unit"], metric["definition"], cells)
         )
     return table
+
+
+def is_left_out(metric: dict[str, Any], values: list[float | None]) -> bool:
+    """Whether a row would say nothing: an optional metric that is 0 or not known for everyone."""
+    return metric.get("is_optional", False) and not any(values)
 
 
 def short_labels(governors: list[str]) -> list[str]:

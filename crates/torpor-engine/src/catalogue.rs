@@ -19,6 +19,8 @@ pub struct Metric {
     pub unit: &'static str,
     pub direction: Direction,
     pub definition: &'static str,
+    /// Left out of a table in which it is 0 or not known for everyone.
+    pub is_optional: bool,
 }
 
 const fn metric(
@@ -28,7 +30,11 @@ const fn metric(
     direction: Direction,
     definition: &'static str,
 ) -> Metric {
-    Metric { key, title, unit, direction, definition }
+    Metric { key, title, unit, direction, definition, is_optional: false }
+}
+
+const fn optional(metric: Metric) -> Metric {
+    Metric { is_optional: true, ..metric }
 }
 
 /// The metrics of a replay.
@@ -107,14 +113,14 @@ pub const METRICS: [Metric; 19] = [
         Direction::Lower,
         "The longest wake-up latency.",
     ),
-    metric(
+    optional(metric(
         "forbidden_sleeps",
         "forbidden sleeps",
         "",
         Direction::Lower,
         "Sleeps in a state that was disabled or whose exit latency is above the latency limit. The \
          oracle is a lower bound for governors that have none.",
-    ),
+    )),
     metric(
         "idle_power_mw",
         "idle power",
@@ -122,14 +128,14 @@ pub const METRICS: [Metric; 19] = [
         Direction::Lower,
         "Idle energy of the CPUs over the replayed time, summed over CPUs.",
     ),
-    metric(
+    optional(metric(
         "cluster_power_mw",
         "cluster power",
         "mW",
         Direction::Lower,
         "What clusters take beside their CPUs (caches, interconnect), drawn unless all CPUs of the \
          cluster are in their deepest state. Summed over clusters; the oracle does not aim at it.",
-    ),
+    )),
     metric(
         "idle_energy_uj",
         "idle energy",
@@ -154,13 +160,13 @@ pub const METRICS: [Metric; 19] = [
         Direction::Lower,
         "Sleeps that nothing but the tick ended, which the governor had kept.",
     ),
-    metric(
+    optional(metric(
         "poll_timeouts",
         "poll time-outs",
         "",
         Direction::Lower,
         "Sleeps in a polling state that ended at the polling limit.",
-    ),
+    )),
     metric(
         "delay_total_us",
         "delay carried",

@@ -13,7 +13,7 @@ use torpor_platform::Platform;
 use torpor_units::{Duration, Energy, Power};
 
 /// The report's strip holds at most this many sleeps a governor, to stay a small file.
-const STRIP_SLEEPS: usize = 4_000;
+const STRIP_SLEEPS: usize = 20_000;
 
 pub fn platform_info(platform: &Platform) -> PlatformInfo {
     PlatformInfo {
@@ -316,6 +316,13 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
             "idle power is that of the replayed CPUs; the package takes {:.0} mW on top",
             platform.floor_power.as_mw_f64()
         ));
+    }
+    let has_opps = platform.clusters.iter().any(|c| c.opps.len() > 1);
+    if has_opps && platform.has_power() && traces.iter().any(|t| !t.trace.carries.frequency) {
+        notes.push(
+            "no cpu_frequency events in the recording: idle power is that at the lowest OPP"
+                .to_owned(),
+        );
     }
     let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
     if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {

@@ -25,9 +25,14 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def number(value: float | None) -> str:
-    """As the terminal's table writes it, but thousands set apart and no fraction beyond them."""
+    """As the terminal's table writes it, but thousands set apart and no fraction beyond them.
+
+    A count, which is an `int`, is written whole.
+    """
     if value is None:
         return NOT_KNOWN
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", _MINUS)
     if abs(value) >= 10_000:
         value = round(value)
     whole, point, fraction = format_number(value).partition(".")

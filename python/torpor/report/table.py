@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..comparison import is_left_out
 from .numbers import change, number
 
 
@@ -14,6 +15,11 @@ def comparison(catalogue: list[dict[str, Any]], runs: list[dict[str, Any]]) -> d
     rows = []
     for metric in catalogue:
         values = [None if r["error"] else r["metrics"].get(metric["key"]) for r in runs]
+        if is_left_out(metric, values):
+            continue
+        if not metric["unit"]:
+            # A metric without unit is a count.
+            values = [None if v is None else round(v) for v in values]
         best = _best(metric, runs, values)
         base_value = base["metrics"].get(metric["key"]) if base else None
         rows.append(
