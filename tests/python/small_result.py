@@ -81,7 +81,6 @@ def _trace(governors: tuple[str, ...], has_power: bool, failed: str | None) -> d
         },
         "inputs": {
             "spans": 6809,
-            "wakeups": 6809,
             "merged_ticks": 0,
             "merged_poll_timeouts": 0,
             "tick_hz_recorded": 250,

@@ -248,7 +248,7 @@ def _result(
         "traces": [{
             "trace": {"cpu_count": len(cpus), "duration_ns": wall, **trace},
             "inputs": {
-                "spans": spans, "wakeups": spans, "merged_ticks": spans // 7,
+                "spans": spans, "merged_ticks": spans // 7,
                 "merged_poll_timeouts": 0, "tick_hz_recorded": 250,
                 "sleep_length_sources": {"probe": 0, "timer_events": spans - spans // 4,
                                          "waking_timer": spans // 8, "tick_only": spans // 8},

@@ -26,6 +26,14 @@ pub enum EngineError {
          hint: record power:cpu_idle on CPUs that wake up at least twice"
     )]
     NothingToReplay { path: String, found: String },
+    #[error(
+        "no CPU {cpu} on platform `{platform}`, whose state {state} is to be disabled: it has CPUs 0 to {last}"
+    )]
+    NoSuchPlace { cpu: u32, state: usize, platform: String, last: usize },
+    #[error("no CPU {cpu} in recording `{path}`, which shows {shown}; see --cpu-map and --cpu")]
+    NotRecorded { cpu: u32, path: String, shown: String },
+    #[error("`oracle` takes no parameters; given: {given}")]
+    OracleParameters { given: String },
     #[error("no idle state {state} on platform `{platform}`: cluster `{cluster}` has 0 to {last}")]
     NoSuchState { state: usize, platform: String, cluster: String, last: usize },
     #[error("interrupted")]

@@ -211,7 +211,13 @@ impl<'a> CpuRun<'a> {
                 self.now = now;
                 self.idle_entry = now;
             }
-            SleepEnd::PollTimeout => self.now = now,
+            SleepEnd::PollTimeout => {
+                self.now = now;
+                if sleep.got_tick {
+                    // The tick's interrupt came while polling went on.
+                    self.idle_entry = TickGrid::floor_after(self.jiffy, self.tick, now);
+                }
+            }
         }
         Ok(())
     }

@@ -165,7 +165,6 @@ fn carries<S: Serializer>(carries: &Carries, serializer: S) -> Result<S::Ok, S::
 #[derive(Clone, Debug, Serialize)]
 pub struct InputsInfo {
     pub spans: u64,
-    pub wakeups: u64,
     pub merged_ticks: u64,
     pub merged_poll_timeouts: u64,
     pub tick_hz_recorded: Option<u32>,

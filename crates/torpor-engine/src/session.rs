@@ -45,7 +45,7 @@ impl<'a> Session<'a> {
             .iter()
             .map(|spec| {
                 if is_oracle(spec) {
-                    return Ok(Decider::Oracle);
+                    return oracle(spec);
                 }
                 Ok(Decider::Governor(catalog.resolve(spec, hz)?))
             })
@@ -77,13 +77,14 @@ impl<'a> Session<'a> {
         let info = TraceInfo::new(&shown, &trace);
         let mut recording = Recording::new(&trace, options.recorded_on.as_ref());
         drop(trace);
-        if let Some(chosen) = &options.cpus {
-            recording.cpus.retain(|c| chosen.contains(&c.cpu));
-        }
         if recording.span_count() == 0 {
             let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
             let found = format!("{sleeps} cpu_idle events on {} CPUs", info.cpu_count);
             return Err(EngineError::NothingToReplay { path: shown, found });
+        }
+        check_named_cpus(options, &shown, &recording)?;
+        if let Some(chosen) = &options.cpus {
+            recording.cpus.retain(|c| chosen.contains(&c.cpu));
         }
         let places = self.places(&shown, &recording)?;
         recording.bind_opps(platform, |cpu| places[&cpu]);
@@ -245,6 +246,14 @@ fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
     }
 }
 
+fn oracle(spec: &GovernorSpec) -> Result<Decider, EngineError> {
+    if spec.params().is_empty() {
+        return Ok(Decider::Oracle);
+    }
+    let given: Vec<String> = spec.params().iter().map(|(k, v)| format!("{k}={v}")).collect();
+    Err(EngineError::OracleParameters { given: given.join(",") })
+}
+
 fn is_oracle(spec: &GovernorSpec) -> bool {
     matches!(spec.place(), Place::Builtin { name } if name == ORACLE)
 }
@@ -263,9 +272,35 @@ fn state_descs(states: &[torpor_platform::IdleState], model: &CpuModel) -> Vec<S
         .collect()
 }
 
+/// CPUs that options name must be in the recording: a slip would otherwise go unseen.
+fn check_named_cpus(
+    options: &Options,
+    path: &str,
+    recording: &Recording,
+) -> Result<(), EngineError> {
+    let chosen = options.cpus.iter().flatten();
+    let mut named = chosen.chain(options.cpu_map.keys());
+    let is_shown = |cpu: CpuId| recording.cpus.iter().any(|c| c.cpu == cpu);
+    let Some(missing) = named.find(|cpu| !is_shown(**cpu)) else { return Ok(()) };
+    let shown: Vec<CpuId> = recording.cpus.iter().map(|c| c.cpu).collect();
+    Err(EngineError::NotRecorded {
+        cpu: missing.0,
+        path: path.to_owned(),
+        shown: format!("idle only on CPUs {}", torpor_platform::format_cpu_list(&shown)),
+    })
+}
+
 fn check_disabled_states(request: &Request) -> Result<(), EngineError> {
     let platform: &Platform = &request.platform;
     for disabled in &request.options.disabled_states {
+        if let Some(cpu) = disabled.cpu.filter(|&cpu| platform.cluster_of(cpu).is_none()) {
+            return Err(EngineError::NoSuchPlace {
+                cpu: cpu.0,
+                state: disabled.state,
+                platform: platform.name.clone(),
+                last: platform.cpu_count().saturating_sub(1),
+            });
+        }
         let mut clusters = platform
             .clusters
             .iter()

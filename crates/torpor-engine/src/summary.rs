@@ -9,7 +9,7 @@ use crate::replay::{Run, Seat};
 use crate::session::Described;
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::BTreeMap;
-use torpor_platform::Platform;
+use torpor_platform::{Platform, Scope};
 use torpor_units::{Duration, Energy, Power};
 
 /// The report's strip holds at most this many sleeps a governor, to stay a small file.
@@ -56,7 +56,6 @@ pub fn inputs_info(recording: &Recording) -> InputsInfo {
     let spans = recording.span_count() as u64;
     InputsInfo {
         spans,
-        wakeups: spans,
         merged_ticks: recording.stats.merged_ticks,
         merged_poll_timeouts: recording.stats.merged_poll_timeouts,
         tick_hz_recorded: recording.hz().map(|hz| hz.get()),
@@ -321,6 +320,22 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     if has_opps && platform.has_power() && traces.iter().any(|t| !t.trace.carries.frequency) {
         notes.push(
             "no cpu_frequency events in the recording: idle power is that at the lowest OPP"
+                .to_owned(),
+        );
+    }
+    if platform.clusters.iter().flat_map(|c| &c.idle_states).any(|s| s.scope != Scope::Cpu) {
+        notes.push(
+            "states that a cluster or package shares are costed as if each CPU entered them alone"
+                .to_owned(),
+        );
+    }
+    let by_source =
+        |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };
+    let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();
+    if 2 * by_source(SleepSource::TickOnly.key()) > spans {
+        notes.push(
+            "for most sleeps the recording tells no timer, so governors are told of none: those \
+             that go by the next timer are not judged fairly; record timer events or sched_waking"
                 .to_owned(),
         );
     }

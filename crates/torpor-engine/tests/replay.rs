@@ -207,3 +207,27 @@ fn a_cpu_the_platform_lacks_is_refused_with_a_hint() {
     let text = error.to_string();
     assert!(text.contains("has cpu4") && text.contains("--cpu-map"), "{text}");
 }
+
+#[test]
+fn a_slip_in_an_option_is_an_error_and_not_ignored() {
+    let refused = |governors: &[&str], options: Options| {
+        try_replay("pixel6", governors, options).unwrap_err().to_string()
+    };
+    let disabled_states = vec![DisabledState { cpu: Some(CpuId(9)), state: 1 }];
+    let text = refused(&["teo"], Options { disabled_states, ..Options::default() });
+    assert!(text.contains("no CPU 9 on platform `pixel6`") && text.contains("0 to 7"), "{text}");
+
+    let disabled_states = vec![DisabledState { cpu: None, state: 2 }];
+    let text = refused(&["teo"], Options { disabled_states, ..Options::default() });
+    assert!(text.contains("no idle state 2") && text.contains("0 to 1"), "{text}");
+
+    let cpu_map = [(CpuId(5), CpuId(1))].into();
+    let text = refused(&["teo"], Options { cpu_map, ..Options::default() });
+    assert!(text.contains("no CPU 5 in recording") && text.contains("CPUs 0"), "{text}");
+
+    let text = refused(&["teo"], Options { cpus: Some(vec![CpuId(3)]), ..Options::default() });
+    assert!(text.contains("no CPU 3 in recording"), "{text}");
+
+    let text = refused(&["oracle,x=1"], Options::default());
+    assert!(text.contains("takes no parameters") && text.contains("x=1"), "{text}");
+}

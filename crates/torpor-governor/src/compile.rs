@@ -101,6 +101,8 @@ impl Compiler {
         let output = Command::new(&self.program)
             .args(flags::COMPILE)
             .arg(flags::hz_define(hz.get()))
+            // __FILE__, which BUG() reports, is the user's name for the file, not the stage's.
+            .arg(format!("-fmacro-prefix-map={}/=", stage.0.display()))
             .arg("-I")
             .arg(kapi.join("include"))
             .arg("-o")
@@ -236,10 +238,32 @@ enum Missing {
     Member,
 }
 
+/// The kapi's header that holds a function, type or name, as a whole word.
+fn header_with(name: &str) -> Option<&'static str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let holds = |text: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            !text[..at].ends_with(is_word) && !text[at + name.len()..].starts_with(is_word)
+        })
+    };
+    let headers =
+        KAPI.iter().filter_map(|(file, text)| Some((file.strip_prefix("include/")?, text)));
+    headers.filter(|(_, text)| holds(text)).map(|(file, _)| file).next()
+}
+
 /// One line on what is wrong, and a hint if the kapi lacks something.
 fn explain(message: &str) -> (String, String) {
     let mut lacks: Vec<String> = Vec::new();
+    let mut to_include: Vec<String> = Vec::new();
     let mut note = |kind: Missing, name: &str| {
+        let can_be_included = matches!(kind, Missing::Function | Missing::Type | Missing::Name);
+        if can_be_included && let Some(header) = header_with(name) {
+            let text = format!("{name} from <{header}>");
+            if !to_include.contains(&text) {
+                to_include.push(text);
+            }
+            return;
+        }
         let text = match kind {
             Missing::Function => format!("function {name}()"),
             Missing::Header => format!("header <{name}>"),
@@ -265,6 +289,13 @@ fn explain(message: &str) -> (String, String) {
         {
             note(Missing::Name, name);
         }
+    }
+    if lacks.is_empty() && !to_include.is_empty() {
+        let hint = "add the #include: a kernel may have it by accident of another header";
+        return (
+            format!("the file uses {} without including it", to_include.join(", ")),
+            hint.to_owned(),
+        );
     }
     if lacks.is_empty() {
         let first = message.lines().find(|l| l.contains("error")).unwrap_or("the compiler failed");

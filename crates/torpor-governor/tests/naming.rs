@@ -109,6 +109,15 @@ fn a_missing_kernel_function_is_named() {
 }
 
 #[test]
+fn a_missing_include_is_told_from_a_missing_function() {
+    let call = "tick_nohz_get_sleep_length((ktime_t *)0)";
+    let path = write(&scratch("include"), "mine.c", &source(call, ""));
+    let text = error(path.to_str().unwrap());
+    let expected = "uses tick_nohz_get_sleep_length from <linux/tick.h> without including it";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn a_missing_header_is_named() {
     for (header, line) in [
         ("linux/energy_model.h", "#include <linux/energy_model.h>"),

@@ -28,7 +28,7 @@ pub enum SleepSource {
     TimerEvents,
     /// No timer events: the local interrupt that woke a sleeping task is taken for its timer.
     WakingTimer,
-    /// No timer is known; only the tick bounds the sleep.
+    /// No timer is known: governors are told of none but the tick.
     TickOnly,
 }
 
