@@ -137,6 +137,7 @@ def main() -> int:
         total += not_run("Rust format", "rustfmt is not installed (rustup component add rustfmt)")
     total += run("Python lint", [python, "-m", "ruff", "check", *PYTHON_FOLDERS])
     total += run("Python format", [python, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS])
+    total += run("Python types", [python, "-m", "mypy", "python/torpor"])
     # The extension module is left out here: the Python tests build it and test it from outside.
     workspace = ["--release", "--workspace", "--exclude", "torpor-py"]
     if has_cargo("clippy"):

@@ -22,7 +22,7 @@ class ProgressBar:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Take a report: ``done`` of ``total`` units of ``what``."""
-        if self._bar is None:
+        if self._bar is None or self._task is None:
             if time.monotonic() - self._started_s < _PATIENCE_S:
                 return
             self._bar = _start()
