@@ -3,7 +3,7 @@
 
 use crate::cluster::DeepTimes;
 use crate::input::SleepSource;
-use crate::latency::LatencyHistogram;
+use crate::latency::{Latencies, LatencyHistogram};
 use crate::model::{CpuModel, Verdict};
 use torpor_units::{Duration, Energy, Instant};
 
@@ -94,7 +94,7 @@ impl Tally {
         if latency == exit_latency {
             self.plain_exits[state] += 1;
         } else {
-            self.latency.record(latency, 1);
+            self.latency.record(latency);
         }
     }
 
@@ -127,7 +127,7 @@ impl Tally {
             poll_timeouts: self.poll_timeouts,
             absorbed_spans: self.absorbed_spans,
             delay_total: self.delay_total,
-            latency: self.latency,
+            latency: self.latency.close(),
             sources: self.sources,
             deep: self.deep,
             ..CpuTotals::new(self.states)
@@ -171,7 +171,7 @@ pub struct CpuTotals {
     /// Sum over wake-ups of how much later than recorded the work behind them began.
     pub delay_total: Duration,
     pub energy: Energy,
-    pub latency: LatencyHistogram,
+    pub latency: Latencies,
     /// Decisions by where the sleep length came from.
     pub sources: [u64; SleepSource::ALL.len()],
     /// When the CPU was in its deepest state; kept only where a cluster's power hangs on it.
@@ -190,7 +190,7 @@ impl CpuTotals {
             forbidden: 0,
             delay_total: Duration::ZERO,
             energy: Energy::ZERO,
-            latency: LatencyHistogram::default(),
+            latency: Latencies::default(),
             sources: [0; SleepSource::ALL.len()],
             deep: None,
         }
