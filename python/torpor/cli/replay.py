@@ -45,7 +45,10 @@ def replay(
     ] = None,
     recorded_on: Annotated[
         str | None,
-        typer.Option(metavar="P", help="Machine of the recording, if known: its exit latencies place the wake-ups."),
+        typer.Option(
+            metavar="P",
+            help="Machine of the recording, if known: its exit latencies place the wake-ups.",
+        ),
     ] = None,
     cpus: Annotated[
         str | None,
