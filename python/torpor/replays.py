@@ -141,7 +141,7 @@ def replay(
         latency_limit: PM QoS bound on the exit latency, with its unit: ``"50us"``.
         hz: Tick rate of the modelled kernel (100, 250, 300 or 1000); default: the machine's own.
         disabled_states: Indices of idle states to switch off, or pairs (CPU, index).
-        recorded_on: Machine that the recording is from, where it differs from ``platform``.
+        recorded_on: Machine of the recording, if known: its exit latencies place the wake-ups.
         cpus: Recorded CPUs to replay, as ``"0-3,7"`` or as numbers; default: all.
         cpu_map: Recorded CPU to CPU of ``platform``; default: the same number.
         threads: Worker threads; default: one a core. The result does not depend on it.
