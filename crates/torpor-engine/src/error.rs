@@ -30,7 +30,10 @@ pub enum EngineError {
         "no CPU {cpu} on platform `{platform}`, whose state {state} is to be disabled: it has CPUs 0 to {last}"
     )]
     NoSuchPlace { cpu: u32, state: usize, platform: String, last: usize },
-    #[error("no CPU {cpu} in recording `{path}`, which shows {shown}; see --cpu-map and --cpu")]
+    #[error(
+        "recording `{path}` shows no CPU {cpu} going idle, only {shown}\n\
+         hint: `torpor trace info` lists its CPUs; --cpu and --cpu-map take their numbers"
+    )]
     NotRecorded { cpu: u32, path: String, shown: String },
     #[error("`oracle` takes no parameters; given: {given}")]
     OracleParameters { given: String },

@@ -286,7 +286,7 @@ fn check_named_cpus(
     Err(EngineError::NotRecorded {
         cpu: missing.0,
         path: path.to_owned(),
-        shown: format!("idle only on CPUs {}", torpor_platform::format_cpu_list(&shown)),
+        shown: format!("CPU {}", torpor_platform::format_cpu_list(&shown)),
     })
 }
 

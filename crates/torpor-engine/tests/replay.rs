@@ -223,10 +223,10 @@ fn a_slip_in_an_option_is_an_error_and_not_ignored() {
 
     let cpu_map = [(CpuId(5), CpuId(1))].into();
     let text = refused(&["teo"], Options { cpu_map, ..Options::default() });
-    assert!(text.contains("no CPU 5 in recording") && text.contains("CPUs 0"), "{text}");
+    assert!(text.contains("no CPU 5 going idle, only CPU 0"), "{text}");
 
     let text = refused(&["teo"], Options { cpus: Some(vec![CpuId(3)]), ..Options::default() });
-    assert!(text.contains("no CPU 3 in recording"), "{text}");
+    assert!(text.contains("no CPU 3 going idle"), "{text}");
 
     let text = refused(&["oracle,x=1"], Options::default());
     assert!(text.contains("takes no parameters") && text.contains("x=1"), "{text}");
