@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * A governor as a program: answers each byte on stdin with one on stdout, after making the calls
+ * that the shared block describes. Whatever ends the program is the checker's to explain.
+ */
+#define _GNU_SOURCE
+#include "block.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+unsigned long long driver_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+void *driver_memory(unsigned long size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory) {
+		fputs("no memory\n", stderr);
+		_exit(2);
+	}
+	return memory;
+}
+
+void driver_exit(void)
+{
+	_exit(3);
+}
+
+/* The CPU's time, not the wall's: a busy machine makes no governor endless. */
+static void limit_cpu_ms(unsigned int ms)
+{
+	struct itimerval timer = { { 0, 0 }, { ms / 1000, ms % 1000 * 1000 } };
+
+	setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+static void run_limited(struct block *block)
+{
+	limit_cpu_ms(block->cpu_limit_ms);
+	calls_run(block);
+	limit_cpu_ms(0);
+}
+
+static void run(struct block *block)
+{
+	pid_t child;
+
+	block->wait_status = 0;
+	if (!block->is_isolated) {
+		run_limited(block);
+		return;
+	}
+	child = fork();
+	if (child < 0) {
+		perror("fork");
+		_exit(2);
+	}
+	if (child == 0) {
+		run_limited(block);
+		_exit(0);
+	}
+	while (waitpid(child, &block->wait_status, 0) < 0)
+		;
+}
+
+int main(int argc, char **argv)
+{
+	struct block *block;
+	char byte;
+
+	if (argc != 3)
+		return 2;
+	/* Nobody is left to ask. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	block = mmap(NULL, sizeof(*block), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[1]), 0);
+	if (block == MAP_FAILED) {
+		perror("mmap");
+		return 2;
+	}
+	if (block->abi != BLOCK_ABI || block->size != sizeof(*block)) {
+		fprintf(stderr, "the driver's block has %zu bytes\n", sizeof(*block));
+		return 2;
+	}
+	limit_cpu_ms(block->cpu_limit_ms);
+	if (calls_start(block, argv[2]) != 0)
+		return 4;
+	limit_cpu_ms(0);
+	do {
+		if (write(1, "", 1) != 1)
+			return 2;
+	} while (read(0, &byte, 1) == 1 && (run(block), 1));
+	/* Statics that still point to memory are no leak. */
+	_exit(0);
+}
