@@ -99,7 +99,7 @@ struct block {
 	unsigned int is_isolated;
 	unsigned int is_timed;
 	unsigned int cpu_limit_ms;
-	unsigned int pad;
+	unsigned int timer_ns;			/* reply: what taking the time takes */
 	unsigned long long clock_ns;
 	struct block_state states[BLOCK_STATES];
 	struct block_cpu cpus[BLOCK_CPUS];

@@ -16,6 +16,9 @@
 
 #include "block.h"
 
+/* The member of that name is meant here. */
+#undef nr_cpu_ids
+
 #define CPUIDLE_POLL_MIN_NS	10000
 #define CPUIDLE_POLL_MAX_NS	(TICK_NSEC / 16)
 

@@ -11,19 +11,47 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-unsigned long long driver_clock_ns(void)
+static unsigned long long clock_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
+
+#ifdef __x86_64__
+/* Finer than the system's clock, which moves in steps of ten or more on some machines. */
+static double ns_per_tick;
+
+static void calibrate(void)
+{
+	unsigned long long start_ns = clock_ns(), start = __builtin_ia32_rdtsc(), now_ns;
+
+	do {
+		now_ns = clock_ns();
+	} while (now_ns - start_ns < 3000000);
+	ns_per_tick = (double)(now_ns - start_ns) / (__builtin_ia32_rdtsc() - start);
+}
+
+unsigned long long driver_clock_ns(void)
+{
+	return __builtin_ia32_rdtsc() * ns_per_tick;
+}
+#else
+static void calibrate(void)
+{
+}
+
+unsigned long long driver_clock_ns(void)
+{
+	return clock_ns();
+}
+#endif
 
 void *driver_memory(unsigned long size)
 {
@@ -47,6 +75,22 @@ static void limit_cpu_ms(unsigned int ms)
 	struct itimerval timer = { { 0, 0 }, { ms / 1000, ms % 1000 * 1000 } };
 
 	setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+/* The least that lies between two readings of the clock. */
+static unsigned int timer_ns(void)
+{
+	unsigned long long least_ns = ~0ULL;
+
+	calibrate();
+	for (int i = 0; i < 1000; i++) {
+		unsigned long long start_ns = driver_clock_ns(), took_ns;
+
+		took_ns = driver_clock_ns() - start_ns;
+		if (took_ns < least_ns)
+			least_ns = took_ns;
+	}
+	return least_ns;
 }
 
 static void run_limited(struct block *block)
@@ -85,8 +129,6 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	/* Nobody is left to ask. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	block = mmap(NULL, sizeof(*block), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[1]), 0);
 	if (block == MAP_FAILED) {
 		perror("mmap");
@@ -100,6 +142,7 @@ int main(int argc, char **argv)
 	if (calls_start(block, argv[2]) != 0)
 		return 4;
 	limit_cpu_ms(0);
+	block->timer_ns = timer_ns();
 	do {
 		if (write(1, "", 1) != 1)
 			return 2;

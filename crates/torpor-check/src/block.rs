@@ -127,7 +127,8 @@ pub struct Block {
     pub is_isolated: u32,
     pub is_timed: u32,
     pub cpu_limit_ms: u32,
-    pub pad: u32,
+    /// A reply: what taking the time takes.
+    pub timer_ns: u32,
     pub clock_ns: u64,
     pub states: [State; STATES_MAX],
     pub cpus: [Cpu; CPUS_MAX],

@@ -42,7 +42,11 @@ fn states(rng: &mut Rng) -> Vec<State> {
     let (mut exit_ns, mut residency_ns) = (0, 0);
     // A step's size in bits: small steps crowd the states below a tick period, large ones reach
     // beyond it, and now and then beyond anything a machine has.
-    let bits = if rng.one_in(16) { 40 } else { 8 + rng.below(16) };
+    let bits = match rng.below(16) {
+        0 => 40,
+        1..=4 => 20 + rng.below(10),
+        _ => 8 + rng.below(16),
+    };
     (0..count)
         .map(|i| {
             if !(i == 0 && (is_polling || rng.one_in(2))) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine and the calls made on it.
 
-use crate::block::{Block, Cpu, State, Step, op};
+use crate::block::{Block, Cpu, State, Step};
 use torpor_governor::NO_LATENCY_LIMIT;
 
 /// Everything that a run depends on, beside the governor.
@@ -30,10 +30,6 @@ impl Sequence {
     pub fn only_cpu(&self, cpu: u8) -> Sequence {
         let steps = self.steps.iter().filter(|step| step.cpu == cpu).copied().collect();
         Sequence { steps, ..self.clone() }
-    }
-
-    pub fn decisions(&self) -> u64 {
-        self.steps.iter().filter(|step| step.op == op::IDLE).count() as u64
     }
 }
 

@@ -186,9 +186,8 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn write(&self, harness: &Harness<'_>) -> Result<(), GovernorError> {
-        let put = |path: PathBuf, text: &[u8]| {
-            fs::write(&path, text).map_err(|e| cache_error(&path, e))
-        };
+        let put =
+            |path: PathBuf, text: &[u8]| fs::write(&path, text).map_err(|e| cache_error(&path, e));
         let dir = self.stage.join("harness");
         fs::create_dir(&dir).map_err(|e| cache_error(&dir, e))?;
         for files in [harness.headers, harness.before, harness.after, harness.libc] {
