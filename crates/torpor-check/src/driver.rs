@@ -29,7 +29,7 @@ pub const HARNESS: Harness<'static> = Harness {
 /// A sequence is over in milliseconds; what takes this much of a CPU does not return.
 const CPU_LIMIT_MS: u32 = 1_000;
 /// The same for a sequence that is being shrunk, where each one that hangs costs so much.
-const CPU_LIMIT_ISOLATED_MS: u32 = 40;
+const CPU_LIMIT_ISOLATED_MS: u32 = 60;
 /// The exit status of kapi_bug().
 const EXIT_BUG: i32 = 3;
 /// The exit status when the governor cannot be used; the block has the reason.
