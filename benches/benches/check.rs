@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Decisions per second that `torpor check` makes, sanitizers on, all of its work included
 //! (making sequences, judging them, leak and build comparisons, timing, shrinking), beside the
-//! same number of decisions made through `Instance`: no sanitizer, no other process, no judge.
+//! same sequences through `Instance`: no sanitizer, no other process, nothing judged.
 //!
 //! `cargo bench -p torpor-benches --bench check` measures the built-in governors; with
 //! `-- menu@TREE ...` those named. Programs are compiled before the clock starts.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
-use torpor_check::{Options, calls, check};
-use torpor_governor::{Catalog, CpuSetup, Governor, GovernorSpec, Inputs, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_check::{Options, check, hosted};
+use torpor_governor::{Catalog, Governor, GovernorSpec};
+use torpor_units::Hz;
 
 const DECISIONS: u64 = 3_000_000;
 const ROUNDS: usize = 3;
@@ -24,7 +24,10 @@ fn main() {
         named
     };
     let catalog = Catalog::new(Default::default());
-    println!("{:<40} {:>10} {:>10} {:>6}  million decisions a second", "", "checked", "hosted", "ratio");
+    println!(
+        "{:<40} {:>10} {:>10} {:>6}  million decisions a second",
+        "", "checked", "hosted", "ratio"
+    );
     for name in named {
         let spec: GovernorSpec = name.parse().unwrap_or_else(|e| panic!("{e}"));
         let governor = catalog.resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
@@ -46,4 +49,19 @@ fn checked_rate(catalog: &Catalog, spec: &GovernorSpec) -> f64 {
     let started = Clock::now();
     let report = run(DECISIONS);
     report.decisions as f64 / started.elapsed().as_secs_f64() / 1e6
+}
+
+fn hosted_rate(governor: &Governor) -> f64 {
+    let started = Clock::now();
+    let (mut decisions, mut sum, mut seed) = (0_u64, 0_u64, 1);
+    while decisions < DECISIONS {
+        hosted(governor, seed, &mut |state, stop_tick| {
+            decisions += 1;
+            sum = sum.wrapping_mul(31).wrapping_add(state as u64 * 2 + u64::from(stop_tick));
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
+        seed += 1;
+    }
+    black_box(sum);
+    decisions as f64 / started.elapsed().as_secs_f64() / 1e6
 }

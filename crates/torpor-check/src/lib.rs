@@ -13,6 +13,7 @@
 mod block;
 mod driver;
 mod generate;
+mod hosted;
 mod judge;
 mod kinds;
 mod report;
@@ -21,6 +22,7 @@ mod sequence;
 mod shrink;
 mod words;
 
+pub use hosted::hosted;
 pub use kinds::{KINDS, Kind, KindInfo, Rule, SLOW_NS};
 pub use report::{CallRow, CpuRow, Finding, Report, StateRow, Timing};
 
