@@ -20,8 +20,9 @@ pub fn read(said: &str) -> Option<(Cause, String, String)> {
     let summary = lines.iter().find_map(|line| line.strip_prefix("SUMMARY: ")).unwrap_or("");
     let cause = if lines[at].contains(": FPE") { Cause::Arithmetic } else { Cause::Memory };
     let access = |line: &&String| line.starts_with("READ of") || line.starts_with("WRITE of");
-    // Frames of the driver have no line: it is not the governor's.
-    let frames = lines[at..].iter().filter(|line| line.starts_with('#') && line.contains(".c:"));
+    // Frames of the driver have no line: the governor's calls end there.
+    let frames = (lines[at..].iter().filter(|line| line.starts_with('#')))
+        .take_while(|line| line.contains(".c:"));
     let region = lines[at..].iter().find(|line| line.contains("is located"));
     let shown: Vec<&str> = [summary.strip_prefix("AddressSanitizer: ").unwrap_or(&lines[at])]
         .into_iter()
