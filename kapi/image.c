@@ -42,6 +42,8 @@ void kapi_warn(const char *file, unsigned int line)
 	}
 }
 
+/* A program around a governor has a C library, and its own way to end. */
+#ifndef TORPOR_PROGRAM
 void kapi_bug(const char *file, unsigned int line)
 {
 	kapi_host.bug_file = file;
@@ -118,6 +120,7 @@ __hidden int strcmp(const char *a, const char *b)
 {
 	return strncmp(a, b, SIZE_MAX);
 }
+#endif /* !TORPOR_PROGRAM */
 
 /* Runs the initcalls; the first failure is the image's. */
 static int run_initcalls(void)

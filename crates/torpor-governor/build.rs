@@ -40,7 +40,7 @@ fn main() {
         for hz in HZ {
             let image = out.join(format!("{name}-{hz}.so"));
             let mut command = Command::new(compiler.path());
-            command.args(flags::COMPILE).arg(flags::hz_define(hz));
+            command.args(flags::image()).arg(flags::hz_define(hz));
             command.arg("-I").arg(kapi.join("include")).arg("-o").arg(&image);
             command.arg("-Werror").arg(&source).arg(kapi.join("image.c"));
             let status = command.status().expect("the C compiler could not be started");

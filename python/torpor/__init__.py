@@ -17,6 +17,7 @@ from torpor._engine import (
     TraceError,
     __version__,
 )
+from torpor.checks import check, check_kinds
 from torpor.library import governors, import_platform, platform_toml, platforms, trace_info
 from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
 
@@ -29,6 +30,8 @@ __all__ = [
     "TorporError",
     "TraceError",
     "__version__",
+    "check",
+    "check_kinds",
     "governors",
     "import_platform",
     "platform_toml",

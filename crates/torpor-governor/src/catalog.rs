@@ -6,7 +6,9 @@ use crate::compile::{self, Compiler};
 use crate::elf::ImageFile;
 use crate::governor::{Compiled, Governor, Origin};
 use crate::params::Param;
+use crate::program::{self, Build, Harness, Program};
 use crate::spec::{GovernorSpec, Place};
+use crate::tree::Sources;
 use crate::{GovernorError, sha256_hex, tree};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,8 +71,35 @@ impl Catalog {
     /// Finds, compiles if need be, and checks the parameters.
     pub fn resolve(&self, spec: &GovernorSpec, hz: Hz) -> Result<Governor, GovernorError> {
         let label = spec.to_string();
-        let (name, origin, sources) = match spec.place() {
-            Place::Builtin { name } => return builtin_governor(name, &label, hz, spec.params()),
+        if let Place::Builtin { name } = spec.place() {
+            return builtin_governor(name, &label, hz, spec.params());
+        }
+        let (name, origin, sources) = self.sources(spec)?;
+        let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
+        let source = Arc::from(sources.main_text());
+        let compiled = Compiled { name, label, hz, origin, source, image };
+        Governor::new(compiled, spec.params())
+    }
+
+    /// Compiles a governor, any one of the three forms, into a program of its own.
+    pub fn program(
+        &self,
+        spec: &GovernorSpec,
+        hz: Hz,
+        harness: &Harness<'_>,
+        build: Build,
+    ) -> Result<Program, GovernorError> {
+        let (name, _, sources) = self.sources(spec)?;
+        let path = program::compile(&self.compiler, spec, &sources, hz, harness, build)?;
+        Ok(Program { path, governor: name, source_sha256: sha256_hex(sources.main_bytes()) })
+    }
+
+    fn sources(&self, spec: &GovernorSpec) -> Result<(String, Origin, Sources), GovernorError> {
+        let label = spec.to_string();
+        Ok(match spec.place() {
+            Place::Builtin { name } => {
+                (name.clone(), Origin::Builtin, tree::from_text(name, builtin_file(name)?.source))
+            }
             Place::File { path } => {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 (name, Origin::File { path: path.clone() }, tree::from_file(&label, path)?)
@@ -81,12 +110,15 @@ impl Catalog {
                 let origin = Origin::Tree { tree: tree.clone(), rev: rev.clone() };
                 (name.clone(), origin, sources)
             }
-        };
-        let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
-        let source = Arc::from(sources.main_text());
-        let compiled = Compiled { name, label, hz, origin, source, image };
-        Governor::new(compiled, spec.params())
+        })
     }
+}
+
+fn builtin_file(name: &str) -> Result<&'static builtin::BuiltinFile, GovernorError> {
+    BUILTINS.iter().find(|b| b.name == name).ok_or_else(|| {
+        let known = Catalog::builtin_names().collect::<Vec<_>>().join(", ");
+        GovernorError::Unknown { name: name.to_owned(), known }
+    })
 }
 
 fn builtin_governor(
@@ -95,10 +127,7 @@ fn builtin_governor(
     hz: Hz,
     params: &[(String, String)],
 ) -> Result<Governor, GovernorError> {
-    let Some(file) = BUILTINS.iter().find(|b| b.name == name) else {
-        let known = Catalog::builtin_names().collect::<Vec<_>>().join(", ");
-        return Err(GovernorError::Unknown { name: name.to_owned(), known });
-    };
+    let file = builtin_file(name)?;
     let image = ImageFile::parse(file.image(hz)).expect("the build has made a sound image");
     let compiled = Compiled {
         name: name.to_owned(),

@@ -61,7 +61,7 @@ impl Compiler {
         };
         add(self.version()?.as_bytes());
         add(&hz.get().to_le_bytes());
-        flags::COMPILE.iter().for_each(|flag| add(flag.as_bytes()));
+        flags::image().for_each(|flag| add(flag.as_bytes()));
         add(sources.main.as_bytes());
         for (name, text) in &sources.files {
             add(name.as_bytes());
@@ -74,7 +74,11 @@ impl Compiler {
         Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
     }
 
-    fn version(&self) -> Result<&str, GovernorError> {
+    pub fn program(&self) -> &OsStr {
+        &self.program
+    }
+
+    pub fn version(&self) -> Result<&str, GovernorError> {
         if let Some(version) = self.version.get() {
             return Ok(version);
         }
@@ -84,7 +88,7 @@ impl Compiler {
         Ok(self.version.get_or_init(|| format!("{:?}\n{text}", self.program)))
     }
 
-    fn missing(&self, source: io::Error) -> GovernorError {
+    pub fn missing(&self, source: io::Error) -> GovernorError {
         let compiler = self.program.to_string_lossy().into_owned();
         GovernorError::NoCompiler { compiler, source }
     }
@@ -99,7 +103,7 @@ impl Compiler {
         // A source cannot be called so: names of sources end in `.c` or `.h`.
         let image = stage.0.join("image.so");
         let output = Command::new(&self.program)
-            .args(flags::COMPILE)
+            .args(flags::image())
             .arg(flags::hz_define(hz.get()))
             // __FILE__, which BUG() reports, is the user's name for the file, not the stage's.
             .arg(format!("-fmacro-prefix-map={}/=", stage.0.display()))
@@ -123,7 +127,7 @@ impl Compiler {
     }
 
     /// The kapi on disk, where a compiler can read it.
-    fn unpack_kapi(&self) -> Result<PathBuf, GovernorError> {
+    pub fn unpack_kapi(&self) -> Result<PathBuf, GovernorError> {
         let mut hash = Sha256::new();
         for (name, text) in KAPI {
             hash.update(name.as_bytes());
@@ -149,7 +153,7 @@ impl Compiler {
     }
 }
 
-fn prefix(dir: &Path) -> String {
+pub(crate) fn prefix(dir: &Path) -> String {
     if dir.as_os_str().is_empty() { String::new() } else { format!("{}/", dir.display()) }
 }
 
@@ -186,7 +190,7 @@ impl Drop for Scratch {
     }
 }
 
-fn unused_name(beside: &Path) -> PathBuf {
+pub(crate) fn unused_name(beside: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut name = beside.as_os_str().to_owned();
     name.push(format!("-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
@@ -252,7 +256,7 @@ fn header_with(name: &str) -> Option<&'static str> {
 }
 
 /// One line on what is wrong, and a hint if the kapi lacks something.
-fn explain(message: &str) -> (String, String) {
+pub(crate) fn explain(message: &str) -> (String, String) {
     let mut lacks: Vec<String> = Vec::new();
     let mut to_include: Vec<String> = Vec::new();
     let mut note = |kind: Missing, name: &str| {

@@ -32,6 +32,9 @@ pub enum GovernorError {
     )]
     NoCompiler { compiler: String, source: std::io::Error },
 
+    #[error("no program can be made with the sanitizers: {summary}{}\n{message}", hint_line(hint))]
+    NoSanitizer { summary: String, hint: String, message: String },
+
     #[error("write the cache directory {}: {source}", path.display())]
     Cache { path: PathBuf, source: std::io::Error },
 

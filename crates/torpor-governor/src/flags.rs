@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// How a governor's image is compiled. Used by the build script and at run time, so that a
-// built-in and a foreign governor differ in nothing but their source.
+// How governors are compiled. Used by the build script and at run time, so that a built-in and a
+// foreign governor differ in nothing but their source.
 
-pub const COMPILE: &[&str] = &[
+/// For every translation unit that sees the kapi.
+pub const KAPI: &[&str] = &[
     // The kernel's dialect and its promises to the optimiser: without them the same source may
     // decide differently where integers overflow or types are punned.
     "-std=gnu11",
     "-O2",
     "-fno-strict-aliasing",
-    "-fno-strict-overflow",
     "-fno-delete-null-pointer-checks",
     "-fno-common",
-    // Only the kapi's headers, and no library: what compiles here has a chance in a kernel.
+    // Only the kapi's headers: what compiles here has a chance in a kernel.
     "-nostdinc",
-    "-nostdlib",
     "-U_FORTIFY_SOURCE",
     "-D__KERNEL__",
     "-include",
@@ -22,10 +21,18 @@ pub const COMPILE: &[&str] = &[
     "-Wno-unused-function",
     "-Werror=implicit-function-declaration",
     "-Werror=implicit-int",
-    // A small image that loads fast: no unwind tables, no canary (it lives in libc), two segments.
     "-fPIC",
-    "-shared",
     "-fvisibility=hidden",
+];
+
+/// Signed integers wrap in a kernel. Left out only where an overflow is to be seen.
+pub const WRAP: &str = "-fno-strict-overflow";
+
+/// Makes an image of it: no library, and small, so that it loads fast: no unwind tables, no canary
+/// (it lives in libc), two segments.
+pub const IMAGE: &[&str] = &[
+    "-nostdlib",
+    "-shared",
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-Wl,-z,defs",
@@ -37,6 +44,11 @@ pub const COMPILE: &[&str] = &[
     "-Wl,--hash-style=gnu",
     "-s",
 ];
+
+/// All that an image is compiled with but its tick rate.
+pub fn image() -> impl Iterator<Item = &'static str> {
+    KAPI.iter().chain([&WRAP]).chain(IMAGE).copied()
+}
 
 pub fn hz_define(hz: u32) -> String {
     format!("-DCONFIG_HZ={hz}")

@@ -140,6 +140,15 @@ impl Governor {
         self.0.params.iter().map(|p| (p.name.clone(), value(p))).collect()
     }
 
+    /// The chosen values as a program stores them: name, size in bytes, value in the low bytes.
+    pub fn param_bytes(&self) -> Vec<(String, usize, u64)> {
+        let size = |name: &str| {
+            let param = self.0.params.iter().find(|p| p.name == name);
+            param.expect("resolving has checked the names").kind.size()
+        };
+        self.0.values.iter().map(|(name, raw)| (name.clone(), size(name), *raw)).collect()
+    }
+
     /// The rating it registers with: in a kernel, the highest becomes the current governor.
     pub fn rating(&self) -> u32 {
         self.0.rating

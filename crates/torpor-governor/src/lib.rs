@@ -46,6 +46,7 @@ mod instance;
 mod load;
 mod memory;
 mod params;
+mod program;
 mod spec;
 mod tree;
 
@@ -56,6 +57,7 @@ pub use governor::{Governor, Origin};
 pub use guard::set_call_limit;
 pub use instance::{CpuSetup, Inputs, Instance, NO_LATENCY_LIMIT, Selection, Setup, StateDesc};
 pub use params::{Param, ParamType};
+pub use program::{Build, Harness, HarnessFile, Program};
 pub use spec::{GovernorSpec, Place};
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {

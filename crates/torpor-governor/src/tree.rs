@@ -49,8 +49,12 @@ impl Sources {
         Ok(Some(Sources { main, files, dir }))
     }
 
+    pub fn main_bytes(&self) -> &[u8] {
+        &self.files[&self.main]
+    }
+
     pub fn main_text(&self) -> String {
-        String::from_utf8_lossy(&self.files[&self.main]).into_owned()
+        String::from_utf8_lossy(self.main_bytes()).into_owned()
     }
 }
 
@@ -64,6 +68,13 @@ fn quoted_includes(text: &[u8]) -> Vec<String> {
         plain.then(|| name.to_owned())
     };
     text.lines().filter_map(name).collect()
+}
+
+/// A built-in governor: it includes nothing in quotes.
+pub(crate) fn from_text(name: &str, text: &str) -> Sources {
+    let main = format!("{name}.c");
+    let files = BTreeMap::from([(main.clone(), text.as_bytes().to_vec())]);
+    Sources { main, files, dir: PathBuf::new() }
 }
 
 pub(crate) fn from_file(label: &str, path: &Path) -> Result<Sources, GovernorError> {

@@ -41,6 +41,10 @@ pub fn engine_error(error: torpor_engine::EngineError) -> PyErr {
     }
 }
 
+pub fn check_error(error: torpor_check::CheckError) -> PyErr {
+    GovernorError::new_err(error.to_string())
+}
+
 /// A value that the caller typed and that says nothing about a file or a machine.
 pub fn value_error(error: impl ToString) -> PyErr {
     TorporError::new_err(error.to_string())

@@ -4,6 +4,7 @@
 //! Results cross as JSON text (small, read by people) and as Arrow streams (large, read by
 //! frames). No work is done here that the engine could do.
 
+mod check;
 mod columns;
 mod errors;
 mod lists;
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 mod _engine {
     use super::*;
 
+    #[pymodule_export]
+    use super::check::{check, check_kinds};
     #[pymodule_export]
     use super::errors::{EngineError, GovernorError, PlatformError, TorporError, TraceError};
     #[pymodule_export]

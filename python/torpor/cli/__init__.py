@@ -4,7 +4,7 @@
 Data goes to stdout; progress, hints and errors go to stderr. Exit status:
 
 - 0: done, nothing to report.
-- 1: done, with a finding: a governor failed, or a recording is damaged.
+- 1: done, with a finding: a governor failed, a recording is damaged, a check found a breach.
 - 2: not done: wrong usage, an unreadable file, an unknown name, no governor that ran.
 """
 

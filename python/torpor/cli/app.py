@@ -5,6 +5,7 @@ import typer
 
 from torpor import __version__
 from torpor.cli import catalog, recording
+from torpor.cli.check import check
 from torpor.cli.replay import replay
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
@@ -41,6 +42,7 @@ def _torpor(
 
 
 app.command()(replay)
+app.command()(check)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 platform_app.command("show")(catalog.show)

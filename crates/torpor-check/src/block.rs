@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The memory that the checker and the driver share; `driver/block.h` has the C side.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::{io, ptr};
+
+pub const ABI: u32 = 1;
+pub const STATES_MAX: usize = 10;
+pub const CPUS_MAX: usize = 4;
+pub const STEPS_MAX: usize = 2048;
+pub const PARAMS_MAX: usize = 32;
+pub const TEXT_LEN: usize = 128;
+
+/// What a step does.
+pub mod op {
+    /// select, sleep, reflect.
+    pub const IDLE: u8 = 0;
+    /// Disables or enables state `arg`.
+    pub const TOGGLE: u8 = 1;
+    /// disable() and enable(), the latter called on CPU `arg >> 4`.
+    pub const REPLUG: u8 = 2;
+}
+
+/// Bits of [`Step::flags`].
+pub mod flag {
+    /// The driver refuses the entry, or a task has become runnable.
+    pub const REJECT: u8 = 1;
+    /// If the tick is what ends the sleep, the kernel says so.
+    pub const GOT_TICK: u8 = 2;
+    /// A polling state gives up.
+    pub const POLL_TIMEOUT: u8 = 4;
+    /// The CPU leaves idle afterwards: the tick runs again.
+    pub const BUSY_AFTER: u8 = 8;
+    /// The driver enters the next shallower enabled state instead.
+    pub const SHALLOWER: u8 = 16;
+    /// With the tick stopped, something still comes before the timers.
+    pub const EARLY_EVENT: u8 = 32;
+    /// The tick cannot be stopped now.
+    pub const TICK_HELD: u8 = 64;
+    /// [`super::op::REPLUG`]: another governor ran meanwhile and left `(arg & 15) - 1`.
+    pub const OTHER_GOVERNOR: u8 = 128;
+}
+
+/// Values of [`Block::phase`].
+pub const PHASES: [&str; 5] = ["init()", "enable()", "disable()", "select()", "reflect()"];
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub exit_latency_ns: i64,
+    pub target_residency_ns: i64,
+    pub is_polling: u32,
+    pub pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cpu {
+    pub cpu_id: u32,
+    pub disabled_mask: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Param {
+    pub name: [u8; 64],
+    pub raw: u64,
+    pub size: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    pub sleep_length_ns: i64,
+    pub event_ns: i64,
+    pub latency_req_ns: i64,
+    /// Since the last call on this CPU.
+    pub gap_ns: u64,
+    /// Unless something ends the sleep before.
+    pub residency_ns: u64,
+    /// How long after the event the CPU is awake.
+    pub late_ns: u32,
+    /// From there to reflect().
+    pub lag_ns: u32,
+    pub nr_iowait: u32,
+    pub util: u16,
+    pub capacity: u16,
+    pub op: u8,
+    /// The place in [`Block::cpus`].
+    pub cpu: u8,
+    pub flags: u8,
+    pub arg: u8,
+    pub pad: u32,
+}
+
+/// What a step's calls were given and what they answered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub now_ns: u64,
+    pub sleep_length_ns: i64,
+    pub event_ns: i64,
+    pub slept_ns: u64,
+    pub time_ns: u32,
+    /// After the step; an idle step leaves it alone.
+    pub disabled_mask: u16,
+    pub has_run: u8,
+    pub stop_tick: u8,
+    pub state: i32,
+    /// -1: none.
+    pub entered: i16,
+    pub tick_was_stopped: u8,
+    pub asked_sleep_length: u8,
+    pub got_tick: u8,
+    pub warned: u8,
+    pub pad: [u8; 2],
+}
+
+#[repr(C)]
+pub struct Block {
+    pub abi: u32,
+    pub size: u32,
+    pub cpu_count: u32,
+    pub state_count: u32,
+    pub step_count: u32,
+    pub param_count: u32,
+    pub is_isolated: u32,
+    pub is_timed: u32,
+    pub cpu_limit_ms: u32,
+    /// A reply: what taking the time takes.
+    pub timer_ns: u32,
+    pub clock_ns: u64,
+    pub states: [State; STATES_MAX],
+    pub cpus: [Cpu; CPUS_MAX],
+    pub params: [Param; PARAMS_MAX],
+
+    pub progress: u32,
+    pub phase: u32,
+    pub phase_cpu: u32,
+    pub bug_line: u32,
+    pub wait_status: i32,
+    pub warn_line: u32,
+    pub bug_file: [u8; TEXT_LEN],
+    pub warn_file: [u8; TEXT_LEN],
+    pub error: [u8; TEXT_LEN],
+
+    pub steps: [Step; STEPS_MAX],
+    pub answers: [Answer; STEPS_MAX],
+}
+
+/// A text that the driver has left, up to its NUL.
+pub fn text(bytes: &[u8]) -> String {
+    let len = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..len]).into_owned()
+}
+
+/// A mapped [`Block`]. The driver writes it only between a request and its reply.
+pub struct Shared {
+    fd: OwnedFd,
+    block: *mut Block,
+}
+
+// SAFETY: the mapping belongs to this value alone on our side.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    pub fn new() -> io::Result<Shared> {
+        let fd = memory_file(c"torpor-check")?;
+        let size = size_of::<Block>();
+        // SAFETY: plain system calls on a descriptor that we own; the result is checked.
+        let block = unsafe {
+            if libc::ftruncate(fd.as_raw_fd(), size as i64) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(ptr::null_mut(), size, prot, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+        };
+        if block == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mut shared = Shared { fd, block: block.cast() };
+        let block = shared.get();
+        block.abi = ABI;
+        block.size = size as u32;
+        Ok(shared)
+    }
+
+    pub fn get(&mut self) -> &mut Block {
+        // SAFETY: the mapping is as large as a block, every pattern of bits is one, and the driver
+        // is at rest whenever ours runs.
+        unsafe { &mut *self.block }
+    }
+
+    pub fn fd(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`, and nothing refers to it any more.
+        unsafe { libc::munmap(self.block.cast(), size_of::<Block>()) };
+    }
+}
+
+/// A file without a name, closed in programs we start unless passed on.
+pub fn memory_file(name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a string; a valid descriptor is ours.
+    unsafe {
+        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The program that holds the governor: started, asked, and started again when it ends.
+
+use crate::CheckError;
+use crate::block::{self, Answer, PARAMS_MAX, Shared};
+use crate::sequence::Sequence;
+use crate::words;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use torpor_governor::{Harness, HarnessFile, Program};
+
+macro_rules! file {
+    ($name:literal) => {
+        HarnessFile { name: $name, text: include_str!(concat!("../driver/", $name)) }
+    };
+}
+
+/// The driver's source, for [`torpor_governor::Catalog::program`].
+pub const HARNESS: Harness<'static> = Harness {
+    headers: &[file!("block.h")],
+    before: &[file!("torpor_before.c")],
+    after: &[file!("torpor_after.c"), file!("driver_calls.c")],
+    libc: &[file!("driver_main.c")],
+};
+
+/// A sequence is over in milliseconds; what takes this much of a CPU does not return.
+const CPU_LIMIT_MS: u32 = 1_000;
+/// The same for a sequence that is being shrunk, where each one that hangs costs so much.
+const CPU_LIMIT_ISOLATED_MS: u32 = 60;
+/// The exit status of kapi_bug().
+const EXIT_BUG: i32 = 3;
+/// The exit status when the governor cannot be used; the block has the reason.
+const EXIT_REFUSED: i32 = 4;
+
+/// How a sequence is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// In a copy of the driver, so that a crash costs little.
+    pub is_isolated: bool,
+    pub is_timed: bool,
+}
+
+/// A run's outcome; the answers are in [`Driver::answers`].
+#[derive(Debug)]
+pub struct Ran {
+    /// Steps begun. With a crash the last one has no answer.
+    pub steps: usize,
+    pub crash: Option<Crash>,
+}
+
+/// How the governor ended its process.
+#[derive(Clone, Debug)]
+pub struct Crash {
+    pub cause: Cause,
+    /// In which of the governor's functions.
+    pub call: &'static str,
+    /// The place of the CPU in the sequence.
+    pub cpu: u8,
+    /// What the sanitizer, or the host for it, says.
+    pub words: String,
+    /// The same crash elsewhere in a sequence has the same one.
+    pub signature: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Memory,
+    Arithmetic,
+    Bug,
+    Endless,
+}
+
+struct Process {
+    child: Child,
+    requests: ChildStdin,
+    replies: ChildStdout,
+}
+
+pub struct Driver {
+    program: Program,
+    shared: Shared,
+    stderr: File,
+    process: Option<Process>,
+    /// The times the program was started.
+    pub starts: u64,
+}
+
+impl Driver {
+    /// Nothing is started yet.
+    pub fn new(program: Program, params: &[(String, usize, u64)]) -> Result<Driver, CheckError> {
+        let mut shared = Shared::new().map_err(CheckError::Memory)?;
+        let stderr =
+            File::from(block::memory_file(c"torpor-check-stderr").map_err(CheckError::Memory)?);
+        // SAFETY: the descriptor is ours. A driver that is started again must not write over what
+        // its stderr begins with.
+        unsafe { libc::fcntl(stderr.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };
+        let block = shared.get();
+        if params.len() > PARAMS_MAX || params.iter().any(|(name, ..)| name.len() > 63) {
+            return Err(CheckError::Refused { reason: "too many or too long parameters".into() });
+        }
+        block.param_count = params.len() as u32;
+        for (to, (name, size, raw)) in block.params.iter_mut().zip(params) {
+            to.name[..name.len()].copy_from_slice(name.as_bytes());
+            (to.size, to.raw) = (*size as u64, *raw);
+        }
+        Ok(Driver { program, shared, stderr, process: None, starts: 0 })
+    }
+
+    /// Makes the sequence's calls.
+    pub fn run(&mut self, sequence: &Sequence, how: How) -> Result<Ran, CheckError> {
+        if self.process.is_none() {
+            if let Some(crash) = self.start()? {
+                return Ok(Ran { steps: 0, crash: Some(crash) });
+            }
+        }
+        let block = self.shared.get();
+        sequence.put(block);
+        block.is_isolated = u32::from(how.is_isolated);
+        block.is_timed = u32::from(how.is_timed);
+        block.cpu_limit_ms = if how.is_isolated { CPU_LIMIT_ISOLATED_MS } else { CPU_LIMIT_MS };
+        let process = self.process.as_mut().expect("it was started above");
+        let asked = process.requests.write_all(&[0]).is_ok();
+        let answered = asked && process.replies.read_exact(&mut [0]).is_ok();
+        let status = if answered {
+            ExitStatus::from_raw(self.shared.get().wait_status)
+        } else {
+            self.reap()?
+        };
+        let steps = self.shared.get().progress as usize;
+        let ended = !answered || !status.success();
+        let crash = if ended { Some(self.crash(status)?) } else { None };
+        Ok(Ran { steps, crash })
+    }
+
+    /// Of the last run; as many as it has begun.
+    pub fn answers(&mut self) -> &[Answer] {
+        let block = self.shared.get();
+        &block.answers[..block.progress as usize]
+    }
+
+    /// Where the last warning of the last run was.
+    pub fn warning(&mut self) -> String {
+        let block = self.shared.get();
+        format!("{}:{}", words::file_name(&block::text(&block.warn_file)), block.warn_line)
+    }
+
+    /// To be taken off each measured time.
+    pub fn timer_ns(&mut self) -> u32 {
+        self.shared.get().timer_ns
+    }
+
+    fn start(&mut self) -> Result<Option<Crash>, CheckError> {
+        self.starts += 1;
+        let fd = self.shared.fd();
+        let block = self.shared.get();
+        (block.progress, block.phase, block.bug_line) = (0, 0, 0);
+        block.cpu_limit_ms = CPU_LIMIT_MS;
+        let start_error = |e| CheckError::Start { path: self.program.path.clone(), source: e };
+        let mut command = Command::new(&self.program.path);
+        command
+            .arg(fd.to_string())
+            .arg(&self.program.governor)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(self.stderr.try_clone().map_err(start_error)?)
+            // Leaks are no matter: the driver ends by _exit(). The fake stack is slow, and an
+            // allocator that may fail lets the governor see it.
+            .env(
+                "ASAN_OPTIONS",
+                "detect_leaks=0:exitcode=86:handle_sigfpe=1:\
+                  detect_stack_use_after_return=0:allocator_may_return_null=1",
+            )
+            .env("UBSAN_OPTIONS", "exitcode=86:print_stacktrace=0");
+        // SAFETY: fcntl may be called between fork and exec.
+        unsafe {
+            command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
+        let mut child = command.spawn().map_err(start_error)?;
+        let (requests, mut replies) =
+            (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        let is_ready = replies.read_exact(&mut [0]).is_ok();
+        self.process = Some(Process { child, requests, replies });
+        if is_ready {
+            return Ok(None);
+        }
+        let status = self.reap()?;
+        self.crash(status).map(Some)
+    }
+
+    fn reap(&mut self) -> Result<ExitStatus, CheckError> {
+        let mut process = self.process.take().expect("only a started process ends");
+        process
+            .child
+            .wait()
+            .map_err(|source| CheckError::Start { path: self.program.path.clone(), source })
+    }
+
+    fn crash(&mut self, status: ExitStatus) -> Result<Crash, CheckError> {
+        let mut said = Vec::new();
+        let read = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
+        read.and_then(|_| self.stderr.set_len(0)).map_err(CheckError::Memory)?;
+        let said = String::from_utf8_lossy(&said);
+        let block = self.shared.get();
+        if status.code() == Some(EXIT_REFUSED) {
+            return Err(CheckError::Refused { reason: block::text(&block.error) });
+        }
+        let call = block::PHASES.get(block.phase as usize).copied().unwrap_or("a call");
+        let (cause, words, signature) = if status.code() == Some(EXIT_BUG) {
+            let place = words::file_name(&block::text(&block.bug_file));
+            let text = format!("BUG at {place}:{}", block.bug_line);
+            (Cause::Bug, text.clone(), text)
+        } else if status.signal() == Some(libc::SIGPROF) {
+            (Cause::Endless, String::new(), call.to_owned())
+        } else if let Some(found) = words::read(&said) {
+            found
+        } else if let Some(signal) = status.signal() {
+            let arithmetic = signal == libc::SIGFPE;
+            let cause = if arithmetic { Cause::Arithmetic } else { Cause::Memory };
+            let text = format!("signal {signal}");
+            (cause, text.clone(), format!("{text} in {call}"))
+        } else {
+            return Err(CheckError::Driver { status, said: said.into_owned() });
+        };
+        Ok(Crash { cause, call, cpu: block.phase_cpu as u8, words, signature })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // Its stdin closes, which ends it; it is at rest, so that takes no time.
+            drop(process.requests);
+            let _ = process.child.wait();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What counts as a breach: one entry a kind, each with its exact definition.
+
+use crate::block::{Answer, State, Step};
+use crate::driver::Cause;
+use serde::Serialize;
+
+/// A decision longer than this, each time it is repeated, is slow: shallow states take one or two
+/// microseconds to leave, and the kernel asks with interrupts off.
+pub const SLOW_NS: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Index,
+    Disabled,
+    Latency,
+    Tick,
+    Memory,
+    Arithmetic,
+    Bug,
+    Endless,
+    Leak,
+    Uninitialised,
+    Slow,
+}
+
+/// What a governor was asked and what it answered.
+pub struct Decision<'a> {
+    pub states: &'a [State],
+    pub step: &'a Step,
+    pub answer: &'a Answer,
+}
+
+/// Whether a decision is a breach.
+pub type Rule = fn(&Decision<'_>) -> bool;
+
+/// A kind's entry.
+pub struct KindInfo {
+    pub kind: Kind,
+    pub name: &'static str,
+    /// In one line.
+    pub title: &'static str,
+    /// When exactly it is one, and why it matters.
+    pub definition: &'static str,
+    /// For kinds that one decision alone shows.
+    pub rule: Option<Rule>,
+}
+
+pub const KINDS: &[KindInfo] = &[
+    KindInfo {
+        kind: Kind::Index,
+        name: "index",
+        title: "an index that is no state",
+        definition: "select() returns a number below 0 or not below drv->state_count. A kernel \
+                     reads past the driver's table then. Tables of one state are asked about too; \
+                     kernels that never ask there cannot be hurt by it.",
+        rule: Some(no_such_state),
+    },
+    KindInfo {
+        kind: Kind::Disabled,
+        name: "disabled",
+        title: "a disabled state chosen",
+        definition: "The chosen state is disabled (states_usage[].disable). State 0 alone is \
+                     excused, and only where no enabled state keeps the latency limit: something \
+                     must be chosen, and every kernel's fallback is state 0.",
+        rule: Some(disabled_state),
+    },
+    KindInfo {
+        kind: Kind::Latency,
+        name: "latency",
+        title: "the latency limit broken",
+        definition: "The chosen state's exit_latency_ns is above cpuidle_governor_latency_req(), \
+                     though some enabled state keeps the limit. Whoever set the limit (PM QoS) \
+                     waits longer for the CPU than it asked for.",
+        rule: Some(latency_limit),
+    },
+    KindInfo {
+        kind: Kind::Tick,
+        name: "tick",
+        title: "the tick stopped for a polling state",
+        definition: "select() chooses a polling state and leaves *stop_tick true while the tick \
+                     runs. Polling is for sleeps of microseconds: stopping and restarting the \
+                     tick costs more than such a sleep, and the state does not end by itself \
+                     before its time limit. A tick that is stopped already excuses it: nothing is \
+                     stopped then.",
+        rule: Some(tick_stopped_for_polling),
+    },
+    KindInfo {
+        kind: Kind::Memory,
+        name: "memory",
+        title: "a wrong access to memory",
+        definition: "AddressSanitizer, or UndefinedBehaviorSanitizer where it is about pointers \
+                     and array bounds, ends the program, or a signal does. The driver's states \
+                     and the device's counters beyond state_count count as memory that must not \
+                     be touched.",
+        rule: None,
+    },
+    KindInfo {
+        kind: Kind::Arithmetic,
+        name: "arithmetic",
+        title: "an operation without a result",
+        definition: "UndefinedBehaviorSanitizer ends the program over arithmetic: a division by \
+                     zero, a shift by too much, a signed overflow. Kernels are compiled so that \
+                     signed integers wrap; it is reported all the same, since a wrapped time is \
+                     hardly ever what was meant. Unsigned integers wrap by definition and are not \
+                     watched.",
+        rule: None,
+    },
+    KindInfo {
+        kind: Kind::Bug,
+        name: "bug",
+        title: "the governor's own check fails",
+        definition: "A WARN_ON() or BUG_ON() fires on legal calls, or per-CPU data of a CPU that \
+                     does not exist is asked for.",
+        rule: Some(warned),
+    },
+    KindInfo {
+        kind: Kind::Endless,
+        name: "endless",
+        title: "a call that does not return",
+        definition: "A call uses a second of its CPU's time.",
+        rule: None,
+    },
+    KindInfo {
+        kind: Kind::Leak,
+        name: "leak",
+        title: "another CPU's calls change the answer",
+        definition: "A CPU's answers (state, *stop_tick) differ from those it gives when the same \
+                     calls are made on it and none on the other CPUs. A governor may mean to look \
+                     at its neighbours; one that does not keeps state that CPUs share, or uses \
+                     this_cpu_ptr() in enable(), which runs on any CPU.",
+        rule: None,
+    },
+    KindInfo {
+        kind: Kind::Uninitialised,
+        name: "uninitialised",
+        title: "the answer depends on the build",
+        definition: "The answers differ between a program whose variables on the stack start as \
+                     zeros and one where they start as another pattern, which reading a variable \
+                     that was never set does. (Undefined behaviour that no sanitizer sees can \
+                     show here as well.)",
+        rule: None,
+    },
+    KindInfo {
+        kind: Kind::Slow,
+        name: "slow",
+        title: "a decision that takes long",
+        definition: "One select() and its reflect() take more than 10 us without sanitizers, in \
+                     every one of several repetitions, so that no interruption is to blame. \
+                     Beside it every report has the median, the 99th percentile and the worst \
+                     time, each of the least time of the repetitions.",
+        rule: None,
+    },
+];
+
+impl Kind {
+    pub fn info(self) -> &'static KindInfo {
+        KINDS.iter().find(|info| info.kind == self).expect("every kind has an entry")
+    }
+
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+}
+
+impl From<Cause> for Kind {
+    fn from(cause: Cause) -> Kind {
+        match cause {
+            Cause::Memory => Kind::Memory,
+            Cause::Arithmetic => Kind::Arithmetic,
+            Cause::Bug => Kind::Bug,
+            Cause::Endless => Kind::Endless,
+        }
+    }
+}
+
+impl Decision<'_> {
+    fn is_disabled(&self, state: usize) -> bool {
+        self.answer.disabled_mask >> state & 1 != 0
+    }
+
+    fn keeps_limit(&self, state: usize) -> bool {
+        self.states[state].exit_latency_ns <= self.step.latency_req_ns
+    }
+
+    /// The shallowest enabled state that keeps the latency limit.
+    pub fn allowed(&self) -> Option<usize> {
+        (0..self.states.len()).find(|i| !self.is_disabled(*i) && self.keeps_limit(*i))
+    }
+
+    /// The chosen state, if it is one.
+    pub fn chosen(&self) -> Option<usize> {
+        usize::try_from(self.answer.state).ok().filter(|state| *state < self.states.len())
+    }
+}
+
+fn no_such_state(decision: &Decision<'_>) -> bool {
+    decision.chosen().is_none()
+}
+
+fn disabled_state(decision: &Decision<'_>) -> bool {
+    let Some(state) = decision.chosen() else { return false };
+    decision.is_disabled(state) && (state != 0 || decision.allowed().is_some())
+}
+
+fn latency_limit(decision: &Decision<'_>) -> bool {
+    let Some(state) = decision.chosen() else { return false };
+    !decision.keeps_limit(state) && decision.allowed().is_some()
+}
+
+fn tick_stopped_for_polling(decision: &Decision<'_>) -> bool {
+    let Some(state) = decision.chosen() else { return false };
+    let answer = decision.answer;
+    decision.states[state].is_polling != 0 && answer.stop_tick != 0 && answer.tick_was_stopped == 0
+}
+
+fn warned(decision: &Decision<'_>) -> bool {
+    decision.answer.warned != 0
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Reads what sanitizers say.
+
+use crate::driver::Cause;
+
+/// Errors of UndefinedBehaviorSanitizer that are about memory.
+const UBSAN_MEMORY: &[&str] =
+    &["out of bounds", "null pointer", "misaligned", "insufficient space", "pointer index"];
+
+/// The cause, the words worth showing, and the same for every occurrence at one place.
+pub fn read(said: &str) -> Option<(Cause, String, String)> {
+    let lines: Vec<String> = said.lines().map(plain).collect();
+    if let Some(line) = lines.iter().find(|line| line.contains("runtime error: ")) {
+        let is_memory = UBSAN_MEMORY.iter().any(|text| line.contains(text));
+        let cause = if is_memory { Cause::Memory } else { Cause::Arithmetic };
+        let place = line.split(": runtime error").next().unwrap_or(line);
+        return Some((cause, line.clone(), place.to_owned()));
+    }
+    let at = lines.iter().position(|line| line.starts_with("ERROR: AddressSanitizer: "))?;
+    let summary = lines.iter().find_map(|line| line.strip_prefix("SUMMARY: ")).unwrap_or("");
+    let cause = if lines[at].contains(": FPE") { Cause::Arithmetic } else { Cause::Memory };
+    let access = |line: &&String| line.starts_with("READ of") || line.starts_with("WRITE of");
+    // Frames of the driver have no line: the governor's calls end there.
+    let frames = (lines[at..].iter().filter(|line| line.starts_with('#')))
+        .take_while(|line| line.contains(".c:"));
+    let region = lines[at..].iter().find(|line| line.contains("is located"));
+    let shown: Vec<&str> = [summary.strip_prefix("AddressSanitizer: ").unwrap_or(&lines[at])]
+        .into_iter()
+        .chain(lines[at..].iter().find(access).map(String::as_str))
+        .chain(frames.take(3).map(String::as_str))
+        .chain(region.map(String::as_str))
+        .collect();
+    Some((cause, shown.join("\n"), summary.to_owned()))
+}
+
+/// Without what differs from run to run: process ids, addresses, the folder it was compiled in.
+fn plain(line: &str) -> String {
+    let mut words = Vec::new();
+    for word in line.split_whitespace() {
+        // `==123==ERROR:`, or `==123==` alone.
+        let word = match word.strip_prefix("==").and_then(|rest| rest.split_once("==")) {
+            Some((_, rest)) => rest,
+            None => word,
+        };
+        let is_address = word.trim_start_matches(['[', '(']).starts_with("0x");
+        match word {
+            "" => {}
+            _ if is_address => {
+                // "on address 0x…", "at pc 0x… bp 0x… sp 0x…": the words before go with them.
+                if words.ends_with(&["on", "address"]) {
+                    words.truncate(words.len() - 2);
+                }
+                while matches!(words.last(), Some(&("at" | "pc" | "bp" | "sp"))) {
+                    words.pop();
+                }
+            }
+            _ => words.push(word),
+        }
+    }
+    words.into_iter().map(file_name).collect::<Vec<_>>().join(" ")
+}
+
+/// A source's name without its folder; other words as they are.
+pub fn file_name(word: &str) -> String {
+    if word.contains(".c:") || word.contains(".h:") || word.ends_with(".c") || word.ends_with(".h")
+    {
+        return word.rsplit('/').next().unwrap_or(word).to_owned();
+    }
+    word.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_undefined_operation_is_told_by_its_place() {
+        let said = "x.c:12:9: runtime error: division by zero\n";
+        let (cause, words, signature) = read(said).expect("it is an error");
+        assert_eq!((cause, signature.as_str()), (Cause::Arithmetic, "x.c:12:9"));
+        assert_eq!(words, "x.c:12:9: runtime error: division by zero");
+        let said = "/a/b/x.c:3:1: runtime error: index 10 out of bounds for type 'int [10]'";
+        let (cause, _, signature) = read(said).expect("it is an error");
+        assert_eq!((cause, signature.as_str()), (Cause::Memory, "x.c:3:1"));
+    }
+
+    #[test]
+    fn a_bad_access_is_told_without_what_changes_from_run_to_run() {
+        let said = "=====\n==77==ERROR: AddressSanitizer: heap-buffer-overflow on address \
+                    0x602000000018 at pc 0x55d bp 0x7ffd sp 0x7ffc\nWRITE of size 8 at \
+                    0x602000000018 thread T0\n    #0 0x55d0 in late /tmp/s-1-2/bad.c:9\n    \
+                    #1 0x55d1 in idle /tmp/s-1-2/driver_calls.c:300\n\
+                    SUMMARY: AddressSanitizer: heap-buffer-overflow /tmp/s-1-2/bad.c:9 in late\n";
+        let (cause, words, signature) = read(said).expect("it is an error");
+        assert_eq!(cause, Cause::Memory);
+        assert_eq!(signature, "AddressSanitizer: heap-buffer-overflow bad.c:9 in late");
+        assert_eq!(
+            words,
+            "heap-buffer-overflow bad.c:9 in late\nWRITE of size 8 thread T0\n\
+             #0 in late bad.c:9\n#1 in idle driver_calls.c:300"
+        );
+    }
+
+    #[test]
+    fn other_noise_is_no_error() {
+        assert!(read("no memory\n").is_none());
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Each bad governor in `bad/` has one flaw: it is found, nothing else is, and the sequence that
+//! shows it is as short as can be.
+
+use std::path::Path;
+use torpor_check::{Finding, KINDS, Kind, Options, Report, check};
+use torpor_governor::{Catalog, CatalogOptions};
+
+/// A governor's file, its flaw, and the smallest machine and number of calls that shows it.
+struct Bad {
+    file: &'static str,
+    kind: Kind,
+    cpus: usize,
+    states: usize,
+    calls: usize,
+    /// What else makes the sequence the smallest.
+    also: fn(&Finding) -> bool,
+}
+
+const BAD: &[Bad] = &[
+    Bad { file: "index", kind: Kind::Index, cpus: 1, states: 1, calls: 3, also: |_| true },
+    Bad {
+        file: "disabled",
+        kind: Kind::Disabled,
+        cpus: 1,
+        states: 2,
+        calls: 1,
+        also: |f| f.cpus[0].disabled == [1],
+    },
+    Bad {
+        file: "latency",
+        kind: Kind::Latency,
+        cpus: 1,
+        states: 2,
+        calls: 1,
+        also: |f| f.calls[0].latency_req_ns < f.states[1].exit_latency_ns,
+    },
+    Bad {
+        file: "tick",
+        kind: Kind::Tick,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.states[0].is_polling,
+    },
+    Bad {
+        file: "memory_table",
+        kind: Kind::Memory,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.cpu == 64 && f.words.contains("memory_table.c:11"),
+    },
+    Bad {
+        file: "memory_ring",
+        kind: Kind::Memory,
+        cpus: 1,
+        states: 1,
+        calls: 9,
+        also: |f| f.words.contains("index 8 out of bounds"),
+    },
+    Bad {
+        file: "memory_states",
+        kind: Kind::Memory,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.words.contains("use-after-poison"),
+    },
+    Bad {
+        file: "arithmetic",
+        kind: Kind::Arithmetic,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.calls[0].residency_ns == Some(0) && f.words.contains("division by zero"),
+    },
+    Bad {
+        file: "overflow",
+        kind: Kind::Arithmetic,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.words.contains("signed integer overflow"),
+    },
+    Bad {
+        file: "bug",
+        kind: Kind::Bug,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.calls[0].sleep_length_ns < 0,
+    },
+    Bad {
+        file: "endless",
+        kind: Kind::Endless,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.calls[0].sleep_length_ns >= 1 << 31,
+    },
+    // Another CPU's call changes what the count says.
+    Bad { file: "leak", kind: Kind::Leak, cpus: 2, states: 2, calls: 2, also: |_| true },
+    // A decision, the other CPU's restart, and the decision that is taken for the first again.
+    Bad { file: "leak_enable", kind: Kind::Leak, cpus: 2, states: 2, calls: 3, also: |_| true },
+    Bad {
+        file: "uninitialised",
+        kind: Kind::Uninitialised,
+        cpus: 1,
+        states: 2,
+        calls: 1,
+        also: |f| f.calls[0].nr_iowait == 0,
+    },
+    Bad {
+        file: "slow",
+        kind: Kind::Slow,
+        cpus: 1,
+        states: 1,
+        calls: 1,
+        also: |f| f.calls[0].nr_iowait > 0,
+    },
+];
+
+fn catalog() -> Catalog {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    Catalog::new(CatalogOptions { cache_dir: Some(cache), compiler: None })
+}
+
+fn path(file: &str) -> String {
+    format!("{}/tests/bad/{file}.c", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn checked(file: &str, options: &Options) -> Report {
+    let spec = path(file).parse().expect("a path is a governor's name");
+    check(&catalog(), &spec, options, &mut |_| true).unwrap_or_else(|e| panic!("{file}: {e}"))
+}
+
+fn options(decisions: u64) -> Options {
+    Options { decisions, ..Options::default() }
+}
+
+#[test]
+fn each_flaw_is_found_shrunk_to_its_minimum_and_alone() {
+    let mut wrong = Vec::new();
+    for bad in BAD {
+        let report = checked(bad.file, &options(200_000));
+        let [finding] = &report.findings[..] else {
+            let kinds: Vec<_> = report.findings.iter().map(|f| (f.kind, &f.what)).collect();
+            wrong.push(format!("{}: one finding expected, not {kinds:?}", bad.file));
+            continue;
+        };
+        let found = (finding.kind, finding.cpus.len(), finding.states.len(), finding.calls.len());
+        if found != (bad.kind, bad.cpus, bad.states, bad.calls) || !(bad.also)(finding) {
+            wrong.push(format!("{}: {finding:#?}", bad.file));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_kind_has_a_bad_governor_and_a_definition() {
+    for info in KINDS {
+        assert!(BAD.iter().any(|bad| bad.kind == info.kind), "{}", info.name);
+        assert!(info.definition.len() > info.title.len(), "{}", info.name);
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
+    let files = std::fs::read_dir(dir).expect("it is there").count();
+    assert_eq!(files, BAD.len() + 1, "every file but bad.h is expected something of");
+}
+
+/// The seed of a finding, with one decision, leads straight to it: the same calls again.
+#[test]
+fn a_findings_seed_repeats_it() {
+    let first = &checked("index", &options(200_000)).findings[0];
+    let again = checked("index", &Options { seed: first.seed, ..options(1) });
+    assert_eq!(again.sequences, 1);
+    let json = |finding: &Finding| format!("{:?}", finding.calls);
+    assert_eq!(json(&again.findings[0]), json(first));
+}
+
+#[test]
+fn without_the_sanitizers_library_the_message_names_the_package() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-asan");
+    std::fs::create_dir_all(&dir).expect("the folder can be made");
+    let compiler = dir.join("cc");
+    let script = "#!/bin/sh\n# A compiler whose sanitizers are not installed.\n\
+                  case \" $* \" in *' -o program '*fsanitize*|*fsanitize*' -o program '*)\n\
+                  echo '/usr/bin/ld: cannot find -lasan: No such file or directory' >&2; exit 1;;\n\
+                  esac\nexec cc \"$@\"\n";
+    std::fs::write(&compiler, script).expect("the script can be written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&compiler, mode).expect("it can be made executable");
+    let catalog = Catalog::new(CatalogOptions {
+        cache_dir: Some(dir.join("cache")),
+        compiler: Some(compiler.into()),
+    });
+    let spec = "shallowest".parse().expect("a name");
+    let error =
+        check(&catalog, &spec, &options(1), &mut |_| true).expect_err("it cannot be linked");
+    let text = error.to_string();
+    assert!(text.contains("libasan") && text.contains("libclang-rt"), "{text}");
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `torpor check`: a governor against random and adversarial legal calls.
+
+use crate::errors::{check_error, value_error};
+use crate::result::parse_hz;
+use pyo3::prelude::*;
+use serde_json::json;
+use torpor_check::{KINDS, Options};
+
+/// What counts as a breach, as a JSON list.
+#[pyfunction]
+pub fn check_kinds() -> String {
+    let list = KINDS
+        .iter()
+        .map(|info| json!({"name": info.name, "title": info.title, "definition": info.definition}));
+    serde_json::Value::Array(list.collect()).to_string()
+}
+
+/// Checks one governor; its report as JSON. `progress` is called with the decisions made.
+#[pyfunction]
+#[pyo3(signature = (governor, seed, decisions, hz, progress = None))]
+pub fn check(
+    py: Python<'_>,
+    governor: &str,
+    seed: u64,
+    decisions: u64,
+    hz: u32,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let spec = governor.parse().map_err(crate::errors::governor_error)?;
+    let options = Options { seed, decisions, hz: parse_hz(hz)? };
+    // An interrupt, or an error of the callback, is raised once the report is there to be dropped.
+    let mut failure = None;
+    let mut told = 0;
+    let report = py.detach(|| {
+        let catalog = torpor_governor::Catalog::new(Default::default());
+        torpor_check::check(&catalog, &spec, &options, &mut |made| {
+            let is_due = made - told >= decisions / 100;
+            if failure.is_some() || !is_due {
+                return failure.is_none();
+            }
+            told = made;
+            let ok = Python::attach(|py| {
+                py.check_signals()?;
+                progress.as_ref().map_or(Ok(()), |call| call.call1(py, (made,)).map(drop))
+            });
+            failure = ok.err();
+            failure.is_none()
+        })
+    });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    serde_json::to_string(&report.map_err(check_error)?).map_err(value_error)
+}
