@@ -118,6 +118,7 @@ impl<'a> CpuRun<'a> {
             nr_iowait: 0,
             util: 0,
             capacity: u64::from(self.model.capacity),
+            load_avg: 0,
         };
         // With one state the kernel asks no governor and leaves the tick alone.
         let (choice, stop_tick) = if self.model.states.len() > 1 {

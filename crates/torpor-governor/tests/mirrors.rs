@@ -679,6 +679,7 @@ impl Pair<'_> {
             nr_iowait,
             util: 0,
             capacity: 1024,
+            load_avg: 0,
         }
     }
 
