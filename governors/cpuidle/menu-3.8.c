@@ -39,10 +39,13 @@
  *     the next timer is beyond perfect_cstate_ms, for the ratio's.
  *
  * Known weaknesses: the typical length is not compared with the next timer, so a prediction can
- * be beyond it. At most two lengths are left out, and only the longest: a single short one among
- * pauses hides the pattern. Of 200 180 210 10000 30 1000 170 200, the example that its change was
- * presented with, it leaves out 10000 and 1000 and then finds no pattern, for the 30. Each timer
- * is a wake-up that nobody has asked for; this is why both were taken out again in 3.11.
+ * be beyond it. Only the longest lengths are left out: a single short one among pauses hides the
+ * pattern. Of 200 180 210 10000 30 1000 170 200, the example that its change was presented with,
+ * it leaves out 10000 and 1000 and then finds no pattern, for the 30. Equal lengths are left out
+ * together, and few that remain are alike too easily: seven of 100 us and a given-up entry make a
+ * pattern of 0. The length that the repeat timer ends is an outlier as well: it is left out, and
+ * the timer rings until the last length of the pattern is forgotten. Each timer is a wake-up that
+ * nobody has asked for; this is why both were taken out again in 3.11.
  *
  * Departures: those of menu-3.7, and:
  *

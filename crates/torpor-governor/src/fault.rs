@@ -25,9 +25,15 @@ pub enum Call {
     Enable,
     Disable,
     Select(Inputs),
-    Reflect { index: i32, now: Instant, got_tick: bool },
+    Reflect {
+        index: i32,
+        now: Instant,
+        got_tick: bool,
+    },
     /// The callback of one of the governor's timers.
-    Timer { now: Instant },
+    Timer {
+        now: Instant,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
