@@ -67,7 +67,7 @@ fn the_repeat_timer_wakes_the_cpu_and_the_next_choice_is_deep() {
     let (decisions, totals) = menu(off, &burst_and_pause());
     assert_eq!(decisions.len(), 9);
     assert_eq!((decisions[8].state, totals.governor_timer_wakeups), (0, 0));
-    assert_eq!(decisions[8].resume.since(decisions[8].from), Duration::from_us(50_001));
+    assert_eq!(decisions[8].resume.since(decisions[8].from), Duration::from_us(50_000));
 }
 
 #[test]
