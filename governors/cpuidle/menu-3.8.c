@@ -19,7 +19,7 @@
  * with IO waiters), the lengths of the last eight sleeps, what was expected of the sleep that has
  * not been learnt from yet, and a timer with what it was armed for.
  *
- * Decision (times in whole microseconds):
+ * Decision: (Times are in whole microseconds.)
  *
  *  1. Learn from the last sleep: its length into the pattern, and its length without the exit
  *     latency, as a share of the time to the timer, into the ratio. From 50 ms on, a sleep counts

@@ -285,11 +285,7 @@ impl Instance {
     pub fn next_timer(&self, slot: usize) -> Option<Instant> {
         // SAFETY: as in `select`.
         let cpu = unsafe { &*self.slots[slot].cpu };
-        if cpu.nr_timers == 0 {
-            return None;
-        }
-        let armed = (cpu.nr_timers as usize).min(abi::TIMERS_MAX);
-        cpu.timers[..armed].iter().map(|t| Instant(t.expires_ns)).min()
+        if cpu.nr_timers == 0 { None } else { earliest_timer(cpu) }
     }
 
     /// Runs the callbacks of the CPU's timers that are due at `now`, earliest first. A callback that
@@ -426,6 +422,13 @@ impl Instance {
     fn cpu_id(&self, slot: usize) -> CpuId {
         self.loaded.cpus[slot]
     }
+}
+
+/// The image may have written any count.
+#[cold]
+fn earliest_timer(cpu: &KapiCpu) -> Option<Instant> {
+    let armed = (cpu.nr_timers as usize).min(abi::TIMERS_MAX);
+    cpu.timers[..armed].iter().map(|t| Instant(t.expires_ns)).min()
 }
 
 impl fmt::Debug for Instance {
