@@ -42,8 +42,8 @@
  *    from state to state, so that the last state that passes won, as it does here.
  *  - All drivers measure residencies, so there is no case for those that do not.
  *
- * References: Linux 3.7 drivers/cpuidle/governors/menu.c, as the parent of the patches in "x86,idle:
- * Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012.
+ * References: Linux 3.7 drivers/cpuidle/governors/menu.c, as the parent of the patches in
+ * "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012.
  */
 
 #include <linux/cpuidle.h>
