@@ -7,6 +7,7 @@
  * calls what a kernel does not have fails to link instead of working here only.
  */
 #include <linux/cpuidle.h>
+#include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/tick.h>
 
@@ -32,6 +33,75 @@ __hidden int cpuidle_register_governor(struct cpuidle_governor *gov)
 		return -ENOSPC;
 	kapi_host.governors[kapi_host.nr_governors++] = gov;
 	return 0;
+}
+
+/* The timer's place among the armed ones of its CPU. */
+static struct kapi_timer *find_timer(const struct hrtimer *timer)
+{
+	for (unsigned int i = 0; timer->cpu && i < timer->cpu->nr_timers; i++) {
+		if (timer->cpu->timers[i].timer == timer)
+			return &timer->cpu->timers[i];
+	}
+	return NULL;
+}
+
+static void disarm(struct kapi_cpu *cpu, struct kapi_timer *place)
+{
+	*place = cpu->timers[--cpu->nr_timers];
+}
+
+__hidden bool hrtimer_active(const struct hrtimer *timer)
+{
+	return find_timer(timer);
+}
+
+__hidden int hrtimer_try_to_cancel(struct hrtimer *timer)
+{
+	struct kapi_timer *place = find_timer(timer);
+
+	if (place)
+		disarm(timer->cpu, place);
+	return place != NULL;
+}
+
+__hidden void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t time, u64 slack_ns,
+				     const enum hrtimer_mode mode)
+{
+	struct kapi_cpu *cpu = kapi_host.cpu;
+
+	hrtimer_try_to_cancel(timer);
+	if (!timer->function)
+		kapi_bug("start of a timer without a function", 0);
+	if (cpu->nr_timers >= KAPI_TIMERS_MAX)
+		kapi_bug("more timers than a CPU can have", KAPI_TIMERS_MAX);
+	/* As in a kernel, what would be beyond the end of time is the end of time. */
+	if (mode & HRTIMER_MODE_REL && __builtin_add_overflow(time, cpu->now_ns, &time))
+		time = KTIME_MAX;
+	timer->_softexpires = time;
+	timer->cpu = cpu;
+	cpu->timers[cpu->nr_timers++] = (struct kapi_timer) { timer, time };
+}
+
+/* Runs the callback of the earliest of the CPU's timers that are due; 0 if none is. */
+static int fire_timer(void)
+{
+	struct kapi_cpu *cpu = kapi_host.cpu;
+	struct kapi_timer *due = NULL;
+	struct hrtimer *timer;
+
+	for (unsigned int i = 0; i < cpu->nr_timers; i++) {
+		struct kapi_timer *place = &cpu->timers[i];
+
+		if (place->expires_ns <= (s64)cpu->now_ns &&
+		    (!due || place->expires_ns < due->expires_ns))
+			due = place;
+	}
+	if (!due)
+		return 0;
+	timer = due->timer;
+	disarm(cpu, due);
+	timer->function(timer);
+	return 1;
 }
 
 void kapi_warn(const char *file, unsigned int line)
@@ -146,6 +216,7 @@ struct torpor_image {
 	struct kapi_host *host;
 	const struct kapi_param *params_start, *params_end;
 	int (*init)(void);
+	int (*fire_timer)(void);
 };
 
 __attribute__((visibility("default"), used)) const struct torpor_image torpor_image = {
@@ -160,4 +231,5 @@ __attribute__((visibility("default"), used)) const struct torpor_image torpor_im
 	.params_start = __start_torpor_param,
 	.params_end = __stop_torpor_param,
 	.init = run_initcalls,
+	.fire_timer = fire_timer,
 };

@@ -55,6 +55,9 @@ struct Cpu {
     asked: u8,
     percpu_offset: u64,
     id: u32,
+    nr_timers: u32,
+    load_avg: u64,
+    timers: [(usize, i64); 4],
 }
 
 #[repr(C)]

@@ -38,7 +38,7 @@ const fn optional(metric: Metric) -> Metric {
 }
 
 /// The metrics of a replay.
-pub const METRICS: [Metric; 19] = [
+pub const METRICS: [Metric; 20] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -143,7 +143,7 @@ pub const METRICS: [Metric; 19] = [
         Direction::Lower,
         "Energy of all sleeps: the state's power times residency, plus an overhead a sleep that \
          makes the state break even with the next shallower one at its target residency; plus the \
-         power of a busy CPU while ticks that woke it are handled.",
+         power of a busy CPU while ticks and governor's timers that woke it are handled.",
     ),
     metric(
         "over_oracle_pct",
@@ -160,6 +160,13 @@ pub const METRICS: [Metric; 19] = [
         Direction::Lower,
         "Sleeps that nothing but the tick ended, which the governor had kept.",
     ),
+    optional(metric(
+        "governor_timer_wakeups",
+        "governor's timer wake-ups",
+        "",
+        Direction::Lower,
+        "Sleeps that nothing but a timer of the governor's own ended.",
+    )),
     optional(metric(
         "poll_timeouts",
         "poll time-outs",
@@ -180,6 +187,7 @@ pub const METRICS: [Metric; 19] = [
         "sleeps absorbed",
         "",
         Direction::None,
-        "Idle spans of the recording in which the CPU was still busy with delayed work.",
+        "Idle spans of the recording in which the CPU was still busy with delayed work, or got new \
+         work before it was asleep.",
     ),
 ];

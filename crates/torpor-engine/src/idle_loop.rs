@@ -10,7 +10,7 @@
 
 use crate::decision::{Decision, Observer};
 use crate::input::{Span, TickGrid};
-use crate::model::{CpuModel, Sleep, SleepEnd};
+use crate::model::{Alarms, CpuModel, Sleep, SleepEnd};
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
 use torpor_governor::{Fault, Inputs};
@@ -28,6 +28,8 @@ pub struct Pending {
     stop_tick: bool,
     tick_was_stopped: bool,
     sleep_length: Duration,
+    /// `need_resched()` after `select`: the state was not entered.
+    gave_up: bool,
 }
 
 /// What `tick_nohz_get_sleep_length()` would answer, and whether the tick must stay.
@@ -55,6 +57,13 @@ pub fn next_events(
     let must_keep_tick = !tick_stopped && (span.rcu_holds_tick || wheel <= jiffy + tick);
     let sleep_length = if must_keep_tick { delta_next } else { timer.since(idle_entry) };
     NextEvents { sleep_length, delta_next, must_keep_tick }
+}
+
+/// The event of `span` makes a task runnable at the very moment of a decision, between `select` and
+/// the entry: the only way to give up an entry where deciding takes no time.
+#[inline]
+pub fn gives_up(span: &Span, now: Instant) -> bool {
+    span.wake == now && span.ends_visit
 }
 
 /// One CPU on its way through its spans.
@@ -108,7 +117,10 @@ impl<'a> CpuRun<'a> {
         self.skip_absorbed();
         let Some(span) = self.spans.get(self.next) else { return Ok(None) };
         self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
-        let next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
+        let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
+        if let Some(at) = policy.next_timer(self.slot) {
+            next = self.meet_timer(at, policy)?;
+        }
         let inputs = Inputs {
             now: self.now,
             sleep_length: next.sleep_length,
@@ -118,6 +130,7 @@ impl<'a> CpuRun<'a> {
             nr_iowait: 0,
             util: 0,
             capacity: u64::from(self.model.capacity),
+            load_avg: 0,
         };
         // With one state the kernel asks no governor and leaves the tick alone.
         let (choice, stop_tick) = if self.model.states.len() > 1 {
@@ -132,13 +145,16 @@ impl<'a> CpuRun<'a> {
         if stop_tick && !next.must_keep_tick {
             self.tick_stopped = true;
         }
-        let tick_at = if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick };
+        let alarms = Alarms {
+            tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
+            timer: policy.next_timer(self.slot).unwrap_or(Instant::NEVER),
+        };
         let limit = if self.model.states[state].is_polling {
             policy.poll_limit(self.slot, self.model.default_poll_limit)
         } else {
             Duration::ZERO
         };
-        let sleep = self.model.sleep(state, self.now, span.wake, tick_at, limit);
+        let sleep = self.model.sleep(state, self.now, span.wake, alarms, limit);
         Ok(Some(Pending {
             from: self.now,
             sleep,
@@ -146,6 +162,7 @@ impl<'a> CpuRun<'a> {
             stop_tick,
             tick_was_stopped,
             sleep_length: next.sleep_length,
+            gave_up: gives_up(span, self.now),
         }))
     }
 
@@ -159,6 +176,12 @@ impl<'a> CpuRun<'a> {
     ) -> Result<(), Fault> {
         let span = &self.spans[self.next];
         let Pending { from, sleep, state, .. } = *pending;
+        if pending.gave_up {
+            policy.gave_up(self.slot);
+            self.tally.absorbed();
+            self.leave(from);
+            return Ok(());
+        }
         let residency = sleep.resume.since(from);
         let verdict = self.model.verdict(state, residency);
         self.tally.slept(span.opp, state, from, sleep.resume, verdict);
@@ -175,6 +198,10 @@ impl<'a> CpuRun<'a> {
             SleepEnd::Tick => {
                 now += self.model.tick_handling;
                 self.tally.ticked(span.opp);
+            }
+            SleepEnd::GovernorTimer => {
+                now += self.model.tick_handling;
+                self.tally.timer_expired(span.opp);
             }
             SleepEnd::PollTimeout => self.tally.poll_timed_out(),
         }
@@ -193,6 +220,9 @@ impl<'a> CpuRun<'a> {
                 latency,
             });
         }
+        if sleep.got_timer {
+            policy.fire_timer(self.slot, sleep.resume)?;
+        }
         if self.model.states.len() > 1 {
             let reflection = Reflection {
                 state: state as i32,
@@ -207,7 +237,7 @@ impl<'a> CpuRun<'a> {
         }
         match sleep.end {
             SleepEnd::Event => self.leave(sleep.resume),
-            SleepEnd::Tick => {
+            SleepEnd::Tick | SleepEnd::GovernorTimer => {
                 self.now = now;
                 self.idle_entry = now;
             }
@@ -232,6 +262,21 @@ impl<'a> CpuRun<'a> {
             self.finish(&pending, policy, observer)?;
         }
         Ok(())
+    }
+
+    /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is
+    /// one of the events that follow.
+    #[cold]
+    fn meet_timer<P: Policy>(&mut self, at: Instant, policy: &mut P) -> Result<NextEvents, Fault> {
+        let mut armed = Some(at);
+        if at <= self.now {
+            policy.fire_timer(self.slot, self.now)?;
+            armed = policy.next_timer(self.slot);
+        }
+        let span = &self.spans[self.next];
+        let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
+        let span = Span { next_hrtimer, ..*span };
+        Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
     }
 
     /// Spans whose event came before the CPU had finished its earlier work: no sleep at all.

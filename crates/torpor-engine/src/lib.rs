@@ -6,6 +6,8 @@ pub mod cluster;
 pub mod cost;
 pub mod decision;
 mod error;
+#[cfg(test)]
+mod governor_timers;
 pub mod idle_loop;
 pub mod input;
 pub mod latency;

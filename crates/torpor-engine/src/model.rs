@@ -56,6 +56,8 @@ pub enum SleepEnd {
     Event,
     /// The tick, which the governor had kept.
     Tick,
+    /// A timer that the governor had armed.
+    GovernorTimer,
     /// The polling state gave up.
     PollTimeout,
 }
@@ -67,6 +69,24 @@ pub struct Sleep {
     pub end: SleepEnd,
     /// The tick's interrupt came during the sleep.
     pub got_tick: bool,
+    /// The governor's timer expired during the sleep.
+    pub got_timer: bool,
+}
+
+/// When the interrupts come that are not the recording's; `Instant::NEVER` for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alarms {
+    pub tick: Instant,
+    /// The governor's own timer.
+    pub timer: Instant,
+}
+
+impl Alarms {
+    pub const NONE: Alarms = Alarms::tick(Instant::NEVER);
+
+    pub const fn tick(tick: Instant) -> Alarms {
+        Alarms { tick, timer: Instant::NEVER }
+    }
 }
 
 /// The kernel's verdict on a sleep (`cpuidle_enter_state()`).
@@ -117,20 +137,21 @@ impl CpuModel {
         }
     }
 
-    /// How a sleep in `state` begun at `from` goes, given the event at `wake` and the next tick
-    /// (`Instant::NEVER` when it is stopped).
+    /// How a sleep in `state` begun at `from` goes, given the event at `wake` and what else
+    /// interrupts it. Polling goes on after the tick and the governor's timer.
     ///
-    /// FIDELITY(poll-irq): an interrupt that wakes no task ends a polling sleep here; in the
-    /// kernel polling goes on.
+    /// FIDELITY(poll-irq): an event that wakes no task ends a polling sleep here; in the kernel
+    /// polling goes on.
     #[inline]
     pub fn sleep(
         &self,
         state: usize,
         from: Instant,
         wake: Instant,
-        tick_at: Instant,
+        alarms: Alarms,
         poll_limit: Duration,
     ) -> Sleep {
+        let Alarms { tick, timer } = alarms;
         let s = &self.states[state];
         if s.is_polling {
             let timeout = from + poll_limit;
@@ -139,13 +160,20 @@ impl CpuModel {
             } else {
                 (timeout, SleepEnd::PollTimeout)
             };
-            return Sleep { resume: until + s.exit_latency, end, got_tick: tick_at <= until };
+            let (got_tick, got_timer) = (tick <= until, timer <= until);
+            return Sleep { resume: until + s.exit_latency, end, got_tick, got_timer };
         }
         // An interrupt that comes while the state is being entered is seen only afterwards.
-        let interrupted = wake.min(tick_at).max(from + s.entry_latency);
+        let interrupted = wake.min(tick).min(timer).max(from + s.entry_latency);
         let resume = interrupted + s.exit_latency;
-        let end = if wake <= resume { SleepEnd::Event } else { SleepEnd::Tick };
-        Sleep { resume, end, got_tick: tick_at <= resume }
+        let end = if wake <= resume {
+            SleepEnd::Event
+        } else if tick <= timer {
+            SleepEnd::Tick
+        } else {
+            SleepEnd::GovernorTimer
+        };
+        Sleep { resume, end, got_tick: tick <= resume, got_timer: timer <= resume }
     }
 
     /// Above, below or fit, by the kernel's rule on the measured residency.
@@ -225,9 +253,9 @@ mod tests {
     fn entry_cannot_be_interrupted_and_exit_is_always_paid() {
         // State 1: 70 us in, 160 us out.
         let cpu = testing::two_state_cpu();
-        let early = cpu.sleep(1, Instant(0), Instant(10_000), Instant::NEVER, Duration::ZERO);
+        let early = cpu.sleep(1, Instant(0), Instant(10_000), Alarms::NONE, Duration::ZERO);
         assert_eq!(early.resume, Instant(230_000));
-        let later = cpu.sleep(1, Instant(0), Instant(500_000), Instant::NEVER, Duration::ZERO);
+        let later = cpu.sleep(1, Instant(0), Instant(500_000), Alarms::NONE, Duration::ZERO);
         assert_eq!(later.resume, Instant(660_000));
         assert_eq!(later.end, SleepEnd::Event);
     }
@@ -236,12 +264,36 @@ mod tests {
     fn a_kept_tick_ends_the_sleep_unless_the_event_is_already_there() {
         let cpu = testing::two_state_cpu();
         let tick = Instant(1_000_000);
-        let by_tick = cpu.sleep(1, Instant(0), Instant(5_000_000), tick, Duration::ZERO);
+        let by_tick =
+            cpu.sleep(1, Instant(0), Instant(5_000_000), Alarms::tick(tick), Duration::ZERO);
         assert_eq!((by_tick.end, by_tick.got_tick), (SleepEnd::Tick, true));
         // The event comes 100 us after the tick, while the CPU is on its way out.
-        let both = cpu.sleep(1, Instant(0), Instant(1_100_000), tick, Duration::ZERO);
+        let both = cpu.sleep(1, Instant(0), Instant(1_100_000), Alarms::tick(tick), Duration::ZERO);
         assert_eq!((both.end, both.got_tick), (SleepEnd::Event, true));
         assert_eq!(both.resume, Instant(1_160_000));
+    }
+
+    #[test]
+    fn the_governors_timer_ends_a_sleep_but_not_a_poll() {
+        let alarms = |tick_us: i64, timer_us: i64| Alarms {
+            tick: Instant(tick_us * 1_000),
+            timer: Instant(timer_us * 1_000),
+        };
+        let far = Instant(9_000_000);
+        // WFI takes 1 us to leave.
+        let cpu = testing::two_state_cpu();
+        let by_timer = cpu.sleep(0, Instant(0), far, alarms(400, 300), Duration::ZERO);
+        assert_eq!((by_timer.resume, by_timer.end), (Instant(301_000), SleepEnd::GovernorTimer));
+        assert_eq!((by_timer.got_tick, by_timer.got_timer), (false, true));
+        let by_tick = cpu.sleep(0, Instant(0), far, alarms(300, 400), Duration::ZERO);
+        assert_eq!((by_tick.end, by_tick.got_timer), (SleepEnd::Tick, false));
+        // c2 takes 160 us to leave: the timer expires meanwhile.
+        let both = cpu.sleep(1, Instant(0), far, alarms(300, 400), Duration::ZERO);
+        assert_eq!((both.end, both.got_tick, both.got_timer), (SleepEnd::Tick, true, true));
+        let cpu = testing::x86_cpu();
+        let poll = cpu.sleep(0, Instant(0), far, alarms(400, 10), Duration::from_us(20));
+        assert_eq!((poll.resume, poll.end), (Instant(20_000), SleepEnd::PollTimeout));
+        assert!(poll.got_timer);
     }
 
     #[test]

@@ -25,6 +25,22 @@ pub trait Policy {
     /// How long to poll: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to `default` if
     /// the governor has not set it.
     fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration;
+
+    /// When the first timer expires that the policy itself has armed on the CPU.
+    #[inline]
+    fn next_timer(&self, _slot: usize) -> Option<Instant> {
+        None
+    }
+
+    /// The CPU's timers that are due at `now` expire.
+    fn fire_timer(&mut self, _slot: usize, _now: Instant) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// After `select` the CPU was found to have something to run, so the state was not entered.
+    /// As the kernel does: a residency of 0, and no reflection; a governor that wants to know
+    /// sees it at its next `select`.
+    fn gave_up(&mut self, _slot: usize) {}
 }
 
 impl Policy for Instance {
@@ -52,6 +68,20 @@ impl Policy for Instance {
             }
             set => Duration(i64::try_from(set).unwrap_or(i64::MAX)),
         }
+    }
+
+    #[inline]
+    fn next_timer(&self, slot: usize) -> Option<Instant> {
+        Instance::next_timer(self, slot)
+    }
+
+    #[cold]
+    fn fire_timer(&mut self, slot: usize, now: Instant) -> Result<(), Fault> {
+        Instance::fire_timer(self, slot, now)
+    }
+
+    fn gave_up(&mut self, slot: usize) {
+        self.set_last_residency(slot, Duration::ZERO);
     }
 }
 

@@ -238,6 +238,7 @@ fn metrics(
         ("idle_energy_uj", known.then(|| all.energy.as_uj_f64())),
         ("over_oracle_pct", None),
         ("tick_wakeups", Some(all.tick_wakeups as f64)),
+        ("governor_timer_wakeups", Some(all.governor_timer_wakeups as f64)),
         ("poll_timeouts", Some(all.poll_timeouts as f64)),
         ("delay_total_us", Some(all.delay_total.as_us_f64())),
         ("absorbed_spans", Some(all.absorbed_spans as f64)),

@@ -33,6 +33,8 @@ pub struct Tally {
     slept: Vec<Slept>,
     /// Ticks that woke the CPU, by OPP.
     ticks: Vec<u64>,
+    /// The governor's own timers that woke the CPU, by OPP.
+    timers: Vec<u64>,
     /// Above and below, by state.
     wrong: Vec<(u64, u64)>,
     /// Wake-ups that cost a state's exit latency and nothing else, by state.
@@ -53,6 +55,7 @@ impl Tally {
             states,
             slept: vec![Slept::default(); opps * states],
             ticks: vec![0; opps],
+            timers: vec![0; opps],
             wrong: vec![(0, 0); states],
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
@@ -103,6 +106,11 @@ impl Tally {
         self.ticks[opp as usize] += 1;
     }
 
+    #[cold]
+    pub fn timer_expired(&mut self, opp: u16) {
+        self.timers[opp as usize] += 1;
+    }
+
     #[inline]
     pub fn poll_timed_out(&mut self) {
         self.poll_timeouts += 1;
@@ -124,6 +132,7 @@ impl Tally {
         let mut totals = CpuTotals {
             decisions: self.decisions,
             tick_wakeups: self.ticks.iter().sum(),
+            governor_timer_wakeups: self.timers.iter().sum(),
             poll_timeouts: self.poll_timeouts,
             absorbed_spans: self.absorbed_spans,
             delay_total: self.delay_total,
@@ -139,8 +148,8 @@ impl Tally {
                 totals.energy += model.costs.sleeps(opp as u16, state, slept.count, slept.time);
             }
         }
-        for (opp, &ticks) in self.ticks.iter().enumerate() {
-            let awake = Duration(model.tick_handling.0 * ticks as i64);
+        for (opp, (ticks, timers)) in self.ticks.iter().zip(&self.timers).enumerate() {
+            let awake = Duration(model.tick_handling.0 * (ticks + timers) as i64);
             totals.energy += model.costs.awake(opp as u16, awake);
         }
         for (index, state) in totals.states.iter_mut().enumerate() {
@@ -163,8 +172,10 @@ pub struct CpuTotals {
     /// Events of the recording that found the CPU asleep.
     pub wakeups: u64,
     pub tick_wakeups: u64,
+    pub governor_timer_wakeups: u64,
     pub poll_timeouts: u64,
-    /// Recorded idle spans in which the CPU was still busy with delayed work.
+    /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
+    /// before it was asleep.
     pub absorbed_spans: u64,
     /// Sleeps in a state that is disabled or slower than the latency limit.
     pub forbidden: u64,
@@ -185,6 +196,7 @@ impl CpuTotals {
             decisions: 0,
             wakeups: 0,
             tick_wakeups: 0,
+            governor_timer_wakeups: 0,
             poll_timeouts: 0,
             absorbed_spans: 0,
             forbidden: 0,
@@ -211,6 +223,7 @@ impl CpuTotals {
         self.decisions += other.decisions;
         self.wakeups += other.wakeups;
         self.tick_wakeups += other.tick_wakeups;
+        self.governor_timer_wakeups += other.governor_timer_wakeups;
         self.poll_timeouts += other.poll_timeouts;
         self.absorbed_spans += other.absorbed_spans;
         self.forbidden += other.forbidden;

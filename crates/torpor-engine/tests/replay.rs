@@ -62,7 +62,10 @@ fn every_sleep_ends_once() {
     for platform in ["pixel6", "i5-10600k"] {
         for run in replay(platform, &ALL, Options::default()).runs {
             let metric = |key| run.metrics[key].unwrap() as u64;
-            let ends = metric("wakeups") + metric("tick_wakeups") + metric("poll_timeouts");
+            let ends = metric("wakeups")
+                + metric("tick_wakeups")
+                + metric("governor_timer_wakeups")
+                + metric("poll_timeouts");
             assert_eq!(state_sum(&run, |s| s.usage), ends, "{} on {platform}", run.governor);
         }
     }

@@ -7,8 +7,9 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts say so");
 
-pub const IMAGE_ABI: u32 = 1;
+pub const IMAGE_ABI: u32 = 2;
 pub const STATE_MAX: usize = 10;
+pub const TIMERS_MAX: usize = 4;
 pub const NAME_LEN: usize = 16;
 pub const DESC_LEN: usize = 32;
 pub const FLAG_POLLING: c_uint = 1;
@@ -34,6 +35,16 @@ pub struct KapiCpu {
     pub asked_sleep_length: u8,
     pub percpu_offset: c_ulong,
     pub cpu_id: c_uint,
+    pub nr_timers: c_uint,
+    pub load_avg: c_ulong,
+    pub timers: [KapiTimer; TIMERS_MAX],
+}
+
+/// An armed timer. What it points to is the image's business.
+#[repr(C)]
+pub struct KapiTimer {
+    pub timer: *mut c_void,
+    pub expires_ns: i64,
 }
 
 #[repr(C)]
@@ -72,6 +83,7 @@ pub struct TorporImage {
     pub params_start: *const KapiParam,
     pub params_end: *const KapiParam,
     pub init: GuardedCall,
+    pub fire_timer: GuardedCall,
 }
 
 #[repr(C)]

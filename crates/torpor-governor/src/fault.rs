@@ -25,7 +25,15 @@ pub enum Call {
     Enable,
     Disable,
     Select(Inputs),
-    Reflect { index: i32, now: Instant, got_tick: bool },
+    Reflect {
+        index: i32,
+        now: Instant,
+        got_tick: bool,
+    },
+    /// The callback of one of the governor's timers.
+    Timer {
+        now: Instant,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +86,7 @@ impl fmt::Display for Fault {
             Call::Reflect { index, now, got_tick } => {
                 write!(f, "; its inputs: index={index} now={now} got_tick={got_tick}")
             }
+            Call::Timer { now } => write!(f, "; its inputs: now={now}"),
         }
     }
 }
@@ -90,6 +99,7 @@ impl Call {
             Call::Disable => "disable()",
             Call::Select(_) => "select()",
             Call::Reflect { .. } => "reflect()",
+            Call::Timer { .. } => "a timer's callback",
         }
     }
 }

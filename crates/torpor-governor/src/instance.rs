@@ -53,6 +53,9 @@ pub struct Inputs {
     pub util: u64,
     /// `arch_scale_cpu_capacity()`.
     pub capacity: u64,
+    /// `this_cpu_load()` of kernels up to 3.15, in their fixed point: 1024 for one task that
+    /// always runs.
+    pub load_avg: u64,
 }
 
 /// The latency limit of a kernel on which nobody has asked for one: 2000 s, the default of the
@@ -70,6 +73,7 @@ impl Default for Inputs {
             nr_iowait: 0,
             util: 0,
             capacity: 1024,
+            load_avg: 0,
         }
     }
 }
@@ -79,7 +83,7 @@ impl fmt::Display for Inputs {
         write!(
             f,
             "now_ns={} sleep_length_ns={} delta_next_ns={} tick_stopped={} latency_req_ns={} \
-             nr_iowait={} util={} capacity={}",
+             nr_iowait={} util={} capacity={} load_avg={}",
             self.now.0,
             self.sleep_length.0,
             self.delta_next.0,
@@ -87,7 +91,8 @@ impl fmt::Display for Inputs {
             self.latency_req.0.min(NO_LATENCY_LIMIT.0),
             self.nr_iowait,
             self.util,
-            self.capacity
+            self.capacity,
+            self.load_avg
         )
     }
 }
@@ -227,6 +232,7 @@ impl Instance {
             cpu.latency_req_ns = inputs.latency_req.0.min(NO_LATENCY_LIMIT.0);
             cpu.util = inputs.util;
             cpu.capacity = inputs.capacity;
+            cpu.load_avg = inputs.load_avg;
             cpu.nr_iowait = inputs.nr_iowait;
             cpu.tick_stopped = inputs.tick_stopped;
             cpu.stop_tick = 1;
@@ -271,6 +277,42 @@ impl Instance {
             guard::reflect(reflect, dev, index)
         };
         result.map_err(|caught| self.poison(slot, Call::Reflect { index, now, got_tick }, caught))
+    }
+
+    /// When the first of the governor's own timers on this CPU expires, if one is armed. It can
+    /// be in the past.
+    #[inline]
+    pub fn next_timer(&self, slot: usize) -> Option<Instant> {
+        // SAFETY: as in `select`.
+        let cpu = unsafe { &*self.slots[slot].cpu };
+        if cpu.nr_timers == 0 { None } else { earliest_timer(cpu) }
+    }
+
+    /// Runs the callbacks of the CPU's timers that are due at `now`, earliest first. A callback that
+    /// arms its timer for `now` again does not run for ever: a few callbacks a call are the most.
+    pub fn fire_timer(&mut self, slot: usize, now: Instant) -> Result<(), Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        for _ in 0..abi::TIMERS_MAX {
+            let function = self.loaded.fire_timer;
+            // SAFETY: as in `select`; the function is the image's own.
+            let fired = unsafe {
+                (*self.host).cpu = self.slots[slot].cpu;
+                (*self.slots[slot].cpu).now_ns = now.0 as u64;
+                guard::call(function, std::ptr::null_mut(), std::ptr::null_mut())
+            };
+            if fired.map_err(|caught| self.poison(slot, Call::Timer { now }, caught))? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Disarms all timers of a CPU without telling the governor, as if they had never been armed.
+    pub fn cancel_timers(&mut self, slot: usize) {
+        // SAFETY: as in `select`.
+        unsafe { (*self.slots[slot].cpu).nr_timers = 0 };
     }
 
     /// `dev->last_residency_ns`: what the kernel measured, 0 for an entry that did not happen.
@@ -380,6 +422,13 @@ impl Instance {
     fn cpu_id(&self, slot: usize) -> CpuId {
         self.loaded.cpus[slot]
     }
+}
+
+/// The image may have written any count.
+#[cold]
+fn earliest_timer(cpu: &KapiCpu) -> Option<Instant> {
+    let armed = (cpu.nr_timers as usize).min(abi::TIMERS_MAX);
+    cpu.timers[..armed].iter().map(|t| Instant(t.expires_ns)).min()
 }
 
 impl fmt::Debug for Instance {

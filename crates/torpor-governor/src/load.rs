@@ -13,7 +13,8 @@ use std::ffi::CStr;
 use torpor_units::{CpuId, Duration, Hz};
 
 /// A CPU's answers to the kapi lie on cache lines of their own.
-const KAPI_CPU_STRIDE: usize = 128;
+const KAPI_CPU_STRIDE: usize = 192;
+const _: () = assert!(size_of::<KapiCpu>() <= KAPI_CPU_STRIDE);
 /// Room to move a per-CPU copy so that its alignment is the template's.
 const ALIGN_SLACK: usize = 64;
 /// Above any machine; keeps a garbled CPU number from asking for a huge table.
@@ -23,6 +24,7 @@ const CPU_ID_MAX: u32 = 1 << 20;
 pub struct Loaded {
     pub host: *mut KapiHost,
     pub init: abi::GuardedCall,
+    pub fire_timer: abi::GuardedCall,
     pub params: Vec<ParamPlace>,
     pub cpus: Box<[CpuId]>,
     statics: Vec<(*const u8, usize)>,
@@ -104,6 +106,7 @@ pub fn load(
     let loaded = Loaded {
         host: table.host,
         init: table.init,
+        fire_timer: table.fire_timer,
         statics: own_statics(file, base, &params),
         params,
         cpus: setup.cpus.iter().map(|c| c.cpu).collect(),

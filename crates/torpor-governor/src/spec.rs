@@ -88,7 +88,7 @@ fn parse_place(text: &str) -> Result<Place, String> {
     if let Some((name, tree)) = text.split_once('@').filter(|(name, _)| !name.contains('/')) {
         if !is_file_stem(name) {
             return Err(format!(
-                "`{name}` is no governor's name: letters, digits, `_` and `-` make one"
+                "`{name}` is no governor's name: letters, digits, `_`, `-` and `.` make one"
             ));
         }
         let (tree, rev) = match tree.rsplit_once(':') {
@@ -112,7 +112,7 @@ fn parse_place(text: &str) -> Result<Place, String> {
     }
     if !is_file_stem(text) {
         return Err(format!(
-            "`{text}` is no governor's name: letters, digits, `_` and `-` make one"
+            "`{text}` is no governor's name: letters, digits, `_`, `-` and `.` make one"
         ));
     }
     Ok(Place::Builtin { name: text.to_owned() })
@@ -123,7 +123,9 @@ fn is_identifier(text: &str) -> bool {
 }
 
 fn is_file_stem(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    // A name such as `menu-3.8` is fine; one that begins with a point is a path's.
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    text.starts_with(|c: char| c != '.') && text.chars().all(is_part)
 }
 
 #[cfg(test)]
@@ -139,6 +141,16 @@ mod tests {
         assert_eq!(parse("menu").place(), &Place::Builtin { name: "menu".into() });
         assert_eq!(parse("./my_teo.c").place(), &Place::File { path: "./my_teo.c".into() });
         assert_eq!(parse("./a@b/mine.c").place(), &Place::File { path: "./a@b/mine.c".into() });
+        assert_eq!(parse("menu-3.8,x=1").place(), &Place::Builtin { name: "menu-3.8".into() });
+        assert_eq!(
+            parse("teo-6.12@a/linux-6.12:v6.12.1").place(),
+            &Place::Tree {
+                name: "teo-6.12".into(),
+                tree: "a/linux-6.12".into(),
+                rev: Some("v6.12.1".into())
+            }
+        );
+        assert_eq!(parse("dir/teo-6.12.c").place(), &Place::File { path: "dir/teo-6.12.c".into() });
         let tree = |rev: Option<&str>| Place::Tree {
             name: "teo".into(),
             tree: "../linux".into(),
@@ -161,6 +173,8 @@ mod tests {
             ("menu,x=1,x=2", "given twice"),
             ("me nu", "no governor's name"),
             ("@tree", "no governor's name"),
+            ("..", "no governor's name"),
+            (".hidden@tree", "no governor's name"),
             ("menu@", "the tree after `@` is empty"),
             ("menu@tree:", "the revision after `:` is empty"),
             ("menu@tree:--output=x", "no revision"),

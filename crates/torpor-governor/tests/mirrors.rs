@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Our `menu` and `teo` against the upstream files of Linux 6.1: the same decisions, call by call,
-//! over random but legal sequences of calls.
+//! Our mirrors against the upstream files of Linux: the same decisions, call by call, over random
+//! but legal sequences of calls.
 //!
 //! `TORPOR_SEED` repeats one sequence; `TORPOR_MIRROR_CALLS` sets how many select() calls to make.
 
@@ -9,13 +9,84 @@ mod support;
 use std::path::Path;
 use support::{Rng, catalog, kernel_sources};
 use torpor_governor::{
-    Catalog, CpuSetup, Governor, GovernorSpec, Inputs, Instance, Setup, StateDesc,
+    Catalog, CpuSetup, Governor, GovernorSpec, Inputs, Instance, ParamType, Setup, StateDesc,
 };
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 const CALLS: u64 = 10_000_000;
 const CALLS_PER_SEQUENCE: u64 = 2_000;
 const FIRST_SEED: u64 = 0x7045_0000;
+
+/// A governor of ours and what it mirrors.
+struct Mirror {
+    ours: &'static str,
+    /// The upstream file's name, and its Linux version.
+    theirs: &'static str,
+    linux: &'static str,
+    /// Another of ours that must be told apart from it.
+    other: &'static str,
+    slips: &'static [(&'static str, &'static str)],
+    /// The states that it can choose.
+    reach: usize,
+    keeps_tick: bool,
+}
+
+const MIRRORS: [Mirror; 6] = [
+    Mirror {
+        ours: "menu",
+        theirs: "menu",
+        linux: "6.1",
+        other: "menu-6.12",
+        slips: MENU_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "teo",
+        theirs: "teo",
+        linux: "6.1",
+        other: "teo-6.12",
+        slips: TEO_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "menu-6.12",
+        theirs: "menu",
+        linux: "6.12",
+        other: "menu",
+        slips: MENU_6_12_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "teo-6.12",
+        theirs: "teo",
+        linux: "6.12",
+        other: "teo",
+        slips: TEO_6_12_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "ladder",
+        theirs: "ladder",
+        linux: "6.12",
+        other: "haltpoll",
+        slips: LADDER_SLIPS,
+        reach: 10,
+        keeps_tick: false,
+    },
+    Mirror {
+        ours: "haltpoll",
+        theirs: "haltpoll",
+        linux: "6.12",
+        other: "ladder",
+        slips: HALTPOLL_SLIPS,
+        reach: 2,
+        keeps_tick: true,
+    },
+];
 
 #[test]
 fn menu_decides_as_linux_6_1_does() {
@@ -27,29 +98,55 @@ fn teo_decides_as_linux_6_1_does() {
     compare("teo");
 }
 
+#[test]
+fn menu_6_12_decides_as_linux_6_12_does() {
+    compare("menu-6.12");
+}
+
+#[test]
+fn teo_6_12_decides_as_linux_6_12_does() {
+    compare("teo-6.12");
+}
+
+#[test]
+fn ladder_decides_as_linux_6_12_does() {
+    compare("ladder");
+}
+
+#[test]
+fn haltpoll_decides_as_linux_6_12_does() {
+    compare("haltpoll");
+}
+
 /// The comparison can fail: another version of the governor is told apart.
 #[test]
-fn another_version_of_menu_and_teo_is_told_apart() {
-    let Some(tree) = kernel_sources("6.12", "another version is told apart") else { return };
-    for name in ["menu", "teo"] {
-        let ours = resolve(name, Hz::H250);
-        let theirs = resolve(&format!("{name}@{}", tree.display()), Hz::H250);
-        assert!(told_apart(&ours, &theirs, 100), "{name} of 6.12 decides as {name} of 6.1");
+fn another_version_is_told_apart() {
+    for mirror in &MIRRORS {
+        let Some(theirs) = mirror.upstream(Hz::H250, "another version is told apart") else {
+            return;
+        };
+        let other = resolve(mirror.other, Hz::H250);
+        assert!(
+            told_apart(&other, &theirs, 100),
+            "{} decides as {} of {}",
+            mirror.other,
+            mirror.theirs,
+            mirror.linux
+        );
     }
 }
 
 /// The comparison is sharp: a slip in any one of these places is told apart.
 #[test]
 fn a_slip_anywhere_is_told_apart() {
-    let Some(tree) = kernel_sources("6.1", "slips are told apart") else { return };
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slips");
     std::fs::create_dir_all(&dir).unwrap();
-    let slips = [("menu", MENU_SLIPS), ("teo", TEO_SLIPS)];
     let mut unseen = Vec::new();
-    for (name, slips) in slips {
+    for mirror in &MIRRORS {
+        let name = mirror.ours;
+        let Some(upstream) = mirror.upstream(Hz::H250, "slips are told apart") else { return };
         let builtin = Catalog::builtins().into_iter().find(|b| b.name == name).unwrap();
-        let upstream = resolve(&format!("{name}@{}", tree.display()), Hz::H250);
-        for (i, (sound, slip)) in slips.iter().enumerate() {
+        for (i, (sound, slip)) in mirror.slips.iter().enumerate() {
             assert_eq!(
                 builtin.source.matches(sound).count(),
                 1,
@@ -58,7 +155,7 @@ fn a_slip_anywhere_is_told_apart() {
             let path = dir.join(format!("{name}-{i}.c"));
             std::fs::write(&path, builtin.source.replace(sound, slip)).unwrap();
             let slipped = resolve(path.to_str().unwrap(), Hz::H250);
-            if !told_apart(&slipped, &upstream, 2_000) {
+            if !told_apart(&slipped, &upstream, 6_000) {
                 unseen.push(format!("{name}.c with `{slip}` for `{sound}`"));
             }
         }
@@ -128,6 +225,118 @@ const TEO_SLIPS: &[(&str, &str)] = &[
     ("\t\tdev->poll_time_limit = false;\n", ""),
 ];
 
+const MENU_6_12_SLIPS: &[(&str, &str)] = &[
+    ("ALIKE_VARIANCE_US2	400", "ALIKE_VARIANCE_US2	399"),
+    ("ALIKE_MEAN2_RATIO	36", "ALIKE_MEAN2_RATIO	37"),
+    ("NR_LENGTHS_MIN		6", "NR_LENGTHS_MIN		5"),
+    ("9 * LONG_SLEEP_NS / 10", "LONG_SLEEP_NS"),
+    ("menu->next_timer_ns > TICK_NSEC", "menu->next_timer_ns >= TICK_NSEC"),
+    ("&& dev->poll_time_limit", ""),
+    ("slept_ns > 2 * state", "slept_ns > state"),
+    ("slept_ns < LONG_SLEEP_NS", "true"),
+    ("next_timer_ns >= bound_ns", "next_timer_ns > bound_ns"),
+    ("RATIO_ONE * NSEC_PER_USEC / 2,", "0,"),
+    ("cutoff_us = sample.most - 1", "cutoff_us = sample.most - 2"),
+    ("if (!sample.most)\n\t\t\treturn NO_LENGTH_US", "if (!sample.nr)\n\t\t\treturn NO_LENGTH_US"),
+    ("!tick_stopped && predicted_ns <= ASK", "predicted_ns <= ASK"),
+    ("predicted_ns <= ASK_TIMER_NS", "predicted_ns < ASK_TIMER_NS"),
+    ("menu->ratio_idx = menu_ratio_idx(KTIME_MAX)", "menu->ratio_idx = 0"),
+    ("*delta_tick_ns = TICK_NSEC / 2", "*delta_tick_ns = 0"),
+    ("\t\t*delta_tick_ns = 0;\n", ""),
+    ("predicted_ns < TICK_NSEC ? timer_ns", "predicted_ns < TICK_NSEC / 2 ? timer_ns"),
+    ("deeper->target_residency_ns < ASK", "deeper->target_residency_ns < 2 * ASK"),
+    ("deeper->target_residency_ns <= menu->next", "deeper->target_residency_ns < menu->next"),
+    ("deeper->exit_latency_ns <= *predicted_ns", "deeper->exit_latency_ns < *predicted_ns"),
+    ("deeper->target_residency_ns <= delta", "deeper->target_residency_ns < delta"),
+    ("state->target_residency_ns > *predicted", "state->target_residency_ns >= *predicted"),
+    ("state->exit_latency_ns > latency", "state->exit_latency_ns >= latency"),
+    ("target_residency_ns > within_ns", "target_residency_ns >= within_ns"),
+    ("} else if (!dev->last_residency_ns) {", "} else if (false) {"),
+    ("menu->next_timer_ns < drv->states[1]", "menu->next_timer_ns <= drv->states[1]"),
+    ("latency_req_ns < drv->states[1]", "latency_req_ns <= drv->states[1]"),
+    ("|| predicted_ns < TICK_NSEC)", "|| predicted_ns <= TICK_NSEC)"),
+];
+
+const TEO_6_12_SLIPS: &[(&str, &str)] = &[
+    ("SLEEP_WEIGHT		1024", "SLEEP_WEIGHT		1023"),
+    ("DECAY_SHIFT		3", "DECAY_SHIFT		4"),
+    ("(15 * NSEC_PER_USEC)", "(14 * NSEC_PER_USEC)"),
+    ("teo->sleep_ns >= teo->sleep_length_ns", "teo->sleep_ns > teo->sleep_length_ns"),
+    ("slept_ns < exit_latency_ns ?", "slept_ns <= exit_latency_ns ?"),
+    ("slept_ns - exit_latency_ns / 2", "slept_ns - exit_latency_ns"),
+    ("residency_ns > teo->sleep_length_ns", "residency_ns >= teo->sleep_length_ns"),
+    ("residency_ns <= slept_ns", "residency_ns < slept_ns"),
+    ("[drv->state_count - 1].target_residency_ns < TICK", "[0].target_residency_ns < TICK"),
+    ("\t\tteo->total += teo->hits_beyond_tick;\n", ""),
+    ("timer_beyond_tick && slept_ns >= TICK_NSEC", "timer_beyond_tick && slept_ns > TICK_NSEC * 2"),
+    ("else if (!timer_beyond_tick && timer_bin", "else if (timer_bin"),
+    ("residency_ns >= TICK_NSEC;", "residency_ns >= 0;"),
+    ("2 * outlook->shallower.intercepts <= teo", "2 * outlook->shallower.intercepts < teo"),
+    ("- outlook->shallower.hits", ""),
+    ("2 * passed > outlook", "2 * passed >= outlook"),
+    ("return fits ? i : suitable", "return i"),
+    ("else if (enabled && suitable == outlook->deepest)", "else if (enabled)"),
+    ("exit_latency_ns <= latency_req_ns", "exit_latency_ns < latency_req_ns"),
+    ("idx = min(idx, outlook->within_limit);", ""),
+    (
+        "\tif (!idx) {\n\t\tteo->sleep_length_ns = tick_nohz_get_sleep_length(delta_tick_ns);\n",
+        "\tif (!idx) {\n",
+    ),
+    ("if (!idx || (drv->states[0]", "if ((drv->states[0]"),
+    ("outlook->intercepts > teo->total / 2", "outlook->intercepts >= teo->total / 2"),
+    ("teo->total / 8", "teo->total / 4"),
+    ("*sleep_ns = TICK_NSEC / 2", "*sleep_ns = TICK_NSEC"),
+    ("target_residency_ns > within_ns", "target_residency_ns >= within_ns"),
+    ("&& sleep_ns >= TICK_NSEC", "&& sleep_ns > TICK_NSEC"),
+    ("dev->last_state_idx = -1;", ""),
+    ("if (dev->poll_time_limit ||", "if (false ||"),
+    ("teo->sleep_length_ns > TICK_NSEC))", "teo->sleep_length_ns > 0))"),
+    ("\t\tdev->poll_time_limit = false;\n", ""),
+];
+
+const LADDER_SLIPS: &[(&str, &str)] = &[
+    ("LONG_SLEEPS_UP		4", "LONG_SLEEPS_UP		3"),
+    ("(is_rung ? LONG_SLEEPS_UP : 0)", "LONG_SLEEPS_UP"),
+    ("is_rung ? drv->states[idx].exit_latency_ns : 0", "drv->states[idx].exit_latency_ns"),
+    ("remainder_ns <= threshold_ns", "remainder_ns < threshold_ns"),
+    ("remainder_ns <= threshold_ns", "(s64)remainder_ns <= (s64)threshold_ns"),
+    ("dev->states_usage[idx + 1].disable ||", "false ||"),
+    ("exit_latency_ns > latency_req_ns || remainder_ns", "exit_latency_ns < 0 || remainder_ns"),
+    ("CPUIDLE_FLAG_POLLING ? 1 : 0", "CPUIDLE_FLAG_POLLING ? 0 : 0"),
+    ("ladder->long_sleeps[dev->last_state_idx] = 0;", ""),
+    ("if (dev->states_usage[idx].disable || state", "if (state"),
+    ("while (idx > lowest && drv", "while (idx > 0 && drv"),
+    ("remainder_ns < state->exit_latency_ns", "remainder_ns <= state->exit_latency_ns"),
+    ("if (index > 0)", "if (index >= 0)"),
+    ("\tdev->last_state_idx = ladder_lowest(drv);\n", ""),
+];
+
+const HALTPOLL_SLIPS: &[(&str, &str)] = &[
+    ("= 200000", "= 199999"),
+    ("poll_shrink __read_mostly = 2", "poll_shrink __read_mostly = 3"),
+    ("poll_grow __read_mostly = 2", "poll_grow __read_mostly = 3"),
+    ("= 50000", "= 49999"),
+    ("= true", "= false"),
+    ("guest_halt_poll_ns);\n}", "(unsigned int)-1);\n}"),
+    ("divisor ? limit_ns / divisor : 0", "divisor ? limit_ns / divisor : limit_ns"),
+    ("limit_ns < guest_halt_poll_grow_start ? 0", "limit_ns <= guest_halt_poll_grow_start ? 0"),
+    ("if (halted_ns > guest_halt_poll_ns)", "if (halted_ns >= guest_halt_poll_ns)"),
+    ("else if (halted_ns > dev->poll_limit_ns)", "else"),
+    ("== STATE_POLL && dev->poll_time_limit", "== STATE_POLL"),
+    ("dev->last_state_idx == STATE_POLL && ", ""),
+    ("|| cpuidle_governor_latency_req(dev->cpu) == 0", ""),
+    ("\t*stop_tick = false;\n", ""),
+    ("if (index != STATE_POLL)", "if (true)"),
+    ("\tdev->poll_limit_ns = 0;\n", ""),
+];
+
+impl Mirror {
+    fn upstream(&self, hz: Hz, test: &str) -> Option<Governor> {
+        let tree = kernel_sources(self.linux, test)?;
+        Some(resolve(&format!("{}@{}", self.theirs, tree.display()), hz))
+    }
+}
+
 fn told_apart(ours: &Governor, theirs: &Governor, sequences: u64) -> bool {
     let mut total = Tally::default();
     (0..sequences).any(|seed| run(ours, theirs, seed, &mut total, false).is_err())
@@ -139,10 +348,10 @@ fn resolve(spec: &str, hz: Hz) -> Governor {
 }
 
 fn compare(name: &str) {
-    let Some(tree) = kernel_sources("6.1", &format!("{name} against Linux 6.1")) else { return };
-    let upstream = format!("{name}@{}", tree.display());
-    let pairs: Vec<(Governor, Governor)> =
-        Hz::ALL.iter().map(|hz| (resolve(name, *hz), resolve(&upstream, *hz))).collect();
+    let mirror = MIRRORS.iter().find(|m| m.ours == name).expect("a mirror of ours");
+    let test = format!("{name} against Linux {}", mirror.linux);
+    let pair = |hz: &Hz| Some((resolve(name, *hz), mirror.upstream(*hz, &test)?));
+    let Some(pairs) = Hz::ALL.iter().map(pair).collect::<Option<Vec<_>>>() else { return };
     let number = |name: &str| {
         let text = std::env::var(name).ok()?;
         Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text} is no number")))
@@ -164,7 +373,7 @@ fn compare(name: &str) {
     }
     println!("{name}: {total:?}");
     if one_seed.is_none() && calls >= CALLS {
-        total.check_that_all_was_reached();
+        total.check_that_all_was_reached(mirror);
     }
 }
 
@@ -182,13 +391,15 @@ struct Tally {
     latency_limited: u64,
     iowait: u64,
     toggled: u64,
+    demoted: u64,
 }
 
 impl Tally {
-    fn check_that_all_was_reached(&self) {
-        assert!(self.by_state.iter().all(|n| *n > 1_000), "some state is hardly chosen: {self:?}");
+    fn check_that_all_was_reached(&self, mirror: &Mirror) {
+        let reached = &self.by_state[..mirror.reach];
+        assert!(reached.iter().all(|n| *n > 1_000), "some state is hardly chosen: {self:?}");
         let counts = [
-            self.tick_kept,
+            if mirror.keeps_tick { self.tick_kept } else { u64::MAX },
             self.selects - self.tick_kept,
             self.tick_was_stopped,
             self.got_tick,
@@ -198,6 +409,7 @@ impl Tally {
             self.latency_limited,
             self.iowait,
             self.toggled,
+            self.demoted,
         ];
         assert!(counts.iter().all(|n| *n > 10_000), "some case is hardly met: {self:?}");
     }
@@ -212,6 +424,7 @@ struct Pair<'a> {
     rng: Rng,
     now: Instant,
     tick_stopped: bool,
+    ours_params: Vec<(String, ParamType)>,
     hz: Hz,
     /// The last calls, for the story of a difference; only kept when one is told.
     log: Option<Vec<String>>,
@@ -234,6 +447,7 @@ fn run(
         disabled: states.iter().map(|s| s.is_disabled).collect(),
         now: Instant(rng.magnitude(50)),
         tick_stopped: false,
+        ours_params: ours.params().iter().map(|p| (p.name.clone(), p.kind)).collect(),
         hz: ours.hz(),
         rng,
         log: tell.then(Vec::new),
@@ -262,7 +476,9 @@ fn random_states(rng: &mut Rng) -> Vec<StateDesc> {
     (0..count)
         .map(|i| {
             let first = i == 0;
-            if !(first && (is_polling || rng.one_in(2))) {
+            // A polling state with a latency is odd, and legal.
+            let is_free = first && if is_polling { !rng.one_in(16) } else { rng.one_in(2) };
+            if !is_free {
                 exit_ns += rng.magnitude(bits.min(20));
                 residency_ns += rng.magnitude(bits);
             }
@@ -342,11 +558,19 @@ impl Pair<'_> {
         total.negative_sleep_length += u64::from(inputs.sleep_length.is_negative());
         total.latency_limited += u64::from(inputs.latency_req != Duration::MAX);
         total.iowait += u64::from(inputs.nr_iowait > 0);
+        self.compare_devices()?;
 
         // As the kernel: stopping needs a next event beyond the tick; once stopped it stays so
         // until the CPU leaves idle.
         self.tick_stopped |= ours.stop_tick && inputs.sleep_length > inputs.delta_next;
-        self.sleep(style, &inputs, ours.state as usize, total);
+        // A driver may enter a shallower state than it was asked for.
+        let mut entered = ours.state as usize;
+        if entered > 0 && self.rng.one_in(60) {
+            entered = self.rng.below(ours.state as u64) as usize;
+            total.demoted += 1;
+        }
+        self.sleep(style, &inputs, entered, total);
+        self.compare_devices()?;
         if self.tick_stopped && self.rng.one_in(style.idle_visits) {
             self.tick_stopped = false;
         }
@@ -359,7 +583,24 @@ impl Pair<'_> {
         }
     }
 
+    /// What governors may change beside their own data.
+    fn compare_devices(&self) -> Result<(), String> {
+        let of = |instance: &Instance| {
+            (instance.last_state_idx(0), instance.poll_limit_ns(0), instance.poll_time_limit(0))
+        };
+        let (ours, theirs) = (of(&self.ours), of(&self.theirs));
+        if ours == theirs {
+            return Ok(());
+        }
+        Err(format!("(last state, polling limit, gave up): ours has {ours:?}, theirs {theirs:?}"))
+    }
+
     fn toggle(&mut self) {
+        match self.rng.below(8) {
+            0 => return self.replug(),
+            1..3 if !self.ours_params.is_empty() => return self.set_param(),
+            _ => {}
+        }
         let state = self.rng.below(self.states.len() as u64) as usize;
         self.disabled[state] ^= true;
         for instance in [&mut self.ours, &mut self.theirs] {
@@ -367,6 +608,30 @@ impl Pair<'_> {
         }
         let disabled = self.disabled[state];
         self.note(|| format!("state {state} disabled: {disabled}"));
+    }
+
+    /// A new life for the CPU; the device keeps what the governor does not clear.
+    fn replug(&mut self) {
+        self.note(|| "disable, enable".to_owned());
+        for instance in [&mut self.ours, &mut self.theirs] {
+            instance.disable(0).expect("disable returns");
+            instance.enable(0).expect("enable succeeds");
+        }
+    }
+
+    fn set_param(&mut self) {
+        let (name, kind) =
+            &self.ours_params[self.rng.below(self.ours_params.len() as u64) as usize];
+        let value = match kind {
+            ParamType::Bool => self.rng.below(2).to_string(),
+            _ if self.rng.one_in(2) => self.rng.below(5).to_string(),
+            _ => self.rng.magnitude(24).to_string(),
+        };
+        for instance in [&mut self.ours, &mut self.theirs] {
+            instance.set_param(name, &value).expect("upstream has the same parameters");
+        }
+        let text = format!("{name}={value}");
+        self.note(|| text);
     }
 
     fn random_inputs(&mut self, style: &Style) -> Inputs {
@@ -414,6 +679,7 @@ impl Pair<'_> {
             nr_iowait,
             util: 0,
             capacity: 1024,
+            load_avg: 0,
         }
     }
 
@@ -447,6 +713,12 @@ impl Pair<'_> {
         // The polling state clears the flag when it is entered and sets it when it gives up.
         if self.states[state].is_polling {
             let gave_up = self.rng.one_in(4);
+            for instance in [&mut self.ours, &mut self.theirs] {
+                // As cpuidle_poll_time() does.
+                if instance.poll_limit_ns(0) == 0 {
+                    instance.set_poll_limit_ns(0, self.hz.tick().0 as u64 / 16);
+                }
+            }
             total.poll_time_outs += u64::from(gave_up);
             for instance in [&mut self.ours, &mut self.theirs] {
                 instance.set_poll_time_limit(0, gave_up);

@@ -50,7 +50,18 @@ fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
 #[test]
 fn builtins_tell_about_themselves() {
     let names: Vec<&str> = Catalog::builtin_names().collect();
-    for wanted in ["deepest", "menu", "shallowest", "teo"] {
+    for wanted in [
+        "deepest",
+        "haltpoll",
+        "ladder",
+        "menu",
+        "menu-3.7",
+        "menu-3.8",
+        "menu-6.12",
+        "shallowest",
+        "teo",
+        "teo-6.12",
+    ] {
         assert!(names.contains(&wanted), "{names:?}");
     }
     for builtin in Catalog::builtins() {
@@ -62,6 +73,13 @@ fn builtins_tell_about_themselves() {
             assert!(builtin.source.contains(part), "{}.c has no `{part}`", builtin.name);
         }
         assert!(builtin.source.contains("MODULE_LICENSE(\"Dual MIT/GPL\")"));
+        // A kernel has 15 characters and an end for what is the file's name here.
+        assert!(builtin.name.len() < 16, "{}", builtin.name);
+        let registered = builtin.source.lines().any(|line| {
+            line.trim().strip_prefix(".name =").map(str::trim)
+                == Some(format!("\"{}\",", builtin.name).as_str())
+        });
+        assert!(registered, "{}.c registers another name", builtin.name);
     }
     let error = error("menus");
     assert!(error.contains("`menus`") && error.contains("menu, "), "{error}");
@@ -81,6 +99,19 @@ fn a_file_is_compiled_with_the_headers_beside_it() {
     write(&dir, "deeper.h", "#define DEEPER 3\n");
     let after = resolve(governor.label()).unwrap();
     assert_ne!(before, after.image_bytes());
+}
+
+#[test]
+fn a_name_may_hold_digits_points_and_dashes() {
+    let dir = scratch("points");
+    let path = write(&dir, "mine-3.8.c", &source("0", ""));
+    assert_eq!(resolve(path.to_str().unwrap()).unwrap().name(), "mine-3.8");
+    write(&dir, "linux-6.12/drivers/cpuidle/governors/mine-6.12.c", &source("0", ""));
+    let tree = dir.join("linux-6.12");
+    assert_eq!(resolve(&format!("mine-6.12@{}", tree.display())).unwrap().name(), "mine-6.12");
+    let menu = resolve("menu-3.8,repeat_timer=0").unwrap();
+    assert_eq!((menu.name(), menu.label()), ("menu-3.8", "menu-3.8,repeat_timer=0"));
+    assert!(menu.param_settings().contains(&("repeat_timer".into(), "N".into())));
 }
 
 #[test]
@@ -314,7 +345,7 @@ proptest! {
 
     #[test]
     fn a_sound_spec_comes_back_whole(
-        name in "[a-z][a-z0-9_]{0,8}",
+        name in "[a-z][a-z0-9_.-]{0,8}",
         tree in proptest::option::of("[a-z./]{1,10}"),
         rev in proptest::option::of("[a-z0-9][a-z0-9.^~-]{0,6}"),
         params in proptest::collection::btree_map("[a-z_]{1,6}", "[^,]{0,6}", 0..3),

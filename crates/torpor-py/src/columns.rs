@@ -165,6 +165,7 @@ pub fn decisions(outcome: &Outcome) -> Table {
             wake.append_value(match decision.end {
                 SleepEnd::Event => "event",
                 SleepEnd::Tick => "tick",
+                SleepEnd::GovernorTimer => "governor_timer",
                 SleepEnd::PollTimeout => "poll_timeout",
             });
         }

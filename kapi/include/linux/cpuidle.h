@@ -32,7 +32,7 @@ struct cpuidle_state_usage {
 	unsigned long long	rejected;
 };
 
-/* @exit_latency and @target_residency are in microseconds, rounded up from the _ns fields. */
+/* @exit_latency and @target_residency are in microseconds, rounded down from the _ns fields. */
 struct cpuidle_state {
 	char		name[CPUIDLE_NAME_LEN];
 	char		desc[CPUIDLE_DESC_LEN];

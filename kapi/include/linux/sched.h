@@ -16,4 +16,14 @@ static inline unsigned long sched_cpu_util(int cpu)
 	return kapi_cpu(cpu)->util;
 }
 
+/*
+ * Kernels up to 3.15 have it: the load of the CPU at the last tick, 1024 for one task that always
+ * runs. It is a macro, too, so that a source can tell whether it is there.
+ */
+static inline unsigned long this_cpu_load(void)
+{
+	return kapi_host.cpu->load_avg;
+}
+#define this_cpu_load this_cpu_load
+
 #endif /* _KAPI_LINUX_SCHED_H */

@@ -10,7 +10,17 @@
 
 #include <linux/types.h>
 
-#define TORPOR_IMAGE_ABI 1
+#define TORPOR_IMAGE_ABI 2
+
+struct hrtimer;
+
+/* Timers that can be armed on a CPU at a time; a governor has use for one. */
+#define KAPI_TIMERS_MAX 4
+
+struct kapi_timer {
+	struct hrtimer *timer;
+	s64 expires_ns;
+};
 
 /*
  * One per CPU. The host writes the inputs before each call, so that a question like
@@ -32,6 +42,10 @@ struct kapi_cpu {
 	/* Constant. */
 	unsigned long percpu_offset;
 	unsigned int cpu_id;
+	/* The armed timers are the first @nr_timers, in no order. */
+	unsigned int nr_timers;
+	unsigned long load_avg;
+	struct kapi_timer timers[KAPI_TIMERS_MAX];
 };
 
 /* One per image. @cpu is the one whose governor call is in flight. */

@@ -23,9 +23,9 @@ mod front;
 mod tests;
 
 use crate::decision::Unobserved;
-use crate::idle_loop::{CpuRun, next_events};
+use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
-use crate::model::{CpuModel, SleepEnd};
+use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Script};
 use front::Front;
 use std::cmp::{Ordering, Reverse};
@@ -180,6 +180,13 @@ impl<'a> Search<'a> {
         let model = self.model;
         let (jiffy, tick) = (model.tick.floor(path.now), model.tick.hz.tick());
         let next = next_events(span, tick, jiffy, path.now, path.tick_stopped);
+        if gives_up(span, path.now) {
+            // A decision without an effect.
+            let step = self.steps.len() as u32;
+            let choice = Choice { state: self.allowed[0] as u8, stop_tick: false };
+            self.steps.push(Step { before: path.step, choice });
+            return vec![Next::Ending(Path { step, ..*path })];
+        }
         let can_stop = !path.tick_stopped && !next.must_keep_tick;
         let mut out = Vec::with_capacity(2 * self.allowed.len());
         for &state in &self.allowed {
@@ -189,8 +196,9 @@ impl<'a> Search<'a> {
                 }
                 let tick_stopped = path.tick_stopped || stop_tick;
                 let tick_at = if tick_stopped { Instant::NEVER } else { model.tick.next(path.now) };
+                let alarms = Alarms::tick(tick_at);
                 let sleep =
-                    model.sleep(state, path.now, span.wake, tick_at, model.default_poll_limit);
+                    model.sleep(state, path.now, span.wake, alarms, model.default_poll_limit);
                 let step = self.steps.len() as u32;
                 let choice = Choice { state: state as u8, stop_tick };
                 self.steps.push(Step { before: path.step, choice });
@@ -204,7 +212,8 @@ impl<'a> Search<'a> {
                 out.push(match sleep.end {
                     SleepEnd::Event => Next::Ending(after),
                     SleepEnd::PollTimeout => Next::Awake(after),
-                    SleepEnd::Tick => {
+                    // The plan arms no timers: it knows better.
+                    SleepEnd::Tick | SleepEnd::GovernorTimer => {
                         after.now += model.tick_handling;
                         after.energy += model.costs.awake(span.opp, model.tick_handling);
                         Next::Awake(after)
@@ -271,6 +280,9 @@ impl Crossing<'_> {
     fn arrive(&mut self, path: Path, queue: &mut BinaryHeap<Earliest>) {
         if path.now > self.span.wake {
             self.end(path);
+        } else if gives_up(self.span, path.now) {
+            // Not to be weighed against earlier paths: those have a sleep to pay for.
+            queue.push(Earliest(path));
         } else if self.waiting[usize::from(path.tick_stopped)].offer(path, self.safe.here) {
             queue.push(Earliest(path));
         }
@@ -282,7 +294,7 @@ impl Crossing<'_> {
     }
 
     fn is_superseded(&self, path: &Path) -> bool {
-        !self.waiting[usize::from(path.tick_stopped)].holds(path)
+        !gives_up(self.span, path.now) && !self.waiting[usize::from(path.tick_stopped)].holds(path)
     }
 }
 

@@ -3,9 +3,9 @@
 
 use super::plan;
 use crate::decision::Unobserved;
-use crate::idle_loop::{CpuRun, next_events};
+use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
-use crate::model::{CpuModel, SleepEnd};
+use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Policy, Reflection, Script};
 use crate::testing;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped:
     let after = |resume: Instant, stopped: bool| {
         exhaustive(model, spans, k + 1, resume + work, stopped && !span.ends_visit)
     };
-    if now > span.wake {
+    if now > span.wake || gives_up(span, now) {
         return after(now, stopped);
     }
     let must_keep =
@@ -30,12 +30,13 @@ fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped:
         for stop in [false, true] {
             let stopped = stopped || (stop && !must_keep);
             let tick_at = if stopped { Instant::NEVER } else { model.tick.next(now) };
-            let sleep = model.sleep(state, now, span.wake, tick_at, model.default_poll_limit);
+            let alarms = Alarms::tick(tick_at);
+            let sleep = model.sleep(state, now, span.wake, alarms, model.default_poll_limit);
             let own = model.costs.sleep(span.opp, state, sleep.resume.since(now));
             let rest = match sleep.end {
                 SleepEnd::Event => after(sleep.resume, stopped),
                 SleepEnd::PollTimeout => exhaustive(model, spans, k, sleep.resume, stopped),
-                SleepEnd::Tick => {
+                SleepEnd::Tick | SleepEnd::GovernorTimer => {
                     let again = sleep.resume + model.tick_handling;
                     model.costs.awake(span.opp, model.tick_handling)
                         + exhaustive(model, spans, k, again, stopped)
@@ -102,7 +103,9 @@ fn clusters() -> impl Strategy<Value = Cluster> {
 
 /// Spans of up to `idle_us` with little work between, some ending only in an interrupt.
 fn recordings(count: usize, idle_us: i64) -> impl Strategy<Value = Vec<Span>> {
-    let one = (0..idle_us, 0i64..400, any::<[bool; 2]>());
+    // Now and then the event is there at once, and the entry is given up.
+    let idle = prop_oneof![1 => Just(0), 7 => 0..idle_us];
+    let one = (idle, 0i64..400, any::<[bool; 2]>());
     prop::collection::vec(one, 1..=count).prop_map(|raw| {
         let pairs: Vec<(i64, i64)> = raw.iter().map(|r| (r.0, r.1)).collect();
         let mut spans = testing::spans(&pairs);

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: menu-3.7 - the menu governor of 2012, before it was made to see through outliers
+ *
+ * Idea: Predict that a sleep falls as far short of the next timer as sleeps with such timers have
+ * done; if the last eight sleeps have been alike, predict their mean. The busier the CPU, the less
+ * time a state may take to leave, as a share of the prediction.
+ *
+ * State kept, per CPU: twelve ratios of sleep to timer (six distances of the timer, without and
+ * with IO waiters), the lengths of the last eight sleeps, and what was expected of the sleep that
+ * has not been learnt from yet.
+ *
+ * Decision: (Times are in whole microseconds.)
+ *
+ *  1. Learn from the last sleep: its length into the pattern, and its length without the exit
+ *     latency, as a share of the time to the timer, into the ratio. From 50 ms on, a sleep counts
+ *     as predicted.
+ *  2. With a latency limit of 0, state 0.
+ *  3. The prediction is the time to the next timer times the ratio.
+ *  4. If the variance of the last eight lengths is below 400 us^2, and their mean is neither 0 nor
+ *     beyond the timer, the mean is the prediction.
+ *  5. Start with the first state that does not poll, if it is enabled and the timer is more than
+ *     5 us away, else with state 0. Take the deepest enabled state whose target residency is
+ *     within the prediction, whose exit latency is within the limit, and whose exit latency times
+ *     the multiplier is within the prediction. The multiplier is 1, plus 20 for each unit of load,
+ *     plus 10 for each task that waits for IO.
+ *
+ * Known weaknesses: one outlier among eight hides a pattern. Nothing wakes a CPU out of a shallow
+ * state that a wrong prediction has put it in; it stays until the next interrupt. Ratios can pass
+ * 1, since a sleep may outlast its timer by the exit latency. A sleep shorter than the exit
+ * latency is learnt as it is. The load counts an always running task as half a unit.
+ *
+ * Departures: written against the interface of today's kernels.
+ *
+ *  - It answers *stop_tick as it finds it. The kernels of its time stopped the tick before they
+ *    asked, so a sleep length with a tick that stays is what they would have answered, too.
+ *  - Times arrive in nanoseconds and are rounded down to microseconds. A time to the next timer
+ *    that has passed is 0, one beyond 32 bits the greatest that is not.
+ *  - Where this_cpu_load() is gone the CPU's utilization stands in: on the same scale, 1024 for
+ *    a task that always runs, but an average, and 1024 at most.
+ *  - Power is not compared: drivers no longer state it, and the values that used to stand in fell
+ *    from state to state, so that the last state that passes won, as it does here.
+ *  - All drivers measure residencies, so there is no case for those that do not.
+ *
+ * References: Linux 3.7 drivers/cpuidle/governors/menu.c, as the parent of the patches in
+ * "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012.
+ */
+
+#include <linux/cpuidle.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/sched/loadavg.h>
+#include <linux/sched/stat.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/tick.h>
+
+#ifndef this_cpu_load
+#define this_cpu_load()		sched_cpu_util(smp_processor_id())
+#endif
+
+/* Timer distances: below 10 us, then a decade each, the last one from 100 ms. */
+#define NR_DISTANCES		6
+#define NR_RATIOS		(2 * NR_DISTANCES)
+#define FIRST_DISTANCE_US	10
+
+/* A ratio of 1; each new one counts for an eighth of it. */
+#define RATIO_STEP		1024
+#define RATIO_WEIGHT		8
+#define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
+
+/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+#define LONG_SLEEP_US		50000
+
+#define NR_LENGTHS		8
+/* Lengths are alike if their standard deviation is below 20 us. */
+#define ALIKE_VARIANCE_US2	400
+
+/* With a timer this near, even the first sleeping state is not worth its cost. */
+#define POLL_TIMER_US		5
+
+struct menu_cpu {
+	bool must_learn;
+	unsigned int timer_us;
+	unsigned int exit_us;
+	unsigned int ratio_idx;
+	/* 0 as long as unused, which means RATIO_ONE. */
+	u64 ratio[NR_RATIOS];
+	unsigned int length_us[NR_LENGTHS];
+	unsigned int next_length;
+};
+
+static DEFINE_PER_CPU(struct menu_cpu, menu_cpus);
+
+static void menu_learn(struct menu_cpu *menu, struct cpuidle_device *dev)
+{
+	unsigned int length_us = min_t(u64, ktime_to_us(dev->last_residency_ns), INT_MAX);
+	unsigned int slept_us = length_us;
+	u64 ratio = menu->ratio[menu->ratio_idx] * (RATIO_WEIGHT - 1) / RATIO_WEIGHT;
+
+	if (slept_us > menu->exit_us)
+		slept_us -= menu->exit_us;
+
+	if (menu->timer_us && slept_us < LONG_SLEEP_US)
+		ratio += RATIO_STEP * slept_us / menu->timer_us;
+	else
+		ratio += RATIO_STEP;
+	/* 0 would start anew. */
+	menu->ratio[menu->ratio_idx] = ratio ? ratio : 1;
+
+	menu->length_us[menu->next_length] = length_us;
+	menu->next_length = (menu->next_length + 1) % NR_LENGTHS;
+}
+
+static unsigned int menu_next_timer_us(void)
+{
+	ktime_t delta_next_ns;
+	ktime_t timer_ns = tick_nohz_get_sleep_length(&delta_next_ns);
+
+	return timer_ns < 0 ? 0 : min_t(u64, ktime_to_us(timer_ns), UINT_MAX);
+}
+
+static unsigned int menu_ratio_idx(unsigned int timer_us, unsigned int nr_iowait)
+{
+	unsigned int idx = nr_iowait ? NR_DISTANCES : 0;
+	unsigned int bound_us = FIRST_DISTANCE_US;
+	int i;
+
+	for (i = 1; i < NR_DISTANCES && timer_us >= bound_us; i++) {
+		bound_us *= 10;
+		idx++;
+	}
+	return idx;
+}
+
+/* How many times its exit latency a state's sleep has to last. */
+static unsigned int menu_multiplier(unsigned int nr_iowait)
+{
+	unsigned long load = this_cpu_load();
+	unsigned int load_tenths = LOAD_INT(load) * 10 + LOAD_FRAC(load) / 10;
+
+	return 1 + 2 * load_tenths + 10 * nr_iowait;
+}
+
+/* The mean of the last lengths if they are alike and it is before the timer, else 0. */
+static u64 menu_typical_us(struct menu_cpu *menu)
+{
+	u64 sum = 0, squares = 0, mean;
+	int i;
+
+	for (i = 0; i < NR_LENGTHS; i++)
+		sum += menu->length_us[i];
+	mean = sum / NR_LENGTHS;
+	if (mean > menu->timer_us)
+		return 0;
+
+	for (i = 0; i < NR_LENGTHS; i++) {
+		s64 off = menu->length_us[i] - mean;
+
+		squares += off * off;
+	}
+	return squares / NR_LENGTHS < ALIKE_VARIANCE_US2 ? mean : 0;
+}
+
+static u64 menu_predict_us(struct menu_cpu *menu)
+{
+	u64 *ratio = &menu->ratio[menu->ratio_idx];
+	u64 typical_us = menu_typical_us(menu);
+
+	if (!*ratio)
+		*ratio = RATIO_ONE;
+	if (typical_us)
+		return typical_us;
+	return div_u64(menu->timer_us * *ratio + RATIO_ONE / 2, RATIO_ONE);
+}
+
+/* Step 5. */
+static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
+			struct cpuidle_device *dev, s64 latency_req_us, u64 predicted_us,
+			unsigned int multiplier)
+{
+	int first = drv->states[0].flags & CPUIDLE_FLAG_POLLING ? 1 : 0;
+	int i, idx = 0;
+
+	if (first < drv->state_count && !dev->states_usage[first].disable &&
+	    menu->timer_us > POLL_TIMER_US)
+		idx = first;
+
+	for (i = first; i < drv->state_count; i++) {
+		u64 residency_us = ktime_to_us(drv->states[i].target_residency_ns);
+		u64 exit_us = ktime_to_us(drv->states[i].exit_latency_ns);
+
+		if (dev->states_usage[i].disable || residency_us > predicted_us ||
+		    exit_us > latency_req_us || exit_us * multiplier > predicted_us)
+			continue;
+		idx = i;
+		menu->exit_us = exit_us;
+	}
+	return idx;
+}
+
+static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+	s64 latency_req_us = ktime_to_us(cpuidle_governor_latency_req(dev->cpu));
+	unsigned int nr_iowait;
+
+	if (menu->must_learn) {
+		menu_learn(menu, dev);
+		menu->must_learn = false;
+	}
+	menu->exit_us = 0;
+	if (unlikely(latency_req_us == 0))
+		return 0;
+
+	nr_iowait = nr_iowait_cpu(dev->cpu);
+	menu->timer_us = menu_next_timer_us();
+	menu->ratio_idx = menu_ratio_idx(menu->timer_us, nr_iowait);
+
+	return menu_deepest(menu, drv, dev, latency_req_us, menu_predict_us(menu),
+			    menu_multiplier(nr_iowait));
+}
+
+static void menu_reflect(struct cpuidle_device *dev, int index)
+{
+	dev->last_state_idx = index;
+	this_cpu_ptr(&menu_cpus)->must_learn = true;
+}
+
+static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	memset(per_cpu_ptr(&menu_cpus, dev->cpu), 0, sizeof(struct menu_cpu));
+	return 0;
+}
+
+/* Below the governors of today: it is here to be compared with. */
+static struct cpuidle_governor menu_governor = {
+	.name =		"menu-3.7",
+	.rating =	5,
+	.enable =	menu_enable,
+	.select =	menu_select,
+	.reflect =	menu_reflect,
+};
+
+static int __init menu_init(void)
+{
+	return cpuidle_register_governor(&menu_governor);
+}
+
+postcore_initcall(menu_init);
+
+MODULE_DESCRIPTION("The menu idle governor of Linux 3.7");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: menu-3.8 - the menu governor of early 2013, which sets itself a timer
+ *
+ * Idea: Predict as menu of 3.7 does, but leave exceptionally long sleeps out of the pattern, and
+ * arm a timer where a prediction has led to a shallow state: if the sleep turns out to be much
+ * longer, the CPU wakes up, learns so, and goes deeper. Four changes of 2012, each with a switch;
+ * with all of them off it decides as menu-3.7 does:
+ *
+ *  - typical_interval 1: the mean of the recent lengths may leave out the longest of them. 0: the
+ *    detector of 3.7. 2: lengths are left out at either end (see the departures).
+ *  - repeat_timer: where a pattern was found and the next timer is far, wake up after
+ *    2 * (prediction + 60 us).
+ *  - general_timer: wake up after as long, too, where the next timer is more than
+ *    perfect_cstate_ms (30) away; the ratio was wrong then, and starts anew.
+ *  - zero_residency: learn a length of 0 where the CPU had something to run before it was asleep.
+ *
+ * State kept, per CPU: twelve ratios of sleep to timer (six distances of the timer, without and
+ * with IO waiters), the lengths of the last eight sleeps, what was expected of the sleep that has
+ * not been learnt from yet, and a timer with what it was armed for.
+ *
+ * Decision: (Times are in whole microseconds.)
+ *
+ *  1. Learn from the last sleep: its length into the pattern, and its length without the exit
+ *     latency, as a share of the time to the timer, into the ratio. From 50 ms on, a sleep counts
+ *     as predicted.
+ *  2. With a latency limit of 0, state 0.
+ *  3. The prediction is the time to the next timer times the ratio.
+ *  4. If the recent lengths are alike, their mean is the prediction: if their standard deviation
+ *     is at most 20 us, or, with six lengths or more, less than a sixth of their mean. If they are
+ *     not, leave out the longest while there are more than six.
+ *  5. Start with the first state that does not poll, if it is enabled and the timer is more than
+ *     5 us away, else with state 0. Take the deepest enabled state whose target residency is
+ *     within the prediction, whose exit latency is within the limit, and whose exit latency times
+ *     the multiplier is within the prediction. The multiplier is 1, plus 20 for each unit of load,
+ *     plus 10 for each task that waits for IO.
+ *  6. If an enabled state's target residency was beyond the prediction, arm the timer: for the
+ *     pattern's sake, if there is one and the next timer is more than four times as far; else, if
+ *     the next timer is beyond perfect_cstate_ms, for the ratio's.
+ *
+ * Known weaknesses: the typical length is not compared with the next timer, so a prediction can
+ * be beyond it. Only the longest lengths are left out: a single short one among pauses hides the
+ * pattern. Of 200 180 210 10000 30 1000 170 200, the example that its change was presented with,
+ * it leaves out 10000 and 1000 and then finds no pattern, for the 30. Equal lengths are left out
+ * together, and few that remain are alike too easily: seven of 100 us and a given-up entry make a
+ * pattern of 0. The length that the repeat timer ends is an outlier as well: it is left out, and
+ * the timer rings until the last length of the pattern is forgotten. Each timer is a wake-up that
+ * nobody has asked for; this is why both were taken out again in 3.11.
+ *
+ * Departures: those of menu-3.7, and:
+ *
+ *  - The timer is cancelled here, in reflect() and before it is armed again, where the kernels of
+ *    its time cancelled it in every interrupt and at the end of the idle loop. After an entry that
+ *    was given up it runs on until the CPU is idle again.
+ *  - An entry that was given up was told to governors with a residency of 0. Today it is seen from
+ *    a residency of 0 without a call of reflect(), and so looks like an entry that the driver has
+ *    refused, of which the kernels of its time did not tell.
+ *  - typical_interval 2 is no kernel's: while there are more than five lengths, it leaves out the
+ *    one that is farthest from the mean, and five are then enough. It does to the example what
+ *    was said of the change: predict just shy of 200.
+ *
+ * References: "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012;
+ * Linux commits 69a37beabf1f, e11538d1f039, c96ca4fb; 148519120c6d and 228b30234f25, which took
+ * the timers out again.
+ */
+
+#include <linux/cpuidle.h>
+#include <linux/hrtimer.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/sched/loadavg.h>
+#include <linux/sched/stat.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/tick.h>
+#include <linux/version.h>
+
+#ifndef this_cpu_load
+#define this_cpu_load()		sched_cpu_util(smp_processor_id())
+#endif
+
+/* Timer distances: below 10 us, then a decade each, the last one from 100 ms. */
+#define NR_DISTANCES		6
+#define NR_RATIOS		(2 * NR_DISTANCES)
+#define FIRST_DISTANCE_US	10
+
+/* A ratio of 1; each new one counts for an eighth of it. */
+#define RATIO_STEP		1024
+#define RATIO_WEIGHT		8
+#define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
+
+/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+#define LONG_SLEEP_US		50000
+
+#define NR_LENGTHS		8
+/* With 3.7's detector, lengths are alike if their standard deviation is below 20 us. */
+#define ALIKE_VARIANCE_US2	400
+/* Else up to 20 us, or below a sixth of the mean. */
+#define ALIKE_DEVIATION_US	20
+#define ALIKE_MEAN_RATIO	6
+/* A pattern holds for at least this many lengths; with lengths left out at both ends, for most. */
+#define NR_LENGTHS_MIN		6
+#define NR_LENGTHS_MIN_BOTH	5
+
+/* With a timer this near, even the first sleeping state is not worth its cost. */
+#define POLL_TIMER_US		5
+
+/* What a sleep may last beyond a pattern's mean before it is looked at again: three deviations. */
+#define MAX_DEVIATION_US	60
+/* A wake-up of one's own is worth it only if it is well before the timer. */
+#define TIMER_SHARE		4
+
+enum { TYPICAL_OF_3_7, TYPICAL_OF_3_8, TYPICAL_BOTH_ENDS };
+
+static unsigned int typical_interval __read_mostly = TYPICAL_OF_3_8;
+module_param(typical_interval, uint, 0644);
+MODULE_PARM_DESC(typical_interval,
+		 "pattern detector: 0 of 3.7, 1 leaves out long sleeps, 2 also short ones");
+
+static bool repeat_timer __read_mostly = true;
+module_param(repeat_timer, bool, 0644);
+MODULE_PARM_DESC(repeat_timer, "wake up when a sleep outlasts a pattern");
+
+static bool general_timer __read_mostly = true;
+module_param(general_timer, bool, 0644);
+MODULE_PARM_DESC(general_timer, "wake up when a sleep outlasts a ratio");
+
+static bool zero_residency __read_mostly = true;
+module_param(zero_residency, bool, 0644);
+MODULE_PARM_DESC(zero_residency, "learn from entries that were given up");
+
+static unsigned int perfect_cstate_ms __read_mostly = 30;
+module_param(perfect_cstate_ms, uint, 0644);
+MODULE_PARM_DESC(perfect_cstate_ms, "timers farther than this are worth the general timer");
+
+enum menu_timer { TIMER_OFF, TIMER_REPEAT, TIMER_GENERAL };
+
+struct menu_cpu {
+	bool must_learn;
+	/* Between select() and reflect(). */
+	bool is_entering;
+	enum menu_timer timer;
+	unsigned int timer_us;
+	unsigned int exit_us;
+	unsigned int ratio_idx;
+	/* 0 as long as unused, which means RATIO_ONE. */
+	u64 ratio[NR_RATIOS];
+	unsigned int length_us[NR_LENGTHS];
+	unsigned int next_length;
+};
+
+/* A prediction and what is thought of it. */
+struct menu_prediction {
+	u64 length_us;
+	bool is_pattern;
+	/* It was too short for some state. */
+	bool kept_shallow;
+};
+
+static DEFINE_PER_CPU(struct menu_cpu, menu_cpus);
+static DEFINE_PER_CPU(struct hrtimer, menu_timers);
+
+static void menu_learn(struct menu_cpu *menu, struct cpuidle_device *dev)
+{
+	unsigned int length_us = min_t(u64, ktime_to_us(dev->last_residency_ns), INT_MAX);
+	unsigned int slept_us = length_us;
+	u64 ratio = menu->ratio[menu->ratio_idx] * (RATIO_WEIGHT - 1) / RATIO_WEIGHT;
+
+	if (slept_us > menu->exit_us)
+		slept_us -= menu->exit_us;
+
+	if (menu->timer_us && slept_us < LONG_SLEEP_US)
+		ratio += RATIO_STEP * slept_us / menu->timer_us;
+	else
+		ratio += RATIO_STEP;
+	/* 0 would start anew. */
+	menu->ratio[menu->ratio_idx] = ratio ? ratio : 1;
+
+	menu->length_us[menu->next_length] = length_us;
+	menu->next_length = (menu->next_length + 1) % NR_LENGTHS;
+}
+
+static unsigned int menu_next_timer_us(void)
+{
+	ktime_t delta_next_ns;
+	ktime_t timer_ns = tick_nohz_get_sleep_length(&delta_next_ns);
+
+	return timer_ns < 0 ? 0 : min_t(u64, ktime_to_us(timer_ns), UINT_MAX);
+}
+
+static unsigned int menu_ratio_idx(unsigned int timer_us, unsigned int nr_iowait)
+{
+	unsigned int idx = nr_iowait ? NR_DISTANCES : 0;
+	unsigned int bound_us = FIRST_DISTANCE_US;
+	int i;
+
+	for (i = 1; i < NR_DISTANCES && timer_us >= bound_us; i++) {
+		bound_us *= 10;
+		idx++;
+	}
+	return idx;
+}
+
+/* How many times its exit latency a state's sleep has to last. */
+static unsigned int menu_multiplier(unsigned int nr_iowait)
+{
+	unsigned long load = this_cpu_load();
+	unsigned int load_tenths = LOAD_INT(load) * 10 + LOAD_FRAC(load) / 10;
+
+	return 1 + 2 * load_tenths + 10 * nr_iowait;
+}
+
+/* 3.7's detector: the mean if it is before the timer, and all lengths are alike. */
+static bool menu_all_alike(struct menu_cpu *menu, u64 *mean_us)
+{
+	u64 sum = 0, squares = 0, mean;
+	int i;
+
+	for (i = 0; i < NR_LENGTHS; i++)
+		sum += menu->length_us[i];
+	mean = sum / NR_LENGTHS;
+	if (!mean || mean > menu->timer_us)
+		return false;
+
+	for (i = 0; i < NR_LENGTHS; i++) {
+		s64 off = menu->length_us[i] - mean;
+
+		squares += off * off;
+	}
+	*mean_us = mean;
+	return squares / NR_LENGTHS < ALIKE_VARIANCE_US2;
+}
+
+/* The lengths from @least to @most, which are bounds before and lengths after. */
+struct menu_sample {
+	unsigned int nr;
+	s64 least, most;
+	s64 mean;
+	unsigned long deviation;
+};
+
+static void menu_take_sample(struct menu_cpu *menu, struct menu_sample *sample)
+{
+	s64 from = sample->least, to = sample->most;
+	u64 sum = 0, squares = 0;
+	int i;
+
+	*sample = (struct menu_sample) { .least = to, .most = from };
+	for (i = 0; i < NR_LENGTHS; i++) {
+		s64 length_us = menu->length_us[i];
+
+		if (length_us < from || length_us > to)
+			continue;
+		sample->nr++;
+		sum += length_us;
+		sample->least = min(sample->least, length_us);
+		sample->most = max(sample->most, length_us);
+	}
+	sample->mean = div_u64(sum, sample->nr);
+
+	for (i = 0; i < NR_LENGTHS; i++) {
+		s64 off = (s64)menu->length_us[i] - sample->mean;
+
+		if (menu->length_us[i] >= from && menu->length_us[i] <= to)
+			squares += off * off;
+	}
+	sample->deviation = int_sqrt(div_u64(squares, sample->nr));
+}
+
+/* The mean of what remains when outliers are left out, if that is alike. */
+static bool menu_typical(struct menu_cpu *menu, bool both_ends, u64 *mean_us)
+{
+	unsigned int nr_min = both_ends ? NR_LENGTHS_MIN_BOTH : NR_LENGTHS_MIN;
+	struct menu_sample sample = { .least = 0, .most = UINT_MAX };
+
+	for (;;) {
+		menu_take_sample(menu, &sample);
+		if (sample.deviation <= ALIKE_DEVIATION_US ||
+		    (sample.nr >= nr_min && sample.mean > ALIKE_MEAN_RATIO * sample.deviation)) {
+			*mean_us = sample.mean;
+			return true;
+		}
+		if (sample.nr <= nr_min)
+			return false;
+		if (both_ends && sample.mean - sample.least > sample.most - sample.mean)
+			sample.least++;
+		else
+			sample.most--;
+	}
+}
+
+static void menu_predict(struct menu_cpu *menu, struct menu_prediction *prediction)
+{
+	u64 *ratio = &menu->ratio[menu->ratio_idx];
+	u64 typical_us = 0;
+
+	if (!*ratio)
+		*ratio = RATIO_ONE;
+	if (typical_interval == TYPICAL_OF_3_7)
+		prediction->is_pattern = menu_all_alike(menu, &typical_us);
+	else
+		prediction->is_pattern = menu_typical(menu, typical_interval == TYPICAL_BOTH_ENDS,
+						      &typical_us);
+	prediction->length_us = typical_us;
+	if (!prediction->is_pattern)
+		prediction->length_us = div_u64(menu->timer_us * *ratio + RATIO_ONE / 2, RATIO_ONE);
+}
+
+/* Step 5. */
+static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
+			struct cpuidle_device *dev, s64 latency_req_us, unsigned int multiplier,
+			struct menu_prediction *prediction)
+{
+	int first = drv->states[0].flags & CPUIDLE_FLAG_POLLING ? 1 : 0;
+	int i, idx = 0;
+
+	if (first < drv->state_count && !dev->states_usage[first].disable &&
+	    menu->timer_us > POLL_TIMER_US)
+		idx = first;
+
+	for (i = first; i < drv->state_count; i++) {
+		u64 residency_us = ktime_to_us(drv->states[i].target_residency_ns);
+		u64 exit_us = ktime_to_us(drv->states[i].exit_latency_ns);
+
+		if (dev->states_usage[i].disable)
+			continue;
+		if (residency_us > prediction->length_us) {
+			prediction->kept_shallow = true;
+			continue;
+		}
+		if (exit_us > latency_req_us || exit_us * multiplier > prediction->length_us)
+			continue;
+		idx = i;
+		menu->exit_us = exit_us;
+	}
+	return idx;
+}
+
+/* The wake-up is all that a pattern needs: the length just slept is in it at the next select(). */
+static enum hrtimer_restart menu_timer_expired(struct hrtimer *timer)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+
+	if (menu->timer == TIMER_GENERAL)
+		menu->ratio[menu->ratio_idx] = RATIO_ONE;
+	menu->timer = TIMER_OFF;
+	return HRTIMER_NORESTART;
+}
+
+static void menu_cancel_timer(struct menu_cpu *menu, unsigned int cpu)
+{
+	if (menu->timer == TIMER_OFF)
+		return;
+	hrtimer_cancel(per_cpu_ptr(&menu_timers, cpu));
+	menu->timer = TIMER_OFF;
+}
+
+/* Step 6. */
+static void menu_arm_timer(struct menu_cpu *menu, const struct menu_prediction *prediction)
+{
+	u64 wait_us = 2 * (prediction->length_us + MAX_DEVIATION_US);
+
+	if (prediction->is_pattern && repeat_timer && TIMER_SHARE * wait_us < menu->timer_us)
+		menu->timer = TIMER_REPEAT;
+	else if (general_timer && (u64)perfect_cstate_ms * USEC_PER_MSEC < menu->timer_us)
+		menu->timer = TIMER_GENERAL;
+	else
+		return;
+	hrtimer_start(this_cpu_ptr(&menu_timers), ns_to_ktime(wait_us * NSEC_PER_USEC),
+		      HRTIMER_MODE_REL_PINNED);
+}
+
+static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+	s64 latency_req_us = ktime_to_us(cpuidle_governor_latency_req(dev->cpu));
+	bool gave_up = menu->is_entering && !dev->last_residency_ns;
+	struct menu_prediction prediction = { };
+	unsigned int nr_iowait;
+	int idx;
+
+	menu_cancel_timer(menu, dev->cpu);
+	if (menu->must_learn || (gave_up && zero_residency))
+		menu_learn(menu, dev);
+	menu->must_learn = false;
+	menu->is_entering = true;
+	menu->exit_us = 0;
+	if (unlikely(latency_req_us == 0))
+		return 0;
+
+	nr_iowait = nr_iowait_cpu(dev->cpu);
+	menu->timer_us = menu_next_timer_us();
+	menu->ratio_idx = menu_ratio_idx(menu->timer_us, nr_iowait);
+	menu_predict(menu, &prediction);
+
+	idx = menu_deepest(menu, drv, dev, latency_req_us, menu_multiplier(nr_iowait), &prediction);
+	if (prediction.kept_shallow)
+		menu_arm_timer(menu, &prediction);
+	return idx;
+}
+
+static void menu_reflect(struct cpuidle_device *dev, int index)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+
+	menu_cancel_timer(menu, dev->cpu);
+	dev->last_state_idx = index;
+	menu->is_entering = false;
+	menu->must_learn = true;
+}
+
+static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	struct hrtimer *timer = per_cpu_ptr(&menu_timers, dev->cpu);
+
+	memset(per_cpu_ptr(&menu_cpus, dev->cpu), 0, sizeof(struct menu_cpu));
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, menu_timer_expired, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+	timer->function = menu_timer_expired;
+#endif
+	return 0;
+}
+
+static void menu_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	menu_cancel_timer(per_cpu_ptr(&menu_cpus, dev->cpu), dev->cpu);
+}
+
+/* Below the governors of today: it is here to be compared with. */
+static struct cpuidle_governor menu_governor = {
+	.name =		"menu-3.8",
+	.rating =	5,
+	.enable =	menu_enable,
+	.disable =	menu_disable,
+	.select =	menu_select,
+	.reflect =	menu_reflect,
+};
+
+static int __init menu_init(void)
+{
+	return cpuidle_register_governor(&menu_governor);
+}
+
+postcore_initcall(menu_init);
+
+MODULE_DESCRIPTION("The menu idle governor of Linux 3.8, which sets itself a timer");
+MODULE_LICENSE("Dual MIT/GPL");

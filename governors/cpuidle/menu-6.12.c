@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: menu-6.12 - first the habit of recent sleeps, then the next timer
+ *
+ * Idea: Predict the length of the sleep from how sleeps have ended and from the next timer, then
+ * take the deepest state that pays off within it. To ask for the next timer takes time, so it is
+ * asked only where the recent sleeps leave a choice. The two habits:
+ *
+ *  - whether recent sleeps have all had about the same length, as interrupts of a busy device do;
+ *  - how far short of the timer sleeps fall, as a running ratio for each distance of the timer.
+ *
+ * State kept, per CPU: six ratios, one a distance; the lengths of the last eight sleeps in
+ * microseconds; and the next timer, ratio and kind of wake-up of the sleep that has not been
+ * learnt from yet.
+ *
+ * Decision:
+ *
+ *  1. Learn from the last sleep. If the driver refused it, note an endless one, so that a stale
+ *     length does not stay in the pattern.
+ *  2. Take the typical length of recent sleeps. Up to 15 us, with the tick running, that is the
+ *     prediction: suppose no timer, and the tick in half a period. Else ask for the next timer; the
+ *     prediction is the smaller of the typical length and the corrected time to the timer.
+ *  3. Tick stopped: a short prediction that fails would leave the CPU in a shallow state for long,
+ *     so below a tick period trust the timer alone.
+ *  4. If the next timer or the latency limit admits nothing but an enabled state 0, take it, and
+ *     keep the tick only if it polls.
+ *  5. Go deeper while the exit latency is within the limit and the target residency within the
+ *     prediction. Rather than poll, take a state that is worth it after less than 15 us, if the
+ *     timer is not before that and the prediction not before it has been left. Rather than sit in
+ *     a shallow state without a tick, take one that fits the time to the next event.
+ *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep it; the
+ *     tick will then end the sleep, so step back to what pays off before it.
+ *
+ * Known weaknesses: the latency limit does not bind the first enabled state. The exit latency
+ * taken off a measured sleep is the driver's worst case, so in deep states sleeps are learnt as
+ * shorter than they were. While the timer is not asked for, what is learnt goes into the ratio of
+ * the longest distance, whose timer was supposed to be endless. Outliers are left out at the long
+ * end only.
+ *
+ * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
+ * with random sequences of calls. It is structured and told anew. Its name is not "menu", to be
+ * told from the one of 6.1.
+ *
+ * References: Linux 6.12 drivers/cpuidle/governors/menu.c; "The menu Governor" in
+ * Documentation/admin-guide/pm/cpuidle.rst.
+ */
+
+#include <linux/cpuidle.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/string.h>
+#include <linux/tick.h>
+
+/* Timer distances: below 10 us, then a decade each, the last one from 100 ms. */
+#define NR_DISTANCES		6
+#define FIRST_DISTANCE_NS	(10 * NSEC_PER_USEC)
+
+/* A ratio of 1; each new one counts for an eighth of it. */
+#define RATIO_STEP		1024
+#define RATIO_WEIGHT		8
+#define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
+
+/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+#define LONG_SLEEP_NS		(50000 * NSEC_PER_USEC)
+/* What a tick that ended a sleep too early stands for: long, but not long enough to be perfect. */
+#define TICK_SLEEP_NS		(9 * LONG_SLEEP_NS / 10)
+
+#define NR_LENGTHS		8
+/* A pattern holds for at least this many of the lengths. */
+#define NR_LENGTHS_MIN		6
+/* Lengths are alike if their standard deviation is at most 20 us, or a sixth of their mean. */
+#define ALIKE_VARIANCE_US2	400
+#define ALIKE_MEAN2_RATIO	36
+
+#define NO_LENGTH_US		UINT_MAX
+
+/* For shorter sleeps the next timer does not matter enough to be asked for. */
+#define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
+
+struct menu_cpu {
+	bool must_learn;
+	bool tick_ended_sleep;
+	u64 next_timer_ns;
+	unsigned int ratio_idx;
+	unsigned int ratio[NR_DISTANCES];
+	unsigned int length_us[NR_LENGTHS];
+	unsigned int next_length;
+};
+
+static DEFINE_PER_CPU(struct menu_cpu, menu_cpus);
+
+static void menu_note_length(struct menu_cpu *menu, unsigned int length_us)
+{
+	menu->length_us[menu->next_length] = length_us;
+	menu->next_length = (menu->next_length + 1) % NR_LENGTHS;
+}
+
+/* How long the CPU slept, or would have had the governor not been the cause of the wake-up. */
+static u64 menu_slept_ns(struct menu_cpu *menu, struct cpuidle_driver *drv,
+			 struct cpuidle_device *dev)
+{
+	struct cpuidle_state *state = &drv->states[dev->last_state_idx];
+	u64 slept_ns = dev->last_residency_ns;
+
+	/* The tick was kept for a short sleep, and no other event came before it. */
+	if (menu->tick_ended_sleep && menu->next_timer_ns > TICK_NSEC)
+		return TICK_SLEEP_NS;
+
+	/* Polling gave up; nothing had happened, so nothing might have until the timer. */
+	if (state->flags & CPUIDLE_FLAG_POLLING && dev->poll_time_limit)
+		return menu->next_timer_ns;
+
+	/*
+	 * The measured time includes leaving the state. Of a time so short that it may not have
+	 * been reached at all, half is the guess.
+	 */
+	if (slept_ns > 2 * state->exit_latency_ns)
+		return slept_ns - state->exit_latency_ns;
+	return slept_ns / 2;
+}
+
+static void menu_learn(struct menu_cpu *menu, struct cpuidle_driver *drv,
+		       struct cpuidle_device *dev)
+{
+	u64 slept_ns = min(menu_slept_ns(menu, drv, dev), menu->next_timer_ns);
+	unsigned int ratio = menu->ratio[menu->ratio_idx];
+
+	ratio -= ratio / RATIO_WEIGHT;
+	if (menu->next_timer_ns && slept_ns < LONG_SLEEP_NS)
+		ratio += div64_u64(RATIO_STEP * slept_ns, menu->next_timer_ns);
+	else
+		ratio += RATIO_STEP;
+	menu->ratio[menu->ratio_idx] = ratio;
+
+	menu_note_length(menu, ktime_to_us(slept_ns));
+}
+
+static unsigned int menu_ratio_idx(u64 next_timer_ns)
+{
+	u64 bound_ns = FIRST_DISTANCE_NS;
+	unsigned int idx = 0;
+
+	while (idx < NR_DISTANCES - 1 && next_timer_ns >= bound_ns) {
+		bound_ns *= 10;
+		idx++;
+	}
+	return idx;
+}
+
+/* The lengths up to some cut-off, in microseconds. */
+struct menu_sample {
+	unsigned int nr;
+	unsigned int most;
+	unsigned int mean;
+	u64 variance;
+};
+
+/* The division by a constant is a shift; with all lengths in, which is usual, it is the one. */
+static u64 menu_mean(u64 sum, unsigned int nr)
+{
+	return nr == NR_LENGTHS ? sum / NR_LENGTHS : div_u64(sum, nr);
+}
+
+static struct menu_sample menu_take_sample(struct menu_cpu *menu, unsigned int cutoff_us)
+{
+	struct menu_sample sample = { };
+	u64 sum = 0, squares = 0;
+	int i;
+
+	for (i = 0; i < NR_LENGTHS; i++) {
+		unsigned int length_us = menu->length_us[i];
+
+		if (length_us > cutoff_us)
+			continue;
+		sample.nr++;
+		sum += length_us;
+		sample.most = max(sample.most, length_us);
+	}
+	if (!sample.most)
+		return sample;
+
+	sample.mean = menu_mean(sum, sample.nr);
+	for (i = 0; i < NR_LENGTHS; i++) {
+		unsigned int length_us = menu->length_us[i];
+		s64 off = (s64)length_us - sample.mean;
+
+		if (length_us <= cutoff_us)
+			squares += off * off;
+	}
+	sample.variance = menu_mean(squares, sample.nr);
+	return sample;
+}
+
+static bool menu_alike(const struct menu_sample *sample)
+{
+	/* The product below must not overflow; lengths that far apart are not alike anyway. */
+	if (sample->variance > U64_MAX / ALIKE_MEAN2_RATIO)
+		return false;
+	if (sample->variance <= ALIKE_VARIANCE_US2)
+		return true;
+	return sample->nr >= NR_LENGTHS_MIN &&
+		(u64)sample->mean * sample->mean > sample->variance * ALIKE_MEAN2_RATIO;
+}
+
+/*
+ * The mean of the recent lengths if they are alike, else NO_LENGTH_US; also for nothing but zeros,
+ * as after enable. Long lengths are left out one value at a time while enough remain: pauses
+ * between bursts do not hide the bursts.
+ */
+static unsigned int menu_typical_us(struct menu_cpu *menu)
+{
+	unsigned int cutoff_us = INT_MAX;
+
+	for (;;) {
+		struct menu_sample sample = menu_take_sample(menu, cutoff_us);
+
+		if (!sample.most)
+			return NO_LENGTH_US;
+		if (menu_alike(&sample))
+			return sample.mean;
+		if (sample.nr <= NR_LENGTHS_MIN)
+			return NO_LENGTH_US;
+		cutoff_us = sample.most - 1;
+	}
+}
+
+/* The time to the next timer, corrected, in whole microseconds (rounded). */
+static u64 menu_corrected_ns(struct menu_cpu *menu)
+{
+	unsigned int timer_us = div_u64(menu->next_timer_ns * menu->ratio[menu->ratio_idx] +
+					RATIO_ONE * NSEC_PER_USEC / 2,
+					RATIO_ONE * NSEC_PER_USEC);
+
+	return (u64)timer_us * NSEC_PER_USEC;
+}
+
+/* Steps 2 and 3; fills in the next timer and the time to the next event, the tick included. */
+static u64 menu_predict_ns(struct menu_cpu *menu, ktime_t *delta_tick_ns)
+{
+	u64 predicted_ns = (u64)menu_typical_us(menu) * NSEC_PER_USEC;
+	bool tick_stopped = tick_nohz_tick_stopped();
+	ktime_t timer_ns;
+
+	if (!tick_stopped && predicted_ns <= ASK_TIMER_NS) {
+		menu->next_timer_ns = KTIME_MAX;
+		menu->ratio_idx = menu_ratio_idx(KTIME_MAX);
+		*delta_tick_ns = TICK_NSEC / 2;
+		return predicted_ns;
+	}
+
+	timer_ns = tick_nohz_get_sleep_length(delta_tick_ns);
+	if (unlikely(timer_ns < 0)) {
+		timer_ns = 0;
+		*delta_tick_ns = 0;
+	}
+	menu->next_timer_ns = timer_ns;
+	menu->ratio_idx = menu_ratio_idx(timer_ns);
+
+	predicted_ns = min(menu_corrected_ns(menu), predicted_ns);
+	return tick_stopped && predicted_ns < TICK_NSEC ? timer_ns : predicted_ns;
+}
+
+/*
+ * State @next takes longer to pay off than is predicted; @idx is the best before it. The
+ * prediction becomes what the answer stands for.
+ */
+static int menu_settle(struct menu_cpu *menu, struct cpuidle_driver *drv, int idx, int next,
+		       ktime_t delta_tick_ns, u64 *predicted_ns)
+{
+	struct cpuidle_state *best = &drv->states[idx];
+	struct cpuidle_state *deeper = &drv->states[next];
+
+	if (best->flags & CPUIDLE_FLAG_POLLING && deeper->target_residency_ns < ASK_TIMER_NS &&
+	    deeper->target_residency_ns <= menu->next_timer_ns &&
+	    deeper->exit_latency_ns <= *predicted_ns) {
+		*predicted_ns = deeper->target_residency_ns;
+		return next;
+	}
+	if (*predicted_ns < TICK_NSEC)
+		return idx;
+
+	if (!tick_nohz_tick_stopped()) {
+		/* Below a tick period, this keeps the tick, and with it the chance to correct. */
+		*predicted_ns = best->target_residency_ns;
+		return idx;
+	}
+	if (best->target_residency_ns < TICK_NSEC && deeper->target_residency_ns <= delta_tick_ns)
+		return next;
+	return idx;
+}
+
+static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
+			struct cpuidle_device *dev, s64 latency_req_ns, ktime_t delta_tick_ns,
+			u64 *predicted_ns)
+{
+	int i, idx = -1;
+
+	for (i = 0; i < drv->state_count; i++) {
+		struct cpuidle_state *state = &drv->states[i];
+
+		if (dev->states_usage[i].disable)
+			continue;
+		if (idx < 0)
+			idx = i;
+		if (state->exit_latency_ns > latency_req_ns)
+			break;
+		if (state->target_residency_ns > *predicted_ns)
+			return menu_settle(menu, drv, idx, i, delta_tick_ns, predicted_ns);
+		idx = i;
+	}
+	return max(idx, 0);
+}
+
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+static int menu_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
+			  ktime_t within_ns)
+{
+	int i;
+
+	for (i = idx - 1; i >= 0 && drv->states[idx].target_residency_ns > within_ns; i--) {
+		if (!dev->states_usage[i].disable)
+			idx = i;
+	}
+	return idx;
+}
+
+static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
+	ktime_t delta_tick_ns;
+	u64 predicted_ns;
+	int idx;
+
+	if (menu->must_learn) {
+		menu_learn(menu, drv, dev);
+		menu->must_learn = false;
+	} else if (!dev->last_residency_ns) {
+		menu_note_length(menu, NO_LENGTH_US);
+	}
+
+	predicted_ns = menu_predict_ns(menu, &delta_tick_ns);
+
+	if (unlikely(drv->state_count < 2 || latency_req_ns == 0) ||
+	    (!dev->states_usage[0].disable &&
+	     (menu->next_timer_ns < drv->states[1].target_residency_ns ||
+	      latency_req_ns < drv->states[1].exit_latency_ns))) {
+		*stop_tick = !(drv->states[0].flags & CPUIDLE_FLAG_POLLING);
+		return 0;
+	}
+
+	idx = menu_deepest(menu, drv, dev, latency_req_ns, delta_tick_ns, &predicted_ns);
+
+	if (!tick_nohz_tick_stopped() &&
+	    (drv->states[idx].flags & CPUIDLE_FLAG_POLLING || predicted_ns < TICK_NSEC)) {
+		*stop_tick = false;
+		idx = menu_shallower(drv, dev, idx, delta_tick_ns);
+	}
+	return idx;
+}
+
+/* Part of the way out of idle, so only notes what the next select() will learn from. */
+static void menu_reflect(struct cpuidle_device *dev, int index)
+{
+	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+
+	dev->last_state_idx = index;
+	menu->must_learn = true;
+	menu->tick_ended_sleep = tick_nohz_idle_got_tick();
+}
+
+static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	struct menu_cpu *menu = per_cpu_ptr(&menu_cpus, dev->cpu);
+	int i;
+
+	memset(menu, 0, sizeof(*menu));
+	for (i = 0; i < NR_DISTANCES; i++)
+		menu->ratio[i] = RATIO_ONE;
+	return 0;
+}
+
+static struct cpuidle_governor menu_governor = {
+	.name =		"menu-6.12",
+	.rating =	20,
+	.enable =	menu_enable,
+	.select =	menu_select,
+	.reflect =	menu_reflect,
+};
+
+static int __init menu_init(void)
+{
+	return cpuidle_register_governor(&menu_governor);
+}
+
+postcore_initcall(menu_init);
+
+MODULE_DESCRIPTION("Idle governor that asks for the next timer only where it matters");
+MODULE_LICENSE("Dual MIT/GPL");

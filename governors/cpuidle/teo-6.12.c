@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: teo-6.12 - expects early wake-ups first, and asks for the next timer last
+ *
+ * Idea: Start from the deepest state, go up to where wake-ups other than timers have mostly ended
+ * sleeps, and only then, if it can still matter, ask for the next timer, which takes time.
+ *
+ * Each state has a bin: the sleep lengths from its target residency up to the next state's. A
+ * sleep is a *hit* if it ended in the bin of its timer, else it is an *intercept* in the bin in
+ * which it ended. If the deepest state pays off within a tick period, its bin ends there, and
+ * longer sleeps with a timer as far are counted apart, as hits.
+ *
+ * State kept, per CPU: for each bin, decaying counts of hits and intercepts; the same of hits
+ * beyond a tick period; the sum of all counts; the sleep length and the start of the sleep that
+ * has not been learnt from yet.
+ *
+ * Decision:
+ *
+ *  1. Learn from the last sleep. One that lasted to the timer, or that the tick or the polling
+ *     limit ended, reached its timer's bin. Else its length is the residency less half the exit
+ *     latency, as the time to leave a state is not the worst case each time. If the timer was not
+ *     asked for, it counts as endless.
+ *  2. The candidate is the deepest enabled state.
+ *  3. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
+ *     hits in shallower bins aside. Then go down until what lies between is more than half of
+ *     them, and take that state if it is enabled. With the tick stopped, a state below a tick
+ *     period is too shallow, since the CPU could stay in it for long; the last one that was not is
+ *     taken instead. If this ends at state 0, ask for the timer for the sake of step 1 alone.
+ *  4. No deeper than the latency limit allows.
+ *  5. At state 0, or where state 0 polls at a state that pays off within 15 us, keep the tick and
+ *     ask for nothing. Else ask for the next timer and go down to a state that pays off by it. If
+ *     that state pays off within a tick period, and intercepts are more than five eighths of all
+ *     that is counted, expect no more than half a tick period.
+ *  6. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
+ *     the tick will then end the sleep, so step back to what pays off before it.
+ *
+ * Known weaknesses: sleeps whose timer was not asked for can hardly be hits, so intercepts
+ * confirm themselves: once the choice is shallow, it takes long idle periods to leave it. On
+ * two-state machines a shallow state is taken far more often than with 6.6. The decaying counts
+ * never reach zero. Step 4 falls back to state 0 even where that is disabled.
+ *
+ * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
+ * with random sequences of calls. It is structured and told anew. Its name is not "teo", to be
+ * told from the one of 6.1.
+ *
+ * References: Linux 6.12 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
+ * Governor" in Documentation/admin-guide/pm/cpuidle.rst; on two-state machines Reka Norman on
+ * linux-pm, CAEmPcwsNMNnNXuxgvHTQ93Mx-q3Oz9U57THQsU_qdcCx1m4w5g@mail.gmail.com.
+ */
+
+#include <linux/cpuidle.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/limits.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/sched/clock.h>
+#include <linux/string.h>
+#include <linux/tick.h>
+
+/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+#define SLEEP_WEIGHT		1024
+#define DECAY_SHIFT		3
+
+/* Where state 0 polls, the next timer does not matter to a state that pays off this early. */
+#define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
+
+/* In place of an expected sleep: the state stands, and so does the tick. */
+#define KEEP_TICK		S64_MIN
+
+/* One bin's counts. */
+struct teo_counts {
+	unsigned int hits;
+	unsigned int intercepts;
+};
+
+struct teo_cpu {
+	/* From select() to reflect() when it started, then how long it was. */
+	s64 sleep_ns;
+	/* KTIME_MAX if select() has not asked. */
+	s64 sleep_length_ns;
+	struct teo_counts bin[CPUIDLE_STATE_MAX];
+	unsigned int hits_beyond_tick;
+	unsigned int total;
+};
+
+/* What can be chosen from, and what speaks against the deepest of it. */
+struct teo_outlook {
+	/* The shallowest and the deepest enabled state, and the deepest within the latency limit. */
+	int first, deepest, within_limit;
+	/* Sums over the bins shallower than @deepest. */
+	struct teo_counts shallower;
+	/* Sum over all bins. */
+	unsigned int intercepts;
+};
+
+static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
+
+/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
+			struct cpuidle_device *dev)
+{
+	u64 exit_latency_ns = drv->states[dev->last_state_idx].exit_latency_ns;
+	u64 slept_ns = dev->last_residency_ns;
+
+	if (teo->sleep_ns >= teo->sleep_length_ns)
+		return U64_MAX;
+	return slept_ns < exit_latency_ns ? slept_ns / 2 : slept_ns - exit_latency_ns / 2;
+}
+
+static unsigned int teo_decayed(unsigned int count)
+{
+	return count - (count >> DECAY_SHIFT);
+}
+
+static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	u64 slept_ns = teo_slept_ns(teo, drv, dev);
+	bool timer_beyond_tick = false;
+	int i, timer_bin = 0, slept_bin = 0;
+
+	teo->total = SLEEP_WEIGHT;
+	for (i = 0; i < drv->state_count; i++) {
+		s64 residency_ns = drv->states[i].target_residency_ns;
+		struct teo_counts *bin = &teo->bin[i];
+
+		bin->hits = teo_decayed(bin->hits);
+		bin->intercepts = teo_decayed(bin->intercepts);
+		teo->total += bin->hits + bin->intercepts;
+
+		if (residency_ns > teo->sleep_length_ns)
+			continue;
+		timer_bin = i;
+		if (residency_ns <= slept_ns)
+			slept_bin = i;
+	}
+
+	if (drv->states[drv->state_count - 1].target_residency_ns < TICK_NSEC) {
+		teo->hits_beyond_tick = teo_decayed(teo->hits_beyond_tick);
+		teo->total += teo->hits_beyond_tick;
+		timer_beyond_tick = teo->sleep_length_ns >= TICK_NSEC;
+	}
+
+	if (timer_beyond_tick && slept_ns >= TICK_NSEC)
+		teo->hits_beyond_tick += SLEEP_WEIGHT;
+	else if (!timer_beyond_tick && timer_bin == slept_bin)
+		teo->bin[slept_bin].hits += SLEEP_WEIGHT;
+	else
+		teo->bin[slept_bin].intercepts += SLEEP_WEIGHT;
+}
+
+/* False if no state is enabled. */
+static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
+		     struct teo_outlook *outlook)
+{
+	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
+	struct teo_counts sum = { };
+	int i;
+
+	*outlook = (struct teo_outlook) { .first = -1 };
+	for (i = 0; i < drv->state_count; i++) {
+		if (!dev->states_usage[i].disable) {
+			if (outlook->first < 0)
+				outlook->first = i;
+			outlook->deepest = i;
+			outlook->shallower = sum;
+			if (drv->states[i].exit_latency_ns <= latency_req_ns)
+				outlook->within_limit = i;
+		}
+		sum.hits += teo->bin[i].hits;
+		sum.intercepts += teo->bin[i].intercepts;
+	}
+	outlook->intercepts = sum.intercepts;
+	return outlook->first >= 0;
+}
+
+/* Without a tick, a short sleep that is not short after all would last too long. */
+static bool teo_deep_enough(struct cpuidle_state *state)
+{
+	return !tick_nohz_tick_stopped() || state->target_residency_ns >= TICK_NSEC;
+}
+
+/* Step 3. */
+static int teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv,
+				 struct cpuidle_device *dev, const struct teo_outlook *outlook)
+{
+	int i, suitable = outlook->deepest;
+	unsigned int passed = 0;
+
+	if (2 * outlook->shallower.intercepts <= teo->total - outlook->shallower.hits)
+		return outlook->deepest;
+
+	for (i = outlook->deepest - 1; i >= 0; i--) {
+		bool enabled = !dev->states_usage[i].disable;
+		bool fits = enabled && teo_deep_enough(&drv->states[i]);
+
+		passed += teo->bin[i].intercepts;
+		if (2 * passed > outlook->shallower.intercepts)
+			return fits ? i : suitable;
+
+		if (fits)
+			suitable = i;
+		else if (enabled && suitable == outlook->deepest)
+			break; /* States get shallower from here on: none will fit. */
+	}
+	return outlook->deepest;
+}
+
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
+			 s64 within_ns)
+{
+	int i;
+
+	for (i = idx - 1; i >= 0 && drv->states[idx].target_residency_ns > within_ns; i--) {
+		if (!dev->states_usage[i].disable)
+			idx = i;
+	}
+	return idx;
+}
+
+/*
+ * Steps 3 to 5 for a CPU with several enabled states. @sleep_ns stays KEEP_TICK where the next
+ * timer does not matter.
+ */
+static int teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
+		      const struct teo_outlook *outlook, ktime_t *delta_tick_ns, s64 *sleep_ns)
+{
+	int idx = teo_expect_intercepts(teo, drv, dev, outlook);
+
+	if (!idx) {
+		teo->sleep_length_ns = tick_nohz_get_sleep_length(delta_tick_ns);
+		return 0;
+	}
+
+	idx = min(idx, outlook->within_limit);
+	if (!idx || (drv->states[0].flags & CPUIDLE_FLAG_POLLING &&
+		     drv->states[idx].target_residency_ns < ASK_TIMER_NS))
+		return idx;
+
+	teo->sleep_length_ns = tick_nohz_get_sleep_length(delta_tick_ns);
+	idx = teo_shallower(drv, dev, idx, teo->sleep_length_ns);
+
+	*sleep_ns = teo->sleep_length_ns;
+	if (drv->states[idx].target_residency_ns < TICK_NSEC &&
+	    outlook->intercepts > teo->total / 2 + teo->total / 8)
+		*sleep_ns = TICK_NSEC / 2;
+	return idx;
+}
+
+static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct teo_cpu *teo = per_cpu_ptr(&teo_cpus, dev->cpu);
+	ktime_t delta_tick_ns = TICK_NSEC / 2;
+	struct teo_outlook outlook;
+	s64 sleep_ns = KEEP_TICK;
+	int idx = 0;
+
+	if (dev->last_state_idx >= 0) {
+		teo_learn(teo, drv, dev);
+		/* Not to be learnt from twice, should the driver refuse the next state. */
+		dev->last_state_idx = -1;
+	}
+
+	teo->sleep_ns = local_clock();
+	teo->sleep_length_ns = KTIME_MAX;
+
+	if (drv->state_count > 1 && teo_look(teo, drv, dev, &outlook)) {
+		idx = outlook.deepest;
+		if (idx == outlook.first)
+			sleep_ns = drv->states[idx].target_residency_ns;
+		else
+			idx = teo_choose(teo, drv, dev, &outlook, &delta_tick_ns, &sleep_ns);
+	}
+
+	if (sleep_ns != KEEP_TICK) {
+		if (tick_nohz_tick_stopped() ||
+		    (!(drv->states[idx].flags & CPUIDLE_FLAG_POLLING) && sleep_ns >= TICK_NSEC))
+			return idx;
+		if (idx > outlook.first)
+			idx = teo_shallower(drv, dev, idx, delta_tick_ns);
+	}
+	*stop_tick = false;
+	return idx;
+}
+
+static void teo_reflect(struct cpuidle_device *dev, int index)
+{
+	struct teo_cpu *teo = per_cpu_ptr(&teo_cpus, dev->cpu);
+
+	dev->last_state_idx = index;
+	if (dev->poll_time_limit ||
+	    (tick_nohz_idle_got_tick() && teo->sleep_length_ns > TICK_NSEC)) {
+		dev->poll_time_limit = false;
+		teo->sleep_ns = teo->sleep_length_ns;
+	} else {
+		teo->sleep_ns = local_clock() - teo->sleep_ns;
+	}
+}
+
+static int teo_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	memset(per_cpu_ptr(&teo_cpus, dev->cpu), 0, sizeof(struct teo_cpu));
+	return 0;
+}
+
+static struct cpuidle_governor teo_governor = {
+	.name =		"teo-6.12",
+	.rating =	19,
+	.enable =	teo_enable,
+	.select =	teo_select,
+	.reflect =	teo_reflect,
+};
+
+static int __init teo_init(void)
+{
+	return cpuidle_register_governor(&teo_governor);
+}
+
+postcore_initcall(teo_init);
+
+MODULE_DESCRIPTION("Idle governor that asks for the next timer last");
+MODULE_LICENSE("Dual MIT/GPL");
