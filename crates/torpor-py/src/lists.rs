@@ -89,9 +89,8 @@ pub fn import_platform(
     hz: Option<u32>,
 ) -> PyResult<(String, Vec<String>)> {
     let options = ImportOptions { name, title, hz: hz.map(parse_hz).transpose()? };
-    let imported = py
-        .detach(|| torpor_platform::import_sysfs(&root, &options))
-        .map_err(platform_error)?;
+    let imported =
+        py.detach(|| torpor_platform::import_sysfs(&root, &options)).map_err(platform_error)?;
     Ok((imported.toml, imported.notes))
 }
 

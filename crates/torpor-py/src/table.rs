@@ -98,9 +98,8 @@ impl Table {
 
     fn write_ipc(&self, path: &Path) -> PyResult<()> {
         let mut file = create(path)?;
-        let mut writer =
-            arrow_ipc::writer::FileWriter::try_new(&mut file, &self.batch.schema())
-                .map_err(failed)?;
+        let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut file, &self.batch.schema())
+            .map_err(failed)?;
         writer.write(&self.batch).map_err(failed)?;
         writer.finish().map_err(failed)?;
         drop(writer);
