@@ -112,10 +112,9 @@ impl Average {
         // What has no load neither runs nor waits to.
         if load > 0 {
             let weight = u64::from(weight);
-            let grown = |sum: u64, by: u64| sum.wrapping_add(by.wrapping_mul(weight));
-            self.load_sum = grown(self.load_sum, load);
-            self.runnable_sum =
-                self.runnable_sum.wrapping_add(runnable.wrapping_mul(weight) << SCALE_SHIFT);
+            self.load_sum = self.load_sum.wrapping_add(load.wrapping_mul(weight));
+            let runnable = runnable.wrapping_mul(weight) << SCALE_SHIFT;
+            self.runnable_sum = self.runnable_sum.wrapping_add(runnable);
             if is_running {
                 self.util_sum = self.util_sum.wrapping_add((weight << SCALE_SHIFT) as u32);
             }

@@ -31,6 +31,8 @@ pub struct Runqueue {
 pub struct Task {
     average: Average,
     pub cpu: usize,
+    /// It left its CPU while it had still work to do.
+    pub is_runnable: bool,
 }
 
 impl Runqueue {
@@ -51,17 +53,22 @@ impl Runqueue {
     /// Accounts for the time up to `now_ns`.
     pub fn update(&mut self, now_ns: u64) {
         self.clock.advance(now_ns, !self.is_busy, self.scale.capacity, self.scale.freq);
-        if self.removed_util > 0 {
-            let left = std::mem::take(&mut self.removed_util);
-            let util_avg = &mut self.average.util_avg;
-            *util_avg = util_avg.saturating_sub(left);
-            // The period may have moved on since the sums were taken, so the sum gets a floor.
-            let least = *util_avg as u32 * DIVIDER_MIN;
-            let gone = left as u32 * self.average.divider();
-            let util_sum = &mut self.average.util_sum;
-            *util_sum = util_sum.saturating_sub(gone).max(least);
-        }
+        self.apply_removed();
         self.average.update(self.clock.now_ns(), self.is_busy);
+    }
+
+    fn apply_removed(&mut self) {
+        let left = std::mem::take(&mut self.removed_util);
+        if left == 0 {
+            return;
+        }
+        let util_avg = &mut self.average.util_avg;
+        *util_avg = util_avg.saturating_sub(left);
+        // The period may have moved on since the sums were taken, so the sum gets a floor.
+        let least = *util_avg as u32 * DIVIDER_MIN;
+        let gone = left as u32 * self.average.divider();
+        let util_sum = &mut self.average.util_sum;
+        *util_sum = util_sum.saturating_sub(gone).max(least);
     }
 
     /// The CPU has gone over to a task, or to idling; [`Runqueue::update`] came first.
@@ -91,7 +98,16 @@ impl Task {
             period_units: on.average.period_units,
             ..Average::default()
         };
-        Task { average, cpu }
+        Task { average, cpu, is_runnable: false }
+    }
+
+    /// A task that has just come into being on a runqueue that is up to date.
+    pub fn forked(cpu: usize, on: &mut Runqueue) -> Task {
+        let mut task = Task::new(cpu, on);
+        let free = u64::from(on.scale.capacity).saturating_sub(on.average.util_avg);
+        task.average.util_avg = free / 2;
+        task.attach(on, cpu);
+        task
     }
 
     /// Accounts for the time since its last update; its runqueue is up to date.
@@ -99,11 +115,15 @@ impl Task {
         self.average.update(on.clock.now_ns(), was_running);
     }
 
-    /// Takes its utilization off `from`; how much `from` has decayed since is made up for here if
+    /// Takes its utilization off `from`: at once if it was queued there, else, as the kernel, when
+    /// that runqueue is updated next. How much `from` has decayed since is made up for here if
     /// that CPU idles, as its own clock is then that of `now_ns`.
     pub fn detach(&mut self, from: &mut Runqueue, now_ns: u64) {
         self.average.update(from.average.updated_ns, false);
         from.removed_util += self.average.util_avg;
+        if self.is_runnable {
+            from.apply_removed();
+        }
         if !from.is_busy {
             let mut clock = from.clock;
             clock.advance(now_ns, true, from.scale.capacity, from.scale.freq);

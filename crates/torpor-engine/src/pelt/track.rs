@@ -3,7 +3,11 @@
 //!
 //! FIDELITY(pelt-start): a recording does not say how busy CPUs and tasks were before it began, so
 //! all start at 0; what that hides halves every 33.6 ms.
-//! FIDELITY(pelt-new-task): a new task's first utilization, a guess of the kernel's, is 0 here.
+//! FIDELITY(pelt-new-task): a task that runs without ever having been woken is taken for a new one
+//! and starts with half of what its CPU has left, the most that the kernel gives; the kernel gives
+//! less where many tasks share the CPU. Without wake-up events nobody is new.
+//! FIDELITY(pelt-exit): events do not tell a task that ends from one that sleeps, so what it leaves
+//! behind wanes, where the kernel takes it off.
 //! FIDELITY(pelt-classes): real-time and deadline tasks count as fair ones; interrupts do not.
 //! FIDELITY(pelt-updates): the kernel also updates at ticks and wake-ups, and rounds each time.
 //! FIDELITY(pelt-migration): a task counts for another CPU from when it runs there, not from its
@@ -45,7 +49,7 @@ pub fn track(
             *seat = Some(index);
         }
     }
-    let mut tasks: HashMap<i32, Task> = HashMap::new();
+    let mut tasks = Tasks::new();
     for event in &trace.events {
         let number = event.cpu.index();
         if number >= cpus.len() {
@@ -55,7 +59,7 @@ pub fn track(
             let spans = &mut recording.cpus[seat].spans;
             cpus[number].pass(spans, |start| start < event.time);
         }
-        observe(event, &mut cpus, &mut tasks);
+        observe(event, &mut cpus, &mut tasks, trace.carries.wakings);
     }
     for (cpu, seat) in cpus.iter_mut().zip(&seats) {
         if let Some(seat) = *seat {
@@ -93,7 +97,10 @@ impl Cpu {
     }
 }
 
-fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut HashMap<i32, Task>) {
+type Tasks = HashMap<i32, Task>;
+
+/// `wakings`: a task that was not seen before has been forked.
+fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
     let (number, now_ns) = (event.cpu.index(), event.time.0 as u64);
     match event.kind {
         EventKind::CpuFrequency { freq_khz } => {
@@ -101,15 +108,25 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut HashMap<i32, Task>) {
             let freq = (u64::from(freq_khz) << 10) / u64::from(cpu.freq_max_khz.max(1));
             cpu.rq.set_freq(now_ns, freq.min(1024) as u32);
         }
-        EventKind::SchedSwitch { prev_pid, next_pid, .. } => {
+        EventKind::SchedWaking { pid, target_cpu } => {
+            if let Some(cpu) = cpus.get(target_cpu.index()) {
+                tasks.entry(pid).or_insert_with(|| Task::new(target_cpu.index(), &cpu.rq));
+            }
+        }
+        EventKind::SchedSwitch { prev_pid, prev_runnable, next_pid, .. } => {
             // Of a task that was not seen to start, and has been running all along.
             cpus[number].rq.switch(prev_pid != 0);
             cpus[number].rq.update(now_ns);
             if prev_pid != 0 && prev_pid != UNKNOWN_PID {
                 let rq = &cpus[number].rq;
-                tasks.entry(prev_pid).or_insert_with(|| Task::new(number, rq)).update(rq, true);
+                let task = tasks.entry(prev_pid).or_insert_with(|| Task::new(number, rq));
+                task.update(rq, true);
+                task.is_runnable = prev_runnable;
             }
             if next_pid != 0 && next_pid != UNKNOWN_PID {
+                if wakings && !tasks.contains_key(&next_pid) {
+                    tasks.insert(next_pid, Task::forked(number, &mut cpus[number].rq));
+                }
                 start(next_pid, number, now_ns, cpus, tasks);
             }
             cpus[number].rq.switch(next_pid != 0);
@@ -118,7 +135,7 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut HashMap<i32, Task>) {
     }
 }
 
-fn start(pid: i32, number: usize, now_ns: u64, cpus: &mut [Cpu], tasks: &mut HashMap<i32, Task>) {
+fn start(pid: i32, number: usize, now_ns: u64, cpus: &mut [Cpu], tasks: &mut Tasks) {
     let task = tasks.entry(pid).or_insert_with(|| Task::new(number, &cpus[number].rq));
     if task.cpu == number {
         task.update(&cpus[number].rq, false);
@@ -156,7 +173,10 @@ mod tests {
 
     /// The utilization of each CPU at the given moments.
     fn tracked(events: Vec<Event>, capacity: u32, read: &[(u32, i64)]) -> Vec<u16> {
-        let mut trace = Trace { events, ..Trace::default() };
+        tracked_in(Trace { events, ..Trace::default() }, capacity, read)
+    }
+
+    fn tracked_in(mut trace: Trace, capacity: u32, read: &[(u32, i64)]) -> Vec<u16> {
         trace.meta.cpu_count = 2;
         let input = |cpu| CpuInput {
             cpu: CpuId(cpu),
@@ -208,6 +228,24 @@ mod tests {
         ];
         let util = tracked(events, 1024, &[(0, 100), (0, 103), (1, 101)]);
         assert!(util[0] > 880 && util[1] < 30 && util[2] > 880, "{util:?}");
+    }
+
+    #[test]
+    fn a_new_task_brings_half_of_what_its_cpu_has_left() {
+        let waking = |pid| Event {
+            time: Instant(0),
+            cpu: CpuId(0),
+            kind: EventKind::SchedWaking { pid, target_cpu: CpuId(0) },
+        };
+        let events = |pid| vec![waking(7), switch(0, 1, 0, pid), switch(0, 2, pid, 0)];
+        let mut old_and_new = Vec::new();
+        for pid in [7, 8] {
+            let mut trace = Trace { events: events(pid), ..Trace::default() };
+            trace.carries.wakings = true;
+            old_and_new.push(tracked_in(trace, 1024, &[(0, 2)])[0]);
+        }
+        // A millisecond of work on top of 0, and of 512.
+        assert!(old_and_new[0] < 30 && (512..530).contains(&old_and_new[1]), "{old_and_new:?}");
     }
 
     #[test]
