@@ -9,6 +9,8 @@
 #include <linux/cpuidle.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
 #include <linux/tick.h>
 
 #define __hidden	__attribute__((visibility("hidden")))
@@ -191,6 +193,77 @@ __hidden int strcmp(const char *a, const char *b)
 	return strncmp(a, b, SIZE_MAX);
 }
 #endif /* !TORPOR_PROGRAM */
+
+#define EMIT_MAX	4095
+
+static int emit_char(char *page, int len, char c)
+{
+	if (len < EMIT_MAX)
+		page[len++] = c;
+	return len;
+}
+
+static int emit_number(char *page, int len, u64 number, unsigned int base)
+{
+	char digits[20];
+	int n = 0;
+
+	do {
+		digits[n++] = "0123456789abcdef"[number % base];
+		number /= base;
+	} while (number);
+	while (n)
+		len = emit_char(page, len, digits[--n]);
+	return len;
+}
+
+__hidden int sysfs_emit(char *page, const char *format, ...)
+{
+	__builtin_va_list args;
+	int len = 0;
+
+	__builtin_va_start(args, format);
+	for (; *format; format++) {
+		const char *start = format;
+		int longs = 0;
+		s64 number;
+
+		if (*format != '%') {
+			len = emit_char(page, len, *format);
+			continue;
+		}
+		while (*++format == 'l')
+			longs++;
+		switch (*format) {
+		case 's':
+			for (const char *s = __builtin_va_arg(args, const char *); *s; s++)
+				len = emit_char(page, len, *s);
+			break;
+		case 'c':
+			len = emit_char(page, len, __builtin_va_arg(args, int));
+			break;
+		case 'd':
+		case 'i':
+			number = longs ? __builtin_va_arg(args, long) : __builtin_va_arg(args, int);
+			if (number < 0)
+				len = emit_char(page, len, '-');
+			len = emit_number(page, len, number < 0 ? -(u64)number : number, 10);
+			break;
+		case 'u':
+		case 'x':
+			number = longs ? __builtin_va_arg(args, unsigned long) :
+					 __builtin_va_arg(args, unsigned int);
+			len = emit_number(page, len, number, *format == 'x' ? 16 : 10);
+			break;
+		default:
+			format = start;
+			len = emit_char(page, len, '%');
+		}
+	}
+	__builtin_va_end(args);
+	page[len] = 0;
+	return len;
+}
 
 /* Runs the initcalls; the first failure is the image's. */
 static int run_initcalls(void)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
-# Prints a folder with the CPU-idle part of a Debian kernel source package, fetching it if need be:
+# Prints a folder with the CPU-idle part of a Debian kernel source package, and the scheduler's load
+# tracking, fetching it if need be:
 #
 #     tests/kernel_sources.sh 6.1
 #
@@ -21,7 +22,11 @@ not_here() {
 	exit 77
 }
 
-if [ -d "$place/drivers/cpuidle/governors" ]; then
+complete() {
+	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/pelt.c" ]
+}
+
+if complete; then
 	echo "$place"
 	exit 0
 fi
@@ -35,7 +40,7 @@ mkdir -p "$home"
 exec 9>"$home/.lock"
 if command -v flock >/dev/null; then
 	flock 9
-	if [ -d "$place/drivers/cpuidle/governors" ]; then
+	if complete; then
 		echo "$place"
 		exit 0
 	fi
@@ -56,7 +61,13 @@ fetch || { apt-get -qq update >update.log 2>&1 && fetch; } ||
 dpkg-deb -x ./*.deb unpacked
 mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
-	"$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" ||
-	not_here "its tarball lacks the files of CPU idle"
+	"$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
+	"$package/kernel/sched/pelt.c" "$package/kernel/sched/pelt.h" \
+	"$package/kernel/sched/sched-pelt.h" ||
+	not_here "its tarball lacks the files of CPU idle or load tracking"
+# An older checkout may have left a folder with less in it, and somebody may be reading there.
+if [ -d "$place" ]; then
+	mv "$place" "$work/less"
+fi
 mv tree "$place"
 echo "$place"

@@ -31,7 +31,8 @@ fn main() {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/web-server.perf.data");
     let trace = traces.first().map_or(demo, PathBuf::from);
     let trace = torpor_trace::read(&trace).unwrap_or_else(|e| panic!("{e}"));
-    let recording = Recording::new(&trace, None);
+    let mut recording = Recording::new(&trace, None);
+    recording.track_util(&trace, |_| (1024, None));
     let catalog = Catalog::new(Default::default());
     println!("{:<40} {:<12} {:>8} {:>8} {:>6}  ns a decision", "", "", "bare", "replay", "ratio");
     let mut worst: f64 = 0.0;

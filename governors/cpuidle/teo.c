@@ -30,16 +30,41 @@
  *  5. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
  *     the tick will then end the sleep, so step back to what pays off before it.
  *
+ * Utilization, if asked for by util_mode=: a CPU that has been busy lately will be busy again soon,
+ * whatever its timers say, and a shallow state makes it quick to answer. A CPU is *utilized* while
+ * its utilization as the scheduler tracks it exceeds its capacity >> util_shift; from full load it
+ * takes 200 ms of idleness to fall below 1/64. The sleep length as expected above stays, and so
+ * decides on the tick.
+ *
+ *  - off: steps 1 to 5 and nothing else.
+ *  - shallowest: of a utilized CPU, the first enabled state, without steps 2 to 4; of a sleep
+ *    that began so, nothing is learnt. A timer before state 1 pays off comes first: then state 0
+ *    is taken and the last verdict stays.
+ *  - step: after step 4, one enabled state shallower, or as many as it takes to pay off in the
+ *    expected sleep; with no more than two states, the first enabled one at once, before step 2. It
+ *    never steps to a state that polls; step 5 still may.
+ *  - gradual: after step 4, the index is scaled by the share of the capacity that is free and
+ *    rounded down, to the next enabled state from there, down before up, that does not poll.
+ *
  * Known weaknesses: the decaying counts never reach zero, so bins that have not been used for
  * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
  * search meet each state's bin by its index, so a state that is disabled keeps its counts. Where
- * only one state is enabled up to the candidate, the latency limit is not looked at.
+ * only one state is enabled up to the candidate, the latency limit is not looked at, nor, but for
+ * the two-state case, the utilization. A threshold on utilization says little about the length of
+ * one sleep: on a little CPU 1/64 is next to nothing, and a CPU can be utilized through sleeps of
+ * many milliseconds.
  *
- * Departures: none known; it decides as Linux 6.1 (stable 6.1.192) does, which a test checks with
- * random sequences of calls. It is structured and told anew.
+ * Departures: with util_mode=off none known; it decides as Linux 6.1 (stable 6.1.192) does, which
+ * a test checks with random sequences of calls. It is structured and told anew. The other modes:
+ * the threshold follows the CPU's capacity and util_shift as they are at each decision, where
+ * Linux 6.3 to 6.5 took the capacity at enabling and 6; with all states disabled shallowest takes
+ * state 0, where the proposal left the table. gradual was proposed as a formula only; that it
+ * applies above the threshold, and what it does about polling and disabled states, is ours.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
- * Governor" in Documentation/admin-guide/pm/cpuidle.rst.
+ * Governor" in Documentation/admin-guide/pm/cpuidle.rst. Utilization: shallowest is the RFC
+ * "cpuidle: teo: Introduce optional util-awareness" of 15 September 2022; step is commit
+ * 9ce0f7c4bc64 (Linux 6.3), reverted by 0a2998fa48f0 (6.11); gradual is Yu Chen's proposal.
  */
 
 #include <linux/cpuidle.h>
@@ -47,9 +72,13 @@
 #include <linux/kernel.h>
 #include <linux/limits.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/percpu.h>
+#include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/topology.h>
 #include <linux/string.h>
+#include <linux/sysfs.h>
 #include <linux/tick.h>
 
 /* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
@@ -58,6 +87,52 @@
 
 #define NR_RECENT		9
 #define NO_BIN			(-1)
+
+enum teo_util_mode {
+	UTIL_OFF,
+	UTIL_SHALLOWEST,
+	UTIL_STEP,
+	UTIL_GRADUAL,
+};
+
+static const char * const teo_util_modes[] = {
+	[UTIL_OFF] =		"off",
+	[UTIL_SHALLOWEST] =	"shallowest",
+	[UTIL_STEP] =		"step",
+	[UTIL_GRADUAL] =	"gradual",
+};
+
+static int util_mode = UTIL_OFF;
+
+static int teo_util_mode_set(const char *val, const struct kernel_param *kp)
+{
+	int mode = sysfs_match_string(teo_util_modes, val);
+
+	if (mode < 0)
+		return mode;
+	WRITE_ONCE(util_mode, mode);
+	return 0;
+}
+
+static int teo_util_mode_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%s\n", teo_util_modes[READ_ONCE(util_mode)]);
+}
+
+static const struct kernel_param_ops teo_util_mode_ops = {
+	.set =	teo_util_mode_set,
+	.get =	teo_util_mode_get,
+};
+
+module_param_cb(util_mode, &teo_util_mode_ops, &util_mode, 0644);
+MODULE_PARM_DESC(util_mode, "off, shallowest, step or gradual");
+
+/*
+ * A 64th of the capacity: above what housekeeping amounts to, and soon reached when work begins.
+ */
+static unsigned int util_shift = 6;
+module_param(util_shift, uint, 0644);
+MODULE_PARM_DESC(util_shift, "a CPU is utilized above its capacity >> util_shift");
 
 /* One bin's counts, or sums of several bins'. */
 struct teo_counts {
@@ -74,6 +149,8 @@ struct teo_cpu {
 	unsigned int total;
 	int recent_bin[NR_RECENT];
 	int next_recent;
+	/* The sleep began on a utilized CPU; for UTIL_SHALLOWEST, which does not learn from it. */
+	bool utilized;
 };
 
 /* A state, and how long the sleep in it is expected to be. */
@@ -83,6 +160,26 @@ struct teo_choice {
 };
 
 static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
+
+#ifdef CONFIG_SMP
+static unsigned long teo_util(int cpu)
+{
+	return sched_cpu_util(cpu);
+}
+#else
+/* Without SMP the scheduler does not track it. */
+static unsigned long teo_util(int cpu)
+{
+	return 0;
+}
+#endif
+
+static bool teo_utilized(int cpu)
+{
+	unsigned int shift = min(READ_ONCE(util_shift), 31U);
+
+	return teo_util(cpu) > arch_scale_cpu_capacity(cpu) >> shift;
+}
 
 static void teo_add(struct teo_counts *sum, const struct teo_counts *bin)
 {
@@ -189,12 +286,64 @@ static void teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *dr
 	}
 }
 
+static bool teo_usable(struct cpuidle_driver *drv, struct cpuidle_device *dev, int i, bool may_poll)
+{
+	return !dev->states_usage[i].disable &&
+	       (may_poll || !(drv->states[i].flags & CPUIDLE_FLAG_POLLING));
+}
+
+/* The first enabled state, -1 without any. */
+static int teo_first(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool may_poll)
+{
+	int i;
+
+	for (i = 0; i < drv->state_count; i++) {
+		if (teo_usable(drv, dev, i, may_poll))
+			return i;
+	}
+	return -1;
+}
+
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
+			 ktime_t within_ns, bool may_poll)
+{
+	int i;
+
+	for (i = idx - 1; i >= 0; i--) {
+		if (!teo_usable(drv, dev, i, may_poll))
+			continue;
+		idx = i;
+		if (drv->states[i].target_residency_ns <= within_ns)
+			break;
+	}
+	return idx;
+}
+
+/* The state as far down to @idx as the CPU is free, the first if it has no room at all. */
+static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
+{
+	unsigned long capacity = max(arch_scale_cpu_capacity(dev->cpu), 1UL);
+	unsigned long util = min(teo_util(dev->cpu), capacity);
+	int i, scaled = idx * (capacity - util) / capacity;
+
+	for (i = scaled; i >= 0; i--) {
+		if (teo_usable(drv, dev, i, false))
+			return i;
+	}
+	for (i = scaled + 1; i < idx; i++) {
+		if (teo_usable(drv, dev, i, false))
+			return i;
+	}
+	return idx;
+}
+
 /*
- * Steps 2 to 4. @first is the shallowest enabled state as far as the search has seen, below which
- * the choice must not fall.
+ * Steps 2 to 4, and what utilization makes of them. @first is the shallowest enabled state as far
+ * as the search has seen, below which the choice must not fall.
  */
 static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv,
-				    struct cpuidle_device *dev, int *first)
+				    struct cpuidle_device *dev, int mode, int *first)
 {
 	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
 	struct teo_choice choice = { .idx = -1, .sleep_ns = teo->sleep_length_ns };
@@ -206,10 +355,23 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 		choice.idx = 0;
 		return choice;
 	}
+	if (mode == UTIL_STEP && drv->state_count == 2 && teo_utilized(dev->cpu)) {
+		choice.idx = teo_first(drv, dev, false);
+		if (choice.idx >= 0)
+			return choice;
+	}
 	if (!dev->states_usage[0].disable) {
 		choice.idx = 0;
 		if (drv->states[1].target_residency_ns > choice.sleep_ns)
 			return choice;
+	}
+
+	if (mode == UTIL_SHALLOWEST) {
+		teo->utilized = teo_utilized(dev->cpu);
+		if (teo->utilized) {
+			choice.idx = max(teo_first(drv, dev, true), 0);
+			return choice;
+		}
 	}
 
 	for (i = 1; i < drv->state_count; i++) {
@@ -232,32 +394,24 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	else if (choice.idx > *first) {
 		teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
 		choice.idx = min(choice.idx, within_limit);
+		if (mode == UTIL_STEP && teo_utilized(dev->cpu))
+			choice.idx = teo_shallower(drv, dev, choice.idx, choice.sleep_ns, false);
+		else if (mode == UTIL_GRADUAL && teo_utilized(dev->cpu))
+			choice.idx = teo_scaled(drv, dev, choice.idx);
 	}
 	return choice;
-}
-
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
-static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
-			 ktime_t within_ns)
-{
-	int i;
-
-	for (i = idx - 1; i >= 0 && drv->states[idx].target_residency_ns > within_ns; i--) {
-		if (!dev->states_usage[i].disable)
-			idx = i;
-	}
-	return idx;
 }
 
 static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
 {
 	struct teo_cpu *teo = per_cpu_ptr(&teo_cpus, dev->cpu);
+	int first, mode = READ_ONCE(util_mode);
 	struct teo_choice choice;
 	ktime_t delta_tick_ns;
-	int first;
 
 	if (dev->last_state_idx >= 0) {
-		teo_learn(teo, drv, dev);
+		if (mode != UTIL_SHALLOWEST || !teo->utilized)
+			teo_learn(teo, drv, dev);
 		/* Not to be learnt from twice, should the driver refuse the next state. */
 		dev->last_state_idx = -1;
 	}
@@ -265,13 +419,14 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 	teo->sleep_ns = local_clock();
 	teo->sleep_length_ns = tick_nohz_get_sleep_length(&delta_tick_ns);
 
-	choice = teo_choose(teo, drv, dev, &first);
+	choice = teo_choose(teo, drv, dev, mode, &first);
 
 	if (!tick_nohz_tick_stopped() &&
 	    (drv->states[choice.idx].flags & CPUIDLE_FLAG_POLLING || choice.sleep_ns < TICK_NSEC)) {
 		*stop_tick = false;
-		if (choice.idx > first)
-			choice.idx = teo_shallower(drv, dev, choice.idx, delta_tick_ns);
+		if (choice.idx > first &&
+		    drv->states[choice.idx].target_residency_ns > delta_tick_ns)
+			choice.idx = teo_shallower(drv, dev, choice.idx, delta_tick_ns, true);
 	}
 	return choice.idx;
 }

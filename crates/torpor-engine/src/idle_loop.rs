@@ -11,6 +11,7 @@
 use crate::decision::{Decision, Observer};
 use crate::input::{Span, TickGrid};
 use crate::model::{Alarms, CpuModel, Sleep, SleepEnd};
+use crate::pelt::after_idling;
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
 use torpor_governor::{Fault, Inputs};
@@ -128,7 +129,7 @@ impl<'a> CpuRun<'a> {
             tick_stopped: self.tick_stopped,
             latency_req: self.model.latency_limit,
             nr_iowait: 0,
-            util: 0,
+            util: after_idling(span.util, self.now.since(span.start)),
             capacity: u64::from(self.model.capacity),
             load_avg: 0,
         };

@@ -15,6 +15,7 @@ pub mod model;
 pub mod options;
 pub mod oracle;
 pub mod outcome;
+pub mod pelt;
 pub mod policy;
 pub mod replay;
 mod session;

@@ -76,7 +76,6 @@ impl<'a> Session<'a> {
         let trace = torpor_trace::read(path)?;
         let info = TraceInfo::new(&shown, &trace);
         let mut recording = Recording::new(&trace, options.recorded_on.as_ref());
-        drop(trace);
         if recording.span_count() == 0 {
             let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
             let found = format!("{sleeps} cpu_idle events on {} CPUs", info.cpu_count);
@@ -88,6 +87,8 @@ impl<'a> Session<'a> {
         }
         let places = self.places(&shown, &recording)?;
         recording.bind_opps(platform, |cpu| places[&cpu]);
+        recording.track_util(&trace, |cpu| self.scale(cpu, &places));
+        drop(trace);
         let models = self.models(&recording, &places);
         let seats: Vec<Seat<'_>> = recording
             .cpus
@@ -146,6 +147,18 @@ impl<'a> Session<'a> {
             places.insert(input.cpu, place);
         }
         Ok(places)
+    }
+
+    /// Capacity of the place a CPU sits on; highest frequency of the CPU that was recorded.
+    fn scale(&self, cpu: CpuId, places: &BTreeMap<CpuId, CpuId>) -> (u32, Option<u32>) {
+        let Request { platform, options, .. } = self.request;
+        let place = places.get(&cpu).and_then(|place| platform.cluster_of(*place));
+        let capacity = place.map_or(1024, |cluster| platform.clusters[cluster].capacity);
+        let recorded = options.recorded_on.as_ref();
+        let freq_max = recorded.and_then(|machine| {
+            machine.clusters[machine.cluster_of(cpu)?].opps.last().map(|opp| opp.freq_khz)
+        });
+        (capacity, freq_max)
     }
 
     /// Cluster and model of every CPU of the recording.

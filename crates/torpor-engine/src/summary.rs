@@ -340,6 +340,10 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
+    if traces.iter().any(|t| !t.trace.carries.switches) {
+        notes
+            .push("without task switches no CPU counts as utilized, whatever ran on it".to_owned());
+    }
     let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
     if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {
         notes.push(

@@ -85,6 +85,7 @@ pub fn spans(pairs: &[(i64, i64)]) -> Vec<Span> {
             next_wheel: Instant::NEVER,
             freq_khz: 0,
             opp: 0,
+            util: 0,
             source: SleepSource::TimerEvents,
             stamp: WakeStamp::ExitStamp,
             ends_visit: true,

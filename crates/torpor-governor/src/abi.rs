@@ -69,6 +69,26 @@ pub struct KapiParam {
     pub line: c_ulong,
 }
 
+/// `struct kernel_param`, behind [`KapiParam::value`] of a parameter with callbacks.
+#[repr(C)]
+pub struct KernelParam {
+    pub name: *const c_char,
+    pub module: *const c_void,
+    pub ops: *const KernelParamOps,
+    pub perm: u16,
+    pub level: i8,
+    pub flags: u8,
+    pub arg: *mut c_void,
+}
+
+#[repr(C)]
+pub struct KernelParamOps {
+    pub flags: c_uint,
+    pub set: Option<GuardedCall>,
+    pub get: Option<GuardedCall>,
+    pub free: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
 #[repr(C)]
 pub struct TorporImage {
     pub abi: u32,

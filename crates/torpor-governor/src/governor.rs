@@ -21,8 +21,9 @@ struct Inner {
     source_sha256: String,
     image: Arc<ImageFile>,
     params: Vec<Param>,
-    /// Values that the user has chosen, in the variable's own form.
-    values: Vec<(String, u64)>,
+    /// Values that the user has chosen, as text.
+    chosen: Vec<(String, String)>,
+    settings: Vec<(String, String)>,
     rating: u32,
 }
 
@@ -64,17 +65,14 @@ impl Governor {
         let params = loaded.params.iter().map(|p| Param {
             name: p.name.clone(),
             kind: p.kind,
-            default: p.kind.format(p.read()),
+            default: p.show(),
             description: p.description.clone(),
         });
-        let params = params.collect();
-        let values = chosen
-            .iter()
-            .map(|(name, value)| {
-                let (_, raw) = load::parse_param(&label, &loaded.params, name, value)?;
-                Ok((name.clone(), raw))
-            })
-            .collect::<Result<_, GovernorError>>()?;
+        let params: Vec<Param> = params.collect();
+        for (name, value) in chosen {
+            load::store_param(&label, &loaded.params, name, value)?;
+        }
+        let settings = loaded.params.iter().map(|p| (p.name.clone(), p.show())).collect();
         let mut governor = Governor(Arc::new(Inner {
             name,
             label,
@@ -84,7 +82,8 @@ impl Governor {
             source_sha256,
             image,
             params,
-            values,
+            chosen: chosen.to_vec(),
+            settings,
             rating: 0,
         }));
         // Only what its init has registered can say, so it must run once.
@@ -133,11 +132,7 @@ impl Governor {
 
     /// The parameters as they will be: the chosen values, else the defaults.
     pub fn param_settings(&self) -> Vec<(String, String)> {
-        let value = |p: &Param| match self.0.values.iter().find(|(n, _)| *n == p.name) {
-            Some((_, raw)) => p.kind.format(*raw),
-            None => p.default.clone(),
-        };
-        self.0.params.iter().map(|p| (p.name.clone(), value(p))).collect()
+        self.0.settings.clone()
     }
 
     /// The chosen values as a program stores them: name, size in bytes, value in the low bytes.
@@ -163,8 +158,8 @@ impl Governor {
         &self.0.image
     }
 
-    pub(crate) fn param_values(&self) -> &[(String, u64)] {
-        &self.0.values
+    pub(crate) fn chosen_params(&self) -> &[(String, String)] {
+        &self.0.chosen
     }
 }
 

@@ -139,9 +139,8 @@ impl Instance {
     ) -> Result<Instance, GovernorError> {
         let label = governor.label();
         let (loaded, slots) = load::load(label, governor.image(), governor.hz(), setup)?;
-        for (name, raw) in governor.param_values() {
-            let place = loaded.params.iter().find(|p| p.name == *name);
-            place.expect("resolving has checked the names").write(*raw);
+        for (name, value) in governor.chosen_params() {
+            load::store_param(label, &loaded.params, name, value)?;
         }
         let first = setup.cpus[0].cpu;
         // SAFETY: the image was loaded just now; its table names its own function.
@@ -380,14 +379,18 @@ impl Instance {
     /// A module parameter's value now, as sysfs would print it.
     pub fn param(&self, name: &str) -> Option<String> {
         let place = self.loaded.params.iter().find(|p| p.name == name)?;
-        Some(place.kind.format(place.read()))
+        Some(place.show())
     }
 
     /// Writes a module parameter, as a user does through sysfs while the system runs.
     pub fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
-        let (place, raw) = load::parse_param(&self.label, &self.loaded.params, name, value)?;
-        place.write(raw);
-        Ok(())
+        // What a callback writes is the parameter's value too, wherever it lies.
+        let had_changed = self.statics_changed();
+        let stored = load::store_param(&self.label, &self.loaded.params, name, value);
+        if !had_changed {
+            self.statics_at_start = self.loaded.statics();
+        }
+        stored
     }
 
     pub fn cpu_count(&self) -> usize {

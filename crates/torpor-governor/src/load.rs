@@ -345,13 +345,13 @@ unsafe fn registered_name<'a>(governor: *const CpuidleGovernor) -> &'a [u8] {
     &name[..len]
 }
 
-/// Finds a parameter and reads a value for it.
-pub fn parse_param<'a>(
+/// Finds a parameter and writes a value to it.
+pub fn store_param(
     label: &str,
-    params: &'a [ParamPlace],
+    params: &[ParamPlace],
     name: &str,
     value: &str,
-) -> Result<(&'a ParamPlace, u64), GovernorError> {
+) -> Result<(), GovernorError> {
     let place = params.iter().find(|p| p.name == name).ok_or_else(|| {
         let names: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
         let known = if names.is_empty() {
@@ -361,11 +361,10 @@ pub fn parse_param<'a>(
         };
         GovernorError::UnknownParam { governor: label.into(), param: name.into(), known }
     })?;
-    let raw = place.kind.parse(value).ok_or_else(|| GovernorError::ParamValue {
+    place.store(value).map_err(|expected| GovernorError::ParamValue {
         governor: label.into(),
         param: name.into(),
         value: value.into(),
-        expected: place.kind.expected(),
-    })?;
-    Ok((place, raw))
+        expected,
+    })
 }

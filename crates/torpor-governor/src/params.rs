@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Module parameters: the types the kernel has, and how it reads them from text.
 
-use crate::abi::KapiParam;
-use std::ffi::CStr;
+use crate::abi::{KapiParam, KernelParam};
+use crate::guard;
+use std::ffi::{CStr, CString};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamType {
@@ -17,9 +18,11 @@ pub enum ParamType {
     Ullong,
     Bool,
     Invbool,
+    /// `module_param_cb()`: the governor's own functions write and read it.
+    Callback,
 }
 
-const TYPES: [(&str, ParamType); 11] = [
+const TYPES: [(&str, ParamType); 12] = [
     ("byte", ParamType::Byte),
     ("short", ParamType::Short),
     ("ushort", ParamType::Ushort),
@@ -31,6 +34,7 @@ const TYPES: [(&str, ParamType); 11] = [
     ("ullong", ParamType::Ullong),
     ("bool", ParamType::Bool),
     ("invbool", ParamType::Invbool),
+    ("callback", ParamType::Callback),
 ];
 
 impl ParamType {
@@ -48,6 +52,7 @@ impl ParamType {
             ParamType::Short | ParamType::Ushort => 2,
             ParamType::Int | ParamType::Uint | ParamType::Hexint => 4,
             ParamType::Long | ParamType::Ulong | ParamType::Ullong => 8,
+            ParamType::Callback => 0,
         }
     }
 
@@ -61,6 +66,7 @@ impl ParamType {
             ParamType::Long => (i64::MIN.into(), i64::MAX.into()),
             ParamType::Ulong | ParamType::Ullong => (0, u64::MAX.into()),
             ParamType::Bool | ParamType::Invbool => (0, 1),
+            ParamType::Callback => (0, 0),
         }
     }
 
@@ -69,7 +75,7 @@ impl ParamType {
     }
 
     /// What a value can be, for an error's text.
-    pub(crate) fn expected(self) -> String {
+    fn expected(self) -> String {
         match self {
             ParamType::Bool | ParamType::Invbool => "y or n (1, 0, on, off)".to_owned(),
             _ => {
@@ -80,7 +86,7 @@ impl ParamType {
     }
 
     /// The variable's value, in the low bytes, or `None` if the text is no value of the type.
-    pub(crate) fn parse(self, text: &str) -> Option<u64> {
+    fn parse(self, text: &str) -> Option<u64> {
         if matches!(self, ParamType::Bool | ParamType::Invbool) {
             let value = match text.to_ascii_lowercase().as_str() {
                 "y" | "yes" | "1" | "on" | "t" | "true" => 1,
@@ -107,7 +113,7 @@ impl ParamType {
     }
 
     /// The value as sysfs would print it.
-    pub(crate) fn format(self, raw: u64) -> String {
+    fn format(self, raw: u64) -> String {
         match self {
             ParamType::Bool => if raw & 0xff != 0 { "Y" } else { "N" }.to_owned(),
             ParamType::Invbool => if raw & 0xff != 0 { "N" } else { "Y" }.to_owned(),
@@ -150,19 +156,69 @@ pub(crate) struct ParamPlace {
 }
 
 impl ParamPlace {
-    pub fn read(&self) -> u64 {
-        let mut raw = [0; 8];
+    /// The value as sysfs would print it.
+    pub fn show(&self) -> String {
+        match self.kind {
+            ParamType::Callback => self.show_by_callback(),
+            kind => kind.format(self.read()),
+        }
+    }
+
+    /// Writes a value as sysfs would; an error says what is expected instead.
+    pub fn store(&self, text: &str) -> Result<(), String> {
+        if self.kind == ParamType::Callback {
+            return self.store_by_callback(text);
+        }
+        let raw = self.kind.parse(text).ok_or_else(|| self.kind.expected())?.to_le_bytes();
         // SAFETY: `value` points to a variable of `kind` in the image that owns this.
+        unsafe { self.value.copy_from_nonoverlapping(raw.as_ptr(), self.kind.size()) };
+        Ok(())
+    }
+
+    fn read(&self) -> u64 {
+        let mut raw = [0; 8];
+        // SAFETY: as for `store`.
         unsafe { self.value.copy_to_nonoverlapping(raw.as_mut_ptr(), self.kind.size()) };
         u64::from_le_bytes(raw)
     }
 
-    pub fn write(&self, raw: u64) {
-        let raw = raw.to_le_bytes();
-        // SAFETY: as for `read`.
-        unsafe { self.value.copy_from_nonoverlapping(raw.as_ptr(), self.kind.size()) };
+    fn show_by_callback(&self) -> String {
+        let kernel_param = self.value.cast::<KernelParam>();
+        // SAFETY: a callback's descriptor points to a `struct kernel_param` of the image, and that
+        // to operations of the image.
+        let Some(get) = (unsafe { (*(*kernel_param).ops).get }) else { return String::new() };
+        // A page is what the kernel gives; what is written beyond half of this is cut off.
+        let mut page = vec![0u8; 2 * PAGE];
+        // SAFETY: as above.
+        match unsafe { guard::call(get, page.as_mut_ptr().cast(), kernel_param.cast()) } {
+            Ok(len) => {
+                let len = usize::try_from(len).unwrap_or(0).min(PAGE);
+                String::from_utf8_lossy(&page[..len]).trim_end().to_owned()
+            }
+            Err(_) => String::new(),
+        }
+    }
+
+    fn store_by_callback(&self, text: &str) -> Result<(), String> {
+        let kernel_param = self.value.cast::<KernelParam>();
+        // SAFETY: as for `show_by_callback`.
+        let set = unsafe { (*(*kernel_param).ops).set };
+        let set = set.ok_or_else(|| "nothing: it cannot be written".to_owned())?;
+        let told = |why: &str| match self.description.as_str() {
+            "" => format!("what its own set() takes, which {why}"),
+            described => described.to_owned(),
+        };
+        let text = CString::new(text).map_err(|_| told("ends at a NUL"))?;
+        // SAFETY: as for `show_by_callback`.
+        match unsafe { guard::call(set, text.as_ptr().cast_mut().cast(), kernel_param.cast()) } {
+            Ok(code) if code >= 0 => Ok(()),
+            Ok(code) => Err(told(&format!("answered {code}"))),
+            Err(caught) => Err(told(&format!("ended in signal {}", caught.signo))),
+        }
     }
 }
+
+const PAGE: usize = 4096;
 
 /// The descriptors that `module_param` and `MODULE_PARM_DESC` left in an image.
 ///

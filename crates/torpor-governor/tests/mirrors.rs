@@ -217,7 +217,9 @@ const TEO_SLIPS: &[(&str, &str)] = &[
     ("exit_latency_ns <= latency_req_ns", "exit_latency_ns < latency_req_ns"),
     ("choice.idx = min(choice.idx, within_limit);", ""),
     ("\t\t\t*first = i;\n", ""),
-    ("target_residency_ns > within_ns", "target_residency_ns >= within_ns"),
+    ("drv->states[i].target_residency_ns <= within_ns", "true"),
+    ("target_residency_ns > delta_tick_ns", "target_residency_ns >= delta_tick_ns"),
+    ("(mode == UTIL_STEP && teo_utilized", "(teo_utilized"),
     ("|| choice.sleep_ns < TICK_NSEC", "|| choice.sleep_ns <= TICK_NSEC"),
     ("dev->last_state_idx = -1;", ""),
     ("if (dev->poll_time_limit ||", "if (false ||"),
@@ -337,6 +339,20 @@ impl Mirror {
     }
 }
 
+/// What utilization does in the kernel that had it, where a tree of Linux 6.3 is at hand: no
+/// Debian package holds one. TORPOR_LINUX_6_3 names it, with `:REV` for a git revision.
+#[test]
+fn teo_with_utilization_decides_as_linux_6_3_does() {
+    let test = "teo,util_mode=step against Linux 6.3";
+    let Ok(tree) = std::env::var("TORPOR_LINUX_6_3") else {
+        eprintln!("not run: {test}: TORPOR_LINUX_6_3 names no kernel tree");
+        return;
+    };
+    let theirs = format!("teo@{tree}");
+    let pair = |hz: &Hz| (resolve("teo,util_mode=step", *hz), resolve(&theirs, *hz));
+    compare_pairs("teo,util_mode=step", &Hz::ALL.iter().map(pair).collect::<Vec<_>>());
+}
+
 fn told_apart(ours: &Governor, theirs: &Governor, sequences: u64) -> bool {
     let mut total = Tally::default();
     (0..sequences).any(|seed| run(ours, theirs, seed, &mut total, false).is_err())
@@ -352,6 +368,10 @@ fn compare(name: &str) {
     let test = format!("{name} against Linux {}", mirror.linux);
     let pair = |hz: &Hz| Some((resolve(name, *hz), mirror.upstream(*hz, &test)?));
     let Some(pairs) = Hz::ALL.iter().map(pair).collect::<Option<Vec<_>>>() else { return };
+    compare_pairs(name, &pairs);
+}
+
+fn compare_pairs(name: &str, pairs: &[(Governor, Governor)]) {
     let number = |name: &str| {
         let text = std::env::var(name).ok()?;
         Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text} is no number")))
@@ -390,6 +410,7 @@ struct Tally {
     negative_sleep_length: u64,
     latency_limited: u64,
     iowait: u64,
+    utilized: u64,
     toggled: u64,
     demoted: u64,
 }
@@ -408,6 +429,7 @@ impl Tally {
             self.negative_sleep_length,
             self.latency_limited,
             self.iowait,
+            self.utilized,
             self.toggled,
             self.demoted,
         ];
@@ -557,6 +579,7 @@ impl Pair<'_> {
         total.tick_was_stopped += u64::from(inputs.tick_stopped);
         total.negative_sleep_length += u64::from(inputs.sleep_length.is_negative());
         total.latency_limited += u64::from(inputs.latency_req != Duration::MAX);
+        total.utilized += u64::from(inputs.util > 16);
         total.iowait += u64::from(inputs.nr_iowait > 0);
         self.compare_devices()?;
 
@@ -677,7 +700,8 @@ impl Pair<'_> {
             tick_stopped: self.tick_stopped,
             latency_req,
             nr_iowait,
-            util: 0,
+            // Around a 64th of the capacity; the kernel of 6.1 asks for neither.
+            util: if rng.one_in(2) { rng.below(40) } else { 0 },
             capacity: 1024,
             load_avg: 0,
         }

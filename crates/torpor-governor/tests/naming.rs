@@ -265,7 +265,7 @@ fn parameters_are_checked_when_a_governor_is_named() {
         text.contains("`-1` is no value for depth: expected uint from 0 to 4294967295"),
         "{text}"
     );
-    let text = error("teo,depth=1");
+    let text = error("menu,depth=1");
     assert!(text.contains("no parameter `depth`; it has none"), "{text}");
 }
 

@@ -7,7 +7,10 @@
 #include <linux/stringify.h>
 #include <torpor/context.h>
 
-/* The C type behind each name a parameter's type can have. Strings and arrays are not offered. */
+/*
+ * The C type behind each name a parameter's type can have. Strings and arrays are not offered:
+ * a parameter whose values are words is one of module_param_cb().
+ */
 #define _kapi_type_byte		unsigned char
 #define _kapi_type_short	short
 #define _kapi_type_ushort	unsigned short
@@ -20,6 +23,30 @@
 #define _kapi_type_bool		bool
 #define _kapi_type_invbool	bool
 
+struct module;
+struct kernel_param;
+
+/* How a parameter with rules of its own is written and read: @set judges and stores the text. */
+struct kernel_param_ops {
+	unsigned int flags;
+	int (*set)(const char *val, const struct kernel_param *kp);
+	/* Into a page; answers the length. */
+	int (*get)(char *buffer, const struct kernel_param *kp);
+	void (*free)(void *arg);
+};
+
+struct kernel_param {
+	const char *name;
+	struct module *mod;
+	const struct kernel_param_ops *ops;
+	const u16 perm;
+	s8 level;
+	u8 flags;
+	union {
+		void *arg;
+	};
+};
+
 /* Tells the host the parameter's name, type and place, and refuses a variable of another type. */
 #define module_param_named(name, value, type, perm)			\
 	_Static_assert(__builtin_types_compatible_p(__typeof__(value), _kapi_type_##type), \
@@ -30,6 +57,13 @@
 
 #define module_param(name, type, perm)	module_param_named(name, name, type, perm)
 #define core_param(name, value, type, perm) module_param_named(name, value, type, perm)
+
+#define module_param_cb(name, ops, arg, perm)				\
+	static const struct kernel_param _kapi_kernel_param_##name =	\
+		{ #name, 0, (ops), (perm), -1, 0, { (void *)(arg) } };	\
+	static const struct kapi_param _kapi_param_##name		\
+	__attribute__((section("torpor_param"), used, aligned(8))) =	\
+		{ #name, "callback", (void *)&_kapi_kernel_param_##name, __LINE__ }
 
 #define MODULE_PARM_DESC(name, text)					\
 	static const struct kapi_param _kapi_param_desc_##name		\

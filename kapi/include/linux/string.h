@@ -3,7 +3,10 @@
 #ifndef _KAPI_LINUX_STRING_H
 #define _KAPI_LINUX_STRING_H
 
+#include <linux/array_size.h>
+#include <linux/errno.h>
 #include <linux/stddef.h>
+#include <linux/types.h>
 
 void *memset(void *dst, int byte, size_t count);
 void *memcpy(void *dst, const void *src, size_t count);
@@ -12,5 +15,29 @@ int memcmp(const void *a, const void *b, size_t count);
 size_t strlen(const char *s);
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, size_t count);
+
+/* Equal texts, be there a newline at the end of one or not: `echo` writes one. */
+static inline bool sysfs_streq(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	if (*a == '\n' && !a[1])
+		a++;
+	if (*b == '\n' && !b[1])
+		b++;
+	return !*a && !*b;
+}
+
+/* Where in @array the text is; @n is the length, or -1 for one that ends in NULL. */
+static inline int __sysfs_match_string(const char * const *array, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n && array[i]; i++) {
+		if (sysfs_streq(array[i], text))
+			return i;
+	}
+	return -EINVAL;
+}
+
+#define sysfs_match_string(array, text)	__sysfs_match_string(array, ARRAY_SIZE(array), text)
 
 #endif /* _KAPI_LINUX_STRING_H */

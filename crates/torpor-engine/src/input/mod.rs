@@ -99,6 +99,9 @@ pub struct Span {
     pub freq_khz: u32,
     /// Position among the platform's OPPs, set by [`Recording::bind_opps`].
     pub opp: u16,
+    /// Utilization of the CPU at `start`, in 1024ths of the biggest CPU; set by
+    /// [`Recording::track_util`].
+    pub util: u16,
     pub source: SleepSource,
     pub stamp: WakeStamp,
     /// A task ran afterwards, so the tick was restarted. Otherwise an interrupt was handled and
@@ -107,6 +110,9 @@ pub struct Span {
     /// RCU needed the CPU, which keeps the tick from being stopped.
     pub rcu_holds_tick: bool,
 }
+
+// Replay streams through these; a cache line holds one.
+const _: () = assert!(size_of::<Span>() <= 64);
 
 /// All inputs of one CPU, in order; `spans[k+1].start − spans[k].resume` is the work between.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,6 +174,13 @@ impl Recording {
                 span.opp = at_or_above.min(opps.len().saturating_sub(1)) as u16;
             }
         }
+    }
+
+    /// Sets each span's utilization, as if the machine's CPUs had done the recorded work in the
+    /// recorded time. `machine` gives a CPU's capacity and highest frequency, if known. Without
+    /// task switches in the trace it stays 0.
+    pub fn track_util(&mut self, trace: &Trace, machine: impl Fn(CpuId) -> (u32, Option<u32>)) {
+        crate::pelt::track(trace, self, machine);
     }
 
     pub fn span_count(&self) -> usize {

@@ -92,6 +92,7 @@ fn merge(
                     next_wheel: opening.next_wheel,
                     freq_khz: opening.freq_khz,
                     opp: 0,
+                    util: 0,
                     source: SleepSource::TimerEvents,
                     stamp,
                     ends_visit: segment.switched || !evidence.carries.switches,

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One decaying average: of a task, or of a CPU's runqueue.
+
+/// Units of time (1024 ns each) in a period.
+const PERIOD: u64 = 1024;
+const HALF_LIFE_PERIODS: u64 = 32;
+/// Beyond this many periods nothing is left.
+const MEMORY_PERIODS: u64 = 63 * HALF_LIFE_PERIODS;
+/// What being always on adds up to with the roundings of [`decay`].
+pub const SUM_MAX: u32 = 47_742;
+/// The same at the very start of a period.
+pub const DIVIDER_MIN: u32 = SUM_MAX - PERIOD as u32;
+/// Utilization is in 1024ths of the biggest CPU.
+pub const SCALE_SHIFT: u32 = 10;
+
+/// 2^(-n/32) of 2^32 - 1, rounded down.
+const DECAY: [u32; HALF_LIFE_PERIODS as usize] = [
+    0xffff_ffff,
+    0xfa83_b2da,
+    0xf525_7d14,
+    0xefe4_b99a,
+    0xeac0_c6e6,
+    0xe5b9_06e6,
+    0xe0cc_deeb,
+    0xdbfb_b796,
+    0xd744_fcc9,
+    0xd2a8_1d91,
+    0xce24_8c14,
+    0xc9b9_bd85,
+    0xc567_2a10,
+    0xc12c_4cc9,
+    0xbd08_a39e,
+    0xb8fb_af46,
+    0xb504_f333,
+    0xb123_f581,
+    0xad58_3ee9,
+    0xa9a1_5ab4,
+    0xa5fe_d6a9,
+    0xa270_4302,
+    0x9ef5_325f,
+    0x9b8d_39b9,
+    0x9837_f050,
+    0x94f4_efa8,
+    0x91c3_d373,
+    0x8ea4_398a,
+    0x8b95_c1e3,
+    0x8898_0e80,
+    0x85aa_c367,
+    0x82cd_8698,
+];
+
+/// What is left of `sum` after `periods`: half of it after 32.
+pub fn decay(sum: u64, periods: u64) -> u64 {
+    if periods > MEMORY_PERIODS {
+        return 0;
+    }
+    let halved = sum >> (periods / HALF_LIFE_PERIODS);
+    let factor = DECAY[(periods % HALF_LIFE_PERIODS) as usize];
+    ((u128::from(halved) * u128::from(factor)) >> 32) as u64
+}
+
+/// What being on since the middle of a period, through `periods` borders, adds up to: the rest of
+/// the first period, the full ones between, and the part of the last.
+fn accrued(first: u64, periods: u64, last: u64) -> u32 {
+    let full = SUM_MAX - decay(u64::from(SUM_MAX), periods) as u32 - PERIOD as u32;
+    decay(first, periods) as u32 + full + last as u32
+}
+
+/// `struct sched_avg`. Sums grow with time, averages are sums over what they could be at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Average {
+    /// On the [`Clock`](super::Clock) of the CPU, in whole units since it was first set.
+    pub updated_ns: u64,
+    /// Units of the current period that have passed.
+    pub period_units: u32,
+    pub load_sum: u64,
+    pub runnable_sum: u64,
+    pub util_sum: u32,
+    pub load_avg: u64,
+    pub runnable_avg: u64,
+    pub util_avg: u64,
+}
+
+impl Average {
+    /// Brings the sums up to `now_ns`, until when `load`, `runnable` and `is_running` held.
+    /// True if a period has ended: only then the kernel renews the averages.
+    pub fn accumulate(&mut self, now_ns: u64, load: u64, runnable: u64, is_running: bool) -> bool {
+        let passed_ns = now_ns.wrapping_sub(self.updated_ns);
+        if (passed_ns as i64) < 0 {
+            self.updated_ns = now_ns;
+            return false;
+        }
+        let units = passed_ns >> 10;
+        if units == 0 {
+            return false;
+        }
+        self.updated_ns = self.updated_ns.wrapping_add(units << 10);
+
+        let since_border = units + u64::from(self.period_units);
+        let (periods, last) = (since_border / PERIOD, since_border % PERIOD);
+        let mut weight = units as u32;
+        if periods > 0 {
+            self.load_sum = decay(self.load_sum, periods);
+            self.runnable_sum = decay(self.runnable_sum, periods);
+            self.util_sum = decay(u64::from(self.util_sum), periods) as u32;
+            if load > 0 {
+                weight = accrued(PERIOD - u64::from(self.period_units), periods, last);
+            }
+        }
+        self.period_units = last as u32;
+
+        // What has no load neither runs nor waits to.
+        if load > 0 {
+            let weight = u64::from(weight);
+            self.load_sum = self.load_sum.wrapping_add(load.wrapping_mul(weight));
+            let runnable = runnable.wrapping_mul(weight) << SCALE_SHIFT;
+            self.runnable_sum = self.runnable_sum.wrapping_add(runnable);
+            if is_running {
+                self.util_sum = self.util_sum.wrapping_add((weight << SCALE_SHIFT) as u32);
+            }
+        }
+        periods > 0
+    }
+
+    /// Renews the averages; `load` is the weight of what `load_sum` counts.
+    pub fn average(&mut self, load: u64) {
+        let divider = u64::from(self.divider());
+        self.load_avg = load.wrapping_mul(self.load_sum) / divider;
+        self.runnable_avg = self.runnable_sum / divider;
+        self.util_avg = u64::from(self.util_sum) / divider;
+    }
+
+    /// Both, as every caller in the kernel has it.
+    pub fn update(&mut self, now_ns: u64, is_running: bool) {
+        if self.accumulate(now_ns, u64::from(is_running), u64::from(is_running), is_running) {
+            self.average(1);
+        }
+    }
+
+    /// The most a sum can be at this point of the period.
+    pub fn divider(&self) -> u32 {
+        DIVIDER_MIN + self.period_units
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD_NS: u64 = 1_048_576;
+
+    #[test]
+    fn the_factors_are_the_powers_of_the_half_life() {
+        for (n, factor) in DECAY.iter().enumerate() {
+            let exact = f64::from(u32::MAX) * 0.5_f64.powf(n as f64 / 32.0);
+            assert_eq!(*factor, exact as u32, "after {n} periods");
+        }
+        assert_eq!(decay(1 << 20, 64), (1 << 18) - 1, "a quarter, rounded down");
+        assert_eq!(decay(u64::MAX, 2017), 0);
+    }
+
+    /// Periods of being on, by single updates, until the average is at least `util`.
+    fn periods_to_reach(util: u64) -> u64 {
+        let mut average = Average::default();
+        let reached = |n: &u64| {
+            average.update(n * PERIOD_NS, true);
+            average.util_avg >= util
+        };
+        (1..1_000).find(reached).expect("it gets there")
+    }
+
+    #[test]
+    fn a_cpu_that_goes_busy_is_half_utilized_after_one_half_life() {
+        assert_eq!(periods_to_reach(512), 32, "33.6 ms");
+        assert_eq!(periods_to_reach(816), 74, "77.6 ms, four fifths");
+    }
+
+    #[test]
+    fn a_busy_cpu_that_goes_idle_is_utilized_for_200_ms() {
+        let mut average = Average::default();
+        average.update(1_000 * PERIOD_NS, true);
+        assert_eq!(average.util_avg, 1024);
+        let left = |periods: u64| {
+            let mut idle = average;
+            idle.update((1_000 + periods) * PERIOD_NS, false);
+            idle.util_avg
+        };
+        assert_eq!(left(32), 511);
+        // Six half-lives: 1024 / 64 = 16.
+        assert_eq!((left(191), left(192), left(193)), (16, 15, 15));
+    }
+
+    #[test]
+    fn averages_are_renewed_only_when_a_period_ends() {
+        let mut average = Average::default();
+        average.update(PERIOD_NS - 1, true);
+        // 1023 whole units of 1024 ns.
+        assert_eq!((average.util_sum, average.util_avg), (1023 << 10, 0));
+        average.update(PERIOD_NS, true);
+        assert_eq!(average.util_avg, u64::from(average.util_sum) / 46_718);
+        assert_eq!(average.updated_ns, PERIOD_NS);
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The utilization of every CPU of a recording, from its task switches.
+//!
+//! FIDELITY(pelt-start): a recording does not say how busy CPUs and tasks were before it began, so
+//! all start at 0; what that hides halves every 33.6 ms.
+//! FIDELITY(pelt-new-task): a task that runs without ever having been woken is taken for a new one
+//! and starts with half of what its CPU has left, the most that the kernel gives; the kernel gives
+//! less where many tasks share the CPU. Without wake-up events nobody is new.
+//! FIDELITY(pelt-exit): events do not tell a task that ends from one that sleeps, so what it leaves
+//! behind wanes, where the kernel takes it off.
+//! FIDELITY(pelt-classes): real-time and deadline tasks count as fair ones; interrupts do not.
+//! FIDELITY(pelt-updates): the kernel also updates at ticks and wake-ups, and rounds each time.
+//! FIDELITY(pelt-migration): a task counts for another CPU from when it runs there, not from its
+//! wake-up or its balancing.
+
+use super::average::decay;
+use super::runqueue::{Runqueue, Scale, Task};
+use crate::input::{Recording, Span};
+use std::collections::HashMap;
+use torpor_trace::{Event, EventKind, Trace, UNKNOWN_PID};
+use torpor_units::{CpuId, Duration, Instant};
+
+/// The kernel renews the blocked utilization of idle CPUs this often.
+/// FIDELITY(pelt-blocked): by whichever CPU is awake; here each CPU, from its own last update.
+const REFRESH: Duration = Duration(32_000_000);
+const PERIOD_NS: i64 = 1 << 20;
+
+/// Sets the utilization of each span. `machine` gives a CPU's capacity and, where known, its
+/// highest frequency; else the highest recorded one stands for it.
+pub fn track(
+    trace: &Trace,
+    recording: &mut Recording,
+    machine: impl Fn(CpuId) -> (u32, Option<u32>),
+) {
+    let Some(first) = trace.events.first() else { return };
+    let freq_max = highest_recorded(trace);
+    let mut cpus: Vec<Cpu> = (0..trace.meta.cpu_count)
+        .map(|number| {
+            let (capacity, known_max) = machine(CpuId(number));
+            let freq_max_khz = known_max.unwrap_or(freq_max[number as usize]);
+            let scale = Scale { capacity, freq: 1024 };
+            Cpu { rq: Runqueue::new(first.time.0 as u64, scale), freq_max_khz, next_span: 0 }
+        })
+        .collect();
+    // Where each CPU's spans are, for the events come in the order of time.
+    let mut seats: Vec<Option<usize>> = vec![None; cpus.len()];
+    for (index, input) in recording.cpus.iter().enumerate() {
+        if let Some(seat) = seats.get_mut(input.cpu.index()) {
+            *seat = Some(index);
+        }
+    }
+    let mut tasks = Tasks::new();
+    for event in &trace.events {
+        let number = event.cpu.index();
+        if number >= cpus.len() {
+            continue;
+        }
+        if let Some(seat) = seats[number] {
+            let spans = &mut recording.cpus[seat].spans;
+            cpus[number].pass(spans, |start| start < event.time);
+        }
+        observe(event, &mut cpus, &mut tasks, trace.carries.wakings);
+    }
+    for (cpu, seat) in cpus.iter_mut().zip(&seats) {
+        if let Some(seat) = *seat {
+            cpu.pass(&mut recording.cpus[seat].spans, |_| true);
+        }
+    }
+}
+
+/// What is left of a span's utilization after so long in it.
+pub fn after_idling(util: u16, idled: Duration) -> u64 {
+    if idled < REFRESH {
+        return u64::from(util);
+    }
+    let refreshed_ns = idled.0 - idled.0 % REFRESH.0;
+    decay(u64::from(util), (refreshed_ns / PERIOD_NS) as u64)
+}
+
+struct Cpu {
+    rq: Runqueue,
+    freq_max_khz: u32,
+    next_span: usize,
+}
+
+impl Cpu {
+    /// Sets the spans that begin while nothing happens to the runqueue.
+    fn pass(&mut self, spans: &mut [Span], begun: impl Fn(Instant) -> bool) {
+        while let Some(span) = spans.get_mut(self.next_span).filter(|s| begun(s.start)) {
+            let now_ns = span.start.0 as u64;
+            if self.rq.since_update_ns(now_ns) >= REFRESH.0 as u64 {
+                self.rq.update(now_ns);
+            }
+            span.util = self.rq.util();
+            self.next_span += 1;
+        }
+    }
+}
+
+type Tasks = HashMap<i32, Task>;
+
+/// `wakings`: a task that was not seen before has been forked.
+fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
+    let (number, now_ns) = (event.cpu.index(), event.time.0 as u64);
+    match event.kind {
+        EventKind::CpuFrequency { freq_khz } => {
+            let cpu = &mut cpus[number];
+            let freq = (u64::from(freq_khz) << 10) / u64::from(cpu.freq_max_khz.max(1));
+            cpu.rq.set_freq(now_ns, freq.min(1024) as u32);
+        }
+        EventKind::SchedWaking { pid, target_cpu } => {
+            if let Some(cpu) = cpus.get(target_cpu.index()) {
+                tasks.entry(pid).or_insert_with(|| Task::new(target_cpu.index(), &cpu.rq));
+            }
+        }
+        EventKind::SchedSwitch { prev_pid, prev_runnable, next_pid, .. } => {
+            // Of a task that was not seen to start, and has been running all along.
+            cpus[number].rq.switch(prev_pid != 0);
+            cpus[number].rq.update(now_ns);
+            if prev_pid != 0 && prev_pid != UNKNOWN_PID {
+                let rq = &cpus[number].rq;
+                let task = tasks.entry(prev_pid).or_insert_with(|| Task::new(number, rq));
+                task.update(rq, true);
+                task.is_runnable = prev_runnable;
+            }
+            if next_pid != 0 && next_pid != UNKNOWN_PID {
+                if wakings && !tasks.contains_key(&next_pid) {
+                    tasks.insert(next_pid, Task::forked(number, &mut cpus[number].rq));
+                }
+                start(next_pid, number, now_ns, cpus, tasks);
+            }
+            cpus[number].rq.switch(next_pid != 0);
+        }
+        _ => {}
+    }
+}
+
+fn start(pid: i32, number: usize, now_ns: u64, cpus: &mut [Cpu], tasks: &mut Tasks) {
+    let task = tasks.entry(pid).or_insert_with(|| Task::new(number, &cpus[number].rq));
+    if task.cpu == number {
+        task.update(&cpus[number].rq, false);
+    } else {
+        task.detach(&mut cpus[task.cpu].rq, now_ns);
+        task.attach(&mut cpus[number].rq, number);
+    }
+}
+
+fn highest_recorded(trace: &Trace) -> Vec<u32> {
+    let mut highest = vec![0; trace.meta.cpu_count as usize];
+    for event in &trace.events {
+        if let EventKind::CpuFrequency { freq_khz } = event.kind
+            && let Some(max) = highest.get_mut(event.cpu.index())
+        {
+            *max = freq_khz.max(*max);
+        }
+    }
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::CpuInput;
+    use crate::testing::spans;
+
+    const MS: i64 = 1_000_000;
+
+    fn switch(cpu: u32, at_ms: i64, prev_pid: i32, next_pid: i32) -> Event {
+        let kind =
+            EventKind::SchedSwitch { prev_pid, prev_runnable: false, next_pid, next_comm: None };
+        Event { time: Instant(at_ms * MS), cpu: CpuId(cpu), kind }
+    }
+
+    /// The utilization of each CPU at the given moments.
+    fn tracked(events: Vec<Event>, capacity: u32, read: &[(u32, i64)]) -> Vec<u16> {
+        tracked_in(Trace { events, ..Trace::default() }, capacity, read)
+    }
+
+    fn tracked_in(mut trace: Trace, capacity: u32, read: &[(u32, i64)]) -> Vec<u16> {
+        trace.meta.cpu_count = 2;
+        let input = |cpu| CpuInput {
+            cpu: CpuId(cpu),
+            spans: read
+                .iter()
+                .filter(|(c, _)| *c == cpu)
+                .map(|(_, at_ms)| Span { start: Instant(at_ms * MS), ..spans(&[(1, 1)])[0] })
+                .collect(),
+        };
+        let cpus = vec![input(0), input(1)];
+        let mut recording = Recording { cpus, tick: None, stats: Default::default() };
+        recording.track_util(&trace, |_| (capacity, None));
+        let all = recording.cpus.iter().flat_map(|c| &c.spans);
+        all.map(|s| s.util).collect()
+    }
+
+    #[test]
+    fn a_half_life_of_work_makes_half_of_full_utilization() {
+        // 34 ms are 32.4 periods: 1024 * (1 - 2^(-32.4/32)) = 516. The average is that of the
+        // 32 full ones, 512 and what rounding takes.
+        let events = vec![switch(0, 10, 0, 7), switch(0, 44, 7, 0)];
+        let util = tracked(events, 1024, &[(0, 5), (0, 44), (0, 50), (0, 76), (0, 5_000)]);
+        assert_eq!(util[0], 0);
+        assert!((505..520).contains(&util[1]), "{util:?}");
+        assert_eq!(util[2], util[1], "nobody has renewed it yet");
+        // 32 ms on, 30.5 periods: 2^(-30.5/32) = 0.516 is left.
+        assert!((255..270).contains(&util[3]), "{util:?}");
+        assert_eq!(util[4], 0);
+    }
+
+    #[test]
+    fn a_task_that_was_running_when_the_recording_began_has_run_all_along() {
+        let events = vec![switch(1, 0, 0, 0), switch(0, 100, 7, 0)];
+        let util = tracked(events, 1024, &[(0, 100)]);
+        // 95 full periods: 1024 * (1 - 2^(-95/32)) = 893.
+        assert!((885..900).contains(&util[0]), "{util:?}");
+    }
+
+    #[test]
+    fn a_task_takes_its_utilization_to_the_cpu_it_wakes_up_on() {
+        let events = vec![
+            switch(0, 0, 0, 7),
+            switch(0, 100, 7, 0),
+            switch(1, 100, 0, 7),
+            switch(1, 101, 7, 0),
+            // Makes CPU 0 update, and finds itself without its task's share.
+            switch(0, 102, 0, 8),
+            switch(0, 103, 8, 0),
+        ];
+        let util = tracked(events, 1024, &[(0, 100), (0, 103), (1, 101)]);
+        assert!(util[0] > 880 && util[1] < 30 && util[2] > 880, "{util:?}");
+    }
+
+    #[test]
+    fn a_new_task_brings_half_of_what_its_cpu_has_left() {
+        let waking = |pid| Event {
+            time: Instant(0),
+            cpu: CpuId(0),
+            kind: EventKind::SchedWaking { pid, target_cpu: CpuId(0) },
+        };
+        let events = |pid| vec![waking(7), switch(0, 1, 0, pid), switch(0, 2, pid, 0)];
+        let mut old_and_new = Vec::new();
+        for pid in [7, 8] {
+            let mut trace = Trace { events: events(pid), ..Trace::default() };
+            trace.carries.wakings = true;
+            old_and_new.push(tracked_in(trace, 1024, &[(0, 2)])[0]);
+        }
+        // A millisecond of work on top of 0, and of 512.
+        assert!(old_and_new[0] < 30 && (512..530).contains(&old_and_new[1]), "{old_and_new:?}");
+    }
+
+    #[test]
+    fn work_at_half_the_frequency_is_half_the_work() {
+        let freq = |at_ms, freq_khz| Event {
+            time: Instant(at_ms * MS),
+            cpu: CpuId(0),
+            kind: EventKind::CpuFrequency { freq_khz },
+        };
+        // Busy for 5 of 10 ms, at 1 GHz; 2 GHz is known from the last event only.
+        let mut events = vec![freq(0, 1_000_000)];
+        for n in 0..100 {
+            events.extend([switch(0, 10 * n, 0, 7), switch(0, 10 * n + 5, 7, 0)]);
+        }
+        events.push(freq(1_000, 2_000_000));
+        let at = (0, 995);
+        let half = tracked(events.clone(), 1024, &[at])[0];
+        // A quarter of full speed, and a little above as it has just run.
+        assert!((255..310).contains(&half), "{half}");
+        let little = tracked(events, 512, &[at])[0];
+        assert!((120..160).contains(&little), "{little}");
+    }
+
+    #[test]
+    fn utilization_wanes_while_a_span_lasts() {
+        let left = |ms: i64| after_idling(512, Duration(ms * MS));
+        assert_eq!((left(0), left(31)), (512, 512));
+        // 30 whole periods of 1.05 ms, then 61: 512 * 2^(-30/32), 512 * 2^(-61/32).
+        assert_eq!((left(32), left(63), left(64)), (267, 267, 136));
+        assert_eq!(left(3_000), 0);
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `teo` with `util_mode=`: worked examples, and what holds between the modes on any machine.
+
+mod support;
+
+use support::{Rng, catalog, server_states, state};
+use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Setup, StateDesc};
+use torpor_units::{CpuId, Duration, Hz, Instant};
+
+const MS: i64 = 1_000_000;
+
+fn teo(mode: &str, states: &[StateDesc]) -> Instance {
+    let spec: GovernorSpec = format!("teo,util_mode={mode}").parse().unwrap();
+    let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+    governor.instantiate(&Setup { cpus: &[CpuSetup { cpu: CpuId(0), states }] }).unwrap()
+}
+
+/// A timer at `timer_ns`, the tick (250 Hz) at `tick_ns`, `util` of 1024.
+fn inputs(timer_ns: i64, tick_ns: i64, util: u64) -> Inputs {
+    Inputs {
+        now: Instant(1_000 * MS),
+        sleep_length: Duration(timer_ns),
+        delta_next: Duration(tick_ns.min(timer_ns)),
+        util,
+        ..Inputs::default()
+    }
+}
+
+fn choice(instance: &mut Instance, inputs: &Inputs) -> (i32, bool) {
+    let selection = instance.select(0, inputs).unwrap();
+    (selection.state, selection.stop_tick)
+}
+
+/// The first decision has learnt nothing, so it follows the timer alone.
+fn first_choice(mode: &str, states: &[StateDesc], inputs: &Inputs) -> (i32, bool) {
+    choice(&mut teo(mode, states), inputs)
+}
+
+#[test]
+fn the_threshold_is_strict_and_a_64th_of_the_capacity() {
+    // C6 pays off from 600 us; the timer is 20 ms away, beyond the 4 ms of a tick: C6, no tick.
+    let server = server_states();
+    for mode in ["off", "shallowest", "step", "gradual"] {
+        assert_eq!(first_choice(mode, &server, &inputs(20 * MS, 3 * MS, 16)), (3, true), "{mode}");
+    }
+    // 17 > 1024 >> 6. gradual: 3 * (1024 - 17) / 1024 = 2.95.
+    let utilized = inputs(20 * MS, 3 * MS, 17);
+    assert_eq!(first_choice("off", &server, &utilized), (3, true));
+    assert_eq!(first_choice("step", &server, &utilized), (2, true));
+    assert_eq!(first_choice("gradual", &server, &utilized), (2, true));
+    // The first enabled state polls, which keeps the tick.
+    assert_eq!(first_choice("shallowest", &server, &utilized), (0, false));
+    // On a CPU of capacity 160 the threshold is 2.
+    let little = |util| Inputs { capacity: 160, ..inputs(20 * MS, 3 * MS, util) };
+    assert_eq!(first_choice("step", &server, &little(2)), (3, true));
+    assert_eq!(first_choice("step", &server, &little(3)), (2, true));
+}
+
+#[test]
+fn the_shift_can_be_changed_while_running() {
+    let server = server_states();
+    let mut instance = teo("step", &server);
+    let half = inputs(20 * MS, 3 * MS, 512);
+    assert_eq!(choice(&mut instance, &half), (2, true));
+    instance.set_param("util_shift", "1").unwrap();
+    assert_eq!(choice(&mut instance, &half), (3, true), "512 is not above 1024 >> 1");
+    instance.set_param("util_shift", "99").unwrap();
+    assert_eq!(choice(&mut instance, &inputs(20 * MS, 3 * MS, 1)), (2, true), "1 is above 0");
+    instance.set_param("util_mode", "off\n").unwrap();
+    assert_eq!(instance.param("util_mode").as_deref(), Some("off"));
+    assert_eq!(choice(&mut instance, &half), (3, true));
+    assert!(!instance.statics_changed(), "a parameter is no state that CPUs share");
+    let error = instance.set_param("util_mode", "deep").unwrap_err().to_string();
+    assert!(
+        error.contains(
+            "`deep` is no value for util_mode: expected off, shallowest, step or gradual"
+        ),
+        "{error}"
+    );
+    assert_eq!(instance.param("util_mode").as_deref(), Some("off"));
+}
+
+#[test]
+fn a_step_goes_on_to_a_state_that_pays_off_in_the_expected_sleep() {
+    // The last sleep, of 920 us with the timer in 5 ms, was an intercept in C's bin; so C is
+    // expected to fit again, for the middle of its bin, 950 us. B needs 2 ms, as a table need not
+    // be in order: the step passes it by and ends at A.
+    let states = [
+        state("A", 1, 1, false),
+        state("B", 10, 2_000, false),
+        state("C", 20, 900, false),
+        state("D", 30, 1_000, false),
+    ];
+    for (mode, idx) in [("off", 2), ("step", 0)] {
+        let mut instance = teo(mode, &states);
+        choice(&mut instance, &inputs(5 * MS, 3 * MS, 0));
+        instance.set_last_residency(0, Duration::from_us(920));
+        instance.reflect(0, 3, Instant(1_000 * MS + 920_000), false).unwrap();
+        assert_eq!(choice(&mut instance, &inputs(5 * MS, 3 * MS, 100)), (idx, false), "{mode}");
+    }
+}
+
+#[test]
+fn a_step_passes_disabled_states_by_and_never_ends_in_polling() {
+    let mut server = server_states();
+    let utilized = |timer_ns| inputs(timer_ns, 3 * MS, 100);
+    server[2].is_disabled = true;
+    assert_eq!(first_choice("step", &server, &utilized(20 * MS)), (1, true));
+    // C1 is the candidate, and only POLL is shallower.
+    assert_eq!(first_choice("step", &server, &utilized(100_000)), (1, false));
+    server[1].is_disabled = true;
+    assert_eq!(first_choice("step", &server, &utilized(20 * MS)), (3, true));
+}
+
+#[test]
+fn of_two_states_the_shallower_is_taken_before_all_else() {
+    let phone = [state("WFI", 1, 1, false), state("off", 1_200, 4_488, false)];
+    // Utilized for 18 ms of sleep: WFI, and the tick stops, since the timer is beyond it.
+    assert_eq!(first_choice("step", &phone, &inputs(18 * MS, 3 * MS, 17)), (0, true));
+    assert_eq!(first_choice("step", &phone, &inputs(18 * MS, 3 * MS, 16)), (1, true));
+    assert_eq!(first_choice("step", &phone, &inputs(2 * MS, 3 * MS, 17)), (0, false));
+
+    // POLL and C1 that pays off from 2 us. With a timer in 1 us off polls; the shortcut comes
+    // before that is looked at, and the tick is even nearer, in 500 ns: then it polls after all,
+    // for the tick is kept.
+    let pair = &server_states()[..2];
+    assert_eq!(first_choice("off", pair, &inputs(1_000, 3 * MS, 17)), (0, false));
+    assert_eq!(first_choice("step", pair, &inputs(1_000, 500, 17)), (0, false));
+    // With the timer in 5 ms, beyond a tick, the tick is stopped, and C1 stays.
+    assert_eq!(first_choice("step", pair, &inputs(5 * MS, 500, 17)), (1, true));
+    // With the tick stopped already there is nothing to keep: C1 with a timer in 1 us.
+    let stopped = Inputs { tick_stopped: true, ..inputs(1_000, 1_000, 17) };
+    assert_eq!(first_choice("off", pair, &stopped), (0, true));
+    assert_eq!(first_choice("step", pair, &stopped), (1, true), "deeper than off");
+}
+
+#[test]
+fn gradual_scales_the_index_by_the_free_capacity() {
+    let five: Vec<StateDesc> =
+        (0..5).map(|i| state(&format!("S{i}"), i * 10, i * 100, false)).collect();
+    // The candidate is S4. 4 * (1024 - util) / 1024: 256 free quarters.
+    for (util, idx) in [(16, 4), (256, 3), (257, 2), (512, 2), (768, 1), (769, 0), (2_000, 0)] {
+        assert_eq!(first_choice("gradual", &five, &inputs(20 * MS, 3 * MS, util)).0, idx, "{util}");
+    }
+    // From a disabled state on down; if all there are, then up.
+    let mut some = five.clone();
+    some[2].is_disabled = true;
+    assert_eq!(first_choice("gradual", &some, &inputs(20 * MS, 3 * MS, 512)).0, 1);
+    some[0].is_disabled = true;
+    some[1].is_disabled = true;
+    assert_eq!(first_choice("gradual", &some, &inputs(20 * MS, 3 * MS, 512)).0, 3);
+    // POLL is left out, busy as the CPU may be.
+    assert_eq!(first_choice("gradual", &server_states(), &inputs(20 * MS, 3 * MS, 1_024)).0, 1);
+}
+
+/// Four sleeps of 100 us under a timer at 20 ms: intercepts in C1E's bin (20 to 600 us). When all
+/// that is known says so, C1E is taken although the timer would allow C6.
+fn after_four_intercepts(mode: &str, util: u64) -> (i32, bool) {
+    let server = server_states();
+    let mut instance = teo(mode, &server);
+    let mut now = Instant(1_000 * MS);
+    for _ in 0..4 {
+        let asleep = Inputs { now, ..inputs(20 * MS, 3 * MS, util) };
+        let (state, _) = choice(&mut instance, &asleep);
+        now += Duration::from_us(100);
+        instance.set_last_residency(0, Duration::from_us(100));
+        instance.reflect(0, state, now, false).unwrap();
+    }
+    choice(&mut instance, &Inputs { now, ..inputs(20 * MS, 3 * MS, 0) })
+}
+
+#[test]
+fn shallowest_does_not_learn_from_sleeps_that_began_utilized() {
+    // Learnt in each mode while not utilized: C1E, and the tick stays for 310 us of sleep.
+    for mode in ["off", "shallowest", "step", "gradual"] {
+        assert_eq!(after_four_intercepts(mode, 0), (2, false), "{mode}");
+    }
+    // From utilized sleeps the final form learns, the first one did not.
+    assert_eq!(after_four_intercepts("step", 100), (2, false));
+    assert_eq!(after_four_intercepts("shallowest", 100), (3, true));
+}
+
+#[test]
+fn shallowest_with_all_states_disabled_takes_state_0() {
+    let mut server = server_states();
+    server.iter_mut().for_each(|s| s.is_disabled = true);
+    assert_eq!(first_choice("shallowest", &server, &inputs(20 * MS, 3 * MS, 100)), (0, false));
+}
+
+/// `off` beside another mode, told the same of every sleep, so that both have learnt the same.
+#[test]
+fn utilization_only_ever_makes_it_shallower() {
+    for mode in ["step", "gradual"] {
+        let mut deviated = 0;
+        for seed in 0..300 {
+            deviated += compare_with_off(mode, seed);
+        }
+        assert!(deviated > 10_000, "{mode} deviated from off {deviated} times only");
+    }
+}
+
+fn compare_with_off(mode: &str, seed: u64) -> u64 {
+    let mut rng = Rng::new(seed);
+    let count = 2 + rng.below(6) as usize;
+    let polls = rng.one_in(2);
+    let (mut exit, mut residency) = (0, 0);
+    let states: Vec<StateDesc> = (0..count)
+        .map(|i| {
+            exit += rng.below(50) as i64;
+            residency += rng.below(1 << (2 * i)) as i64;
+            let mut state = state(&format!("S{i}"), exit, residency.max(exit), polls && i == 0);
+            state.is_disabled = rng.one_in(8);
+            state
+        })
+        .collect();
+    let (mut off, mut util_aware) = (teo("off", &states), teo(mode, &states));
+    let mut now = Instant(0);
+    let mut deviated = 0;
+    for _ in 0..400 {
+        let timer_ns = rng.magnitude(25);
+        let asked = Inputs {
+            now,
+            tick_stopped: rng.one_in(3),
+            util: rng.below(64),
+            ..inputs(timer_ns, rng.below(4_000_000) as i64, 0)
+        };
+        let ((plain, plain_stop), (aware, aware_stop)) =
+            (choice(&mut off, &asked), choice(&mut util_aware, &asked));
+        let told = format!("seed {seed}, {mode}, {asked}, {states:?}: off {plain}, {aware}");
+        if asked.util <= 16 {
+            assert_eq!((plain, plain_stop), (aware, aware_stop), "not utilized: {told}");
+        }
+        let is_polling = |idx: i32| states[idx as usize].is_polling;
+        // With two states the final form looks at no timer, which is the one case of "deeper", and
+        // step 5 may then make it poll for the tick.
+        let shortcut = mode == "step" && count == 2 && asked.util > 16;
+        assert!(shortcut || aware <= plain, "deeper: {told}");
+        assert!(shortcut || !is_polling(aware) || is_polling(plain), "polls: {told}");
+        assert!(shortcut || plain_stop == aware_stop, "another tick: {told}");
+        assert!(aware == plain || !states[aware as usize].is_disabled, "a disabled state: {told}");
+        deviated += u64::from(aware != plain);
+        let slept = Duration(rng.magnitude(25).min(timer_ns));
+        now += slept;
+        for instance in [&mut off, &mut util_aware] {
+            instance.set_last_residency(0, slept);
+            instance.reflect(0, plain, now, false).unwrap();
+        }
+    }
+    deviated
+}
