@@ -47,8 +47,9 @@ struct block_cpu {
 
 struct block_param {
 	char name[64];
+	char text[64];
 	unsigned long long raw;
-	unsigned long long size;
+	unsigned long long size;		/* 0: the governor's own set() takes the text */
 };
 
 struct block_step {

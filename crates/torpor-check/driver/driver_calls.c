@@ -10,6 +10,7 @@
 #include <linux/cpuidle.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/pm_qos.h>
 #include <linux/sched.h>
 #include <torpor/context.h>
@@ -141,8 +142,15 @@ static void set_params(void)
 		for (unsigned int i = 0; i < block->param_count; i++) {
 			const struct block_param *given = &block->params[i];
 
-			if (param->name && param->type && !strcmp(param->name, given->name))
+			if (!param->name || !param->type || strcmp(param->name, given->name))
+				continue;
+			if (given->size) {
 				copy_bytes(param->value, (const char *)&given->raw, given->size);
+			} else {
+				const struct kernel_param *own = param->value;
+
+				own->ops->set(given->text, own);
+			}
 		}
 	}
 }

@@ -64,6 +64,7 @@ pub struct Cpu {
 #[derive(Clone, Copy)]
 pub struct Param {
     pub name: [u8; 64],
+    pub text: [u8; 64],
     pub raw: u64,
     pub size: u64,
 }

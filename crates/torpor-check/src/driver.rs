@@ -10,7 +10,7 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use torpor_governor::{Harness, HarnessFile, Program};
+use torpor_governor::{ChosenParam, Harness, HarnessFile, Program};
 
 macro_rules! file {
     ($name:literal) => {
@@ -90,7 +90,7 @@ pub struct Driver {
 
 impl Driver {
     /// Nothing is started yet.
-    pub fn new(program: Program, params: &[(String, usize, u64)]) -> Result<Driver, CheckError> {
+    pub fn new(program: Program, params: &[ChosenParam]) -> Result<Driver, CheckError> {
         let mut shared = Shared::new().map_err(CheckError::Memory)?;
         let stderr =
             File::from(block::memory_file(c"torpor-check-stderr").map_err(CheckError::Memory)?);
@@ -98,13 +98,14 @@ impl Driver {
         // its stderr begins with.
         unsafe { libc::fcntl(stderr.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };
         let block = shared.get();
-        if params.len() > PARAMS_MAX || params.iter().any(|(name, ..)| name.len() > 63) {
+        if params.len() > PARAMS_MAX || params.iter().any(|p| p.name.len().max(p.text.len()) > 63) {
             return Err(CheckError::Refused { reason: "too many or too long parameters".into() });
         }
         block.param_count = params.len() as u32;
-        for (to, (name, size, raw)) in block.params.iter_mut().zip(params) {
-            to.name[..name.len()].copy_from_slice(name.as_bytes());
-            (to.size, to.raw) = (*size as u64, *raw);
+        for (to, from) in block.params.iter_mut().zip(params) {
+            to.name[..from.name.len()].copy_from_slice(from.name.as_bytes());
+            to.text[..from.text.len()].copy_from_slice(from.text.as_bytes());
+            (to.size, to.raw) = (from.size as u64, from.raw);
         }
         Ok(Driver { program, shared, stderr, process: None, starts: 0 })
     }

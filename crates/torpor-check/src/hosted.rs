@@ -106,6 +106,7 @@ impl Host<'_> {
             nr_iowait: step.nr_iowait,
             util: step.util.into(),
             capacity: step.capacity.into(),
+            load_avg: 0,
         };
         let chosen = self.instance.select(slot, &inputs)?;
         cpu.tick_stopped |= chosen.stop_tick && sleep_length_ns > event_ns;

@@ -90,7 +90,7 @@ pub fn check(
     // Only a loaded governor knows its parameters' types.
     let params = match spec.params() {
         [] => Vec::new(),
-        _ => catalog.resolve(spec, options.hz)?.param_bytes(),
+        _ => catalog.resolve(spec, options.hz)?.stored_params(),
     };
     let source_sha256 = sanitized.source_sha256.clone();
     let judge = Judge::new(Driver::new(sanitized, &params)?, Driver::new(plain, &params)?);

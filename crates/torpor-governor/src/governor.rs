@@ -35,6 +35,16 @@ pub enum Origin {
     Tree { tree: PathBuf, rev: Option<String> },
 }
 
+/// A value that the user chose, as a program stores it: `raw` in the low `size` bytes, or, where
+/// `size` is 0, by the governor's own function, which takes the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenParam {
+    pub name: String,
+    pub text: String,
+    pub size: usize,
+    pub raw: u64,
+}
+
 /// A source and its image, before the parameters are known.
 pub(crate) struct Compiled {
     pub name: String,
@@ -135,13 +145,18 @@ impl Governor {
         self.0.settings.clone()
     }
 
-    /// The chosen values as a program stores them: name, size in bytes, value in the low bytes.
-    pub fn param_bytes(&self) -> Vec<(String, usize, u64)> {
-        let size = |name: &str| {
+    /// The chosen values for a program that stores them itself.
+    pub fn stored_params(&self) -> Vec<ChosenParam> {
+        let kind = |name: &str| {
             let param = self.0.params.iter().find(|p| p.name == name);
-            param.expect("resolving has checked the names").kind.size()
+            param.expect("resolving has checked the names").kind
         };
-        self.0.values.iter().map(|(name, raw)| (name.clone(), size(name), *raw)).collect()
+        let chosen = self.0.chosen.iter().map(|(name, text)| {
+            let kind = kind(name);
+            let raw = kind.parse(text).unwrap_or(0);
+            ChosenParam { name: name.clone(), text: text.clone(), size: kind.size(), raw }
+        });
+        chosen.collect()
     }
 
     /// The rating it registers with: in a kernel, the highest becomes the current governor.

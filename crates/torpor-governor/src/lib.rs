@@ -53,7 +53,7 @@ mod tree;
 pub use catalog::{Builtin, Catalog, CatalogOptions};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};
-pub use governor::{Governor, Origin};
+pub use governor::{ChosenParam, Governor, Origin};
 pub use guard::set_call_limit;
 pub use instance::{CpuSetup, Inputs, Instance, NO_LATENCY_LIMIT, Selection, Setup, StateDesc};
 pub use params::{Param, ParamType};

@@ -86,7 +86,7 @@ impl ParamType {
     }
 
     /// The variable's value, in the low bytes, or `None` if the text is no value of the type.
-    fn parse(self, text: &str) -> Option<u64> {
+    pub(crate) fn parse(self, text: &str) -> Option<u64> {
         if matches!(self, ParamType::Bool | ParamType::Invbool) {
             let value = match text.to_ascii_lowercase().as_str() {
                 "y" | "yes" | "1" | "on" | "t" | "true" => 1,
