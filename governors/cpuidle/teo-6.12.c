@@ -87,7 +87,7 @@ struct teo_cpu {
 
 /* What can be chosen from, and what speaks against the deepest of it. */
 struct teo_outlook {
-	/* The shallowest and the deepest enabled state, and the deepest within the latency limit. */
+	/* The shallowest and the deepest enabled state; the deepest within the latency limit. */
 	int first, deepest, within_limit;
 	/* Sums over the bins shallower than @deepest. */
 	struct teo_counts shallower;
