@@ -135,8 +135,14 @@ impl Shrinker<'_, '_> {
         Ok(())
     }
 
-    /// Bisects: a table that is too small is too small for every larger number.
+    /// Bisects: a table that is too small is too small for every larger number. Not for a
+    /// sanitizer, which sees the first places beyond a table best; and those are powers of two.
     fn least_cpu_id(&mut self, cpu: usize) -> Result<(), CheckError> {
+        for id in (0..13).map(|bit| 1 << bit) {
+            if id < self.best.cpus[cpu].cpu_id && self.attempt(|s| s.cpus[cpu].cpu_id = id)? {
+                return Ok(());
+            }
+        }
         let mut too_small = 0;
         while self.best.cpus[cpu].cpu_id - too_small > 1 {
             let middle = (too_small + self.best.cpus[cpu].cpu_id) / 2;
