@@ -350,7 +350,8 @@ fn teo_with_utilization_decides_as_linux_6_3_does() {
     };
     let theirs = format!("teo@{tree}");
     let pair = |hz: &Hz| (resolve("teo,util_mode=step", *hz), resolve(&theirs, *hz));
-    compare_pairs("teo,util_mode=step", &Hz::ALL.iter().map(pair).collect::<Vec<_>>());
+    let mirror = MIRRORS.iter().find(|m| m.ours == "teo").expect("a mirror of ours");
+    compare_pairs("teo,util_mode=step", mirror, &Hz::ALL.iter().map(pair).collect::<Vec<_>>());
 }
 
 fn told_apart(ours: &Governor, theirs: &Governor, sequences: u64) -> bool {
@@ -368,10 +369,10 @@ fn compare(name: &str) {
     let test = format!("{name} against Linux {}", mirror.linux);
     let pair = |hz: &Hz| Some((resolve(name, *hz), mirror.upstream(*hz, &test)?));
     let Some(pairs) = Hz::ALL.iter().map(pair).collect::<Option<Vec<_>>>() else { return };
-    compare_pairs(name, &pairs);
+    compare_pairs(name, mirror, &pairs);
 }
 
-fn compare_pairs(name: &str, pairs: &[(Governor, Governor)]) {
+fn compare_pairs(name: &str, mirror: &Mirror, pairs: &[(Governor, Governor)]) {
     let number = |name: &str| {
         let text = std::env::var(name).ok()?;
         Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text} is no number")))
