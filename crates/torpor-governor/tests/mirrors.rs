@@ -447,7 +447,8 @@ struct Pair<'a> {
     rng: Rng,
     now: Instant,
     tick_stopped: bool,
-    ours_params: Vec<(String, ParamType)>,
+    /// Those that both have; a mirror may have more, whose defaults keep it a mirror.
+    shared_params: Vec<(String, ParamType)>,
     hz: Hz,
     /// The last calls, for the story of a difference; only kept when one is told.
     log: Option<Vec<String>>,
@@ -470,7 +471,12 @@ fn run(
         disabled: states.iter().map(|s| s.is_disabled).collect(),
         now: Instant(rng.magnitude(50)),
         tick_stopped: false,
-        ours_params: ours.params().iter().map(|p| (p.name.clone(), p.kind)).collect(),
+        shared_params: ours
+            .params()
+            .iter()
+            .filter(|mine| theirs.params().iter().any(|p| p.name == mine.name))
+            .map(|p| (p.name.clone(), p.kind))
+            .collect(),
         hz: ours.hz(),
         rng,
         log: tell.then(Vec::new),
@@ -622,7 +628,7 @@ impl Pair<'_> {
     fn toggle(&mut self) {
         match self.rng.below(8) {
             0 => return self.replug(),
-            1..3 if !self.ours_params.is_empty() => return self.set_param(),
+            1..3 if !self.shared_params.is_empty() => return self.set_param(),
             _ => {}
         }
         let state = self.rng.below(self.states.len() as u64) as usize;
@@ -645,14 +651,14 @@ impl Pair<'_> {
 
     fn set_param(&mut self) {
         let (name, kind) =
-            &self.ours_params[self.rng.below(self.ours_params.len() as u64) as usize];
+            &self.shared_params[self.rng.below(self.shared_params.len() as u64) as usize];
         let value = match kind {
             ParamType::Bool => self.rng.below(2).to_string(),
             _ if self.rng.one_in(2) => self.rng.below(5).to_string(),
             _ => self.rng.magnitude(24).to_string(),
         };
         for instance in [&mut self.ours, &mut self.theirs] {
-            instance.set_param(name, &value).expect("upstream has the same parameters");
+            instance.set_param(name, &value).expect("both have the parameter");
         }
         let text = format!("{name}={value}");
         self.note(|| text);
