@@ -83,7 +83,7 @@ fn steps() -> Vec<Step> {
 
 fn compare(governor: &Governor, steps: &[Step]) {
     let states = states();
-    let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(0), states: &states }] };
+    let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
     let mut hosted = governor.instantiate(&setup).unwrap_or_else(|e| panic!("{e}"));
     let mut bare = Bare::open(governor, &states);
     let (mut bare_ns, mut hosted_ns) = (f64::MAX, f64::MAX);
@@ -113,7 +113,7 @@ fn loading(catalog: &Catalog) {
     let governor = catalog.resolve(&"menu".parse().expect("a name"), Hz::H250).expect("built in");
     for cpus in [1_u32, 8, 64] {
         let states = states();
-        let cpus: Vec<_> = (0..cpus).map(|i| CpuSetup { cpu: CpuId(i), states: &states }).collect();
+        let cpus: Vec<_> = (0..cpus).map(|i| CpuSetup::new(CpuId(i), &states)).collect();
         let setup = Setup { cpus: &cpus };
         let started = Clock::now();
         const COUNT: u32 = 300;

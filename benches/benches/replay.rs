@@ -103,7 +103,7 @@ fn short(spec: &GovernorSpec) -> String {
 }
 
 fn instance(governor: &Governor, states: &[StateDesc]) -> Instance {
-    let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(0), states }] };
+    let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), states)] };
     governor.instantiate(&setup).unwrap_or_else(|e| panic!("{e}"))
 }
 

@@ -22,7 +22,7 @@ pub fn hosted(
     let tables: Vec<Vec<StateDesc>> =
         sequence.cpus.iter().map(|cpu| table(&sequence, cpu.disabled_mask)).collect();
     let cpus: Vec<CpuSetup<'_>> = (sequence.cpus.iter().zip(&tables))
-        .map(|(cpu, states)| CpuSetup { cpu: CpuId(cpu.cpu_id), states })
+        .map(|(cpu, states)| CpuSetup::new(CpuId(cpu.cpu_id), states))
         .collect();
     let mut host = Host {
         instance: governor.instantiate(&Setup { cpus: &cpus })?,

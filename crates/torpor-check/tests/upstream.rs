@@ -88,7 +88,7 @@ fn choice_after_long_sleeps(governor: &Governor, timer_ns: i64) -> i32 {
         is_polling,
         is_disabled: false,
     });
-    let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(0), states: &states }] };
+    let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
     let mut instance = governor.instantiate(&setup).expect("it loads");
     let mut now = Instant(0);
     let inputs = |now, timer_ns| Inputs {

@@ -26,7 +26,7 @@ fn instance(spec: &str, model: &CpuModel) -> Instance {
         .collect();
     let catalog = Catalog::new(Default::default());
     let governor = catalog.resolve(&spec.parse().unwrap(), Hz::H250).unwrap();
-    let cpus = [CpuSetup { cpu: CpuId(0), states: &states }];
+    let cpus = [CpuSetup::new(CpuId(0), &states)];
     governor.instantiate(&Setup { cpus: &cpus }).unwrap()
 }
 

@@ -326,7 +326,11 @@ fn instantiate(
 ) -> Result<Instance, String> {
     let cpus: Vec<CpuSetup<'_>> = which
         .iter()
-        .map(|&s| CpuSetup { cpu: seats[s].input.cpu, states: &seats[s].states })
+        .map(|&s| CpuSetup {
+            cpu: seats[s].input.cpu,
+            states: &seats[s].states,
+            capacity: u64::from(seats[s].model.capacity),
+        })
         .collect();
     governor.instantiate(&Setup { cpus: &cpus }).map_err(|e: GovernorError| e.to_string())
 }

@@ -70,7 +70,7 @@ impl Governor {
             is_polling: false,
             is_disabled: false,
         }];
-        let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(0), states: &states }] };
+        let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
         let (loaded, _) = load::load(&label, &image, hz, &setup)?;
         let params = loaded.params.iter().map(|p| Param {
             name: p.name.clone(),

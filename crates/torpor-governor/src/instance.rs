@@ -25,6 +25,15 @@ pub struct CpuSetup<'a> {
     pub cpu: CpuId,
     /// 1 to 10 states, shallowest first.
     pub states: &'a [StateDesc],
+    /// `arch_scale_cpu_capacity()` when the CPU is enabled: 1024 for the biggest CPUs.
+    pub capacity: u64,
+}
+
+impl<'a> CpuSetup<'a> {
+    /// A CPU of full capacity.
+    pub fn new(cpu: CpuId, states: &'a [StateDesc]) -> CpuSetup<'a> {
+        CpuSetup { cpu, states, capacity: 1024 }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

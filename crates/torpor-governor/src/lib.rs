@@ -13,7 +13,7 @@
 //!     is_disabled: false,
 //! };
 //! let states = [state("POLL", 0, 0, true), state("C1", 2, 2, false), state("C6", 133, 600, false)];
-//! let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(0), states: &states }] };
+//! let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
 //!
 //! let catalog = Catalog::new(Default::default());
 //! let deepest = catalog.resolve(&"deepest".parse()?, Hz::H250)?;

@@ -90,7 +90,7 @@ pub fn load(
             write_device(&mut *dev.cast(), cpu_setup);
             (*cpu).cpu_id = cpu_setup.cpu.0;
             (*cpu).percpu_offset = (copy as u64).wrapping_sub(template as u64);
-            (*cpu).capacity = 1024;
+            (*cpu).capacity = cpu_setup.capacity as std::ffi::c_ulong;
             by_id.add(cpu_setup.cpu.index()).write(cpu);
         }
         let state_count = cpu_setup.states.len() as u32;
@@ -121,7 +121,7 @@ fn check_setup(label: &str, setup: &Setup<'_>) -> Result<(), GovernorError> {
     if setup.cpus.is_empty() {
         return Err(refuse("a run needs at least one CPU".into()));
     }
-    for (i, CpuSetup { cpu, states }) in setup.cpus.iter().enumerate() {
+    for (i, CpuSetup { cpu, states, .. }) in setup.cpus.iter().enumerate() {
         if cpu.0 >= CPU_ID_MAX {
             return Err(refuse(format!("{cpu} is above the highest number, {}", CPU_ID_MAX - 1)));
         }

@@ -21,7 +21,7 @@ fn broken(params: &str) -> Result<Instance, GovernorError> {
 
 fn instance(text: &str) -> Result<Instance, GovernorError> {
     let states = server_states();
-    resolve(text)?.instantiate(&Setup { cpus: &[CpuSetup { cpu: CpuId(3), states: &states }] })
+    resolve(text)?.instantiate(&Setup { cpus: &[CpuSetup::new(CpuId(3), &states)] })
 }
 
 fn inputs() -> Inputs {

@@ -23,7 +23,7 @@ fn shared() -> Governor {
 }
 
 fn one_cpu(states: &[StateDesc]) -> [CpuSetup<'_>; 1] {
-    [CpuSetup { cpu: CpuId(0), states }]
+    [CpuSetup::new(CpuId(0), states)]
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn each_cpu_has_its_own_data_and_table() {
     let big = server_states();
     let little = [state("WFI", 1, 1, false), state("off", 100, 500, false)];
     let cpus = [
-        CpuSetup { cpu: CpuId(7), states: &big },
-        CpuSetup { cpu: CpuId(2), states: &little },
-        CpuSetup { cpu: CpuId(3), states: &little },
+        CpuSetup::new(CpuId(7), &big),
+        CpuSetup::new(CpuId(2), &little),
+        CpuSetup::new(CpuId(3), &little),
     ];
     let mut instance = resolve("deepest", Hz::H1000).instantiate(&Setup { cpus: &cpus }).unwrap();
     assert_eq!(instance.select(0, &Inputs::default()).unwrap().state, 3);
@@ -68,7 +68,7 @@ fn each_cpu_has_its_own_data_and_table() {
     assert_eq!(instance.select(2, &Inputs::default()).unwrap().state, 1);
 
     // menu keeps its history per CPU: what cpu 7 learns, cpu 8 does not.
-    let cpus = [CpuSetup { cpu: CpuId(7), states: &big }, CpuSetup { cpu: CpuId(8), states: &big }];
+    let cpus = [CpuSetup::new(CpuId(7), &big), CpuSetup::new(CpuId(8), &big)];
     let mut menu = resolve("menu", Hz::H250).instantiate(&Setup { cpus: &cpus }).unwrap();
     let far = Inputs {
         sleep_length: Duration::from_us(50_000),

@@ -463,7 +463,7 @@ fn run(
 ) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let states = random_states(&mut rng);
-    let setup = Setup { cpus: &[CpuSetup { cpu: CpuId(rng.below(3) as u32), states: &states }] };
+    let setup = Setup { cpus: &[CpuSetup::new(CpuId(rng.below(3) as u32), &states)] };
     let mut pair = Pair {
         ours: ours.instantiate(&setup).expect("ours loads"),
         theirs: theirs.instantiate(&setup).expect("theirs loads"),

@@ -9,8 +9,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::catalog;
-use torpor_governor::{Catalog, CatalogOptions, Governor, GovernorError, GovernorSpec, Origin};
-use torpor_units::Hz;
+use torpor_governor::{
+    Catalog, CatalogOptions, CpuSetup, Governor, GovernorError, GovernorSpec, Inputs, Origin, Setup,
+};
+use torpor_units::{CpuId, Hz};
 
 fn resolve(text: &str) -> Result<Governor, GovernorError> {
     catalog().resolve(&text.parse()?, Hz::H250)
@@ -364,4 +366,27 @@ proptest! {
         prop_assert_eq!(spec.params().len(), params.len());
         prop_assert_eq!(spec.to_string(), text);
     }
+}
+
+#[test]
+fn a_cpu_is_enabled_with_its_own_capacity() {
+    // The governor keeps what it saw at enabling, as 6.3's teo does, and answers by it.
+    let text = "#include <linux/cpuidle.h>\n#include <linux/sched.h>\n\
+        #include <linux/sched/topology.h>\n\
+        static DEFINE_PER_CPU(unsigned long, seen);\n\
+        static int on(struct cpuidle_driver *drv, struct cpuidle_device *dev)\n\
+        { per_cpu(seen, dev->cpu) = arch_scale_cpu_capacity(dev->cpu); return 0; }\n\
+        static int pick(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop)\n\
+        { return per_cpu(seen, dev->cpu) == 160; }\n\
+        static struct cpuidle_governor gov = { .name = \"mine\", .enable = on, .select = pick };\n\
+        static int __init start(void) { return cpuidle_register_governor(&gov); }\n\
+        postcore_initcall(start);\n";
+    let path = write(&scratch("capacity"), "mine.c", text);
+    let governor = resolve(path.to_str().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+    let states = support::server_states();
+    let big = CpuSetup::new(CpuId(0), &states);
+    let little = CpuSetup { capacity: 160, ..CpuSetup::new(CpuId(1), &states) };
+    let mut instance = governor.instantiate(&Setup { cpus: &[big, little] }).unwrap();
+    assert_eq!(instance.select(0, &Inputs::default()).unwrap().state, 0);
+    assert_eq!(instance.select(1, &Inputs::default()).unwrap().state, 1);
 }

@@ -20,7 +20,7 @@ impl Lone {
     fn with_states(spec: &str, states: &[StateDesc]) -> Lone {
         let spec: GovernorSpec = spec.parse().unwrap();
         let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
-        let cpus = [CpuSetup { cpu: CpuId(0), states }];
+        let cpus = [CpuSetup::new(CpuId(0), states)];
         Lone { menu: governor.instantiate(&Setup { cpus: &cpus }).unwrap(), now: Instant(0) }
     }
 

@@ -12,7 +12,7 @@ const MS: i64 = 1_000_000;
 fn teo(mode: &str, states: &[StateDesc]) -> Instance {
     let spec: GovernorSpec = format!("teo,util_mode={mode}").parse().unwrap();
     let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
-    governor.instantiate(&Setup { cpus: &[CpuSetup { cpu: CpuId(0), states }] }).unwrap()
+    governor.instantiate(&Setup { cpus: &[CpuSetup::new(CpuId(0), states)] }).unwrap()
 }
 
 /// A timer at `timer_ns`, the tick (250 Hz) at `tick_ns`, `util` of 1024.

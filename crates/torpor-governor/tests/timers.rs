@@ -13,7 +13,7 @@ fn timers(params: &str) -> Instance {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/governors/timers.c");
     let spec: GovernorSpec = format!("{}{params}", path.display()).parse().unwrap();
     let states = server_states();
-    let cpus = [3, 5].map(|cpu| CpuSetup { cpu: CpuId(cpu), states: &states });
+    let cpus = [3, 5].map(|cpu| CpuSetup::new(CpuId(cpu), &states));
     let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
     governor.instantiate(&Setup { cpus: &cpus }).unwrap()
 }
