@@ -150,7 +150,7 @@ BAD = [
     (["@", "-p", "pixel6", "--recorded-on", "i5"], ["`i5`"]),
     (["@", "-p", "pixel6", "-C", "a-b"], ["`a-b`", "0-3,7"]),
     (["@", "-p", "pixel6", "-C", "3-1"], ["backwards"]),
-    (["@", "-p", "pixel6", "-C", "1"], ["no CPU 1 in recording"]),
+    (["@", "-p", "pixel6", "-C", "1"], ["no CPU 1 going idle"]),
     (["@", "-p", "pixel6", "--cpu-map", "0"], ["`0`", "RECORDED:CPU"]),
     (["@", "-p", "pixel6", "--cpu-map", "0:1,0:2"], ["twice"]),
     (["@", "-p", "pixel6", "--cpu-map", "0:64"], ["cpu0", "0 to 7"]),

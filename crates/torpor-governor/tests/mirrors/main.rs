@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Our mirrors against the upstream files of Linux: the same decisions, call by call, over random
+//! but legal sequences of calls.
+//!
+//! `TORPOR_SEED` repeats one sequence; `TORPOR_MIRROR_CALLS` sets how many select() calls to make.
+
+mod pair;
+mod slips;
+#[path = "../support/mod.rs"]
+mod support;
+
+use pair::{Tally, run};
+use slips::*;
+use std::path::Path;
+use support::{catalog, kernel_sources};
+use torpor_governor::{Catalog, Governor, GovernorSpec};
+use torpor_units::Hz;
+
+const CALLS: u64 = 10_000_000;
+const FIRST_SEED: u64 = 0x7045_0000;
+
+/// A governor of ours and what it mirrors.
+struct Mirror {
+    ours: &'static str,
+    /// The upstream file's name, and its Linux version.
+    theirs: &'static str,
+    linux: &'static str,
+    /// Another of ours that must be told apart from it.
+    other: &'static str,
+    slips: &'static [(&'static str, &'static str)],
+    /// The states that it can choose.
+    reach: usize,
+    keeps_tick: bool,
+}
+
+const MIRRORS: [Mirror; 6] = [
+    Mirror {
+        ours: "menu",
+        theirs: "menu",
+        linux: "6.1",
+        other: "menu-6.12",
+        slips: MENU_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "teo",
+        theirs: "teo",
+        linux: "6.1",
+        other: "teo-6.12",
+        slips: TEO_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "menu-6.12",
+        theirs: "menu",
+        linux: "6.12",
+        other: "menu",
+        slips: MENU_6_12_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "teo-6.12",
+        theirs: "teo",
+        linux: "6.12",
+        other: "teo",
+        slips: TEO_6_12_SLIPS,
+        reach: 10,
+        keeps_tick: true,
+    },
+    Mirror {
+        ours: "ladder",
+        theirs: "ladder",
+        linux: "6.12",
+        other: "haltpoll",
+        slips: LADDER_SLIPS,
+        reach: 10,
+        keeps_tick: false,
+    },
+    Mirror {
+        ours: "haltpoll",
+        theirs: "haltpoll",
+        linux: "6.12",
+        other: "ladder",
+        slips: HALTPOLL_SLIPS,
+        reach: 2,
+        keeps_tick: true,
+    },
+];
+
+#[test]
+fn menu_decides_as_linux_6_1_does() {
+    compare("menu");
+}
+
+#[test]
+fn teo_decides_as_linux_6_1_does() {
+    compare("teo");
+}
+
+#[test]
+fn menu_6_12_decides_as_linux_6_12_does() {
+    compare("menu-6.12");
+}
+
+#[test]
+fn teo_6_12_decides_as_linux_6_12_does() {
+    compare("teo-6.12");
+}
+
+#[test]
+fn ladder_decides_as_linux_6_12_does() {
+    compare("ladder");
+}
+
+#[test]
+fn haltpoll_decides_as_linux_6_12_does() {
+    compare("haltpoll");
+}
+
+/// The comparison can fail: another version of the governor is told apart.
+#[test]
+fn another_version_is_told_apart() {
+    for mirror in &MIRRORS {
+        let Some(theirs) = mirror.upstream(Hz::H250, "another version is told apart") else {
+            return;
+        };
+        let other = resolve(mirror.other, Hz::H250);
+        assert!(
+            told_apart(&other, &theirs, 100),
+            "{} decides as {} of {}",
+            mirror.other,
+            mirror.theirs,
+            mirror.linux
+        );
+    }
+}
+
+/// The comparison is sharp: a slip in any one of these places is told apart.
+#[test]
+fn a_slip_anywhere_is_told_apart() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slips");
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut unseen = Vec::new();
+    for mirror in &MIRRORS {
+        let name = mirror.ours;
+        let Some(upstream) = mirror.upstream(Hz::H250, "slips are told apart") else { return };
+        let builtin = Catalog::builtins().into_iter().find(|b| b.name == name).unwrap();
+        for (i, (sound, slip)) in mirror.slips.iter().enumerate() {
+            assert_eq!(
+                builtin.source.matches(sound).count(),
+                1,
+                "{name}.c must have one `{sound}`"
+            );
+            let path = dir.join(format!("{name}-{i}.c"));
+            std::fs::write(&path, builtin.source.replace(sound, slip)).unwrap();
+            let slipped = resolve(path.to_str().unwrap(), Hz::H250);
+            if !told_apart(&slipped, &upstream, 6_000) {
+                unseen.push(format!("{name}.c with `{slip}` for `{sound}`"));
+            }
+        }
+    }
+    assert!(unseen.is_empty(), "not told apart:\n{}", unseen.join("\n"));
+}
+
+impl Mirror {
+    fn upstream(&self, hz: Hz, test: &str) -> Option<Governor> {
+        let tree = kernel_sources(self.linux, test)?;
+        Some(resolve(&format!("{}@{}", self.theirs, tree.display()), hz))
+    }
+}
+
+/// What utilization does in the kernel that had it, where a tree of Linux 6.3 is at hand: no
+/// Debian package holds one. TORPOR_LINUX_6_3 names it, with `:REV` for a git revision.
+#[test]
+fn teo_with_utilization_decides_as_linux_6_3_does() {
+    let test = "teo,util_mode=step against Linux 6.3";
+    let Ok(tree) = std::env::var("TORPOR_LINUX_6_3") else {
+        eprintln!("not run: {test}: TORPOR_LINUX_6_3 names no kernel tree");
+        return;
+    };
+    let theirs = format!("teo@{tree}");
+    let pair = |hz: &Hz| (resolve("teo,util_mode=step", *hz), resolve(&theirs, *hz));
+    let mirror = MIRRORS.iter().find(|m| m.ours == "teo").expect("a mirror of ours");
+    compare_pairs("teo,util_mode=step", mirror, &Hz::ALL.iter().map(pair).collect::<Vec<_>>());
+}
+
+fn told_apart(ours: &Governor, theirs: &Governor, sequences: u64) -> bool {
+    let mut total = Tally::default();
+    (0..sequences).any(|seed| run(ours, theirs, seed, &mut total, false).is_err())
+}
+
+fn resolve(spec: &str, hz: Hz) -> Governor {
+    let spec: GovernorSpec = spec.parse().expect("the test's spec is sound");
+    catalog().resolve(&spec, hz).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn compare(name: &str) {
+    let mirror = MIRRORS.iter().find(|m| m.ours == name).expect("a mirror of ours");
+    let test = format!("{name} against Linux {}", mirror.linux);
+    let pair = |hz: &Hz| Some((resolve(name, *hz), mirror.upstream(*hz, &test)?));
+    let Some(pairs) = Hz::ALL.iter().map(pair).collect::<Option<Vec<_>>>() else { return };
+    compare_pairs(name, mirror, &pairs);
+}
+
+fn compare_pairs(name: &str, mirror: &Mirror, pairs: &[(Governor, Governor)]) {
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+    };
+    let one_seed = number("TORPOR_SEED");
+    let calls = number("TORPOR_MIRROR_CALLS").unwrap_or(CALLS);
+    let mut total = Tally::default();
+    let mut seed = one_seed.unwrap_or(FIRST_SEED);
+    while total.selects < calls {
+        let (ours, theirs) = &pairs[(seed % 4) as usize];
+        if run(ours, theirs, seed, &mut total, false).is_err() {
+            let story = run(ours, theirs, seed, &mut total, true).expect_err("it differs again");
+            panic!("{name} differs; repeat with TORPOR_SEED={seed}\n{story}");
+        }
+        if one_seed.is_some() {
+            break;
+        }
+        seed += 1;
+    }
+    println!("{name}: {total:?}");
+    if one_seed.is_none() && calls >= CALLS {
+        total.check_that_all_was_reached(mirror);
+    }
+}
