@@ -51,7 +51,7 @@ pub fn next_events(
     idle_entry: Instant,
     tick_stopped: bool,
 ) -> NextEvents {
-    let wheel = span.next_wheel.min(jiffy + Duration(tick.0.saturating_mul(MAX_TIMER_TICKS)));
+    let wheel = span.next_wheel.min(jiffy + Duration(tick.0 * MAX_TIMER_TICKS));
     let timer = wheel.min(span.next_hrtimer);
     let programmed = if tick_stopped { timer } else { (jiffy + tick).min(span.next_hrtimer) };
     let delta_next = programmed.since(idle_entry);
@@ -81,6 +81,9 @@ pub struct CpuRun<'a> {
     /// The last tick at or before `now`, were it running.
     jiffy: Instant,
     tick: Duration,
+    /// A timer of the governor's own was armed when the last sleep began. One that it arms while
+    /// it reflects is met in the next sleep.
+    timer_armed: bool,
     tally: Tally,
 }
 
@@ -97,6 +100,7 @@ impl<'a> CpuRun<'a> {
             tick_stopped: false,
             jiffy: model.tick.floor(start),
             tick: model.tick.hz.tick(),
+            timer_armed: false,
             tally: Tally::new(model),
         }
     }
@@ -119,7 +123,9 @@ impl<'a> CpuRun<'a> {
         let Some(span) = self.spans.get(self.next) else { return Ok(None) };
         self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
         let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
-        if let Some(at) = policy.next_timer(self.slot) {
+        if self.timer_armed
+            && let Some(at) = policy.next_timer(self.slot)
+        {
             next = self.meet_timer(at, policy)?;
         }
         let inputs = Inputs {
@@ -146,9 +152,11 @@ impl<'a> CpuRun<'a> {
         if stop_tick && !next.must_keep_tick {
             self.tick_stopped = true;
         }
+        let timer = policy.next_timer(self.slot);
+        self.timer_armed = timer.is_some();
         let alarms = Alarms {
             tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
-            timer: policy.next_timer(self.slot).unwrap_or(Instant::NEVER),
+            timer: timer.unwrap_or(Instant::NEVER),
         };
         let limit = if self.model.states[state].is_polling {
             policy.poll_limit(self.slot, self.model.default_poll_limit)

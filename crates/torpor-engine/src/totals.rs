@@ -40,7 +40,6 @@ pub struct Tally {
     /// Wake-ups that cost a state's exit latency and nothing else, by state.
     plain_exits: Vec<u64>,
     latency: LatencyHistogram,
-    decisions: u64,
     poll_timeouts: u64,
     absorbed_spans: u64,
     delay_total: Duration,
@@ -59,7 +58,6 @@ impl Tally {
             wrong: vec![(0, 0); states],
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
-            decisions: 0,
             poll_timeouts: 0,
             absorbed_spans: 0,
             delay_total: Duration::ZERO,
@@ -70,7 +68,6 @@ impl Tally {
 
     #[inline]
     pub fn asked(&mut self, source: SleepSource) {
-        self.decisions += 1;
         self.sources[source as usize] += 1;
     }
 
@@ -130,7 +127,7 @@ impl Tally {
     /// Works out the sums, and what they cost.
     pub fn close(self, model: &CpuModel) -> CpuTotals {
         let mut totals = CpuTotals {
-            decisions: self.decisions,
+            decisions: self.sources.iter().sum(),
             tick_wakeups: self.ticks.iter().sum(),
             governor_timer_wakeups: self.timers.iter().sum(),
             poll_timeouts: self.poll_timeouts,

@@ -20,6 +20,7 @@ impl Instant {
     pub const NEVER: Instant = Instant(i64::MAX);
 
     /// Time since `earlier`; `Duration::MAX` when `self` is [`Instant::NEVER`].
+    #[inline]
     pub const fn since(self, earlier: Instant) -> Duration {
         if self.0 == i64::MAX { Duration::MAX } else { Duration(self.0 - earlier.0) }
     }
@@ -50,12 +51,14 @@ impl Duration {
 impl Add<Duration> for Instant {
     type Output = Instant;
     /// Saturates, so that `Instant::NEVER` and `Duration::MAX` stay what they mean.
+    #[inline]
     fn add(self, rhs: Duration) -> Instant {
         Instant(self.0.saturating_add(rhs.0))
     }
 }
 
 impl AddAssign<Duration> for Instant {
+    #[inline]
     fn add_assign(&mut self, rhs: Duration) {
         *self = *self + rhs;
     }
@@ -63,6 +66,7 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub<Duration> for Instant {
     type Output = Instant;
+    #[inline]
     fn sub(self, rhs: Duration) -> Instant {
         Instant(self.0.saturating_sub(rhs.0))
     }
@@ -70,12 +74,14 @@ impl Sub<Duration> for Instant {
 
 impl Add for Duration {
     type Output = Duration;
+    #[inline]
     fn add(self, rhs: Duration) -> Duration {
         Duration(self.0.saturating_add(rhs.0))
     }
 }
 
 impl AddAssign for Duration {
+    #[inline]
     fn add_assign(&mut self, rhs: Duration) {
         *self = *self + rhs;
     }
@@ -83,12 +89,14 @@ impl AddAssign for Duration {
 
 impl Sub for Duration {
     type Output = Duration;
+    #[inline]
     fn sub(self, rhs: Duration) -> Duration {
         Duration(self.0.saturating_sub(rhs.0))
     }
 }
 
 impl SubAssign for Duration {
+    #[inline]
     fn sub_assign(&mut self, rhs: Duration) {
         *self = *self - rhs;
     }
@@ -96,6 +104,7 @@ impl SubAssign for Duration {
 
 impl Neg for Duration {
     type Output = Duration;
+    #[inline]
     fn neg(self) -> Duration {
         Duration(self.0.saturating_neg())
     }

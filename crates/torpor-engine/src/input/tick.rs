@@ -30,7 +30,13 @@ impl TickGrid {
     #[inline]
     pub fn floor_after(before: Instant, tick: Duration, time: Instant) -> Instant {
         let (behind, tick) = ((time.0 - before.0) as u64, tick.0 as u64);
-        if behind < tick { before } else { Instant(time.0 - (behind % tick) as i64) }
+        if behind < tick {
+            before
+        } else if behind - tick < tick {
+            Instant(before.0 + tick as i64)
+        } else {
+            Instant(time.0 - (behind % tick) as i64)
+        }
     }
 
     /// The first tick after `time`.

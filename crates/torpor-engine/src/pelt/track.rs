@@ -69,10 +69,13 @@ pub fn track(
 }
 
 /// What is left of a span's utilization after so long in it.
+#[inline]
 pub fn after_idling(util: u16, idled: Duration) -> u64 {
-    if idled < REFRESH {
-        return u64::from(util);
-    }
+    if idled < REFRESH { u64::from(util) } else { refreshed(util, idled) }
+}
+
+#[cold]
+fn refreshed(util: u16, idled: Duration) -> u64 {
     let refreshed_ns = idled.0 - idled.0 % REFRESH.0;
     decay(u64::from(util), (refreshed_ns / PERIOD_NS) as u64)
 }
