@@ -19,13 +19,7 @@ const STEPS: usize = 20_000;
 const ROUNDS: usize = 60;
 
 fn main() {
-    // Cargo passes `--bench`.
-    let named: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let named = if named.is_empty() {
-        Catalog::builtin_names().map(str::to_owned).collect()
-    } else {
-        named
-    };
+    let named = torpor_benches::named_governors();
     let catalog = Catalog::new(Default::default());
     let steps = steps();
     println!("{:<40} {:>8} {:>8} {:>6}  ns per select + reflect", "", "bare", "hosted", "ratio");

@@ -16,13 +16,7 @@ const DECISIONS: u64 = 3_000_000;
 const ROUNDS: usize = 3;
 
 fn main() {
-    // Cargo passes `--bench`.
-    let named: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let named = if named.is_empty() {
-        Catalog::builtin_names().map(str::to_owned).collect()
-    } else {
-        named
-    };
+    let named = torpor_benches::named_governors();
     let catalog = Catalog::new(Default::default());
     println!(
         "{:<40} {:>10} {:>10} {:>6}  million decisions a second",

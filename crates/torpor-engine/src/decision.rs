@@ -39,15 +39,40 @@ impl Observer for Unobserved {
     fn decision(&mut self, _: &Decision) {}
 }
 
-/// Keeps the decisions of every CPU, or of one.
+/// Whose decisions are kept.
+#[derive(Clone, Copy)]
+pub enum Kept {
+    None,
+    /// Of one seat.
+    One(usize),
+    All,
+}
+
+impl Kept {
+    pub fn keeps(self, seat: usize) -> bool {
+        match self {
+            Kept::None => false,
+            Kept::One(one) => one == seat,
+            Kept::All => true,
+        }
+    }
+}
+
+/// Keeps the decisions that are wanted, in one list.
 pub struct Keep {
-    pub only: Option<usize>,
+    kept: Kept,
     pub decisions: Vec<Decision>,
+}
+
+impl Keep {
+    pub fn new(kept: Kept) -> Keep {
+        Keep { kept, decisions: Vec::new() }
+    }
 }
 
 impl Observer for Keep {
     fn wants(&self, slot: usize) -> bool {
-        self.only.is_none_or(|only| only == slot)
+        self.kept.keeps(slot)
     }
     fn decision(&mut self, decision: &Decision) {
         self.decisions.push(*decision);

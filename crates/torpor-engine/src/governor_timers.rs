@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tests: governors that set themselves timers, and entries that are given up.
 
-use crate::decision::{Decision, Keep};
+use crate::decision::{Decision, Keep, Kept};
 use crate::idle_loop::CpuRun;
 use crate::input::Span;
 use crate::model::{CpuModel, SleepEnd};
@@ -32,7 +32,7 @@ fn instance(spec: &str, model: &CpuModel) -> Instance {
 
 fn replay<P: Policy>(policy: &mut P, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
     let model = testing::two_state_cpu();
-    let mut keep = Keep { only: None, decisions: Vec::new() };
+    let mut keep = Keep::new(Kept::All);
     let mut run = CpuRun::new(&model, spans, 0);
     run.run(policy, &mut keep).unwrap();
     (keep.decisions, run.close())

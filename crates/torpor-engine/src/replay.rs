@@ -2,7 +2,7 @@
 //! Replay: every governor on every CPU of a recording, on all cores.
 
 use crate::cluster::{self, DeepTimes};
-use crate::decision::{Decision, Keep, Observer, Unobserved};
+use crate::decision::{Decision, Keep, Kept, Unobserved};
 use crate::error::EngineError;
 use crate::idle_loop::{CpuRun, Pending};
 use crate::input::CpuInput;
@@ -32,15 +32,6 @@ pub struct Seat<'a> {
 pub enum Decider {
     Governor(Governor),
     Oracle,
-}
-
-/// What was kept of the decisions.
-#[derive(Clone, Copy)]
-pub enum Kept {
-    None,
-    /// Of one seat.
-    One(usize),
-    All,
 }
 
 /// One governor over a whole recording.
@@ -238,7 +229,7 @@ fn run_seat<P: Policy>(
 ) -> Result<SeatResult, Fault> {
     let mut run = CpuRun::new(model, &input.spans, slot);
     let decisions = if kept.keeps(seat) {
-        let mut keep = Keep { only: None, decisions: Vec::new() };
+        let mut keep = Keep::new(Kept::All);
         run.run(policy, &mut keep)?;
         keep.decisions.iter_mut().for_each(|d| d.slot = seat);
         keep.decisions
@@ -247,31 +238,6 @@ fn run_seat<P: Policy>(
         Vec::new()
     };
     Ok(SeatResult { seat, totals: run.close(), decisions })
-}
-
-impl Kept {
-    fn keeps(self, seat: usize) -> bool {
-        match self {
-            Kept::None => false,
-            Kept::One(one) => one == seat,
-            Kept::All => true,
-        }
-    }
-}
-
-/// Keeps decisions of the seats that are wanted, in one list.
-struct KeepSome {
-    kept: Kept,
-    decisions: Vec<Decision>,
-}
-
-impl Observer for KeepSome {
-    fn wants(&self, slot: usize) -> bool {
-        self.kept.keeps(slot)
-    }
-    fn decision(&mut self, decision: &Decision) {
-        self.decisions.push(*decision);
-    }
 }
 
 /// Runs all CPUs on one image, each half of a decision at its own time: what a governor whose
@@ -293,7 +259,7 @@ fn run_in_order(
     for (slot, run) in runs.iter_mut().enumerate() {
         queue.extend(run.next_decision().map(|at| Reverse((at, slot))));
     }
-    let mut watch = KeepSome { kept, decisions: Vec::new() };
+    let mut watch = Keep::new(kept);
     while let Some(Reverse((_, slot))) = queue.pop() {
         let run = &mut runs[slot];
         let next = match pending[slot].take() {

@@ -2,12 +2,13 @@
 //! A whole request: read, reconstruct, replay, sum up.
 
 use crate::catalogue::METRICS;
+use crate::decision::Kept;
 use crate::error::EngineError;
 use crate::input::{Recording, TickGrid};
 use crate::model::CpuModel;
 use crate::options::{ORACLE, Options, Progress, Request};
 use crate::outcome::*;
-use crate::replay::{self, Decider, Kept, Run, Seat};
+use crate::replay::{self, Decider, Run, Seat};
 use crate::summary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

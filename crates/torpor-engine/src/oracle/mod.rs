@@ -195,7 +195,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let tick_stopped = path.tick_stopped || stop_tick;
-                let tick_at = if tick_stopped { Instant::NEVER } else { model.tick.next(path.now) };
+                let tick_at = if tick_stopped { Instant::NEVER } else { jiffy + tick };
                 let alarms = Alarms::tick(tick_at);
                 let sleep =
                     model.sleep(state, path.now, span.wake, alarms, model.default_poll_limit);
