@@ -158,6 +158,7 @@ fn carries<S: Serializer>(carries: &Carries, serializer: S) -> Result<S::Ok, S::
         ("interrupts", carries.interrupts),
         ("ipis", carries.ipis),
         ("softirqs", carries.softirqs),
+        ("probes", carries.probes),
     ];
     serializer.collect_map(all)
 }

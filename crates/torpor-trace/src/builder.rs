@@ -17,6 +17,7 @@ pub(crate) struct Builder {
     pub losses: Tally,
     events: Vec<Event>,
     comms: CommCache,
+    settled_ns: u64,
 }
 
 impl Builder {
@@ -47,6 +48,13 @@ impl Builder {
             return self.lose(&loss::TIME_OUT_OF_RANGE, 1);
         }
         self.events.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
+    }
+
+    /// Says that no event before `time_ns` will follow, on any CPU. Readers of formats that are
+    /// in order, or that mark such moments, call it now and then.
+    #[inline]
+    pub(crate) fn settle(&mut self, time_ns: u64) {
+        self.settled_ns = self.settled_ns.max(time_ns);
     }
 
     #[inline]
@@ -202,7 +210,8 @@ fn note(carries: &mut Carries, kind: &EventKind) {
         | EventKind::TimerCancel { .. }
         | EventKind::TimerExpireEntry { .. } => carries.wheel_timers = true,
         EventKind::TickStop { .. } => carries.tick_stop = true,
-        EventKind::Marker { .. } => {}
+        EventKind::Probed { .. } => carries.probes = true,
+        EventKind::BlockedReason { .. } | EventKind::Marker { .. } => {}
     }
 }
 

@@ -39,6 +39,43 @@ pub enum InterruptCause {
     Other,
 }
 
+/// How a task left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PrevState {
+    /// Preempted, or it yielded: it waits for a CPU.
+    Runnable,
+    /// Waits, interruptibly or as a kernel thread with nothing to do, or is stopped.
+    Sleeping,
+    /// Waits uninterruptibly (`D`), as tasks that wait for IO do.
+    DiskSleep,
+    /// Has exited.
+    Dead,
+}
+
+/// A kernel function that a dynamic probe (kprobe, kretprobe or fprobe) watched, and what the
+/// probe's value is: what the function returned where it returns something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Probe {
+    /// `cpuidle_select()` returned: the state's index, or an error.
+    Select,
+    /// `cpuidle_reflect()` was called: the state that was entered, where recorded.
+    Reflect,
+    /// `tick_nohz_get_sleep_length()` returned: ns.
+    SleepLength,
+    /// `tick_nohz_next_event()` returned: the `CLOCK_MONOTONIC` time in ns, 0 if the tick must go on.
+    NextEvent,
+    /// `rcu_needs_cpu()` returned.
+    RcuNeedsCpu,
+    /// `tick_nohz_idle_stop_tick()` was called.
+    StopTick,
+    /// `tick_nohz_idle_retain_tick()` was called.
+    RetainTick,
+    /// `tick_nohz_idle_enter()` was called.
+    IdleEnter,
+    /// `tick_nohz_irq_exit()` returned.
+    IrqExit,
+}
+
 /// A task that a recording does not name. The kernel numbers tasks from 0.
 pub const UNKNOWN_PID: i32 = -1;
 
@@ -59,7 +96,7 @@ pub enum EventKind {
     /// `prev_pid` 0 is the idle task; [`UNKNOWN_PID`] where the recording does not say.
     SchedSwitch {
         prev_pid: i32,
-        prev_runnable: bool,
+        prev_state: PrevState,
         next_pid: i32,
         next_comm: Option<Name>,
     },
@@ -67,6 +104,16 @@ pub enum EventKind {
     SchedWaking {
         pid: i32,
         target_cpu: CpuId,
+    },
+    /// `sched_blocked_reason`: whether the task that now wakes had waited for IO.
+    BlockedReason {
+        pid: i32,
+        io_wait: bool,
+    },
+    /// A dynamic probe on a function of the idle loop; `value` is 0 where the probe has none.
+    Probed {
+        probe: Probe,
+        value: i64,
     },
     IrqEntry {
         irq: u32,
@@ -153,6 +200,7 @@ pub struct Carries {
     pub interrupts: bool,
     pub ipis: bool,
     pub softirqs: bool,
+    pub probes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

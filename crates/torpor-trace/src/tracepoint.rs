@@ -6,7 +6,7 @@
 
 use crate::builder::Builder;
 use crate::loss;
-use crate::model::{EventKind, Function, InterruptCause};
+use crate::model::{EventKind, Function, InterruptCause, PrevState, Probe};
 use torpor_units::{CpuId, Instant, StateIdx};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +86,30 @@ impl<'a> Fields<'_, 'a> {
 
 /// `TASK_REPORT_MAX` (0x100 since Linux 4.14; a higher bit before) marks a task that was
 /// preempted, which is runnable; of the bits above, only `TASK_PARKED` (0x200) is a sleep.
-pub(crate) fn is_runnable(prev_state: u64) -> bool {
-    prev_state & 0x2ff == 0
+/// 0x10 and 0x20 are `EXIT_DEAD` and `EXIT_ZOMBIE`, which have changed places once.
+pub(crate) fn prev_state(state: u64) -> PrevState {
+    match state & 0x2ff {
+        0 => PrevState::Runnable,
+        state if state & 0x30 != 0 => PrevState::Dead,
+        state if state & 2 != 0 => PrevState::DiskSleep,
+        _ => PrevState::Sleeping,
+    }
+}
+
+/// The probe that watches a function, by the function's symbol.
+pub(crate) fn probe(symbol: &[u8]) -> Option<Probe> {
+    Some(match symbol {
+        b"cpuidle_select" => Probe::Select,
+        b"cpuidle_reflect" => Probe::Reflect,
+        b"tick_nohz_get_sleep_length" => Probe::SleepLength,
+        b"tick_nohz_next_event" => Probe::NextEvent,
+        b"rcu_needs_cpu" => Probe::RcuNeedsCpu,
+        b"tick_nohz_idle_stop_tick" => Probe::StopTick,
+        b"tick_nohz_idle_retain_tick" => Probe::RetainTick,
+        b"tick_nohz_idle_enter" => Probe::IdleEnter,
+        b"tick_nohz_irq_exit" => Probe::IrqExit,
+        _ => return None,
+    })
 }
 
 /// `cpu_idle`'s state as the wire has it: a u32 whose −1 means running.
@@ -169,7 +191,7 @@ fn sched_switch(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     let next_comm = f.bytes(3).map(|comm| c.builder.comm(comm));
     c.push(EventKind::SchedSwitch {
         prev_pid: f.number(0)? as i32,
-        prev_runnable: is_runnable(f.number(1)?),
+        prev_state: prev_state(f.number(1)?),
         next_pid: f.number(2)? as i32,
         next_comm,
     });
@@ -295,6 +317,10 @@ static SPECS: &[Spec] = &[
         Some(())
     }),
     full("sched_switch", &["prev_pid", "prev_state", "next_pid", "next_comm"], sched_switch),
+    simple!("sched_blocked_reason", ["pid", "io_wait"], |f| EventKind::BlockedReason {
+        pid: f.number(0)? as i32,
+        io_wait: f.is_set(1)?,
+    }),
     full("sched_waking", &["pid", "target_cpu"], sched_waking),
     simple!("irq_handler_entry", ["irq"], |f| EventKind::IrqEntry { irq: f.number(0)? as u32 }),
     simple!("irq_handler_exit", ["irq"], |f| EventKind::IrqExit { irq: f.number(0)? as u32 }),
@@ -372,11 +398,14 @@ mod tests {
         assert!(record("cpu_idle", &[Value::Number(300), Value::Number(0)]).is_empty());
     }
 
-    /// S 1, D 2, parked 0x40 (0x200 before 4.14), idle 0x80; R 0, preempted R+ 0x100.
+    /// S 1, D 2, X 0x10, Z 0x20, parked 0x40 (0x200 before 4.14), idle 0x80; R 0, R+ 0x100.
     #[test]
-    fn only_running_and_preempted_tasks_are_runnable() {
-        assert!(is_runnable(0) && is_runnable(0x100) && is_runnable(0x800));
-        assert!(![1, 2, 0x40, 0x80, 0x200, 0x102].into_iter().any(is_runnable));
+    fn how_a_task_left_is_read_from_its_state() {
+        let all = |states: &[u64], is: PrevState| states.iter().all(|&s| prev_state(s) == is);
+        assert!(all(&[0, 0x100, 0x800], PrevState::Runnable));
+        assert!(all(&[1, 4, 8, 0x40, 0x80, 0x200], PrevState::Sleeping));
+        assert!(all(&[2, 0x102], PrevState::DiskSleep));
+        assert!(all(&[0x10, 0x20], PrevState::Dead));
     }
 
     /// 0b0000_0101 and, in the second byte, 0b10: CPUs 0, 2 and 9.

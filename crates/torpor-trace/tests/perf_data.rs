@@ -6,7 +6,9 @@ mod support;
 
 use std::path::Path;
 use support::perf::{as_stream, compressed, record, u64_at};
-use torpor_trace::{Event, EventKind, Function, InterruptCause, Trace, TraceError, read_bytes};
+use torpor_trace::{
+    Event, EventKind, Function, InterruptCause, PrevState, Trace, TraceError, read_bytes,
+};
 
 /// What `key=` stands for in a line of `perf script`.
 fn value<'a>(line: &'a str, key: &str) -> &'a str {
@@ -91,11 +93,11 @@ fn our_facts(trace: &Trace, event: &Event) -> String {
         EventKind::CpuIdle { state } => {
             ("cpu_idle", format!("state {} of cpu {}", state.0, event.cpu.0))
         }
-        EventKind::SchedSwitch { prev_pid, prev_runnable, next_pid, next_comm } => (
+        EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => (
             "sched_switch",
             format!(
                 "{prev_pid} ({}) to {next_pid} `{}`",
-                if prev_runnable { "runnable" } else { "asleep" },
+                if prev_state == PrevState::Runnable { "runnable" } else { "asleep" },
                 trace.names.text(next_comm.unwrap())
             ),
         ),

@@ -6,7 +6,7 @@ mod support;
 use std::io::Write;
 use support::proto::{bundle, cpu_idle, event, message, trace};
 use torpor_trace::{
-    EventKind, InterruptCause, Severity, Trace, TraceError, UNKNOWN_PID, read_bytes,
+    EventKind, InterruptCause, PrevState, Severity, Trace, TraceError, UNKNOWN_PID, read_bytes,
     read_with_kallsyms,
 };
 use torpor_units::{CpuId, Instant, StateIdx};
@@ -78,7 +78,7 @@ fn compact_switches_are_undone_from_differences_and_tables() {
                 100,
                 EventKind::SchedSwitch {
                     prev_pid: 0,
-                    prev_runnable: true,
+                    prev_state: PrevState::Runnable,
                     next_pid: 7,
                     next_comm: Some(cat)
                 }
@@ -88,7 +88,7 @@ fn compact_switches_are_undone_from_differences_and_tables() {
                 150,
                 EventKind::SchedSwitch {
                     prev_pid: 7,
-                    prev_runnable: false,
+                    prev_state: PrevState::Sleeping,
                     next_pid: 0,
                     next_comm: Some(swapper)
                 }

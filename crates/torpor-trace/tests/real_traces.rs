@@ -3,7 +3,7 @@
 
 mod support;
 
-use torpor_trace::{EventKind, Trace, UNKNOWN_PID};
+use torpor_trace::{EventKind, PrevState, Trace, UNKNOWN_PID};
 
 fn count(trace: &Trace, is_it: impl Fn(&EventKind) -> bool) -> usize {
     trace.events.iter().filter(|event| is_it(&event.kind)).count()
@@ -47,8 +47,11 @@ fn pixel_6a_names_the_previous_task_of_almost_every_switch() {
         count(&trace, |kind| matches!(kind, EventKind::SchedSwitch { prev_pid: UNKNOWN_PID, .. }));
     assert!(unknown <= 8, "{unknown} of 11086 switches without a previous task");
     // The idle task is left while runnable, always: a wrong pairing would show here.
-    let idle_asleep = count(&trace, |kind| {
-        matches!(kind, EventKind::SchedSwitch { prev_pid: 0, prev_runnable: false, .. })
+    let idle_asleep = count(&trace, |kind| match kind {
+        EventKind::SchedSwitch { prev_pid: 0, prev_state, .. } => {
+            *prev_state != PrevState::Runnable
+        }
+        _ => false,
     });
     assert_eq!(idle_asleep, 0);
 }

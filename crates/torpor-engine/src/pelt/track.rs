@@ -17,7 +17,7 @@ use super::average::decay;
 use super::runqueue::{Runqueue, Scale, Task};
 use crate::input::{Recording, Span};
 use std::collections::HashMap;
-use torpor_trace::{Event, EventKind, Trace, UNKNOWN_PID};
+use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 use torpor_units::{CpuId, Duration, Instant};
 
 /// The kernel renews the blocked utilization of idle CPUs this often.
@@ -116,7 +116,7 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
                 tasks.entry(pid).or_insert_with(|| Task::new(target_cpu.index(), &cpu.rq));
             }
         }
-        EventKind::SchedSwitch { prev_pid, prev_runnable, next_pid, .. } => {
+        EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
             // Of a task that was not seen to start, and has been running all along.
             cpus[number].rq.switch(prev_pid != 0);
             cpus[number].rq.update(now_ns);
@@ -124,7 +124,7 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
                 let rq = &cpus[number].rq;
                 let task = tasks.entry(prev_pid).or_insert_with(|| Task::new(number, rq));
                 task.update(rq, true);
-                task.is_runnable = prev_runnable;
+                task.is_runnable = prev_state == PrevState::Runnable;
             }
             if next_pid != 0 && next_pid != UNKNOWN_PID {
                 if wakings && !tasks.contains_key(&next_pid) {
@@ -169,8 +169,8 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     fn switch(cpu: u32, at_ms: i64, prev_pid: i32, next_pid: i32) -> Event {
-        let kind =
-            EventKind::SchedSwitch { prev_pid, prev_runnable: false, next_pid, next_comm: None };
+        let prev_state = PrevState::Sleeping;
+        let kind = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm: None };
         Event { time: Instant(at_ms * MS), cpu: CpuId(cpu), kind }
     }
 

@@ -8,7 +8,7 @@ use super::wire::{Fault, Fields, Packed, Value};
 use crate::builder::{Builder, CPUS_MAX};
 use crate::loss;
 use crate::model::{EventKind, Name, UNKNOWN_PID};
-use crate::tracepoint::{self, Context, Values, is_runnable};
+use crate::tracepoint::{self, Context, Values};
 use torpor_units::CpuId;
 
 /// The state that outlives a bundle.
@@ -292,7 +292,7 @@ impl<'a> Compact<'a> {
             });
             let kind = EventKind::SchedSwitch {
                 prev_pid,
-                prev_runnable: is_runnable(prev_state),
+                prev_state: tracepoint::prev_state(prev_state),
                 next_pid,
                 next_comm: usize::try_from(comm).ok().and_then(|comm| table.get(comm)).copied(),
             };
