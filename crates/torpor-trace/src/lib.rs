@@ -13,6 +13,7 @@
 mod builder;
 mod error;
 mod format;
+mod ftrace_text;
 mod inflate;
 mod kallsyms;
 mod loss;

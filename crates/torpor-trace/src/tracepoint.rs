@@ -15,6 +15,8 @@ pub(crate) enum Value<'a> {
     Number(u64),
     /// A text, without its NUL, or the bytes of a CPU mask in the machine's order of words.
     Bytes(&'a [u8]),
+    /// A function whose symbol is known already.
+    Function(Function),
 }
 
 /// The most fields a spec asks for.
@@ -71,7 +73,11 @@ impl<'a> Fields<'_, 'a> {
     }
 
     fn function(&self, index: usize) -> Option<Function> {
-        Some(Function { address: self.number(index)?, symbol: None })
+        match self.0[index]? {
+            Value::Number(address) => Some(Function { address, symbol: None }),
+            Value::Function(function) => Some(function),
+            Value::Bytes(_) => None,
+        }
     }
 
     /// A `ktime_t`. Negative ones are long past: an instant of a trace is never negative.
@@ -153,6 +159,7 @@ fn send_to_mask(context: &mut Context<'_>, mask: Value<'_>, cause: InterruptCaus
                 (0..8).filter(|bit| byte >> bit & 1 != 0).for_each(|bit| send(index * 8 + bit));
             }
         }
+        Value::Function(_) => {}
     }
 }
 
