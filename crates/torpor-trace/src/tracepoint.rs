@@ -102,20 +102,22 @@ pub(crate) fn prev_state(state: u64) -> PrevState {
     }
 }
 
+/// The functions that probes watch.
+pub(crate) static PROBES: [(&str, Probe); 9] = [
+    ("cpuidle_select", Probe::Select),
+    ("cpuidle_reflect", Probe::Reflect),
+    ("tick_nohz_get_sleep_length", Probe::SleepLength),
+    ("tick_nohz_next_event", Probe::NextEvent),
+    ("rcu_needs_cpu", Probe::RcuNeedsCpu),
+    ("tick_nohz_idle_stop_tick", Probe::StopTick),
+    ("tick_nohz_idle_retain_tick", Probe::RetainTick),
+    ("tick_nohz_idle_enter", Probe::IdleEnter),
+    ("tick_nohz_irq_exit", Probe::IrqExit),
+];
+
 /// The probe that watches a function, by the function's symbol.
 pub(crate) fn probe(symbol: &[u8]) -> Option<Probe> {
-    Some(match symbol {
-        b"cpuidle_select" => Probe::Select,
-        b"cpuidle_reflect" => Probe::Reflect,
-        b"tick_nohz_get_sleep_length" => Probe::SleepLength,
-        b"tick_nohz_next_event" => Probe::NextEvent,
-        b"rcu_needs_cpu" => Probe::RcuNeedsCpu,
-        b"tick_nohz_idle_stop_tick" => Probe::StopTick,
-        b"tick_nohz_idle_retain_tick" => Probe::RetainTick,
-        b"tick_nohz_idle_enter" => Probe::IdleEnter,
-        b"tick_nohz_irq_exit" => Probe::IrqExit,
-        _ => return None,
-    })
+    PROBES.iter().find(|(name, _)| name.as_bytes() == symbol).map(|(_, probe)| *probe)
 }
 
 /// `cpu_idle`'s state as the wire has it: a u32 whose −1 means running.

@@ -85,8 +85,7 @@ impl Events {
             let name = String::from_utf8_lossy(model_name(&kind.name)).into_owned();
             *out.event_counts.entry(name).or_default() += kind.count;
         }
-        out.meta.clock = self.timers.clock_name().to_owned();
-        out.align_hrtimers(None);
+        self.timers.finish(out);
     }
 }
 

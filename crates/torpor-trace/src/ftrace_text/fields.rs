@@ -202,7 +202,7 @@ fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
     let next_pid = last(text, b"next_pid")?;
     // `next_pid=` stands between.
     let end = next_pid.as_ptr() as usize - text.as_ptr() as usize - b"next_pid=".len();
-    let head = text[..end].trim_ascii_end();
+    let head = text[..end].strip_suffix(b" ")?;
     const KEY: &[u8] = b" next_comm=";
     let window = end.saturating_sub(COMM_MAX + KEY.len() + 1);
     let at = head[window.min(head.len())..]

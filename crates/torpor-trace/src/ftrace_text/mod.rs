@@ -12,8 +12,10 @@ mod line;
 mod scratch;
 mod timers;
 mod values;
+mod write;
 
 pub(crate) use html::{is_systrace, read as read_systrace};
+pub use write::write_ftrace_text;
 
 use crate::builder::Builder;
 use crate::error::Malformed;
@@ -91,7 +93,7 @@ impl Reader {
     }
 
     /// `# entries-in-buffer/entries-written: 140/150   #P:4`: ten were overwritten. perf's headers
-    /// tell of the machine.
+    /// tell of the machine, and this crate's own text of its clock.
     #[cold]
     fn comment(&mut self, text: &[u8], out: &mut Builder) {
         let text = text[1..].trim_ascii();
@@ -112,6 +114,7 @@ impl Reader {
             match key.trim() {
                 "os release" => out.meta.kernel_release = Some(value.to_owned()),
                 "arch" => out.meta.arch = Some(value.to_owned()),
+                "trace_clock" => out.meta.clock = value.to_owned(),
                 _ => {}
             }
         }

@@ -100,10 +100,15 @@ impl Timers {
         }
     }
 
-    /// A text does not name its clock. Where hrtimers expire at their own time, it is theirs; else
-    /// it is taken for the kernel's default.
-    pub(super) fn clock_name(&self) -> &'static str {
-        let is_mono = self.expiries > 0 && self.expiries_at_their_time * 10 >= self.expiries * 9;
-        if is_mono { "mono" } else { "local" }
+    /// The kernel's text does not name its clock. Where hrtimers expire at their own time, it is
+    /// theirs, which is monotonic; else it is taken for the kernel's default.
+    pub(super) fn finish(&self, out: &mut Builder) {
+        let is_theirs = self.expiries > 0 && self.expiries_at_their_time * 10 >= self.expiries * 9;
+        if out.meta.clock.is_empty() {
+            out.meta.clock = if is_theirs { "mono" } else { "local" }.to_owned();
+        }
+        if !is_theirs {
+            out.align_hrtimers(None);
+        }
     }
 }

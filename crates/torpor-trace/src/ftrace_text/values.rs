@@ -37,7 +37,7 @@ pub(super) fn symbol(text: &[u8]) -> &[u8] {
 }
 
 /// An identity for a function that is known by its symbol alone: FNV-1a, the same in every run.
-pub(crate) fn function_id(symbol: &[u8]) -> u64 {
+pub(super) fn function_id(symbol: &[u8]) -> u64 {
     symbol.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
@@ -116,8 +116,8 @@ pub(super) fn timer_flags(text: &[u8], cpu: u64, idx: u64) -> Option<u64> {
     Some(named.fold(placed, |flags, (_, bit)| flags | bit))
 }
 
-const TIMER_CPU_MASK: u64 = 0x0003_ffff;
-const TIMER_ARRAY_SHIFT: u32 = 22;
+pub(super) const TIMER_CPU_MASK: u64 = 0x0003_ffff;
+pub(super) const TIMER_ARRAY_SHIFT: u32 = 22;
 /// include/linux/timer.h: migrating, deferrable, pinned, irq-safe.
-pub(crate) const TIMER_FLAGS: [(u8, u64); 4] =
+pub(super) const TIMER_FLAGS: [(u8, u64); 4] =
     [(b'M', 0x0004_0000), (b'D', 0x0008_0000), (b'P', 0x0010_0000), (b'I', 0x0020_0000)];
