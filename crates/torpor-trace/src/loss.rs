@@ -94,8 +94,11 @@ losses! {
         "the kernel hid which timers these are, so a function's timers on one CPU were taken for \
          one, and cancelled ones go unseen: boot with `no_hash_pointers`, or record a trace.dat";
     TIMER_FLAGS_UNKNOWN, Info, "timers_without_flags",
-        "this trace-cmd prints all flags for every timer, so none were believed: name its \
-         trace.dat instead";
+        "this trace-cmd or perf printed all flags for every timer, so none were believed: name \
+         the trace.dat or perf.data instead";
+    PROBES_WITHOUT_SYMBOL, Loss, "probes_without_symbol",
+        "dynamic probes that a text gives by address alone were skipped: name the kernel's own \
+         trace file, or the trace.dat";
 }
 
 /// Losses as they are met, told once each with their count.

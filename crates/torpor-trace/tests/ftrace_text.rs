@@ -284,6 +284,8 @@ fn wheel_timers_have_their_flags() {
     let trace = trace_cmd(&[&all, &all]);
     assert_eq!(flags_of(&trace), [0x0fc0_0002, 0x0fc0_0002]);
     assert_eq!(loss(&trace, "timers_without_flags"), 2);
+    let perf = format!("swapper 0 [001] 1.000000: timer:{all}\n");
+    assert_eq!(flags_of(&read(&perf)), [0x0fc0_0002]);
     let trace = trace_cmd(&[&none, &all]);
     assert_eq!(flags_of(&trace), [0x0fc0_0002, 0x0ff8_0002]);
     assert_eq!(trace.losses, []);
@@ -340,6 +342,12 @@ fn probes_are_named_by_their_function() {
 }
 
 #[test]
+fn probes_by_address_are_told() {
+    let trace = trace_cmd(&["rcu:  (ffffffff81188874 <- ffffffff811c18da) ret=1", IDLE_EVENT]);
+    assert_eq!((trace.events.len(), loss(&trace, "probes_without_symbol")), (1, 1));
+}
+
+#[test]
 fn marks_are_the_same_from_all_programs() {
     let texts = [
         kernel_text(&["tracing_mark_write: SNAP BEGIN: 1"]),
@@ -354,6 +362,7 @@ fn marks_are_the_same_from_all_programs() {
     }
 }
 
+const IDLE_EVENT: &str = "cpu_idle: state=1 cpu_id=1";
 const IDLE: &str = "  <idle>-0  [001]  5.000001: cpu_idle: state=1 cpu_id=1\n";
 
 #[test]

@@ -5,7 +5,7 @@ use super::fields::Plan;
 use super::line::Line;
 use super::scratch::{Scratch, slot};
 use super::timers::{Role, Timers};
-use super::values::integer;
+use super::values::{hexadecimal, integer};
 use crate::builder::Builder;
 use crate::loss;
 use crate::model::EventKind;
@@ -111,7 +111,10 @@ fn probed(line: &Line<'_>, out: &mut Builder) {
         None if is_entry(place) => word(place),
         None => return,
     };
-    let Some(probe) = tracepoint::probe(symbol) else { return };
+    let Some(probe) = tracepoint::probe(symbol) else {
+        let is_address = symbol.len() == ADDRESS_DIGITS && hexadecimal(symbol).is_some();
+        return out.lose(&loss::PROBES_WITHOUT_SYMBOL, is_address.into());
+    };
     let value = memchr(b'=', rest).and_then(|at| {
         let value = &rest[at + 1..];
         integer(&value[..memchr(b' ', value).unwrap_or(value.len())])
@@ -119,6 +122,9 @@ fn probed(line: &Line<'_>, out: &mut Builder) {
     let kind = EventKind::Probed { probe, value: value.unwrap_or(0) as i64 };
     out.push(line.time.ns, line.cpu, kind);
 }
+
+/// trace-cmd and perf print addresses of 64 bits: `(ffffffff81188874 <- ffffffff811c18da) ret=1`.
+const ADDRESS_DIGITS: usize = 16;
 
 /// The symbol of `symbol+0x4/0x30`.
 fn word(place: &[u8]) -> &[u8] {

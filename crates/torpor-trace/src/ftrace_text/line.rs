@@ -13,14 +13,16 @@
 //!
 //! A task's name comes before and may hold nearly anything, so it is never looked at.
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memrchr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     pub cpu: u32,
     pub time: Stamp,
-    /// Without the subsystem that perf puts before it. Lines of the function tracer have none.
+    /// Without the subsystem. Lines of the function tracer have no name.
     pub name: &'a [u8],
+    /// perf puts one before the name.
+    pub has_subsystem: bool,
     pub text: &'a [u8],
 }
 
@@ -76,7 +78,11 @@ impl<'a> Line<'a> {
         let (time, rest) = stamp(text)?;
         let rest = rest.strip_prefix(b":")?.trim_ascii_start();
         let (name, text) = name_and_text(rest);
-        Some(Line { cpu: u32::try_from(cpu).unwrap_or(u32::MAX), time, name, text })
+        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+        let colon = memrchr(b':', name);
+        let has_subsystem = colon.is_some();
+        let name = &name[colon.map_or(0, |colon| colon + 1)..];
+        Some(Line { cpu, time, name, has_subsystem, text })
     }
 }
 
@@ -110,19 +116,15 @@ fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
     Some((Stamp { ns, has_unit: true }, after))
 }
 
-/// `power:cpu_idle: state=1` is `cpu_idle` and `state=1`; `do_idle <-cpu_startup_entry`, a line of
-/// the function tracer, has no name.
+/// `cpu_idle: state=1` is `cpu_idle` and `state=1`; `do_idle <-cpu_startup_entry`, a line of the
+/// function tracer, has no name.
 #[inline]
 fn name_and_text(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr(b' ', text).unwrap_or(text.len());
-    let Some(name) = text[..end].strip_suffix(b":") else {
-        return (b"", text);
-    };
-    let name = match memchr::memrchr(b':', name) {
-        Some(colon) => &name[colon + 1..],
-        None => name,
-    };
-    (name, text[end..].trim_ascii_start())
+    match text[..end].strip_suffix(b":") {
+        Some(name) => (name, text[end..].trim_ascii_start()),
+        None => (b"", text),
+    }
 }
 
 #[cfg(test)]
@@ -131,13 +133,10 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, cpu: u32, ns: u64, name: &str, text: &str) {
-        let expected = Line {
-            cpu,
-            time: Stamp { ns, has_unit: true },
-            name: name.as_bytes(),
-            text: text.as_bytes(),
-        };
-        assert_eq!(Line::parse(line.as_bytes()), Some(expected), "{line}");
+        let parsed = Line::parse(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!((parsed.cpu, parsed.time), (cpu, Stamp { ns, has_unit: true }), "{line}");
+        assert_eq!((parsed.name, parsed.text), (name.as_bytes(), text.as_bytes()), "{line}");
+        assert_eq!(parsed.has_subsystem, line.contains("power:"), "{line}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Role {
 pub(super) struct Timers {
     /// Set by the header of `trace-cmd report`.
     pub is_trace_cmd: bool,
-    /// A `timer_start` of this report has had other flags than all three.
+    /// A `timer_start` of this text has had other flags than all three.
     do_flags_differ: bool,
     expiries: u64,
     expiries_at_their_time: u64,
@@ -62,7 +62,10 @@ impl Timers {
                 self.expiries += 1;
                 self.expiries_at_their_time += u64::from(EXPIRY_LAG_NS.contains(&lag_ns));
             }
-            (Role::WheelStarts, _, Some(Value::Number(flags))) if self.is_trace_cmd => {
+            // trace-cmd and perf share the code that prints all flags for every timer.
+            (Role::WheelStarts, _, Some(Value::Number(flags)))
+                if self.is_trace_cmd || line.has_subsystem =>
+            {
                 if flags & ALL_FLAGS != ALL_FLAGS {
                     self.do_flags_differ = true;
                 } else if !self.do_flags_differ {

@@ -221,7 +221,7 @@ fn interrupt(f: &mut fmt::Formatter<'_>, cause: InterruptCause, what: &str) -> f
     let (name, vector) = match cause {
         InterruptCause::LocalTimer => ("local_timer", 236),
         InterruptCause::Reschedule => ("reschedule", 253),
-        InterruptCause::CallFunction => ("call_function", 252),
+        InterruptCause::CallFunction => ("call_function_single", 251),
         InterruptCause::IrqWork => ("irq_work", 246),
         InterruptCause::Other => ("x86_platform_ipi", 247),
     };
