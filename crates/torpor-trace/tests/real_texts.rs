@@ -228,7 +228,7 @@ fn comparable(trace: &Trace) -> Vec<String> {
 fn guests_cut_anywhere_are_read_in_part() {
     for (name, text) in guest_texts() {
         let mut most = 0;
-        for cut in (1_000..100_000).step_by(1_000) {
+        for cut in (1_000..50_000).step_by(1_000) {
             match read_bytes(name, &text.as_bytes()[..cut]) {
                 Ok(part) => {
                     assert!(part.events.len() >= most, "{name} cut at {cut}");
@@ -240,6 +240,6 @@ fn guests_cut_anywhere_are_read_in_part() {
                 Err(error) => assert!(error.to_string().contains("hint:"), "{error}"),
             }
         }
-        assert!(most > 500, "{name}");
+        assert!(most > 200, "{name}");
     }
 }

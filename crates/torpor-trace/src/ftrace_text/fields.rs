@@ -194,7 +194,7 @@ fn switch(text: &[u8]) -> Values<'_> {
 }
 
 /// The longest name the kernel gives a task.
-const COMM_MAX: usize = 15;
+pub(super) const COMM_MAX: usize = 15;
 
 /// `prev_comm=a b prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=c next_pid=2 next_prio=120`
 #[inline]

@@ -29,14 +29,13 @@ const LINES_TO_DETECT: usize = 64;
 
 pub(crate) fn is_ftrace_text(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(64 << 10)];
-    if memchr(0, start).is_some() {
-        return false;
-    }
+    let is_event = |line: &[u8]| {
+        Line::parse(line).is_some_and(|line| line.time.has_unit && !line.name.is_empty())
+    };
     start.starts_with(b"# tracer:")
         || start.starts_with(b"cpus=")
-        || start.split(|&byte| byte == b'\n').take(LINES_TO_DETECT).any(|line| {
-            Line::parse(line).is_some_and(|line| line.time.has_unit && !line.name.is_empty())
-        })
+        || memchr(0, start).is_none()
+            && start.split(|&byte| byte == b'\n').take(LINES_TO_DETECT).any(is_event)
 }
 
 pub(crate) fn read(
@@ -52,44 +51,46 @@ pub(crate) fn read(
 #[derive(Default)]
 struct Reader {
     events: Events,
-    lines_since_settled: u32,
-    latest_ns: u64,
 }
 
 impl Reader {
     fn lines(&mut self, bytes: &[u8], out: &mut Builder) {
         let is_in_order = is_in_order(bytes);
-        let mut rest = bytes;
-        while let Some(end) = memchr(b'\n', rest) {
-            let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
-            rest = &rest[end + 1..];
-            self.line(line, out);
-            self.lines_since_settled += 1;
-            if is_in_order && self.lines_since_settled == SETTLE_EVERY_LINES {
-                self.lines_since_settled = 0;
-                out.settle(self.latest_ns.saturating_sub(SETTLE_LAG_NS));
+        let (mut rest, cut) = bytes.split_at(memrchr(b'\n', bytes).map_or(0, |end| end + 1));
+        while !rest.is_empty() {
+            // The earliest of many lines, so that one damaged time does not settle the others.
+            let mut earliest_ns = u64::MAX;
+            for _ in 0..SETTLE_EVERY_LINES {
+                let Some(end) = memchr(b'\n', rest) else { break };
+                let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+                rest = &rest[end + 1..];
+                if let Some(time_ns) = self.line(line, out) {
+                    earliest_ns = earliest_ns.min(time_ns);
+                }
+            }
+            if is_in_order && earliest_ns != u64::MAX {
+                out.settle(earliest_ns.saturating_sub(SETTLE_LAG_NS));
             }
         }
         // A line without its end may lack the end of a number, which would then be another.
-        if !rest.trim_ascii().is_empty() {
+        if !cut.trim_ascii().is_empty() {
             out.lose(&loss::TRUNCATED, 1);
         }
     }
 
+    /// The time of an event, if the line is one.
     #[inline]
-    fn line(&mut self, text: &[u8], out: &mut Builder) {
+    fn line(&mut self, text: &[u8], out: &mut Builder) -> Option<u64> {
         if text.first() == Some(&b'#') {
-            return self.comment(text, out);
+            self.comment(text, out);
+            return None;
         }
-        match Line::parse(text) {
-            Some(line) => {
-                if line.time.ns < i64::MAX as u64 {
-                    self.latest_ns = self.latest_ns.max(line.time.ns);
-                }
-                self.events.record(&line, out);
-            }
-            None => self.other(text, out),
-        }
+        let Some(line) = Line::parse(text) else {
+            self.other(text, out);
+            return None;
+        };
+        self.events.record(&line, out);
+        Some(line.time.ns)
     }
 
     /// `# entries-in-buffer/entries-written: 140/150   #P:4`: ten were overwritten. perf's headers

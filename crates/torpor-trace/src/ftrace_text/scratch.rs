@@ -12,9 +12,15 @@ pub(super) struct Scratch {
 }
 
 /// Functions by their text, in a table of those met last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Functions {
     slots: Vec<Option<(Box<[u8]>, Function)>>,
+}
+
+impl Default for Functions {
+    fn default() -> Functions {
+        Functions { slots: vec![None; SLOTS] }
+    }
 }
 
 /// Kernels have some dozen timer functions.
@@ -24,7 +30,6 @@ impl Functions {
     /// The function that a text names, by symbol or, where the kernel found none, by address.
     #[inline]
     pub(super) fn function(&mut self, text: &[u8], names: &mut Names) -> Function {
-        self.slots.resize(SLOTS, None);
         let slot = &mut self.slots[slot(text) % SLOTS];
         match slot {
             Some((known, function)) if **known == *text => return *function,

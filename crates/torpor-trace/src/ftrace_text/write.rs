@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Events back to text, as the kernel's `trace` file has them but in nanoseconds.
 
+use super::fields::COMM_MAX;
 use super::values::{TIMER_ARRAY_SHIFT, TIMER_CPU_MASK, TIMER_FLAGS};
 use crate::model::{
     EventKind, Function, InterruptCause, Name, PrevState, Probe, Trace, UNKNOWN_PID,
@@ -43,9 +44,9 @@ pub fn write_ftrace_text(trace: &Trace, mut out: impl Write) -> io::Result<()> {
         let time_ns = event.time.0;
         let (seconds, ns) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
         let task = running.get(&cpu).copied().unwrap_or(Task { pid: UNKNOWN_PID, comm: None });
-        let comm = Comm(trace, task);
+        let column = Comm(trace, task);
         // The kernel's own width: the name to the right, the pid to the left.
-        write!(out, "{comm:>16}-{:<7} [{cpu:03}] ..... {seconds:>5}.{ns:09}: ", task.pid.max(0))?;
+        write!(out, "{column:>16}-{:<7} [{cpu:03}] ..... {seconds:>5}.{ns:09}: ", task.pid.max(0))?;
         let text = Text { trace, task, cpu, kind: &event.kind };
         writeln!(out, "{text}")?;
         if let EventKind::SchedSwitch { next_pid, next_comm, .. } = event.kind {
@@ -68,7 +69,7 @@ impl Display for Comm<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
             Task { pid: 0, .. } => f.pad("<idle>"),
-            Task { comm: Some(name), .. } => f.pad(&one_line(self.0.names.text(name))),
+            Task { comm: Some(name), .. } => f.pad(&comm(self.0.names.text(name))),
             Task { .. } => f.pad(UNKNOWN_COMM),
         }
     }
@@ -77,9 +78,14 @@ impl Display for Comm<'_> {
 /// As the kernel prints a name it did not keep.
 const UNKNOWN_COMM: &str = "<...>";
 
-/// Marks may have more lines; an event has one.
+/// Marks may have more lines; an event has one. Other control characters are no text either.
 fn one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
+    text.replace(char::is_control, " ")
+}
+
+/// A task's name, no longer than the kernel's can be: more could look like an event.
+fn comm(text: &str) -> String {
+    one_line(text).chars().take(COMM_MAX).collect()
 }
 
 /// An event's name and fields.
@@ -92,7 +98,7 @@ struct Text<'t> {
 
 impl Text<'_> {
     fn comm(&self, name: Option<Name>) -> String {
-        name.map_or(UNKNOWN_COMM.to_owned(), |name| one_line(self.trace.names.text(name)))
+        name.map_or(UNKNOWN_COMM.to_owned(), |name| comm(self.trace.names.text(name)))
     }
 
     fn function(&self, function: Function) -> String {
