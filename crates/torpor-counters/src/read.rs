@@ -55,10 +55,10 @@ fn read_text(bytes: &[u8], mut builder: Builder) -> Result<Snapshot, Failure> {
     }
     let text = String::from_utf8_lossy(bytes);
     // A line that ends in `=` goes on in the next where a mail was saved as it was sent
-    // (quoted-printable); no value ends so.
-    let text = match text.contains("=\n") || text.contains("=\r\n") {
-        true => Cow::Owned(text.replace("=\r\n", "").replace("=\n", "")),
-        false => text,
+    // (quoted-printable, which writes `=` itself otherwise); only the headers of `head` end so.
+    let text = match text.contains("<==") {
+        true => text,
+        false => Cow::Owned(text.replace("=\r\n", "").replace("=\n", "")),
     };
     let unread = text::read(&text, &mut builder);
     if builder.has_states() {
