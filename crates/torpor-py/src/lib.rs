@@ -29,8 +29,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::lists::{
-        governors, import_platform, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
-        trace_info,
+        format_cpu_list, governors, import_platform, parse_cpu_list, parse_duration_ns,
+        platform_toml, platforms, trace_info,
     };
     #[pymodule_export]
     use super::result::{Result, replay};
