@@ -241,7 +241,9 @@ fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
         notes.add(NoteKind::Wrapped, cpu, text);
     }
     tell_states(before, after, notes);
-    let states = pairs.into_iter().map(|(old, new)| state_delta(cpu, old, new, notes)).collect();
+    let mut states: Vec<StateDelta> =
+        pairs.into_iter().map(|(old, new)| state_delta(cpu, old, new, notes)).collect();
+    tell_missing(before.cpu, &mut states, notes);
     Some(CpuDelta { cpu: before.cpu, states })
 }
 
@@ -257,6 +259,24 @@ fn tell_states(before: &Cpu, after: &Cpu, notes: &mut Notes) {
     }
 }
 
+/// Counters that one of the snapshots lacks, each with the states it is lacking of.
+fn tell_missing(cpu: CpuId, states: &mut [StateDelta], notes: &mut Notes) {
+    let mut missing: BTreeMap<Vec<u32>, Vec<&str>> = BTreeMap::new();
+    for (name, _, field) in COUNTERS {
+        let lacking = states.iter_mut().filter_map(|s| field(s).is_none().then_some(s.index));
+        missing.entry(lacking.collect()).or_default().push(name);
+    }
+    for (lacking, names) in missing.into_iter().filter(|(lacking, _)| !lacking.is_empty()) {
+        let indices: Vec<String> = lacking.iter().map(u32::to_string).collect();
+        let which = match lacking.len() == states.len() {
+            true => String::new(),
+            false => format!(" for state {}", indices.join(", ")),
+        };
+        let text = format!("no value of {}{which}", names.join(", "));
+        notes.add(NoteKind::NoValue, Some(cpu), text);
+    }
+}
+
 fn state_delta(cpu: Option<CpuId>, old: &State, new: &State, notes: &mut Notes) -> StateDelta {
     let mut delta = StateDelta {
         index: new.index,
@@ -266,21 +286,12 @@ fn state_delta(cpu: Option<CpuId>, old: &State, new: &State, notes: &mut Notes) 
         is_off: new.is_off(),
         ..StateDelta::default()
     };
-    let mut missing = Vec::new();
-    for (name, value, field) in COUNTERS {
-        match (value(old), value(new)) {
-            (Some(before), Some(after)) => match Change::between(before, after) {
-                Change::Forward(count) | Change::Wrapped(count) => {
-                    *field(&mut delta) = Some(count);
-                }
-                Change::Back => unreachable!("a CPU with such a counter is left out"),
-            },
-            _ => missing.push(name),
+    for (_, value, field) in COUNTERS {
+        let (Some(before), Some(after)) = (value(old), value(new)) else { continue };
+        match Change::between(before, after) {
+            Change::Forward(count) | Change::Wrapped(count) => *field(&mut delta) = Some(count),
+            Change::Back => unreachable!("a CPU with such a counter is left out"),
         }
-    }
-    if !missing.is_empty() {
-        let text = format!("no value of {} for state {}", missing.join(", "), delta.name);
-        notes.add(NoteKind::NoValue, cpu, text);
     }
     match (old.is_off(), new.is_off()) {
         (false, false) => {}

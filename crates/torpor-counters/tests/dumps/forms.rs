@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The same snapshot in every form that people send it in, and damage to each.
 
-mod support;
-
+use crate::support::{FORMS, bare, grep, machine, on_disk, tar_of};
 use proptest::prelude::*;
-use support::{FORMS, bare, grep, machine, on_disk, tar_of};
 use torpor_counters::{Snapshot, read, read_bytes, to_json};
 
 fn read_ok(bytes: &[u8]) -> Snapshot {
@@ -12,7 +10,7 @@ fn read_ok(bytes: &[u8]) -> Snapshot {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn every_form_gives_the_same_snapshot(machine in machine()) {
