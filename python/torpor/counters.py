@@ -162,16 +162,16 @@ def _interval(label: str, before: Snapshot | None, after: Snapshot) -> dict[str,
 
 
 def _notes_of(taken: Snapshot) -> list[dict[str, Any]]:
-    """What its reader could not use, each reason once, with the first place."""
+    """What its reader told, and what it could not use: each reason once, with the first place."""
     data = taken.to_dict()
+    told = [("read", note) for note in data["notes"]]
     places: dict[str, list[str]] = {}
     for problem in data["problems"]:
         places.setdefault(problem["reason"], []).append(problem["path"])
-    texts = [f"{taken.name}: {note}" for note in data["notes"]]
     for reason, paths in places.items():
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        texts.append(f"{taken.name}: `{paths[0]}` {reason}{more}")
-    return [{"kind": "read", "cpus": [], "text": text} for text in texts]
+        told.append(("damage", f"`{paths[0]}` {reason}{more}"))
+    return [{"kind": kind, "cpus": [], "text": f"{taken.name}: {text}"} for kind, text in told]
 
 
 def _members(intervals: list[dict[str, Any]], by: str) -> Iterable[dict[int, Any]]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from torpor import counters
+from torpor.cli import EXIT_FINDING
 from torpor.cli.console import print_note, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
 
@@ -64,3 +65,5 @@ def diff(
         write_stdout(json.dumps(result, indent=1))
     else:
         write_stdout(diff_text(result, stdout_width()))
+    if any(note["kind"] == "damage" for i in result["intervals"] for note in i["notes"]):
+        raise typer.Exit(EXIT_FINDING)
