@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use torpor_counters::{delta, read_bytes, since_boot, to_json};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(snapshot) = read_bytes("fuzz", bytes) else {
+        return;
+    };
+    // What was read can be saved, and what was saved is the same again.
+    let again = read_bytes("saved", to_json(&snapshot).as_bytes()).expect("it was saved by us");
+    assert_eq!(snapshot, again);
+    // Nothing was counted between a snapshot and itself.
+    let none = delta(&snapshot, &again);
+    for state in none.cpus.iter().flat_map(|cpu| &cpu.states) {
+        assert!([state.usage, state.above, state.rejected].into_iter().flatten().all(|n| n == 0));
+    }
+    assert_eq!(since_boot(&snapshot).cpus.len(), none.cpus.len());
+});
