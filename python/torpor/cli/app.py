@@ -6,6 +6,7 @@ import typer
 from torpor import __version__
 from torpor.cli import catalog, recording
 from torpor.cli.check import check
+from torpor.cli.record import record
 from torpor.cli.replay import replay
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
@@ -43,6 +44,8 @@ def _torpor(
 
 app.command()(replay)
 app.command()(check)
+# What follows the command to run are its options, not ours.
+app.command(context_settings={"allow_interspersed_args": False})(record)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 platform_app.command("show")(catalog.show)
