@@ -17,8 +17,22 @@ from torpor.record import recipes, session
 _DEFAULT_OUTPUT = Path("torpor.trace")
 _RECIPE_SECONDS = 10
 
-Backend = Enum("Backend", {name: name for name in session.BACKENDS}, type=str)
-Recipe = Enum("Recipe", {name: name for name in recipes.RECIPES}, type=str)
+
+class Backend(str, Enum):
+    """As --backend takes it."""
+
+    AUTO = "auto"
+    TRACEFS = "tracefs"
+    PERF = "perf"
+
+
+class Recipe(str, Enum):
+    """As --print takes it."""
+
+    PERF = "perf"
+    TRACE_CMD = "trace-cmd"
+    PERFETTO = "perfetto"
+    TRACEFS = "tracefs"
 
 
 def record(
@@ -36,7 +50,7 @@ def record(
     backend: Annotated[
         Backend,
         typer.Option(metavar="B", help="tracefs, perf, or auto: tracefs if it may be used."),
-    ] = Backend.auto,  # type: ignore[attr-defined]
+    ] = Backend.AUTO,
     buffer_kb: Annotated[
         int | None,
         typer.Option("--buffer-kb", metavar="N", min=64, help="The kernel's buffer of each CPU."),

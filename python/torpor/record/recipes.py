@@ -33,7 +33,8 @@ POKE='for cpu in /sys/devices/system/cpu/cpu[0-9]*; do taskset -c ${{cpu##*cpu}}
 WINDOW="$POKE; sleep {seconds}; $POKE"
 
 counters() {{
-    grep . /sys/devices/system/cpu/cpuidle/* /sys/devices/system/cpu/cpu*/cpuidle/state*/* 2> /dev/null
+    grep . /sys/devices/system/cpu/cpuidle/* \\
+        /sys/devices/system/cpu/cpu*/cpuidle/state*/* 2> /dev/null
 }}
 {{ uname -rvm; cat /proc/cmdline; zcat /proc/config.gz 2> /dev/null | grep ^CONFIG_HZ=; }} \\
     > {file}.machine.txt
@@ -60,10 +61,11 @@ trace-cmd record -C mono -b 16384 -o {file} $(printf ' -e %s' $events) sh -c "$W
 # The text has microseconds; the nanoseconds are in the binary buffers, for trace-cmd and perf.
 _TRACEFS = """\
 I=$T/instances/{group}
-mkdir $I
+mkdir $I && echo 0 > $I/tracing_on || exit
 echo mono > $I/trace_clock
 echo 16384 > $I/buffer_size_kb
 for event in $events; do echo 1 > $I/events/${{event%:*}}/${{event#*:}}/enable; done
+echo 1 > $I/tracing_on
 sh -c "$WINDOW"
 echo 0 > $I/tracing_on
 cat $I/trace > {file}

@@ -22,12 +22,10 @@ from torpor.record.machine import Machine, facts, text_symbols
 from torpor.record.poke import poke
 from torpor.record.signals import Signals
 
-BACKENDS = ("auto", "tracefs", "perf")
-
 #: How often buffers are looked at. Each time wakes a CPU.
 _TEND_S = 1.0
 #: How long a command has to end when it is asked to.
-_PATIENCE_S = 5.0
+_PATIENCE_S = 2.0
 
 #: What was done, how much of how much, as ``progress.ProgressBar`` takes it.
 Progress = Callable[[str, int, int], None]
@@ -200,11 +198,13 @@ class _Window:
         # Ctrl-C on a terminal reached the command already.
         if self.stopped_by != signal.SIGINT:
             process.terminate()
-        try:
-            process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        for insist in (process.terminate, process.kill):
+            try:
+                process.wait(_PATIENCE_S)
+                return
+            except subprocess.TimeoutExpired:
+                insist()
+        process.wait()
 
 
 def _tracefs(machine: Machine) -> Path:
@@ -232,7 +232,7 @@ def _backend_type(wanted: str, mount: Path) -> type[tracefs.Tracefs] | type[perf
         if reason is None:
             return perf.Perf
         reasons.append(reason)
-    raise RecordError("; ".join(str(reason) for reason in reversed(reasons)))
+    raise RecordError("\n".join(map(str, reasons)))
 
 
 def _write_beside(

@@ -17,7 +17,7 @@ class Signals:
         # A program that nohup started is to ignore SIGHUP.
         stopping = {s for s in _STOPPING if signal.getsignal(s) != signal.SIG_IGN}
         self._blocked = stopping | {signal.SIGCHLD}
-        self._before: set[signal.Signals] = set()
+        self._before: set[int] = set()
 
     def __enter__(self) -> "Signals":
         self._before = set(signal.pthread_sigmask(signal.SIG_BLOCK, self._blocked))

@@ -128,7 +128,7 @@ class _Stream:
         self._page_size = page_size
         self._pipe = os.open(folder / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
         # It has no name, so nothing of it stays behind whatever happens.
-        self.pages: BinaryIO = tempfile.TemporaryFile(dir=output_dir)  # type: ignore[assignment]
+        self.pages: BinaryIO = open_unnamed(output_dir)
 
     def close(self) -> None:
         os.close(self._pipe)
@@ -143,6 +143,10 @@ class _Stream:
         with contextlib.suppress(BlockingIOError):
             while page := os.read(self._pipe, self._page_size):
                 self.pages.write(page)
+
+
+def open_unnamed(folder: Path) -> BinaryIO:
+    return tempfile.TemporaryFile(dir=folder)  # type: ignore[return-value]
 
 
 def make_instance(path: Path) -> None:
