@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from torpor.record import events, tracefs
 from torpor.record.machine import Machine
 
@@ -99,14 +100,10 @@ class FakeMachine:
         if self.unwritable is not None:
             (path / self.unwritable).unlink()
             (path / self.unwritable).mkdir()
-        (path / "trace_clock").write_text("[local] mono\n")
+        for name in ("tracing_on", "buffer_size_kb", "trace_marker", "trace_clock"):
+            (path / name).touch()
 
     def _remove_instance(self, path: Path) -> None:
         files = [f for f in path.rglob("*") if f.is_file() and f.name != "trace_pipe_raw"]
         self.removed[path.name] = {str(f.relative_to(path)): f.read_text() for f in files}
         shutil.rmtree(path)
-
-
-@pytest.fixture
-def fake(tmp_path, monkeypatch) -> FakeMachine:
-    return FakeMachine(tmp_path / "machine", monkeypatch)

@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from fake_machine import fake  # noqa: F401
+
 from torpor.record import Plan, RecordError, perf, record
 
 #: Does what `perf record` does with its pipes and signals; BEFORE and AFTER are put in by a test.
@@ -111,7 +111,7 @@ def test_auto_takes_tracefs_and_perf_where_that_may_not_be_written(
 def test_with_neither_both_reasons_are_told(fake, output, monkeypatch):
     (fake.tracefs / "instances").rmdir()
     monkeypatch.setattr(perf.shutil, "which", lambda name: None if name == "perf" else name)
-    with pytest.raises(RecordError, match="instances` is missing(.|\n)*perf is not installed"):
+    with pytest.raises(RecordError, match=r"instances` is missing(.|\n)*perf is not installed"):
         record(Plan(output, ("true",)), fake.machine)
     with pytest.raises(RecordError, match=r"^perf is not installed\nhint: packages: linux-perf"):
         record(Plan(output, ("true",), backend="perf"), fake.machine)

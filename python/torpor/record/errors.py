@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What goes wrong while recording."""
 
+import os
 from pathlib import Path
 
 from torpor._engine import TorporError
@@ -18,11 +19,26 @@ class RecordError(TorporError):
         super().__init__(f"{message}\nhint: {hint}" if hint else message)
 
 
-def write(path: Path, value: str, mode: str = "w") -> None:
-    """Write to a file of the kernel's, naming it in the error if that fails."""
+class WriteError(RecordError):
+    """The kernel refused a value."""
+
+    def __init__(self, message: str, hint: str | None, reason: str) -> None:
+        super().__init__(message, hint)
+        self.reason = reason
+
+
+def write(path: Path, value: str, flags: int = os.O_TRUNC) -> None:
+    """Write to a file of the kernel's in one piece, naming it in the error if that fails.
+
+    Not by ``open``: to append, it seeks to the file's end first, which tracefs refuses.
+    """
     try:
-        with open(path, mode, encoding="utf-8") as file:
-            file.write(value)
+        file = os.open(path, os.O_WRONLY | flags)
+        try:
+            os.write(file, value.encode())
+        finally:
+            os.close(file)
     except OSError as error:
+        reason = error.strerror or str(error)
         hint = NEEDS_ROOT if isinstance(error, PermissionError) else None
-        raise RecordError(f"write `{value.strip()}` to `{path}`: {error.strerror}", hint) from error
+        raise WriteError(f"write `{value.strip()}` to `{path}`: {reason}", hint, reason) from error

@@ -102,7 +102,8 @@ def facts(machine: Machine) -> dict[str, Any]:
         ),
         "smt": read(machine.cpu_dir / "smt/control"),
         "isolated_cpus": read(machine.cpu_dir / "isolated"),
-        "nohz_full_cpus": read(machine.cpu_dir / "nohz_full"),
+        # The kernel prints its null pointer where the parameter was not given.
+        "nohz_full_cpus": (read(machine.cpu_dir / "nohz_full") or "").replace("(null)", ""),
         "hardware": _hardware(machine),
         "cpus": [_cpu(machine, cpu) for cpu in machine.cpus()],
     }

@@ -5,11 +5,12 @@ With them a replay is exact. They are the only thing outside the recorder's own 
 dynamic events belong to the whole machine, so they carry the recorder's PID and are removed again.
 """
 
+import os
 import re
 from pathlib import Path
 
 from torpor.record import owner
-from torpor.record.errors import RecordError, write
+from torpor.record.errors import WriteError, write
 from torpor.record.machine import read
 
 #: The function, and how its return value is stored.
@@ -61,8 +62,8 @@ class ReturnProbes:
             line = definition.format(group=group, function=function, type=type_)
             try:
                 _append(file, line)
-            except RecordError as error:
-                reason = str(error.__cause__)
+            except WriteError as error:
+                reason = error.reason
                 continue
             self.names.append(f"{group}:{function}")
             return
@@ -76,8 +77,8 @@ class ReturnProbes:
 
 
 def _append(file: Path, line: str) -> None:
-    # To open the file from its start, as `>` does, removes everybody's dynamic events.
-    write(file, f"{line}\n", mode="a")
+    # To open the file with O_TRUNC, as `>` does, removes everybody's dynamic events.
+    write(file, f"{line}\n", os.O_APPEND)
 
 
 def _remove(file: Path, event: str) -> None:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from torpor.record import events, owner, trace_dat
 from torpor.record.backend import Saved
-from torpor.record.errors import NEEDS_ROOT, RecordError, write
+from torpor.record.errors import NEEDS_ROOT, RecordError, WriteError, write
 from torpor.record.machine import Machine, read, text_symbols
 
 #: Each CPU's buffer: all together take no more than an eighth of the memory that is free.
@@ -108,10 +108,10 @@ class Tracefs:
         for name in self._names:
             try:
                 write(events.event_dir(self._instance, name) / "enable", "1")
-            except RecordError as error:
+            except WriteError as error:
                 if name == events.CPU_IDLE:
                     raise
-                self.notes.append(f"{name} cannot be recorded: {error.__cause__}")
+                self.notes.append(f"{name} cannot be recorded: {error.reason}")
 
     def _remove_orphans(self) -> None:
         for instance in self._instance.parent.iterdir():
