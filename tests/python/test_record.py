@@ -10,7 +10,7 @@ import time
 import pytest
 
 from fake_machine import PAGE_SIZE
-from torpor.record import Plan, RecordError, errors, governor, owner, poke, probes, record, session
+from torpor.record import Plan, RecordError, errors, governor, owner, poke, probes, record, session, tracefs
 from torpor.record.errors import WriteError
 from torpor.record.machine import tick_rate
 
@@ -231,8 +231,17 @@ def test_the_duration_ends_the_command(fake, output):
 def test_the_governor_is_switched_away_and_back(fake, output, monkeypatch):
     written = []
     monkeypatch.setattr(governor, "write", lambda path, value: written.append(value))
+    monkeypatch.setattr(tracefs.Tracefs, "mark", lambda self, text: written.append(text))
     recorded(fake, output, resets_governor=True)
-    assert written == ["teo", "menu"]
+    # RESET is what the verification of a recording looks for.
+    assert written == [
+        "torpor: begin",
+        "torpor: governor_reset_begin",
+        "teo",
+        "menu",
+        "RESET",
+        "torpor: end",
+    ]
     window = json.loads((output.parent / "rec.dat.machine.json").read_text())["window"]
     assert window["governor"] == "menu"
     begin, end = window["governor_reset_begin_ns"], window["governor_reset_end_ns"]

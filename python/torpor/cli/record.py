@@ -135,7 +135,10 @@ def _tell(made: session.Recording) -> bool:
     except TorporError as error:
         print_note(f"note: {error}")
     else:
-        facts.append(f"{sum(cpu['sleeps'] for cpu in info['cpus']):,} sleeps")
+        sleeps_count = sum(cpu["sleeps"] for cpu in info["cpus"])
+        facts.append(f"{sleeps_count:,} sleeps")
+        if not sleeps_count:
+            print_note("note: no CPU was seen asleep, so there is nothing to replay")
         damage = [loss for loss in info["losses"] if loss["severity"] == "damage"]
         lost_count = max(lost_count, sum(loss["count"] for loss in damage))
     facts.append(f"{lost_count:,} events lost" if lost_count else "nothing lost")

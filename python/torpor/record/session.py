@@ -22,6 +22,9 @@ from torpor.record.machine import Machine, facts, text_symbols
 from torpor.record.poke import poke
 from torpor.record.signals import Signals
 
+#: What the verification of a recording looks for: from here on the governor's state is known.
+RESET_MARKER = "RESET"
+
 #: How often buffers are looked at. Each time wakes a CPU.
 _TEND_S = 1.0
 #: How long a command has to end when it is asked to.
@@ -148,9 +151,10 @@ class _Window:
         try:
             self._mark("begin")
             if self._reset is not None:
+                # Until the switch back, no governor is asked: sleeps here are not cpuidle's.
                 self._mark("governor_reset_begin")
                 self._reset.run()
-                self._mark("governor_reset_end")
+                self._mark("governor_reset_end", RESET_MARKER)
                 self.marks["governor"] = self._reset.name
             self._poke()
             self._wait()
@@ -159,9 +163,9 @@ class _Window:
         finally:
             self._backend.stop()
 
-    def _mark(self, what: str) -> None:
+    def _mark(self, what: str, text: str | None = None) -> None:
         self.marks[f"{what}_ns"] = time.monotonic_ns()
-        self._backend.mark(f"torpor: {what}")
+        self._backend.mark(text or f"torpor: {what}")
 
     def _poke(self) -> None:
         refused = poke(self._machine.online_cpus())
