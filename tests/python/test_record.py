@@ -10,7 +10,18 @@ import time
 import pytest
 
 from fake_machine import PAGE_SIZE
-from torpor.record import Plan, RecordError, errors, governor, owner, poke, probes, record, session, tracefs
+from torpor.record import (
+    Plan,
+    RecordError,
+    errors,
+    governor,
+    owner,
+    poke,
+    probes,
+    record,
+    session,
+    tracefs,
+)
 from torpor.record.errors import WriteError
 from torpor.record.machine import tick_rate
 
@@ -80,7 +91,8 @@ def test_a_buffer_is_emptied_when_it_is_half_full(fake, output):
     seen = []
     for used in (8 << 20, (8 << 20) + 1):
         fake.stats = f"bytes: {used}\n"
-        record(Plan(output, ("true",)), fake.machine, lambda what, _done, _total: seen.append(what))
+        plan = Plan(output, ("sleep", "0.2"))
+        record(plan, fake.machine, lambda what, _done, _total: seen.append(what))
         assert fake.removed[INSTANCE]["buffer_size_kb"] == str(16 << 10)
         assert b"0" * (2 << 20) in output.read_bytes()
     assert seen[0] == "recording, 0 MiB" and seen[-1] == "recording, 2 MiB"

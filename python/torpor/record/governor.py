@@ -15,7 +15,7 @@ class GovernorReset:
         if current is None:
             raise RecordError(
                 f"the idle governor cannot be reset: `{self._file}` cannot be read",
-                "before Linux 5.8 it takes `cpuidle_sysfs_switch` on the kernel's command line",
+                "older kernels want `cpuidle_sysfs_switch` on their command line for it",
             )
         if read(folder / "current_driver") in (None, "", "none"):
             raise RecordError(

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from torpor.record.signals import Signals
 
 #: perf rounds up to a power of two pages. It is woken when a buffer is half full.
 _BUFFER_KB = 8 << 10
+#: How long perf has to answer, and to end: no Ctrl-C can cut it short.
 _PATIENCE_S = 60.0
 
 
@@ -82,6 +84,9 @@ class Perf:
             os.write(tells, b"enable\n")
         except BrokenPipeError:
             raise self._failed() from None
+        if not select.select([answered], [], [], _PATIENCE_S)[0]:
+            self._process.kill()
+            raise self._failed()
         # The file's end comes if perf ended: it alone holds the other end.
         if not os.read(answered, 64).startswith(b"ack"):
             raise self._failed()
@@ -97,7 +102,11 @@ class Perf:
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait()
+            try:
+                self._process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                raise self._failed() from None
 
     def save(self) -> Saved:
         if not self._output.exists():
@@ -116,10 +125,7 @@ class Perf:
 
     def _failed(self) -> RecordError:
         assert self._process is not None
-        try:
-            status = self._process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            status = None
+        status = self._process.wait()
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         said = "\n".join(f"  {line}" for line in lines[-12:] if line.strip())

@@ -2,8 +2,8 @@
 """Writes trace.dat, version 6: the ring buffer's pages as the kernel gave them, and their formats.
 
 The layout is that of the manual page trace-cmd.dat.v6(5); the numbers of the options, which it does
-not list, are those that trace-cmd's own files have. Kept to what a reader asks for: version 6 says
-in 200 lines of manual what version 7 spreads over sections, and every reader knows both.
+not list, are those of trace-cmd's own files. Version 6 and not 7, because it is simpler, every
+reader has it, and the pages are not compressed while a machine is recorded.
 """
 
 import os
