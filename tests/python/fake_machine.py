@@ -106,4 +106,7 @@ class FakeMachine:
     def _remove_instance(self, path: Path) -> None:
         files = [f for f in path.rglob("*") if f.is_file() and f.name != "trace_pipe_raw"]
         self.removed[path.name] = {str(f.relative_to(path)): f.read_text() for f in files}
+        pid = path.name.rpartition("-")[2]
+        is_there = any(f"torpor_{pid}/" in probe for probe in self.defined_probes())
+        self.removed[path.name]["probe"] = "there" if is_there else "gone"
         shutil.rmtree(path)

@@ -15,6 +15,7 @@ from torpor.record import (
     RecordError,
     errors,
     governor,
+    leftovers,
     owner,
     poke,
     probes,
@@ -197,6 +198,22 @@ def test_what_a_killed_recorder_left_is_removed_and_what_others_use_is_not(fake,
     recorded(fake, output)
     assert sorted(p.name for p in (fake.tracefs / "instances").iterdir()) == ["others", "torpor-1"]
     assert fake.defined_probes() == {"torpor_1/x", "kp/x"}
+    # The kernel removes no probe that an instance has enabled.
+    assert fake.removed[f"torpor-{gone.pid}"]["probe"] == "there"
+
+
+def test_leftovers_that_cannot_be_removed_are_left(fake, output, monkeypatch):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (fake.tracefs / "dynamic_events").write_text(f"f:torpor_{gone.pid}/x y%return\n")
+
+    def remove(file, event):
+        raise WriteError("no", None, "Device or resource busy")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(probes, "remove", remove)
+        leftovers.remove(fake.tracefs)
+    assert recorded(fake, output).status == 0
 
 
 def test_the_status_of_a_failing_command_is_kept_and_so_is_the_recording(fake, output):

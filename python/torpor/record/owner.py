@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Names that say which process something in tracefs belongs to.
-
-A recorder that was killed outright could not clean up after itself; the next one does.
-"""
+"""Names that say which process something in tracefs belongs to."""
 
 import os
 import re

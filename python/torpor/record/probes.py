@@ -6,12 +6,10 @@ dynamic events belong to the whole machine, so they carry the recorder's PID and
 """
 
 import os
-import re
 from pathlib import Path
 
 from torpor.record import owner
 from torpor.record.errors import WriteError, write
-from torpor.record.machine import read
 
 #: The function, and how its return value is stored.
 PROBES = {
@@ -31,8 +29,7 @@ class ReturnProbes:
     """Sets the probes up on entry, and takes them away on exit."""
 
     def __init__(self, tracefs: Path) -> None:
-        files = (tracefs / name for name in ("dynamic_events", "kprobe_events"))
-        self._file = next((file for file in files if file.exists()), None)
+        self._file = definitions_file(tracefs)
         #: What is watched, as SYSTEM:EVENT.
         self.names: list[str] = []
         #: What is not, and why.
@@ -43,7 +40,6 @@ class ReturnProbes:
             self.notes.append("no return probes: this kernel has no dynamic events")
             return self
         try:
-            self._remove_orphans(self._file)
             for function, type_ in PROBES.items():
                 self._add(self._file, function, type_)
         except BaseException:
@@ -53,7 +49,7 @@ class ReturnProbes:
 
     def __exit__(self, *_: object) -> None:
         while self.names and self._file is not None:
-            _remove(self._file, self.names.pop().replace(":", "/"))
+            remove(self._file, self.names.pop().replace(":", "/"))
 
     def _add(self, file: Path, function: str, type_: str) -> None:
         group = owner.probe_group()
@@ -69,17 +65,18 @@ class ReturnProbes:
             return
         self.notes.append(f"no return probe on {function}: {reason}")
 
-    def _remove_orphans(self, file: Path) -> None:
-        for line in (read(file) or "").splitlines():
-            found = re.match(r"\w+:((\w+)/\w+) ", line)
-            if found and owner.is_orphan(found[2]):
-                _remove(file, found[1])
+
+def definitions_file(tracefs: Path) -> Path | None:
+    """Return the file that takes definitions of dynamic events, by either name it has had."""
+    files = (tracefs / name for name in ("dynamic_events", "kprobe_events"))
+    return next((file for file in files if file.exists()), None)
+
+
+def remove(file: Path, event: str) -> None:
+    """Remove a dynamic event, GROUP/EVENT."""
+    _append(file, f"-:{event}")
 
 
 def _append(file: Path, line: str) -> None:
     # To open the file with O_TRUNC, as `>` does, removes everybody's dynamic events.
     write(file, f"{line}\n", os.O_APPEND)
-
-
-def _remove(file: Path, event: str) -> None:
-    _append(file, f"-:{event}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torpor._engine import __version__
-from torpor.record import counters, events, perf, probes, tracefs
+from torpor.record import counters, events, leftovers, perf, probes, tracefs
 from torpor.record.backend import Backend, Saved
 from torpor.record.errors import NEEDS_ROOT, RecordError
 from torpor.record.governor import GovernorReset
@@ -86,6 +86,7 @@ def record(
     reset = GovernorReset(machine) if plan.resets_governor else None
     with Signals() as signals, ExitStack() as stack:
         backend_type = _backend_type(plan.backend, mount)
+        leftovers.remove(mount)
         refused = events.NOT_FOR_PERF if backend_type is perf.Perf else ()
         choice = events.choose(mount, refused)
         notes = list(choice.notes)

@@ -53,7 +53,6 @@ class Tracefs:
 
     def __enter__(self) -> "Tracefs":
         with contextlib.ExitStack() as cleanup:
-            self._remove_orphans()
             make_instance(self._instance)
             cleanup.callback(remove_instance, self._instance)
             write(self._instance / "tracing_on", "0")
@@ -112,12 +111,6 @@ class Tracefs:
                 if name == events.CPU_IDLE:
                     raise
                 self.notes.append(f"{name} cannot be recorded: {error.reason}")
-
-    def _remove_orphans(self) -> None:
-        for instance in self._instance.parent.iterdir():
-            if owner.is_orphan(instance.name):
-                with contextlib.suppress(OSError):
-                    remove_instance(instance)
 
 
 class _Stream:
@@ -181,8 +174,8 @@ def _header(tracefs: Path, instance: Path, names: Iterable[str]) -> trace_dat.He
         ftrace_formats=[_bytes(p) for p in sorted(tracefs.glob("events/ftrace/*/format"))],
         formats=formats,
         trace_clock=_bytes(instance / "trace_clock"),
-        # As `uname -a` has it, without the host's name.
-        uname=f"{uname.sysname} {uname.release} {uname.version} {uname.machine}",
+        # The host's name, which stands second, is nobody's business.
+        uname=f"{uname.sysname} - {uname.release} {uname.machine}",
     )
 
 
