@@ -31,6 +31,14 @@ def pixel_recording() -> Path:
 
 
 @pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """A machine made of files, for what a test may not do to the one it runs on."""
+    from fake_machine import FakeMachine
+
+    return FakeMachine(tmp_path / "machine", monkeypatch)
+
+
+@pytest.fixture
 def torpor(tmp_path):
     """Run the command line as a user does: a process of its own, in an empty folder."""
 

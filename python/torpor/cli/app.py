@@ -7,6 +7,7 @@ from torpor import __version__
 from torpor.cli import catalog, recording
 from torpor.cli.check import check
 from torpor.cli.counters import diff, snapshot
+from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.stat import stat
 
@@ -47,8 +48,9 @@ app.command()(replay)
 app.command()(check)
 app.command()(snapshot)
 app.command()(diff)
-# Options behind the command are the command's.
+# What follows the command to run are its options, not ours.
 app.command(context_settings={"allow_interspersed_args": False})(stat)
+app.command(context_settings={"allow_interspersed_args": False})(record)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 platform_app.command("show")(catalog.show)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor record`: a recording of this machine, and what a replay needs beside it."""
+
+import shlex
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torpor import TorporError, library
+from torpor.cli import EXIT_FINDING, progress
+from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.values import duration_ns
+from torpor.record import recipes, session
+
+_DEFAULT_OUTPUT = Path("torpor.trace")
+_RECIPE_SECONDS = 10
+
+
+class Backend(str, Enum):
+    """As --backend takes it."""
+
+    AUTO = "auto"
+    TRACEFS = "tracefs"
+    PERF = "perf"
+
+
+class Recipe(str, Enum):
+    """As --print takes it."""
+
+    PERF = "perf"
+    TRACE_CMD = "trace-cmd"
+    PERFETTO = "perfetto"
+    TRACEFS = "tracefs"
+
+
+def record(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="What to run; its end ends the recording."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The recording.")
+    ] = _DEFAULT_OUTPUT,
+    duration: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How long, such as 10s; default: until Ctrl-C."),
+    ] = None,
+    backend: Annotated[
+        Backend,
+        typer.Option(metavar="B", help="tracefs, perf, or auto: tracefs if it may be used."),
+    ] = Backend.AUTO,
+    buffer_kb: Annotated[
+        int | None,
+        typer.Option("--buffer-kb", metavar="N", min=64, help="The kernel's buffer of each CPU."),
+    ] = None,
+    no_probes: Annotated[
+        bool, typer.Option("--no-probes", help="Set no return probes in the kernel.")
+    ] = False,
+    reset_governor: Annotated[
+        bool,
+        typer.Option(
+            "--reset-governor",
+            help="Switch the idle governor away and back, so that its state is known.",
+        ),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+    recipe: Annotated[
+        Recipe | None,
+        typer.Option(
+            "--print",
+            metavar="TOOL",
+            help="Print how to record with perf, trace-cmd, perfetto or a bare shell (tracefs), "
+            "and record nothing.",
+        ),
+    ] = None,
+) -> None:
+    """Record this machine: idle states, wake-ups, timers, and what the governor was told.
+
+    Ends with the command, the duration or Ctrl-C. Beside FILE: FILE.before.txt and FILE.after.txt
+    (idle states and their counters), FILE.machine.json (kernel, governor, topology, limits, which
+    events), and FILE.kallsyms with perf. Changes no setting of the machine unless asked.
+
+    Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
+    """
+    limit_ns = duration_ns(duration)
+    if recipe is not None:
+        seconds = _RECIPE_SECONDS if limit_ns is None else max(limit_ns // 10**9, 1)
+        write_stdout(recipes.RECIPES[recipe.value](seconds))
+        return
+    if output.exists() and not force:
+        fail(f"`{output}` exists", "-o names another file, --force overwrites")
+    if not output.parent.is_dir():
+        fail(f"`{output.parent}` is no folder")
+    plan = session.Plan(
+        output,
+        command=command or (),
+        duration_ns=limit_ns,
+        backend=backend.value,
+        buffer_kb=buffer_kb,
+        has_probes=not no_probes,
+        resets_governor=reset_governor,
+    )
+    if not command and limit_ns is None:
+        print_note("recording until Ctrl-C")
+    bar = progress.if_watched()
+    try:
+        made = session.record(plan, progress=bar)
+    finally:
+        if bar is not None:
+            bar.stop()
+    is_lossy = _tell(made)
+    if made.status:
+        print_note(f"the command ended with status {made.status}")
+        raise typer.Exit(made.status)
+    if is_lossy:
+        raise typer.Exit(EXIT_FINDING)
+
+
+def _tell(made: session.Recording) -> bool:
+    """Say what was recorded and what was not; return whether something was lost."""
+    for note in made.notes:
+        print_note(f"note: {note}")
+    lost_count = made.saved.lost_count or 0
+    facts = [
+        f"{made.duration_ns / 1e9:.2f} s",
+        f"{made.output.stat().st_size / 1e6:.1f} MB",
+        f"by {made.backend}",
+    ]
+    if made.saved.events_count is not None:
+        facts.append(f"{made.saved.events_count:,} events")
+    try:
+        info = library.trace_info(made.output)
+    except TorporError as error:
+        print_note(f"note: {error}")
+    else:
+        sleeps_count = sum(cpu["sleeps"] for cpu in info["cpus"])
+        facts.append(f"{sleeps_count:,} sleeps")
+        if not sleeps_count:
+            print_note("note: no CPU was seen asleep, so there is nothing to replay")
+        damage = [loss for loss in info["losses"] if loss["severity"] == "damage"]
+        lost_count = max(lost_count, sum(loss["count"] for loss in damage))
+    facts.append(f"{lost_count:,} events lost" if lost_count else "nothing lost")
+    print_note(f"recorded {made.output}: {', '.join(facts)}")
+    print_note(f"beside it: {', '.join(file.name for file in made.beside)}")
+    if lost_count:
+        print_note("hint: a larger --buffer-kb loses less")
+    file = shlex.quote(str(made.output))
+    print_note(f"next: torpor trace info {file}")
+    print_note(f"      torpor platform import -o mine.toml && torpor replay {file} -p mine.toml")
+    return lost_count > 0

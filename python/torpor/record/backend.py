@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What a session asks of a way to record."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the kernel says it recorded; None where it does not say."""
+
+    events_count: int | None = None
+    lost_count: int | None = None
+
+
+class Backend(Protocol):
+    """Set up on entry, taken down on exit; what is recorded lies between start and stop."""
+
+    name: str
+    #: What could not be set up as wished, as sentences.
+    notes: list[str]
+
+    def __enter__(self) -> "Backend": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def start(self) -> None:
+        """Start recording; it has started when this returns."""
+
+    def mark(self, text: str) -> None:
+        """Write a landmark into the recording, if it takes any."""
+
+    def tend(self) -> int:
+        """Do what is due every second or so; return the bytes on disk."""
+        ...
+
+    def stop(self) -> None:
+        """Stop recording."""
+
+    def save(self) -> Saved:
+        """Complete the file."""
+        ...

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The order of things: what is saved, set up, recorded, restored."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torpor._engine import __version__
+from torpor.record import counters, events, leftovers, perf, probes, tracefs
+from torpor.record.backend import Backend, Saved
+from torpor.record.errors import NEEDS_ROOT, RecordError
+from torpor.record.governor import GovernorReset
+from torpor.record.machine import Machine, facts, text_symbols
+from torpor.record.poke import poke
+from torpor.record.signals import Signals
+
+#: What the verification of a recording looks for: from here on the governor's state is known.
+RESET_MARKER = "RESET"
+
+#: How often buffers are looked at. Each time wakes a CPU.
+_TEND_S = 1.0
+#: How long a command has to end when it is asked to.
+_PATIENCE_S = 2.0
+
+#: What was done, how much of how much, as ``progress.ProgressBar`` takes it.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to record, and until when: the command's end, the duration's, or a signal."""
+
+    output: Path
+    command: Sequence[str] = ()
+    duration_ns: int | None = None
+    backend: str = "auto"
+    buffer_kb: int | None = None
+    has_probes: bool = True
+    resets_governor: bool = False
+
+
+@dataclass
+class Recording:
+    """What was recorded."""
+
+    output: Path
+    backend: str
+    duration_ns: int
+    saved: Saved
+    #: Names of the files beside the recording.
+    beside: list[Path]
+    #: What could not be recorded, and what that means.
+    notes: list[str] = field(default_factory=list)
+    #: The command's exit status, a shell's way: 128 and the signal if one ended it. None if there
+    #: was none, or if it was the session that ended it.
+    status: int | None = None
+    #: What ended it, if not the command or the duration.
+    stopped_by: signal.Signals | None = None
+
+
+def beside(output: Path, suffix: str) -> Path:
+    """Return the name of a file that goes with a recording."""
+    return output.with_name(f"{output.name}.{suffix}")
+
+
+def record(
+    plan: Plan, machine: Machine | None = None, progress: Progress | None = None
+) -> Recording:
+    """Record, and save the machine's facts beside the recording.
+
+    Every setting that is changed on the way is restored, whatever ends the recording. Raises
+    :class:`RecordError` when it cannot be made.
+    """
+    machine = machine or Machine()
+    if plan.command and shutil.which(plan.command[0]) is None:
+        raise RecordError(f"no command `{plan.command[0]}` to run")
+    mount = _tracefs(machine)
+    reset = GovernorReset(machine) if plan.resets_governor else None
+    with Signals() as signals, ExitStack() as stack:
+        backend_type = _backend_type(plan.backend, mount)
+        leftovers.remove(mount)
+        refused = events.NOT_FOR_PERF if backend_type is perf.Perf else ()
+        choice = events.choose(mount, refused)
+        notes = list(choice.notes)
+        names = list(choice.names)
+        if plan.has_probes:
+            probed = stack.enter_context(probes.ReturnProbes(mount))
+            names += probed.names
+            notes += probed.notes
+        backend: Backend
+        if backend_type is perf.Perf:
+            backend = perf.Perf(machine, names, plan.output, signals, plan.buffer_kb)
+        else:
+            backend = tracefs.Tracefs(machine, mount, names, plan.output, plan.buffer_kb)
+        stack.enter_context(backend)
+        notes += backend.notes
+        known: dict[str, Any] = {"torpor": __version__, "backend": backend.name}
+        known |= facts(machine) | {"events": names, "missing_events": choice.missing}
+        window = _Window(plan, machine, backend, signals, reset, progress)
+        before = counters.dump(machine)
+        window.run()
+        after = counters.dump(machine)
+        saved = backend.save()
+        known["window"] = window.marks
+    notes += window.notes
+    if known["hz"] is None:
+        notes.append("the tick rate is not known: no kernel configuration is readable here")
+    if known["cpuidle"]["driver"] in (None, "none"):
+        notes.append("this machine has no cpuidle driver: idle states and counters do not exist")
+    files = _write_beside(plan.output, machine, known, before, after)
+    return Recording(
+        plan.output,
+        backend.name,
+        window.marks["end_ns"] - window.marks["begin_ns"],
+        saved,
+        files,
+        notes,
+        window.status,
+        window.stopped_by,
+    )
+
+
+class _Window:
+    """The time that is recorded."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        machine: Machine,
+        backend: Backend,
+        signals: Signals,
+        reset: GovernorReset | None,
+        progress: Progress | None,
+    ) -> None:
+        self._plan, self._machine, self._backend = plan, machine, backend
+        self._signals, self._reset, self._progress = signals, reset, progress
+        self.marks: dict[str, Any] = {"clock": "CLOCK_MONOTONIC"}
+        self.notes: list[str] = []
+        self.status: int | None = None
+        self.stopped_by: signal.Signals | None = None
+
+    def run(self) -> None:
+        self._backend.start()
+        try:
+            self._mark("begin")
+            if self._reset is not None:
+                # Until the switch back, no governor is asked: sleeps here are not cpuidle's.
+                self._mark("governor_reset_begin")
+                self._reset.run()
+                self._mark("governor_reset_end", RESET_MARKER)
+                self.marks["governor"] = self._reset.name
+            self._poke()
+            self._wait()
+            self._poke()
+            self._mark("end")
+        finally:
+            self._backend.stop()
+
+    def _mark(self, what: str, text: str | None = None) -> None:
+        self.marks[f"{what}_ns"] = time.monotonic_ns()
+        self._backend.mark(text or f"torpor: {what}")
+
+    def _poke(self) -> None:
+        refused = poke(self._machine.online_cpus())
+        if refused and not self.notes:
+            cpus = ", ".join(map(str, refused))
+            self.notes.append(f"CPU {cpus} could not be woken: this process may not run there")
+
+    def _wait(self) -> None:
+        began_ns = time.monotonic_ns()
+        end_ns = None if self._plan.duration_ns is None else began_ns + self._plan.duration_ns
+        process = self._signals.spawn(self._plan.command) if self._plan.command else None
+        try:
+            while process is None or process.poll() is None:
+                size = self._backend.tend()
+                now_ns = time.monotonic_ns()
+                if self._progress is not None:
+                    total_ns = self._plan.duration_ns or 0
+                    self._progress(f"recording, {size >> 20} MiB", now_ns - began_ns, total_ns)
+                left_s = _TEND_S if end_ns is None else min((end_ns - now_ns) / 1e9, _TEND_S)
+                if left_s <= 0:
+                    break
+                came = self._signals.wait(left_s)
+                if came not in (None, signal.SIGCHLD):
+                    self.stopped_by = came
+                    break
+        finally:
+            if process is not None and process.poll() is None:
+                self._end(process)
+            elif process is not None and self.stopped_by is None:
+                code = process.returncode
+                self.status = code if code >= 0 else 128 - code
+
+    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        # Ctrl-C on a terminal reached the command already.
+        if self.stopped_by != signal.SIGINT:
+            process.terminate()
+        for insist in (process.terminate, process.kill):
+            try:
+                process.wait(_PATIENCE_S)
+                return
+            except subprocess.TimeoutExpired:
+                insist()
+        process.wait()
+
+
+def _tracefs(machine: Machine) -> Path:
+    """Return where tracefs is; perf, too, learns from there what the kernel can record."""
+    mount = machine.tracefs()
+    if mount is None:
+        raise RecordError(
+            "tracefs is not mounted, and without it neither tracefs nor perf can record",
+            "as root: mount -t tracefs tracefs /sys/kernel/tracing",
+        )
+    if not os.access(mount / "events", os.R_OK | os.X_OK):
+        raise RecordError(f"`{mount / 'events'}` may not be read", NEEDS_ROOT)
+    return mount
+
+
+def _backend_type(wanted: str, mount: Path) -> type[tracefs.Tracefs] | type[perf.Perf]:
+    reasons = []
+    if wanted != "perf":
+        reason = tracefs.why_unusable(mount)
+        if reason is None:
+            return tracefs.Tracefs
+        reasons.append(reason)
+    if wanted != "tracefs":
+        reason = perf.why_unusable()
+        if reason is None:
+            return perf.Perf
+        reasons.append(reason)
+    raise RecordError("\n".join(map(str, reasons)))
+
+
+def _write_beside(
+    output: Path, machine: Machine, known: dict[str, Any], before: str, after: str
+) -> list[Path]:
+    texts = {
+        "before.txt": before.encode(),
+        "after.txt": after.encode(),
+        "machine.json": json.dumps(known, indent=1).encode() + b"\n",
+    }
+    # trace.dat holds them itself; perf.data has room for them that perf leaves empty.
+    if known["backend"] == "perf" and (symbols := text_symbols(machine)):
+        texts["kallsyms"] = symbols
+    files = [beside(output, suffix) for suffix in texts]
+    for file, data in zip(files, texts.values(), strict=True):
+        file.write_bytes(data)
+    return files

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor record` as typed, up to where the machine would be touched; and what it prints."""
+
+import re
+import subprocess
+
+import pytest
+
+from torpor.cli.record import Recipe
+from torpor.record import recipes
+from torpor.record.events import CPU_IDLE, NOT_FOR_PERF, everything
+
+
+def test_a_recording_is_not_overwritten_by_accident(torpor, tmp_path):
+    (tmp_path / "a.dat").write_text("precious")
+    done = torpor("record", "-o", "a.dat", "--duration", "1s", check=2)
+    assert "`a.dat` exists\nhint: -o names another file, --force overwrites" in done.stderr
+    assert (tmp_path / "a.dat").read_text() == "precious"
+
+
+def test_a_folder_that_is_not_there_is_told(torpor):
+    assert "`no` is no folder" in torpor("record", "-o", "no/a.dat", check=2).stderr
+
+
+def test_a_command_that_is_not_there_is_told(torpor, tmp_path):
+    done = torpor("record", "--", "no-such-command", "--force", check=2)
+    assert "no command `no-such-command` to run" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bare_number_is_no_duration(torpor):
+    assert "`10`" in torpor("record", "--duration", "10", check=2).stderr
+
+
+def test_every_recipe_can_be_printed(torpor):
+    assert {recipe.value for recipe in Recipe} == set(recipes.RECIPES)
+    for recipe in Recipe:
+        text = torpor("record", "--print", recipe.value, "--duration", "7s", check=0).stdout
+        assert text == recipes.RECIPES[recipe.value](7)
+
+
+@pytest.mark.parametrize("name", ["perf", "trace-cmd", "tracefs"])
+def test_scripts_are_sh_and_ask_for_every_event(name):
+    script = recipes.RECIPES[name](7)
+    subprocess.run(["sh", "-n"], input=script, text=True, check=True)
+    words = set(script.split())
+    expected = set(everything()) - (NOT_FOR_PERF if name == "perf" else set())
+    assert expected <= words and "sleep 7;" in script
+    assert not (name == "perf" and NOT_FOR_PERF & words)
+
+
+def test_the_perfetto_configuration_is_well_formed():
+    text = recipes.perfetto(7)
+    assert text.count("{") == text.count("}")
+    events = re.findall(r'^ +ftrace_events: "(.*)"$', text, re.M)
+    assert events[0] == CPU_IDLE.replace(":", "/") and len(events) == len(everything())
+    assert "duration_ms: 7000\n" in text
+
+
+def test_no_event_is_asked_for_twice():
+    assert len(set(everything())) == len(everything())
