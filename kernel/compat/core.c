@@ -26,9 +26,6 @@ static bool assume_kvm;
 module_param(assume_kvm, bool, 0644);
 MODULE_PARM_DESC(assume_kvm, "offer governors for virtual machines outside KVM as well");
 
-/* Of drivers/cpuidle/cpuidle.h, which is not among the headers for modules. */
-int cpuidle_switch_governor(struct cpuidle_governor *gov);
-
 DEFINE_STATIC_CALL_NULL(torpor_kallsyms_lookup_name, kallsyms_lookup_name);
 DEFINE_STATIC_CALL_NULL(torpor_cpuidle_register_governor, cpuidle_register_governor);
 DEFINE_STATIC_CALL_NULL(torpor_cpuidle_switch_governor, cpuidle_switch_governor);
@@ -78,7 +75,7 @@ static void *find(const char *name)
 		static_call_update(torpor_##name, found);		\
 	else								\
 		pr_debug("this kernel has no %s\n", #name);		\
-	found != NULL;							\
+	!!found;							\
 })
 
 #define TORPOR_FIND_FOR_GOVERNORS(name)	TORPOR_FIND(name);
@@ -104,8 +101,14 @@ static int find_symbols(void)
 	return 0;
 }
 
-/* @needs: names with a space behind each. */
-static int check_needs(const char *governor, const char *needs)
+/**
+ * torpor_find_needs - whether this kernel has what a governor calls
+ * @governor: its name, for the log
+ * @needs: the symbols' names, a space behind each
+ *
+ * Return: 0, or -ENOENT for the first symbol that is missing, which the log names.
+ */
+int torpor_find_needs(const char *governor, const char *needs)
 {
 	while (*needs) {
 		char name[KSYM_NAME_LEN];
@@ -120,22 +123,19 @@ static int check_needs(const char *governor, const char *needs)
 	}
 	return 0;
 }
+EXPORT_SYMBOL_GPL(torpor_find_needs);
 
 /**
  * torpor_register_governor - cpuidle_register_governor() for a module
  * @gov: the governor
  * @name: under which it is offered, whatever @gov says
- * @needs: the kernel's symbols that it calls, a space behind each
  *
- * Return: 0; -EEXIST if there is a governor of this name; -ENOENT if this kernel lacks a symbol,
- * which the log names; -ENODEV if CPU idling is off.
+ * Return: 0; -EEXIST if there is a governor of this name; -ENODEV if CPU idling is off.
  */
-int torpor_register_governor(struct cpuidle_governor *gov, const char *name, const char *needs)
+int torpor_register_governor(struct cpuidle_governor *gov, const char *name)
 {
-	int ret = check_needs(name, needs);
+	int ret;
 
-	if (ret)
-		return ret;
 	strscpy(gov->name, name, sizeof(gov->name));
 	gov->rating = 0;
 	ret = static_call(torpor_cpuidle_register_governor)(gov);
@@ -171,7 +171,7 @@ void torpor_unregister_governor(struct cpuidle_governor *gov)
 	list_del(&gov->governor_list);
 	if (prev_governor && *prev_governor == gov)
 		*prev_governor = NULL;
-	if (*curr_governor == gov) {
+	if (curr_governor && *curr_governor == gov) {
 		*curr_governor = NULL;
 		static_call(torpor_cpuidle_switch_governor)(best_governor());
 	}

@@ -7,7 +7,8 @@
 
 #include "symbols.h"
 
-int torpor_register_governor(struct cpuidle_governor *gov, const char *name, const char *needs);
+int torpor_find_needs(const char *governor, const char *needs);
+int torpor_register_governor(struct cpuidle_governor *gov, const char *name);
 void torpor_unregister_governor(struct cpuidle_governor *gov);
 bool torpor_can_unregister(void);
 bool torpor_kvm_para_available(void);

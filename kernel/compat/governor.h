@@ -63,7 +63,7 @@ static int __init torpor_register(struct cpuidle_governor *gov)
 	torpor_disable_own = gov->disable;
 	gov->enable = torpor_enable;
 	gov->disable = torpor_disable;
-	ret = torpor_register_governor(gov, TORPOR_NAME, TORPOR_NEEDS);
+	ret = torpor_register_governor(gov, TORPOR_NAME);
 	if (!ret)
 		torpor_governor = gov;
 	return ret;
@@ -74,7 +74,8 @@ static int __init torpor_register(struct cpuidle_governor *gov)
 #define cpuidle_governor_latency_req(cpu) \
 	static_call(torpor_cpuidle_governor_latency_req)(cpu)
 #define nr_iowait_cpu(cpu)			static_call(torpor_nr_iowait_cpu)(cpu)
-#define tick_nohz_get_sleep_length(delta)	static_call(torpor_tick_nohz_get_sleep_length)(delta)
+#define tick_nohz_get_sleep_length(delta) \
+	static_call(torpor_tick_nohz_get_sleep_length)(delta)
 #define tick_nohz_idle_got_tick()		static_call(torpor_tick_nohz_idle_got_tick)()
 #define tick_nohz_tick_stopped()		static_call(torpor_tick_nohz_tick_stopped)()
 #define tick_nohz_enabled			(*torpor_tick_nohz_enabled)
@@ -96,12 +97,15 @@ static int __init torpor_register(struct cpuidle_governor *gov)
 #define trace_guest_halt_poll_ns_grow(new, old)		do { (void)(new); (void)(old); } while (0)
 #define trace_guest_halt_poll_ns_shrink(new, old)	do { (void)(new); (void)(old); } while (0)
 
-/* How the file starts and, if it was a module before, ends. */
+/* The module's, in governor_end.h; and the file's own, if it was a module before. */
+static int __init torpor_start(void);
+static void __exit torpor_end(void);
 static int (*torpor_start_own)(void) __refdata;
 static void (*torpor_end_own)(void) __refdata;
 
-#pragma push_macro("module_init")
-#pragma push_macro("module_exit")
+module_init(torpor_start);
+module_exit(torpor_end);
+
 #undef module_init
 #undef module_exit
 #undef postcore_initcall

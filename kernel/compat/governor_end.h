@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What stands behind a governor's file when it becomes a module: its start and its end. */
-#pragma pop_macro("module_init")
-#pragma pop_macro("module_exit")
-
 static int __init torpor_start(void)
 {
-	int ret = torpor_start_own ? torpor_start_own() : -EINVAL;
+	int ret = torpor_find_needs(TORPOR_NAME, TORPOR_NEEDS);
 
+	if (ret)
+		return ret;
+	ret = torpor_start_own ? torpor_start_own() : -EINVAL;
 	if (ret && torpor_governor)
 		torpor_unregister_governor(torpor_governor);
 	if (ret)
@@ -29,8 +29,5 @@ static void __exit torpor_end(void)
 	if (torpor_end_own)
 		torpor_end_own();
 }
-
-module_init(torpor_start);
-module_exit(torpor_end);
 
 MODULE_VERSION(TORPOR_VERSION);

@@ -15,6 +15,9 @@
 #include <linux/static_call.h>
 #include <linux/tick.h>
 
+/* Of drivers/cpuidle/cpuidle.h, which is not among the headers for modules. */
+int cpuidle_switch_governor(struct cpuidle_governor *gov);
+
 #ifdef CONFIG_SMP
 #define TORPOR_SMP_FUNCTIONS(X)		X(sched_cpu_util)
 #else

@@ -36,7 +36,7 @@
 #define STATE_WFE	0
 #define STATE_WFI	1
 
-/* From 100 us on, longer limits no longer gained in the benchmarks of the driver's first proposal. */
+/* In the benchmarks of the first such driver, longer limits gained nothing beyond it. */
 static unsigned int poll_limit_us = 100;
 module_param(poll_limit_us, uint, 0444);
 MODULE_PARM_DESC(poll_limit_us, "how long to poll, in microseconds");
