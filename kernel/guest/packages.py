@@ -5,6 +5,7 @@ The packages come from where this machine's own come from, /etc/apt/sources.list
 of a series is taken, since Debian's archive does not keep the others.
 """
 
+import lzma
 import re
 import shutil
 import subprocess
@@ -44,6 +45,14 @@ class Kernel:
     image: Path
     headers: Path
     busybox: Path
+
+    def module(self, name: str) -> bytes:
+        """A module of the kernel's own, ready to be loaded; raises NotHere where it has none."""
+        root = self.image.parents[1] / "lib" / "modules" / self.release
+        for path in root.rglob(f"{name}.ko*"):
+            data = path.read_bytes()
+            return lzma.decompress(data) if path.suffix == ".xz" else data
+        raise NotHere(f"{self.release} has no module {name}")
 
 
 def fetch(arch: str, series: str) -> Kernel:
