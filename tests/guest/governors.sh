@@ -26,12 +26,13 @@ workload() {
 	disk_reader /dev/nullb0 50
 }
 
+# What a governor makes of the workload, into a folder.
 use() {
 	echo $1 > $cpuidle/current_governor
-	mkdir -p /out/governors/$1
-	counters > /out/governors/$1/before
-	workload > /out/governors/$1/workload
-	counters > /out/governors/$1/after
+	mkdir -p $2
+	counters > $2/before
+	workload > $2/workload
+	counters > $2/after
 }
 
 loaded() {
@@ -60,7 +61,7 @@ for governor in $(cat /out/available); do
 	# To poll takes an emulated CPU's real time.
 	[ $governor != t-shallowest ] || grep -l POLL /sys/devices/system/cpu/cpu*/cpuidle/state0/name |
 		sed 's/name$/disable/' | while read -r file; do echo 1 > $file; done
-	use $governor
+	use $governor /out/governors/$governor
 	module=torpor_$(echo $governor | tr .- __)
 	if grep -q "^$module " /proc/modules; then
 		lsmod | grep "^$module " > /out/governors/$governor/in_use
@@ -77,8 +78,7 @@ cat $cpuidle/current_governor > /out/current_after_unloading
 if [ -f torpor_poll_arm64.ko ]; then
 	insmod torpor_poll_arm64.ko poll_limit_us=200
 	cat $cpuidle/current_driver > /out/poll_driver
-	use menu
-	mv /out/governors/menu /out/poll
+	use menu /out/poll
 	rmmod torpor_poll_arm64
 fi
 
