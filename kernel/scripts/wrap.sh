@@ -5,6 +5,7 @@
 #
 #     wrap.sh module OUT MODULE FILE            a module's own source
 #     wrap.sh governor OUT MODULE FILE NAME     an idle governor, offered as NAME
+#     wrap.sh intree OUT MODULE FILE NAME       the same, in a kernel's own tree
 #
 # A wrapper is touched only if it changes, so make rebuilds no more than it must.
 set -eu
@@ -32,18 +33,27 @@ say() {
 }
 
 wrapper() {
-	echo "/* Written by scripts/wrap.sh. */"
-	if [ "$kind" = module ]; then
+	echo "// SPDX-License-Identifier: GPL-2.0-only"
+	echo "/* Written by Torpor's kernel/scripts/wrap.sh. */"
+	case $kind in
+	module)
 		echo "#include \"$file\""
-		return
-	fi
-	echo "#define TORPOR_NAME \"$name\""
-	echo "#define TORPOR_NEEDS \"$(needs)\""
-	echo "#include \"governor.h\""
-	echo "#include \"$file\""
-	echo "#include \"governor_end.h\""
-	say DESCRIPTION "Idle governor"
-	say LICENSE GPL
+		;;
+	governor)
+		echo "#define TORPOR_NAME \"$name\""
+		echo "#define TORPOR_NEEDS \"$(needs)\""
+		echo "#include \"governor.h\""
+		echo "#include \"$file\""
+		echo "#include \"governor_end.h\""
+		say DESCRIPTION "Idle governor"
+		say LICENSE GPL
+		;;
+	intree)
+		echo "#define TORPOR_NAME \"$name\""
+		echo "#include \"intree.h\""
+		echo "#include \"$(basename "$file")\""
+		;;
+	esac
 }
 
 [ -r "$file" ] || die "no file $file"
