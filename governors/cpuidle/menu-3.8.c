@@ -145,6 +145,7 @@ struct menu_cpu {
 	/* Between select() and reflect(). */
 	bool is_entering;
 	enum menu_timer timer;
+	struct hrtimer alarm;
 	unsigned int timer_us;
 	unsigned int exit_us;
 	unsigned int ratio_idx;
@@ -163,7 +164,6 @@ struct menu_prediction {
 };
 
 static DEFINE_PER_CPU(struct menu_cpu, menu_cpus);
-static DEFINE_PER_CPU(struct hrtimer, menu_timers);
 
 static void menu_learn(struct menu_cpu *menu, struct cpuidle_device *dev)
 {
@@ -341,10 +341,13 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 	return idx;
 }
 
-/* The wake-up is all that a pattern needs: the length just slept is in it at the next select(). */
+/*
+ * The wake-up is all that a pattern needs: the length just slept is in it at the next select().
+ * Of a CPU that has gone offline the timer expires on another.
+ */
 static enum hrtimer_restart menu_timer_expired(struct hrtimer *timer)
 {
-	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
+	struct menu_cpu *menu = container_of(timer, struct menu_cpu, alarm);
 
 	if (menu->timer == TIMER_GENERAL)
 		menu->ratio[menu->ratio_idx] = RATIO_ONE;
@@ -352,11 +355,11 @@ static enum hrtimer_restart menu_timer_expired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void menu_cancel_timer(struct menu_cpu *menu, unsigned int cpu)
+static void menu_cancel_timer(struct menu_cpu *menu)
 {
 	if (menu->timer == TIMER_OFF)
 		return;
-	hrtimer_cancel(per_cpu_ptr(&menu_timers, cpu));
+	hrtimer_cancel(&menu->alarm);
 	menu->timer = TIMER_OFF;
 }
 
@@ -371,8 +374,8 @@ static void menu_arm_timer(struct menu_cpu *menu, const struct menu_prediction *
 		menu->timer = TIMER_GENERAL;
 	else
 		return;
-	hrtimer_start(this_cpu_ptr(&menu_timers), ns_to_ktime(wait_us * NSEC_PER_USEC),
-		      HRTIMER_MODE_REL_PINNED);
+	hrtimer_start(&menu->alarm, ns_to_ktime(wait_us * NSEC_PER_USEC),
+		      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
@@ -384,7 +387,7 @@ static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 	unsigned int nr_iowait;
 	int idx;
 
-	menu_cancel_timer(menu, dev->cpu);
+	menu_cancel_timer(menu);
 	if (menu->must_learn || (gave_up && zero_residency))
 		menu_learn(menu, dev);
 	menu->must_learn = false;
@@ -408,7 +411,7 @@ static void menu_reflect(struct cpuidle_device *dev, int index)
 {
 	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);
 
-	menu_cancel_timer(menu, dev->cpu);
+	menu_cancel_timer(menu);
 	dev->last_state_idx = index;
 	menu->is_entering = false;
 	menu->must_learn = true;
@@ -416,21 +419,24 @@ static void menu_reflect(struct cpuidle_device *dev, int index)
 
 static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	struct hrtimer *timer = per_cpu_ptr(&menu_timers, dev->cpu);
+	struct menu_cpu *menu = per_cpu_ptr(&menu_cpus, dev->cpu);
 
-	memset(per_cpu_ptr(&menu_cpus, dev->cpu), 0, sizeof(struct menu_cpu));
+	memset(menu, 0, sizeof(*menu));
+	/* Hard: on a preemptible kernel others expire in a thread, which an idle CPU would wait for. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(timer, menu_timer_expired, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+	hrtimer_setup(&menu->alarm, menu_timer_expired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
 #else
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
-	timer->function = menu_timer_expired;
+	hrtimer_init(&menu->alarm, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	menu->alarm.function = menu_timer_expired;
 #endif
 	return 0;
 }
 
 static void menu_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	menu_cancel_timer(per_cpu_ptr(&menu_cpus, dev->cpu), dev->cpu);
+	/* Whatever is noted of it: behind this the module may go. */
+	hrtimer_cancel(&per_cpu_ptr(&menu_cpus, dev->cpu)->alarm);
 }
 
 /* Below the governors of today: it is here to be compared with. */

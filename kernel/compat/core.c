@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * DOC: torpor_core - what idle governors need to be modules
+ *
+ * Linux takes governors only when it is built: the functions they call are not exported, and there
+ * is no unregistering. This module finds the functions by name, and takes governors out of the
+ * core's list in such a way that no CPU is left inside them.
+ *
+ * A governor of ours never becomes the current one by being loaded: it is registered with a
+ * rating of 0, whatever its file says.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpuidle.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/kvm_para.h>
+#include <linux/module.h>
+#include <linux/minmax.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+
+#include "core.h"
+
+static bool assume_kvm;
+module_param(assume_kvm, bool, 0644);
+MODULE_PARM_DESC(assume_kvm, "offer governors for virtual machines outside KVM as well");
+
+DEFINE_STATIC_CALL_NULL(torpor_kallsyms_lookup_name, kallsyms_lookup_name);
+DEFINE_STATIC_CALL_NULL(torpor_cpuidle_register_governor, cpuidle_register_governor);
+DEFINE_STATIC_CALL_NULL(torpor_cpuidle_switch_governor, cpuidle_switch_governor);
+
+#define TORPOR_DEFINE(name)						\
+	DEFINE_STATIC_CALL_NULL(torpor_##name, name);			\
+	EXPORT_STATIC_CALL_GPL(torpor_##name);
+TORPOR_FUNCTIONS(TORPOR_DEFINE)
+
+bool *torpor_tick_nohz_enabled;
+EXPORT_SYMBOL_GPL(torpor_tick_nohz_enabled);
+
+/* The core's own; NULL where the kernel lists no data symbols. */
+static struct list_head *governors;
+static struct cpuidle_governor **curr_governor;
+static struct cpuidle_governor **prev_governor;
+
+/*
+ * kallsyms_lookup_name() finds all else, but is not exported either. A kprobe, which is, knows
+ * where it is. On x86 that can be behind the landing pad, where a direct call may go, too.
+ */
+static int find_lookup(void)
+{
+	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	int ret = register_kprobe(&probe);
+
+	if (ret) {
+		pr_err("no probe on kallsyms_lookup_name (%d); it takes CONFIG_KPROBES\n", ret);
+		return -ENOENT;
+	}
+	static_call_update(torpor_kallsyms_lookup_name,
+			   (typeof(&kallsyms_lookup_name))probe.addr);
+	unregister_kprobe(&probe);
+	return 0;
+}
+
+static void *find(const char *name)
+{
+	return (void *)static_call(torpor_kallsyms_lookup_name)(name);
+}
+
+/* Whether the kernel has the symbol; if so, calls of it go there from now on. */
+#define TORPOR_FIND(name) ({						\
+	typeof(&name) found = find(#name);				\
+									\
+	if (found)							\
+		static_call_update(torpor_##name, found);		\
+	else								\
+		pr_debug("this kernel has no %s\n", #name);		\
+	!!found;							\
+})
+
+#define TORPOR_FIND_FOR_GOVERNORS(name)	TORPOR_FIND(name);
+
+static int find_symbols(void)
+{
+	int ret = find_lookup();
+
+	if (ret)
+		return ret;
+
+	if (!TORPOR_FIND(cpuidle_register_governor) || !TORPOR_FIND(cpuidle_switch_governor)) {
+		pr_err("this kernel has no cpuidle_%s_governor; it takes CONFIG_CPU_IDLE\n",
+		       find("cpuidle_register_governor") ? "switch" : "register");
+		return -ENOENT;
+	}
+	TORPOR_FUNCTIONS(TORPOR_FIND_FOR_GOVERNORS)
+
+	torpor_tick_nohz_enabled = find("tick_nohz_enabled");
+	governors = find("cpuidle_governors");
+	curr_governor = find("cpuidle_curr_governor");
+	prev_governor = find("cpuidle_prev_governor");
+	return 0;
+}
+
+/**
+ * torpor_find_needs - whether this kernel has what a governor calls
+ * @governor: its name, for the log
+ * @needs: the symbols' names, a space behind each
+ *
+ * Return: 0, or -ENOENT for the first symbol that is missing, which the log names.
+ */
+int torpor_find_needs(const char *governor, const char *needs)
+{
+	while (*needs) {
+		char name[KSYM_NAME_LEN];
+		size_t length = strchrnul(needs, ' ') - needs;
+
+		strscpy(name, needs, min(length + 1, sizeof(name)));
+		if (!find(name)) {
+			pr_err("%s needs %s, which this kernel does not have\n", governor, name);
+			return -ENOENT;
+		}
+		needs += length + 1;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(torpor_find_needs);
+
+/**
+ * torpor_register_governor - cpuidle_register_governor() for a module
+ * @gov: the governor
+ * @name: under which it is offered, whatever @gov says
+ *
+ * Return: 0; -EEXIST if there is a governor of this name; -ENODEV if CPU idling is off.
+ */
+int torpor_register_governor(struct cpuidle_governor *gov, const char *name)
+{
+	int ret;
+
+	strscpy(gov->name, name, sizeof(gov->name));
+	gov->rating = 0;
+	ret = static_call(torpor_cpuidle_register_governor)(gov);
+	if (ret)
+		pr_err("cannot register %s: %d%s\n", name, ret,
+		       ret == -EEXIST ? ", there is one of this name" : "");
+	return ret;
+}
+EXPORT_SYMBOL_GPL(torpor_register_governor);
+
+/* What the machine is left with when a governor goes away that is current without any device. */
+static struct cpuidle_governor *best_governor(void)
+{
+	struct cpuidle_governor *gov, *best = NULL;
+
+	list_for_each_entry(gov, governors, governor_list) {
+		if (!best || gov->rating > best->rating)
+			best = gov;
+	}
+	return best;
+}
+
+/**
+ * torpor_unregister_governor - the inverse that the kernel does not have
+ * @gov: the governor; no device is enabled with it, or its module would be in use
+ *
+ * When this returns no CPU is inside the governor or will ever be.
+ */
+void torpor_unregister_governor(struct cpuidle_governor *gov)
+{
+	/* Takes cpuidle_lock, which has no other exported handle, and empties select(). */
+	cpuidle_pause_and_lock();
+	list_del(&gov->governor_list);
+	if (prev_governor && *prev_governor == gov)
+		*prev_governor = NULL;
+	if (curr_governor && *curr_governor == gov) {
+		*curr_governor = NULL;
+		static_call(torpor_cpuidle_switch_governor)(best_governor());
+	}
+	cpuidle_resume_and_unlock();
+
+	/* A CPU that slept through all this may have come back into reflect() since. */
+	synchronize_rcu();
+}
+EXPORT_SYMBOL_GPL(torpor_unregister_governor);
+
+/**
+ * torpor_can_unregister - whether a registered governor can be taken out again
+ *
+ * It takes the core's variables: nobody else can tell which governor is current.
+ */
+bool torpor_can_unregister(void)
+{
+	return governors && curr_governor;
+}
+EXPORT_SYMBOL_GPL(torpor_can_unregister);
+
+bool torpor_kvm_para_available(void)
+{
+	return assume_kvm || kvm_para_available();
+}
+EXPORT_SYMBOL_GPL(torpor_kvm_para_available);
+
+static int __init torpor_core_init(void)
+{
+	return find_symbols();
+}
+
+/* Governors hold a reference by using what is exported here, so none is left. */
+static void __exit torpor_core_exit(void)
+{
+}
+
+module_init(torpor_core_init);
+module_exit(torpor_core_exit);
+
+MODULE_DESCRIPTION("Makes loadable modules of idle governors");
+MODULE_VERSION(TORPOR_VERSION);
+MODULE_LICENSE("GPL");

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What torpor_core.ko offers to the governors' modules. */
+#ifndef _TORPOR_CORE_H
+#define _TORPOR_CORE_H
+
+#include <linux/cpuidle.h>
+
+#include "symbols.h"
+
+int torpor_find_needs(const char *governor, const char *needs);
+int torpor_register_governor(struct cpuidle_governor *gov, const char *name);
+void torpor_unregister_governor(struct cpuidle_governor *gov);
+bool torpor_can_unregister(void);
+bool torpor_kvm_para_available(void);
+
+#endif /* _TORPOR_CORE_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What governors and the core need of the kernel that it does not export.
+ *
+ * Functions are reached by static calls: a direct call where the architecture patches code, which
+ * costs no more than in the kernel itself and may enter a function whose landing pad for indirect
+ * calls has been removed (IBT).
+ */
+#ifndef _TORPOR_SYMBOLS_H
+#define _TORPOR_SYMBOLS_H
+
+#include <linux/cpuidle.h>
+#include <linux/sched.h>
+#include <linux/sched/stat.h>
+#include <linux/static_call.h>
+#include <linux/tick.h>
+
+/* Of drivers/cpuidle/cpuidle.h, which is not among the headers for modules. */
+int cpuidle_switch_governor(struct cpuidle_governor *gov);
+
+#ifdef CONFIG_SMP
+#define TORPOR_SMP_FUNCTIONS(X)		X(sched_cpu_util)
+#else
+#define TORPOR_SMP_FUNCTIONS(X)
+#endif
+
+#define TORPOR_FUNCTIONS(X)		\
+	X(cpuidle_governor_latency_req)	\
+	X(nr_iowait_cpu)		\
+	X(tick_nohz_get_sleep_length)	\
+	X(tick_nohz_idle_got_tick)	\
+	X(tick_nohz_tick_stopped)	\
+	TORPOR_SMP_FUNCTIONS(X)
+
+#define TORPOR_DECLARE(name)		DECLARE_STATIC_CALL(torpor_##name, name);
+TORPOR_FUNCTIONS(TORPOR_DECLARE)
+#undef TORPOR_DECLARE
+
+/* Data; NULL where the kernel lists no data symbols (CONFIG_KALLSYMS_ALL). */
+extern bool *torpor_tick_nohz_enabled;
+
+#endif /* _TORPOR_SYMBOLS_H */

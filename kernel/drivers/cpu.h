@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What an idle state takes of the CPU itself: waiting for an interrupt, and spending time. */
+#ifndef _TORPOR_CPU_H
+#define _TORPOR_CPU_H
+
+#include <linux/types.h>
+
+#if defined(CONFIG_X86_64)
+#include <asm/msr.h>
+#include <asm/tsc.h>
+
+/*
+ * Called and left with interrupts off. The interrupt is handled in here: the first instruction
+ * after sti is still shielded, so none can slip in before hlt.
+ */
+static __always_inline void torpor_wait_for_interrupt(void)
+{
+	asm volatile("sti; hlt; cli" ::: "memory");
+}
+
+static __always_inline u64 torpor_cycles(void)
+{
+	return rdtsc();
+}
+
+static inline unsigned long torpor_cycles_khz(void)
+{
+	return tsc_khz;
+}
+
+/* Two instructions a round, and none that leaves an emulator's translated block. */
+static __always_inline void torpor_count_down(unsigned long rounds)
+{
+	asm volatile("1: dec %0; jnz 1b" : "+r" (rounds) : : "cc");
+}
+
+#elif defined(CONFIG_ARM64)
+#include <asm/arch_timer.h>
+#include <asm/barrier.h>
+#include <asm/cpuidle.h>
+
+/* Called and left with interrupts off; the pending one is handled when the core turns them on. */
+static __always_inline void torpor_wait_for_interrupt(void)
+{
+	struct arm_cpuidle_irq_context context;
+
+	arm_cpuidle_save_irq_context(&context);
+	dsb(sy);
+	wfi();
+	arm_cpuidle_restore_irq_context(&context);
+}
+
+static __always_inline u64 torpor_cycles(void)
+{
+	return __arch_counter_get_cntvct();
+}
+
+static inline unsigned long torpor_cycles_khz(void)
+{
+	return arch_timer_get_cntfrq() / 1000;
+}
+
+/* Two instructions a round. */
+static __always_inline void torpor_count_down(unsigned long rounds)
+{
+	asm volatile("1: subs %0, %0, #1; b.ne 1b" : "+r" (rounds) : : "cc");
+}
+
+#else
+#error "idle states are served on x86-64 and arm64 only"
+#endif
+
+#endif /* _TORPOR_CPU_H */

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * DOC: torpor_idle - idle states for machines that have none
+ *
+ * A virtual machine usually has one way to idle. This driver gives it the states of any machine:
+ * in each of them the CPU halts, and on waking up spends the state's exit latency before it goes
+ * on. So governors choose, and wake-ups cost time, as on that machine; energy is not saved.
+ *
+ *     states=POLL,C1:2:2,C1E:10:20,C6:133:600
+ *
+ * lists NAME:EXIT_LATENCY_US:TARGET_RESIDENCY_US from the shallowest to the deepest. POLL, which
+ * can only be the first, is the kernel's own polling state.
+ *
+ * serve= says how the exit latency is spent:
+ *
+ *  - time: until the CPU's cycle counter says so.
+ *  - count: in rounds of a loop that take count_ps each. Exact where an emulator counts
+ *    instructions instead of time: QEMU's -icount shift=N makes a round last 2^(N + 1) ns.
+ *  - off: not at all.
+ *
+ * On x86 the interrupt that ends a sleep is handled before the exit latency, on arm64 after it, as
+ * on hardware.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpu.h>
+#include <linux/cpuidle.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/sched/idle.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+#include <linux/time64.h>
+
+#include "cpu.h"
+
+enum serve { SERVE_OFF, SERVE_TIME, SERVE_COUNT };
+
+static const char * const serve_names[] = {
+	[SERVE_OFF] =	"off",
+	[SERVE_TIME] =	"time",
+	[SERVE_COUNT] =	"count",
+};
+
+static int serve __read_mostly = SERVE_TIME;
+
+static int serve_set(const char *val, const struct kernel_param *kp)
+{
+	int way = sysfs_match_string(serve_names, val);
+
+	if (way < 0)
+		return way;
+	WRITE_ONCE(serve, way);
+	return 0;
+}
+
+static int serve_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%s\n", serve_names[READ_ONCE(serve)]);
+}
+
+static const struct kernel_param_ops serve_ops = {
+	.set =	serve_set,
+	.get =	serve_get,
+};
+
+module_param_cb(serve, &serve_ops, &serve, 0644);
+MODULE_PARM_DESC(serve, "how the exit latency is spent: off, time or count");
+
+static char *states = "POLL,C1:2:2,C2:50:200,C3:300:1000";
+module_param(states, charp, 0444);
+MODULE_PARM_DESC(states, "NAME:EXIT_LATENCY_US:TARGET_RESIDENCY_US,... ; the first may be POLL");
+
+static unsigned int count_ps = 4000;
+module_param(count_ps, uint, 0444);
+MODULE_PARM_DESC(count_ps, "what a round of the counting loop takes, in picoseconds");
+
+/* The exit latency of each state, in cycles and in rounds. */
+static u64 latency_cycles[CPUIDLE_STATE_MAX] __read_mostly;
+static unsigned long latency_rounds[CPUIDLE_STATE_MAX] __read_mostly;
+
+static __cpuidle int idle_enter(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index)
+{
+	u64 start;
+
+	if (current_clr_polling_and_test())
+		return index;
+
+	torpor_wait_for_interrupt();
+
+	switch (READ_ONCE(serve)) {
+	case SERVE_TIME:
+		start = torpor_cycles();
+		while (torpor_cycles() - start < latency_cycles[index])
+			;
+		break;
+	case SERVE_COUNT:
+		if (latency_rounds[index])
+			torpor_count_down(latency_rounds[index]);
+		break;
+	}
+	return index;
+}
+
+/* No .owner: each device would hold the module, and none could be unloaded. */
+static struct cpuidle_driver idle_driver = {
+	.name =	"torpor_idle",
+};
+
+/* Takes one state's text apart; @text is used up. */
+static int idle_parse_state(struct cpuidle_state *state, char *text)
+{
+	char *name = strsep(&text, ":");
+	char *latency = strsep(&text, ":");
+
+	if (!latency || !text || !*name)
+		return -EINVAL;
+	if (kstrtouint(latency, 10, &state->exit_latency) ||
+	    kstrtouint(text, 10, &state->target_residency))
+		return -EINVAL;
+	if (strscpy(state->name, name, sizeof(state->name)) < 0)
+		return -ENAMETOOLONG;
+	strscpy(state->desc, name, sizeof(state->desc));
+	state->enter = idle_enter;
+	return 0;
+}
+
+static int idle_parse_states(struct cpuidle_driver *drv, char *table)
+{
+	char *text;
+
+	while ((text = strsep(&table, ","))) {
+		int ret, idx = drv->state_count;
+
+		if (idx == CPUIDLE_STATE_MAX) {
+			pr_err("states: more than %d\n", CPUIDLE_STATE_MAX);
+			return -E2BIG;
+		}
+		drv->state_count++;
+		if (!idx && !strcmp(text, "POLL")) {
+			cpuidle_poll_state_init(drv);
+			continue;
+		}
+		ret = idle_parse_state(&drv->states[idx], text);
+		if (ret) {
+			pr_err("states: %s, number %d, is no NAME:EXIT_LATENCY_US:TARGET_RESIDENCY_US with a name of at most %d characters\n",
+			       text, idx, CPUIDLE_NAME_LEN - 1);
+			return ret;
+		}
+		latency_cycles[idx] = div_u64((u64)drv->states[idx].exit_latency *
+					      torpor_cycles_khz(), USEC_PER_MSEC);
+		latency_rounds[idx] = div_u64((u64)drv->states[idx].exit_latency * USEC_PER_SEC,
+					      count_ps);
+	}
+	return 0;
+}
+
+static int __init idle_init(void)
+{
+	char *table;
+	int ret;
+
+	if (!count_ps) {
+		pr_err("count_ps: a round takes more than 0\n");
+		return -EINVAL;
+	}
+	table = kstrdup(states, GFP_KERNEL);
+	if (!table)
+		return -ENOMEM;
+	ret = idle_parse_states(&idle_driver, table);
+	kfree(table);
+	if (ret)
+		return ret;
+
+	ret = cpuidle_register(&idle_driver, NULL);
+	if (ret == -EBUSY)
+		pr_err("this machine has an idle driver, %s\n", cpuidle_get_driver()->name);
+	return ret;
+}
+
+static void __exit idle_exit(void)
+{
+	cpuidle_unregister(&idle_driver);
+}
+
+module_init(idle_init);
+module_exit(idle_exit);
+
+MODULE_DESCRIPTION("Idle states for machines that have none");
+MODULE_VERSION(TORPOR_VERSION);
+MODULE_LICENSE("GPL");

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Stock kernels in virtual machines: what loads there loads anywhere.
+
+``packages`` fetches kernels and headers, ``build`` makes modules and programs for them,
+``initramfs`` packs a root, ``machine`` boots it and brings files out.
+"""

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Boots a kernel in QEMU, runs a script in it, and brings files out.
+
+The emulated CPUs count instructions instead of time (`-icount`): all times in a guest are exact,
+idle time passes at once, and a run can be repeated to the byte, as long as nothing in it changes
+and QEMU is the same. Each executed instruction takes 2 ** ICOUNT_SHIFT ns, of all CPUs together.
+"""
+
+import io
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import initramfs
+from .packages import Kernel, NotHere
+
+ICOUNT_SHIFT = 1
+
+#: Real time, for a whole run: a boot takes 4 to 11 s.
+TIMEOUT_S = 120
+
+COMMON = [
+    *("-accel", "tcg", "-icount", f"shift={ICOUNT_SHIFT},sleep=off"),
+    *("-rtc", "base=2024-01-01T00:00:00,clock=vm"),
+    *("-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"),
+]
+
+
+@dataclass(frozen=True)
+class Board:
+    """What QEMU emulates for an architecture, and the second serial line of it."""
+
+    emulator: str
+    package: str
+    options: list[str]
+    console: str
+    line: str
+    line_options: str
+
+
+#: No random numbers from the CPU or the device tree: they would move the kernel and its timers.
+BOARDS = {
+    "amd64": Board(
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        ["-cpu", "max,-rdrand,-rdseed"],
+        "ttyS0",
+        "/dev/ttyS1",
+        "-serial file:{}",
+    ),
+    "arm64": Board(
+        "qemu-system-aarch64",
+        "qemu-system-arm",
+        ["-M", "virt,dtb-randomness=off", "-cpu", "cortex-a57"],
+        "ttyAMA0",
+        "/dev/ttyS0",
+        "-chardev file,id=out,path={} -device pci-serial,chardev=out",
+    ),
+}
+
+#: What busybox is called by in the scripts.
+INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mkdir -p /proc /sys /tmp /out
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mount -t tracefs tracing /sys/kernel/tracing
+mount -t debugfs debug /sys/kernel/debug
+cd /
+sh -e /run.sh
+echo $? > /out/status
+dmesg > /out/dmesg
+stty -F {line} raw -echo
+tar cz -C /out . > {line}
+poweroff -f
+"""
+
+
+class GuestError(Exception):
+    """A guest that did not come to an orderly end; its message ends with its console."""
+
+
+@dataclass
+class Result:
+    """What is left of a guest: the files below its /out, its console, and how long it took."""
+
+    files: dict[str, bytes] = field(repr=False)
+    console: str = field(repr=False)
+    wall_s: float
+
+    @property
+    def status(self) -> int:
+        """The script's exit status."""
+        return int(self.files["status"])
+
+    def text(self, name: str) -> str:
+        """A file as text; raises KeyError where the script has not written it."""
+        return self.files[name].decode(errors="replace")
+
+    @property
+    def complaints(self) -> list[str]:
+        """Lines of the kernel's log that no healthy kernel writes."""
+        bad = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "INFO: task", "Call Trace", "lockup")
+        return [line for line in self.text("dmesg").splitlines() if any(b in line for b in bad)]
+
+
+def run(
+    kernel: Kernel,
+    script: str,
+    files: dict[str, bytes | Path],
+    *,
+    cpus: int = 2,
+    memory_mb: int = 512,
+    timeout_s: float = TIMEOUT_S,
+    arguments: str = "",
+) -> Result:
+    """Boot `kernel` with `files` in its root, by path, and run `script` with busybox's shell.
+
+    The script stops at the first command that fails. What it leaves in /out comes back, beside
+    its exit status and the kernel's log. `arguments` are added to the kernel's command line.
+
+    Raises NotHere without QEMU, and GuestError where a guest panics, hangs or says nothing.
+    """
+    board = BOARDS[kernel.arch]
+    if not shutil.which(board.emulator):
+        raise NotHere(f"{board.emulator} is not on this machine; it is in {board.package}")
+
+    content = {
+        "bin/busybox": kernel.busybox,
+        "init": INIT.format(line=board.line).encode(),
+        "run.sh": script.encode(),
+        **files,
+    }
+    with tempfile.TemporaryDirectory(prefix="guest-") as folder:
+        root, out = Path(folder, "root.gz"), Path(folder, "out.tar.gz")
+        root.write_bytes(initramfs.pack(content))
+        command = [
+            *(board.emulator, *COMMON, *board.options),
+            *("-smp", str(cpus), "-m", str(memory_mb)),
+            *board.line_options.format(out).split(),
+            *("-kernel", str(kernel.image), "-initrd", str(root)),
+            *("-append", f"console={board.console} quiet panic=-1 {arguments}".strip()),
+        ]
+        begin = time.monotonic()
+        console = _boot(command, timeout_s)
+        wall_s = time.monotonic() - begin
+        try:
+            return Result(_unpack(out.read_bytes()), console, wall_s)
+        except (OSError, EOFError, tarfile.TarError) as error:
+            raise GuestError(f"no files came out ({error}):\n{console[-4000:]}") from error
+
+
+def _boot(command: list[str], timeout_s: float) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as expired:
+        console = (expired.output or b"").decode(errors="replace")
+        raise GuestError(f"not done after {timeout_s} s:\n{console[-4000:]}") from expired
+    return done.stdout.decode(errors="replace")
+
+
+def _unpack(archive: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return {
+            member.name.removeprefix("./"): tar.extractfile(member).read()
+            for member in tar
+            if member.isfile()
+        }

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Guests, each booted once for all tests that look at it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+sys.path.insert(0, str(ROOT / "kernel"))
+
+from guest import build, machine, packages  # noqa: E402
+
+#: What each guest wears: the states of a Comet Lake desktop, and of a Pixel 6's little cores.
+STATES = {
+    "amd64": "POLL,C1:2:2,C1E:10:20,C3:70:100,C6:85:200",
+    "arm64": "WFI:1:1,c2:230:2000",
+}
+
+
+@pytest.fixture(scope="session", params=["amd64", "arm64"])
+def kernel(request) -> packages.Kernel:
+    """Debian's kernel 6.12 for an architecture."""
+    return here(packages.fetch, request.param, "6.12")
+
+
+@pytest.fixture(scope="session")
+def modules(kernel) -> dict[str, Path]:
+    """All our modules, built for the kernel without a warning."""
+    return here(build.modules, kernel)
+
+
+@pytest.fixture(scope="session")
+def guest(kernel, modules) -> machine.Result:
+    """What governors.sh has left of its guest."""
+    programs = here(build.programs, kernel.arch)
+    script = Path(__file__).with_name("governors.sh").read_text(encoding="utf-8")
+    files = {
+        **{f"mod/{name}.ko": path for name, path in modules.items()},
+        **{f"mod/{name}.ko": here(kernel.module, name) for name in ("configfs", "null_blk")},
+        **{f"bin/{name}": path for name, path in programs.items()},
+    }
+    result = here(machine.run, kernel, f"STATES={STATES[kernel.arch]}\n{script}", files)
+    print(f"{kernel.release}: {result.wall_s:.0f} s")
+    return result
+
+
+def here(function, *args):
+    """Call it; skip, with the reason, where this machine lacks something for it."""
+    try:
+        return function(*args)
+    except packages.NotHere as missing:
+        pytest.skip(f"not run, because {missing}")
