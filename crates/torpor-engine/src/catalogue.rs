@@ -38,7 +38,7 @@ const fn optional(metric: Metric) -> Metric {
 }
 
 /// The metrics of a replay.
-pub const METRICS: [Metric; 20] = [
+pub const METRICS: [Metric; 21] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -173,6 +173,14 @@ pub const METRICS: [Metric; 20] = [
         "",
         Direction::Lower,
         "Sleeps in a polling state that ended at the polling limit.",
+    )),
+    optional(metric(
+        "ipis_saved",
+        "reschedule IPIs saved",
+        "",
+        Direction::Higher,
+        "Wake-ups by another CPU that found this one in a polling state, which notices them \
+         without an interrupt. MWAIT states of x86 need none either and do not count.",
     )),
     metric(
         "delay_total_us",
