@@ -279,6 +279,7 @@ impl<'a> CpuRun<'a> {
                 break;
             }
             let exit_latency = self.model.states[0].exit_latency;
+            self.tally.poll_interrupted();
             self.tally.woken(0, Duration::ZERO, exit_latency);
             self.tally.resumed(wake.since(span.resume));
             let handled = wake + following.start.since(span.resume);

@@ -240,6 +240,7 @@ fn metrics(
         ("tick_wakeups", Some(all.tick_wakeups as f64)),
         ("governor_timer_wakeups", Some(all.governor_timer_wakeups as f64)),
         ("poll_timeouts", Some(all.poll_timeouts as f64)),
+        ("poll_interrupts", Some(all.poll_interrupts as f64)),
         ("ipis_saved", Some(all.ipis_saved as f64)),
         ("delay_total_us", Some(all.delay_total.as_us_f64())),
         ("absorbed_spans", Some(all.absorbed_spans as f64)),
