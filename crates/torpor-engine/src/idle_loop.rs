@@ -134,10 +134,10 @@ impl<'a> CpuRun<'a> {
             delta_next: next.delta_next,
             tick_stopped: self.tick_stopped,
             latency_req: self.model.latency_limit,
-            nr_iowait: 0,
+            nr_iowait: u32::from(span.nr_iowait),
             util: after_idling(span.util, self.now.since(span.start)),
             capacity: u64::from(self.model.capacity),
-            load_avg: 0,
+            load_avg: self.load_avg(span),
         };
         // With one state the kernel asks no governor and leaves the tick alone.
         let (choice, stop_tick) = if self.model.states.len() > 1 {
@@ -158,12 +158,12 @@ impl<'a> CpuRun<'a> {
             tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
             timer: timer.unwrap_or(Instant::NEVER),
         };
-        let limit = if self.model.states[state].is_polling {
-            policy.poll_limit(self.slot, self.model.default_poll_limit)
+        let gave_up = gives_up(span, self.now);
+        let sleep = if self.model.states[state].is_polling {
+            self.poll(alarms, policy)
         } else {
-            Duration::ZERO
+            self.model.sleep(state, self.now, span.wake, alarms)
         };
-        let sleep = self.model.sleep(state, self.now, span.wake, alarms, limit);
         Ok(Some(Pending {
             from: self.now,
             sleep,
@@ -171,7 +171,7 @@ impl<'a> CpuRun<'a> {
             stop_tick,
             tick_was_stopped,
             sleep_length: next.sleep_length,
-            gave_up: gives_up(span, self.now),
+            gave_up,
         }))
     }
 
@@ -198,11 +198,15 @@ impl<'a> CpuRun<'a> {
         // The tick's interrupt is handled before the governor is told.
         let mut now = sleep.resume;
         let mut latency = None;
+        let is_polling = self.model.states[state].is_polling;
         match sleep.end {
             SleepEnd::Event => {
                 let waited = sleep.resume.since(span.wake);
                 latency = Some(waited);
                 self.tally.woken(state, waited, self.model.states[state].exit_latency);
+                if is_polling && span.is_resched {
+                    self.tally.ipi_saved();
+                }
             }
             SleepEnd::Tick => {
                 now += self.model.tick_handling;
@@ -236,9 +240,7 @@ impl<'a> CpuRun<'a> {
             let reflection = Reflection {
                 state: state as i32,
                 residency,
-                poll_timed_out: self.model.states[state]
-                    .is_polling
-                    .then_some(sleep.end == SleepEnd::PollTimeout),
+                poll_timed_out: is_polling.then_some(sleep.end == SleepEnd::PollTimeout),
                 now,
                 got_tick: sleep.got_tick,
             };
@@ -254,11 +256,48 @@ impl<'a> CpuRun<'a> {
                 self.now = now;
                 if sleep.got_tick {
                     // The tick's interrupt came while polling went on.
-                    self.idle_entry = TickGrid::floor_after(self.jiffy, self.tick, now);
+                    let tick = TickGrid::floor_after(self.jiffy, self.tick, now);
+                    self.idle_entry = self.idle_entry.max(tick);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Polls until there is a task to run or the time is up. Interrupts that bring no task are
+    /// handled meanwhile, and polling goes on.
+    #[cold]
+    fn poll<P: Policy>(&mut self, alarms: Alarms, policy: &mut P) -> Sleep {
+        let from = self.now;
+        let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
+        let mut timeout = self.model.poll_timeout(from, limit);
+        let mut wake = self.spans[self.next].wake;
+        while P::POLLS_ON && wake <= timeout {
+            let span = &self.spans[self.next];
+            let Some(following) = self.spans.get(self.next + 1) else { break };
+            if span.ends_visit || span.is_resched {
+                break;
+            }
+            let exit_latency = self.model.states[0].exit_latency;
+            self.tally.poll_interrupted();
+            self.tally.woken(0, Duration::ZERO, exit_latency);
+            self.tally.resumed(wake.since(span.resume));
+            let handled = wake + following.start.since(span.resume);
+            self.idle_entry = handled;
+            self.next += 1;
+            // Nobody looks at the clock, or at the next interrupt, before this one is handled.
+            timeout = timeout.max(handled);
+            wake = following.wake.max(handled);
+        }
+        self.model.poll(from, wake, alarms, timeout)
+    }
+
+    /// What the last tick saw on the runqueue: `this_cpu_load()` for tasks of weight 1024. A tick
+    /// since the CPU went idle, stopped or not, saw nothing.
+    /// FIDELITY(load-weight): how nice tasks are, no event tells.
+    #[inline]
+    fn load_avg(&self, span: &Span) -> u64 {
+        if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
     }
 
     /// Runs the CPU to the end of its recording.

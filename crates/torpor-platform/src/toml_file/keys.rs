@@ -171,7 +171,35 @@ pub(crate) static IDLE_STATE: Shape = Shape {
             doc: "Shortest stay that pays off (sysfs `residency`, device tree \
                   `min-residency-us`).",
         },
-        optional("polling", Kind::Bool, "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`)."),
+        optional(
+            "polling",
+            Kind::Bool,
+            "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`). Without `driver`, as `poll_idle` does.",
+        ),
+        optional(
+            "driver",
+            Kind::Choice(&["poll_idle", "arm_poll_idle"]),
+            "What runs a polling state: the kernel's `poll_idle()`, or the `wfe` loop posted for \
+             arm64.",
+        ),
+        optional(
+            "relax_ns",
+            TIME,
+            "With `poll_idle`: what one `cpu_relax()` takes. The polling limit is noticed at every \
+             201st. Without it, 47.",
+        ),
+        optional(
+            "event_stream_us",
+            TIME,
+            "With `arm_poll_idle`: period of the timer's event stream, at which the polling limit \
+             is noticed. Without it, 100.",
+        ),
+        optional(
+            "poll_limit_us",
+            TIME,
+            "With `arm_poll_idle`: its `poll_limit`, which governors are told as the latency and \
+             target residency of the next state. Without it, 100.",
+        ),
         optional(
             "default_status",
             Kind::Choice(&["enabled", "disabled"]),

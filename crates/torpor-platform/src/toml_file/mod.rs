@@ -4,6 +4,7 @@
 
 mod cluster;
 pub(crate) mod keys;
+mod polling;
 mod report;
 mod table;
 
