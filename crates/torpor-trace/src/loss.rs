@@ -37,6 +37,9 @@ losses! {
         "events that name a CPU above 8191, the most Linux can have, were skipped";
     TIME_OUT_OF_RANGE, Damage, "time_out_of_range_events",
         "events whose time does not fit 63 bits of nanoseconds were skipped";
+    OUT_OF_ORDER, Damage, "out_of_order_events",
+        "events that stood far behind later ones, after those had been passed on, were skipped: \
+         copy the file again";
     STATE_OUT_OF_RANGE, Damage, "state_out_of_range_events",
         "cpu_idle events whose state is neither -1 nor 0..=255 were skipped";
     FIELD_MISSING, Loss, "field_missing_events",
@@ -57,6 +60,12 @@ losses! {
         "the recorder marked gaps in a CPU's event stream: record with a larger buffer_size_kb";
     FTRACE_PARSE_ERRORS, Loss, "ftrace_parse_errors",
         "the recorder itself could not parse pages of the kernel's ring buffer";
+    EVENT_UNDESCRIBED, Loss, "events_without_description",
+        "events whose number the file does not describe were skipped: the recorder could not read \
+         all of the kernel's formats";
+    RECORDED_TWICE, Info, "events_recorded_twice",
+        "several tracing instances recorded the same kind of event; it was taken from the one that \
+         had it first";
     PACKETS_DROPPED, Loss, "perfetto_dropped_packets",
         "the recorder's shared memory was full: record with a larger buffers.size_kb";
     CHUNKS_LOST, Loss, "perfetto_lost_chunks",

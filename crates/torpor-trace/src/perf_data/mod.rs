@@ -6,17 +6,17 @@
 //! them, and drops all records up to the next round mark at the first broken one.
 
 mod attr;
-mod cursor;
+
 mod features;
-mod formats;
+
 mod records;
 
 use crate::builder::Builder;
+use crate::cursor::{Cursor, section};
 use crate::error::Malformed;
 use crate::kallsyms::Kallsyms;
 use crate::loss;
 use attr::Attr;
-use cursor::{Cursor, section};
 use records::Records;
 
 const MAGIC: &[u8; 8] = b"PERFILE2";
@@ -42,6 +42,8 @@ pub(crate) fn read(
             hint: "recordings of big-endian machines are not read yet",
         });
     }
+    out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
+    out.meta.clock = features::clock_name(None).to_owned();
     let mut records = Records::default();
     let mut header = Cursor::new(&bytes[MAGIC.len()..]);
     match header.u64() {
@@ -65,16 +67,7 @@ pub(crate) fn read(
     if records.is_cut() {
         out.lose(&loss::TRUNCATED, 1);
     }
-    out.meta.clock = features::clock_name(records.clock_id).to_owned();
-    let own_kallsyms = records.finish(out);
-    for text in [kallsyms.unwrap_or_default(), &own_kallsyms] {
-        let symbols = Kallsyms::parse(text);
-        if !symbols.is_empty() {
-            out.resolve_functions(|address, names| symbols.symbol(address, names));
-            break;
-        }
-    }
-    out.align_hrtimers(None);
+    records.finish(out);
     Ok(())
 }
 
@@ -115,7 +108,7 @@ fn file(
     out: &mut Builder,
 ) -> Result<(), Malformed> {
     let header = Header::parse(cursor).ok_or_else(|| cut_in_header(bytes))?;
-    attrs(bytes, &header, records)?;
+    attrs(bytes, &header, records, out)?;
     if !records.layouts.is_decidable() {
         return Err(Malformed {
             offset: header.attrs.0,
@@ -151,7 +144,12 @@ fn file(
 }
 
 /// Each entry is an attribute and where its ids are.
-fn attrs(bytes: &[u8], header: &Header, records: &mut Records) -> Result<(), Malformed> {
+fn attrs(
+    bytes: &[u8],
+    header: &Header,
+    records: &mut Records,
+    out: &mut Builder,
+) -> Result<(), Malformed> {
     let malformed = |offset: u64, found: String| Malformed {
         offset,
         found,
@@ -177,7 +175,7 @@ fn attrs(bytes: &[u8], header: &Header, records: &mut Records) -> Result<(), Mal
             _ => None,
         };
         let ids = ids.ok_or_else(|| malformed(at, "event ids outside the file".to_owned()))?;
-        records.add_attr(&attr, ids.chunks_exact(8).filter_map(|id| Cursor::new(id).u64()));
+        records.add_attr(&attr, ids.chunks_exact(8).filter_map(|id| Cursor::new(id).u64()), out);
     }
     Ok(())
 }

@@ -2,10 +2,10 @@
 //! The records of the data section, plain or compressed.
 
 use super::attr::{Attr, Layouts};
-use super::cursor::Cursor;
 use super::features;
-use super::formats::Formats;
 use crate::builder::Builder;
+use crate::cursor::Cursor;
+use crate::ftrace::{Formats, Preamble};
 use crate::inflate;
 use crate::loss;
 use crate::tracepoint::Context;
@@ -17,6 +17,7 @@ const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
 const HEADER_ATTR: u32 = 64;
 const HEADER_TRACING_DATA: u32 = 66;
+const FINISHED_ROUND: u32 = 68;
 const AUXTRACE: u32 = 71;
 const HEADER_FEATURE: u32 = 80;
 const COMPRESSED: u32 = 81;
@@ -28,31 +29,46 @@ const HEADER_SIZE: u64 = 8;
 #[derive(Default)]
 pub(crate) struct Records {
     pub layouts: Layouts,
-    pub formats: Formats,
-    pub clock_id: Option<u32>,
+    /// Absent until the tracing data was met.
+    formats: Option<Formats>,
+    clock_id: Option<u32>,
     zstd: Option<Decoder<'static>>,
     /// Unpacked bytes of a record whose end is in the next compressed one.
     unpacked: Vec<u8>,
     is_zstd_broken: bool,
     unknown_samples: u64,
+    latest_ns: u64,
+    /// The latest time that was met before the last round ended.
+    round_latest_ns: u64,
 }
 
 impl Records {
-    pub(crate) fn add_attr(&mut self, attr: &Attr, ids: impl Iterator<Item = u64>) {
+    pub(crate) fn add_attr(
+        &mut self,
+        attr: &Attr,
+        ids: impl Iterator<Item = u64>,
+        out: &mut Builder,
+    ) {
         self.layouts.add(attr.layout, ids);
-        self.clock_id = self.clock_id.or(attr.clock_id);
+        if self.clock_id.is_none() && attr.clock_id.is_some() {
+            self.clock_id = attr.clock_id;
+            out.meta.clock = features::clock_name(attr.clock_id).to_owned();
+        }
     }
 
     pub(crate) fn add_formats(&mut self, bytes: &[u8], out: &mut Builder) {
-        match Formats::parse(bytes) {
-            Ok((formats, is_whole)) => {
-                self.formats = formats;
-                if !is_whole {
-                    out.lose(&loss::TRUNCATED, 1);
-                }
-            }
-            Err(_) => out.lose(&loss::MALFORMED_RECORDS, 1),
+        let Some((preamble, mut rest)) = Preamble::parse(bytes) else {
+            return out.lose(&loss::MALFORMED_RECORDS, 1);
+        };
+        let mut formats = Formats::new(preamble.endian, preamble.long_bytes);
+        if formats.description(&mut rest).is_none() {
+            out.lose(&loss::TRUNCATED, 1);
         }
+        formats.find_probed();
+        if out.symbols.is_empty() {
+            out.symbols = std::mem::take(&mut formats.symbols);
+        }
+        self.formats = Some(formats);
     }
 
     /// Walks the records of `bytes`, which stand in the file itself or were unpacked. Gives the
@@ -107,15 +123,15 @@ impl Records {
         let Some(raw) = sample.raw else {
             return out.lose(&loss::NO_RAW, 1);
         };
-        match self.formats.decode(raw) {
-            Some(Some((spec, values))) => match (sample.time_ns, sample.cpu) {
-                (Some(time_ns), Some(cpu)) => {
-                    spec.record(&mut Context { builder: out, time_ns, cpu }, &values);
-                }
-                _ => out.lose(&loss::NO_TIME, 1),
-            },
-            Some(None) => {}
-            None => self.unknown_samples += 1,
+        let decoded = self.formats.as_mut().and_then(|formats| formats.decode(raw));
+        match (decoded, sample.time_ns, sample.cpu) {
+            (Some(Some(decoded)), Some(time_ns), Some(cpu)) => {
+                self.latest_ns = self.latest_ns.max(time_ns);
+                decoded.record(&mut Context { builder: out, time_ns, cpu });
+            }
+            (Some(Some(_)), ..) => out.lose(&loss::NO_TIME, 1),
+            (Some(None), ..) => {}
+            (None, ..) => self.unknown_samples += 1,
         }
     }
 
@@ -127,12 +143,18 @@ impl Records {
                 let lost = cursor.u64().and_then(|_| cursor.u64());
                 out.lose(&loss::PERF_LOST, lost.unwrap_or(1));
             }
+            // perf has drained every CPU's buffer once. What the buffers held while it did so is
+            // later than all it had met the time before.
+            FINISHED_ROUND => {
+                let latest_ns = std::mem::replace(&mut self.round_latest_ns, self.latest_ns);
+                out.settle(latest_ns);
+            }
             LOST_SAMPLES => out.lose(&loss::PERF_LOST_SAMPLES, cursor.u64().unwrap_or(1)),
             THROTTLE => out.lose(&loss::PERF_THROTTLED, 1),
             HEADER_ATTR => match Attr::parse(body) {
                 Some((attr, size)) => {
                     let ids = body[size..].chunks_exact(8);
-                    self.add_attr(&attr, ids.filter_map(|id| Cursor::new(id).u64()));
+                    self.add_attr(&attr, ids.filter_map(|id| Cursor::new(id).u64()), out);
                 }
                 None => out.lose(&loss::MALFORMED_RECORDS, 1),
             },
@@ -199,16 +221,14 @@ impl Records {
         !self.unpacked.is_empty()
     }
 
-    pub(crate) fn finish(self, out: &mut Builder) -> Vec<u8> {
-        let mut formats = self.formats;
-        let kallsyms = std::mem::take(&mut formats.kallsyms);
-        for (name, count) in formats.into_counts().filter(|(_, count)| *count > 0) {
-            *out.event_counts.entry(name).or_default() += count;
+    /// Leaves the events' counts with the builder.
+    pub(crate) fn finish(self, out: &mut Builder) {
+        if let Some(formats) = self.formats {
+            formats.count_into(&mut out.event_counts);
         }
         if self.unknown_samples > 0 {
             let name = "perf_events_without_description".to_owned();
             out.event_counts.insert(name, self.unknown_samples);
         }
-        kallsyms
     }
 }
