@@ -50,7 +50,7 @@ def import_platform(
     title: str | None = None,
     hz: int | None = None,
 ) -> tuple[str, list[str]]:
-    """Describe a machine from its sysfs, or from a saved copy of it.
+    """Describe a machine from its sysfs, or from any dump that :func:`torpor.snapshot` reads.
 
     Returns the TOML text and notes on what sysfs does not tell (power, for one).
     ``hz`` is the kernel's tick rate: 100, 250, 300 or 1000.

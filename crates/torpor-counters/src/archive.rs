@@ -8,7 +8,7 @@ use std::io::Read;
 
 /// The largest text that is unpacked, and the longest archive that is gone through.
 const TEXT_BYTES_MAX: u64 = 256 << 20;
-const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
+const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
 /// Where `ustar` stands in a tar file's first block, and the block's length.
 const MAGIC_AT: usize = 257;
 const BLOCK: usize = 512;
@@ -42,6 +42,12 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Unpacked<'_>, Failure> {
         return Ok(Unpacked::Tar(Box::new(std::io::Cursor::new(start).chain(decoder))));
     }
     decoder.take(TEXT_BYTES_MAX).read_to_end(&mut start).map_err(broken)?;
+    if start.len() as u64 >= TEXT_BYTES_MAX {
+        return Err(Failure::new(
+            format!("it unpacks to more than {TEXT_BYTES_MAX} bytes"),
+            "a dump of the largest machine is smaller; is this the right file?",
+        ));
+    }
     Ok(Unpacked::Text(start))
 }
 

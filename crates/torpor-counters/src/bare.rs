@@ -10,7 +10,8 @@ use crate::error::Failure;
 use crate::path::Key;
 use torpor_units::CpuId;
 
-/// The files of a state, by the kernel that has them: since 5.8, 5.6, 5.0, and before.
+/// The files of a state, from the kernels of today back: `rejected`, `default_status`, and `above`
+/// with `below` were added one after the other.
 const FILES: [&[&str]; 4] = [
     &[
         "above",

@@ -9,6 +9,9 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
+/// A tar file of a machine with 8192 CPUs is that large.
+const FILE_BYTES_MAX: u64 = 2 << 30;
+
 /// Reads a folder or a file, whatever its form.
 ///
 /// # Errors
@@ -18,10 +21,13 @@ pub fn read(path: &Path) -> Result<Snapshot, CountersError> {
     if path.is_dir() {
         return folder::read(path).map_err(|failure| failure.named(&name));
     }
-    let bytes = fs::read(path).map_err(|error| {
-        let hint = "give a saved snapshot, a dump as text, a tar file, or a directory";
-        Failure::new(error.to_string(), hint).named(&name)
-    })?;
+    let hint = "give a saved snapshot, a dump as text, a tar file, or a directory";
+    let unreadable = |reason: String| Failure::new(reason, hint).named(&name);
+    let size = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(unreadable(format!("{size} bytes are more than any dump has")));
+    }
+    let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
     read_bytes(&name, &bytes)
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn read(text: &str, builder: &mut Builder) -> Unread {
             // `head` writes an empty line between files; in a value there is none.
             pairs.extend(current.take_if(|pair| !pair.value.is_empty()));
         } else if current.as_mut().is_some_and(|pair| pair.goes_on(whole)) {
+            continue;
         } else if is_broken_path(whole) {
             broken = Some((number, whole.to_owned()));
         } else {
@@ -140,7 +141,7 @@ fn header(line: &str) -> Option<String> {
 /// `path:value`, where the path is one of a file.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (path, value) = line.split_once(':')?;
-    let is_path = is_word(path) && path.contains('/') && !value.starts_with("//");
+    let is_path = is_word(path) && path.contains('/');
     is_path.then(|| (path, value.trim()))
 }
 

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
-use torpor_platform::{ImportOptions, Imported, Platform, from_toml, import_sysfs};
+use torpor_platform::{
+    ImportOptions, Imported, Platform, from_toml, import_snapshot, import_sysfs,
+};
 use torpor_units::{Duration, Hz};
 
 /// name, desc, latency, residency, default_status: rows as `x86` machines show them.
@@ -249,6 +251,47 @@ fn an_import_without_hz_assumes_250_and_says_so() {
     let imported = import_sysfs(root.path(), &options).unwrap();
     assert_eq!(from_toml("t", &imported.toml).unwrap().hz, Hz::H250);
     assert!(imported.notes.iter().any(|note| note.contains("250 is assumed")));
+}
+
+/// A mail is as good as the tree, and a snapshot of a live machine better.
+#[test]
+fn a_dump_of_any_form_makes_the_same_platform() {
+    let root = tree(2, &CORTEX);
+    let file = root.path().join("mail.txt");
+    let mut mail = String::from("Hi, here is what you asked for:\n");
+    for (cpu, (state, row)) in (0..2).flat_map(|cpu| (0..).zip(CORTEX).map(move |s| (cpu, s))) {
+        let (name, desc, latency, residency, status) = row;
+        for (attr, value) in [
+            ("name", name),
+            ("desc", desc),
+            ("latency", latency),
+            ("residency", residency),
+            ("default_status", status),
+        ] {
+            mail += &format!("> cpu{cpu}/cpuidle/state{state}/{attr}:{value}\n");
+        }
+    }
+    fs::write(&file, mail).unwrap();
+    let (from_mail, told) = imported(&file);
+    let (from_tree, _) = imported(root.path());
+    assert_eq!(from_mail.clusters[0].idle_states, from_tree.clusters[0].idle_states);
+    assert!(told.notes.iter().any(|note| note.contains("1 line is no value")), "{:?}", told.notes);
+    // By its path alone, as `--platform` takes it.
+    let resolved = Platform::resolve(file.to_str().unwrap()).unwrap();
+    assert_eq!((resolved.name.as_str(), resolved.cpu_count()), ("mail", 2));
+}
+
+#[test]
+fn a_snapshot_tells_the_tick_rate_and_the_cpus_name() {
+    let root = tree(1, &CORTEX);
+    let mut snapshot = torpor_counters::read(root.path()).unwrap();
+    snapshot.machine.hz = Some(300);
+    snapshot.machine.title = Some("A CPU".to_owned());
+    let options = ImportOptions { hz: None, ..options() };
+    let imported = import_snapshot(root.path(), &snapshot, &options).unwrap();
+    let platform = from_toml("t", &imported.toml).unwrap();
+    assert_eq!((platform.hz, platform.title.as_str()), (Hz::H300, "A CPU"));
+    assert!(!imported.notes.iter().any(|note| note.contains("tick rate")));
 }
 
 /// The machine that runs the tests, whichever it is: a platform, or a reason.

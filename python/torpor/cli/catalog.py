@@ -51,7 +51,7 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in ma
 
 def import_(
     root: Annotated[
-        str, typer.Argument(metavar="ROOT", help="The folder, or a saved copy of it.")
+        str, typer.Argument(metavar="ROOT", help="The folder, or any dump of it.")
     ] = "/sys/devices/system/cpu",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
@@ -64,7 +64,7 @@ def import_(
         int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
     ] = None,
 ) -> None:
-    """Describe this machine, or a saved /sys/devices/system/cpu, as TOML."""
+    """Describe this machine, or a dump of its /sys/devices/system/cpu, as TOML."""
     if name is None:
         name = output.stem if output is not None else "imported"
     toml, notes = library.import_platform(root, name=name, title=title, hz=hz)

@@ -18,7 +18,10 @@ _DECISION_FORMATS = (".parquet", ".arrow")
 def replay(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings to replay.")],
     platform: Annotated[
-        str, typer.Option("--platform", "-p", metavar="P", help="Machine: a name, or a .toml file.")
+        str,
+        typer.Option(
+            "--platform", "-p", metavar="P", help="Machine: a name, a .toml file, or a dump."
+        ),
     ],
     governors: Annotated[
         list[str] | None,

@@ -3,7 +3,7 @@
 
 use crate::support::{FORMS, bare, grep, machine, on_disk, tar_of};
 use proptest::prelude::*;
-use torpor_counters::{Snapshot, read, read_bytes, to_json};
+use torpor_counters::{Clock, Snapshot, read, read_bytes, take, to_json};
 
 fn read_ok(bytes: &[u8]) -> Snapshot {
     read_bytes("test", bytes).unwrap_or_else(|error| panic!("{error}"))
@@ -178,5 +178,36 @@ fn a_file_changed_by_hand_is_checked() {
         assert_ne!(changed, text);
         let error = read_bytes("t", changed.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
+    }
+}
+
+/// A machine's whole filesystem, as far as it matters, or a copy of it.
+#[test]
+fn a_filesystem_tells_of_its_machine() {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("sys/devices/system/cpu/cpu0/cpuidle/state0/usage", "3\n"),
+        ("sys/devices/system/cpu/cpufreq/policy0/related_cpus", "0 1\n"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_available_frequencies", "800 400 \n"),
+        ("proc/sys/kernel/osrelease", "6.12.1\n"),
+        ("proc/sys/kernel/random/boot_id", "b1a8\n"),
+        ("proc/uptime", "12.34 99.00\n"),
+        ("proc/cpuinfo", "processor\t: 0\nmodel name\t: A CPU\n"),
+        ("boot/config-6.12.1", "# CONFIG_HZ_100 is not set\nCONFIG_HZ=300\n"),
+    ] {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    for below in ["", "sys/devices/system/cpu"] {
+        let clock = Clock { taken_at_ns: 5, monotonic_ns: 6 };
+        let machine = take(&root.path().join(below), clock).unwrap();
+        assert_eq!(machine.cpus[0].freqs_khz, [400, 800]);
+        let machine = machine.machine;
+        assert_eq!(machine.kernel_release.as_deref(), Some("6.12.1"));
+        assert_eq!(machine.boot_id.as_deref(), Some("b1a8"));
+        assert_eq!(machine.title.as_deref(), Some("A CPU"));
+        assert_eq!((machine.hz, machine.uptime_ns), (Some(300), Some(12_340_000_000)));
+        assert_eq!((machine.taken_at_ns, machine.monotonic_ns), (Some(5), Some(6)));
     }
 }

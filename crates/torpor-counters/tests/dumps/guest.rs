@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use torpor_counters::{Snapshot, delta, read};
+use torpor_counters::{Snapshot, delta, read, read_bytes};
 
 fn dumps() -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/guest");
@@ -59,4 +59,33 @@ fn a_dump_without_values_is_read_and_tells_so() {
         let told: Vec<&str> = delta.notes.iter().map(|note| note.text.as_str()).collect();
         assert_eq!(told, ["no value of usage, time, above, below, rejected"]);
     }
+}
+
+/// Cut at every 1,000th byte, and with 1,000 single bits flipped: an error or a loss, no panic.
+#[test]
+fn damaged_dumps_are_told() {
+    let Some(folder) = dumps() else { return };
+    let mut tried = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        for when in ["before", "after"] {
+            let path = entry.as_ref().unwrap().path().join(format!("sysfs-{when}.txt"));
+            let Ok(whole) = fs::read(path) else { continue };
+            for end in (0..whole.len()).step_by(1000) {
+                drop(read_bytes("cut", &whole[..end]));
+            }
+            // A stride that shares no factor with 8 meets every bit's place.
+            let bits = whole.len() * 8;
+            for flip in 0..1000 {
+                let bit = flip * (bits / 1000 | 1) % bits;
+                let mut bytes = whole.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                match read_bytes("flipped", &bytes) {
+                    Ok(snapshot) => assert!(!snapshot.cpus.is_empty()),
+                    Err(error) => assert!(error.to_string().contains("hint: ")),
+                }
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 10_000);
 }
