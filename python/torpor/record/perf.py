@@ -62,6 +62,8 @@ class Perf:
         self._cleanup.close()
 
     def start(self) -> None:
+        # perf would keep one of that name as FILE.old.
+        self._output.unlink(missing_ok=True)
         told, tells = os.pipe()
         answered, answers = os.pipe()
         # perf gives up when it is told nothing more, so this end stays open until it has ended.
@@ -109,7 +111,8 @@ class Perf:
                 raise self._failed() from None
 
     def save(self) -> Saved:
-        if not self._output.exists():
+        # A perf that gave up before its last line leaves a file without an index.
+        if "Captured and wrote" not in self._told():
             raise self._failed()
         return Saved()
 
@@ -123,11 +126,14 @@ class Perf:
             *("--output", str(self._output), "--event", ",".join(self._names)),
         ]
 
+    def _told(self) -> str:
+        self._said.seek(0)
+        return self._said.read().decode(errors="replace")
+
     def _failed(self) -> RecordError:
         assert self._process is not None
         status = self._process.wait()
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        lines = self._told().strip().splitlines()
         said = "\n".join(f"  {line}" for line in lines[-12:] if line.strip())
         paranoid = read(self._machine.path("/proc/sys/kernel/perf_event_paranoid"))
         hint = "perf 5.10 or newer is needed; --backend tracefs needs no perf"
