@@ -14,7 +14,6 @@ from pathlib import Path
 from torpor.record.backend import Saved
 from torpor.record.errors import NEEDS_ROOT, RecordError
 from torpor.record.machine import Machine, read
-from torpor.record.signals import Signals
 
 #: perf rounds up to a power of two pages. It is woken when a buffer is half full.
 _BUFFER_KB = 8 << 10
@@ -41,12 +40,11 @@ class Perf:
         machine: Machine,
         names: Iterable[str],
         output: Path,
-        signals: Signals,
         buffer_kb: int | None = None,
     ) -> None:
         self.notes: list[str] = []
         self._machine, self._names = machine, list(names)
-        self._output, self._signals = output, signals
+        self._output = output
         self._buffer_kb = buffer_kb or _BUFFER_KB
         self._process: subprocess.Popen[bytes] | None = None
         self._cleanup = contextlib.ExitStack()
@@ -70,7 +68,7 @@ class Perf:
         self._cleanup.callback(os.close, tells)
         self._cleanup.callback(os.close, answered)
         try:
-            self._process = self._signals.spawn(
+            self._process = subprocess.Popen(
                 self._command(told, answers),
                 # Ctrl-C is for the session, which then stops perf in its turn.
                 start_new_session=True,

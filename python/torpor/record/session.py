@@ -95,7 +95,7 @@ def record(
             notes += probed.notes
         backend: Backend
         if backend_type is perf.Perf:
-            backend = perf.Perf(machine, names, plan.output, signals, plan.buffer_kb)
+            backend = perf.Perf(machine, names, plan.output, plan.buffer_kb)
         else:
             backend = tracefs.Tracefs(machine, mount, names, plan.output, plan.buffer_kb)
         stack.enter_context(backend)
@@ -177,7 +177,7 @@ class _Window:
     def _wait(self) -> None:
         began_ns = time.monotonic_ns()
         end_ns = None if self._plan.duration_ns is None else began_ns + self._plan.duration_ns
-        process = self._signals.spawn(self._plan.command) if self._plan.command else None
+        process = subprocess.Popen(self._plan.command) if self._plan.command else None
         try:
             while process is None or process.poll() is None:
                 size = self._backend.tend()
@@ -188,9 +188,8 @@ class _Window:
                 left_s = _TEND_S if end_ns is None else min((end_ns - now_ns) / 1e9, _TEND_S)
                 if left_s <= 0:
                     break
-                came = self._signals.wait(left_s)
-                if came not in (None, signal.SIGCHLD):
-                    self.stopped_by = came
+                self.stopped_by = self._signals.wait(left_s)
+                if self.stopped_by is not None:
                     break
         finally:
             if process is not None and process.poll() is None:
