@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -245,9 +246,31 @@ def test_an_event_that_is_refused_is_told_and_the_others_are_recorded(fake, outp
 
 
 def test_signals_are_as_before_afterwards(fake, output):
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    recorded(fake, output)
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+    before = [signal.getsignal(number) for number in numbers]
+    recorded(fake, output, "sh", "-c", "kill -INT $PPID; sleep 30")
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+def test_a_signal_is_noticed_whichever_thread_gets_it(fake, output):
+    is_done = threading.Event()
+    thread = threading.Thread(target=is_done.wait)
+    thread.start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        assert recorded(fake, output, "sh", "-c", "kill -INT $PPID; sleep 30").stopped_by
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        is_done.set()
+        thread.join()
+
+
+def test_a_thread_may_record_and_sees_the_command_end(fake, output):
+    made = []
+    thread = threading.Thread(target=lambda: made.append(recorded(fake, output, "sleep", "0.1")))
+    thread.start()
+    thread.join(30)
+    assert made and made[0].status == 0
 
 
 def test_the_duration_ends_the_command(fake, output):

@@ -8,7 +8,7 @@ import pytest
 
 from torpor.record import Plan, RecordError, perf, record
 
-#: Does what `perf record` does with its pipes and signals; BEFORE and AFTER are put in by a test.
+#: Does what `perf record` does with its pipes and signals; the braces are filled in by a test.
 STAND_IN = """\
 #!{python}
 import os, signal, sys
@@ -18,7 +18,7 @@ told, answers = map(int, option["--control"].removeprefix("fd:").split(","))
 def finish(*_):
     with open(option["--output"], "w") as file:
         file.write("\\n".join(sys.argv[1:]))
-    sys.exit(0)
+    sys.exit({at_end!r})
 signal.signal(signal.SIGINT, finish)
 assert os.read(told, 64) == b"enable\\n"
 os.write(answers, b"ack\\n")
@@ -31,11 +31,12 @@ sys.exit("told nothing more")
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    def put(before="", after=""):
+    def put(before="", after="", at_end="[ perf record: Captured and wrote 1 MB ]"):
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         script = folder / "perf"
-        script.write_text(STAND_IN.format(python=sys.executable, before=before, after=after))
+        texts = {"before": before, "after": after, "at_end": at_end}
+        script.write_text(STAND_IN.format(python=sys.executable, **texts))
         script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
@@ -89,6 +90,12 @@ def test_a_perf_that_dies_in_between_ends_the_recording(fake, output, stand_in):
     with pytest.raises(RecordError, match="no space left on device"):
         recorded(fake, output, "sleep", "5")
     assert fake.defined_probes() == set()
+
+
+def test_a_perf_that_ends_without_its_last_line_left_no_recording(fake, output, stand_in):
+    stand_in(at_end="Thread and evlist pollfd index mismatch")
+    with pytest.raises(RecordError, match="index mismatch"):
+        recorded(fake, output)
 
 
 def test_ctrl_c_on_the_terminal_leaves_perf_to_the_session(fake, output, stand_in):

@@ -4,7 +4,7 @@
 import shlex
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,9 @@ from torpor import TorporError, library
 from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.values import duration_ns
-from torpor.record import recipes, session
+
+if TYPE_CHECKING:
+    from torpor.record import session
 
 _DEFAULT_OUTPUT = Path("torpor.trace")
 _RECIPE_SECONDS = 10
@@ -84,6 +86,9 @@ def record(
 
     Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
     """
+    # Here, as the other commands need none of it.
+    from torpor.record import recipes, session
+
     limit_ns = duration_ns(duration)
     if recipe is not None:
         seconds = _RECIPE_SECONDS if limit_ns is None else max(limit_ns // 10**9, 1)
@@ -118,7 +123,7 @@ def record(
         raise typer.Exit(EXIT_FINDING)
 
 
-def _tell(made: session.Recording) -> bool:
+def _tell(made: "session.Recording") -> bool:
     """Say what was recorded and what was not; return whether something was lost."""
     for note in made.notes:
         print_note(f"note: {note}")

@@ -14,7 +14,6 @@ from pathlib import Path
 from torpor.record.backend import Saved
 from torpor.record.errors import NEEDS_ROOT, RecordError
 from torpor.record.machine import Machine, read
-from torpor.record.signals import Signals
 
 #: perf rounds up to a power of two pages. It is woken when a buffer is half full.
 _BUFFER_KB = 8 << 10
@@ -41,12 +40,11 @@ class Perf:
         machine: Machine,
         names: Iterable[str],
         output: Path,
-        signals: Signals,
         buffer_kb: int | None = None,
     ) -> None:
         self.notes: list[str] = []
         self._machine, self._names = machine, list(names)
-        self._output, self._signals = output, signals
+        self._output = output
         self._buffer_kb = buffer_kb or _BUFFER_KB
         self._process: subprocess.Popen[bytes] | None = None
         self._cleanup = contextlib.ExitStack()
@@ -62,13 +60,15 @@ class Perf:
         self._cleanup.close()
 
     def start(self) -> None:
+        # perf would keep one of that name as FILE.old.
+        self._output.unlink(missing_ok=True)
         told, tells = os.pipe()
         answered, answers = os.pipe()
         # perf gives up when it is told nothing more, so this end stays open until it has ended.
         self._cleanup.callback(os.close, tells)
         self._cleanup.callback(os.close, answered)
         try:
-            self._process = self._signals.spawn(
+            self._process = subprocess.Popen(
                 self._command(told, answers),
                 # Ctrl-C is for the session, which then stops perf in its turn.
                 start_new_session=True,
@@ -109,7 +109,8 @@ class Perf:
                 raise self._failed() from None
 
     def save(self) -> Saved:
-        if not self._output.exists():
+        # A perf that gave up before its last line leaves a file without an index.
+        if "Captured and wrote" not in self._told():
             raise self._failed()
         return Saved()
 
@@ -123,11 +124,14 @@ class Perf:
             *("--output", str(self._output), "--event", ",".join(self._names)),
         ]
 
+    def _told(self) -> str:
+        self._said.seek(0)
+        return self._said.read().decode(errors="replace")
+
     def _failed(self) -> RecordError:
         assert self._process is not None
         status = self._process.wait()
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        lines = self._told().strip().splitlines()
         said = "\n".join(f"  {line}" for line in lines[-12:] if line.strip())
         paranoid = read(self._machine.path("/proc/sys/kernel/perf_event_paranoid"))
         hint = "perf 5.10 or newer is needed; --backend tracefs needs no perf"

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,23 +85,20 @@ def record(
     mount = _tracefs(machine)
     reset = GovernorReset(machine) if plan.resets_governor else None
     with Signals() as signals, ExitStack() as stack:
-        backend_type = _backend_type(plan.backend, mount)
         leftovers.remove(mount)
-        refused = events.NOT_FOR_PERF if backend_type is perf.Perf else ()
-        choice = events.choose(mount, refused)
-        notes = list(choice.notes)
-        names = list(choice.names)
+        backend_type = _backend_type(plan.backend, mount)
+        choice = events.choose(mount, events.NOT_FOR_PERF if backend_type is perf.Perf else ())
+        names, notes = list(choice.names), list(choice.notes)
         if plan.has_probes:
             probed = stack.enter_context(probes.ReturnProbes(mount))
             names += probed.names
             notes += probed.notes
         backend: Backend
         if backend_type is perf.Perf:
-            backend = perf.Perf(machine, names, plan.output, signals, plan.buffer_kb)
+            backend = perf.Perf(machine, names, plan.output, plan.buffer_kb)
         else:
             backend = tracefs.Tracefs(machine, mount, names, plan.output, plan.buffer_kb)
         stack.enter_context(backend)
-        notes += backend.notes
         known: dict[str, Any] = {"torpor": __version__, "backend": backend.name}
         known |= facts(machine) | {"events": names, "missing_events": choice.missing}
         window = _Window(plan, machine, backend, signals, reset, progress)
@@ -110,22 +107,25 @@ def record(
         after = counters.dump(machine)
         saved = backend.save()
         known["window"] = window.marks
-    notes += window.notes
-    if known["hz"] is None:
-        notes.append("the tick rate is not known: no kernel configuration is readable here")
-    if known["cpuidle"]["driver"] in (None, "none"):
-        notes.append("this machine has no cpuidle driver: idle states and counters do not exist")
-    files = _write_beside(plan.output, machine, known, before, after)
+        files = _write_beside(plan.output, machine, known, before, after)
     return Recording(
         plan.output,
         backend.name,
         window.marks["end_ns"] - window.marks["begin_ns"],
         saved,
         files,
-        notes,
+        [*notes, *backend.notes, *window.notes, *_unknown(known)],
         window.status,
         window.stopped_by,
     )
+
+
+def _unknown(known: dict[str, Any]) -> Iterator[str]:
+    """Say what the machine does not tell, and a replay would like to know."""
+    if known["hz"] is None:
+        yield "the tick rate is not known: no kernel configuration is readable here"
+    if known["cpuidle"]["driver"] in (None, "none"):
+        yield "this machine has no cpuidle driver: idle states and counters do not exist"
 
 
 class _Window:
@@ -177,7 +177,7 @@ class _Window:
     def _wait(self) -> None:
         began_ns = time.monotonic_ns()
         end_ns = None if self._plan.duration_ns is None else began_ns + self._plan.duration_ns
-        process = self._signals.spawn(self._plan.command) if self._plan.command else None
+        process = subprocess.Popen(self._plan.command) if self._plan.command else None
         try:
             while process is None or process.poll() is None:
                 size = self._backend.tend()
@@ -188,9 +188,8 @@ class _Window:
                 left_s = _TEND_S if end_ns is None else min((end_ns - now_ns) / 1e9, _TEND_S)
                 if left_s <= 0:
                     break
-                came = self._signals.wait(left_s)
-                if came not in (None, signal.SIGCHLD):
-                    self.stopped_by = came
+                self.stopped_by = self._signals.wait(left_s)
+                if self.stopped_by is not None:
                     break
         finally:
             if process is not None and process.poll() is None:

@@ -2,44 +2,53 @@
 """Signals that wait their turn: none can interrupt what restores the machine's settings."""
 
 import contextlib
+import os
+import select
 import signal
-import subprocess
-from collections.abc import Sequence
+import threading
+from types import FrameType
 from typing import Any
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Blocks the signals that end a program, on entry; they are asked for instead."""
+    """Notes the signals that end a program, from entry to exit, instead of ending it.
+
+    By handlers and not by blocking: a library's threads would not block them. Programs that are
+    started meanwhile meet signals as if they had been started by themselves.
+    """
 
     def __init__(self) -> None:
-        # A program that nohup started is to ignore SIGHUP.
-        stopping = {s for s in _STOPPING if signal.getsignal(s) != signal.SIG_IGN}
-        self._blocked = stopping | {signal.SIGCHLD}
-        self._before: set[int] = set()
+        self._stopping: signal.Signals | None = None
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> "Signals":
-        self._before = set(signal.pthread_sigmask(signal.SIG_BLOCK, self._blocked))
+        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        # Elsewhere Python allows no handlers, and delivers no signals.
+        if threading.current_thread() is threading.main_thread():
+            for each in (*_STOPPING, signal.SIGCHLD):
+                # A program that nohup started is to ignore SIGHUP.
+                if signal.getsignal(each) != signal.SIG_IGN:
+                    self._before[each] = signal.signal(each, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A second Ctrl-C asked for what has been done.
-        while signal.sigtimedwait(self._blocked, 0) is not None:
-            pass
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        os.close(self._reader)
+        os.close(self._writer)
 
     def wait(self, timeout_s: float) -> signal.Signals | None:
-        """Return the signal that came, SIGCHLD among them, or None after the time."""
-        with contextlib.suppress(InterruptedError):
-            if came := signal.sigtimedwait(self._blocked, max(timeout_s, 0)):
-                return signal.Signals(came.si_signo)
-        return None
+        """Wait for a signal; return the first that is to stop the program, if one came yet."""
+        select.select([self._reader], [], [], max(timeout_s, 0))
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reader, 4096)
+        return self._stopping
 
-    def spawn(self, command: Sequence[str], **kwargs: Any) -> "subprocess.Popen[bytes]":
-        """Start a program that meets signals as if it had been started by itself."""
-        return subprocess.Popen(
-            command,
-            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, self._before),
-            **kwargs,
-        )
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self._stopping is None and number != signal.SIGCHLD:
+            self._stopping = signal.Signals(number)
+        # A pipe that is full says all there is to say.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writer, b"\0")
