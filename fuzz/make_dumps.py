@@ -52,7 +52,17 @@ def tar(pairs):
 def saved():
     """A saved snapshot of one state."""
     machine = dict.fromkeys(
-        "title driver governor kernel_release hz boot_id taken_at_ns monotonic_ns uptime_ns".split()
+        [
+            "title",
+            "driver",
+            "governor",
+            "kernel_release",
+            "hz",
+            "boot_id",
+            "taken_at_ns",
+            "monotonic_ns",
+            "uptime_ns",
+        ]
     )
     state = {"index": 0, "name": "POLL", "usage": 5, "time_us": 2**63}
     cpu = {"cpu": 0, "freqs_khz": [], "states": [state]}
@@ -71,7 +81,7 @@ def main():
         "mail": "".join(f"> {line}\r\n" for line in grep.replace(" ", "\n").splitlines()),
         "head": "\n".join(f"==> {path} <==\n{value}\n" for path, value in pairs),
         "bare": "".join(f"{value}\n" for path, value in pairs if "state" in path),
-        "facts": "/proc/uptime:12.34 5.00\ncpufreq/policy0/related_cpus:0 1\ncpu0/online:1\n" + grep,
+        "facts": "/proc/uptime:12.34 5.00\ncpufreq/policy0/related_cpus:0 1\n" + grep,
         "saved": saved(),
         "tar": tar(pairs[:8]),
     }

@@ -102,23 +102,23 @@ fn put_all(pairs: &[Pair], builder: &mut Builder) {
 impl Pair {
     /// Takes another line of the value, if this is one.
     fn goes_on(&mut self, line: &str) -> bool {
+        if self.value.is_empty() && (self.is_header || is_word(line)) {
+            self.value.push_str(line);
+            return true;
+        }
         let chars_max = match path::parse(&self.path) {
             Some(Key::State { attr: "desc", .. }) => DESC_CHARS_MAX,
             Some(Key::State { attr: "name", .. }) => NAME_CHARS_MAX,
-            // What a file that nobody asked for holds is of no interest, however long.
-            None if self.is_header => usize::MAX,
-            _ => 0,
+            // What else stands in a file that nobody asked for.
+            None if self.is_header => return true,
+            _ => return false,
         };
-        let blank = usize::from(!self.value.is_empty());
-        if self.value.is_empty() && (self.is_header || is_word(line)) {
-            self.value.push_str(line);
-        } else if self.value.chars().count() + blank + line.chars().count() < chars_max {
+        let is_room = self.value.chars().count() + 1 + line.chars().count() < chars_max;
+        if is_room {
             self.value.push(' ');
             self.value.push_str(line);
-        } else {
-            return false;
         }
-        true
+        is_room
     }
 }
 

@@ -76,7 +76,7 @@ fn damaged_dumps_are_told() {
             // A stride that shares no factor with 8 meets every bit's place.
             let bits = whole.len() * 8;
             for flip in 0..1000 {
-                let bit = flip * (bits / 1000 | 1) % bits;
+                let bit = (flip * ((bits / 1000) | 1)) % bits;
                 let mut bytes = whole.clone();
                 bytes[bit / 8] ^= 1 << (bit % 8);
                 match read_bytes("flipped", &bytes) {
