@@ -133,9 +133,7 @@ impl Builder {
 
     #[cold]
     fn pass_settled(&mut self) {
-        // Stable, so equal times keep the file's order. The standard sort finds the runs that
-        // per-CPU buffers leave behind and merges them.
-        self.pending.sort_by_key(|event| event.time);
+        sort(&mut self.pending);
         let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
         let count = self.pending.partition_point(|event| event.time < settled);
         // As many again before the next try, so that what cannot be passed on is not sorted
@@ -143,7 +141,8 @@ impl Builder {
         self.pending_max = (2 * (self.pending.len() - count)).max(BATCH_EVENTS);
         if count > 0 {
             self.passed_ns = self.settled_ns;
-            let rest = self.pending.split_off(count);
+            let mut rest = Vec::with_capacity(self.pending_max + self.pending_max / 4);
+            rest.extend(self.pending.drain(count..));
             let batch = std::mem::replace(&mut self.pending, rest);
             self.pass(batch);
         }
@@ -199,9 +198,7 @@ impl Builder {
     /// What came out of the file. Events that were passed on are not in it.
     pub(crate) fn finish(mut self) -> Trace {
         let mut rest = std::mem::take(&mut self.pending);
-        if !rest.is_sorted_by_key(|event| event.time) {
-            rest.sort_by_key(|event| event.time);
-        }
+        sort(&mut rest);
         self.pass(rest);
         self.meta.cpu_count = self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count);
         Trace {
@@ -215,6 +212,14 @@ impl Builder {
             event_counts: self.event_counts,
             losses: self.losses.into_losses(),
         }
+    }
+}
+
+/// Stable, so equal times keep the file's order. The standard sort finds the runs that per-CPU
+/// buffers leave behind and merges them.
+fn sort(events: &mut [Event]) {
+    if !events.is_sorted_by_key(|event| event.time) {
+        events.sort_by_key(|event| event.time);
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use support::dat::{Dat, Page, X86_64};
 use support::dat_sample::{dat, hrtimer, idle, switch};
 use torpor_trace::{Event, EventKind, Names, Sink, Trace};
@@ -40,7 +40,7 @@ fn saved(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-fn both(path: &PathBuf) -> (Trace, Trace, Collected) {
+fn both(path: &Path) -> (Trace, Trace, Collected) {
     let mut collected = Collected::default();
     let rest = torpor_trace::stream(path, &mut collected).unwrap();
     (torpor_trace::read(path).unwrap(), rest, collected)
@@ -62,7 +62,7 @@ fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
     let cpus = (0..4u64).map(|cpu| {
         let mut pages = vec![Page::new(X86_64, 1_000_000_000)];
         for index in 0..events_per_cpu >> (2 * cpu) {
-            let at = 1_000_000_000 + (index * 1_000 << (2 * cpu)) + cpu;
+            let at = 1_000_000_000 + ((index * 1_000) << (2 * cpu)) + cpu;
             let event = match index % 3 {
                 0 => idle(X86_64, -1, cpu as u32),
                 1 => hrtimer(X86_64, 7, at as i64 - 3_000_000),

@@ -133,6 +133,18 @@ fn missed_events_are_counted() {
     assert_eq!(losses(&read(&recording)), expected);
 }
 
+/// Found by the fuzzer: counts that together exceed what fits.
+#[test]
+fn counts_of_missed_events_do_not_overflow() {
+    let pages = [1_000, 2_000].map(|at| {
+        let mut page = Page::new(X86_64, at).event(at, &idle(X86_64, 1, 0));
+        page.missed = Some(Some(u64::MAX));
+        page
+    });
+    let trace = read(&one_instance(pages.to_vec()));
+    assert_eq!(losses(&trace), [("ftrace_overrun_events", u64::MAX)]);
+}
+
 /// The clock of one CPU may step back between pages, and its events are put in order.
 #[test]
 fn pages_that_step_back_in_time_are_sorted() {
