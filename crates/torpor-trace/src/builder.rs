@@ -58,6 +58,7 @@ pub(crate) struct Builder {
     comms: CommCache,
     carries: Carries,
     cpu_count: u32,
+    window: Option<(Instant, Instant)>,
     names_sent: usize,
     output: Output,
 }
@@ -90,6 +91,7 @@ impl Builder {
             comms: CommCache::default(),
             carries: Carries::default(),
             cpu_count: 0,
+            window: None,
             names_sent: 0,
             output,
         }
@@ -97,7 +99,7 @@ impl Builder {
 
     /// True while no event was taken in.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.cpu_count == 0
+        self.pending.is_empty() && self.window.is_none()
     }
 
     pub(crate) fn lose(&mut self, kind: &'static LossKind, count: u64) {
@@ -152,6 +154,9 @@ impl Builder {
     fn pass(&mut self, mut events: Vec<Event>) {
         self.resolve_functions(&mut events);
         self.hrtimers.align(&mut events, &self.meta.clock, &mut self.losses);
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            self.window = Some((self.window.map_or(first.time, |(start, _)| start), last.time));
+        }
         for event in &events {
             self.cpu_count = self.cpu_count.max(event.cpu.0 + 1);
             self.cpu_count = self.cpu_count.max(target_of(&event.kind).map_or(0, |cpu| cpu.0 + 1));
@@ -207,6 +212,7 @@ impl Builder {
                 Output::Kept(events) => events,
                 Output::Sent(_) => Vec::new(),
             },
+            window: self.window,
             names: self.names,
             carries: self.carries,
             event_counts: self.event_counts,

@@ -256,6 +256,23 @@ fn what_is_no_recording_of_events_is_refused_with_a_hint() {
     assert!(refused(&recording).contains("latency tracer"));
 }
 
+/// Many CPUs with the same bytes would be a small file that fills all of memory.
+#[test]
+fn data_that_belongs_to_many_cpus_is_refused() {
+    let mut recording = one_instance(vec![Page::new(X86_64, 1).event(1, &idle(X86_64, 1, 0))]);
+    recording.options = vec![(8, X86_64.u32(400))];
+    recording.version = 6;
+    recording.instances[0].2.resize(400, Vec::new());
+    let mut bytes = recording.bytes();
+    let table = bytes.windows(10).rposition(|word| word == b"flyrecord\0").unwrap() + 10;
+    let first = bytes[table..table + 16].to_vec();
+    for cpu in 1..400 {
+        bytes[table + 16 * cpu..][..16].copy_from_slice(&first);
+    }
+    let text = read_bytes("made", &bytes).unwrap_err().to_string();
+    assert!(text.contains("a place of its own"), "{text}");
+}
+
 /// Events of the idle loop are read off the same files whatever state they are in.
 #[test]
 fn the_state_of_no_cpu_is_out_of_range() {

@@ -17,12 +17,12 @@ impl Compression {
     ///
     /// # Errors
     /// The names there are.
-    pub(crate) fn named(name: &[u8]) -> Result<Option<Compression>, String> {
+    pub(crate) fn named(name: &[u8]) -> Result<Option<Compression>, &'static str> {
         match name {
             b"none" => Ok(None),
             b"zlib" => Ok(Some(Compression::Zlib)),
             b"zstd" => Ok(Some(Compression::Zstd)),
-            _ => Err("`none`, `zlib` or `zstd`".to_owned()),
+            _ => Err("`none`, `zlib` or `zstd`"),
         }
     }
 
@@ -42,7 +42,7 @@ impl Compression {
 
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    /// Pages that wait, if `chunks` is none of them.
+    /// What of the file is left: the pages themselves, unless they are in chunks.
     pages: &'a [u8],
     chunks: Option<Chunks<'a>>,
     /// False if the file ends before this data does.
@@ -82,6 +82,11 @@ impl<'a> Source<'a> {
             pos: 0,
         });
         Source { pages: bytes, chunks, is_whole: bytes.len() as u64 == size }
+    }
+
+    /// How much of the file this is.
+    pub(crate) fn file_bytes(&self) -> usize {
+        self.pages.len()
     }
 
     /// Makes the next page ready; false at the end.
