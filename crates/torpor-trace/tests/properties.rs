@@ -158,7 +158,7 @@ proptest! {
             b"PERFILE2",
             b"\x1f\x8b\x08\0",
             b"\x17\x08\x44tracing6\0\0\x08\0\x10\0\0header_page\0",
-            b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zstd\01\0",
+            b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zstd\x001\0",
             b"# tracer:",
             b"cpus=2\na-1 [000] ",
             b"<html><script class=\"trace-data\">",
