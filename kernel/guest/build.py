@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .packages import CACHE, HOST_ARCH, ROOT, Kernel, NotHere
+from .packages import CACHE, HOST_ARCH, ROOT, Kernel, NotHereError
 
 HERE = Path(__file__).parent
 WORKLOADS = HERE / "workloads"
@@ -43,7 +43,9 @@ def modules(kernel: Kernel, **variables: str) -> dict[str, Path]:
         **variables,
     }
     command = ["make", "-C", str(ROOT / "kernel"), *(f"{k}={v}" for k, v in settings.items())]
-    done = subprocess.run(command, env=_own_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=_own_environment(), capture_output=True, text=True, check=False
+    )
     if done.returncode != 0 or done.stderr:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
     return {path.stem: path for path in sorted(out.glob("*.ko"))}
@@ -83,7 +85,7 @@ def image(governor: str, hz: int = 250) -> Path:
 def _compile(compiler: list[str], out: Path, sources: list[Path], packages: str) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     if not shutil.which(compiler[0]):
-        raise NotHere(f"{compiler[0]} is not on this machine; it takes {packages}")
+        raise NotHereError(f"{compiler[0]} is not on this machine; it takes {packages}")
     command = [*compiler, "-o", out, *sources]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -93,7 +95,7 @@ def _compile(compiler: list[str], out: Path, sources: list[Path], packages: str)
 def _tools(arch: str) -> tuple[str, str, str]:
     tools = TOOLS[arch]
     if not shutil.which(f"{tools[1]}gcc") or not shutil.which("make"):
-        raise NotHere(f"no compiler for {arch}; it is in {tools[2]}")
+        raise NotHereError(f"no compiler for {arch}; it is in {tools[2]}")
     return tools
 
 

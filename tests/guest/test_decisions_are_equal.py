@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import here
+
 from guest import build
+from machines import here
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import STATES, here
+
 from guest import build, machine
+from machines import STATES, here
 
 #: One round takes 0.5 to 1 s.
 ROUNDS = os.environ.get("TORPOR_GUEST_ROUNDS")
