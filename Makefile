@@ -3,6 +3,8 @@
 #   make demo    build, replay the recording that ships with the project, write report.html
 #   make test    everything CI runs
 #   make bench   the benchmarks
+#   make guest-test        of these, the governors in stock kernels under QEMU
+#   make guest-test-full   the same, and a thousand rounds of loading and unloading (hours)
 #   make clean   remove what the above made
 #
 # Both set up all they need in build/ and target/; only Rust, a C compiler and Python are yours.
@@ -14,7 +16,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench tools install install-test clean
+.PHONY: demo test guest-test guest-test-full bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -26,6 +28,12 @@ demo: install
 
 test: install-test
 	@$(BIN)/python scripts/run_tests.py
+
+guest-test: install-test
+	@$(BIN)/python -m pytest tests/guest
+
+guest-test-full: install-test
+	@TORPOR_GUEST_ROUNDS=1000 $(BIN)/python -m pytest tests/guest
 
 bench: install
 	@cargo bench -p torpor-benches --no-fail-fast

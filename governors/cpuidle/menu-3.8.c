@@ -422,7 +422,7 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 	struct menu_cpu *menu = per_cpu_ptr(&menu_cpus, dev->cpu);
 
 	memset(menu, 0, sizeof(*menu));
-	/* Hard: on a preemptible kernel others expire in a thread, which an idle CPU would wait for. */
+	/* Hard: where others expire in a thread, an idle CPU cannot wait for one. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 	hrtimer_setup(&menu->alarm, menu_timer_expired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_PINNED_HARD);

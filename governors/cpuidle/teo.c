@@ -389,9 +389,9 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 			within_limit = i;
 		shallower = sum;
 	}
-	if (choice.idx < 0)
+	if (choice.idx < 0) {
 		choice.idx = 0;
-	else if (choice.idx > *first) {
+	} else if (choice.idx > *first) {
 		teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
 		choice.idx = min(choice.idx, within_limit);
 		if (mode == UTIL_STEP && teo_utilized(dev->cpu))

@@ -21,6 +21,7 @@
 #include <linux/string.h>
 
 #include "core.h"
+#include "log.h"
 
 static bool assume_kvm;
 module_param(assume_kvm, bool, 0644);
@@ -201,12 +202,15 @@ EXPORT_SYMBOL_GPL(torpor_kvm_para_available);
 
 static int __init torpor_core_init(void)
 {
-	return find_symbols();
+	int ret = find_symbols();
+
+	return ret ? ret : torpor_log_start();
 }
 
 /* Governors hold a reference by using what is exported here, so none is left. */
 static void __exit torpor_core_exit(void)
 {
+	torpor_log_stop();
 }
 
 module_init(torpor_core_init);

@@ -11,9 +11,11 @@
 #define _TORPOR_GOVERNOR_H
 
 #include <linux/cpuidle.h>
+#include <linux/hrtimer.h>
 #include <linux/kvm_para.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/stat.h>
 #include <linux/sched/topology.h>
 #include <linux/tick.h>
@@ -21,14 +23,14 @@
 #include <trace/events/power.h>
 
 #include "core.h"
+#include "log.h"
 
 static_assert(sizeof(TORPOR_NAME) <= CPUIDLE_NAME_LEN,
 	      "a governor's name has 15 characters at most");
 
-/* As the file has them; what the kernel sees are the functions below, which count its users. */
+/* The governor, and its functions as its file has them; the kernel sees those below. */
 static struct cpuidle_governor *torpor_governor;
-static int (*torpor_enable_own)(struct cpuidle_driver *drv, struct cpuidle_device *dev);
-static void (*torpor_disable_own)(struct cpuidle_driver *drv, struct cpuidle_device *dev);
+static struct cpuidle_governor torpor_own;
 
 /*
  * While the governor is current, each device holds the module. The core calls both under
@@ -40,7 +42,9 @@ static int torpor_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 
 	if (!try_module_get(THIS_MODULE))
 		return -ENODEV;
-	ret = torpor_enable_own ? torpor_enable_own(drv, dev) : 0;
+	if (torpor_log_is_on())
+		torpor_log_table(TORPOR_NAME, drv, dev);
+	ret = torpor_own.enable ? torpor_own.enable(drv, dev) : 0;
 	if (ret)
 		module_put(THIS_MODULE);
 	return ret;
@@ -48,9 +52,31 @@ static int torpor_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 
 static void torpor_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	if (torpor_disable_own)
-		torpor_disable_own(drv, dev);
+	if (torpor_own.disable)
+		torpor_own.disable(drv, dev);
 	module_put(THIS_MODULE);
+}
+
+static int torpor_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct torpor_logged logged;
+
+	torpor_log_begin(&logged, TORPOR_SELECT, drv, dev);
+	logged.record.state = torpor_own.select(drv, dev, stop_tick);
+	if (*stop_tick)
+		logged.record.flags |= TORPOR_STOP_TICK;
+	torpor_log_end(&logged);
+	return logged.record.state;
+}
+
+static void torpor_reflect(struct cpuidle_device *dev, int index)
+{
+	struct torpor_logged logged;
+
+	torpor_log_begin(&logged, TORPOR_REFLECT, NULL, dev);
+	logged.record.state = index;
+	torpor_own.reflect(dev, index);
+	torpor_log_end(&logged);
 }
 
 static int __init torpor_register(struct cpuidle_governor *gov)
@@ -59,10 +85,13 @@ static int __init torpor_register(struct cpuidle_governor *gov)
 
 	if (torpor_governor)
 		return -EBUSY;
-	torpor_enable_own = gov->enable;
-	torpor_disable_own = gov->disable;
+	torpor_own = *gov;
 	gov->enable = torpor_enable;
 	gov->disable = torpor_disable;
+	if (torpor_log_is_on()) {
+		gov->select = torpor_select;
+		gov->reflect = gov->reflect ? torpor_reflect : NULL;
+	}
 	ret = torpor_register_governor(gov, TORPOR_NAME);
 	if (!ret)
 		torpor_governor = gov;
@@ -71,24 +100,89 @@ static int __init torpor_register(struct cpuidle_governor *gov)
 
 #define cpuidle_register_governor(gov)		torpor_register(gov)
 
-#define cpuidle_governor_latency_req(cpu) \
-	static_call(torpor_cpuidle_governor_latency_req)(cpu)
-#define nr_iowait_cpu(cpu)			static_call(torpor_nr_iowait_cpu)(cpu)
-#define tick_nohz_get_sleep_length(delta) \
-	static_call(torpor_tick_nohz_get_sleep_length)(delta)
-#define tick_nohz_idle_got_tick()		static_call(torpor_tick_nohz_idle_got_tick)()
-#define tick_nohz_tick_stopped()		static_call(torpor_tick_nohz_tick_stopped)()
-#define tick_nohz_enabled			(*torpor_tick_nohz_enabled)
-#define kvm_para_available()			torpor_kvm_para_available()
+static inline ktime_t torpor_sleep_length(ktime_t *delta_next)
+{
+	ktime_t length = static_call(torpor_tick_nohz_get_sleep_length)(delta_next);
+
+	torpor_note(TORPOR_DELTA_NEXT, *delta_next);
+	return torpor_note(TORPOR_SLEEP_LENGTH, length);
+}
+
+static inline unsigned long torpor_capacity(int cpu)
+{
+	return torpor_note(TORPOR_CAPACITY, arch_scale_cpu_capacity(cpu));
+}
 
 /* The scheduler tracks it with SMP only; until Linux 6.0 it wanted to be told the capacity. */
+static inline unsigned long torpor_util(int cpu)
+{
 #ifndef CONFIG_SMP
-#define sched_cpu_util(cpu)			((void)(cpu), 0UL)
+	return 0;
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 0, 0)
-#define sched_cpu_util(cpu)			static_call(torpor_sched_cpu_util)(cpu)
+	return torpor_note(TORPOR_UTIL, static_call(torpor_sched_cpu_util)(cpu));
 #else
-#define sched_cpu_util(cpu) \
-	static_call(torpor_sched_cpu_util)(cpu, arch_scale_cpu_capacity(cpu))
+	return torpor_note(TORPOR_UTIL,
+			   static_call(torpor_sched_cpu_util)(cpu, torpor_capacity(cpu)));
+#endif
+}
+
+static inline u64 torpor_local_clock(void)
+{
+	return torpor_note(TORPOR_LOCAL_CLOCK, local_clock());
+}
+
+#undef arch_scale_cpu_capacity
+#define arch_scale_cpu_capacity(cpu)		torpor_capacity(cpu)
+#define cpuidle_governor_latency_req(cpu) \
+	torpor_note(TORPOR_LATENCY_REQ, static_call(torpor_cpuidle_governor_latency_req)(cpu))
+#define kvm_para_available()			torpor_kvm_para_available()
+#define local_clock()				torpor_local_clock()
+#define nr_iowait_cpu(cpu) \
+	torpor_note(TORPOR_NR_IOWAIT, static_call(torpor_nr_iowait_cpu)(cpu))
+#define sched_cpu_util(cpu)			torpor_util(cpu)
+#define tick_nohz_enabled			(*torpor_tick_nohz_enabled)
+#define tick_nohz_get_sleep_length(delta)	torpor_sleep_length(delta)
+#define tick_nohz_idle_got_tick() \
+	torpor_note(TORPOR_GOT_TICK, static_call(torpor_tick_nohz_idle_got_tick)())
+#define tick_nohz_tick_stopped() \
+	torpor_note(TORPOR_TICK_STOPPED, static_call(torpor_tick_nohz_tick_stopped)())
+
+/* A governor's own timer: that it rang is an input, too. */
+static enum hrtimer_restart (*torpor_timer_own)(struct hrtimer *timer);
+
+static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
+{
+	struct torpor_logged logged;
+	enum hrtimer_restart ret;
+
+	torpor_log_begin(&logged, TORPOR_TIMER, NULL, NULL);
+	ret = torpor_timer_own(timer);
+	torpor_log_end(&logged);
+	return ret;
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+static __maybe_unused void torpor_hrtimer_setup(struct hrtimer *timer,
+						enum hrtimer_restart (*own)(struct hrtimer *timer),
+						clockid_t clock, enum hrtimer_mode mode)
+{
+	torpor_timer_own = own;
+	hrtimer_setup(timer, torpor_log_is_on() ? torpor_timer : own, clock, mode);
+}
+
+#define hrtimer_setup(timer, own, clock, mode)	torpor_hrtimer_setup(timer, own, clock, mode)
+#else
+static __maybe_unused void torpor_hrtimer_start(struct hrtimer *timer, ktime_t time,
+						enum hrtimer_mode mode)
+{
+	if (torpor_log_is_on() && timer->function != torpor_timer) {
+		torpor_timer_own = timer->function;
+		timer->function = torpor_timer;
+	}
+	hrtimer_start(timer, time, mode);
+}
+
+#define hrtimer_start(timer, time, mode)	torpor_hrtimer_start(timer, time, mode)
 #endif
 
 /* Tracepoints of the kernel that it does not export stay silent. */

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import initramfs
-from .packages import Kernel, NotHere
+from .packages import Kernel, NotHereError
 
 ICOUNT_SHIFT = 1
 
@@ -126,11 +126,11 @@ def run(
     The script stops at the first command that fails. What it leaves in /out comes back, beside
     its exit status and the kernel's log. `arguments` are added to the kernel's command line.
 
-    Raises NotHere without QEMU, and GuestError where a guest panics, hangs or says nothing.
+    Raises NotHereError without QEMU, and GuestError where a guest panics, hangs or says nothing.
     """
     board = BOARDS[kernel.arch]
     if not shutil.which(board.emulator):
-        raise NotHere(f"{board.emulator} is not on this machine; it is in {board.package}")
+        raise NotHereError(f"{board.emulator} is not on this machine; it is in {board.package}")
 
     content = {
         "bin/busybox": kernel.busybox,

@@ -31,7 +31,7 @@ IMAGES = {
 LISTS_AGE_MAX_S = 24 * 3600
 
 
-class NotHere(Exception):
+class NotHereError(Exception):
     """Something that guests take is not on this machine, or cannot be fetched from it."""
 
 
@@ -47,22 +47,25 @@ class Kernel:
     busybox: Path
 
     def module(self, name: str) -> bytes:
-        """A module of the kernel's own, ready to be loaded; raises NotHere where it has none."""
+        """A module of the kernel's own, ready to be loaded.
+
+        Raises NotHereError where it has none.
+        """
         root = self.image.parents[1] / "lib" / "modules" / self.release
         for path in root.rglob(f"{name}.ko*"):
             data = path.read_bytes()
             return lzma.decompress(data) if path.suffix == ".xz" else data
-        raise NotHere(f"{self.release} has no module {name}")
+        raise NotHereError(f"{self.release} has no module {name}")
 
 
 def fetch(arch: str, series: str) -> Kernel:
     """Debian's newest kernel of the series for `arch` (amd64 or arm64), fetched if need be.
 
-    Raises NotHere where apt is missing or the archive cannot be reached.
+    Raises NotHereError where apt is missing or the archive cannot be reached.
     """
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
-            raise NotHere(f"{tool} is not on this machine; guests take Debian's packages")
+            raise NotHereError(f"{tool} is not on this machine; guests take Debian's packages")
     with _locked(CACHE):
         root = CACHE / f"{arch}-{series}"
         if not (root / "complete").exists():
@@ -102,7 +105,9 @@ def _dependency(arch: str, package: str, pattern: str) -> str:
     depends = re.search(r"^Depends: (.*)$", shown, re.M)
     found = re.search(pattern, depends[1]) if depends else None
     if not found:
-        raise NotHere(f"{package} ({arch}): no package like {pattern} among what it depends on")
+        raise NotHereError(
+            f"{package} ({arch}): no package like {pattern} among what it depends on"
+        )
     return found[0]
 
 
@@ -132,7 +137,9 @@ def _ask(command: list[str], cwd: Path | None) -> str:
         command, cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
     if done.returncode != 0:
-        raise NotHere(f"{command[0]} {command[-1]}: {done.stderr.strip() or done.stdout.strip()}")
+        raise NotHereError(
+            f"{command[0]} {command[-1]}: {done.stderr.strip() or done.stdout.strip()}"
+        )
     return done.stdout
 
 

@@ -3,14 +3,17 @@
 #
 # Writes the C files that become modules, each around a file that stays where and as it is:
 #
-#     wrap.sh module OUT MODULE FILE            a module's own source
+#     wrap.sh module OUT MODULE FILE...         a module's own source
 #     wrap.sh governor OUT MODULE FILE NAME     an idle governor, offered as NAME
 #     wrap.sh intree OUT MODULE FILE NAME       the same, in a kernel's own tree
 #
 # A wrapper is touched only if it changes, so make rebuilds no more than it must.
 set -eu
 
-kind=$1 out=$2 module=$3 file=$4 name=${5-}
+kind=$1 out=$2 module=$3
+shift 3
+file=$1 name=
+[ "$kind" = module ] || name=$2
 symbols=$(dirname "$0")/../compat/symbols.h
 
 die() {
@@ -37,7 +40,7 @@ wrapper() {
 	echo "/* Written by Torpor's kernel/scripts/wrap.sh. */"
 	case $kind in
 	module)
-		echo "#include \"$file\""
+		printf '#include "%s"\n' "$@"
 		;;
 	governor)
 		echo "#define TORPOR_NAME \"$name\""
@@ -60,7 +63,7 @@ wrapper() {
 [ ${#name} -le 15 ] || die "$name: a governor's name has 15 characters at most, not ${#name}"
 
 mkdir -p "$out"
-wrapper >"$out/.$module.c"
+wrapper "$@" >"$out/.$module.c"
 if cmp -s "$out/.$module.c" "$out/$module.c"; then
 	rm "$out/.$module.c"
 else

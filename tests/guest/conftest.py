@@ -11,12 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "kernel"))
 
 from guest import build, machine, packages  # noqa: E402
-
-#: What each guest wears: the states of a Comet Lake desktop, and of a Pixel 6's little cores.
-STATES = {
-    "amd64": "POLL,C1:2:2,C1E:10:20,C3:70:100,C6:85:200",
-    "arm64": "WFI:1:1,c2:230:2000",
-}
+from machines import STATES, here  # noqa: E402
 
 
 @pytest.fixture(scope="session", params=["amd64", "arm64"])
@@ -44,11 +39,3 @@ def guest(kernel, modules) -> machine.Result:
     result = here(machine.run, kernel, f"STATES={STATES[kernel.arch]}\n{script}", files)
     print(f"{kernel.release}: {result.wall_s:.0f} s")
     return result
-
-
-def here(function, *args):
-    """Call it; skip, with the reason, where this machine lacks something for it."""
-    try:
-        return function(*args)
-    except packages.NotHere as missing:
-        pytest.skip(f"not run, because {missing}")

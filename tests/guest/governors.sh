@@ -39,10 +39,17 @@ loaded() {
 	lsmod | grep -o '^torpor_[a-z0-9_]*' || true
 }
 
+unload_all() {
+	for module in $(loaded); do
+		[ $module = torpor_core ] || rmmod $module
+	done
+	rmmod torpor_core
+}
+
 cd /mod
 insmod configfs.ko
 insmod null_blk.ko nr_devices=1 gb=1 irqmode=2 completion_nsec=150000
-insmod torpor_core.ko
+insmod torpor_core.ko log_decisions=1 log_kb=16384
 
 # Outside KVM haltpoll does not offer itself, and then is no module that stays.
 insmod torpor_t_haltpoll.ko 2>/dev/null || loaded > /out/without_kvm
@@ -82,8 +89,14 @@ if [ -f torpor_poll_arm64.ko ]; then
 	rmmod torpor_poll_arm64
 fi
 
-for module in $(loaded); do
-	[ $module = torpor_core ] || rmmod $module
-done
-rmmod torpor_core
+cp -r /sys/kernel/debug/torpor /out/decisions
+unload_all
 loaded > /out/left
+
+# Once more, with nothing in between that looks on.
+insmod torpor_core.ko
+insmod torpor_idle.ko states=$STATES serve=count
+insmod torpor_t_menu_3_8.ko
+use t-menu-3.8 /out/unlogged
+echo menu > $cpuidle/current_governor
+unload_all

@@ -54,7 +54,9 @@ def test_parameters_can_be_read(guest):
 def test_a_governor_puts_cpus_to_sleep(guest, governor):
     used = usage(guest, f"governors/{governor}")
     assert sum(used.values()) > 100, used
-    if governor in ("t-shallowest", "t-deepest") or (governor == "t-haltpoll" and "POLL" not in used):
+    if governor in ("t-shallowest", "t-deepest"):
+        return
+    if governor == "t-haltpoll" and "POLL" not in used:
         return
     # For near and far timers it takes more than one state.
     assert sum(count > 0 for count in used.values()) > 1, used

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How governors' modules write the log of decisions. */
+#ifndef _TORPOR_LOG_H
+#define _TORPOR_LOG_H
+
+#include <linux/cpuidle.h>
+#include <linux/percpu.h>
+
+#include "record.h"
+
+/* A call on its way; a timer can ring while reflect() runs, which is @outer then. */
+struct torpor_logged {
+	struct torpor_record record;
+	struct torpor_logged *outer;
+};
+
+/* The call that this CPU is in, if that is logged. */
+DECLARE_PER_CPU(struct torpor_logged *, torpor_current_call);
+
+int torpor_log_start(void);
+void torpor_log_stop(void);
+bool torpor_log_is_on(void);
+void torpor_log_begin(struct torpor_logged *logged, enum torpor_record_kind kind,
+		      struct cpuidle_driver *drv, struct cpuidle_device *dev);
+void torpor_log_end(struct torpor_logged *logged);
+void torpor_log_table(const char *governor, struct cpuidle_driver *drv,
+		      struct cpuidle_device *dev);
+void torpor_log_input(enum torpor_input input, s64 value);
+
+/* An answer on its way to the governor. */
+static __always_inline s64 torpor_note(enum torpor_input input, s64 value)
+{
+	if (unlikely(this_cpu_read(torpor_current_call)))
+		torpor_log_input(input, value);
+	return value;
+}
+
+#endif /* _TORPOR_LOG_H */

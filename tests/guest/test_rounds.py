@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Governors come and go, many times, while the machine works and CPUs go offline and online."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from guest import build, machine
+from machines import STATES, here
+
+#: One round takes 0.5 to 1 s.
+ROUNDS = os.environ.get("TORPOR_GUEST_ROUNDS")
+
+
+@pytest.mark.skipif(not ROUNDS, reason="not run, because TORPOR_GUEST_ROUNDS is not set (1000)")
+def test_governors_come_and_go(kernel, modules):
+    script = Path(__file__).with_name("rounds.sh").read_text(encoding="utf-8")
+    files = {
+        **{f"mod/{name}.ko": path for name, path in modules.items()},
+        **{f"bin/{name}": path for name, path in here(build.programs, kernel.arch).items()},
+    }
+    settings = f"ROUNDS={ROUNDS} STATES={STATES[kernel.arch]}\n"
+    result = machine.run(kernel, settings + script, files, timeout_s=300 + 10 * int(ROUNDS))
+    assert result.status == 0, result.console[-2000:]
+    assert result.text("rounds").strip() == ROUNDS
+    assert "unloaded_in_use" not in result.files
+    assert result.complaints == []
