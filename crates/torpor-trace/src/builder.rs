@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What every reader writes into: checks each event's borders, interns names, sorts, sums up.
 
+use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
 use crate::model::{Carries, Event, EventKind, Function, InterruptCause, Meta, Name, Names, Trace};
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +16,9 @@ pub(crate) struct Builder {
     pub names: Names,
     pub event_counts: BTreeMap<String, u64>,
     pub losses: Tally,
+    /// What timer functions get their names from. Where both are empty, they keep what they have.
+    pub symbols: Kallsyms,
+    pub functions: HashMap<u64, Option<Name>>,
     events: Vec<Event>,
     comms: CommCache,
     settled_ns: u64,
@@ -62,17 +66,17 @@ impl Builder {
         self.comms.intern(comm, &mut self.names)
     }
 
-    /// Gives every timer function the name `symbol` knows for its address.
-    pub(crate) fn resolve_functions(
-        &mut self,
-        mut symbol: impl FnMut(u64, &mut Names) -> Option<Name>,
-    ) {
-        let mut known: HashMap<u64, Option<Name>> = HashMap::new();
+    /// Gives every timer function its name.
+    fn resolve_functions(&mut self) {
+        if self.functions.is_empty() && self.symbols.is_empty() {
+            return;
+        }
         for event in &mut self.events {
             if let Some(function) = function_of(&mut event.kind) {
-                function.symbol = *known
-                    .entry(function.address)
-                    .or_insert_with(|| symbol(function.address, &mut self.names));
+                function.symbol = *self.functions.entry(function.address).or_insert_with(|| {
+                    let symbol = self.symbols.symbol(function.address)?;
+                    Some(self.names.intern(symbol))
+                });
             }
         }
     }
@@ -84,7 +88,7 @@ impl Builder {
     ///
     /// FIDELITY(hrtimer-clock): timers of other clock bases (real time) keep their own offset.
     pub(crate) fn align_hrtimers(&mut self, offset_ns: Option<i64>) {
-        if self.meta.clock == "mono" {
+        if self.meta.clock == "mono" && offset_ns.unwrap_or(0) == 0 {
             return;
         }
         let hrtimers = self.events.iter().filter(|event| is_hrtimer(&event.kind)).count() as u64;
@@ -129,6 +133,7 @@ impl Builder {
     }
 
     pub(crate) fn finish(mut self) -> Trace {
+        self.resolve_functions();
         // Stable, so equal times keep the file's order. The standard sort finds the runs that
         // per-CPU buffers leave behind and merges them.
         if !self.events.is_sorted_by_key(|event| event.time) {

@@ -3,7 +3,7 @@
 
 use crate::builder::Builder;
 use crate::error::Malformed;
-use crate::{perf_data, perfetto};
+use crate::{perf_data, perfetto, trace_dat};
 
 /// A recording format, for error texts, `--help` and the documentation.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,13 @@ static FORMATS: &[Format] = &[
         is_it: perfetto::is_perfetto,
         read: perfetto::read,
     },
+    Format {
+        name: "trace.dat",
+        files: "trace.dat, *.dat",
+        recognised_by: "0x17 0x08 0x44 and `tracing`",
+        is_it: trace_dat::is_trace_dat,
+        read: trace_dat::read,
+    },
 ];
 
 /// Every format that [`read`](crate::read) understands; each may be gzip-compressed.
@@ -74,11 +81,6 @@ pub(crate) fn allowed() -> String {
 
 /// Files people are likely to try, told by name: (start of the file, what it is, hint).
 const OTHERS: &[(&[u8], &str, &str)] = &[
-    (
-        b"\x17\x08\x44tracing",
-        "a trace.dat recording of trace-cmd",
-        "trace.dat is not read yet; record with `perf record` or Perfetto",
-    ),
     (
         b"# tracer:",
         "the text of a kernel's `trace` file",

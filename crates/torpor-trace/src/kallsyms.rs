@@ -1,41 +1,59 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Names of kernel functions, from a copy of `/proc/kallsyms`.
 
-use crate::model::{Name, Names};
-
 #[derive(Debug, Default)]
-pub(crate) struct Kallsyms<'a> {
-    /// Sorted by address.
-    symbols: Vec<(u64, &'a str)>,
+pub(crate) struct Kallsyms {
+    text: String,
+    /// Sorted by address; where in the text the name is.
+    symbols: Vec<(u64, u32, u32)>,
 }
 
-impl<'a> Kallsyms<'a> {
+impl Kallsyms {
     /// Lines such as `ffffffff8112b9c0 t tick_nohz_handler`, perhaps with a module in brackets.
     /// An address of 0 is one the kernel hid (`kernel.kptr_restrict`).
-    pub(crate) fn parse(text: &'a [u8]) -> Kallsyms<'a> {
-        let mut symbols: Vec<(u64, &str)> = text
-            .split(|&byte| byte == b'\n')
+    pub(crate) fn parse(text: &[u8]) -> Kallsyms {
+        // No kernel has 4 GB of symbols: what lies behind is no list of them.
+        let text = &text[..text.len().min(u32::MAX as usize)];
+        let text = String::from_utf8_lossy(text).into_owned();
+        let place = |name: &str| (name.as_ptr() as usize - text.as_ptr() as usize) as u32;
+        let mut symbols: Vec<(u64, u32, u32)> = text
+            .lines()
             .filter_map(|line| {
-                let mut words = std::str::from_utf8(line).ok()?.split_whitespace();
+                let mut words = line.split_ascii_whitespace();
                 let address = u64::from_str_radix(words.next()?, 16).ok()?;
                 let name = words.nth(1)?;
-                (address != 0).then_some((address, name))
+                (address != 0).then(|| (address, place(name), name.len() as u32))
             })
             .collect();
         // Of the names of one address, the first listed stands.
-        symbols.sort_by_key(|(address, _)| *address);
-        Kallsyms { symbols }
+        symbols.sort_by_key(|(address, ..)| *address);
+        Kallsyms { text, symbols }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.symbols.is_empty()
     }
 
+    fn name(&self, start: u32, length: u32) -> &str {
+        &self.text[start as usize..(start + length) as usize]
+    }
+
+    /// Every symbol with where it starts and where the next one does.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (u64, u64, &str)> {
+        let (mut end, mut last) = (u64::MAX, u64::MAX);
+        self.symbols.iter().rev().map(move |&(start, name, length)| {
+            if start != last {
+                (end, last) = (last, start);
+            }
+            (start, end, self.name(name, length))
+        })
+    }
+
     /// The function that starts at `address`. Timers hold nothing but starts of functions.
-    pub(crate) fn symbol(&self, address: u64, names: &mut Names) -> Option<Name> {
-        let index = self.symbols.partition_point(|(start, _)| *start < address);
+    pub(crate) fn symbol(&self, address: u64) -> Option<&str> {
+        let index = self.symbols.partition_point(|(start, ..)| *start < address);
         match self.symbols.get(index) {
-            Some((start, name)) if *start == address => Some(names.intern(name)),
+            Some(&(start, name, length)) if start == address => Some(self.name(name, length)),
             _ => None,
         }
     }
@@ -50,10 +68,19 @@ mod tests {
         let text =
             b"0000000000000000 A hidden\nff10 t tick_nohz_handler\nff00 T first [mod]\nbad\n";
         let kallsyms = Kallsyms::parse(text);
-        let mut names = Names::default();
-        let name = kallsyms.symbol(0xff10, &mut names).unwrap();
-        assert_eq!(names.text(name), "tick_nohz_handler");
-        assert_eq!(kallsyms.symbol(0xff11, &mut names), None);
-        assert_eq!(kallsyms.symbol(0, &mut names), None);
+        assert_eq!(kallsyms.symbol(0xff10), Some("tick_nohz_handler"));
+        assert_eq!(kallsyms.symbol(0xff11), None);
+        assert_eq!(kallsyms.symbol(0), None);
+    }
+
+    /// Two names of one address end where the next address starts.
+    #[test]
+    fn a_function_ends_where_the_next_one_starts() {
+        let kallsyms = Kallsyms::parse(b"20 t last\n10 T first\n10 T alias\n");
+        let functions: Vec<_> = kallsyms.functions().collect();
+        assert_eq!(
+            functions,
+            [(0x20, u64::MAX, "last"), (0x10, 0x20, "alias"), (0x10, 0x20, "first")]
+        );
     }
 }

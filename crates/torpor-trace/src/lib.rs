@@ -11,14 +11,17 @@
 //! [`Trace`]: events in order, what they [carry](Carries), and every [`Loss`].
 
 mod builder;
+mod cursor;
 mod error;
 mod format;
+mod ftrace;
 mod inflate;
 mod kallsyms;
 mod loss;
 mod model;
 mod perf_data;
 mod perfetto;
+mod trace_dat;
 mod tracepoint;
 
 pub use error::TraceError;

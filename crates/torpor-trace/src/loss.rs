@@ -57,6 +57,12 @@ losses! {
         "the recorder marked gaps in a CPU's event stream: record with a larger buffer_size_kb";
     FTRACE_PARSE_ERRORS, Loss, "ftrace_parse_errors",
         "the recorder itself could not parse pages of the kernel's ring buffer";
+    EVENT_UNDESCRIBED, Loss, "events_without_description",
+        "events whose number the file does not describe were skipped: the recorder could not read \
+         all of the kernel's formats";
+    RECORDED_TWICE, Info, "events_recorded_twice",
+        "several tracing instances recorded the same kind of event; it was taken from the one that \
+         had it first";
     PACKETS_DROPPED, Loss, "perfetto_dropped_packets",
         "the recorder's shared memory was full: record with a larger buffers.size_kb";
     CHUNKS_LOST, Loss, "perfetto_lost_chunks",

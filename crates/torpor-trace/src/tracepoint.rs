@@ -13,8 +13,10 @@ use torpor_units::{CpuId, Instant, StateIdx};
 pub(crate) enum Value<'a> {
     /// Sign-extended if the field is signed.
     Number(u64),
-    /// A text, without its NUL, or the bytes of a CPU mask in the machine's order of words.
+    /// A text, without its NUL, or the bytes of a CPU mask, CPU 0 in the first byte.
     Bytes(&'a [u8]),
+    /// A CPU mask of a big-endian machine: CPU 0 is in the last byte of the first word.
+    BigEndianWords { bytes: &'a [u8], word_bytes: usize },
 }
 
 /// The most fields a spec asks for.
@@ -147,18 +149,26 @@ fn send_to_mask(context: &mut Context<'_>, mask: Value<'_>, cause: InterruptCaus
     };
     match mask {
         Value::Number(mask) => (0..64).filter(|cpu| mask >> cpu & 1 != 0).for_each(&mut send),
-        // 1024 bytes hold the 8192 CPUs that Linux can have at most.
-        Value::Bytes(mask) => {
-            for (index, byte) in mask.iter().take(1024).enumerate() {
-                (0..8).filter(|bit| byte >> bit & 1 != 0).for_each(|bit| send(index * 8 + bit));
+        Value::Bytes(mask) => cpus_of(mask.iter(), 0, &mut send),
+        Value::BigEndianWords { bytes, word_bytes } => {
+            for (index, word) in bytes.chunks(word_bytes.max(1)).enumerate() {
+                cpus_of(word.iter().rev(), index * word_bytes * 8, &mut send);
             }
         }
     }
 }
 
+fn cpus_of<'a>(mask: impl Iterator<Item = &'a u8>, first: usize, send: &mut impl FnMut(usize)) {
+    // 1024 bytes hold the 8192 CPUs that Linux can have at most.
+    for (index, byte) in mask.take(1024).enumerate() {
+        let bits = (0..8).filter(|bit| byte >> bit & 1 != 0);
+        bits.for_each(|bit| send(first + index * 8 + bit));
+    }
+}
+
 impl Context<'_> {
     #[inline]
-    fn push(&mut self, kind: EventKind) {
+    pub(crate) fn push(&mut self, kind: EventKind) {
         self.builder.push(self.time_ns, self.cpu, kind);
     }
 
@@ -422,6 +432,20 @@ mod tests {
             })
             .collect();
         assert_eq!(targets, [0, 2, 9]);
+    }
+
+    /// Two words of two bytes, 0x0205 and 0x0001: CPUs 0, 2 and 9, and 16.
+    #[test]
+    fn a_big_endian_mask_is_read_word_by_word() {
+        let mask = Value::BigEndianWords { bytes: &[2, 5, 0, 1], word_bytes: 2 };
+        let targets = |kinds: Vec<EventKind>| -> Vec<u32> {
+            let target = |kind: &EventKind| match kind {
+                EventKind::IpiSend { target_cpu, .. } => target_cpu.0,
+                other => panic!("{other:?}"),
+            };
+            kinds.iter().map(target).collect()
+        };
+        assert_eq!(targets(record("ipi_send_cpumask", &[mask])), [0, 2, 9, 16]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `perf_event_attr`, and the layout of samples that follows from it (`perf_event_open(2)`).
 
-use super::cursor::Cursor;
+use crate::cursor::Cursor;
 use std::collections::HashMap;
 
 const SAMPLE_IP: u64 = 1 << 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Feature sections: what the file says of the machine and of the recorder.
 
-use super::cursor::Cursor;
 use crate::builder::CPUS_MAX;
+use crate::cursor::Cursor;
 use crate::model::Meta;
 
 pub(crate) const TRACING_DATA: u64 = 1;

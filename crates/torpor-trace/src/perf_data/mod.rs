@@ -6,17 +6,17 @@
 //! them, and drops all records up to the next round mark at the first broken one.
 
 mod attr;
-mod cursor;
+
 mod features;
-mod formats;
+
 mod records;
 
 use crate::builder::Builder;
+use crate::cursor::{Cursor, section};
 use crate::error::Malformed;
 use crate::kallsyms::Kallsyms;
 use crate::loss;
 use attr::Attr;
-use cursor::{Cursor, section};
 use records::Records;
 
 const MAGIC: &[u8; 8] = b"PERFILE2";
@@ -66,14 +66,8 @@ pub(crate) fn read(
         out.lose(&loss::TRUNCATED, 1);
     }
     out.meta.clock = features::clock_name(records.clock_id).to_owned();
-    let own_kallsyms = records.finish(out);
-    for text in [kallsyms.unwrap_or_default(), &own_kallsyms] {
-        let symbols = Kallsyms::parse(text);
-        if !symbols.is_empty() {
-            out.resolve_functions(|address, names| symbols.symbol(address, names));
-            break;
-        }
-    }
+    out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
+    records.finish(out);
     out.align_hrtimers(None);
     Ok(())
 }

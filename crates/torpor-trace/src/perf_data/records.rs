@@ -2,10 +2,10 @@
 //! The records of the data section, plain or compressed.
 
 use super::attr::{Attr, Layouts};
-use super::cursor::Cursor;
 use super::features;
-use super::formats::Formats;
 use crate::builder::Builder;
+use crate::cursor::Cursor;
+use crate::ftrace::{Formats, Preamble};
 use crate::inflate;
 use crate::loss;
 use crate::tracepoint::Context;
@@ -28,7 +28,8 @@ const HEADER_SIZE: u64 = 8;
 #[derive(Default)]
 pub(crate) struct Records {
     pub layouts: Layouts,
-    pub formats: Formats,
+    /// Absent until the tracing data was met.
+    formats: Option<Formats>,
     pub clock_id: Option<u32>,
     zstd: Option<Decoder<'static>>,
     /// Unpacked bytes of a record whose end is in the next compressed one.
@@ -44,15 +45,15 @@ impl Records {
     }
 
     pub(crate) fn add_formats(&mut self, bytes: &[u8], out: &mut Builder) {
-        match Formats::parse(bytes) {
-            Ok((formats, is_whole)) => {
-                self.formats = formats;
-                if !is_whole {
-                    out.lose(&loss::TRUNCATED, 1);
-                }
-            }
-            Err(_) => out.lose(&loss::MALFORMED_RECORDS, 1),
+        let Some((preamble, mut rest)) = Preamble::parse(bytes) else {
+            return out.lose(&loss::MALFORMED_RECORDS, 1);
+        };
+        let mut formats = Formats::new(preamble.endian, preamble.long_bytes);
+        if formats.description(&mut rest).is_none() {
+            out.lose(&loss::TRUNCATED, 1);
         }
+        formats.find_probed();
+        self.formats = Some(formats);
     }
 
     /// Walks the records of `bytes`, which stand in the file itself or were unpacked. Gives the
@@ -107,15 +108,14 @@ impl Records {
         let Some(raw) = sample.raw else {
             return out.lose(&loss::NO_RAW, 1);
         };
-        match self.formats.decode(raw) {
-            Some(Some((spec, values))) => match (sample.time_ns, sample.cpu) {
-                (Some(time_ns), Some(cpu)) => {
-                    spec.record(&mut Context { builder: out, time_ns, cpu }, &values);
-                }
-                _ => out.lose(&loss::NO_TIME, 1),
-            },
-            Some(None) => {}
-            None => self.unknown_samples += 1,
+        let decoded = self.formats.as_mut().and_then(|formats| formats.decode(raw));
+        match (decoded, sample.time_ns, sample.cpu) {
+            (Some(Some(decoded)), Some(time_ns), Some(cpu)) => {
+                decoded.record(&mut Context { builder: out, time_ns, cpu });
+            }
+            (Some(Some(_)), ..) => out.lose(&loss::NO_TIME, 1),
+            (Some(None), ..) => {}
+            (None, ..) => self.unknown_samples += 1,
         }
     }
 
@@ -199,16 +199,17 @@ impl Records {
         !self.unpacked.is_empty()
     }
 
-    pub(crate) fn finish(self, out: &mut Builder) -> Vec<u8> {
-        let mut formats = self.formats;
-        let kallsyms = std::mem::take(&mut formats.kallsyms);
-        for (name, count) in formats.into_counts().filter(|(_, count)| *count > 0) {
-            *out.event_counts.entry(name).or_default() += count;
+    /// Leaves the events' counts and the kernel's symbols with the builder.
+    pub(crate) fn finish(self, out: &mut Builder) {
+        if let Some(mut formats) = self.formats {
+            if out.symbols.is_empty() {
+                out.symbols = std::mem::take(&mut formats.symbols);
+            }
+            formats.count_into(&mut out.event_counts);
         }
         if self.unknown_samples > 0 {
             let name = "perf_events_without_description".to_owned();
             out.event_counts.insert(name, self.unknown_samples);
         }
-        kallsyms
     }
 }

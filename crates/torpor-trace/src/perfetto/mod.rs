@@ -220,15 +220,9 @@ impl Reader {
     fn finish(self, kallsyms: Option<&[u8]>, out: &mut Builder) {
         self.bundles.finish(out);
         self.stats.finish(out);
-        let symbols = self.symbols;
-        let kallsyms = Kallsyms::parse(kallsyms.unwrap_or_default());
-        if !symbols.is_empty() || !kallsyms.is_empty() {
-            // A symbolizing recorder writes a number in place of the address.
-            out.resolve_functions(|address, names| match symbols.get(&address) {
-                Some(symbol) => *symbol,
-                None => kallsyms.symbol(address, names),
-            });
-        }
+        // A symbolizing recorder writes a number in place of the address.
+        out.functions = self.symbols;
+        out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
         let offset_ns = match out.meta.clock.as_str() {
             "boot" => self.boot_minus_mono_ns,
             _ => None,

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Reads that end where the bytes end, in the byte order of the machine that wrote them.
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Endian {
+    #[default]
+    Little,
+    Big,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    rest: &'a [u8],
+    endian: Endian,
+}
+
+macro_rules! number {
+    ($name:ident, $type:ty) => {
+        #[inline]
+        pub(crate) fn $name(&mut self) -> Option<$type> {
+            let bytes = self.array()?;
+            Some(match self.endian {
+                Endian::Little => <$type>::from_le_bytes(bytes),
+                Endian::Big => <$type>::from_be_bytes(bytes),
+            })
+        }
+    };
+}
+
+impl<'a> Cursor<'a> {
+    /// Little-endian, as most recordings are.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor::ordered(bytes, Endian::Little)
+    }
+
+    #[inline]
+    pub(crate) fn ordered(bytes: &'a [u8], endian: Endian) -> Cursor<'a> {
+        Cursor { rest: bytes, endian }
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&mut self, length: u64) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(usize::try_from(length).ok()?)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*taken)
+    }
+
+    number!(u8, u8);
+    number!(u16, u16);
+    number!(u32, u32);
+    number!(u64, u64);
+
+    /// A number of 1, 2, 4 or 8 bytes, sign-extended if it is signed.
+    #[inline]
+    pub(crate) fn number(&mut self, size: usize, is_signed: bool) -> Option<u64> {
+        Some(match (size, is_signed) {
+            (1, false) => self.u8()?.into(),
+            (1, true) => self.u8()? as i8 as u64,
+            (2, false) => self.u16()?.into(),
+            (2, true) => self.u16()? as i16 as u64,
+            (4, false) => self.u32()?.into(),
+            (4, true) => self.u32()? as i32 as u64,
+            (8, _) => self.u64()?,
+            _ => return None,
+        })
+    }
+
+    /// Bytes up to a NUL, which is taken too.
+    pub(crate) fn c_str(&mut self) -> Option<&'a [u8]> {
+        let length = self.rest.iter().position(|&byte| byte == 0)?;
+        let text = &self.rest[..length];
+        self.rest = &self.rest[length + 1..];
+        Some(text)
+    }
+}
+
+/// The bytes of a section, if the file holds them.
+pub(crate) fn section(file: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(size).ok()?)?;
+    file.get(start..end)
+}

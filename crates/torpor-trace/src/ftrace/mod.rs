@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the files of trace-cmd and perf share: the kernel's own description of its tracepoints.
+//!
+//! perf's "tracing data" is the head of trace-cmd's file, word for word.
+
+mod field;
+mod formats;
+
+pub(crate) use formats::{Formats, PageLayout};
+
+use crate::cursor::{Cursor, Endian};
+
+pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// What stands at the start of a file, and tells how to read the rest.
+#[derive(Debug)]
+pub(crate) struct Preamble<'a> {
+    pub version: &'a [u8],
+    pub endian: Endian,
+    /// Bytes of a `long` of the machine's programs.
+    pub long_bytes: usize,
+    pub page_bytes: usize,
+}
+
+impl<'a> Preamble<'a> {
+    /// Also gives what stands behind it.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<(Preamble<'a>, Cursor<'a>)> {
+        let mut cursor = Cursor::new(bytes.strip_prefix(MAGIC)?);
+        let version = cursor.c_str()?;
+        let endian = if cursor.u8()? == 0 { Endian::Little } else { Endian::Big };
+        let mut cursor = Cursor::ordered(cursor.rest(), endian);
+        let long_bytes = cursor.u8()?.into();
+        let page_bytes = cursor.u32()? as usize;
+        Some((Preamble { version, endian, long_bytes, page_bytes }, cursor))
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a file says of its events, whatever the version: their formats, and where they are.
+
+use super::options::Options;
+use super::source::Source;
+use crate::cursor::Endian;
+use crate::error::Malformed;
+use crate::ftrace::Formats;
+
+#[derive(Debug)]
+pub(crate) struct Head<'a> {
+    pub endian: Endian,
+    pub formats: Formats,
+    pub options: Options,
+    /// The top one first.
+    pub buffers: Vec<Buffer<'a>>,
+}
+
+/// The events of one tracing instance.
+#[derive(Debug)]
+pub(crate) struct Buffer<'a> {
+    /// Absent in version 6, whose instances do not say.
+    pub clock: Option<String>,
+    pub page_bytes: usize,
+    pub cpus: Vec<(u32, Source<'a>)>,
+}
+
+/// A page must hold its own header; the kernel's are of 4 kB and more.
+pub(crate) fn check_page(page_bytes: usize, formats: &Formats) -> Result<(), Malformed> {
+    let page = formats.page;
+    let header_bytes = page.data_offset.max(page.commit_offset.saturating_add(page.commit_bytes));
+    if header_bytes < page_bytes && matches!(page.commit_bytes, 4 | 8) {
+        return Ok(());
+    }
+    Err(Malformed {
+        offset: 0,
+        found: format!("ring-buffer pages of {page_bytes} bytes with {page:?}"),
+        expected: "a page that is larger than its header".to_owned(),
+        hint: "the file's start is damaged: copy it again",
+    })
+}
+
+pub(crate) fn cut_in_head(file: &[u8], expected: &str) -> Malformed {
+    Malformed {
+        offset: file.len() as u64,
+        found: "the end of the file, or a length that reaches beyond it".to_owned(),
+        expected: expected.to_owned(),
+        hint: "the file was cut or is damaged, and without this no event can be read: copy it \
+               again",
+    }
+}
+
+/// A file of a latency tracer holds text in place of events.
+pub(crate) fn text_inside(offset: u64) -> Malformed {
+    Malformed {
+        offset,
+        found: "the text of a latency tracer".to_owned(),
+        expected: "events as the ring buffer holds them".to_owned(),
+        hint: "record with `trace-cmd record -e power -e sched -e timer`, without `-p`",
+    }
+}

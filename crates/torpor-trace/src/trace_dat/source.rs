@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The pages of one CPU, in order: as they lie in the file, or unpacked chunk by chunk.
+
+use crate::builder::Builder;
+use crate::cursor::{Cursor, Endian};
+use crate::inflate;
+use crate::loss;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Zlib,
+    Zstd,
+}
+
+impl Compression {
+    /// The one that a file names; none for `none`.
+    ///
+    /// # Errors
+    /// The names there are.
+    pub(crate) fn named(name: &[u8]) -> Result<Option<Compression>, String> {
+        match name {
+            b"none" => Ok(None),
+            b"zlib" => Ok(Some(Compression::Zlib)),
+            b"zstd" => Ok(Some(Compression::Zstd)),
+            _ => Err("`none`, `zlib` or `zstd`".to_owned()),
+        }
+    }
+
+    /// Unpacks the block that the cursor stands at: packed size, unpacked size, packed bytes.
+    pub(crate) fn next_block(self, rest: &mut Cursor<'_>) -> Option<Vec<u8>> {
+        let (packed_size, size) = (rest.u32()?, rest.u32()?);
+        let packed = rest.bytes(packed_size.into())?;
+        let max = u64::from(size).min(inflate::BLOCK_MAX);
+        let inflated = match self {
+            Compression::Zlib => inflate::zlib(packed, max),
+            Compression::Zstd => inflate::zstd(packed, max),
+        };
+        (inflated.is_whole && inflated.bytes.len() as u64 == u64::from(size))
+            .then_some(inflated.bytes)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    /// Pages that wait, if `chunks` is none of them.
+    pages: &'a [u8],
+    chunks: Option<Chunks<'a>>,
+    /// False if the file ends before this data does.
+    is_whole: bool,
+}
+
+/// Packed pages: one chunk is unpacked at a time.
+#[derive(Debug)]
+struct Chunks<'a> {
+    compression: Compression,
+    rest: Cursor<'a>,
+    left: u32,
+    unpacked: Vec<u8>,
+    pos: usize,
+}
+
+impl<'a> Source<'a> {
+    /// The data of a CPU, where the file says it is, or as much of it as there is.
+    pub(crate) fn new(
+        file: &'a [u8],
+        offset: u64,
+        size: u64,
+        compression: Option<Compression>,
+        endian: Endian,
+    ) -> Source<'a> {
+        // The size of packed data leaves out the count in front of its chunks.
+        let size = if compression.is_some() { size.saturating_add(4) } else { size };
+        let length = file.len() as u64;
+        let (start, end) = (offset.min(length), offset.saturating_add(size).min(length));
+        let bytes = &file[start as usize..end as usize];
+        let mut rest = Cursor::ordered(bytes, endian);
+        let chunks = compression.map(|compression| Chunks {
+            compression,
+            left: rest.u32().unwrap_or(0),
+            rest,
+            unpacked: Vec::new(),
+            pos: 0,
+        });
+        Source { pages: bytes, chunks, is_whole: bytes.len() as u64 == size }
+    }
+
+    /// The page that is next, of which the file may hold only the start; `None` at the end.
+    pub(crate) fn page(&mut self, page_bytes: usize, out: &mut Builder) -> Option<&[u8]> {
+        let pages = match &mut self.chunks {
+            None => self.pages,
+            Some(chunks) => chunks.pages(out),
+        };
+        if pages.is_empty() {
+            if !self.is_whole {
+                self.is_whole = true;
+                out.lose(&loss::TRUNCATED, 1);
+            }
+            return None;
+        }
+        Some(&pages[..page_bytes.min(pages.len())])
+    }
+
+    /// Goes on to the page behind that one.
+    pub(crate) fn advance(&mut self, page_bytes: usize) {
+        match &mut self.chunks {
+            None => self.pages = self.pages.get(page_bytes..).unwrap_or_default(),
+            Some(chunks) => chunks.pos += page_bytes,
+        }
+    }
+}
+
+impl Chunks<'_> {
+    fn pages(&mut self, out: &mut Builder) -> &[u8] {
+        while self.pos >= self.unpacked.len() && self.left > 0 {
+            self.pos = 0;
+            self.left -= 1;
+            self.unpacked = self.compression.next_block(&mut self.rest).unwrap_or_default();
+            if self.unpacked.is_empty() {
+                // The next chunk starts where this one ends, which may be as wrong as the rest.
+                self.left = 0;
+                out.lose(&loss::INFLATE_FAILED, 1);
+            }
+        }
+        self.unpacked.get(self.pos..).unwrap_or_default()
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Version 6: one part after the other, with options in front of the CPUs' data.
+
+use super::head::{Buffer, Head, check_page, cut_in_head, text_inside};
+use super::options::{self, Options};
+use super::source::Source;
+use crate::builder::CPUS_MAX;
+use crate::cursor::Cursor;
+use crate::error::Malformed;
+use crate::ftrace::{Formats, Preamble};
+
+/// Each kind of part has a name of 10 bytes.
+const TAG_BYTES: u64 = 10;
+const OPTIONS: &[u8] = b"options  \0";
+const LATENCY: &[u8] = b"latency  \0";
+const FLYRECORD: &[u8] = b"flyrecord\0";
+
+/// `rest` stands behind the preamble.
+pub(crate) fn head<'a>(
+    file: &'a [u8],
+    preamble: &Preamble<'_>,
+    mut rest: Cursor<'a>,
+) -> Result<Head<'a>, Malformed> {
+    let mut formats = Formats::new(preamble.endian, preamble.long_bytes);
+    let offset_of = |rest: &Cursor<'_>| (file.len() - rest.rest().len()) as u64;
+    let described = formats.description(&mut rest).and_then(|()| {
+        let cmdlines_size = rest.u64()?;
+        rest.bytes(cmdlines_size)?;
+        rest.u32()
+    });
+    let mut cpu_count = described.ok_or_else(|| {
+        cut_in_head(file, "the events' formats, kallsyms, printk texts, command lines, CPU count")
+    })?;
+    check_page(preamble.page_bytes, &formats)?;
+    let mut options = Options::default();
+    let mut instances = Vec::new();
+    let mut tag = rest.bytes(TAG_BYTES);
+    if tag == Some(OPTIONS) {
+        let read = read_options(&mut rest, &mut options, &mut instances, preamble);
+        read.ok_or_else(|| cut_in_head(file, "the options"))?;
+        tag = rest.bytes(TAG_BYTES);
+    }
+    match tag {
+        Some(FLYRECORD) => {}
+        Some(LATENCY) => return Err(text_inside(offset_of(&rest) - TAG_BYTES)),
+        Some(other) => {
+            return Err(Malformed {
+                offset: offset_of(&rest) - TAG_BYTES,
+                found: format!("`{}`", other.escape_ascii()),
+                expected: "`options`, `flyrecord` or `latency`".to_owned(),
+                hint: "the file is damaged: copy it again",
+            });
+        }
+        None => return Err(cut_in_head(file, "`options`, `flyrecord` or `latency`")),
+    }
+    // An option may correct the count that older readers go by.
+    cpu_count = options.cpu_count.unwrap_or(cpu_count);
+    if cpu_count > CPUS_MAX {
+        return Err(Malformed {
+            offset: offset_of(&rest),
+            found: format!("{cpu_count} CPUs"),
+            expected: format!("at most {CPUS_MAX}, the most Linux can have"),
+            hint: "the file is damaged: copy it again",
+        });
+    }
+    let buffer = |rest: &mut Cursor<'a>| -> Option<Buffer<'a>> {
+        let mut cpus = Vec::new();
+        for cpu in 0..cpu_count {
+            let (offset, size) = (rest.u64()?, rest.u64()?);
+            cpus.push((cpu, Source::new(file, offset, size, None, preamble.endian)));
+        }
+        Some(Buffer { clock: None, page_bytes: preamble.page_bytes, cpus })
+    };
+    let table = "where the data of each CPU is";
+    let mut buffers = vec![buffer(&mut rest).ok_or_else(|| cut_in_head(file, table))?];
+    if options.has_clock && options.clock.is_none() {
+        let text = rest.u64().and_then(|size| rest.bytes(size)).and_then(options::text);
+        options.clock = text.as_deref().and_then(options::chosen_clock);
+    }
+    for offset in instances {
+        let at = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
+        let mut rest = Cursor::ordered(at.unwrap_or_default(), preamble.endian);
+        if rest.bytes(TAG_BYTES) != Some(FLYRECORD) {
+            return Err(Malformed {
+                offset,
+                found: "no data of a tracing instance".to_owned(),
+                expected: "`flyrecord`".to_owned(),
+                hint: "the file was cut or is damaged: copy it again",
+            });
+        }
+        buffers.push(buffer(&mut rest).ok_or_else(|| cut_in_head(file, table))?);
+    }
+    Ok(Head { endian: preamble.endian, formats, options, buffers })
+}
+
+fn read_options(
+    rest: &mut Cursor<'_>,
+    options: &mut Options,
+    instances: &mut Vec<u64>,
+    preamble: &Preamble<'_>,
+) -> Option<()> {
+    loop {
+        let id = rest.u16()?;
+        if id == options::DONE {
+            return Some(());
+        }
+        let size = rest.u32()?;
+        let data = rest.bytes(size.into())?;
+        match id {
+            // The offset, and the instance's name.
+            options::BUFFER => instances.push(Cursor::ordered(data, preamble.endian).u64()?),
+            _ => options.take(id, data, preamble.endian),
+        }
+    }
+}
