@@ -6,6 +6,7 @@ use super::recorded::{Calls, LengthSource, Recorded, Step};
 use super::walk::Seat;
 use crate::policy::{Policy, Reflection};
 use torpor_governor::{CpuSetup, Governor, GovernorError, Inputs, Instance, Selection, Setup};
+use torpor_units::Duration;
 
 /// A governor's answer to one recorded question.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +23,10 @@ pub fn force(
     seats: &[Seat],
 ) -> Result<Vec<Answer>, GovernorError> {
     let mut instance = instantiate(governor, seats)?;
+    for slot in 0..seats.len() {
+        // The CPU has slept before the recording; 0 would mean that it had just given up entry.
+        instance.set_last_residency(slot, Duration(1));
+    }
     let mut answers: Vec<Answer> = Vec::with_capacity(calls.decisions.len());
     for step in &calls.steps {
         match *step {

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The result of verifying a recording, as it is printed and stored.
+
+use super::forcing::Answer;
+use super::judge::{self, Judged};
+use super::recorded::{Calls, LengthSource, Recorded};
+use super::walk::{Assumptions, Seat};
+use super::{Candidate, VerifyOptions};
+use crate::model::Verdict;
+use crate::outcome::{TraceInfo, Version};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use torpor_platform::Platform;
+use torpor_trace::{EventKind, Trace};
+use torpor_units::{CpuId, Hz};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Fidelity {
+    pub torpor: Version,
+    pub trace: TraceInfo,
+    pub platform: String,
+    pub hz: u32,
+    pub states: Vec<String>,
+    pub decisions: DecisionsInfo,
+    pub verdict: VerdictInfo,
+    /// Best first.
+    pub governors: Vec<GovernorFidelity>,
+    /// What was tried where no probe tells; empty if nothing had to be assumed or fitting was off.
+    pub assumptions: Vec<Tried>,
+    /// Of the governor that agrees best.
+    pub disagreements: Vec<Disagreement>,
+    pub counters: Vec<Counter>,
+    pub notes: Vec<String>,
+}
+
+/// What was compared.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct DecisionsInfo {
+    pub compared: u64,
+    /// Among them, selects that no idle entry followed.
+    pub hidden: u64,
+    /// Not compared: before the governor's last reset.
+    pub before_reset: u64,
+    pub resets: u64,
+    /// Decisions for the state chosen most often: what a governor gets that always names it.
+    pub commonest: u64,
+    /// The kernel's own sleep lengths were recorded.
+    pub probed: bool,
+}
+
+/// In a sentence: who this machine behaves like.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerdictInfo {
+    /// Governors with the highest agreement: several if the recording cannot tell them apart.
+    pub best: Vec<String>,
+    pub agreement: f64,
+    /// The next ones below.
+    pub next_best: Vec<String>,
+    pub next_agreement: Option<f64>,
+    /// The best governor of another family: what a wrong governor scores here.
+    pub control: Option<String>,
+    pub control_agreement: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct GovernorFidelity {
+    pub governor: String,
+    pub named: bool,
+    pub agreeing: u64,
+    /// Share of the compared decisions, 0 to 1; `null` for a governor that failed.
+    pub agreement: Option<f64>,
+    /// Decisions with the tick running, and those where it was stopped or kept alike.
+    pub tick_decisions: u64,
+    pub tick_agreeing: u64,
+    pub confusion: Vec<Confusion>,
+    pub by_source: Vec<BySource>,
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Confusion {
+    pub recorded: usize,
+    pub chosen: usize,
+    pub count: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BySource {
+    pub source: &'static str,
+    pub decisions: u64,
+    pub agreeing: u64,
+}
+
+/// One pair of assumptions and how the best governor did under it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Tried {
+    pub entry_delay_ns: i64,
+    pub rcu_stand_in: bool,
+    pub agreeing: u64,
+    pub is_chosen: bool,
+}
+
+impl Tried {
+    pub(super) fn new(assumptions: &Assumptions, agreeing: u64) -> Tried {
+        Tried {
+            entry_delay_ns: assumptions.entry_delay.0,
+            rcu_stand_in: assumptions.rcu_stand_in,
+            agreeing,
+            is_chosen: false,
+        }
+    }
+}
+
+/// A decision where governor and recording differ, with all that went into it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Disagreement {
+    pub decision: usize,
+    pub cpu: u32,
+    pub time_ns: i64,
+    pub recorded: usize,
+    pub chosen: usize,
+    /// False if the recorded state was chosen and not entered.
+    pub entered: bool,
+    pub source: &'static str,
+    pub sleep_length_ns: i64,
+    pub delta_next_ns: i64,
+    pub tick_was_stopped: bool,
+    pub tick_is_stopped: bool,
+    pub stop_tick: bool,
+    pub local_clock_ns: i64,
+    pub idle_entry_ns: i64,
+    /// From `idle_entry_ns`; `null` for none.
+    pub next_hrtimer_ns: Option<i64>,
+    pub next_wheel_ns: Option<i64>,
+    pub tick_ns: Option<i64>,
+    pub latency_limit_ns: i64,
+    pub util: u64,
+    pub nr_iowait: u32,
+    /// What the sleep turned out to be; `null` where the recording does not tell.
+    pub residency_ns: Option<i64>,
+    pub got_tick: Option<bool>,
+}
+
+impl Disagreement {
+    pub(super) fn new(
+        decision: usize,
+        recorded: &Recorded,
+        answer: &Answer,
+        seat: &Seat,
+    ) -> Disagreement {
+        let asked = &recorded.asked;
+        let until = |timer: torpor_units::Instant| {
+            (timer != torpor_units::Instant::NEVER).then(|| timer.since(asked.idle_entry).0)
+        };
+        Disagreement {
+            decision,
+            cpu: seat.cpu.0,
+            time_ns: recorded.at.0,
+            recorded: recorded.state,
+            chosen: answer.selection.state as usize,
+            entered: recorded.entered,
+            source: answer.source.key(),
+            sleep_length_ns: answer.inputs.sleep_length.0,
+            delta_next_ns: answer.inputs.delta_next.0,
+            tick_was_stopped: asked.tick_was_stopped,
+            tick_is_stopped: asked.tick_is_stopped,
+            stop_tick: answer.selection.stop_tick,
+            local_clock_ns: asked.clock.0,
+            idle_entry_ns: asked.idle_entry.0,
+            next_hrtimer_ns: until(asked.next_hrtimer),
+            next_wheel_ns: until(asked.next_wheel),
+            tick_ns: until(asked.tick),
+            latency_limit_ns: answer.inputs.latency_req.0,
+            util: asked.util,
+            nr_iowait: asked.nr_iowait,
+            residency_ns: recorded.told.map(|told| told.residency.0),
+            got_tick: recorded.told.map(|told| told.got_tick),
+        }
+    }
+}
+
+/// A state's counters over the recording, reckoned from its sleeps and counted in its events.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counter {
+    pub cpu: u32,
+    pub state: usize,
+    pub name: String,
+    /// Sleeps that the recording shows whole, as sysfs counts them.
+    pub usage: u64,
+    pub above: u64,
+    pub below: u64,
+    /// The kernel's own verdicts (`cpu_idle_miss`), of which one may belong to a sleep that the
+    /// recording's edge cuts.
+    pub miss_above: u64,
+    pub miss_below: u64,
+}
+
+pub(super) struct Parts<'a> {
+    pub trace: TraceInfo,
+    pub platform: &'a Platform,
+    pub hz: Hz,
+    pub events: &'a Trace,
+    pub seats: &'a [Seat],
+    pub calls: &'a Calls,
+    pub governors: &'a [Candidate],
+    pub judged: &'a [Judged],
+    pub tried: Vec<Tried>,
+    pub options: &'a VerifyOptions,
+    pub has_lengths: bool,
+}
+
+impl Fidelity {
+    pub(super) fn new(parts: Parts<'_>) -> Fidelity {
+        let order = judge::ranking(parts.judged);
+        let describe = |&i: &usize| governor(&parts.governors[i], &parts.judged[i]);
+        let governors: Vec<GovernorFidelity> = order.iter().map(describe).collect();
+        let family = |i: usize| family(parts.governors[i].governor.name());
+        let control = order.iter().find(|&&i| family(i) != family(order[0]));
+        let verdict = verdict(&governors, control.map(|&i| &parts.governors[i].governor.label()[..]));
+        let decisions = decisions(&parts);
+        let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
+        Fidelity {
+            torpor: Version { version: env!("CARGO_PKG_VERSION") },
+            platform: parts.platform.name.clone(),
+            hz: parts.hz.get(),
+            states: parts.seats.first().map(names).unwrap_or_default(),
+            notes: notes(&parts, &decisions, &verdict),
+            disagreements: parts.judged[order[0]].disagreements.clone(),
+            counters: counters(&parts),
+            trace: parts.trace,
+            decisions,
+            verdict,
+            governors,
+            assumptions: parts.tried,
+        }
+    }
+}
+
+/// `menu-6.12` and `menu` are of one family, `./my_menu.c` is its own.
+fn family(name: &str) -> &str {
+    name.split_once('-').map_or(name, |(family, _)| family)
+}
+
+fn governor(candidate: &Candidate, judged: &Judged) -> GovernorFidelity {
+    let share = judged.agreeing as f64 / judged.decisions.max(1) as f64;
+    GovernorFidelity {
+        governor: candidate.governor.label().to_owned(),
+        named: candidate.is_named,
+        agreeing: judged.agreeing,
+        agreement: judged.error.is_none().then_some(share),
+        tick_decisions: judged.tick_decisions,
+        tick_agreeing: judged.tick_agreeing,
+        confusion: judged
+            .confusion
+            .iter()
+            .map(|(&(recorded, chosen), &count)| Confusion { recorded, chosen, count })
+            .collect(),
+        by_source: LengthSource::ALL
+            .into_iter()
+            .filter_map(|source| {
+                let &(decisions, agreeing) = judged.by_source.get(&source)?;
+                Some(BySource { source: source.key(), decisions, agreeing })
+            })
+            .collect(),
+        error: judged.error.clone(),
+    }
+}
+
+fn verdict(governors: &[GovernorFidelity], control: Option<&str>) -> VerdictInfo {
+    let alive: Vec<&GovernorFidelity> = governors.iter().filter(|g| g.error.is_none()).collect();
+    let most = alive.first().map_or(0, |g| g.agreeing);
+    let next = alive.iter().map(|g| g.agreeing).find(|&agreeing| agreeing < most);
+    let labels = |wanted: Option<u64>| -> Vec<String> {
+        let is_wanted = |g: &&&GovernorFidelity| Some(g.agreeing) == wanted;
+        alive.iter().filter(is_wanted).map(|g| g.governor.clone()).collect()
+    };
+    let agreement = |wanted: &str| {
+        alive.iter().find(|g| g.governor == wanted).and_then(|g| g.agreement)
+    };
+    let next_best = labels(next);
+    VerdictInfo {
+        best: labels(Some(most)),
+        agreement: alive.first().and_then(|g| g.agreement).unwrap_or(0.0),
+        next_agreement: next_best.first().and_then(|label| agreement(label)),
+        next_best,
+        control: control.map(str::to_owned),
+        control_agreement: control.and_then(agreement),
+    }
+}
+
+fn decisions(parts: &Parts<'_>) -> DecisionsInfo {
+    let compared = &parts.calls.decisions[parts.calls.known_from..];
+    let mut by_state: BTreeMap<usize, u64> = BTreeMap::new();
+    for recorded in compared {
+        *by_state.entry(recorded.state).or_default() += 1;
+    }
+    DecisionsInfo {
+        compared: compared.len() as u64,
+        hidden: compared.iter().filter(|recorded| !recorded.entered).count() as u64,
+        before_reset: parts.calls.known_from as u64,
+        resets: parts.calls.resets,
+        commonest: by_state.values().copied().max().unwrap_or(0),
+        probed: parts.has_lengths,
+    }
+}
+
+fn counters(parts: &Parts<'_>) -> Vec<Counter> {
+    let mut counters: BTreeMap<(CpuId, usize), Counter> = BTreeMap::new();
+    for seat in parts.seats {
+        for (state, description) in seat.states.iter().enumerate() {
+            let counter = Counter {
+                cpu: seat.cpu.0,
+                state,
+                name: description.name.clone(),
+                usage: 0,
+                above: 0,
+                below: 0,
+                miss_above: 0,
+                miss_below: 0,
+            };
+            counters.insert((seat.cpu, state), counter);
+        }
+    }
+    for recorded in &parts.calls.decisions {
+        if let Some(told) = recorded.told
+            && let Some(counter) = counters.get_mut(&(recorded.cpu, recorded.state))
+        {
+            counter.usage += 1;
+            counter.above += u64::from(told.verdict == Verdict::Above);
+            counter.below += u64::from(told.verdict == Verdict::Below);
+        }
+    }
+    for event in &parts.events.events {
+        if let EventKind::CpuIdleMiss { state, below } = event.kind
+            && let Some(state) = state.index()
+            && let Some(counter) = counters.get_mut(&(event.cpu, state))
+        {
+            counter.miss_above += u64::from(!below);
+            counter.miss_below += u64::from(below);
+        }
+    }
+    counters.into_values().collect()
+}
+
+/// A wrong governor that comes this close shows that the recording hardly tells them apart.
+const CLOSE: f64 = 0.02;
+
+fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) -> Vec<String> {
+    let mut notes = Vec::new();
+    let control = verdict.control.as_deref().zip(verdict.control_agreement);
+    if let Some((name, _)) = control.filter(|(_, share)| verdict.agreement - share < CLOSE) {
+        let share = 100.0 * decisions.commonest as f64 / decisions.compared.max(1) as f64;
+        notes.push(format!(
+            "{name}, of another family, does nearly as well: {share:.0} % of the decisions are for \
+             one state, and this recording says little about which governor it was"
+        ));
+    }
+    if decisions.resets == 0 {
+        notes.push(
+            "the governor was not reset during the recording, so its first decisions rest on a \
+             history nobody knows: `torpor record --reset-governor`"
+                .to_owned(),
+        );
+    }
+    if parts.tried.len() > 1 {
+        notes.push(
+            "the assumptions were fitted to this recording, so part of the agreement is owed to \
+             them; a probe on tick_nohz_get_sleep_length makes them needless"
+                .to_owned(),
+        );
+    }
+    if parts.platform.hz != parts.hz {
+        notes.push(format!(
+            "the recording ticks at {} Hz, platform `{}` at {}; the recording's rate was taken",
+            parts.hz.get(),
+            parts.platform.name,
+            parts.platform.hz.get()
+        ));
+    }
+    if !parts.options.use_probes {
+        notes.push("answers of probes were left aside, as asked".to_owned());
+    }
+    notes
+}
