@@ -10,6 +10,7 @@ and pyarrow open without a copy. Every error is a :class:`TorporError`.
 """
 
 from torpor._engine import (
+    CountersError,
     EngineError,
     GovernorError,
     PlatformError,
@@ -18,24 +19,29 @@ from torpor._engine import (
     __version__,
 )
 from torpor.checks import check, check_kinds
+from torpor.counters import Snapshot, diff, snapshot
 from torpor.library import governors, import_platform, platform_toml, platforms, trace_info
 from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
 
 __all__ = [
     "DEFAULT_GOVERNORS",
+    "CountersError",
     "EngineError",
     "GovernorError",
     "PlatformError",
     "Replay",
+    "Snapshot",
     "TorporError",
     "TraceError",
     "__version__",
     "check",
     "check_kinds",
+    "diff",
     "governors",
     "import_platform",
     "platform_toml",
     "platforms",
     "replay",
+    "snapshot",
     "trace_info",
 ]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The machines that ship with Torpor, and how a name on the command line becomes one.
 
-use crate::{Platform, PlatformError, from_toml};
+use crate::{ImportOptions, Platform, PlatformError, from_toml, import_sysfs};
 use std::fs;
 use std::path::Path;
 
@@ -28,11 +28,15 @@ pub fn builtins() -> Vec<Builtin> {
     FILES.iter().map(read).collect()
 }
 
-/// The machine called `name_or_path`: a built-in name, or the path of a TOML file.
+/// The machine called `name_or_path`: a built-in name, the path of a TOML file, or the path of
+/// anything that [`import_sysfs`] reads.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
-    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+    if name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
+        return from_dump(Path::new(name_or_path));
+    }
+    if name_or_path.ends_with(".toml") {
         let text = fs::read_to_string(Path::new(name_or_path)).map_err(|source| {
             PlatformError::Io { path: name_or_path.into(), action: "read platform", source }
         })?;
@@ -42,6 +46,15 @@ pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
         Some((name, text)) => from_toml(&origin_of(name), text),
         None => Err(unknown(name_or_path)),
     }
+}
+
+/// The machine of a dump, named as the file is, with what a name cannot hold replaced.
+fn from_dump(path: &Path) -> Result<Platform, PlatformError> {
+    let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let name = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
+    let imported = import_sysfs(path, &ImportOptions { name, title: None, hz: None })?;
+    from_toml(&path.display().to_string(), &imported.toml)
 }
 
 impl Platform {

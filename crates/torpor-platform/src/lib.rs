@@ -14,7 +14,7 @@ mod toml_file;
 pub use builtin::{Builtin, builtins, resolve};
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use error::{PlatformError, Problem};
-pub use import::{ImportOptions, Imported, import_sysfs};
+pub use import::{ImportOptions, Imported, import_snapshot, import_sysfs};
 pub use model::*;
 pub use schema::json_schema;
 pub use toml_file::from_toml;

@@ -13,6 +13,7 @@ create_exception!(
 );
 create_exception!(torpor, TraceError, TorporError, "A recording is missing or unreadable.");
 create_exception!(torpor, PlatformError, TorporError, "A machine is unknown or its file is wrong.");
+create_exception!(torpor, CountersError, TorporError, "A dump of idle counters cannot be used.");
 create_exception!(
     torpor,
     GovernorError,
@@ -23,6 +24,10 @@ create_exception!(torpor, EngineError, TorporError, "A replay that cannot be don
 
 pub fn trace_error(error: torpor_trace::TraceError) -> PyErr {
     TraceError::new_err(error.to_string())
+}
+
+pub fn counters_error(error: torpor_counters::CountersError) -> PyErr {
+    CountersError::new_err(error.to_string())
 }
 
 pub fn platform_error(error: torpor_platform::PlatformError) -> PyErr {

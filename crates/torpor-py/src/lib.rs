@@ -6,6 +6,7 @@
 
 mod check;
 mod columns;
+mod counters;
 mod errors;
 mod lists;
 mod result;
@@ -21,11 +22,15 @@ mod _engine {
     #[pymodule_export]
     use super::check::{check, check_kinds};
     #[pymodule_export]
-    use super::errors::{EngineError, GovernorError, PlatformError, TorporError, TraceError};
+    use super::counters::{counters_between, counters_since_boot, read_counters, take_counters};
+    #[pymodule_export]
+    use super::errors::{
+        CountersError, EngineError, GovernorError, PlatformError, TorporError, TraceError,
+    };
     #[pymodule_export]
     use super::lists::{
-        governors, import_platform, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
-        trace_info,
+        format_cpu_list, governors, import_platform, parse_cpu_list, parse_duration_ns,
+        platform_toml, platforms, trace_info,
     };
     #[pymodule_export]
     use super::result::{Result, replay};

@@ -131,3 +131,9 @@ pub fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
             ))
         })
 }
+
+/// Ascending CPUs as the kernel writes them.
+#[pyfunction]
+pub fn format_cpu_list(cpus: Vec<u32>) -> String {
+    torpor_platform::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
+}

@@ -6,7 +6,9 @@ import typer
 from torpor import __version__
 from torpor.cli import catalog, recording
 from torpor.cli.check import check
+from torpor.cli.counters import diff, snapshot
 from torpor.cli.replay import replay
+from torpor.cli.stat import stat
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
@@ -43,6 +45,10 @@ def _torpor(
 
 app.command()(replay)
 app.command()(check)
+app.command()(snapshot)
+app.command()(diff)
+# Options behind the command are the command's.
+app.command(context_settings={"allow_interspersed_args": False})(stat)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 platform_app.command("show")(catalog.show)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU's share of sysfs: idle states, capacity, frequencies.
+//! One CPU's share of a snapshot: idle states, capacity, frequencies.
 
-use super::tree::{Failure, Tree};
-use crate::cpulist::parse_cpu_list;
+use super::Failure;
 use std::collections::BTreeMap;
+use torpor_counters::{Cpu, Snapshot, State};
 use torpor_units::CpuId;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,51 +32,49 @@ impl SysfsState {
 }
 
 /// `None` if the CPU has no idle states, as offline CPUs and CPUs without a driver have none.
+///
+/// A snapshot keeps what it can of a damaged tree; a platform wants all of it.
 pub(super) fn read(
-    tree: &Tree,
-    cpu: CpuId,
+    snapshot: &Snapshot,
+    cpu: &Cpu,
     notes: &mut Vec<String>,
 ) -> Result<Option<SysfsCpu>, Failure> {
-    let folder = format!("{cpu}/cpuidle");
-    let numbers = tree.numbered(&folder, "state")?;
-    if numbers.is_empty() {
+    let folder = format!("{}/cpuidle", cpu.cpu);
+    let Some(deepest) = cpu.states.last() else {
         return Ok(None);
-    }
+    };
     // A hole would shift the index of every deeper state.
-    if let Some((missing, _)) = (0..).zip(&numbers).find(|(expected, found)| expected != *found) {
+    if let Some((missing, _)) = (0..).zip(&cpu.states).find(|(index, state)| *index != state.index)
+    {
         return Err(Failure {
-            reason: format!(
-                "`{folder}` has state{} but not state{missing}",
-                numbers[numbers.len() - 1]
-            ),
+            reason: format!("`{folder}` has state{} but not state{missing}", deepest.index),
             hint: "copy the whole tree; the kernel numbers states without a hole".to_owned(),
         });
     }
     let mut states = Vec::new();
-    for number in numbers {
-        states.push(read_state(tree, &format!("{folder}/state{number}"), notes)?);
+    for state in &cpu.states {
+        states.push(read_state(snapshot, &format!("{folder}/state{}", state.index), state, notes)?);
     }
-    let capacity_path = format!("{cpu}/cpu_capacity");
-    let capacity = match tree.text(&capacity_path)? {
-        Some(_) => Some(tree.number(&capacity_path)?),
-        None => None,
-    };
-    Ok(Some(SysfsCpu { states, capacity, freqs_khz: read_freqs(tree, cpu)? }))
+    for attr in ["cpu_capacity", "cpufreq/scaling_available_frequencies"] {
+        refuse_problem(snapshot, &format!("{}/{attr}", cpu.cpu))?;
+    }
+    Ok(Some(SysfsCpu { states, capacity: cpu.capacity, freqs_khz: cpu.freqs_khz.clone() }))
 }
 
-/// `driver/` beside the states and `s2idle/` in them say nothing about a governor's choice, and
-/// `power` holds no power: it reads 0 or 4294967295 on every machine.
-fn read_state(tree: &Tree, folder: &str, notes: &mut Vec<String>) -> Result<SysfsState, Failure> {
-    let name = tree.text(&format!("{folder}/name"))?.filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| Failure {
+fn read_state(
+    snapshot: &Snapshot,
+    folder: &str,
+    state: &State,
+    notes: &mut Vec<String>,
+) -> Result<SysfsState, Failure> {
+    let name = state.name.clone().ok_or_else(|| Failure {
         reason: format!("`{folder}/name` is not there, or empty"),
         hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
     })?;
-    let is_off_now = tree.text(&format!("{folder}/disable"))?.is_some_and(|text| text != "0");
-    let is_disabled = match tree.text(&format!("{folder}/default_status"))?.as_deref() {
-        Some("disabled") => true,
-        Some(_) => false,
-        // Kernels before 5.6 do not tell; what is set now is the best there is.
+    let is_off_now = state.is_off();
+    // Kernels before 5.6 do not tell their default; what is set now is the best there is.
+    let is_disabled = match state.default_status.as_deref() {
+        Some(status) => status == "disabled",
         None => is_off_now,
     };
     if is_off_now != is_disabled {
@@ -88,47 +86,31 @@ fn read_state(tree: &Tree, folder: &str, notes: &mut Vec<String>) -> Result<Sysf
         }
     }
     Ok(SysfsState {
-        desc: tree.text(&format!("{folder}/desc"))?.unwrap_or_default(),
-        latency_us: tree.number(&format!("{folder}/latency"))?,
-        residency_us: tree.number(&format!("{folder}/residency"))?,
+        desc: state.desc.clone().unwrap_or_default(),
+        latency_us: needed(snapshot, &format!("{folder}/latency"), state.latency_us)?,
+        residency_us: needed(snapshot, &format!("{folder}/residency"), state.residency_us)?,
         is_disabled,
         name,
     })
 }
 
-/// From the CPU's own `cpufreq` link, or from the policy that names it: copies may lack links.
-fn read_freqs(tree: &Tree, cpu: CpuId) -> Result<Vec<u32>, Failure> {
-    const LIST: &str = "scaling_available_frequencies";
-    let mut path = format!("{cpu}/cpufreq/{LIST}");
-    let mut text = tree.text(&path)?;
-    if text.is_none() {
-        for policy in tree.numbered("cpufreq", "policy")? {
-            let related = tree.text(&format!("cpufreq/policy{policy}/related_cpus"))?;
-            // `related_cpus` separates by blanks where `cpus` files do it by commas.
-            let related =
-                related.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(",");
-            if parse_cpu_list(&related).is_ok_and(|cpus| cpus.contains(&cpu)) {
-                path = format!("cpufreq/policy{policy}/{LIST}");
-                text = tree.text(&path)?;
-            }
-        }
+fn needed(snapshot: &Snapshot, path: &str, value: Option<u32>) -> Result<u32, Failure> {
+    refuse_problem(snapshot, path)?;
+    value.ok_or_else(|| Failure {
+        reason: format!("`{path}` is not there"),
+        hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
+    })
+}
+
+fn refuse_problem(snapshot: &Snapshot, path: &str) -> Result<(), Failure> {
+    match snapshot.problem_at(path) {
+        None => Ok(()),
+        Some(problem) => Err(Failure {
+            reason: format!("`{path}` {}", problem.reason),
+            hint: "a saved copy may be damaged; correct the file, or remove it if it is of no use"
+                .to_owned(),
+        }),
     }
-    let mut freqs_khz = Vec::new();
-    for word in text.unwrap_or_default().split_whitespace() {
-        match word.parse() {
-            Ok(freq_khz) if freq_khz > 0 => freqs_khz.push(freq_khz),
-            _ => {
-                return Err(Failure {
-                    reason: format!("`{path}` holds `{word}`, not a frequency in kHz"),
-                    hint: "a saved copy may be damaged; remove the file to import without OPPs"
-                        .into(),
-                });
-            }
-        }
-    }
-    freqs_khz.sort_unstable();
-    freqs_khz.dedup();
-    Ok(freqs_khz)
 }
 
 /// Brings the biggest CPU to 1024, which is what the rest of Torpor counts in.

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A machine's own sysfs, or a saved copy of it, turned into a platform file.
+//! What sysfs shows of a machine, in whatever form it was saved, turned into a platform file.
 //!
-//! `tree` reads single files, `cpu` one CPU's share, this file puts CPUs together into clusters,
-//! and `emit` writes the TOML. What comes out has been read back by [`crate::from_toml`].
+//! [`torpor_counters`] reads it, `cpu` takes one CPU's share, this file puts CPUs together into
+//! clusters, and `emit` writes the TOML. What comes out has been read back by
+//! [`crate::from_toml`].
 
 mod cpu;
 mod emit;
-mod tree;
 
 use crate::PlatformError;
 use cpu::SysfsCpu;
 use std::collections::BTreeMap;
 use std::path::Path;
+use torpor_counters::{CountersError, Snapshot};
 use torpor_units::{CpuId, Hz};
-use tree::{Failure, Tree};
 
 /// What sysfs does not say.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// The platform's name: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// The machine in words, for example the CPU's model name.
+    /// The machine in words. Without it, the CPU's model name, if the snapshot has it.
     pub title: Option<String>,
-    /// `CONFIG_HZ` of its kernel. Without it, 250, and a note.
+    /// `CONFIG_HZ` of its kernel. Without it, what the snapshot says; otherwise 250, and a note.
     pub hz: Option<Hz>,
 }
 
@@ -40,13 +40,33 @@ struct Group {
     like: SysfsCpu,
 }
 
-/// Imports `/sys/devices/system/cpu` of this machine, or a directory that holds a copy of it.
+/// Why what was read does not make a platform.
+struct Failure {
+    reason: String,
+    hint: String,
+}
+
+/// Imports `/sys/devices/system/cpu` of this machine, or any dump of one that
+/// [`torpor_counters::read`] reads.
 ///
 /// Imperfect trees are met with notes where a sensible reading exists (offline CPUs, no
 /// frequencies), and with an error where the idle states themselves are not there or not sound.
 pub fn import_sysfs(root: &Path, options: &ImportOptions) -> Result<Imported, PlatformError> {
-    let mut notes = Vec::new();
-    let toml = import(root, options, &mut notes).map_err(|failure| PlatformError::Import {
+    let snapshot =
+        torpor_counters::read(root).map_err(|CountersError { name, reason, hint }| {
+            PlatformError::Import { root: name.into(), reason, hint }
+        })?;
+    import_snapshot(root, &snapshot, options)
+}
+
+/// Imports what a snapshot holds; `root` is what errors call it.
+pub fn import_snapshot(
+    root: &Path,
+    snapshot: &Snapshot,
+    options: &ImportOptions,
+) -> Result<Imported, PlatformError> {
+    let mut notes = snapshot.notes.clone();
+    let toml = import(snapshot, options, &mut notes).map_err(|failure| PlatformError::Import {
         root: root.to_owned(),
         reason: failure.reason,
         hint: failure.hint,
@@ -55,22 +75,21 @@ pub fn import_sysfs(root: &Path, options: &ImportOptions) -> Result<Imported, Pl
 }
 
 fn import(
-    root: &Path,
+    snapshot: &Snapshot,
     options: &ImportOptions,
     notes: &mut Vec<String>,
 ) -> Result<String, Failure> {
-    let tree = Tree::open(root)?;
-    let driver = tree.text("cpuidle/current_driver")?;
+    // Counters are none of a platform's; what each CPU needs, it asks for itself.
+    for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
+        notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
+    }
     let mut cpus = BTreeMap::new();
     let mut without_states = Vec::new();
-    for id in tree.cpus()? {
-        match cpu::read(&tree, id, notes)? {
-            Some(cpu) => drop(cpus.insert(id, cpu)),
-            None => without_states.push(id),
+    for cpu in &snapshot.cpus {
+        match cpu::read(snapshot, cpu, notes)? {
+            Some(share) => drop(cpus.insert(cpu.cpu, share)),
+            None => without_states.push(cpu.cpu),
         }
-    }
-    if cpus.is_empty() {
-        return Err(no_states_at_all(driver.as_deref()));
     }
     fill_gaps(&mut cpus, &without_states, notes);
     cpu::scale_capacities(&mut cpus, notes)?;
@@ -84,11 +103,15 @@ fn import(
     if cpus.values().any(|cpu| cpu.states[0].is_polling()) {
         notes.push("state 0 is taken to poll, because its name is POLL".to_owned());
     }
-    if options.hz.is_none() {
+    // A snapshot may hold the kernel's configuration; a rate that no kernel has is no rate.
+    let hz = options.hz.or(snapshot.machine.hz.and_then(Hz::from_u32));
+    if hz.is_none() {
         notes.push("sysfs does not tell the tick rate: 250 is assumed".to_owned());
     }
+    let title = options.title.clone().or(snapshot.machine.title.clone());
+    let options = ImportOptions { hz, title, ..options.clone() };
     let groups = group(cpus);
-    let toml = emit::platform(options, driver.as_deref(), &groups, notes);
+    let toml = emit::platform(&options, snapshot.machine.driver.as_deref(), &groups, notes);
     match crate::from_toml("the imported platform", &toml) {
         Ok(_) => Ok(toml),
         Err(error) => Err(Failure {
@@ -96,19 +119,6 @@ fn import(
             hint: "if the machine really says so, write the file by hand from `cpuidle/state*`"
                 .to_owned(),
         }),
-    }
-}
-
-fn no_states_at_all(driver: Option<&str>) -> Failure {
-    let driver = match driver {
-        Some(driver) => format!("cpuidle/current_driver says `{driver}`"),
-        None => "there is no cpuidle/current_driver either".to_owned(),
-    };
-    Failure {
-        reason: format!("no CPU in it has idle states (cpu*/cpuidle/state*); {driver}"),
-        hint: "most virtual machines have no cpuidle driver; import on the machine itself, or \
-               copy its /sys/devices/system/cpu here and import the copy"
-            .to_owned(),
     }
 }
 

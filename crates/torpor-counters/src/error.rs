@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Why there is no snapshot.
+
+/// Nothing could be read, or what was read contradicts itself.
+#[derive(Debug, thiserror::Error)]
+#[error("read counters `{name}`: {reason}\nhint: {hint}")]
+pub struct CountersError {
+    pub name: String,
+    pub reason: String,
+    pub hint: String,
+}
+
+/// What a reader knows of its own failure; the file's name is added at the border.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub reason: String,
+    pub hint: String,
+}
+
+impl Failure {
+    pub fn new(reason: impl Into<String>, hint: impl Into<String>) -> Failure {
+        Failure { reason: reason.into(), hint: hint.into() }
+    }
+
+    pub fn named(self, name: &str) -> CountersError {
+        CountersError { name: name.to_owned(), reason: self.reason, hint: self.hint }
+    }
+}

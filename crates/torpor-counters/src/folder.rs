@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The running machine's tree, or a folder that holds a copy of it.
+
+use crate::builder::{Builder, VALUE_BYTES_MAX};
+use crate::error::{CountersError, Failure};
+use crate::path::{self, FACTS, FREQS, STATE_ATTRS};
+use crate::{CPU_MAX, STATE_MAX, Snapshot};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use torpor_units::CpuId;
+
+const HINT: &str = "give /sys/devices/system/cpu, or a directory that holds a copy of it";
+/// Where a whole filesystem has the CPUs.
+const BELOW_ROOT: &str = "sys/devices/system/cpu";
+
+/// The time of a snapshot, as the caller's clocks show it.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    pub taken_at_ns: i64,
+    pub monotonic_ns: i64,
+}
+
+/// Takes a snapshot of the tree at `root`, which is that of the running machine.
+///
+/// # Errors
+/// Where `root` holds no CPUs, or no CPU has idle states.
+pub fn take(root: &Path, clock: Clock) -> Result<Snapshot, CountersError> {
+    let mut snapshot = read(root).map_err(|failure| failure.named(&root.display().to_string()))?;
+    snapshot.machine.taken_at_ns = Some(clock.taken_at_ns);
+    snapshot.machine.monotonic_ns = Some(clock.monotonic_ns);
+    Ok(snapshot)
+}
+
+pub(crate) fn read(root: &Path) -> Result<Snapshot, Failure> {
+    let tree = Tree::open(root)?;
+    let mut builder = Builder::default();
+    if let Some(filesystem) = tree.filesystem() {
+        read_facts(&filesystem, &mut builder);
+    }
+    for attr in ["current_driver", "current_governor", "current_governor_ro"] {
+        tree.put(&format!("cpuidle/{attr}"), &mut builder);
+    }
+    for (cpu, path) in tree.numbered("", "cpu", CPU_MAX, &mut builder)? {
+        builder.see_cpu(CpuId(cpu));
+        let folder = format!("{path}/cpuidle");
+        for (_, state) in tree.numbered(&folder, "state", STATE_MAX, &mut builder)? {
+            for attr in STATE_ATTRS {
+                tree.put(&format!("{state}/{attr}"), &mut builder);
+            }
+        }
+        let rest = ["cpuidle/driver/name", "cpu_capacity", "online"];
+        for attr in rest.into_iter().chain([format!("cpufreq/{FREQS}").as_str()]) {
+            tree.put(&format!("{path}/{attr}"), &mut builder);
+        }
+    }
+    for (_, policy) in tree.numbered("cpufreq", "policy", u32::MAX, &mut builder)? {
+        for attr in ["related_cpus", FREQS] {
+            tree.put(&format!("{policy}/{attr}"), &mut builder);
+        }
+    }
+    builder.finish()
+}
+
+struct Tree {
+    /// The folder that holds `cpu0`, `cpu1` and so on.
+    root: PathBuf,
+}
+
+impl Tree {
+    /// Finds the CPUs in `root` itself, or where a copy of all of sysfs has them.
+    fn open(root: &Path) -> Result<Tree, Failure> {
+        fs::read_dir(root).map_err(|error| Failure::new(error.to_string(), HINT))?;
+        ["", "cpu", "system/cpu", "devices/system/cpu", BELOW_ROOT]
+            .into_iter()
+            .map(|below| Tree { root: root.join(below) })
+            .find(|tree| !list(&tree.root, "cpu").unwrap_or_default().is_empty())
+            .ok_or_else(|| Failure::new("there are no directories cpu0, cpu1, … in it", HINT))
+    }
+
+    /// The root of the filesystem that has this tree, if it is in its place there.
+    fn filesystem(&self) -> Option<PathBuf> {
+        let mut root = self.root.ancestors();
+        self.root.ends_with(BELOW_ROOT).then(|| root.nth(4).unwrap_or(Path::new("")).to_owned())
+    }
+
+    /// The folders `prefixN` in a folder, ascending by N, each with its path.
+    fn numbered(
+        &self,
+        folder: &str,
+        prefix: &str,
+        max: u32,
+        builder: &mut Builder,
+    ) -> Result<Vec<(u32, String)>, Failure> {
+        let numbers = list(&self.root.join(folder), prefix).map_err(|error| {
+            Failure::new(
+                format!("`{folder}` cannot be read: {error}"),
+                "check that the files of the tree are readable",
+            )
+        })?;
+        let slash = if folder.is_empty() { "" } else { "/" };
+        let mut found = Vec::new();
+        for number in numbers {
+            let path = format!("{folder}{slash}{prefix}{number}");
+            match u32::try_from(number) {
+                Ok(number) if number <= max => found.push((number, path)),
+                _ => builder.problem(&path, "is beyond what any kernel numbers".to_owned()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Hands a file's value to the builder, if there is such a file.
+    fn put(&self, path: &str, builder: &mut Builder) {
+        match read_value(&self.root.join(path)) {
+            Ok(value) => {
+                let key = path::parse(path).expect("only files with a meaning are asked for");
+                builder.put(key, path, &value);
+            }
+            Err(error) if is_absent(&error) => {}
+            Err(error) => builder.problem(path, format!("cannot be read: {error}")),
+        }
+    }
+}
+
+fn list(folder: &Path, prefix: &str) -> io::Result<Vec<u64>> {
+    let listing = match fs::read_dir(folder) {
+        Ok(listing) => listing,
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut numbers = Vec::new();
+    for entry in listing {
+        let entry = entry?;
+        let name = entry.file_name();
+        if let Some(number) = name.to_str().and_then(|name| path::number(name, prefix))
+            && entry.path().is_dir()
+        {
+            numbers.push(number);
+        }
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn read_value(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut value = Vec::new();
+    file.take(VALUE_BYTES_MAX as u64).read_to_end(&mut value)?;
+    Ok(value)
+}
+
+/// What the machine says of itself; what it does not say stays unknown.
+fn read_facts(filesystem: &Path, builder: &mut Builder) {
+    for (fact, path) in FACTS {
+        if let Ok(value) = read_value(&filesystem.join(path)) {
+            builder.put(path::Key::Fact(fact), path, &value);
+        }
+    }
+    builder.machine().title = read_title(filesystem);
+    builder.machine().hz = read_hz(filesystem, builder.machine().kernel_release.as_deref());
+}
+
+fn read_title(filesystem: &Path) -> Option<String> {
+    let text = fs::read_to_string(filesystem.join("proc/cpuinfo")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// `CONFIG_HZ` from the kernel's configuration, where the machine keeps it.
+fn read_hz(filesystem: &Path, release: Option<&str>) -> Option<u32> {
+    let mut config = String::new();
+    match File::open(filesystem.join("proc/config.gz")) {
+        Ok(file) => flate2::read::GzDecoder::new(file).read_to_string(&mut config).ok()?,
+        Err(_) => {
+            let path = format!("boot/config-{}", release?);
+            File::open(filesystem.join(path)).ok()?.read_to_string(&mut config).ok()?
+        }
+    };
+    config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor snapshot`, `torpor diff`: the kernel's own counters of idle states."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torpor import counters
+from torpor.cli.console import print_note, stdout_width, write_stdout
+from torpor.cli.counter_table import diff_text
+
+
+def snapshot(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="DUMP", help="Convert this dump; default: this machine's counters."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
+    ] = None,
+    root: Annotated[
+        str, typer.Option(metavar="DIR", help="Where the machine's CPUs are.")
+    ] = counters.SYSFS,
+) -> None:
+    """Save the idle states and their counters, of this machine or from a dump of any form."""
+    taken = counters.snapshot(source, root=root)
+    if output is None:
+        write_stdout(taken.to_json())
+    else:
+        taken.write(output)
+        print_note(f"snapshot: {output}")
+
+
+def diff(
+    dumps: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BEFORE AFTER...",
+            help="Saved snapshots, or dumps: text of grep, head or cat; tar files; directories. "
+            "Each but the first ends an interval. One alone counts from boot.",
+        ),
+    ],
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="NAME",
+            help="Names the intervals, in order; those of one name are counted together.",
+        ),
+    ] = None,
+    is_paired: Annotated[
+        bool, typer.Option("--pairs", help="Every two dumps are an interval of their own.")
+    ] = False,
+    by: Annotated[
+        str, typer.Option(metavar="WHAT", help="table: CPUs with the same states as one; or cpu.")
+    ] = "table",
+    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Count what happened between snapshots: usage, time, above, below, for each idle state."""
+    result = counters.diff(*dumps, labels=labels, by=by, is_paired=is_paired)
+    if is_json:
+        write_stdout(json.dumps(result, indent=1))
+    else:
+        write_stdout(diff_text(result, stdout_width()))
