@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What every reader writes into: checks each event's borders, interns names, sorts, sums up.
 
+use crate::hrtimers::Hrtimers;
 use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
 use crate::model::{Carries, Event, EventKind, Function, InterruptCause, Meta, Name, Names, Trace};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::SyncSender;
 use torpor_units::{CpuId, Instant};
 
 /// The largest `CONFIG_NR_CPUS` of any architecture.
 pub(crate) const CPUS_MAX: u32 = 8192;
 
+/// What is estimated from a recording as a whole, such as the clock of its timers, is estimated
+/// from its first events, and those are held back until there are so many of them. Shorter
+/// recordings are seen whole.
+const HEAD_EVENTS: usize = 1 << 20;
+/// How many events are sorted and passed on at once.
+const BATCH_EVENTS: usize = 1 << 16;
+
+/// Events in order of time, all later than those of the batch before.
 #[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub events: Vec<Event>,
+    /// Names that were not in the batches before.
+    pub names: Vec<Box<str>>,
+    /// How much of the file was read when the last of these events was.
+    pub read_bytes: u64,
+}
+
+/// Where batches go.
+#[derive(Debug)]
+enum Output {
+    Kept(Vec<Event>),
+    Sent(SyncSender<Batch>),
+}
+
+#[derive(Debug)]
 pub(crate) struct Builder {
     pub meta: Meta,
     pub names: Names,
@@ -19,22 +45,59 @@ pub(crate) struct Builder {
     /// What timer functions get their names from. Where both are empty, they keep what they have.
     pub symbols: Kallsyms,
     pub functions: HashMap<u64, Option<Name>>,
-    events: Vec<Event>,
-    comms: CommCache,
+    /// How far the reader is, where it knows.
+    pub read_bytes: u64,
+    hrtimers: Hrtimers,
+    /// Events that an earlier one may still follow.
+    pending: Vec<Event>,
+    /// With so many events pending it is time to pass some on.
+    pending_max: usize,
     settled_ns: u64,
+    /// Every event before this was passed on.
+    passed_ns: u64,
+    comms: CommCache,
+    carries: Carries,
+    cpu_count: u32,
+    names_sent: usize,
+    output: Output,
 }
 
 impl Builder {
+    /// Keeps the events for [`finish`](Builder::finish).
     pub(crate) fn new(format: &'static str) -> Builder {
+        Builder::with_output(format, Output::Kept(Vec::new()))
+    }
+
+    /// Passes the events on while the recording is being read.
+    pub(crate) fn sending(format: &'static str, batches: SyncSender<Batch>) -> Builder {
+        Builder::with_output(format, Output::Sent(batches))
+    }
+
+    fn with_output(format: &'static str, output: Output) -> Builder {
         Builder {
             meta: Meta { format: format.to_owned(), ..Meta::default() },
-            ..Builder::default()
+            names: Names::default(),
+            event_counts: BTreeMap::new(),
+            losses: Tally::default(),
+            symbols: Kallsyms::default(),
+            functions: HashMap::new(),
+            read_bytes: 0,
+            hrtimers: Hrtimers::default(),
+            pending: Vec::new(),
+            pending_max: HEAD_EVENTS,
+            settled_ns: 0,
+            passed_ns: 0,
+            comms: CommCache::default(),
+            carries: Carries::default(),
+            cpu_count: 0,
+            names_sent: 0,
+            output,
         }
     }
 
     /// True while no event was taken in.
     pub(crate) fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.pending.is_empty() && self.cpu_count == 0
     }
 
     pub(crate) fn lose(&mut self, kind: &'static LossKind, count: u64) {
@@ -51,14 +114,60 @@ impl Builder {
         if time_ns >= i64::MAX as u64 {
             return self.lose(&loss::TIME_OUT_OF_RANGE, 1);
         }
-        self.events.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
+        if time_ns < self.passed_ns {
+            return self.lose(&loss::OUT_OF_ORDER, 1);
+        }
+        self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
     }
 
     /// Says that no event before `time_ns` will follow, on any CPU. Readers of formats that are
-    /// in order, or that mark such moments, call it now and then.
+    /// in order, or that mark such moments, call it now and then; what they know of clock and
+    /// symbols they have to say before.
     #[inline]
     pub(crate) fn settle(&mut self, time_ns: u64) {
         self.settled_ns = self.settled_ns.max(time_ns);
+        if self.pending.len() >= self.pending_max {
+            self.pass_settled();
+        }
+    }
+
+    #[cold]
+    fn pass_settled(&mut self) {
+        // Stable, so equal times keep the file's order. The standard sort finds the runs that
+        // per-CPU buffers leave behind and merges them.
+        self.pending.sort_by_key(|event| event.time);
+        let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
+        let count = self.pending.partition_point(|event| event.time < settled);
+        // As many again before the next try, so that what cannot be passed on is not sorted
+        // over and over.
+        self.pending_max = (2 * (self.pending.len() - count)).max(BATCH_EVENTS);
+        if count > 0 {
+            self.passed_ns = self.settled_ns;
+            let rest = self.pending.split_off(count);
+            let batch = std::mem::replace(&mut self.pending, rest);
+            self.pass(batch);
+        }
+    }
+
+    /// Completes what the reader could not know of an event alone, and passes the events on.
+    fn pass(&mut self, mut events: Vec<Event>) {
+        self.resolve_functions(&mut events);
+        self.hrtimers.align(&mut events, &self.meta.clock, &mut self.losses);
+        for event in &events {
+            self.cpu_count = self.cpu_count.max(event.cpu.0 + 1);
+            self.cpu_count = self.cpu_count.max(target_of(&event.kind).map_or(0, |cpu| cpu.0 + 1));
+            note(&mut self.carries, &event.kind);
+        }
+        match &mut self.output {
+            Output::Kept(kept) if kept.is_empty() => *kept = events,
+            Output::Kept(kept) => kept.append(&mut events),
+            Output::Sent(batches) => {
+                let names = self.names.since(self.names_sent);
+                self.names_sent += names.len();
+                // It fails if nobody listens any more; the rest is read for its summary.
+                let _ = batches.send(Batch { events, names, read_bytes: self.read_bytes });
+            }
+        }
     }
 
     #[inline]
@@ -66,12 +175,18 @@ impl Builder {
         self.comms.intern(comm, &mut self.names)
     }
 
+    /// Says what the trace's clock is minus `CLOCK_MONOTONIC`, in which the kernel keeps hrtimers.
+    /// Where it is not said, it is estimated.
+    pub(crate) fn align_hrtimers(&mut self, offset_ns: Option<i64>) {
+        self.hrtimers = Hrtimers::with_offset(offset_ns);
+    }
+
     /// Gives every timer function its name.
-    fn resolve_functions(&mut self) {
+    fn resolve_functions(&mut self, events: &mut [Event]) {
         if self.functions.is_empty() && self.symbols.is_empty() {
             return;
         }
-        for event in &mut self.events {
+        for event in events {
             if let Some(function) = function_of(&mut event.kind) {
                 function.symbol = *self.functions.entry(function.address).or_insert_with(|| {
                     let symbol = self.symbols.symbol(function.address)?;
@@ -81,77 +196,22 @@ impl Builder {
         }
     }
 
-    /// Moves hrtimer times from `CLOCK_MONOTONIC`, in which the kernel keeps them, to the trace's
-    /// clock, so that an expiry can be compared with an event. `offset_ns` is the trace's clock
-    /// minus the monotonic one, if known; else it is read off the timers that fired, whose `now`
-    /// was taken just before the event's own time.
-    ///
-    /// FIDELITY(hrtimer-clock): timers of other clock bases (real time) keep their own offset.
-    pub(crate) fn align_hrtimers(&mut self, offset_ns: Option<i64>) {
-        if self.meta.clock == "mono" && offset_ns.unwrap_or(0) == 0 {
-            return;
-        }
-        let hrtimers = self.events.iter().filter(|event| is_hrtimer(&event.kind)).count() as u64;
-        if hrtimers == 0 {
-            return;
-        }
-        let offset_ns = match offset_ns.or_else(|| self.hrtimer_offset_ns()) {
-            Some(estimate) => {
-                if offset_ns.is_none() {
-                    self.lose(&loss::HRTIMER_CLOCK_ESTIMATED, hrtimers);
-                }
-                estimate
-            }
-            None => return self.lose(&loss::HRTIMER_CLOCK_UNKNOWN, hrtimers),
-        };
-        for event in &mut self.events {
-            match &mut event.kind {
-                EventKind::HrtimerStart { expires, softexpires, .. } => {
-                    shift(expires, offset_ns);
-                    shift(softexpires, offset_ns);
-                }
-                EventKind::HrtimerExpireEntry { now, .. } => shift(now, offset_ns),
-                _ => {}
-            }
-        }
-    }
-
-    /// The least delay between a firing timer's `now` and its event is the closest to none.
-    /// Timers of other clocks are hours away from the median, and left out.
-    fn hrtimer_offset_ns(&self) -> Option<i64> {
-        let mut offsets: Vec<i64> = self
-            .events
-            .iter()
-            .filter_map(|event| match event.kind {
-                EventKind::HrtimerExpireEntry { now, .. } => Some(event.time.0 - now.0),
-                _ => None,
-            })
-            .collect();
-        offsets.sort_unstable();
-        let median = *offsets.get(offsets.len() / 2)?;
-        offsets.into_iter().find(|offset| median.saturating_sub(*offset) < 1_000_000)
-    }
-
+    /// What came out of the file. Events that were passed on are not in it.
     pub(crate) fn finish(mut self) -> Trace {
-        self.resolve_functions();
-        // Stable, so equal times keep the file's order. The standard sort finds the runs that
-        // per-CPU buffers leave behind and merges them.
-        if !self.events.is_sorted_by_key(|event| event.time) {
-            self.events.sort_by_key(|event| event.time);
+        let mut rest = std::mem::take(&mut self.pending);
+        if !rest.is_sorted_by_key(|event| event.time) {
+            rest.sort_by_key(|event| event.time);
         }
-        let mut carries = Carries::default();
-        let mut cpu_count = self.meta.cpu_count.min(CPUS_MAX);
-        for event in &self.events {
-            cpu_count = cpu_count.max(event.cpu.0 + 1);
-            cpu_count = cpu_count.max(target_of(&event.kind).map_or(0, |target| target.0 + 1));
-            note(&mut carries, &event.kind);
-        }
-        self.meta.cpu_count = cpu_count;
+        self.pass(rest);
+        self.meta.cpu_count = self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count);
         Trace {
             meta: self.meta,
-            events: self.events,
+            events: match self.output {
+                Output::Kept(events) => events,
+                Output::Sent(_) => Vec::new(),
+            },
             names: self.names,
-            carries,
+            carries: self.carries,
             event_counts: self.event_counts,
             losses: self.losses.into_losses(),
         }
@@ -166,16 +226,6 @@ fn target_of(kind: &EventKind) -> Option<CpuId> {
             Some(*target_cpu)
         }
         _ => None,
-    }
-}
-
-fn is_hrtimer(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::HrtimerStart { .. } | EventKind::HrtimerExpireEntry { .. })
-}
-
-fn shift(instant: &mut Instant, offset_ns: i64) {
-    if *instant != Instant::NEVER {
-        instant.0 = instant.0.saturating_add(offset_ns).max(0);
     }
 }
 

@@ -11,28 +11,31 @@
 //! [`Trace`]: events in order, what they [carry](Carries), and every [`Loss`].
 
 mod builder;
+mod bytes;
 mod cursor;
 mod error;
 mod format;
 mod ftrace;
+mod hrtimers;
 mod inflate;
 mod kallsyms;
 mod loss;
 mod model;
 mod perf_data;
 mod perfetto;
+mod stream;
 mod trace_dat;
 mod tracepoint;
 
 pub use error::TraceError;
 pub use format::{Format, formats};
 pub use model::*;
+pub use stream::{Sink, stream};
 
 use builder::Builder;
+use bytes::{Bytes, STEP_BYTES};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::fs::File;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// Reads a recording, whatever its format; see [`formats`].
@@ -44,16 +47,8 @@ use std::path::{Path, PathBuf};
 /// If the file cannot be opened, is empty, is no recording of a known format, or is damaged so
 /// that nothing of it could be read. Lesser damage is told in [`Trace::losses`].
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
-    let kallsyms_path = {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".kallsyms");
-        PathBuf::from(name)
-    };
-    let kallsyms = match kallsyms_path.exists() {
-        true => Some(load(&kallsyms_path)?),
-        false => None,
-    };
-    read_with_kallsyms(&path.display().to_string(), &load(path)?, kallsyms.as_deref())
+    let kallsyms = kallsyms_beside(path)?;
+    read_with_kallsyms(&path.display().to_string(), &Bytes::load(path)?, kallsyms.as_deref())
 }
 
 /// Reads a recording that is in memory; `name` is what errors call it.
@@ -73,6 +68,25 @@ pub fn read_with_kallsyms(
     bytes: &[u8],
     kallsyms: Option<&[u8]>,
 ) -> Result<Trace, TraceError> {
+    parse(name, bytes, kallsyms, Builder::new, &|| ())
+}
+
+fn kallsyms_beside(path: &Path) -> Result<Option<Bytes>, TraceError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".kallsyms");
+    let path = PathBuf::from(name);
+    if path.exists() { Bytes::load(&path).map(Some) } else { Ok(None) }
+}
+
+/// Reads a recording into the builder that `builder` makes for the format's name. `pass_by` is
+/// called each time some more of the bytes has been hashed.
+fn parse(
+    name: &str,
+    bytes: &[u8],
+    kallsyms: Option<&[u8]>,
+    builder: impl FnOnce(&'static str) -> Builder,
+    pass_by: &(dyn Fn() + Sync),
+) -> Result<Trace, TraceError> {
     if bytes.is_empty() {
         return Err(TraceError::Empty { name: name.to_owned() });
     }
@@ -81,16 +95,16 @@ pub fn read_with_kallsyms(
         let (found, hint) = format::describe(&content);
         return Err(TraceError::UnknownFormat { name: name.to_owned(), found, hint });
     };
-    let mut out = Builder::new(format.name);
+    let mut out = builder(format.name);
     if !is_whole {
         out.lose(&loss::INFLATE_FAILED, 1);
     }
     let sha256 = if bytes.len() < PARALLEL_MIN_BYTES {
-        format.read(&content, kallsyms, &mut out).map(|()| sha256(bytes))
+        format.read(&content, kallsyms, &mut out).map(|()| sha256(bytes, pass_by))
     } else {
         // The hash and the events need the same bytes and nothing of each other.
         std::thread::scope(|scope| {
-            let hash = scope.spawn(|| sha256(bytes));
+            let hash = scope.spawn(|| sha256(bytes, pass_by));
             let outcome = format.read(&content, kallsyms, &mut out);
             let sha256 = hash.join().expect("hashing bytes does not fail");
             outcome.map(|()| sha256)
@@ -99,36 +113,6 @@ pub fn read_with_kallsyms(
     .map_err(|malformed| malformed.named(name, format.name))?;
     out.meta.sha256 = sha256;
     Ok(out.finish())
-}
-
-/// The bytes of a file, mapped where it can be.
-enum Bytes {
-    Mapped(memmap2::Mmap),
-    Read(Vec<u8>),
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Read(bytes) => bytes,
-        }
-    }
-}
-
-fn load(path: &Path) -> Result<Bytes, TraceError> {
-    let io = |source| TraceError::Io { name: path.display().to_string(), source };
-    let file = File::open(path).map_err(io)?;
-    let metadata = file.metadata().map_err(io)?;
-    if !metadata.is_file() || metadata.len() == 0 {
-        // Pipes, devices and the files of /proc have no length to map.
-        return std::fs::read(path).map(Bytes::Read).map_err(io);
-    }
-    // SAFETY: the map is read-only and private. Someone who shortens the file while it is being
-    // read raises SIGBUS; recordings are not written to once they are finished.
-    unsafe { memmap2::Mmap::map(&file) }.map(Bytes::Mapped).map_err(io)
 }
 
 /// The content of a gzip file, or the bytes as they are; and whether all of it came out.
@@ -144,8 +128,13 @@ fn unpacked(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
 /// A thread costs as much as hashing some ten kB.
 const PARALLEL_MIN_BYTES: usize = 256 << 10;
 
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+fn sha256(bytes: &[u8], pass_by: &(dyn Fn() + Sync)) -> String {
+    let mut hash = Sha256::new();
+    for part in bytes.chunks(STEP_BYTES) {
+        hash.update(part);
+        pass_by();
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// For the benchmark alone: the events without the hash, on the caller's core.

@@ -37,6 +37,9 @@ losses! {
         "events that name a CPU above 8191, the most Linux can have, were skipped";
     TIME_OUT_OF_RANGE, Damage, "time_out_of_range_events",
         "events whose time does not fit 63 bits of nanoseconds were skipped";
+    OUT_OF_ORDER, Damage, "out_of_order_events",
+        "events that stood far behind later ones, after those had been passed on, were skipped: \
+         copy the file again";
     STATE_OUT_OF_RANGE, Damage, "state_out_of_range_events",
         "cpu_idle events whose state is neither -1 nor 0..=255 were skipped";
     FIELD_MISSING, Loss, "field_missing_events",

@@ -269,6 +269,18 @@ impl Names {
         name
     }
 
+    /// The texts that were added after the first `count` ones, in order.
+    pub(crate) fn since(&self, count: usize) -> Vec<Box<str>> {
+        self.texts[count..].to_vec()
+    }
+
+    /// Adds texts that are not in the table yet.
+    pub(crate) fn extend(&mut self, texts: Vec<Box<str>>) {
+        for text in texts {
+            self.intern(&text);
+        }
+    }
+
     /// The text of a name this table made.
     pub fn text(&self, name: Name) -> &str {
         &self.texts[name.0 as usize]

@@ -6,6 +6,8 @@ mod support;
 
 use proptest::prelude::*;
 use std::sync::OnceLock;
+use support::dat::{Machine, X86_64};
+use support::dat_sample::dat;
 use support::perf::{as_stream, compressed};
 use support::proto::{Message, bundle, cpu_idle, event, message, trace};
 use torpor_trace::{EventKind, Severity, Trace, TraceError, read_bytes};
@@ -79,6 +81,12 @@ fn originals() -> &'static [Vec<u8>] {
         for path in shared.into_iter().flatten() {
             all.push(std::fs::read(path).expect("a recording is readable"));
         }
+        let big_endian = Machine { is_big_endian: true, long_bytes: 4, page_bytes: 4096 };
+        all.push(dat(6, "none", X86_64).bytes());
+        all.push(dat(6, "none", big_endian).bytes());
+        all.push(dat(7, "none", big_endian).bytes());
+        all.push(dat(7, "zlib", X86_64).bytes());
+        all.push(dat(7, "zstd", X86_64).bytes());
         // The first packets of a large trace are enough, and fast.
         let large = ["pixel6a-startup.perfetto-trace", "emulator-android12.pftrace"];
         for path in large.map(support::shared_trace).into_iter().flatten() {
@@ -133,7 +141,14 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_or_read_soundly(
-        magic in prop::sample::select(vec![&b""[..], b"\x0a", b"PERFILE2", b"\x1f\x8b\x08\0"]),
+        magic in prop::sample::select(vec![
+            &b""[..],
+            b"\x0a",
+            b"PERFILE2",
+            b"\x1f\x8b\x08\0",
+            b"\x17\x08\x44tracing6\0\0\x08\0\x10\0\0header_page\0",
+            b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zstd\01\0",
+        ]),
         bytes in prop::collection::vec(any::<u8>(), 0..600),
     ) {
         is_sound(&read_bytes("garbage", &[magic, &bytes].concat()))?;
@@ -158,6 +173,36 @@ fn every_truncation_is_told() {
         }
     }
     assert_eq!(ends_of_packets, 4);
+}
+
+/// The head of a trace.dat comes first and its events last, so a cut loses all or some of these.
+#[test]
+fn every_truncation_of_a_trace_dat_is_told() {
+    let mut files: Vec<(Vec<u8>, usize)> = ["none", "zlib", "zstd"]
+        .map(|compression| (dat(7, compression, X86_64).bytes(), 97))
+        .into();
+    files.push((dat(6, "none", X86_64).bytes(), 97));
+    let shared = ["juno-sched-load.v6.dat", "juno-sched-load.v7.zstd.dat"];
+    for path in shared.map(support::shared_trace).into_iter().flatten() {
+        let bytes = std::fs::read(path).expect("a recording is readable");
+        // Most of a file describes events, which a slow build reads slowly.
+        let step = if cfg!(debug_assertions) { bytes.len() / 40 } else { 1_000 };
+        files.push((bytes, step));
+    }
+    for (bytes, step) in files {
+        let all = read_bytes("whole", &bytes).unwrap();
+        assert!(!has_damage(&all), "{:?}", all.losses);
+        for cut in (1..bytes.len()).step_by(step) {
+            match read_bytes("part", &bytes[..cut]) {
+                Ok(part) => {
+                    // Behind the events there may be names of sections, which nobody needs.
+                    assert!(has_damage(&part) || part.events == all.events, "cut at {cut}");
+                    assert!(part.events.len() <= all.events.len());
+                }
+                Err(error) => assert!(error.to_string().contains("hint:"), "{error}"),
+            }
+        }
+    }
 }
 
 /// Two million one-byte packets, or a million fields in one: time stays proportional to size.

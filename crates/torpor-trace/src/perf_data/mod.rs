@@ -42,6 +42,8 @@ pub(crate) fn read(
             hint: "recordings of big-endian machines are not read yet",
         });
     }
+    out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
+    out.meta.clock = features::clock_name(None).to_owned();
     let mut records = Records::default();
     let mut header = Cursor::new(&bytes[MAGIC.len()..]);
     match header.u64() {
@@ -65,10 +67,7 @@ pub(crate) fn read(
     if records.is_cut() {
         out.lose(&loss::TRUNCATED, 1);
     }
-    out.meta.clock = features::clock_name(records.clock_id).to_owned();
-    out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
     records.finish(out);
-    out.align_hrtimers(None);
     Ok(())
 }
 
@@ -109,7 +108,7 @@ fn file(
     out: &mut Builder,
 ) -> Result<(), Malformed> {
     let header = Header::parse(cursor).ok_or_else(|| cut_in_header(bytes))?;
-    attrs(bytes, &header, records)?;
+    attrs(bytes, &header, records, out)?;
     if !records.layouts.is_decidable() {
         return Err(Malformed {
             offset: header.attrs.0,
@@ -145,7 +144,12 @@ fn file(
 }
 
 /// Each entry is an attribute and where its ids are.
-fn attrs(bytes: &[u8], header: &Header, records: &mut Records) -> Result<(), Malformed> {
+fn attrs(
+    bytes: &[u8],
+    header: &Header,
+    records: &mut Records,
+    out: &mut Builder,
+) -> Result<(), Malformed> {
     let malformed = |offset: u64, found: String| Malformed {
         offset,
         found,
@@ -171,7 +175,7 @@ fn attrs(bytes: &[u8], header: &Header, records: &mut Records) -> Result<(), Mal
             _ => None,
         };
         let ids = ids.ok_or_else(|| malformed(at, "event ids outside the file".to_owned()))?;
-        records.add_attr(&attr, ids.chunks_exact(8).filter_map(|id| Cursor::new(id).u64()));
+        records.add_attr(&attr, ids.chunks_exact(8).filter_map(|id| Cursor::new(id).u64()), out);
     }
     Ok(())
 }

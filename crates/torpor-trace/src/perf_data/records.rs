@@ -17,6 +17,7 @@ const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
 const HEADER_ATTR: u32 = 64;
 const HEADER_TRACING_DATA: u32 = 66;
+const FINISHED_ROUND: u32 = 68;
 const AUXTRACE: u32 = 71;
 const HEADER_FEATURE: u32 = 80;
 const COMPRESSED: u32 = 81;
@@ -30,18 +31,29 @@ pub(crate) struct Records {
     pub layouts: Layouts,
     /// Absent until the tracing data was met.
     formats: Option<Formats>,
-    pub clock_id: Option<u32>,
+    clock_id: Option<u32>,
     zstd: Option<Decoder<'static>>,
     /// Unpacked bytes of a record whose end is in the next compressed one.
     unpacked: Vec<u8>,
     is_zstd_broken: bool,
     unknown_samples: u64,
+    latest_ns: u64,
+    /// The latest time that was met before the last round ended.
+    round_latest_ns: u64,
 }
 
 impl Records {
-    pub(crate) fn add_attr(&mut self, attr: &Attr, ids: impl Iterator<Item = u64>) {
+    pub(crate) fn add_attr(
+        &mut self,
+        attr: &Attr,
+        ids: impl Iterator<Item = u64>,
+        out: &mut Builder,
+    ) {
         self.layouts.add(attr.layout, ids);
-        self.clock_id = self.clock_id.or(attr.clock_id);
+        if self.clock_id.is_none() && attr.clock_id.is_some() {
+            self.clock_id = attr.clock_id;
+            out.meta.clock = features::clock_name(attr.clock_id).to_owned();
+        }
     }
 
     pub(crate) fn add_formats(&mut self, bytes: &[u8], out: &mut Builder) {
@@ -53,6 +65,9 @@ impl Records {
             out.lose(&loss::TRUNCATED, 1);
         }
         formats.find_probed();
+        if out.symbols.is_empty() {
+            out.symbols = std::mem::take(&mut formats.symbols);
+        }
         self.formats = Some(formats);
     }
 
@@ -111,6 +126,7 @@ impl Records {
         let decoded = self.formats.as_mut().and_then(|formats| formats.decode(raw));
         match (decoded, sample.time_ns, sample.cpu) {
             (Some(Some(decoded)), Some(time_ns), Some(cpu)) => {
+                self.latest_ns = self.latest_ns.max(time_ns);
                 decoded.record(&mut Context { builder: out, time_ns, cpu });
             }
             (Some(Some(_)), ..) => out.lose(&loss::NO_TIME, 1),
@@ -127,12 +143,18 @@ impl Records {
                 let lost = cursor.u64().and_then(|_| cursor.u64());
                 out.lose(&loss::PERF_LOST, lost.unwrap_or(1));
             }
+            // perf has drained every CPU's buffer once. What the buffers held while it did so is
+            // later than all it had met the time before.
+            FINISHED_ROUND => {
+                let latest_ns = std::mem::replace(&mut self.round_latest_ns, self.latest_ns);
+                out.settle(latest_ns);
+            }
             LOST_SAMPLES => out.lose(&loss::PERF_LOST_SAMPLES, cursor.u64().unwrap_or(1)),
             THROTTLE => out.lose(&loss::PERF_THROTTLED, 1),
             HEADER_ATTR => match Attr::parse(body) {
                 Some((attr, size)) => {
                     let ids = body[size..].chunks_exact(8);
-                    self.add_attr(&attr, ids.filter_map(|id| Cursor::new(id).u64()));
+                    self.add_attr(&attr, ids.filter_map(|id| Cursor::new(id).u64()), out);
                 }
                 None => out.lose(&loss::MALFORMED_RECORDS, 1),
             },
@@ -199,12 +221,9 @@ impl Records {
         !self.unpacked.is_empty()
     }
 
-    /// Leaves the events' counts and the kernel's symbols with the builder.
+    /// Leaves the events' counts with the builder.
     pub(crate) fn finish(self, out: &mut Builder) {
-        if let Some(mut formats) = self.formats {
-            if out.symbols.is_empty() {
-                out.symbols = std::mem::take(&mut formats.symbols);
-            }
+        if let Some(formats) = self.formats {
             formats.count_into(&mut out.event_counts);
         }
         if self.unknown_samples > 0 {

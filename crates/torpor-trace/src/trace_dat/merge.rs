@@ -82,7 +82,7 @@ impl Stream<'_> {
         let bytes = self.source.page(self.page_bytes, out).unwrap_or_default();
         let Some(mut page) = Page::parse(bytes, layout, times.endian) else {
             out.lose(&loss::MALFORMED_RECORDS, 1);
-            self.source.advance(self.page_bytes);
+            self.source.advance(self.page_bytes, out);
             return 0;
         };
         while let Some((time, event)) = page.next_event() {
@@ -112,7 +112,7 @@ impl Stream<'_> {
                 0
             }
         };
-        self.source.advance(self.page_bytes);
+        self.source.advance(self.page_bytes, out);
         missed
     }
 }

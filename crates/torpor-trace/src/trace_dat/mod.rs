@@ -62,14 +62,14 @@ pub(crate) fn read(
         "mono" => Some(head.options.offset_ns),
         _ => None,
     };
+    out.align_hrtimers(hrtimer_offset_ns);
+    out.meta.clock.clone_from(&clock);
     let overrun = merge::merge(&mut head, &clock, out);
-    out.meta.clock = clock;
     // Both tell of the same events: the kernel's count, and what the pages say was missed.
     out.lose(&loss::FTRACE_OVERRUN, overrun.max(head.options.stats.overrun));
     out.lose(&loss::FTRACE_DROPPED, head.options.stats.dropped);
     out.lose(&loss::FTRACE_COMMIT_OVERRUN, head.options.stats.commit_overrun);
     head.formats.count_into(&mut out.event_counts);
-    out.align_hrtimers(hrtimer_offset_ns);
     Ok(())
 }
 

@@ -101,9 +101,12 @@ impl<'a> Source<'a> {
     }
 
     /// Goes on to the page behind that one.
-    pub(crate) fn advance(&mut self, page_bytes: usize) {
+    pub(crate) fn advance(&mut self, page_bytes: usize, out: &mut Builder) {
         match &mut self.chunks {
-            None => self.pages = self.pages.get(page_bytes..).unwrap_or_default(),
+            None => {
+                self.pages = self.pages.get(page_bytes..).unwrap_or_default();
+                out.read_bytes += page_bytes as u64;
+            }
             Some(chunks) => chunks.pos += page_bytes,
         }
     }
@@ -114,7 +117,9 @@ impl Chunks<'_> {
         while self.pos >= self.unpacked.len() && self.left > 0 {
             self.pos = 0;
             self.left -= 1;
+            let packed = self.rest.rest().len();
             self.unpacked = self.compression.next_block(&mut self.rest).unwrap_or_default();
+            out.read_bytes += (packed - self.rest.rest().len()) as u64;
             if self.unpacked.is_empty() {
                 // The next chunk starts where this one ends, which may be as wrong as the rest.
                 self.left = 0;

@@ -2,6 +2,8 @@
 //! Shared by the tests of this crate.
 #![allow(dead_code)] // Each test takes what it needs.
 
+pub mod dat;
+pub mod dat_sample;
 pub mod perf;
 pub mod proto;
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A recording that is passed on while it is read is the recording that is read at once.
+
+mod support;
+
+use std::path::PathBuf;
+use support::dat::{Dat, Page, X86_64};
+use support::dat_sample::{dat, hrtimer, idle, switch};
+use torpor_trace::{Event, EventKind, Names, Sink, Trace};
+
+#[derive(Default)]
+struct Collected {
+    events: Vec<Event>,
+    /// Events of each call.
+    calls: Vec<usize>,
+    tasks: Vec<String>,
+    progress: Vec<u64>,
+}
+
+impl Sink for Collected {
+    fn events(&mut self, events: &[Event], names: &Names) {
+        self.calls.push(events.len());
+        self.events.extend(events);
+        for event in events {
+            if let EventKind::SchedSwitch { next_comm: Some(name), .. } = event.kind {
+                self.tasks.push(names.text(name).to_owned());
+            }
+        }
+    }
+
+    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
+        assert!(read_bytes <= total_bytes);
+        self.progress.push(read_bytes);
+    }
+}
+
+fn saved(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("torpor-stream-{}-{name}", std::process::id()));
+    std::fs::write(&path, bytes).expect("the temporary directory is writable");
+    path
+}
+
+fn both(path: &PathBuf) -> (Trace, Trace, Collected) {
+    let mut collected = Collected::default();
+    let rest = torpor_trace::stream(path, &mut collected).unwrap();
+    (torpor_trace::read(path).unwrap(), rest, collected)
+}
+
+fn assert_same(whole: &Trace, rest: &Trace, collected: &Collected) {
+    assert!(rest.events.is_empty());
+    assert!(whole.events == collected.events);
+    assert_eq!(whole.meta, rest.meta);
+    assert_eq!(whole.carries, rest.carries);
+    assert_eq!(whole.event_counts, rest.event_counts);
+    assert_eq!(whole.losses, rest.losses);
+    assert!(collected.progress.is_sorted());
+}
+
+/// Four CPUs of unlike pace, so that one page of the slowest spans many of the fastest; the clock
+/// is 3 ms ahead of the timers'.
+fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
+    let cpus = (0..4u64).map(|cpu| {
+        let mut pages = vec![Page::new(X86_64, 1_000_000_000)];
+        for index in 0..events_per_cpu >> (2 * cpu) {
+            let at = 1_000_000_000 + (index * 1_000 << (2 * cpu)) + cpu;
+            let event = match index % 3 {
+                0 => idle(X86_64, -1, cpu as u32),
+                1 => hrtimer(X86_64, 7, at as i64 - 3_000_000),
+                _ => switch(X86_64, 0, 1, &format!("task-{}", index % 1_000)),
+            };
+            if !pages.last().is_some_and(|page| page.has_room(event.len())) {
+                pages.push(Page::new(X86_64, at));
+            }
+            let page = pages.pop().expect("there is one");
+            pages.push(page.event(at, &event));
+        }
+        pages
+    });
+    let cpus = cpus.collect();
+    Dat { instances: vec![("", "mono", cpus)], ..dat(7, compression, X86_64) }
+}
+
+#[test]
+fn a_long_recording_comes_in_parts_and_is_the_same() {
+    let path = saved("long", &long(800_000, "zstd").bytes());
+    let (whole, rest, collected) = both(&path);
+    std::fs::remove_file(&path).expect("it was written");
+    assert_same(&whole, &rest, &collected);
+    assert!(whole.events.is_sorted_by_key(|event| event.time));
+    // 1, 1/4, 1/16 and 1/64 of 800,000.
+    assert_eq!(whole.events.len(), 800_000 + 200_000 + 50_000 + 12_500);
+    assert_eq!(whole.losses, []);
+    // The head, then batches: none of them holds much more than it has to.
+    assert!(collected.calls.len() > 1, "{:?}", collected.calls);
+    assert!(collected.calls[1..].iter().all(|&count| count < 80_000), "{:?}", collected.calls);
+    assert!(collected.tasks.iter().all(|task| task.starts_with("task-")));
+}
+
+#[test]
+fn short_recordings_of_every_format_come_at_once() {
+    let own = ["plain.data"].map(support::own_trace);
+    let made = saved("short", &dat(6, "none", X86_64).bytes());
+    let shared = ["pixel6a-startup.perfetto-trace", "perf_cpu_idle_zstd.data"];
+    let shared = shared.map(support::shared_trace).into_iter().flatten();
+    for path in own.into_iter().chain([made.clone()]).chain(shared) {
+        let (whole, rest, collected) = both(&path);
+        assert_same(&whole, &rest, &collected);
+        assert_eq!(collected.calls.len(), 1, "{path:?}");
+    }
+    std::fs::remove_file(made).expect("it was written");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_as_by_reading() {
+    let path = saved("bad", b"no recording");
+    let mut collected = Collected::default();
+    let streamed = torpor_trace::stream(&path, &mut collected).unwrap_err();
+    assert_eq!(streamed.to_string(), torpor_trace::read(&path).unwrap_err().to_string());
+    assert!(collected.calls.is_empty());
+    std::fs::remove_file(&path).expect("it was written");
+}
