@@ -5,7 +5,6 @@ use super::forcing::Answer;
 use super::outcome::Disagreement;
 use super::recorded::{Calls, Hold, LengthSource, Recorded};
 use super::walk::Seat;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use torpor_governor::GovernorError;
 
@@ -69,14 +68,4 @@ fn stops_tick(recorded: &Recorded, answer: &Answer) -> bool {
         || answer.source == LengthSource::TickWentOn
         || (asked.hold != Hold::Stopped && asked.next_wheel <= asked.jiffy + asked.tick_period);
     answer.selection.stop_tick && !is_held
-}
-
-/// Positions of those that got through, best first; among equals the one that also treated the
-/// tick alike more often, then the one that stands first.
-pub fn ranking(judged: &[Judged]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..judged.len()).collect();
-    order.sort_by_key(|&i| {
-        (judged[i].error.is_some(), Reverse((judged[i].agreeing, judged[i].tick_agreeing)))
-    });
-    order
 }

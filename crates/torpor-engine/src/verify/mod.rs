@@ -33,6 +33,7 @@ use rayon::prelude::*;
 use recorded::Calls;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use torpor_counters::Snapshot;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_platform::Platform;
 use torpor_trace::{EventKind, Probe, Trace};
@@ -46,6 +47,8 @@ pub struct VerifyRequest {
     pub platform: Platform,
     /// Tried beside all that are built in.
     pub governors: Vec<GovernorSpec>,
+    /// The machine's counters before and after the recording, to compare ours with.
+    pub counters: Option<(Snapshot, Snapshot)>,
     pub options: VerifyOptions,
 }
 
@@ -112,7 +115,7 @@ fn verify_trace(
     let mut judged = asker.ask(&calls, path, progress)?;
     let mut tried = Vec::new();
     if options.fit && !has_lengths {
-        let best = judge::ranking(&judged)[0];
+        let best = outcome::ranking(trace, &governors, &judged)[0];
         tried = asker.fit(best, judged[best].agreeing, progress)?;
         let most = tried.iter().map(|t| t.agreeing).max().expect("the default was tried");
         let chosen = tried.iter().position(|t| t.agreeing == most).expect("it is among them");
@@ -134,6 +137,7 @@ fn verify_trace(
         tried,
         options,
         has_lengths,
+        sysfs: request.counters.as_ref().map(|(before, after)| torpor_counters::delta(before, after)),
     }))
 }
 

@@ -2,14 +2,16 @@
 //! The result of verifying a recording, as it is printed and stored.
 
 use super::forcing::Answer;
-use super::judge::{self, Judged};
+use super::judge::Judged;
 use super::recorded::{Calls, LengthSource, Recorded};
 use super::walk::{Assumptions, Seat};
 use super::{Candidate, VerifyOptions};
 use crate::model::Verdict;
 use crate::outcome::{TraceInfo, Version};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use torpor_counters::{Delta, StateDelta};
 use torpor_platform::Platform;
 use torpor_trace::{EventKind, Trace};
 use torpor_units::{CpuId, Hz};
@@ -193,6 +195,17 @@ pub struct Counter {
     /// recording's edge cuts.
     pub miss_above: u64,
     pub miss_below: u64,
+    /// By sysfs before and after the recording, where both are at hand.
+    pub sysfs: Option<SysfsCounts>,
+}
+
+/// What a state's counters in sysfs grew by; `null` where the kernel does not have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SysfsCounts {
+    pub usage: Option<u64>,
+    pub above: Option<u64>,
+    pub below: Option<u64>,
+    pub rejected: Option<u64>,
 }
 
 pub(super) struct Parts<'a> {
@@ -207,11 +220,12 @@ pub(super) struct Parts<'a> {
     pub tried: Vec<Tried>,
     pub options: &'a VerifyOptions,
     pub has_lengths: bool,
+    pub sysfs: Option<Delta>,
 }
 
 impl Fidelity {
     pub(super) fn new(parts: Parts<'_>) -> Fidelity {
-        let order = judge::ranking(parts.judged);
+        let order = ranking(parts.events, parts.governors, parts.judged);
         let describe = |&i: &usize| governor(&parts.governors[i], &parts.judged[i]);
         let governors: Vec<GovernorFidelity> = order.iter().map(describe).collect();
         let family = |i: usize| family(parts.governors[i].governor.name());
@@ -234,6 +248,20 @@ impl Fidelity {
             assumptions: parts.tried,
         }
     }
+}
+
+/// Best first. Where the recording cannot tell governors apart, one of its own kernel's version
+/// comes before others.
+pub(super) fn ranking(trace: &Trace, governors: &[Candidate], judged: &[Judged]) -> Vec<usize> {
+    let release = trace.meta.kernel_release.as_deref().unwrap_or("");
+    let version = release.split('.').take(2).collect::<Vec<_>>().join(".");
+    let is_own = |i: usize| governors[i].governor.name().ends_with(&format!("-{version}"));
+    let mut order: Vec<usize> = (0..judged.len()).collect();
+    order.sort_by_key(|&i| {
+        let Judged { agreeing, tick_agreeing, error, .. } = &judged[i];
+        (error.is_some(), Reverse((*agreeing, *tick_agreeing)), !is_own(i))
+    });
+    order
 }
 
 /// `menu-6.12` and `menu` are of one family, `./my_menu.c` is its own.
@@ -317,6 +345,7 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
                 below: 0,
                 miss_above: 0,
                 miss_below: 0,
+                sysfs: None,
             };
             counters.insert((seat.cpu, state), counter);
         }
@@ -337,6 +366,14 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
         {
             counter.miss_above += u64::from(!below);
             counter.miss_below += u64::from(below);
+        }
+    }
+    for cpu in parts.sysfs.iter().flat_map(|delta| &delta.cpus) {
+        for grown in &cpu.states {
+            if let Some(counter) = counters.get_mut(&(cpu.cpu, grown.index as usize)) {
+                let &StateDelta { usage, above, below, rejected, .. } = grown;
+                counter.sysfs = Some(SysfsCounts { usage, above, below, rejected });
+            }
         }
     }
     counters.into_values().collect()
@@ -362,7 +399,8 @@ fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) ->
                 .to_owned(),
         );
     }
-    if parts.tried.len() > 1 {
+    let agreeing = || parts.tried.iter().map(|tried| tried.agreeing);
+    if agreeing().min() != agreeing().max() {
         notes.push(
             "the assumptions were fitted to this recording, so part of the agreement is owed to \
              them; a probe on tick_nohz_get_sleep_length makes them needless"
