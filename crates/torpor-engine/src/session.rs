@@ -272,7 +272,10 @@ fn is_oracle(spec: &GovernorSpec) -> bool {
     matches!(spec.place(), Place::Builtin { name } if name == ORACLE)
 }
 
-pub(crate) fn state_descs(states: &[torpor_platform::IdleState], model: &CpuModel) -> Vec<StateDesc> {
+pub(crate) fn state_descs(
+    states: &[torpor_platform::IdleState],
+    model: &CpuModel,
+) -> Vec<StateDesc> {
     states
         .iter()
         .zip(&model.states)

@@ -39,6 +39,7 @@ const WITHOUT_PROBES: VerifyOptions = VerifyOptions {
     fit: true,
     latency_limit: None,
     disabled_states: vec![],
+    reset_at: None,
     disagreements: 10,
 };
 

@@ -106,10 +106,8 @@ impl TimerTracker {
                         tracker.hrtimers.start(timer, event.cpu, now);
                     }
                 }
-                EventKind::TimerExpireEntry { timer, now_jiffies, .. } => {
-                    if started.insert(timer) {
-                        armed_before.insert(timer, (event.cpu, now_jiffies));
-                    }
+                EventKind::TimerExpireEntry { timer, now_jiffies, .. } if started.insert(timer) => {
+                    armed_before.insert(timer, (event.cpu, now_jiffies));
                 }
                 _ => {}
             }

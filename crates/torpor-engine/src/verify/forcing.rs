@@ -54,11 +54,7 @@ pub fn force(
     Ok(answers)
 }
 
-fn ask(
-    instance: &mut Instance,
-    recorded: &Recorded,
-    seat: &Seat,
-) -> Result<Answer, GovernorError> {
+fn ask(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<Answer, GovernorError> {
     let asked = &recorded.asked;
     let mut select = |went_on| -> Result<Answer, GovernorError> {
         let (sleep_length, source) = asked.sleep_length(went_on);

@@ -37,7 +37,7 @@ use torpor_counters::Snapshot;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_platform::Platform;
 use torpor_trace::{EventKind, Probe, Trace};
-use torpor_units::{CpuId, Duration};
+use torpor_units::{CpuId, Duration, Instant};
 use walk::{Assumptions, Seat, Walk};
 
 /// A recording, and the machine it was made on.
@@ -62,6 +62,9 @@ pub struct VerifyOptions {
     pub latency_limit: Option<Duration>,
     /// States that were off on the recorded machine.
     pub disabled_states: Vec<DisabledState>,
+    /// When the governor was switched away and back, by `CLOCK_MONOTONIC`; in place of markers,
+    /// which a recording by perf does not have. Heeded if that is the recording's clock.
+    pub reset_at: Option<Instant>,
     /// How many disagreements to keep.
     pub disagreements: usize,
 }
@@ -73,6 +76,7 @@ impl Default for VerifyOptions {
             fit: true,
             latency_limit: None,
             disabled_states: Vec::new(),
+            reset_at: None,
             disagreements: 10,
         }
     }
@@ -137,7 +141,10 @@ fn verify_trace(
         tried,
         options,
         has_lengths,
-        sysfs: request.counters.as_ref().map(|(before, after)| torpor_counters::delta(before, after)),
+        sysfs: request
+            .counters
+            .as_ref()
+            .map(|(before, after)| torpor_counters::delta(before, after)),
     }))
 }
 
@@ -158,8 +165,8 @@ struct Asker<'a> {
 impl Asker<'_> {
     fn calls(&self, assumptions: Assumptions) -> Calls {
         let tick = self.tick.clone();
-        let probes = self.options.use_probes;
-        let mut calls = Walk::new(self.trace, tick, self.seats, assumptions, probes).run();
+        let walk = Walk::new(self.trace, tick, self.seats, assumptions, self.options);
+        let mut calls = walk.run();
         util::fill(self.trace, self.seats, &mut calls);
         iowait::fill(self.trace, &mut calls);
         calls
@@ -273,7 +280,8 @@ fn seats(
             });
         }
         let is_disabled = |state: usize| {
-            let is_off = |off: &DisabledState| off.state == state && off.cpu.is_none_or(|c| c == cpu);
+            let is_off =
+                |off: &DisabledState| off.state == state && off.cpu.is_none_or(|c| c == cpu);
             options.disabled_states.iter().any(is_off)
         };
         let model = CpuModel::new(platform, table, tick.grid, limit, is_disabled);

@@ -230,7 +230,7 @@ impl Fidelity {
         let governors: Vec<GovernorFidelity> = order.iter().map(describe).collect();
         let family = |i: usize| family(parts.governors[i].governor.name());
         let control = order.iter().find(|&&i| family(i) != family(order[0]));
-        let verdict = verdict(&governors, control.map(|&i| &parts.governors[i].governor.label()[..]));
+        let verdict = verdict(&governors, control.map(|&i| parts.governors[i].governor.label()));
         let decisions = decisions(&parts);
         let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
         Fidelity {
@@ -302,9 +302,8 @@ fn verdict(governors: &[GovernorFidelity], control: Option<&str>) -> VerdictInfo
         let is_wanted = |g: &&&GovernorFidelity| Some(g.agreeing) == wanted;
         alive.iter().filter(is_wanted).map(|g| g.governor.clone()).collect()
     };
-    let agreement = |wanted: &str| {
-        alive.iter().find(|g| g.governor == wanted).and_then(|g| g.agreement)
-    };
+    let agreement =
+        |wanted: &str| alive.iter().find(|g| g.governor == wanted).and_then(|g| g.agreement);
     let next_best = labels(next);
     VerdictInfo {
         best: labels(Some(most)),

@@ -4,7 +4,7 @@
 
 use super::recorded::{Asked, Calls, Hold, LengthSource, Recorded, Step};
 use super::walk::{Assumptions, Seat, Walk};
-use super::{forcing, iowait};
+use super::{VerifyOptions, forcing, iowait};
 use crate::input::{TickFunction, TickGrid};
 use crate::testing;
 use torpor_governor::{Catalog, StateDesc};
@@ -91,7 +91,8 @@ impl Script {
     fn calls_assuming(&self, assumptions: Assumptions) -> Calls {
         let grid = TickGrid::new(Hz::H250, Duration::ZERO);
         let tick = TickFunction::at(TICK.address, grid);
-        Walk::new(&self.trace, tick, &seats(), assumptions, true).run()
+        let options = VerifyOptions::default();
+        Walk::new(&self.trace, tick, &seats(), assumptions, &options).run()
     }
 
     fn only(&self) -> Recorded {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From events to the calls the recorded governor got: one pass over the recording.
 
+use super::VerifyOptions;
 use super::cpu::{Answers, Asleep, Cpu, IdleEntry};
 use super::recorded::{Asked, Calls, Hold, Recorded, Step, Told};
 use super::tick::TickEvent;
@@ -33,8 +34,7 @@ pub struct Assumptions {
 
 impl Assumptions {
     /// 0.8 us fits real hardware.
-    pub const DEFAULT: Assumptions =
-        Assumptions { entry_delay: Duration(800), rcu_stand_in: true };
+    pub const DEFAULT: Assumptions = Assumptions { entry_delay: Duration(800), rcu_stand_in: true };
 
     /// What guests needed: 1.7 us where an instruction takes 1 ns, 4 and 10 us in emulators that
     /// ran in real time.
@@ -43,8 +43,7 @@ impl Assumptions {
         let mut all = [Assumptions::DEFAULT; 8];
         let mut i = 0;
         while i < all.len() {
-            all[i] =
-                Assumptions { entry_delay: Duration(delays[i / 2]), rcu_stand_in: i % 2 == 0 };
+            all[i] = Assumptions { entry_delay: Duration(delays[i / 2]), rcu_stand_in: i % 2 == 0 };
             i += 1;
         }
         all
@@ -69,6 +68,9 @@ pub struct Walk<'a> {
     uses_probes: bool,
     probes_select: bool,
     is_monotonic: bool,
+    heeds_markers: bool,
+    /// A reset that is still to come.
+    reset_at: Option<Instant>,
     cpus: Vec<Cpu>,
     calls: Calls,
 }
@@ -79,15 +81,19 @@ impl<'a> Walk<'a> {
         tick: TickFunction,
         seats: &'a [Seat],
         assumptions: Assumptions,
-        uses_probes: bool,
+        options: &VerifyOptions,
     ) -> Walk<'a> {
+        let uses_probes = options.use_probes;
+        let is_monotonic = trace.meta.clock == "mono";
+        let reset_at = options.reset_at.filter(|_| is_monotonic);
         let start = trace.events.first().map_or(Instant(0), |event| event.time);
         let slot = |cpu| seats.iter().position(|seat| seat.cpu == CpuId(cpu));
         let probes = |wanted| {
             uses_probes
-                && trace.events.iter().any(
-                    |e| matches!(e.kind, EventKind::Probed { probe, .. } if probe == wanted),
-                )
+                && trace
+                    .events
+                    .iter()
+                    .any(|e| matches!(e.kind, EventKind::Probed { probe, .. } if probe == wanted))
         };
         Walk {
             trace,
@@ -99,7 +105,9 @@ impl<'a> Walk<'a> {
             assumptions,
             uses_probes,
             probes_select: probes(Probe::Select),
-            is_monotonic: trace.meta.clock == "mono",
+            is_monotonic,
+            heeds_markers: reset_at.is_none(),
+            reset_at,
             cpus: (0..trace.meta.cpu_count).map(|cpu| Cpu::new(slot(cpu), start)).collect(),
             calls: Calls::default(),
         }
@@ -108,6 +116,10 @@ impl<'a> Walk<'a> {
     pub fn run(mut self) -> Calls {
         let trace = self.trace;
         for event in &trace.events {
+            if self.reset_at.is_some_and(|at| at <= event.time) {
+                self.reset_at = None;
+                self.reset();
+            }
             self.timers.observe(event);
             if event.cpu.index() < self.cpus.len() {
                 self.observe(event);
@@ -156,8 +168,10 @@ impl<'a> Walk<'a> {
             EventKind::Probed { probe, value } if self.uses_probes => {
                 self.probed(number, at, probe, value);
             }
-            EventKind::Marker { text } if self.trace.names.text(text).trim() == RESET_MARKER => {
-                self.reset();
+            EventKind::Marker { text } => {
+                if self.heeds_markers && self.trace.names.text(text).trim() == RESET_MARKER {
+                    self.reset();
+                }
             }
             EventKind::HrtimerExpireEntry { function, .. } if self.tick.is(function) => {
                 cpu.got_tick |= cpu.is_idle;
@@ -371,7 +385,15 @@ impl<'a> Walk<'a> {
             util: 0,
             nr_iowait: 0,
         };
-        Some(Recorded { cpu: id, slot, at, state, entered: false, asked: asked.refined(), told: None })
+        Some(Recorded {
+            cpu: id,
+            slot,
+            at,
+            state,
+            entered: false,
+            asked: asked.refined(),
+            told: None,
+        })
     }
 }
 
