@@ -10,12 +10,14 @@
 //! [`Walk`](walk::Walk) turns events into [`Calls`](recorded::Calls), [`forcing`] plays them to a
 //! governor, [`judge`] compares.
 
+mod assumptions;
 mod cpu;
 mod forcing;
 mod iowait;
 mod judge;
 mod outcome;
 mod recorded;
+mod summary;
 mod tick;
 mod util;
 mod walk;
@@ -28,6 +30,7 @@ use crate::model::CpuModel;
 use crate::options::{DisabledState, Progress};
 use crate::outcome::TraceInfo;
 use crate::session::state_descs;
+use assumptions::Assumptions;
 use judge::Judged;
 use rayon::prelude::*;
 use recorded::Calls;
@@ -38,7 +41,7 @@ use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_platform::Platform;
 use torpor_trace::{EventKind, Probe, Trace};
 use torpor_units::{CpuId, Duration, Instant};
-use walk::{Assumptions, Seat, Walk};
+use walk::{Seat, Walk};
 
 /// A recording, and the machine it was made on.
 #[derive(Clone, Debug)]
@@ -119,7 +122,7 @@ fn verify_trace(
     let mut judged = asker.ask(&calls, path, progress)?;
     let mut tried = Vec::new();
     if options.fit && !has_lengths {
-        let best = outcome::ranking(trace, &governors, &judged)[0];
+        let best = summary::ranking(trace, &governors, &judged)[0];
         tried = asker.fit(best, judged[best].agreeing, progress)?;
         let most = tried.iter().map(|t| t.agreeing).max().expect("the default was tried");
         let chosen = tried.iter().position(|t| t.agreeing == most).expect("it is among them");
@@ -129,7 +132,7 @@ fn verify_trace(
             judged = asker.ask(&calls, path, progress)?;
         }
     }
-    Ok(Fidelity::new(outcome::Parts {
+    Ok(Fidelity::new(summary::Parts {
         trace: TraceInfo::new(path, trace),
         platform: &request.platform,
         hz: tick.grid.hz,

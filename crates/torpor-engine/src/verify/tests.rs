@@ -2,8 +2,9 @@
 //! One rule a test, on event lists small enough to follow by hand. Times are in µs, the tick is at
 //! 250 Hz with its phase at 0, and the machine is POLL 0/0, C1 2/2, C1E 10/20, C6 85/200.
 
+use super::assumptions::Assumptions;
 use super::recorded::{Asked, Calls, Hold, LengthSource, Recorded, Step};
-use super::walk::{Assumptions, Seat, Walk};
+use super::walk::{Seat, Walk};
 use super::{VerifyOptions, forcing, iowait};
 use crate::input::{TickFunction, TickGrid};
 use crate::testing;

@@ -2,6 +2,7 @@
 //! From events to the calls the recorded governor got: one pass over the recording.
 
 use super::VerifyOptions;
+use super::assumptions::Assumptions;
 use super::cpu::{Answers, Asleep, Cpu, IdleEntry};
 use super::recorded::{Asked, Calls, Hold, Recorded, Step, Told};
 use super::tick::TickEvent;
@@ -22,33 +23,6 @@ const RESIDENCY_OVERHEAD: Duration = Duration(650);
 /// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose
 /// instructions take 1 ns each, by the probe on `tick_nohz_get_sleep_length()`.
 const INTERRUPT_EXIT_DELAY: Duration = Duration(700);
-
-/// What no event tells and has to be assumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Assumptions {
-    /// From the switch to the idle task to the `idle_entrytime` that follows it.
-    pub entry_delay: Duration,
-    /// RCU needed the CPU for a while after it raised its softirq there.
-    pub rcu_stand_in: bool,
-}
-
-impl Assumptions {
-    /// 0.8 us fits real hardware.
-    pub const DEFAULT: Assumptions = Assumptions { entry_delay: Duration(800), rcu_stand_in: true };
-
-    /// What guests needed: 1.7 us where an instruction takes 1 ns, 4 and 10 us in emulators that
-    /// ran in real time.
-    pub const ALL: [Assumptions; 8] = {
-        let delays = [800, 1_700, 4_000, 10_000];
-        let mut all = [Assumptions::DEFAULT; 8];
-        let mut i = 0;
-        while i < all.len() {
-            all[i] = Assumptions { entry_delay: Duration(delays[i / 2]), rcu_stand_in: i % 2 == 0 };
-            i += 1;
-        }
-        all
-    };
-}
 
 /// A CPU that the recording shows idle.
 pub struct Seat {
@@ -116,8 +90,7 @@ impl<'a> Walk<'a> {
     pub fn run(mut self) -> Calls {
         let trace = self.trace;
         for event in &trace.events {
-            if self.reset_at.is_some_and(|at| at <= event.time) {
-                self.reset_at = None;
+            if self.is_reset_at(event) {
                 self.reset();
             }
             self.timers.observe(event);
@@ -167,11 +140,6 @@ impl<'a> Walk<'a> {
             EventKind::CpuIdle { state } => self.enter(number, at, state),
             EventKind::Probed { probe, value } if self.uses_probes => {
                 self.probed(number, at, probe, value);
-            }
-            EventKind::Marker { text } => {
-                if self.heeds_markers && self.trace.names.text(text).trim() == RESET_MARKER {
-                    self.reset();
-                }
             }
             EventKind::HrtimerExpireEntry { function, .. } if self.tick.is(function) => {
                 cpu.got_tick |= cpu.is_idle;
@@ -316,6 +284,16 @@ impl<'a> Walk<'a> {
         if let Some(recorded) = self.cpus[number].selected.take() {
             self.calls.steps.push(Step::Ask(self.calls.decisions.len()));
             self.calls.decisions.push(recorded);
+        }
+    }
+
+    /// The governor was enabled anew before this event.
+    fn is_reset_at(&mut self, event: &Event) -> bool {
+        match event.kind {
+            EventKind::Marker { text } if self.heeds_markers => {
+                self.trace.names.text(text).trim() == RESET_MARKER
+            }
+            _ => self.reset_at.take_if(|at| *at <= event.time).is_some(),
         }
     }
 
