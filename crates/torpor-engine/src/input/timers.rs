@@ -172,6 +172,8 @@ impl TimerTracker {
     /// that are not pinned are handed to a CPU that is awake: they count when due by `horizon`,
     /// the next tick, for handing over is not worth it then, and when no other CPU is left to take
     /// them, in which case those of all CPUs do.
+    ///
+    /// FIDELITY(timer-hierarchy): one level, and as of the moment it is asked.
     pub fn next_wheel_in_hierarchy(
         &self,
         cpu: CpuId,

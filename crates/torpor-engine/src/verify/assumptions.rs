@@ -7,6 +7,8 @@ use torpor_units::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumptions {
     /// From the switch to the idle task to the `idle_entrytime` that follows it.
+    ///
+    /// FIDELITY(entry-delay): one time for all entries, where each takes its own.
     pub entry_delay: Duration,
     /// RCU needed the CPU for a while after it raised its softirq there.
     pub rcu_stand_in: bool,

@@ -24,7 +24,8 @@ pub fn force(
 ) -> Result<Vec<Answer>, GovernorError> {
     let mut instance = instantiate(governor, seats)?;
     for slot in 0..seats.len() {
-        // The CPU has slept before the recording; 0 would mean that it had just given up entry.
+        // FIDELITY(unknown-history): the CPU has slept before the recording, nobody knows how long.
+        // 0 would mean that it had just given up entry.
         instance.set_last_residency(slot, Duration(1));
     }
     let mut answers: Vec<Answer> = Vec::with_capacity(calls.decisions.len());
@@ -64,8 +65,8 @@ fn ask(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<Answ
         Ok(Answer { selection, inputs, source })
     };
     let answer = select(false)?;
-    // What a governor has learned since its last call it takes in once, so that asking again
-    // changes only the answer. A governor that never saw the sleep length has no other answer.
+    // FIDELITY(asked-twice): what a governor has learned since its last call it takes in once, so
+    // that asking again changes only the answer. One that never saw the sleep length has no other.
     if answer.selection.stop_tick && answer.selection.asked_sleep_length && asked.is_undecided() {
         return select(true);
     }

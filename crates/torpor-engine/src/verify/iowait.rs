@@ -8,6 +8,8 @@ use torpor_units::{CpuId, Instant};
 
 /// Sets the count of every decision. Whether a task waits for IO is told when it wakes
 /// (`sched_blocked_reason`), so this is hindsight; without that event the count stays 0.
+///
+/// FIDELITY(iowait-seen): tasks that left before the recording or wake after it are not seen.
 pub fn fill(trace: &Trace, calls: &mut Calls) {
     let changes = changes(trace);
     let mut waiting: BTreeMap<CpuId, u32> = BTreeMap::new();

@@ -16,7 +16,7 @@ use torpor_units::{CpuId, Duration, Instant, StateIdx};
 /// What a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
 
-/// `last_residency_ns` is measured between the `cpu_idle` events, which therefore lie this much
+/// FIDELITY(residency-overhead): `last_residency_ns` is measured between the `cpu_idle` events, which therefore lie this much
 /// farther apart: 0.6 to 1.8 us in recordings of guests with counters beside them.
 const RESIDENCY_OVERHEAD: Duration = Duration(650);
 
@@ -169,6 +169,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The idle loop was left and begun again without another task between.
+    ///
+    /// FIDELITY(silent-restart): only the restart of a stopped tick shows it.
     fn restart(&mut self, number: usize, at: Instant) {
         if self.cpus[number].is_idle {
             self.tell(number);
@@ -280,6 +282,8 @@ impl<'a> Walk<'a> {
     }
 
     /// A select that no idle entry followed.
+    ///
+    /// FIDELITY(hidden-select): only a probe shows it.
     fn give_up(&mut self, number: usize) {
         if let Some(recorded) = self.cpus[number].selected.take() {
             self.calls.steps.push(Step::Ask(self.calls.decisions.len()));
