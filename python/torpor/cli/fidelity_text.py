@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import render, wrap
+from torpor.cli.console import percent, render, wrap
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,15 +60,15 @@ def _heading(result: dict[str, Any]) -> list[str]:
         compared += f"; {decisions['before_reset']} before the governor was reset left out"
     lines.append(compared)
     best = " or ".join(verdict["best"]) or "no governor"
-    line = f"This machine behaves like {best}: {_percent(verdict['agreement'])}"
+    line = f"This machine behaves like {best}: {percent(verdict['agreement'])}"
     if verdict["next_agreement"] is not None:
         others = ", ".join(verdict["next_best"])
-        line += f"; next best {others}: {_percent(verdict['next_agreement'])}"
+        line += f"; next best {others}: {percent(verdict['next_agreement'])}"
     lines.append(line)
     if verdict["control"] is not None:
-        share = _percent(verdict["control_agreement"])
+        share = percent(verdict["control_agreement"])
         lines.append(f"Control, the best of another family: {verdict['control']}: {share}")
-    share = _percent(decisions["commonest"] / max(decisions["compared"], 1))
+    share = percent(decisions["commonest"] / max(decisions["compared"], 1))
     lines.append(f"Control, always the commonest state: {share}")
     return lines
 
@@ -84,9 +84,9 @@ def _governors(result: dict[str, Any]) -> "Table":
         table.add_row(
             governor["governor"],
             f"{governor['agreeing']:,} of {compared:,}",
-            _percent(governor["agreement"]),
+            percent(governor["agreement"]),
             f"{governor['tick_agreeing']:,} of {ticks:,}",
-            _percent(governor["tick_agreeing"] / max(ticks, 1)),
+            percent(governor["tick_agreeing"] / max(ticks, 1)),
         )
     return table
 
@@ -94,7 +94,7 @@ def _governors(result: dict[str, Any]) -> "Table":
 def _sources(governor: dict[str, Any]) -> "Table":
     table = _table("source", "decisions", "agree", "")
     for row in governor["by_source"]:
-        share = _percent(row["agreeing"] / max(row["decisions"], 1))
+        share = percent(row["agreeing"] / max(row["decisions"], 1))
         name = _SOURCES[row["source"]]
         table.add_row(name, f"{row['decisions']:,}", f"{row['agreeing']:,}", share)
     return table
@@ -170,14 +170,6 @@ def _table(first: str, *others: str) -> "Table":
     for name in others:
         table.add_column(name, justify="right")
     return table
-
-
-def _percent(share: float | None) -> str:
-    """Two digits, and 100 % only where nothing is missing."""
-    if share is None:
-        return "-"
-    percent = 100 * share if share >= 1 else min(100 * share, 99.99)
-    return f"{percent:.2f} %"
 
 
 def _time(time_ns: int | None) -> str:

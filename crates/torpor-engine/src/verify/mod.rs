@@ -100,7 +100,8 @@ pub fn verify(
     verify_trace(&path, &trace, request, catalog, progress)
 }
 
-fn verify_trace(
+/// Verifies a recording that has been read; `path` is what errors call it.
+pub(crate) fn verify_trace(
     path: &str,
     trace: &Trace,
     request: &VerifyRequest,
