@@ -68,8 +68,9 @@ def fidelity(
     found = _dumps_beside(path)
     if before is None and after is None and found is not None:
         before, after = found
-    if platform is None:
-        platform = before
+    if platform is None and before is not None:
+        # A bare file name would be looked up among the built-in machines.
+        platform = Path(before).absolute()
     if platform is None:
         raise _engine.PlatformError(
             f"recording `{path}`: no dump of its machine's idle states lies beside it\n"

@@ -74,19 +74,16 @@ def _heading(result: dict[str, Any]) -> list[str]:
 
 
 def _governors(result: dict[str, Any]) -> "Table":
-    table = _table("governor", "agree", "", "tick alike", "")
+    table = _table("governor", "agree", "")
     compared = result["decisions"]["compared"]
     for governor in result["governors"]:
         if governor["error"] is not None:
-            table.add_row(governor["governor"], "failed", "", governor["error"], "")
+            table.add_row(governor["governor"], "failed", governor["error"])
             continue
-        ticks = governor["tick_decisions"]
         table.add_row(
             governor["governor"],
             f"{governor['agreeing']:,} of {compared:,}",
             percent(governor["agreement"]),
-            f"{governor['tick_agreeing']:,} of {ticks:,}",
-            percent(governor["tick_agreeing"] / max(ticks, 1)),
         )
     return table
 

@@ -316,4 +316,6 @@ fn governors(
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

@@ -125,7 +125,7 @@ impl Asked {
         let guess = self.idle_entry;
         let timers = [self.next_wheel, self.next_hrtimer, self.tick];
         let moments = timers.into_iter().filter(|t| *t != Instant::NEVER).map(|t| t - probed);
-        let off = |moment: &Instant| moment.since(guess).0.abs();
+        let off = |moment: &Instant| moment.0.saturating_sub(guess.0).saturating_abs();
         if let Some(moment) = moments.min_by_key(off).filter(|m| off(m) <= ENTRY_ERROR_MAX.0) {
             self.idle_entry = moment;
         }

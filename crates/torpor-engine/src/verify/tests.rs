@@ -103,7 +103,7 @@ impl Script {
     }
 }
 
-fn seats() -> Vec<Seat> {
+pub fn seats() -> Vec<Seat> {
     let cluster = testing::x86_cluster();
     let model = testing::model(&cluster);
     let describe = |s: &torpor_platform::IdleState| StateDesc {

@@ -319,7 +319,8 @@ impl<'a> Walk<'a> {
     /// What the governor was asked, as far as is known before the tick is stopped or kept.
     fn ask(&self, number: usize, at: Instant, state: usize) -> Option<Recorded> {
         let cpu = &self.cpus[number];
-        let slot = cpu.slot?;
+        // A probe can have any value.
+        let slot = cpu.slot.filter(|&slot| state < self.seats[slot].states.len())?;
         let id = self.seats[slot].cpu;
         let period = self.tick.grid.hz.tick();
         let estimate = match cpu.idle_entry {
@@ -341,7 +342,7 @@ impl<'a> Walk<'a> {
         let hold = match cpu.answers {
             Answers { next_event: Some(event), .. } if self.is_monotonic => {
                 if event != 0 {
-                    next_wheel = Instant(event);
+                    next_wheel = Instant(event.max(0));
                 }
                 Hold::Probed(event == 0)
             }
