@@ -133,11 +133,7 @@ impl From<&Loss> for LossInfo {
 
 impl TraceInfo {
     pub fn new(path: &str, trace: &Trace) -> TraceInfo {
-        let (first, last) = (trace.events.first(), trace.events.last());
-        let duration_ns = match (first, last) {
-            (Some(first), Some(last)) => last.time.since(first.time).0,
-            _ => 0,
-        };
+        let duration_ns = trace.window.map_or(0, |(first, last)| last.since(first).0);
         let meta = &trace.meta;
         TraceInfo {
             path: path.to_owned(),

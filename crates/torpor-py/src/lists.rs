@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use torpor_engine::TraceInfo;
 use torpor_platform::ImportOptions;
-use torpor_trace::EventKind;
+use torpor_trace::{Event, EventKind, Names, Sink};
 use torpor_units::{CpuId, Instant, StateIdx};
 
 /// The built-in governors and the engine's oracle, as a JSON list.
@@ -94,19 +94,28 @@ pub fn import_platform(
     Ok((imported.toml, imported.notes))
 }
 
+/// Sleeps of each CPU, and the times of its first and its last event.
+#[derive(Default)]
+struct CpuCounts(BTreeMap<CpuId, (u64, Instant, Instant)>);
+
+impl Sink for CpuCounts {
+    fn events(&mut self, events: &[Event], _names: &Names) {
+        for event in events {
+            let (sleeps, _, last) = self.0.entry(event.cpu).or_insert((0, event.time, event.time));
+            *last = event.time;
+            if matches!(event.kind, EventKind::CpuIdle { state } if state != StateIdx::RUNNING) {
+                *sleeps += 1;
+            }
+        }
+    }
+}
+
 /// What a recording holds, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
 pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let trace = py.detach(|| torpor_trace::read(&path)).map_err(trace_error)?;
-    let mut cpus: BTreeMap<CpuId, (u64, Instant, Instant)> = BTreeMap::new();
-    for event in &trace.events {
-        let (sleeps, _, last) = cpus.entry(event.cpu).or_insert((0, event.time, event.time));
-        *last = event.time;
-        if matches!(event.kind, EventKind::CpuIdle { state } if state != StateIdx::RUNNING) {
-            *sleeps += 1;
-        }
-    }
-    let cpus = cpus.into_iter().map(|(cpu, (sleeps, first, last))| {
+    let mut counts = CpuCounts::default();
+    let trace = py.detach(|| torpor_trace::stream(&path, &mut counts)).map_err(trace_error)?;
+    let cpus = counts.0.into_iter().map(|(cpu, (sleeps, first, last))| {
         json!({"cpu": cpu.0, "sleeps": sleeps, "first_ns": first.0, "last_ns": last.0})
     });
     let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));

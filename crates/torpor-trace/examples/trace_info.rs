@@ -3,13 +3,25 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use torpor_trace::{Event, Names, Sink};
+
+/// Counts what passes by, so that a recording may be larger than memory.
+#[derive(Default)]
+struct Count(usize);
+
+impl Sink for Count {
+    fn events(&mut self, events: &[Event], _names: &Names) {
+        self.0 += events.len();
+    }
+}
 
 fn main() -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for path in std::env::args().skip(1) {
-        match torpor_trace::read(Path::new(&path)) {
+        let mut count = Count::default();
+        match torpor_trace::stream(Path::new(&path), &mut count) {
             Ok(trace) => {
-                println!("{path}: {} events read", trace.events.len());
+                println!("{path}: {} events read", count.0);
                 println!("  {:?}", trace.meta);
                 println!("  {:?}", trace.carries);
                 for (name, count) in &trace.event_counts {

@@ -58,6 +58,7 @@ pub(crate) struct Builder {
     comms: CommCache,
     carries: Carries,
     cpu_count: u32,
+    window: Option<(Instant, Instant)>,
     names_sent: usize,
     output: Output,
 }
@@ -90,6 +91,7 @@ impl Builder {
             comms: CommCache::default(),
             carries: Carries::default(),
             cpu_count: 0,
+            window: None,
             names_sent: 0,
             output,
         }
@@ -97,7 +99,7 @@ impl Builder {
 
     /// True while no event was taken in.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.cpu_count == 0
+        self.pending.is_empty() && self.window.is_none()
     }
 
     pub(crate) fn lose(&mut self, kind: &'static LossKind, count: u64) {
@@ -133,9 +135,7 @@ impl Builder {
 
     #[cold]
     fn pass_settled(&mut self) {
-        // Stable, so equal times keep the file's order. The standard sort finds the runs that
-        // per-CPU buffers leave behind and merges them.
-        self.pending.sort_by_key(|event| event.time);
+        sort(&mut self.pending);
         let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
         let count = self.pending.partition_point(|event| event.time < settled);
         // As many again before the next try, so that what cannot be passed on is not sorted
@@ -143,7 +143,8 @@ impl Builder {
         self.pending_max = (2 * (self.pending.len() - count)).max(BATCH_EVENTS);
         if count > 0 {
             self.passed_ns = self.settled_ns;
-            let rest = self.pending.split_off(count);
+            let mut rest = Vec::with_capacity(self.pending_max + self.pending_max / 4);
+            rest.extend(self.pending.drain(count..));
             let batch = std::mem::replace(&mut self.pending, rest);
             self.pass(batch);
         }
@@ -153,6 +154,9 @@ impl Builder {
     fn pass(&mut self, mut events: Vec<Event>) {
         self.resolve_functions(&mut events);
         self.hrtimers.align(&mut events, &self.meta.clock, &mut self.losses);
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            self.window = Some((self.window.map_or(first.time, |(start, _)| start), last.time));
+        }
         for event in &events {
             self.cpu_count = self.cpu_count.max(event.cpu.0 + 1);
             self.cpu_count = self.cpu_count.max(target_of(&event.kind).map_or(0, |cpu| cpu.0 + 1));
@@ -199,9 +203,7 @@ impl Builder {
     /// What came out of the file. Events that were passed on are not in it.
     pub(crate) fn finish(mut self) -> Trace {
         let mut rest = std::mem::take(&mut self.pending);
-        if !rest.is_sorted_by_key(|event| event.time) {
-            rest.sort_by_key(|event| event.time);
-        }
+        sort(&mut rest);
         self.pass(rest);
         self.meta.cpu_count = self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count);
         Trace {
@@ -210,11 +212,20 @@ impl Builder {
                 Output::Kept(events) => events,
                 Output::Sent(_) => Vec::new(),
             },
+            window: self.window,
             names: self.names,
             carries: self.carries,
             event_counts: self.event_counts,
             losses: self.losses.into_losses(),
         }
+    }
+}
+
+/// Stable, so equal times keep the file's order. The standard sort finds the runs that per-CPU
+/// buffers leave behind and merges them.
+fn sort(events: &mut [Event]) {
+    if !events.is_sorted_by_key(|event| event.time) {
+        events.sort_by_key(|event| event.time);
     }
 }
 

@@ -244,6 +244,8 @@ pub struct Meta {
 pub struct Trace {
     pub meta: Meta,
     pub events: Vec<Event>,
+    /// Times of the first and of the last event, also of a trace that was streamed.
+    pub window: Option<(Instant, Instant)>,
     pub names: Names,
     pub carries: Carries,
     /// Events of every kind in the file, known or not, by their kernel name.

@@ -147,7 +147,7 @@ proptest! {
             b"PERFILE2",
             b"\x1f\x8b\x08\0",
             b"\x17\x08\x44tracing6\0\0\x08\0\x10\0\0header_page\0",
-            b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zstd\01\0",
+            b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zstd\x001\0",
         ]),
         bytes in prop::collection::vec(any::<u8>(), 0..600),
     ) {

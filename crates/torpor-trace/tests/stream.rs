@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use support::dat::{Dat, Page, X86_64};
 use support::dat_sample::{dat, hrtimer, idle, switch};
 use torpor_trace::{Event, EventKind, Names, Sink, Trace};
@@ -40,7 +40,7 @@ fn saved(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-fn both(path: &PathBuf) -> (Trace, Trace, Collected) {
+fn both(path: &Path) -> (Trace, Trace, Collected) {
     let mut collected = Collected::default();
     let rest = torpor_trace::stream(path, &mut collected).unwrap();
     (torpor_trace::read(path).unwrap(), rest, collected)
@@ -51,6 +51,7 @@ fn assert_same(whole: &Trace, rest: &Trace, collected: &Collected) {
     assert!(whole.events == collected.events);
     assert_eq!(whole.meta, rest.meta);
     assert_eq!(whole.carries, rest.carries);
+    assert_eq!(whole.window, rest.window);
     assert_eq!(whole.event_counts, rest.event_counts);
     assert_eq!(whole.losses, rest.losses);
     assert!(collected.progress.is_sorted());
@@ -62,7 +63,7 @@ fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
     let cpus = (0..4u64).map(|cpu| {
         let mut pages = vec![Page::new(X86_64, 1_000_000_000)];
         for index in 0..events_per_cpu >> (2 * cpu) {
-            let at = 1_000_000_000 + (index * 1_000 << (2 * cpu)) + cpu;
+            let at = 1_000_000_000 + ((index * 1_000) << (2 * cpu)) + cpu;
             let event = match index % 3 {
                 0 => idle(X86_64, -1, cpu as u32),
                 1 => hrtimer(X86_64, 7, at as i64 - 3_000_000),
@@ -82,14 +83,20 @@ fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
 
 #[test]
 fn a_long_recording_comes_in_parts_and_is_the_same() {
-    let path = saved("long", &long(800_000, "zstd").bytes());
+    let mut recording = long(800_000, "zstd");
+    // Its one event is a second behind when its page comes, and all before it was passed on.
+    let late = Page::new(X86_64, 1_000_000_000).event(1_000_000_000, &idle(X86_64, 1, 3));
+    recording.instances[0].2[3].push(late);
+    let path = saved("long", &recording.bytes());
     let (whole, rest, collected) = both(&path);
     std::fs::remove_file(&path).expect("it was written");
     assert_same(&whole, &rest, &collected);
     assert!(whole.events.is_sorted_by_key(|event| event.time));
     // 1, 1/4, 1/16 and 1/64 of 800,000.
     assert_eq!(whole.events.len(), 800_000 + 200_000 + 50_000 + 12_500);
-    assert_eq!(whole.losses, []);
+    let losses: Vec<_> = whole.losses.iter().map(|loss| (loss.key.as_str(), loss.count)).collect();
+    assert_eq!(losses, [("out_of_order_events", 1)]);
+    assert_eq!(whole.window.map(|(first, _)| first.0), Some(1_000_000_000));
     // The head, then batches: none of them holds much more than it has to.
     assert!(collected.calls.len() > 1, "{:?}", collected.calls);
     assert!(collected.calls[1..].iter().all(|&count| count < 80_000), "{:?}", collected.calls);

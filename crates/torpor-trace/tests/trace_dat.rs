@@ -133,6 +133,18 @@ fn missed_events_are_counted() {
     assert_eq!(losses(&read(&recording)), expected);
 }
 
+/// Found by the fuzzer: counts that together exceed what fits.
+#[test]
+fn counts_of_missed_events_do_not_overflow() {
+    let pages = [1_000, 2_000].map(|at| {
+        let mut page = Page::new(X86_64, at).event(at, &idle(X86_64, 1, 0));
+        page.missed = Some(Some(u64::MAX));
+        page
+    });
+    let trace = read(&one_instance(pages.to_vec()));
+    assert_eq!(losses(&trace), [("ftrace_overrun_events", u64::MAX)]);
+}
+
 /// The clock of one CPU may step back between pages, and its events are put in order.
 #[test]
 fn pages_that_step_back_in_time_are_sorted() {
@@ -242,6 +254,23 @@ fn what_is_no_recording_of_events_is_refused_with_a_hint() {
     let mut recording = dat(7, "none", X86_64);
     recording.options.push((22, X86_64.u64(0)));
     assert!(refused(&recording).contains("latency tracer"));
+}
+
+/// Many CPUs with the same bytes would be a small file that fills all of memory.
+#[test]
+fn data_that_belongs_to_many_cpus_is_refused() {
+    let mut recording = one_instance(vec![Page::new(X86_64, 1).event(1, &idle(X86_64, 1, 0))]);
+    recording.options = vec![(8, X86_64.u32(400))];
+    recording.version = 6;
+    recording.instances[0].2.resize(400, Vec::new());
+    let mut bytes = recording.bytes();
+    let table = bytes.windows(10).rposition(|word| word == b"flyrecord\0").unwrap() + 10;
+    let first = bytes[table..table + 16].to_vec();
+    for cpu in 1..400 {
+        bytes[table + 16 * cpu..][..16].copy_from_slice(&first);
+    }
+    let text = read_bytes("made", &bytes).unwrap_err().to_string();
+    assert!(text.contains("a place of its own"), "{text}");
 }
 
 /// Events of the idle loop are read off the same files whatever state they are in.

@@ -25,19 +25,35 @@ pub(crate) struct Buffer<'a> {
     pub cpus: Vec<(u32, Source<'a>)>,
 }
 
-/// A page must hold its own header; the kernel's are of 4 kB and more.
-pub(crate) fn check_page(page_bytes: usize, formats: &Formats) -> Result<(), Malformed> {
+/// A page must hold its own header, and no byte of the file is part of two CPUs' data: files that
+/// say otherwise could ask for any amount of memory.
+pub(crate) fn check(
+    file: &[u8],
+    buffers: &[Buffer<'_>],
+    formats: &Formats,
+) -> Result<(), Malformed> {
     let page = formats.page;
     let header_bytes = page.data_offset.max(page.commit_offset.saturating_add(page.commit_bytes));
-    if header_bytes < page_bytes && matches!(page.commit_bytes, 4 | 8) {
-        return Ok(());
+    let is_page = |bytes| header_bytes < bytes && matches!(page.commit_bytes, 4 | 8);
+    if let Some(buffer) = buffers.iter().find(|buffer| !is_page(buffer.page_bytes)) {
+        return Err(Malformed {
+            offset: 0,
+            found: format!("ring-buffer pages of {} bytes with {page:?}", buffer.page_bytes),
+            expected: "a page that is larger than its header".to_owned(),
+            hint: "the file's start is damaged: copy it again",
+        });
     }
-    Err(Malformed {
-        offset: 0,
-        found: format!("ring-buffer pages of {page_bytes} bytes with {page:?}"),
-        expected: "a page that is larger than its header".to_owned(),
-        hint: "the file's start is damaged: copy it again",
-    })
+    let sources = buffers.iter().flat_map(|buffer| &buffer.cpus);
+    let bytes: usize = sources.map(|(_, source)| source.file_bytes()).sum();
+    if bytes > file.len() {
+        return Err(Malformed {
+            offset: 0,
+            found: format!("{bytes} bytes of events in a file of {}", file.len()),
+            expected: "each CPU's data in a place of its own".to_owned(),
+            hint: "the file is damaged: copy it again",
+        });
+    }
+    Ok(())
 }
 
 pub(crate) fn cut_in_head(file: &[u8], expected: &str) -> Malformed {

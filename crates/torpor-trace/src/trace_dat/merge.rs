@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! All CPUs of all instances by time, a page at a time.
+//! All CPUs of all instances, event by event in order of time.
 
 use super::head::Head;
 use super::options::Tsc;
-use super::page::{self, Missed, Page};
+use super::page::{Missed, Page};
 use super::source::Source;
 use crate::builder::Builder;
 use crate::cursor::{Cursor, Endian};
@@ -12,6 +12,7 @@ use crate::loss;
 use crate::tracepoint::Context;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 
 /// One CPU of one instance.
 struct Stream<'a> {
@@ -21,20 +22,28 @@ struct Stream<'a> {
     /// False if this instance's times are in another clock than the recording's.
     is_in_clock: bool,
     source: Source<'a>,
+    page: Option<Page>,
+    /// Where the next event is in the page.
+    event: Range<usize>,
+    missed: u64,
 }
 
 struct Times {
+    layout: PageLayout,
     endian: Endian,
     tsc: Option<Tsc>,
     offset_ns: i64,
 }
 
-/// Reads every page, the one that starts first first, and settles what lies before the next one.
-/// Gives the events that pages say were missed.
+/// Reads every event, the earliest first, as far as each CPU's own are in order. Gives the events
+/// that pages say were missed.
 pub(crate) fn merge(head: &mut Head<'_>, clock: &str, out: &mut Builder) -> u64 {
-    let layout = head.formats.page;
-    let times =
-        Times { endian: head.endian, tsc: head.options.tsc, offset_ns: head.options.offset_ns };
+    let times = Times {
+        layout: head.formats.page,
+        endian: head.endian,
+        tsc: head.options.tsc,
+        offset_ns: head.options.offset_ns,
+    };
     let mut homes = Homes::of(head.buffers.len());
     let mut streams = Vec::new();
     for (buffer, of_buffer) in std::mem::take(&mut head.buffers).into_iter().enumerate() {
@@ -45,75 +54,84 @@ pub(crate) fn merge(head: &mut Head<'_>, clock: &str, out: &mut Builder) -> u64 
             page_bytes: of_buffer.page_bytes,
             is_in_clock,
             source,
+            page: None,
+            event: 0..0,
+            missed: 0,
         }));
     }
     // By time, then by place in the file.
     let mut next: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     for (index, stream) in streams.iter_mut().enumerate() {
-        next.extend(stream.start(&times, out).map(|start| Reverse((start, index))));
+        next.extend(stream.advance(&times, out).map(|time| Reverse((time, index))));
     }
-    let mut missed = 0;
-    while let Some(Reverse((start, index))) = next.pop() {
-        out.settle(start);
+    while let Some(Reverse((time, index))) = next.pop() {
+        out.settle(time);
         let stream = &mut streams[index];
-        missed += stream.page(head, layout, &times, &mut homes, out);
-        next.extend(stream.start(&times, out).map(|start| Reverse((start, index))));
+        let until = next.peek().map_or((u64::MAX, usize::MAX), |Reverse(other)| *other);
+        let mut of_stream = Some(time);
+        while let Some(time) = of_stream.filter(|&time| (time, index) <= until) {
+            stream.record(time, head, &mut homes, out);
+            of_stream = stream.advance(&times, out);
+        }
+        next.extend(of_stream.map(|time| Reverse((time, index))));
     }
-    missed
+    streams.iter().fold(0, |sum, stream| sum.saturating_add(stream.missed))
 }
 
 impl Stream<'_> {
-    /// When the next page starts; `None` if there is no page left.
-    fn start(&mut self, times: &Times, out: &mut Builder) -> Option<u64> {
-        let page = self.source.page(self.page_bytes, out)?;
-        // A page that is cut in its first word is the last one; reading it will tell.
-        Some(times.ns(page::start(page, times.endian).unwrap_or(0)))
+    /// Goes on to the next event and gives its time; `None` after the last one.
+    #[inline]
+    fn advance(&mut self, times: &Times, out: &mut Builder) -> Option<u64> {
+        loop {
+            if let Some(page) = &mut self.page {
+                if let Some((time, event)) = page.next_event(self.source.page(self.page_bytes)) {
+                    self.event = event;
+                    return Some(times.ns(time));
+                }
+                if page.is_broken {
+                    out.lose(&loss::MALFORMED_RECORDS, 1);
+                }
+                self.source.advance(self.page_bytes, out);
+            }
+            self.open_page(times, out)?;
+        }
     }
 
-    /// Reads the next page. Gives the events that were missed before it.
-    fn page(
-        &mut self,
-        head: &mut Head<'_>,
-        layout: PageLayout,
-        times: &Times,
-        homes: &mut Homes,
-        out: &mut Builder,
-    ) -> u64 {
-        let bytes = self.source.page(self.page_bytes, out).unwrap_or_default();
-        let Some(mut page) = Page::parse(bytes, layout, times.endian) else {
-            out.lose(&loss::MALFORMED_RECORDS, 1);
-            self.source.advance(self.page_bytes, out);
-            return 0;
-        };
-        while let Some((time, event)) = page.next_event() {
-            if !self.is_in_clock {
-                out.lose(&loss::CLOCK_MIXED, 1);
-            } else if !homes.is_home(event, self.buffer, times.endian) {
-                out.lose(&loss::RECORDED_TWICE, 1);
-            } else {
-                match head.formats.decode(event) {
-                    Some(Some(decoded)) => {
-                        let (time_ns, cpu) = (times.ns(time), self.cpu);
-                        decoded.record(&mut Context { builder: out, time_ns, cpu });
-                    }
-                    Some(None) => {}
-                    None => out.lose(&loss::EVENT_UNDESCRIBED, 1),
-                }
+    /// Starts the next page; `None` if there is none.
+    fn open_page(&mut self, times: &Times, out: &mut Builder) -> Option<()> {
+        self.page = None;
+        while self.page.is_none() && self.source.load(out) {
+            let bytes = self.source.page(self.page_bytes);
+            self.page = Page::parse(bytes, times.layout, times.endian);
+            if self.page.is_none() {
+                out.lose(&loss::MALFORMED_RECORDS, 1);
+                self.source.advance(self.page_bytes, out);
             }
         }
-        if page.is_broken {
-            out.lose(&loss::MALFORMED_RECORDS, 1);
+        match self.page.as_ref()?.missed {
+            Missed::Nothing => {}
+            Missed::Count(count) => self.missed = self.missed.saturating_add(count),
+            Missed::Unknown => out.lose(&loss::FTRACE_GAPS, 1),
         }
-        let missed = match page.missed {
-            Missed::Nothing => 0,
-            Missed::Count(count) => count,
-            Missed::Unknown => {
-                out.lose(&loss::FTRACE_GAPS, 1);
-                0
+        Some(())
+    }
+
+    #[inline]
+    fn record(&self, time_ns: u64, head: &mut Head<'_>, homes: &mut Homes, out: &mut Builder) {
+        let event = &self.source.page(self.page_bytes)[self.event.clone()];
+        if !self.is_in_clock {
+            return out.lose(&loss::CLOCK_MIXED, 1);
+        }
+        if !homes.is_home(event, self.buffer, head.endian) {
+            return out.lose(&loss::RECORDED_TWICE, 1);
+        }
+        match head.formats.decode(event) {
+            Some(Some(decoded)) => {
+                decoded.record(&mut Context { builder: out, time_ns, cpu: self.cpu });
             }
-        };
-        self.source.advance(self.page_bytes, out);
-        missed
+            Some(None) => {}
+            None => out.lose(&loss::EVENT_UNDESCRIBED, 1),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::cursor::{Cursor, Endian};
 use crate::ftrace::PageLayout;
+use std::ops::Range;
 
 /// In 32 bits: 5 of type or length, 27 of time.
 const TIME_BITS: u32 = 27;
@@ -26,107 +27,101 @@ pub(crate) enum Missed {
     Unknown,
 }
 
+/// Where the reading of a page is. The bytes themselves are handed in each time, as they may lie
+/// in a buffer that is used again.
 #[derive(Debug)]
-pub(crate) struct Page<'a> {
-    rest: Cursor<'a>,
+pub(crate) struct Page {
     endian: Endian,
     time: u64,
+    pos: usize,
+    end: usize,
     pub missed: Missed,
     /// Set where the page turns out to be cut or damaged; no event comes after that.
     pub is_broken: bool,
 }
 
-/// The time a page starts at.
-#[inline]
-pub(crate) fn start(page: &[u8], endian: Endian) -> Option<u64> {
-    Cursor::ordered(page, endian).u64()
-}
-
-impl<'a> Page<'a> {
+impl Page {
     /// `None` if the page ends in its header.
-    pub(crate) fn parse(page: &'a [u8], layout: PageLayout, endian: Endian) -> Option<Page<'a>> {
-        let time = start(page, endian)?;
+    pub(crate) fn parse(page: &[u8], layout: PageLayout, endian: Endian) -> Option<Page> {
+        let time = Cursor::ordered(page, endian).u64()?;
         let at = |offset: usize| page.get(offset..).map(|rest| Cursor::ordered(rest, endian));
         let commit = at(layout.commit_offset)?.number(layout.commit_bytes, false)?;
-        let data = page.get(layout.data_offset..)?;
-        let length = (commit & COMMIT_MASK) as usize;
-        let stored = || at(layout.data_offset + length)?.number(layout.commit_bytes, false);
+        let pos = layout.data_offset.min(page.len());
+        let committed_end = pos + (commit & COMMIT_MASK) as usize;
+        let stored = || at(committed_end)?.number(layout.commit_bytes, false);
         let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
             (false, _) => Missed::Nothing,
             (true, true) => stored().map_or(Missed::Unknown, Missed::Count),
             (true, false) => Missed::Unknown,
         };
-        let committed = data.get(..length);
-        Some(Page {
-            rest: Cursor::ordered(committed.unwrap_or(data), endian),
-            endian,
-            time,
-            missed,
-            is_broken: committed.is_none(),
-        })
+        let end = committed_end.min(page.len());
+        Some(Page { endian, time, pos, end, missed, is_broken: end < committed_end })
     }
 
-    /// The next event: its time and its bytes.
+    /// The next event of this page: its time, and where its bytes are.
     #[inline]
-    pub(crate) fn next_event(&mut self) -> Option<(u64, &'a [u8])> {
-        while !self.rest.rest().is_empty() {
-            match self.step() {
-                Some(Step::Event(event)) => return Some((self.time, event)),
-                Some(Step::Between) => {}
-                Some(Step::End) => return None,
+    pub(crate) fn next_event(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
+        while self.pos < self.end {
+            match self.step(page.get(self.pos..self.end)?) {
+                Some(Step::Event(start, length)) => {
+                    let start = self.pos + start;
+                    self.pos = start + length;
+                    return Some((self.time, start..self.pos));
+                }
+                Some(Step::Between(length)) => self.pos += length,
+                Some(Step::End) => self.pos = self.end,
                 None => {
                     self.is_broken = true;
-                    return None;
+                    self.pos = self.end;
                 }
             }
         }
         None
     }
 
+    /// What stands at the start of `rest`; `None` if it is longer than that.
     #[inline]
-    fn step(&mut self) -> Option<Step<'a>> {
-        let header = self.rest.u32()?;
+    fn step(&mut self, rest: &[u8]) -> Option<Step> {
+        let mut cursor = Cursor::ordered(rest, self.endian);
+        let header = cursor.u32()?;
         let (kind, delta) = match self.endian {
             Endian::Little => (header & 31, header >> 5),
             Endian::Big => (header >> TIME_BITS, header & ((1 << TIME_BITS) - 1)),
         };
         let delta = u64::from(delta);
-        match kind {
+        let step = match kind {
             // A longer event, whose length counts the word it stands in.
-            0 => {
-                let length = u64::from(self.rest.u32()?).checked_sub(4)?;
-                self.time = self.time.wrapping_add(delta);
-                Some(Step::Event(self.rest.bytes(length.next_multiple_of(4))?))
-            }
-            PADDING if delta == 0 => Some(Step::End),
+            0 => Step::Event(8, (cursor.u32()?.checked_sub(4)? as usize).next_multiple_of(4)),
+            PADDING if delta == 0 => Step::End,
             // An event that was discarded; its time still counts.
-            PADDING => {
-                let length = self.rest.u32()?.checked_sub(4)?;
-                self.rest.bytes(length.into())?;
-                self.time = self.time.wrapping_add(delta);
-                Some(Step::Between)
-            }
+            PADDING => Step::Between(4 + (cursor.u32()? as usize).max(4)),
             TIME_EXTEND => {
-                let high = u64::from(self.rest.u32()?);
-                self.time = self.time.wrapping_add(high << TIME_BITS | delta);
-                Some(Step::Between)
+                let time = u64::from(cursor.u32()?) << TIME_BITS | delta;
+                self.time = self.time.wrapping_add(time);
+                return Some(Step::Between(8));
             }
             TIME_STAMP => {
-                let high = u64::from(self.rest.u32()?);
-                self.time = absolute(high << TIME_BITS | delta, self.time);
-                Some(Step::Between)
+                let time = u64::from(cursor.u32()?) << TIME_BITS | delta;
+                self.time = absolute(time, self.time);
+                return Some(Step::Between(8));
             }
-            words => {
-                self.time = self.time.wrapping_add(delta);
-                Some(Step::Event(self.rest.bytes(u64::from(words) * 4)?))
-            }
-        }
+            words => Step::Event(4, words as usize * 4),
+        };
+        let length = match step {
+            Step::Event(start, length) => start + length,
+            Step::Between(length) => length,
+            Step::End => 0,
+        };
+        self.time = self.time.wrapping_add(delta);
+        (length <= rest.len()).then_some(step)
     }
 }
 
-enum Step<'a> {
-    Event(&'a [u8]),
-    Between,
+enum Step {
+    /// Where the event starts, and its length.
+    Event(usize, usize),
+    /// The length of what is no event.
+    Between(usize),
     End,
 }
 

@@ -17,12 +17,12 @@ impl Compression {
     ///
     /// # Errors
     /// The names there are.
-    pub(crate) fn named(name: &[u8]) -> Result<Option<Compression>, String> {
+    pub(crate) fn named(name: &[u8]) -> Result<Option<Compression>, &'static str> {
         match name {
             b"none" => Ok(None),
             b"zlib" => Ok(Some(Compression::Zlib)),
             b"zstd" => Ok(Some(Compression::Zstd)),
-            _ => Err("`none`, `zlib` or `zstd`".to_owned()),
+            _ => Err("`none`, `zlib` or `zstd`"),
         }
     }
 
@@ -42,7 +42,7 @@ impl Compression {
 
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    /// Pages that wait, if `chunks` is none of them.
+    /// What of the file is left: the pages themselves, unless they are in chunks.
     pages: &'a [u8],
     chunks: Option<Chunks<'a>>,
     /// False if the file ends before this data does.
@@ -84,20 +84,37 @@ impl<'a> Source<'a> {
         Source { pages: bytes, chunks, is_whole: bytes.len() as u64 == size }
     }
 
-    /// The page that is next, of which the file may hold only the start; `None` at the end.
-    pub(crate) fn page(&mut self, page_bytes: usize, out: &mut Builder) -> Option<&[u8]> {
-        let pages = match &mut self.chunks {
-            None => self.pages,
-            Some(chunks) => chunks.pages(out),
-        };
-        if pages.is_empty() {
-            if !self.is_whole {
-                self.is_whole = true;
-                out.lose(&loss::TRUNCATED, 1);
-            }
-            return None;
+    /// How much of the file this is.
+    pub(crate) fn file_bytes(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Makes the next page ready; false at the end.
+    pub(crate) fn load(&mut self, out: &mut Builder) -> bool {
+        if let Some(chunks) = &mut self.chunks {
+            chunks.load(out);
         }
-        Some(&pages[..page_bytes.min(pages.len())])
+        let is_there = !self.pages().is_empty();
+        if !is_there && !self.is_whole {
+            self.is_whole = true;
+            out.lose(&loss::TRUNCATED, 1);
+        }
+        is_there
+    }
+
+    /// The page that is ready, of which the file may hold only the start.
+    #[inline]
+    pub(crate) fn page(&self, page_bytes: usize) -> &[u8] {
+        let pages = self.pages();
+        &pages[..page_bytes.min(pages.len())]
+    }
+
+    #[inline]
+    fn pages(&self) -> &[u8] {
+        match &self.chunks {
+            None => self.pages,
+            Some(chunks) => chunks.unpacked.get(chunks.pos..).unwrap_or_default(),
+        }
     }
 
     /// Goes on to the page behind that one.
@@ -113,7 +130,8 @@ impl<'a> Source<'a> {
 }
 
 impl Chunks<'_> {
-    fn pages(&mut self, out: &mut Builder) -> &[u8] {
+    /// Unpacks the next chunk if this one is used up.
+    fn load(&mut self, out: &mut Builder) {
         while self.pos >= self.unpacked.len() && self.left > 0 {
             self.pos = 0;
             self.left -= 1;
@@ -126,6 +144,5 @@ impl Chunks<'_> {
                 out.lose(&loss::INFLATE_FAILED, 1);
             }
         }
-        self.unpacked.get(self.pos..).unwrap_or_default()
     }
 }

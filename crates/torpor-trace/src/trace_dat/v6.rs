@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Version 6: one part after the other, with options in front of the CPUs' data.
 
-use super::head::{Buffer, Head, check_page, cut_in_head, text_inside};
+use super::head::{Buffer, Head, check, cut_in_head, text_inside};
 use super::options::{self, Options};
 use super::source::Source;
 use crate::builder::CPUS_MAX;
@@ -31,7 +31,6 @@ pub(crate) fn head<'a>(
     let mut cpu_count = described.ok_or_else(|| {
         cut_in_head(file, "the events' formats, kallsyms, printk texts, command lines, CPU count")
     })?;
-    check_page(preamble.page_bytes, &formats)?;
     let mut options = Options::default();
     let mut instances = Vec::new();
     let mut tag = rest.bytes(TAG_BYTES);
@@ -78,18 +77,21 @@ pub(crate) fn head<'a>(
         options.clock = text.as_deref().and_then(options::chosen_clock);
     }
     for offset in instances {
+        // Instances lie one behind the other.
+        let is_behind = offset >= offset_of(&rest);
         let at = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
-        let mut rest = Cursor::ordered(at.unwrap_or_default(), preamble.endian);
-        if rest.bytes(TAG_BYTES) != Some(FLYRECORD) {
+        rest = Cursor::ordered(at.unwrap_or_default(), preamble.endian);
+        if !is_behind || rest.bytes(TAG_BYTES) != Some(FLYRECORD) {
             return Err(Malformed {
                 offset,
                 found: "no data of a tracing instance".to_owned(),
-                expected: "`flyrecord`".to_owned(),
+                expected: "`flyrecord`, behind the instance before".to_owned(),
                 hint: "the file was cut or is damaged: copy it again",
             });
         }
         buffers.push(buffer(&mut rest).ok_or_else(|| cut_in_head(file, table))?);
     }
+    check(file, &buffers, &formats)?;
     Ok(Head { endian: preamble.endian, formats, options, buffers })
 }
 

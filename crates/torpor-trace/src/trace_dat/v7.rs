@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Version 7: sections anywhere in the file, each perhaps compressed, found through options.
 
-use super::head::{Buffer, Head, check_page, cut_in_head, text_inside};
+use super::head::{Buffer, Head, check, cut_in_head, text_inside};
 use super::options::{self, Options};
 use super::source::{Compression, Source};
 use crate::cursor::{Cursor, Endian};
 use crate::error::Malformed;
 use crate::ftrace::{Formats, Preamble};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 const IS_COMPRESSED: u16 = 1;
 
@@ -29,18 +30,20 @@ pub(crate) fn head<'a>(
     let compression = Compression::named(name).map_err(|expected| Malformed {
         offset: (file.len() - rest.rest().len()) as u64,
         found: format!("the compression `{}`", name.escape_ascii()),
-        expected,
+        expected: expected.to_owned(),
         hint: "`trace-cmd convert --compression zstd` makes a file that is read",
     })?;
     let sections = Sections { file, endian: preamble.endian, compression };
     let mut formats = Formats::new(preamble.endian, preamble.long_bytes);
     let mut options = Options::default();
     let mut buffers = Vec::new();
+    let mut described = BTreeSet::new();
     let mut next = options_offset;
     // Each section of options names the next one. They lie one behind the other in the file, so
     // that a circle shows as a step back.
     while next != 0 {
         let at = next;
+        let end = sections.header(at).map_or(u64::MAX, |(_, size, _)| at.saturating_add(size));
         let body = sections.read(at)?;
         let mut rest = Cursor::ordered(&body, preamble.endian);
         next = 0;
@@ -57,25 +60,24 @@ pub(crate) fn head<'a>(
                     buffers.push(sections.buffer(value).ok_or_else(incomplete)?);
                 }
                 options::BUFFER_TEXT => return Err(text_inside(value.u64().unwrap_or(0))),
-                options::HEADER_INFO..=options::PRINTK => {
+                // Each is there once.
+                options::HEADER_INFO..=options::PRINTK if described.insert(id) => {
                     let offset = value.u64().ok_or_else(incomplete)?;
                     sections.describe(id, offset, &mut formats)?;
                 }
                 _ => options.take(id, data, preamble.endian),
             }
         }
-        if next != 0 && next <= at {
+        if next != 0 && next <= end {
             return Err(Malformed {
                 offset: at,
-                found: format!("options that go on at offset {next}, which is before them"),
-                expected: "a later offset".to_owned(),
+                found: format!("options that go on at offset {next}, which is not behind them"),
+                expected: format!("an offset above {end}"),
                 hint: "the file is damaged: copy it again",
             });
         }
     }
-    for buffer in &buffers {
-        check_page(buffer.page_bytes, &formats)?;
-    }
+    check(file, &buffers, &formats)?;
     if buffers.is_empty() {
         return Err(Malformed {
             offset: options_offset,

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! How fast a trace.dat is read, beside `trace-cmd report` on the same file.
+//!
+//! `cargo bench -p torpor-benches --bench read_dat`. Ends with status 1 where one core reads less
+//! than ten times the events a second that trace-cmd prints to nowhere.
+//!
+//! The input is a recording made long by repeating its pages with their times moved on:
+//! `../shared/traces/juno-sched-load.v6.dat` where it is present, else a synthetic one.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use torpor_trace::{Event, Names, Sink};
+
+#[path = "../../crates/torpor-trace/tests/support/dat.rs"]
+mod dat;
+#[path = "../../crates/torpor-trace/tests/support/dat_sample.rs"]
+mod dat_sample;
+
+use dat::{Dat, Page, X86_64};
+
+const GOAL_RATIO: f64 = 10.0;
+const INPUT_BYTES: usize = 64 << 20;
+const PAGE_BYTES: usize = 4096;
+const ROUNDS: usize = 5;
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// A little-endian file of version 6 whose CPUs' pages come `copies` times, `span_ns` apart.
+fn repeated(file: &[u8], cpu_count: usize, copies: u64, span_ns: u64) -> Vec<u8> {
+    let tag = b"flyrecord\0";
+    let table = file.windows(tag.len()).rposition(|word| word == tag).expect("a table of CPUs");
+    let table = table + tag.len();
+    let places: Vec<(usize, usize)> = (0..cpu_count)
+        .map(|cpu| table + 16 * cpu)
+        .map(|at| (u64_at(file, at) as usize, u64_at(file, at + 8) as usize))
+        .collect();
+    let first = places.iter().map(|(start, _)| *start).min().expect("there are CPUs");
+    let mut long = file[..first].to_vec();
+    for (cpu, (start, size)) in places.into_iter().enumerate() {
+        let place = [long.len() as u64, size as u64 * copies].map(u64::to_le_bytes).concat();
+        long[table + 16 * cpu..][..16].copy_from_slice(&place);
+        for copy in 0..copies {
+            for page in file[start..start + size].chunks(PAGE_BYTES) {
+                long.extend((u64_at(page, 0) + copy * span_ns).to_le_bytes());
+                long.extend(&page[8..]);
+            }
+        }
+    }
+    long
+}
+
+/// Two CPUs that wake and sleep every 100 us, 20,000 times.
+fn synthetic() -> Dat {
+    let cpus = (0..2u32).map(|cpu| {
+        let mut pages = vec![Page::new(X86_64, 0)];
+        for index in 0..40_000u64 {
+            let at = index * 50_000 + u64::from(cpu);
+            let event = dat_sample::idle(X86_64, if index % 2 == 0 { -1 } else { 1 }, cpu);
+            if !pages.last().is_some_and(|page| page.has_room(event.len())) {
+                pages.push(Page::new(X86_64, at));
+            }
+            let page = pages.pop().expect("there is one");
+            pages.push(page.event(at, &event));
+        }
+        pages
+    });
+    let instances = vec![("", "mono", cpus.collect())];
+    Dat { instances, ..dat_sample::dat(6, "none", X86_64) }
+}
+
+fn input() -> (String, Vec<u8>) {
+    let shared =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/juno-sched-load.v6.dat");
+    let (name, file, cpu_count) = match std::fs::read(shared) {
+        Ok(file) => ("juno-sched-load", file, 6),
+        Err(_) => {
+            println!("not run on juno-sched-load: ../shared/traces is absent");
+            ("synthetic", synthetic().bytes(), 2)
+        }
+    };
+    let once = repeated(&file, cpu_count, 1, 0).len();
+    let per_copy = repeated(&file, cpu_count, 2, 0).len() - once;
+    let copies = INPUT_BYTES.div_ceil(per_copy) as u64;
+    (format!("{name} x {copies}"), repeated(&file, cpu_count, copies, 2_000_000_000))
+}
+
+/// The best of some rounds: the one least disturbed by others.
+fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
+    (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .min()
+        .expect("there are rounds")
+}
+
+#[derive(Default)]
+struct Count(usize);
+
+impl Sink for Count {
+    fn events(&mut self, events: &[Event], _names: &Names) {
+        self.0 += black_box(events).len();
+    }
+}
+
+fn main() {
+    let (name, bytes) = input();
+    let path = std::env::temp_dir().join(format!("torpor-bench-{}.dat", std::process::id()));
+    std::fs::write(&path, &bytes).expect("the temporary directory is writable");
+    let trace = torpor_trace::bench_support::parse(&bytes);
+    let recorded: u64 = trace.event_counts.values().sum();
+    let mb = bytes.len() as f64 / 1e6;
+    println!("input: {name}, {mb:.1} MB, {recorded} events, {} of use", trace.events.len());
+    drop(trace);
+    let rate = |took: Duration| recorded as f64 / took.as_secs_f64() / 1e6;
+
+    let parse = rate(best(ROUNDS, || {
+        black_box(torpor_trace::bench_support::parse(black_box(&bytes)));
+    }));
+    let stream = rate(best(ROUNDS, || {
+        let mut count = Count::default();
+        torpor_trace::stream(&path, &mut count).expect("it is a trace");
+    }));
+    println!("events, one core             {parse:8.2} M events/s");
+    println!("streamed, with SHA-256       {stream:8.2} M events/s   the hash on a second core");
+    let mut report = Command::new("trace-cmd");
+    report.arg("report").arg(&path).stdout(Stdio::null()).stderr(Stdio::null());
+    let is_there = report.status().is_ok_and(|status| status.success());
+    let peer = is_there.then(|| rate(best(1, || drop(report.status()))));
+    std::fs::remove_file(&path).expect("it was written");
+    let Some(peer) = peer else {
+        println!("not run: trace-cmd report, which is absent");
+        return;
+    };
+    println!("trace-cmd report > /dev/null {peer:8.2} M events/s   {:.1} times", parse / peer);
+    if parse < GOAL_RATIO * peer {
+        println!("below the goal of {GOAL_RATIO} times");
+        std::process::exit(1);
+    }
+}
