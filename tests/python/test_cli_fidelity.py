@@ -5,9 +5,9 @@ import json
 import shutil
 
 import pytest
-from conftest import SHARED_TRACES
 
 import torpor as library
+from conftest import SHARED_TRACES
 
 GUEST = SHARED_TRACES / "guest" / "x86-6.12-menu-probes"
 

@@ -36,9 +36,7 @@ def fidelity(
     before: Annotated[
         str | None, typer.Option(metavar="DUMP", help="The machine's counters before recording.")
     ] = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="DUMP", help="The same afterwards.")
-    ] = None,
+    after: Annotated[str | None, typer.Option(metavar="DUMP", help="The same afterwards.")] = None,
     latency_limit: Annotated[
         str | None, typer.Option(metavar="TIME", help="The machine's PM QoS limit, such as 50us.")
     ] = None,
@@ -57,7 +55,9 @@ def fidelity(
     ] = verification.DEFAULT_DISAGREEMENTS,
     at_least: Annotated[
         float | None,
-        typer.Option(metavar="PCT", min=0, max=100, help="Exit with 1 if no governor agrees so far."),
+        typer.Option(
+            metavar="PCT", min=0, max=100, help="Exit with 1 if no governor agrees so far."
+        ),
     ] = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

@@ -145,9 +145,7 @@ def _assumptions(result: dict[str, Any]) -> "Table":
 def _counters(result: dict[str, Any]) -> "Table":
     has_sysfs = any(counter["sysfs"] for counter in result["counters"])
     sysfs_names = ("sysfs usage", "above", "below") if has_sysfs else ()
-    table = _table(
-        "CPU", "state", "usage", "above", "below", "event above", "below", *sysfs_names
-    )
+    table = _table("CPU", "state", "usage", "above", "below", "event above", "below", *sysfs_names)
     for counter in result["counters"]:
         row = [counter[key] for key in ("usage", "above", "below", "miss_above", "miss_below")]
         if has_sysfs:
