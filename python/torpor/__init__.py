@@ -22,6 +22,7 @@ from torpor.checks import check, check_kinds
 from torpor.counters import Snapshot, diff, snapshot
 from torpor.library import governors, import_platform, platform_toml, platforms, trace_info
 from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
+from torpor.verification import fidelity
 
 __all__ = [
     "DEFAULT_GOVERNORS",
@@ -37,6 +38,7 @@ __all__ = [
     "check",
     "check_kinds",
     "diff",
+    "fidelity",
     "governors",
     "import_platform",
     "platform_toml",

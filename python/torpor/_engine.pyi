@@ -58,3 +58,11 @@ def replay(
     options: str,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Result: ...
+def verify(
+    trace: str,
+    platform: str,
+    governors: list[str],
+    counters: tuple[str, str] | None,
+    options: str,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> str: ...

@@ -39,6 +39,17 @@ pub enum EngineError {
     OracleParameters { given: String },
     #[error("no idle state {state} on platform `{platform}`: cluster `{cluster}` has 0 to {last}")]
     NoSuchState { state: usize, platform: String, cluster: String, last: usize },
+    #[error(
+        "recording `{path}` cannot be verified: {reason}\n\
+         hint: `torpor record` records what it takes"
+    )]
+    NotVerifiable { path: String, reason: String },
+    #[error(
+        "recording `{path}` was not made on platform `{platform}`: {cpu} enters state {state}, \
+         and the platform has states 0 to {last} there\n\
+         hint: --platform takes the machine that was recorded"
+    )]
+    NotThisMachine { path: String, cpu: CpuId, state: usize, platform: String, last: usize },
     #[error("interrupted")]
     Interrupted,
     #[error("cannot start {threads} threads: {reason}")]

@@ -26,6 +26,7 @@ mod summary;
 #[cfg(test)]
 mod testing;
 pub mod totals;
+pub mod verify;
 
 pub use error::EngineError;
 pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched};

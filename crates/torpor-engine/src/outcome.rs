@@ -3,6 +3,7 @@
 
 use crate::catalogue::Metric;
 use crate::decision::Decision;
+use crate::verify::{DecisionsInfo, VerdictInfo};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use torpor_trace::{Carries, Loss, Severity, Trace};
@@ -75,8 +76,18 @@ pub struct DisabledInfo {
 pub struct TraceOutcome {
     pub trace: TraceInfo,
     pub inputs: InputsInfo,
+    /// How the recorded governor's decisions are met by a hosted one: known if the recorded
+    /// machine is named and the recording carries what it takes.
+    pub agreement: Option<Agreement>,
     pub runs: Vec<RunOutcome>,
     pub strip: Option<Strip>,
+}
+
+/// What [`crate::verify`] found, in short and with nothing fitted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Agreement {
+    pub decisions: DecisionsInfo,
+    pub verdict: VerdictInfo,
 }
 
 /// What `torpor trace info` says of a recording.

@@ -10,10 +10,12 @@ use crate::options::{ORACLE, Options, Progress, Request};
 use crate::outcome::*;
 use crate::replay::{self, Decider, Run, Seat};
 use crate::summary;
+use crate::verify::{self, VerifyOptions, VerifyRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use torpor_governor::{Catalog, GovernorSpec, Origin, Place, StateDesc};
 use torpor_platform::Platform;
+use torpor_trace::Trace;
 use torpor_units::{CpuId, Duration, Hz};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
@@ -35,10 +37,11 @@ struct Session<'a> {
     request: &'a Request,
     hz: Hz,
     deciders: Vec<Decider>,
+    catalog: &'a Catalog,
 }
 
 impl<'a> Session<'a> {
-    fn new(request: &'a Request, catalog: &Catalog) -> Result<Session<'a>, EngineError> {
+    fn new(request: &'a Request, catalog: &'a Catalog) -> Result<Session<'a>, EngineError> {
         let hz = request.options.hz.unwrap_or(request.platform.hz);
         check_disabled_states(request)?;
         let deciders = request
@@ -51,7 +54,7 @@ impl<'a> Session<'a> {
                 Ok(Decider::Governor(catalog.resolve(spec, hz)?))
             })
             .collect::<Result<_, EngineError>>()?;
-        Ok(Session { request, hz, deciders })
+        Ok(Session { request, hz, deciders, catalog })
     }
 
     fn run(&self, progress: &dyn Progress) -> Result<Outcome, EngineError> {
@@ -89,6 +92,7 @@ impl<'a> Session<'a> {
         let places = self.places(&shown, &recording)?;
         recording.bind_opps(platform, |cpu| places[&cpu]);
         recording.track_util(&trace, |cpu| self.scale(cpu, &places));
+        let agreement = self.agreement(&shown, &trace, progress);
         drop(trace);
         let models = self.models(&recording, &places);
         let seats: Vec<Seat<'_>> = recording
@@ -115,7 +119,21 @@ impl<'a> Session<'a> {
         let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
         let runs = self.outcomes(&seats, runs);
         let inputs = summary::inputs_info(&recording);
-        Ok(TraceOutcome { trace: info, inputs, runs, strip })
+        Ok(TraceOutcome { trace: info, inputs, agreement, runs, strip })
+    }
+
+    /// The recorded governor's decisions, if the recorded machine is known. A recording that does
+    /// not have what it takes has no agreement; that is no error of a replay.
+    fn agreement(&self, path: &str, trace: &Trace, progress: &dyn Progress) -> Option<Agreement> {
+        let request = VerifyRequest {
+            trace: path.into(),
+            platform: self.request.options.recorded_on.clone()?,
+            governors: Vec::new(),
+            counters: None,
+            options: VerifyOptions { fit: false, disagreements: 0, ..VerifyOptions::default() },
+        };
+        let found = verify::verify_trace(path, trace, &request, self.catalog, progress).ok()?;
+        Some(Agreement { decisions: found.decisions, verdict: found.verdict })
     }
 
     /// Where each CPU of the recording sits on the platform.
@@ -272,7 +290,10 @@ fn is_oracle(spec: &GovernorSpec) -> bool {
     matches!(spec.place(), Place::Builtin { name } if name == ORACLE)
 }
 
-fn state_descs(states: &[torpor_platform::IdleState], model: &CpuModel) -> Vec<StateDesc> {
+pub(crate) fn state_descs(
+    states: &[torpor_platform::IdleState],
+    model: &CpuModel,
+) -> Vec<StateDesc> {
     states
         .iter()
         .zip(&model.states)

@@ -8,6 +8,7 @@ mod check;
 mod columns;
 mod counters;
 mod errors;
+mod fidelity;
 mod lists;
 mod result;
 mod table;
@@ -27,6 +28,8 @@ mod _engine {
     use super::errors::{
         CountersError, EngineError, GovernorError, PlatformError, TorporError, TraceError,
     };
+    #[pymodule_export]
+    use super::fidelity::verify;
     #[pymodule_export]
     use super::lists::{
         format_cpu_list, governors, import_platform, parse_cpu_list, parse_duration_ns,

@@ -7,6 +7,7 @@ from torpor import __version__
 from torpor.cli import catalog, recording
 from torpor.cli.check import check
 from torpor.cli.counters import diff, snapshot
+from torpor.cli.fidelity import fidelity
 from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.stat import stat
@@ -45,6 +46,7 @@ def _torpor(
 
 
 app.command()(replay)
+app.command()(fidelity)
 app.command()(check)
 app.command()(snapshot)
 app.command()(diff)

@@ -17,7 +17,10 @@ use torpor_platform::Platform;
 use torpor_trace::Trace;
 use torpor_units::{CpuId, Hz, Instant};
 
+pub(crate) use segment::{RCU_HOLD_NS, RCU_SOFTIRQ};
 pub use tick::TickGrid;
+pub(crate) use tick::{TickFunction, tick_function};
+pub(crate) use timers::TimerTracker;
 
 /// Where a span's time to the next timer came from, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

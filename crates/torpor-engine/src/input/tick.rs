@@ -54,6 +54,11 @@ pub struct TickFunction {
 }
 
 impl TickFunction {
+    #[cfg(test)]
+    pub fn at(address: u64, grid: TickGrid) -> TickFunction {
+        TickFunction { address, grid }
+    }
+
     pub fn is(&self, function: Function) -> bool {
         function.address == self.address
     }

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use torpor_trace::{Event, EventKind, Trace};
 use torpor_units::{CpuId, Duration, Instant};
 
-/// `flags` of `struct timer_list`: the low 18 bits are the CPU, this bit marks a timer that waits
-/// for the CPU to be awake anyway (include/linux/timer.h).
+/// `flags` of `struct timer_list` (include/linux/timer.h): the low 18 bits are the CPU; a
+/// deferrable timer waits for the CPU to be awake anyway; a pinned one stays on its CPU.
 const TIMER_CPU_MASK: u32 = 0x0003_FFFF;
 const TIMER_DEFERRABLE: u32 = 0x0008_0000;
+const TIMER_PINNED: u32 = 0x0010_0000;
 
 /// A timer this late has fired or been stopped without an event (lost events, hotplug).
 const OVERDUE: Duration = Duration(4_000_000);
@@ -44,12 +45,18 @@ impl Armed {
             .and_then(|set| set.range(from..).next())
             .map_or(Instant::NEVER, |(expires, _)| *expires)
     }
+
+    fn next_of_all(&self, now: Instant) -> Instant {
+        self.by_cpu.keys().map(|cpu| self.next(*cpu, now)).min().unwrap_or(Instant::NEVER)
+    }
 }
 
 /// Follows timer events and answers which timer is next on a CPU, the tick's own left out.
 pub struct TimerTracker {
     hrtimers: Armed,
-    wheel: Armed,
+    /// Timers of the wheel that stay on their CPU, and those another CPU may take over.
+    pinned: Armed,
+    global: Armed,
     tick: Option<TickFunction>,
     deferrable: HashSet<u64>,
     jiffies: Option<JiffyClock>,
@@ -67,23 +74,31 @@ pub enum Expiry {
 
 impl TimerTracker {
     /// Timers armed before the recording began are added by hindsight: their expiry tells when
-    /// and where they were due.
+    /// and where they were due, and the next time they are armed their flags.
     pub fn new(trace: &Trace, tick: Option<&TickFunction>) -> TimerTracker {
         let mut tracker = TimerTracker {
             hrtimers: Armed::default(),
-            wheel: Armed::default(),
+            pinned: Armed::default(),
+            global: Armed::default(),
             tick: tick.cloned(),
             deferrable: HashSet::new(),
             jiffies: tick.and_then(|t| JiffyClock::fit(trace, t.grid)),
         };
         let mut started = HashSet::new();
+        // Wheel timers whose first event is an expiry, and where and when they were due.
+        let mut armed_before: HashMap<u64, (CpuId, u64)> = HashMap::new();
         for event in &trace.events {
             match event.kind {
                 EventKind::HrtimerStart { timer, .. }
                 | EventKind::HrtimerCancel { timer }
-                | EventKind::TimerStart { timer, .. }
                 | EventKind::TimerCancel { timer } => {
                     started.insert(timer);
+                }
+                EventKind::TimerStart { timer, flags, .. } => {
+                    started.insert(timer);
+                    if let Some((cpu, jiffies)) = armed_before.remove(&timer) {
+                        tracker.start_wheel(timer, flags & !TIMER_CPU_MASK | cpu.0, jiffies);
+                    }
                 }
                 EventKind::HrtimerExpireEntry { timer, function, now } => {
                     let is_first = started.insert(timer);
@@ -91,15 +106,14 @@ impl TimerTracker {
                         tracker.hrtimers.start(timer, event.cpu, now);
                     }
                 }
-                EventKind::TimerExpireEntry { timer, now_jiffies, .. } => {
-                    if started.insert(timer)
-                        && let Some(clock) = tracker.jiffies
-                    {
-                        tracker.wheel.start(timer, event.cpu, clock.instant(now_jiffies));
-                    }
+                EventKind::TimerExpireEntry { timer, now_jiffies, .. } if started.insert(timer) => {
+                    armed_before.insert(timer, (event.cpu, now_jiffies));
                 }
                 _ => {}
             }
+        }
+        for (timer, (cpu, jiffies)) in armed_before {
+            tracker.start_wheel(timer, cpu.0, jiffies);
         }
         tracker
     }
@@ -123,20 +137,17 @@ impl TimerTracker {
             EventKind::TimerStart {
                 timer, expires_jiffies, bucket_expiry_jiffies, flags, ..
             } => {
-                if flags & TIMER_DEFERRABLE != 0 {
-                    self.deferrable.insert(timer);
-                } else if let Some(clock) = self.jiffies {
-                    self.deferrable.remove(&timer);
-                    let due = bucket_expiry_jiffies.unwrap_or(expires_jiffies);
-                    let cpu = CpuId(flags & TIMER_CPU_MASK);
-                    self.wheel.start(timer, cpu, clock.instant(due));
-                }
+                let due = bucket_expiry_jiffies.unwrap_or_else(|| {
+                    let base = self.jiffies.map_or(expires_jiffies, |c| c.jiffies(event.time));
+                    bucket_expiry(base, expires_jiffies)
+                });
+                self.start_wheel(timer, flags, due);
             }
             EventKind::TimerCancel { timer } => {
-                self.wheel.stop(timer);
+                self.stop_wheel(timer);
             }
             EventKind::TimerExpireEntry { timer, now_jiffies, .. } => {
-                let armed = self.wheel.stop(timer);
+                let armed = self.stop_wheel(timer);
                 if self.deferrable.contains(&timer) {
                     return Some(Expiry::Deferred);
                 }
@@ -152,8 +163,47 @@ impl TimerTracker {
         self.hrtimers.next(cpu, now)
     }
 
+    /// The earliest timer of the wheel that was armed on this CPU.
     pub fn next_wheel(&self, cpu: CpuId, now: Instant) -> Instant {
-        self.wheel.next(cpu, now)
+        self.pinned.next(cpu, now).min(self.global.next(cpu, now))
+    }
+
+    /// The timer of the wheel that an idle CPU must wake up for since Linux 6.9, where timers
+    /// that are not pinned are handed to a CPU that is awake: they count when due by `horizon`,
+    /// the next tick, for handing over is not worth it then, and when no other CPU is left to take
+    /// them, in which case those of all CPUs do.
+    ///
+    /// FIDELITY(timer-hierarchy): one level, and as of the moment it is asked.
+    pub fn next_wheel_in_hierarchy(
+        &self,
+        cpu: CpuId,
+        now: Instant,
+        horizon: Instant,
+        others_idle: bool,
+    ) -> Instant {
+        let own = self.next_wheel(cpu, now);
+        if own <= horizon {
+            own
+        } else if others_idle {
+            self.pinned.next(cpu, now).min(self.global.next_of_all(now))
+        } else {
+            self.pinned.next(cpu, now)
+        }
+    }
+
+    fn start_wheel(&mut self, timer: u64, flags: u32, due_jiffies: u64) {
+        self.stop_wheel(timer);
+        if flags & TIMER_DEFERRABLE != 0 {
+            self.deferrable.insert(timer);
+        } else if let Some(clock) = self.jiffies {
+            self.deferrable.remove(&timer);
+            let base = if flags & TIMER_PINNED != 0 { &mut self.pinned } else { &mut self.global };
+            base.start(timer, CpuId(flags & TIMER_CPU_MASK), clock.instant(due_jiffies));
+        }
+    }
+
+    fn stop_wheel(&mut self, timer: u64) -> Option<Instant> {
+        self.pinned.stop(timer).or_else(|| self.global.stop(timer))
     }
 
     fn is_tick(&self, function: torpor_trace::Function) -> bool {
@@ -188,5 +238,98 @@ impl JiffyClock {
     fn instant(self, jiffies: u64) -> Instant {
         let ns = self.zero + i128::from(jiffies) * self.tick_ns;
         Instant(ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+    }
+
+    fn jiffies(self, at: Instant) -> u64 {
+        ((i128::from(at.0) - self.zero).div_euclid(self.tick_ns)).max(0) as u64
+    }
+}
+
+/// Levels of the wheel, buckets of each, and how much coarser each is than the one before
+/// (`LVL_DEPTH` is 9 from 250 Hz on, `LVL_SIZE`, `LVL_CLK_SHIFT`).
+const WHEEL_LEVELS: u32 = 9;
+const WHEEL_BUCKETS: u64 = 64;
+const WHEEL_LEVEL_SHIFT: u32 = 3;
+
+/// When a timer due at `expires` fires that is armed in jiffy `now`: at the end of its bucket,
+/// whose width depends on how far ahead it is. Kernels before 6.3 do not write it down.
+fn bucket_expiry(now: u64, expires: u64) -> u64 {
+    let ahead = expires.saturating_sub(now);
+    let level = (0..WHEEL_LEVELS - 1)
+        .find(|level| ahead < (WHEEL_BUCKETS - 1) << (level * WHEEL_LEVEL_SHIFT))
+        .unwrap_or(WHEEL_LEVELS - 1);
+    let shift = level * WHEEL_LEVEL_SHIFT;
+    ((expires.max(now) >> shift) + 1) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torpor_trace::Function;
+
+    const TICK: i64 = 4_000_000;
+    const FUNCTION: Function = Function { address: 7, symbol: None };
+
+    /// A tracker at 250 Hz whose jiffy 0 is at 0, without a recording's help.
+    fn tracker() -> TimerTracker {
+        TimerTracker {
+            hrtimers: Armed::default(),
+            pinned: Armed::default(),
+            global: Armed::default(),
+            tick: None,
+            deferrable: HashSet::new(),
+            jiffies: Some(JiffyClock { zero: 0, tick_ns: i128::from(TICK) }),
+        }
+    }
+
+    fn start(tracker: &mut TimerTracker, timer: u64, due: u64, flags: u32) {
+        let kind = EventKind::TimerStart {
+            timer,
+            function: FUNCTION,
+            expires_jiffies: due - 1,
+            bucket_expiry_jiffies: Some(due),
+            flags,
+        };
+        tracker.observe(&Event { time: Instant(0), cpu: CpuId(0), kind });
+    }
+
+    #[test]
+    fn wheel_buckets_widen_with_distance() {
+        // Level 0 has a granularity of 1 jiffy, level 1 of 8, level 2 of 64; a timer fires at the
+        // end of its bucket.
+        assert_eq!(bucket_expiry(1_000, 1_000), 1_001);
+        assert_eq!(bucket_expiry(1_000, 1_062), 1_063);
+        assert_eq!(bucket_expiry(1_000, 1_063), 1_064);
+        assert_eq!(bucket_expiry(1_000, 1_064), 1_072);
+        assert_eq!(bucket_expiry(1_000, 1_000 + 503), 1_504);
+        assert_eq!(bucket_expiry(1_000, 1_000 + 504), 1_536);
+        // Overdue ones fire at the next jiffy.
+        assert_eq!(bucket_expiry(1_000, 900), 1_001);
+    }
+
+    #[test]
+    fn a_global_timer_is_left_to_the_cpu_that_is_awake() {
+        let mut tracker = tracker();
+        start(&mut tracker, 1, 10, TIMER_PINNED);
+        start(&mut tracker, 2, 5, 0);
+        start(&mut tracker, 3, 4, 1);
+        let next = |horizon: i64, others_idle| {
+            let horizon = Instant(horizon * TICK);
+            tracker.next_wheel_in_hierarchy(CpuId(0), Instant(0), horizon, others_idle).0 / TICK
+        };
+        assert_eq!(tracker.next_wheel(CpuId(0), Instant(0)).0, 5 * TICK, "before 6.9");
+        assert_eq!(next(1, false), 10, "CPU 1 is awake and takes the global timer");
+        assert_eq!(next(1, true), 4, "nobody else is: CPU 1's timer counts, too");
+        assert_eq!(next(5, false), 5, "too near to be handed over");
+    }
+
+    #[test]
+    fn deferrable_timers_wake_nobody() {
+        let mut tracker = tracker();
+        start(&mut tracker, 1, 10, TIMER_DEFERRABLE);
+        assert_eq!(tracker.next_wheel(CpuId(0), Instant(0)), Instant::NEVER);
+        let expiry = EventKind::TimerExpireEntry { timer: 1, function: FUNCTION, now_jiffies: 10 };
+        let event = Event { time: Instant(10 * TICK), cpu: CpuId(0), kind: expiry };
+        assert!(matches!(tracker.observe(&event), Some(Expiry::Deferred)));
     }
 }

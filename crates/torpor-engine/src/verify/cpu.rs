@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One CPU between events: where in the idle loop it is, and what the governor is yet to be told.
+
+use super::recorded::Recorded;
+use super::tick::TickTimer;
+use torpor_units::{Duration, Instant};
+
+/// What the recording shows of the moment at which `ts->idle_entrytime` was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleEntry {
+    /// Soon after the switch to the idle task, or after the idle loop's restart.
+    LoopBegan(Instant),
+    /// At the end of the interrupt whose last event this is.
+    InterruptEnded(Instant),
+    /// A probe was there.
+    Probed(Instant),
+}
+
+/// Answers of probed functions since the governor was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    pub sleep_length: Option<Duration>,
+    pub next_event: Option<i64>,
+    pub rcu_needs_cpu: Option<bool>,
+}
+
+/// A sleep that has begun, and its decision if a governor was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asleep {
+    pub decision: usize,
+    pub from: Instant,
+    pub was_interrupted: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    /// Position among the CPUs of the machine; `None` for one that never sleeps.
+    pub slot: Option<usize>,
+    pub is_idle: bool,
+    pub idle_entry: IdleEntry,
+    /// `local_clock()` when the governor was last told, or the loop began.
+    pub clock: Instant,
+    pub tick: TickTimer,
+    pub got_tick: bool,
+    pub rcu_raised: Option<Instant>,
+    pub answers: Answers,
+    /// `cpuidle_select()` has returned and the state has not been entered.
+    pub selected: Option<Recorded>,
+    pub asleep: Option<Asleep>,
+    /// The decision whose sleep has ended and of which the governor has not been told.
+    pub untold: Option<usize>,
+}
+
+impl Cpu {
+    pub fn new(slot: Option<usize>, start: Instant) -> Cpu {
+        Cpu {
+            slot,
+            is_idle: false,
+            idle_entry: IdleEntry::LoopBegan(start),
+            clock: start,
+            tick: TickTimer::default(),
+            got_tick: false,
+            rcu_raised: None,
+            answers: Answers::default(),
+            selected: None,
+            asleep: None,
+            untold: None,
+        }
+    }
+
+    /// `tick_nohz_idle_enter()`.
+    pub fn begin_loop(&mut self, at: Instant) {
+        self.is_idle = true;
+        self.idle_entry = IdleEntry::LoopBegan(at);
+        self.clock = at;
+        self.answers = Answers::default();
+    }
+
+    /// An event of an interrupt: whenever one ends in the idle loop, the idle time begins anew.
+    pub fn interrupted(&mut self, at: Instant) {
+        if !self.is_idle {
+            return;
+        }
+        self.idle_entry = IdleEntry::InterruptEnded(at);
+        if let Some(asleep) = &mut self.asleep {
+            asleep.was_interrupted = true;
+        }
+        if self.untold.is_some() {
+            self.clock = at;
+        }
+    }
+}

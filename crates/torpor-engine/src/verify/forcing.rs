@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Teacher forcing: a governor gets the recorded one's calls. Each of its answers is compared with
+//! the recorded one and then forgotten: what it is told next is what came of the recorded answer.
+
+use super::recorded::{Calls, LengthSource, Recorded, Step};
+use super::walk::Seat;
+use crate::policy::{Policy, Reflection};
+use torpor_governor::{CpuSetup, Governor, GovernorError, Inputs, Instance, Selection, Setup};
+use torpor_units::Duration;
+
+/// A governor's answer to one recorded question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    pub selection: Selection,
+    pub inputs: Inputs,
+    pub source: LengthSource,
+}
+
+/// A governor's answers, in the order of the recorded decisions.
+pub fn force(
+    governor: &Governor,
+    calls: &Calls,
+    seats: &[Seat],
+) -> Result<Vec<Answer>, GovernorError> {
+    let mut instance = instantiate(governor, seats)?;
+    for slot in 0..seats.len() {
+        // FIDELITY(unknown-history): the CPU has slept before the recording, nobody knows how long.
+        // 0 would mean that it had just given up entry.
+        instance.set_last_residency(slot, Duration(1));
+    }
+    let mut answers: Vec<Answer> = Vec::with_capacity(calls.decisions.len());
+    for step in &calls.steps {
+        match *step {
+            Step::Ask(index) => {
+                let recorded = &calls.decisions[index];
+                let answer = ask(&mut instance, recorded, &seats[recorded.slot])?;
+                match answers.get_mut(index) {
+                    // Asked anew after a reset.
+                    Some(earlier) => *earlier = answer,
+                    None => answers.push(answer),
+                }
+                if !recorded.entered {
+                    instance.gave_up(recorded.slot);
+                }
+            }
+            Step::Tell(index) => tell(&mut instance, &calls.decisions[index])?,
+            Step::Reset => {
+                for slot in 0..seats.len() {
+                    instance.disable(slot)?;
+                    instance.enable(slot)?;
+                }
+            }
+        }
+    }
+    Ok(answers)
+}
+
+fn ask(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<Answer, GovernorError> {
+    let asked = &recorded.asked;
+    let mut select = |went_on| -> Result<Answer, GovernorError> {
+        let (sleep_length, source) = asked.sleep_length(went_on);
+        let model = &seat.model;
+        let inputs = asked.inputs(sleep_length, model.latency_limit, model.capacity);
+        let selection = instance.select(recorded.slot, &inputs)?;
+        Ok(Answer { selection, inputs, source })
+    };
+    let answer = select(false)?;
+    // FIDELITY(asked-twice): what a governor has learned since its last call it takes in once, so
+    // that asking again changes only the answer. One that never saw the sleep length has no other.
+    if answer.selection.stop_tick && answer.selection.asked_sleep_length && asked.is_undecided() {
+        return select(true);
+    }
+    Ok(answer)
+}
+
+fn tell(instance: &mut Instance, recorded: &Recorded) -> Result<(), GovernorError> {
+    let Some(told) = &recorded.told else { return Ok(()) };
+    if instance.next_timer(recorded.slot).is_some_and(|at| at <= told.clock) {
+        instance.fire_timer(recorded.slot, told.clock)?;
+    }
+    let reflection = Reflection {
+        state: recorded.state as i32,
+        residency: told.residency,
+        poll_timed_out: Some(told.poll_timed_out),
+        now: told.clock,
+        got_tick: told.got_tick,
+    };
+    Ok(Policy::reflect(instance, recorded.slot, &reflection)?)
+}
+
+fn instantiate(governor: &Governor, seats: &[Seat]) -> Result<Instance, GovernorError> {
+    let cpus: Vec<CpuSetup<'_>> = seats
+        .iter()
+        .map(|seat| CpuSetup {
+            cpu: seat.cpu,
+            states: &seat.states,
+            capacity: u64::from(seat.model.capacity),
+        })
+        .collect();
+    governor.instantiate(&Setup { cpus: &cpus })
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `nr_iowait_cpu()` at each decision: tasks that left the CPU to wait for IO and still wait.
+
+use super::recorded::Calls;
+use std::collections::BTreeMap;
+use torpor_trace::{EventKind, Trace};
+use torpor_units::{CpuId, Instant};
+
+/// Sets the count of every decision. Whether a task waits for IO is told when it wakes
+/// (`sched_blocked_reason`), so this is hindsight; without that event the count stays 0.
+///
+/// FIDELITY(iowait-seen): tasks that left before the recording or wake after it are not seen.
+pub fn fill(trace: &Trace, calls: &mut Calls) {
+    let changes = changes(trace);
+    let mut waiting: BTreeMap<CpuId, u32> = BTreeMap::new();
+    let mut changes = changes.into_iter().peekable();
+    for decision in &mut calls.decisions {
+        while let Some(((_, _, cpu), is_more)) = changes.next_if(|c| c.0.0 <= decision.at) {
+            let count = waiting.entry(cpu).or_default();
+            *count = if is_more { *count + 1 } else { count.saturating_sub(1) };
+        }
+        decision.asked.nr_iowait = waiting.get(&decision.cpu).copied().unwrap_or(0);
+    }
+}
+
+/// When a count goes up (true) or down, in order of time and place in the recording.
+fn changes(trace: &Trace) -> BTreeMap<(Instant, usize, CpuId), bool> {
+    let mut left: BTreeMap<i32, (Instant, usize, CpuId)> = BTreeMap::new();
+    let mut changes = BTreeMap::new();
+    for (place, event) in trace.events.iter().enumerate() {
+        match event.kind {
+            EventKind::SchedSwitch { prev_pid, .. } if prev_pid > 0 => {
+                left.insert(prev_pid, (event.time, place, event.cpu));
+            }
+            EventKind::BlockedReason { pid, io_wait: true } => {
+                if let Some(from) = left.remove(&pid) {
+                    changes.insert(from, true);
+                    changes.insert((event.time, place, from.2), false);
+                }
+            }
+            _ => {}
+        }
+    }
+    changes
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Compares a governor's answers with the recorded ones.
+
+use super::forcing::Answer;
+use super::outcome::Disagreement;
+use super::recorded::{Calls, Hold, LengthSource, Recorded};
+use super::walk::Seat;
+use std::collections::BTreeMap;
+use torpor_governor::GovernorError;
+
+/// How one governor did.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    pub decisions: u64,
+    pub agreeing: u64,
+    /// Decisions where the tick ran before, and those of them where it was stopped or kept alike.
+    pub tick_decisions: u64,
+    pub tick_agreeing: u64,
+    /// By (recorded state, chosen state).
+    pub confusion: BTreeMap<(usize, usize), u64>,
+    /// Decisions and agreeing ones by where the sleep length came from.
+    pub by_source: BTreeMap<LengthSource, (u64, u64)>,
+    pub disagreements: Vec<Disagreement>,
+    pub error: Option<String>,
+}
+
+/// Judges the decisions whose governor has a known past; keeps the first disagreements.
+pub fn judge(
+    calls: &Calls,
+    seats: &[Seat],
+    answers: Result<Vec<Answer>, GovernorError>,
+    keep: usize,
+) -> Judged {
+    let mut judged = Judged::default();
+    let answers = match answers {
+        Ok(answers) => answers,
+        Err(error) => return Judged { error: Some(error.to_string()), ..judged },
+    };
+    for (number, (recorded, answer)) in calls.decisions.iter().zip(&answers).enumerate() {
+        if number < calls.known_from {
+            continue;
+        }
+        let chosen = answer.selection.state as usize;
+        let is_equal = chosen == recorded.state;
+        judged.decisions += 1;
+        judged.agreeing += u64::from(is_equal);
+        *judged.confusion.entry((recorded.state, chosen)).or_default() += 1;
+        let source = judged.by_source.entry(answer.source).or_default();
+        source.0 += 1;
+        source.1 += u64::from(is_equal);
+        if recorded.entered && !recorded.asked.tick_was_stopped {
+            judged.tick_decisions += 1;
+            let is_stopped = stops_tick(recorded, answer);
+            judged.tick_agreeing += u64::from(is_stopped == recorded.asked.tick_is_stopped);
+        }
+        if !is_equal && judged.disagreements.len() < keep {
+            let seat = &seats[recorded.slot];
+            judged.disagreements.push(Disagreement::new(number, recorded, answer, seat));
+        }
+    }
+    judged
+}
+
+/// Whether the tick would have been stopped after this answer.
+fn stops_tick(recorded: &Recorded, answer: &Answer) -> bool {
+    let asked = &recorded.asked;
+    let is_held = matches!(asked.hold, Hold::Probed(true) | Hold::StandIn(true))
+        || answer.source == LengthSource::TickWentOn
+        || (asked.hold != Hold::Stopped && asked.next_wheel <= asked.jiffy + asked.tick_period);
+    answer.selection.stop_tick && !is_held
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Verifying a recording: does the hosted governor decide as the recorded kernel's did?
+//!
+//! A replay asks *what if*: it takes what would have come anyway from the recording and models the
+//! rest, the tick above all. Verifying asks *was it so*: every question that the recorded governor
+//! was asked is rebuilt with all that the recording tells, later events included, and put to a
+//! hosted governor. Its answer is compared with the recorded state; then it is told what came of
+//! the *recorded* answer ("teacher forcing"), so that one difference does not breed others.
+//!
+//! [`Walk`](walk::Walk) turns events into [`Calls`](recorded::Calls), [`forcing`] plays them to a
+//! governor, [`judge`] compares.
+
+mod assumptions;
+mod cpu;
+mod forcing;
+mod iowait;
+mod judge;
+mod outcome;
+mod recorded;
+mod summary;
+mod tick;
+mod util;
+mod walk;
+
+pub use outcome::*;
+
+use crate::error::EngineError;
+use crate::input::{self, TickFunction};
+use crate::model::CpuModel;
+use crate::options::{DisabledState, Progress};
+use crate::outcome::TraceInfo;
+use crate::session::state_descs;
+use assumptions::Assumptions;
+use judge::Judged;
+use rayon::prelude::*;
+use recorded::Calls;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use torpor_counters::Snapshot;
+use torpor_governor::{Catalog, Governor, GovernorSpec};
+use torpor_platform::Platform;
+use torpor_trace::{EventKind, Probe, Trace};
+use torpor_units::{CpuId, Duration, Instant};
+use walk::{Seat, Walk};
+
+/// A recording, and the machine it was made on.
+#[derive(Clone, Debug)]
+pub struct VerifyRequest {
+    pub trace: PathBuf,
+    pub platform: Platform,
+    /// Tried beside all that are built in.
+    pub governors: Vec<GovernorSpec>,
+    /// The machine's counters before and after the recording, to compare ours with.
+    pub counters: Option<(Snapshot, Snapshot)>,
+    pub options: VerifyOptions,
+}
+
+#[derive(Clone, Debug)]
+pub struct VerifyOptions {
+    /// Take the answers that probes recorded. Without them timer events have to do.
+    pub use_probes: bool,
+    /// Choose the assumptions that agree best, where no probe makes them needless.
+    pub fit: bool,
+    /// The recorded machine's PM QoS limit.
+    pub latency_limit: Option<Duration>,
+    /// States that were off on the recorded machine.
+    pub disabled_states: Vec<DisabledState>,
+    /// When the governor was switched away and back, by `CLOCK_MONOTONIC`; in place of markers,
+    /// which a recording by perf does not have. Heeded if that is the recording's clock.
+    pub reset_at: Option<Instant>,
+    /// How many disagreements to keep.
+    pub disagreements: usize,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> VerifyOptions {
+        VerifyOptions {
+            use_probes: true,
+            fit: true,
+            latency_limit: None,
+            disabled_states: Vec::new(),
+            reset_at: None,
+            disagreements: 10,
+        }
+    }
+}
+
+/// Verifies a recording with the named governors and every built-in one.
+///
+/// # Errors
+/// If the recording cannot be read, lacks the events it takes, or was not made on this machine; if
+/// a named governor cannot be had. One that fails on the way has its error in its own result.
+pub fn verify(
+    request: &VerifyRequest,
+    catalog: &Catalog,
+    progress: &dyn Progress,
+) -> Result<Fidelity, EngineError> {
+    let trace = torpor_trace::read(&request.trace)?;
+    let path = request.trace.display().to_string();
+    verify_trace(&path, &trace, request, catalog, progress)
+}
+
+/// Verifies a recording that has been read; `path` is what errors call it.
+pub(crate) fn verify_trace(
+    path: &str,
+    trace: &Trace,
+    request: &VerifyRequest,
+    catalog: &Catalog,
+    progress: &dyn Progress,
+) -> Result<Fidelity, EngineError> {
+    let options = &request.options;
+    let tick = check(path, trace)?;
+    let seats = seats(path, trace, request, &tick)?;
+    let governors = governors(&request.governors, catalog, &tick)?;
+    let asker = Asker { trace, seats: &seats, tick: &tick, options, governors: &governors };
+    let has_lengths = options.use_probes && has_probe(trace, Probe::SleepLength);
+
+    let mut calls = asker.calls(Assumptions::DEFAULT);
+    if calls.decisions.is_empty() {
+        let found = "no idle entry with a governor's decision behind it".to_owned();
+        return Err(EngineError::NothingToReplay { path: path.to_owned(), found });
+    }
+    let mut judged = asker.ask(&calls, path, progress)?;
+    let mut tried = Vec::new();
+    if options.fit && !has_lengths {
+        let best = summary::ranking(trace, &governors, &judged)[0];
+        tried = asker.fit(best, judged[best].agreeing, progress)?;
+        let most = tried.iter().map(|t| t.agreeing).max().expect("the default was tried");
+        let chosen = tried.iter().position(|t| t.agreeing == most).expect("it is among them");
+        tried[chosen].is_chosen = true;
+        if chosen > 0 {
+            calls = asker.calls(Assumptions::ALL[chosen]);
+            judged = asker.ask(&calls, path, progress)?;
+        }
+    }
+    Ok(Fidelity::new(summary::Parts {
+        trace: TraceInfo::new(path, trace),
+        platform: &request.platform,
+        hz: tick.grid.hz,
+        events: trace,
+        seats: &seats,
+        calls: &calls,
+        governors: &governors,
+        judged: &judged,
+        tried,
+        options,
+        has_lengths,
+        sysfs: request
+            .counters
+            .as_ref()
+            .map(|(before, after)| torpor_counters::delta(before, after)),
+    }))
+}
+
+/// A governor to try, and whether the user named it.
+pub(crate) struct Candidate {
+    pub governor: Governor,
+    pub is_named: bool,
+}
+
+struct Asker<'a> {
+    trace: &'a Trace,
+    seats: &'a [Seat],
+    tick: &'a TickFunction,
+    options: &'a VerifyOptions,
+    governors: &'a [Candidate],
+}
+
+impl Asker<'_> {
+    fn calls(&self, assumptions: Assumptions) -> Calls {
+        let tick = self.tick.clone();
+        let walk = Walk::new(self.trace, tick, self.seats, assumptions, self.options);
+        let mut calls = walk.run();
+        util::fill(self.trace, self.seats, &mut calls);
+        iowait::fill(self.trace, &mut calls);
+        calls
+    }
+
+    fn ask(
+        &self,
+        calls: &Calls,
+        path: &str,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Judged>, EngineError> {
+        if progress.cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        progress.advance(path, 0, 1);
+        let ask = |candidate: &Candidate| {
+            let answers = forcing::force(&candidate.governor, calls, self.seats);
+            judge::judge(calls, self.seats, answers, self.options.disagreements)
+        };
+        Ok(self.governors.par_iter().map(ask).collect())
+    }
+
+    /// The agreement of one governor under each assumption.
+    fn fit(
+        &self,
+        governor: usize,
+        by_default: u64,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Tried>, EngineError> {
+        if progress.cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let candidate = &self.governors[governor].governor;
+        let tried = |assumptions: &Assumptions| {
+            let agreeing = if *assumptions == Assumptions::DEFAULT {
+                by_default
+            } else {
+                let calls = self.calls(*assumptions);
+                let answers = forcing::force(candidate, &calls, self.seats);
+                judge::judge(&calls, self.seats, answers, 0).agreeing
+            };
+            Tried::new(assumptions, agreeing)
+        };
+        Ok(Assumptions::ALL.par_iter().map(tried).collect())
+    }
+}
+
+fn has_probe(trace: &Trace, wanted: Probe) -> bool {
+    let is_wanted = |kind| matches!(kind, EventKind::Probed { probe, .. } if probe == wanted);
+    trace.events.iter().any(|event| is_wanted(event.kind))
+}
+
+/// What it takes to rebuild a governor's inputs.
+fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
+    let carries = &trace.carries;
+    let needs = [
+        ("power:cpu_idle", carries.cpu_idle),
+        ("sched:sched_switch", carries.switches),
+        ("timer:hrtimer_start, hrtimer_cancel, hrtimer_expire_entry", carries.hrtimers),
+    ];
+    let missing: Vec<&str> = needs.iter().filter(|(_, has)| !has).map(|(name, _)| *name).collect();
+    if !missing.is_empty() {
+        return Err(EngineError::NotVerifiable {
+            path: path.to_owned(),
+            reason: format!("it has no {}", missing.join(", no ")),
+        });
+    }
+    input::tick_function(trace).ok_or_else(|| EngineError::NotVerifiable {
+        path: path.to_owned(),
+        reason: "none of its hrtimers is the tick's".to_owned(),
+    })
+}
+
+/// The CPUs that go idle, as the machine has them.
+fn seats(
+    path: &str,
+    trace: &Trace,
+    request: &VerifyRequest,
+    tick: &TickFunction,
+) -> Result<Vec<Seat>, EngineError> {
+    let VerifyRequest { platform, options, .. } = request;
+    let mut deepest: std::collections::BTreeMap<CpuId, usize> = Default::default();
+    for event in &trace.events {
+        if let EventKind::CpuIdle { state } = event.kind
+            && let Some(state) = state.index()
+        {
+            let seen = deepest.entry(event.cpu).or_default();
+            *seen = state.max(*seen);
+        }
+    }
+    let limit = options.latency_limit.unwrap_or(Duration::MAX);
+    let mut seats = Vec::new();
+    for (cpu, deepest) in deepest {
+        let Some(cluster) = platform.cluster_of(cpu) else {
+            return Err(EngineError::NoSuchCpu {
+                path: path.to_owned(),
+                cpu,
+                number: cpu.0,
+                platform: platform.name.clone(),
+                last: platform.cpu_count().saturating_sub(1),
+            });
+        };
+        let table = &platform.clusters[cluster];
+        if deepest >= table.idle_states.len() {
+            return Err(EngineError::NotThisMachine {
+                path: path.to_owned(),
+                cpu,
+                state: deepest,
+                platform: platform.name.clone(),
+                last: table.idle_states.len() - 1,
+            });
+        }
+        let is_disabled = |state: usize| {
+            let is_off =
+                |off: &DisabledState| off.state == state && off.cpu.is_none_or(|c| c == cpu);
+            options.disabled_states.iter().any(is_off)
+        };
+        let model = CpuModel::new(platform, table, tick.grid, limit, is_disabled);
+        let states = state_descs(&table.idle_states, &model);
+        seats.push(Seat { cpu, model, states });
+    }
+    Ok(seats)
+}
+
+/// The named ones, then all built-in ones that were not named.
+fn governors(
+    named: &[GovernorSpec],
+    catalog: &Catalog,
+    tick: &TickFunction,
+) -> Result<Vec<Candidate>, EngineError> {
+    let hz = tick.grid.hz;
+    let mut candidates = Vec::new();
+    let mut labels = BTreeSet::new();
+    for spec in named {
+        labels.insert(spec.to_string());
+        candidates.push(Candidate { governor: catalog.resolve(spec, hz)?, is_named: true });
+    }
+    for name in Catalog::builtin_names().filter(|name| !labels.contains(*name)) {
+        let spec = name.parse().expect("a built-in governor's name is one");
+        candidates.push(Candidate { governor: catalog.resolve(&spec, hz)?, is_named: false });
+    }
+    Ok(candidates)
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

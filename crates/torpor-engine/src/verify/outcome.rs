@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The result of verifying a recording, as it is printed and stored.
+
+use super::assumptions::Assumptions;
+use super::forcing::Answer;
+use super::recorded::Recorded;
+use super::walk::Seat;
+use crate::outcome::{TraceInfo, Version};
+use serde::Serialize;
+use torpor_units::Instant;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Fidelity {
+    pub torpor: Version,
+    pub trace: TraceInfo,
+    pub platform: String,
+    pub hz: u32,
+    pub states: Vec<String>,
+    pub decisions: DecisionsInfo,
+    pub verdict: VerdictInfo,
+    /// Best first.
+    pub governors: Vec<GovernorFidelity>,
+    /// What was tried where no probe tells; empty if nothing had to be assumed or fitting was off.
+    pub assumptions: Vec<Tried>,
+    /// Of the governor that agrees best.
+    pub disagreements: Vec<Disagreement>,
+    pub counters: Vec<Counter>,
+    pub notes: Vec<String>,
+}
+
+/// What was compared.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct DecisionsInfo {
+    pub compared: u64,
+    /// Among them, selects that no idle entry followed.
+    pub hidden: u64,
+    /// Not compared: before the governor's last reset.
+    pub before_reset: u64,
+    pub resets: u64,
+    /// Decisions for the state chosen most often: what a governor gets that always names it.
+    pub commonest: u64,
+    /// The kernel's own sleep lengths were recorded.
+    pub probed: bool,
+}
+
+/// In a sentence: who this machine behaves like.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerdictInfo {
+    /// Governors with the highest agreement: several if the recording cannot tell them apart.
+    pub best: Vec<String>,
+    pub agreement: f64,
+    /// The next ones below.
+    pub next_best: Vec<String>,
+    pub next_agreement: Option<f64>,
+    /// The best governor of another family: what a wrong governor scores here.
+    pub control: Option<String>,
+    pub control_agreement: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct GovernorFidelity {
+    pub governor: String,
+    pub named: bool,
+    pub agreeing: u64,
+    /// Share of the compared decisions, 0 to 1; `null` for a governor that failed.
+    pub agreement: Option<f64>,
+    /// Decisions with the tick running, and those where it was stopped or kept alike.
+    pub tick_decisions: u64,
+    pub tick_agreeing: u64,
+    pub confusion: Vec<Confusion>,
+    pub by_source: Vec<BySource>,
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Confusion {
+    pub recorded: usize,
+    pub chosen: usize,
+    pub count: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BySource {
+    pub source: &'static str,
+    pub decisions: u64,
+    pub agreeing: u64,
+}
+
+/// One pair of assumptions and how the best governor did under it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Tried {
+    pub entry_delay_ns: i64,
+    pub rcu_stand_in: bool,
+    pub agreeing: u64,
+    pub is_chosen: bool,
+}
+
+impl Tried {
+    pub(super) fn new(assumptions: &Assumptions, agreeing: u64) -> Tried {
+        Tried {
+            entry_delay_ns: assumptions.entry_delay.0,
+            rcu_stand_in: assumptions.rcu_stand_in,
+            agreeing,
+            is_chosen: false,
+        }
+    }
+}
+
+/// A decision where governor and recording differ, with all that went into it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Disagreement {
+    pub decision: usize,
+    pub cpu: u32,
+    pub time_ns: i64,
+    pub recorded: usize,
+    pub chosen: usize,
+    /// False if the recorded state was chosen and not entered.
+    pub entered: bool,
+    pub source: &'static str,
+    pub sleep_length_ns: i64,
+    pub delta_next_ns: i64,
+    pub tick_was_stopped: bool,
+    pub tick_is_stopped: bool,
+    pub stop_tick: bool,
+    pub local_clock_ns: i64,
+    pub idle_entry_ns: i64,
+    /// From `idle_entry_ns`; `null` for none.
+    pub next_hrtimer_ns: Option<i64>,
+    pub next_wheel_ns: Option<i64>,
+    pub tick_ns: Option<i64>,
+    pub latency_limit_ns: i64,
+    pub util: u64,
+    pub nr_iowait: u32,
+    /// What the sleep turned out to be; `null` where the recording does not tell.
+    pub residency_ns: Option<i64>,
+    pub got_tick: Option<bool>,
+}
+
+impl Disagreement {
+    pub(super) fn new(
+        decision: usize,
+        recorded: &Recorded,
+        answer: &Answer,
+        seat: &Seat,
+    ) -> Disagreement {
+        let asked = &recorded.asked;
+        let until =
+            |timer: Instant| (timer != Instant::NEVER).then(|| timer.since(asked.idle_entry).0);
+        Disagreement {
+            decision,
+            cpu: seat.cpu.0,
+            time_ns: recorded.at.0,
+            recorded: recorded.state,
+            chosen: answer.selection.state as usize,
+            entered: recorded.entered,
+            source: answer.source.key(),
+            sleep_length_ns: answer.inputs.sleep_length.0,
+            delta_next_ns: answer.inputs.delta_next.0,
+            tick_was_stopped: asked.tick_was_stopped,
+            tick_is_stopped: asked.tick_is_stopped,
+            stop_tick: answer.selection.stop_tick,
+            local_clock_ns: asked.clock.0,
+            idle_entry_ns: asked.idle_entry.0,
+            next_hrtimer_ns: until(asked.next_hrtimer),
+            next_wheel_ns: until(asked.next_wheel),
+            tick_ns: until(asked.tick),
+            latency_limit_ns: answer.inputs.latency_req.0,
+            util: asked.util,
+            nr_iowait: asked.nr_iowait,
+            residency_ns: recorded.told.map(|told| told.residency.0),
+            got_tick: recorded.told.map(|told| told.got_tick),
+        }
+    }
+}
+
+/// A state's counters over the recording, reckoned from its sleeps and counted in its events.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counter {
+    pub cpu: u32,
+    pub state: usize,
+    pub name: String,
+    /// Sleeps that the recording shows whole, as sysfs counts them.
+    pub usage: u64,
+    pub above: u64,
+    pub below: u64,
+    /// The kernel's own verdicts (`cpu_idle_miss`), of which one may belong to a sleep that the
+    /// recording's edge cuts.
+    pub miss_above: u64,
+    pub miss_below: u64,
+    /// By sysfs before and after the recording, where both are at hand.
+    pub sysfs: Option<SysfsCounts>,
+}
+
+/// What a state's counters in sysfs grew by; `null` where the kernel does not have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SysfsCounts {
+    pub usage: Option<u64>,
+    pub above: Option<u64>,
+    pub below: Option<u64>,
+    pub rejected: Option<u64>,
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a recording tells of one decision: what the governor was asked, and what came of it.
+
+use crate::model::Verdict;
+use torpor_governor::Inputs;
+use torpor_units::{CpuId, Duration, Instant};
+
+/// Whether `tick_nohz_next_event()` was bound to the next tick whatever timers there were, as RCU
+/// and pending softirqs bind it, and how that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// A probe saw `rcu_needs_cpu()`, or `tick_nohz_next_event()` itself.
+    Probed(bool),
+    /// The tick was stopped after the decision, so nothing held it.
+    Stopped,
+    /// The RCU softirq was raised a short while ago, or it was not.
+    StandIn(bool),
+}
+
+/// Where the sleep length of a decision came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LengthSource {
+    /// A return probe on `tick_nohz_get_sleep_length()`.
+    Probe,
+    /// The timers that were armed, by their events.
+    Timers,
+    /// To the tick: a timer of the wheel was due within it, or a probe saw that RCU kept it.
+    Tick,
+    /// To the tick: RCU is taken to have kept it.
+    Rcu,
+    /// To the tick: the governor asked to stop it and it went on.
+    TickWentOn,
+    /// What the stopped tick's timer was set to after the decision.
+    StoppedTick,
+}
+
+impl LengthSource {
+    pub const ALL: [LengthSource; 6] = [
+        LengthSource::Probe,
+        LengthSource::Timers,
+        LengthSource::Tick,
+        LengthSource::Rcu,
+        LengthSource::TickWentOn,
+        LengthSource::StoppedTick,
+    ];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            LengthSource::Probe => "probe",
+            LengthSource::Timers => "timers",
+            LengthSource::Tick => "tick",
+            LengthSource::Rcu => "rcu_stand_in",
+            LengthSource::TickWentOn => "tick_went_on",
+            LengthSource::StoppedTick => "stopped_tick",
+        }
+    }
+}
+
+/// The kernel's state when it asked the governor, as rebuilt from events up to the idle entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// `local_clock()`.
+    pub clock: Instant,
+    /// `ts->idle_entrytime`.
+    pub idle_entry: Instant,
+    /// The earliest hrtimer but for the tick's.
+    pub next_hrtimer: Instant,
+    /// The timer wheel's next event. Where the tick was stopped after the decision, what the
+    /// kernel set the tick's timer to: that includes all that held the tick.
+    pub next_wheel: Instant,
+    /// The tick's own timer.
+    pub tick: Instant,
+    /// The last tick before.
+    pub jiffy: Instant,
+    pub tick_period: Duration,
+    pub tick_was_stopped: bool,
+    /// The tick was stopped when the CPU went to sleep.
+    pub tick_is_stopped: bool,
+    pub hold: Hold,
+    /// What `tick_nohz_get_sleep_length()` returned, by a probe.
+    pub probed: Option<Duration>,
+    pub util: u64,
+    pub nr_iowait: u32,
+}
+
+/// The farthest an estimate of `idle_entrytime` is off: a host that stalls between two events.
+const ENTRY_ERROR_MAX: Duration = Duration::from_us(100);
+
+impl Asked {
+    /// What `tick_nohz_get_sleep_length()` answered, and how that is known. `went_on` says that
+    /// the tick must have been held, for the governor asked to stop it in vain.
+    pub fn sleep_length(&self, went_on: bool) -> (Duration, LengthSource) {
+        let now = self.idle_entry;
+        if let Some(probed) = self.probed {
+            return (probed, LengthSource::Probe);
+        }
+        if self.tick_was_stopped || self.tick_is_stopped {
+            let timer = self.next_wheel.min(self.next_hrtimer);
+            return (timer.since(now), LengthSource::StoppedTick);
+        }
+        let held = match self.hold {
+            Hold::Probed(held) => held.then_some(LengthSource::Tick),
+            Hold::StandIn(held) => held.then_some(LengthSource::Rcu),
+            Hold::Stopped => None,
+        };
+        let near = self.next_wheel <= self.jiffy + self.tick_period;
+        let source = held
+            .or(near.then_some(LengthSource::Tick))
+            .or(went_on.then_some(LengthSource::TickWentOn));
+        match source {
+            Some(source) => (self.delta_next(), source),
+            None => (self.next_wheel.min(self.next_hrtimer).since(now), LengthSource::Timers),
+        }
+    }
+
+    /// To the timer that the CPU's clock event device was programmed for.
+    pub fn delta_next(&self) -> Duration {
+        self.tick.min(self.next_hrtimer).since(self.idle_entry)
+    }
+
+    /// The probe's answer is the time from `idle_entrytime` to a timer whose expiry is known, which
+    /// gives that moment to the nanosecond.
+    pub fn refined(mut self) -> Asked {
+        let Some(probed) = self.probed else { return self };
+        let guess = self.idle_entry;
+        let timers = [self.next_wheel, self.next_hrtimer, self.tick];
+        let moments = timers.into_iter().filter(|t| *t != Instant::NEVER).map(|t| t - probed);
+        let off = |moment: &Instant| moment.0.saturating_sub(guess.0).saturating_abs();
+        if let Some(moment) = moments.min_by_key(off).filter(|m| off(m) <= ENTRY_ERROR_MAX.0) {
+            self.idle_entry = moment;
+        }
+        self
+    }
+
+    /// Whether a governor that asks to stop the tick, and sees it go on, was told of the tick.
+    pub fn is_undecided(&self) -> bool {
+        self.probed.is_none()
+            && !self.tick_was_stopped
+            && self.hold == Hold::StandIn(false)
+            && self.next_wheel > self.jiffy + self.tick_period
+    }
+
+    pub fn inputs(&self, sleep_length: Duration, limit: Duration, capacity: u32) -> Inputs {
+        Inputs {
+            now: self.clock,
+            sleep_length,
+            delta_next: self.delta_next(),
+            tick_stopped: self.tick_was_stopped,
+            latency_req: limit,
+            nr_iowait: self.nr_iowait,
+            util: self.util,
+            capacity: u64::from(capacity),
+            load_avg: 0,
+        }
+    }
+}
+
+/// What `cpuidle_reflect()` told the governor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// `dev->last_residency_ns`.
+    pub residency: Duration,
+    pub got_tick: bool,
+    /// `dev->poll_time_limit`.
+    pub poll_timed_out: bool,
+    /// `local_clock()`.
+    pub clock: Instant,
+    pub verdict: Verdict,
+}
+
+/// One decision of the recorded governor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    pub cpu: CpuId,
+    /// Position of the CPU among those that the recording shows idle.
+    pub slot: usize,
+    /// When the state was entered; for one that was not, when `cpuidle_select()` returned.
+    pub at: Instant,
+    pub state: usize,
+    /// False for a hidden select: the CPU had something to run by then.
+    pub entered: bool,
+    pub asked: Asked,
+    /// `None` where the recording ends first or an event is missing.
+    pub told: Option<Told>,
+}
+
+/// What happened to the recorded governor, in order; numbers are positions among the decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Ask(usize),
+    Tell(usize),
+    /// The governor was enabled anew: all it had learned is gone.
+    Reset,
+}
+
+/// A recording as the calls that its governor got.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    pub decisions: Vec<Recorded>,
+    pub steps: Vec<Step>,
+    /// Decisions from here on have a governor behind them whose state is known; 0 without a reset.
+    pub known_from: usize,
+    pub resets: u64,
+}

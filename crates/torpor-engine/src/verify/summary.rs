@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From judged answers to what is told.
+
+use super::judge::Judged;
+use super::outcome::*;
+use super::recorded::{Calls, LengthSource};
+use super::walk::Seat;
+use super::{Candidate, VerifyOptions};
+use crate::model::Verdict;
+use crate::outcome::{TraceInfo, Version};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use torpor_counters::{Delta, StateDelta};
+use torpor_platform::Platform;
+use torpor_trace::{EventKind, Trace};
+use torpor_units::{CpuId, Hz};
+
+pub(super) struct Parts<'a> {
+    pub trace: TraceInfo,
+    pub platform: &'a Platform,
+    pub hz: Hz,
+    pub events: &'a Trace,
+    pub seats: &'a [Seat],
+    pub calls: &'a Calls,
+    pub governors: &'a [Candidate],
+    pub judged: &'a [Judged],
+    pub tried: Vec<Tried>,
+    pub options: &'a VerifyOptions,
+    pub has_lengths: bool,
+    pub sysfs: Option<Delta>,
+}
+
+impl Fidelity {
+    pub(super) fn new(parts: Parts<'_>) -> Fidelity {
+        let order = ranking(parts.events, parts.governors, parts.judged);
+        let describe = |&i: &usize| governor(&parts.governors[i], &parts.judged[i]);
+        let governors: Vec<GovernorFidelity> = order.iter().map(describe).collect();
+        let family = |i: usize| family(parts.governors[i].governor.name());
+        let control = order.iter().find(|&&i| family(i) != family(order[0]));
+        let verdict = verdict(&governors, control.map(|&i| parts.governors[i].governor.label()));
+        let decisions = decisions(&parts);
+        let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
+        Fidelity {
+            torpor: Version { version: env!("CARGO_PKG_VERSION") },
+            platform: parts.platform.name.clone(),
+            hz: parts.hz.get(),
+            states: parts.seats.first().map(names).unwrap_or_default(),
+            notes: notes(&parts, &decisions, &verdict),
+            disagreements: parts.judged[order[0]].disagreements.clone(),
+            counters: counters(&parts),
+            trace: parts.trace,
+            decisions,
+            verdict,
+            governors,
+            assumptions: parts.tried,
+        }
+    }
+}
+
+/// Best first. Where the recording cannot tell governors apart, one of its own kernel's version
+/// comes before others.
+pub(super) fn ranking(trace: &Trace, governors: &[Candidate], judged: &[Judged]) -> Vec<usize> {
+    let release = trace.meta.kernel_release.as_deref().unwrap_or("");
+    let version = release.split('.').take(2).collect::<Vec<_>>().join(".");
+    let is_own = |i: usize| governors[i].governor.name().ends_with(&format!("-{version}"));
+    let mut order: Vec<usize> = (0..judged.len()).collect();
+    order.sort_by_key(|&i| {
+        let Judged { agreeing, tick_agreeing, error, .. } = &judged[i];
+        (error.is_some(), Reverse((*agreeing, *tick_agreeing)), !is_own(i))
+    });
+    order
+}
+
+/// `menu-6.12` and `menu` are of one family, `./my_menu.c` is its own.
+fn family(name: &str) -> &str {
+    name.split_once('-').map_or(name, |(family, _)| family)
+}
+
+fn governor(candidate: &Candidate, judged: &Judged) -> GovernorFidelity {
+    let share = judged.agreeing as f64 / judged.decisions.max(1) as f64;
+    GovernorFidelity {
+        governor: candidate.governor.label().to_owned(),
+        named: candidate.is_named,
+        agreeing: judged.agreeing,
+        agreement: judged.error.is_none().then_some(share),
+        tick_decisions: judged.tick_decisions,
+        tick_agreeing: judged.tick_agreeing,
+        confusion: judged
+            .confusion
+            .iter()
+            .map(|(&(recorded, chosen), &count)| Confusion { recorded, chosen, count })
+            .collect(),
+        by_source: LengthSource::ALL
+            .into_iter()
+            .filter_map(|source| {
+                let &(decisions, agreeing) = judged.by_source.get(&source)?;
+                Some(BySource { source: source.key(), decisions, agreeing })
+            })
+            .collect(),
+        error: judged.error.clone(),
+    }
+}
+
+fn verdict(governors: &[GovernorFidelity], control: Option<&str>) -> VerdictInfo {
+    let alive: Vec<&GovernorFidelity> = governors.iter().filter(|g| g.error.is_none()).collect();
+    let most = alive.first().map_or(0, |g| g.agreeing);
+    let next = alive.iter().map(|g| g.agreeing).find(|&agreeing| agreeing < most);
+    let labels = |wanted: Option<u64>| -> Vec<String> {
+        let is_wanted = |g: &&&GovernorFidelity| Some(g.agreeing) == wanted;
+        alive.iter().filter(is_wanted).map(|g| g.governor.clone()).collect()
+    };
+    let agreement =
+        |wanted: &str| alive.iter().find(|g| g.governor == wanted).and_then(|g| g.agreement);
+    let next_best = labels(next);
+    VerdictInfo {
+        best: labels(Some(most)),
+        agreement: alive.first().and_then(|g| g.agreement).unwrap_or(0.0),
+        next_agreement: next_best.first().and_then(|label| agreement(label)),
+        next_best,
+        control: control.map(str::to_owned),
+        control_agreement: control.and_then(agreement),
+    }
+}
+
+fn decisions(parts: &Parts<'_>) -> DecisionsInfo {
+    let compared = &parts.calls.decisions[parts.calls.known_from..];
+    let mut by_state: BTreeMap<usize, u64> = BTreeMap::new();
+    for recorded in compared {
+        *by_state.entry(recorded.state).or_default() += 1;
+    }
+    DecisionsInfo {
+        compared: compared.len() as u64,
+        hidden: compared.iter().filter(|recorded| !recorded.entered).count() as u64,
+        before_reset: parts.calls.known_from as u64,
+        resets: parts.calls.resets,
+        commonest: by_state.values().copied().max().unwrap_or(0),
+        probed: parts.has_lengths,
+    }
+}
+
+fn counters(parts: &Parts<'_>) -> Vec<Counter> {
+    let mut counters: BTreeMap<(CpuId, usize), Counter> = BTreeMap::new();
+    for seat in parts.seats {
+        for (state, description) in seat.states.iter().enumerate() {
+            let counter = Counter {
+                cpu: seat.cpu.0,
+                state,
+                name: description.name.clone(),
+                usage: 0,
+                above: 0,
+                below: 0,
+                miss_above: 0,
+                miss_below: 0,
+                sysfs: None,
+            };
+            counters.insert((seat.cpu, state), counter);
+        }
+    }
+    for recorded in &parts.calls.decisions {
+        if let Some(told) = recorded.told
+            && let Some(counter) = counters.get_mut(&(recorded.cpu, recorded.state))
+        {
+            counter.usage += 1;
+            counter.above += u64::from(told.verdict == Verdict::Above);
+            counter.below += u64::from(told.verdict == Verdict::Below);
+        }
+    }
+    for event in &parts.events.events {
+        if let EventKind::CpuIdleMiss { state, below } = event.kind
+            && let Some(state) = state.index()
+            && let Some(counter) = counters.get_mut(&(event.cpu, state))
+        {
+            counter.miss_above += u64::from(!below);
+            counter.miss_below += u64::from(below);
+        }
+    }
+    for cpu in parts.sysfs.iter().flat_map(|delta| &delta.cpus) {
+        for grown in &cpu.states {
+            if let Some(counter) = counters.get_mut(&(cpu.cpu, grown.index as usize)) {
+                let &StateDelta { usage, above, below, rejected, .. } = grown;
+                counter.sysfs = Some(SysfsCounts { usage, above, below, rejected });
+            }
+        }
+    }
+    counters.into_values().collect()
+}
+
+/// A wrong governor that comes this close shows that the recording hardly tells them apart.
+const CLOSE: f64 = 0.02;
+
+fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) -> Vec<String> {
+    let mut notes = Vec::new();
+    let control = verdict.control.as_deref().zip(verdict.control_agreement);
+    if let Some((name, _)) = control.filter(|(_, share)| verdict.agreement - share < CLOSE) {
+        let share = 100.0 * decisions.commonest as f64 / decisions.compared.max(1) as f64;
+        notes.push(format!(
+            "{name}, of another family, does nearly as well: {share:.0} % of the decisions are for \
+             one state, and this recording says little about which governor it was"
+        ));
+    }
+    if decisions.resets == 0 {
+        notes.push(
+            "the governor was not reset during the recording, so its first decisions rest on a \
+             history nobody knows: `torpor record --reset-governor`"
+                .to_owned(),
+        );
+    }
+    let agreeing = || parts.tried.iter().map(|tried| tried.agreeing);
+    if agreeing().min() != agreeing().max() {
+        notes.push(
+            "the assumptions were fitted to this recording, so part of the agreement is owed to \
+             them; a probe on tick_nohz_get_sleep_length makes them needless"
+                .to_owned(),
+        );
+    }
+    if parts.platform.hz != parts.hz {
+        notes.push(format!(
+            "the recording ticks at {} Hz, platform `{}` at {}; the recording's rate was taken",
+            parts.hz.get(),
+            parts.platform.name,
+            parts.platform.hz.get()
+        ));
+    }
+    if !parts.options.use_probes {
+        notes.push("answers of probes were left aside, as asked".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One CPU's tick as its timer's events show it: running or stopped, and what it is armed for.
+
+use torpor_units::Instant;
+
+/// What an event of the tick's timer was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TickEvent {
+    /// Part of the interrupt that handles the tick.
+    Handler,
+    /// The idle loop stopped the tick or set the stopped tick's timer anew.
+    Stopping,
+    /// The idle loop was left, which starts a stopped tick again.
+    Restart,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TickTimer {
+    /// When the timer is due; `None` when it is not armed, or not known to be.
+    pub armed: Option<Instant>,
+    pub is_stopped: bool,
+    /// It fired while the tick ran, so the handler arms it again.
+    is_handled: bool,
+    /// The last event of the CPU was `tick_stop`, which the timer's next event belongs to.
+    is_stopping: bool,
+    /// The last event of the CPU was the timer's cancellation.
+    is_cancelled: bool,
+    /// State when the governor was asked, for the events that stop the tick come between that and
+    /// the idle entry.
+    asked: Option<(Option<Instant>, bool)>,
+}
+
+impl TickTimer {
+    /// `tick_stop`.
+    pub fn stop(&mut self) {
+        self.asked.get_or_insert((self.armed, self.is_stopped));
+        self.is_stopped = true;
+        self.is_stopping = true;
+    }
+
+    pub fn expire(&mut self) {
+        self.armed = None;
+        self.is_handled = !self.is_stopped;
+    }
+
+    pub fn start(&mut self, expires: Instant) -> TickEvent {
+        if std::mem::take(&mut self.is_handled) {
+            self.armed = Some(expires);
+            return TickEvent::Handler;
+        }
+        // The tick's restart cancels its timer first. Setting a stopped tick's timer anew does not.
+        let is_restart = !self.is_stopping && (self.is_cancelled || !self.is_stopped);
+        self.is_stopping = false;
+        if is_restart {
+            self.leave();
+            self.armed = Some(expires);
+            return TickEvent::Restart;
+        }
+        self.asked.get_or_insert((self.armed, self.is_stopped));
+        self.armed = Some(expires);
+        TickEvent::Stopping
+    }
+
+    pub fn cancel(&mut self) {
+        self.asked.get_or_insert((self.armed, self.is_stopped));
+        // Stopping the tick with no timer ahead cancels its own; nothing follows.
+        self.is_cancelled = !std::mem::take(&mut self.is_stopping);
+        self.armed = None;
+    }
+
+    /// An event of another kind on the CPU.
+    pub fn other_event(&mut self) {
+        self.is_stopping = false;
+        self.is_cancelled = false;
+    }
+
+    /// The idle loop was left, or begins again.
+    pub fn leave(&mut self) {
+        self.is_stopped = false;
+        self.asked = None;
+    }
+
+    /// What the timer was armed for, and whether the tick was stopped, when the governor was
+    /// asked for the sleep that begins now.
+    pub fn when_asked(&self) -> (Option<Instant>, bool) {
+        self.asked.unwrap_or((self.armed, self.is_stopped))
+    }
+
+    /// The sleep has begun.
+    pub fn entered(&mut self) {
+        self.asked = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: i64) -> Instant {
+        Instant(ms * 1_000_000)
+    }
+
+    /// The handler's restart and the idle loop's differ only in what came before them.
+    #[test]
+    fn a_start_after_expiry_is_the_handlers_and_one_after_a_cancellation_a_restart() {
+        let mut tick = TickTimer { armed: Some(at(4)), ..TickTimer::default() };
+        tick.expire();
+        assert_eq!(tick.start(at(8)), TickEvent::Handler);
+        tick.stop();
+        assert_eq!(tick.start(at(300)), TickEvent::Stopping);
+        assert!(tick.is_stopped);
+        assert_eq!(tick.when_asked(), (Some(at(8)), false), "the governor was asked before");
+        tick.entered();
+        tick.other_event();
+        assert_eq!(tick.when_asked(), (Some(at(300)), true));
+        tick.cancel();
+        assert_eq!(tick.start(at(12)), TickEvent::Restart);
+        assert_eq!(tick.when_asked(), (Some(at(12)), false));
+    }
+
+    #[test]
+    fn a_stopped_tick_that_fires_is_not_armed_again_by_its_handler() {
+        let mut tick = TickTimer::default();
+        tick.stop();
+        tick.start(at(20));
+        tick.entered();
+        tick.expire();
+        tick.other_event();
+        assert_eq!(tick.start(at(40)), TickEvent::Stopping);
+        assert_eq!(tick.when_asked(), (None, true));
+    }
+
+    #[test]
+    fn a_tick_stopped_with_no_timer_ahead_is_only_cancelled() {
+        let mut tick = TickTimer { armed: Some(at(4)), ..TickTimer::default() };
+        tick.stop();
+        tick.cancel();
+        tick.entered();
+        tick.other_event();
+        assert_eq!((tick.armed, tick.is_stopped), (None, true));
+        assert_eq!(tick.start(at(80)), TickEvent::Stopping, "a timer has come since");
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Utilization at each decision, by the load tracking that replays use.
+
+use super::recorded::Calls;
+use super::walk::Seat;
+use crate::input::{CpuInput, InputStats, Recording, SleepSource, Span, WakeStamp};
+use torpor_trace::Trace;
+use torpor_units::Instant;
+
+/// Sets the utilization of every decision.
+pub fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
+    let empty = |seat: &Seat| CpuInput { cpu: seat.cpu, spans: Vec::new() };
+    let cpus = seats.iter().map(empty).collect();
+    let mut recording = Recording { cpus, tick: None, stats: InputStats::default() };
+    for decision in &calls.decisions {
+        recording.cpus[decision.slot].spans.push(moment(decision.asked.idle_entry));
+    }
+    let capacity = |cpu| {
+        let seat = seats.iter().find(|seat| seat.cpu == cpu);
+        (seat.map_or(1024, |seat| seat.model.capacity), None)
+    };
+    recording.track_util(trace, capacity);
+    let mut next = vec![0; seats.len()];
+    for decision in &mut calls.decisions {
+        let span = &recording.cpus[decision.slot].spans[next[decision.slot]];
+        next[decision.slot] += 1;
+        decision.asked.util = u64::from(span.util);
+    }
+}
+
+/// The load tracking looks at nothing of a span but its start.
+fn moment(start: Instant) -> Span {
+    Span {
+        start,
+        wake: start,
+        resume: start,
+        next_hrtimer: Instant::NEVER,
+        next_wheel: Instant::NEVER,
+        freq_khz: 0,
+        opp: 0,
+        util: 0,
+        source: SleepSource::TickOnly,
+        stamp: WakeStamp::ExitStamp,
+        ends_visit: false,
+        rcu_holds_tick: false,
+    }
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From events to the calls the recorded governor got: one pass over the recording.
+
+use super::VerifyOptions;
+use super::assumptions::Assumptions;
+use super::cpu::{Answers, Asleep, Cpu, IdleEntry};
+use super::recorded::{Asked, Calls, Hold, Recorded, Step, Told};
+use super::tick::TickEvent;
+use crate::input::{RCU_HOLD_NS, RCU_SOFTIRQ, TickFunction, TimerTracker};
+use crate::model::CpuModel;
+use std::collections::HashSet;
+use torpor_governor::StateDesc;
+use torpor_trace::{Event, EventKind, Probe, Trace};
+use torpor_units::{CpuId, Duration, Instant, StateIdx};
+
+/// What a recorder writes to `trace_marker` after switching governors away and back.
+const RESET_MARKER: &str = "RESET";
+
+/// FIDELITY(residency-overhead): `last_residency_ns` is measured between the `cpu_idle` events, which therefore lie this much
+/// farther apart: 0.6 to 1.8 us in recordings of guests with counters beside them.
+const RESIDENCY_OVERHEAD: Duration = Duration(650);
+
+/// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose
+/// instructions take 1 ns each, by the probe on `tick_nohz_get_sleep_length()`.
+const INTERRUPT_EXIT_DELAY: Duration = Duration(700);
+
+/// A CPU that the recording shows idle.
+pub struct Seat {
+    pub cpu: CpuId,
+    pub model: CpuModel,
+    pub states: Vec<StateDesc>,
+}
+
+pub struct Walk<'a> {
+    trace: &'a Trace,
+    seats: &'a [Seat],
+    tick: TickFunction,
+    tick_timers: HashSet<u64>,
+    timers: TimerTracker,
+    has_hierarchy: bool,
+    assumptions: Assumptions,
+    uses_probes: bool,
+    probes_select: bool,
+    is_monotonic: bool,
+    heeds_markers: bool,
+    /// A reset that is still to come.
+    reset_at: Option<Instant>,
+    cpus: Vec<Cpu>,
+    calls: Calls,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(
+        trace: &'a Trace,
+        tick: TickFunction,
+        seats: &'a [Seat],
+        assumptions: Assumptions,
+        options: &VerifyOptions,
+    ) -> Walk<'a> {
+        let uses_probes = options.use_probes;
+        let is_monotonic = trace.meta.clock == "mono";
+        let reset_at = options.reset_at.filter(|_| is_monotonic);
+        let start = trace.events.first().map_or(Instant(0), |event| event.time);
+        let slot = |cpu| seats.iter().position(|seat| seat.cpu == CpuId(cpu));
+        let probes = |wanted| {
+            uses_probes
+                && trace
+                    .events
+                    .iter()
+                    .any(|e| matches!(e.kind, EventKind::Probed { probe, .. } if probe == wanted))
+        };
+        Walk {
+            trace,
+            seats,
+            tick_timers: tick_timers(trace, &tick),
+            timers: TimerTracker::new(trace, Some(&tick)),
+            tick,
+            has_hierarchy: has_timer_hierarchy(trace),
+            assumptions,
+            uses_probes,
+            probes_select: probes(Probe::Select),
+            is_monotonic,
+            heeds_markers: reset_at.is_none(),
+            reset_at,
+            cpus: (0..trace.meta.cpu_count).map(|cpu| Cpu::new(slot(cpu), start)).collect(),
+            calls: Calls::default(),
+        }
+    }
+
+    pub fn run(mut self) -> Calls {
+        let trace = self.trace;
+        for event in &trace.events {
+            if self.is_reset_at(event) {
+                self.reset();
+            }
+            self.timers.observe(event);
+            if event.cpu.index() < self.cpus.len() {
+                self.observe(event);
+            }
+        }
+        for number in 0..self.cpus.len() {
+            self.tell(number);
+        }
+        self.calls
+    }
+
+    fn observe(&mut self, event: &Event) {
+        let (at, number) = (event.time, event.cpu.index());
+        let cpu = &mut self.cpus[number];
+        match event.kind {
+            EventKind::TickStop { success } => {
+                if success {
+                    cpu.tick.stop();
+                }
+                return;
+            }
+            EventKind::HrtimerStart { function, expires, .. } if self.tick.is(function) => {
+                match cpu.tick.start(expires) {
+                    TickEvent::Handler => cpu.interrupted(at),
+                    TickEvent::Stopping => {}
+                    TickEvent::Restart => self.restart(number, at),
+                }
+                return;
+            }
+            EventKind::HrtimerCancel { timer } if self.tick_timers.contains(&timer) => {
+                return cpu.tick.cancel();
+            }
+            _ => cpu.tick.other_event(),
+        }
+        match event.kind {
+            EventKind::SchedSwitch { prev_pid, next_pid, .. } => {
+                if prev_pid == 0 {
+                    self.leave(number);
+                }
+                if next_pid == 0 {
+                    self.cpus[number].begin_loop(at);
+                }
+            }
+            EventKind::CpuIdle { state } if state == StateIdx::RUNNING => self.wake(number, at),
+            EventKind::CpuIdle { state } => self.enter(number, at, state),
+            EventKind::Probed { probe, value } if self.uses_probes => {
+                self.probed(number, at, probe, value);
+            }
+            EventKind::HrtimerExpireEntry { function, .. } if self.tick.is(function) => {
+                cpu.got_tick |= cpu.is_idle;
+                cpu.tick.expire();
+                cpu.interrupted(at);
+            }
+            EventKind::SoftirqRaise { vec } => {
+                if vec == RCU_SOFTIRQ {
+                    cpu.rcu_raised = Some(at);
+                }
+                cpu.interrupted(at);
+            }
+            kind if belongs_to_interrupt(&kind) => cpu.interrupted(at),
+            _ => {}
+        }
+    }
+
+    /// The CPU goes from the idle task to another.
+    fn leave(&mut self, number: usize) {
+        self.tell(number);
+        self.give_up(number);
+        let cpu = &mut self.cpus[number];
+        cpu.is_idle = false;
+        cpu.got_tick = false;
+        cpu.asleep = None;
+        cpu.tick.leave();
+    }
+
+    /// The idle loop was left and begun again without another task between.
+    ///
+    /// FIDELITY(silent-restart): only the restart of a stopped tick shows it.
+    fn restart(&mut self, number: usize, at: Instant) {
+        if self.cpus[number].is_idle {
+            self.tell(number);
+            self.give_up(number);
+            self.cpus[number].begin_loop(at);
+        }
+    }
+
+    fn enter(&mut self, number: usize, at: Instant, state: StateIdx) {
+        self.tell(number);
+        self.cpus[number].is_idle = true;
+        let selected = self.cpus[number].selected.take();
+        let asked = match selected {
+            // Without the select that a probe would have shown, no governor was asked.
+            None if self.probes_select => None,
+            None => state.index().and_then(|state| self.ask(number, at, state)),
+            selected => selected,
+        };
+        let cpu = &mut self.cpus[number];
+        cpu.asleep = None;
+        if let Some(mut recorded) = asked {
+            recorded.at = at;
+            recorded.entered = true;
+            let asked = &mut recorded.asked;
+            asked.tick_is_stopped = cpu.tick.is_stopped;
+            if cpu.tick.is_stopped {
+                asked.next_wheel = cpu.tick.armed.unwrap_or(Instant::NEVER);
+                asked.hold = Hold::Stopped;
+            }
+            let decision = self.calls.decisions.len();
+            cpu.asleep = Some(Asleep { decision, from: at, was_interrupted: false });
+            self.calls.decisions.push(recorded);
+            self.calls.steps.push(Step::Ask(decision));
+        }
+        cpu.answers = Answers::default();
+        cpu.tick.entered();
+    }
+
+    fn wake(&mut self, number: usize, at: Instant) {
+        let cpu = &mut self.cpus[number];
+        cpu.is_idle = true;
+        let Some(asleep) = cpu.asleep.take() else { return };
+        let recorded = &mut self.calls.decisions[asleep.decision];
+        let model = &self.seats[recorded.slot].model;
+        let Some(state) = model.states.get(recorded.state) else { return };
+        let between = at.since(asleep.from);
+        let residency = Duration((between - RESIDENCY_OVERHEAD).0.max(0));
+        recorded.told = Some(Told {
+            residency,
+            got_tick: false,
+            poll_timed_out: state.is_polling && between >= model.default_poll_limit,
+            clock: at,
+            verdict: model.verdict(recorded.state, residency),
+        });
+        cpu.untold = Some(asleep.decision);
+        cpu.clock = at;
+        // Something woke it, unless polling just ended.
+        if !asleep.was_interrupted && !state.is_polling {
+            cpu.idle_entry = IdleEntry::InterruptEnded(at);
+        }
+    }
+
+    fn probed(&mut self, number: usize, at: Instant, probe: Probe, value: i64) {
+        match probe {
+            Probe::SleepLength | Probe::NextEvent | Probe::RcuNeedsCpu => {
+                self.tell(number);
+                let answers = &mut self.cpus[number].answers;
+                match probe {
+                    Probe::SleepLength => answers.sleep_length = Some(Duration(value)),
+                    Probe::NextEvent => answers.next_event = Some(value),
+                    _ => answers.rcu_needs_cpu = Some(value != 0),
+                }
+            }
+            Probe::Select => {
+                self.tell(number);
+                self.give_up(number);
+                if let Ok(state) = usize::try_from(value) {
+                    self.cpus[number].selected = self.ask(number, at, state);
+                }
+            }
+            Probe::Reflect => self.tell(number),
+            Probe::IdleEnter => {
+                self.tell(number);
+                self.give_up(number);
+                let cpu = &mut self.cpus[number];
+                cpu.begin_loop(at);
+                cpu.idle_entry = IdleEntry::Probed(at);
+            }
+            Probe::IrqExit => {
+                let cpu = &mut self.cpus[number];
+                cpu.interrupted(at);
+                if cpu.is_idle {
+                    cpu.idle_entry = IdleEntry::Probed(at);
+                }
+            }
+            Probe::StopTick | Probe::RetainTick => {}
+        }
+    }
+
+    /// Tells the governor of the sleep that has ended, if it has not been told.
+    fn tell(&mut self, number: usize) {
+        let cpu = &mut self.cpus[number];
+        let Some(decision) = cpu.untold.take() else { return };
+        if let Some(told) = &mut self.calls.decisions[decision].told {
+            told.got_tick = std::mem::take(&mut cpu.got_tick);
+            told.clock = cpu.clock;
+        }
+        self.calls.steps.push(Step::Tell(decision));
+    }
+
+    /// A select that no idle entry followed.
+    ///
+    /// FIDELITY(hidden-select): only a probe shows it.
+    fn give_up(&mut self, number: usize) {
+        if let Some(recorded) = self.cpus[number].selected.take() {
+            self.calls.steps.push(Step::Ask(self.calls.decisions.len()));
+            self.calls.decisions.push(recorded);
+        }
+    }
+
+    /// The governor was enabled anew before this event.
+    fn is_reset_at(&mut self, event: &Event) -> bool {
+        match event.kind {
+            EventKind::Marker { text } if self.heeds_markers => {
+                self.trace.names.text(text).trim() == RESET_MARKER
+            }
+            _ => self.reset_at.take_if(|at| *at <= event.time).is_some(),
+        }
+    }
+
+    fn reset(&mut self) {
+        for number in 0..self.cpus.len() {
+            self.tell(number);
+        }
+        self.calls.steps.push(Step::Reset);
+        self.calls.resets += 1;
+        self.calls.known_from = self.calls.decisions.len();
+        // Switching governors wakes all CPUs, so who sleeps now has asked the new one.
+        for cpu in &self.cpus {
+            if let Some(asleep) = cpu.asleep {
+                self.calls.steps.push(Step::Ask(asleep.decision));
+            }
+        }
+    }
+
+    /// What the governor was asked, as far as is known before the tick is stopped or kept.
+    fn ask(&self, number: usize, at: Instant, state: usize) -> Option<Recorded> {
+        let cpu = &self.cpus[number];
+        // A probe can have any value.
+        let slot = cpu.slot.filter(|&slot| state < self.seats[slot].states.len())?;
+        let id = self.seats[slot].cpu;
+        let period = self.tick.grid.hz.tick();
+        let estimate = match cpu.idle_entry {
+            IdleEntry::LoopBegan(began) => began + self.assumptions.entry_delay,
+            IdleEntry::InterruptEnded(last) => last + INTERRUPT_EXIT_DELAY,
+            IdleEntry::Probed(exact) => exact,
+        };
+        let idle_entry = estimate.min(at);
+        let jiffy = self.tick.grid.floor(idle_entry);
+        let (armed, tick_was_stopped) = cpu.tick.when_asked();
+        let not_armed = if tick_was_stopped { Instant::NEVER } else { jiffy + period };
+        let mut next_wheel = if self.has_hierarchy {
+            let mut others = self.cpus.iter().enumerate().filter(|(other, _)| *other != number);
+            let others_idle = others.all(|(_, other)| other.tick.is_stopped);
+            self.timers.next_wheel_in_hierarchy(id, idle_entry, jiffy + period, others_idle)
+        } else {
+            self.timers.next_wheel(id, idle_entry)
+        };
+        let hold = match cpu.answers {
+            Answers { next_event: Some(event), .. } if self.is_monotonic => {
+                if event != 0 {
+                    next_wheel = Instant(event.max(0));
+                }
+                Hold::Probed(event == 0)
+            }
+            Answers { rcu_needs_cpu: Some(needed), .. } => Hold::Probed(needed),
+            _ => {
+                let is_recent = |raised| at.since(raised).0 < RCU_HOLD_NS;
+                let held = self.assumptions.rcu_stand_in && cpu.rcu_raised.is_some_and(is_recent);
+                Hold::StandIn(held)
+            }
+        };
+        let asked = Asked {
+            clock: cpu.clock.max(idle_entry).min(at),
+            idle_entry,
+            next_hrtimer: self.timers.next_hrtimer(id, idle_entry),
+            next_wheel,
+            tick: armed.unwrap_or(not_armed),
+            jiffy,
+            tick_period: period,
+            tick_was_stopped,
+            tick_is_stopped: false,
+            hold,
+            probed: cpu.answers.sleep_length,
+            util: 0,
+            nr_iowait: 0,
+        };
+        Some(Recorded {
+            cpu: id,
+            slot,
+            at,
+            state,
+            entered: false,
+            asked: asked.refined(),
+            told: None,
+        })
+    }
+}
+
+/// Events that only an interrupt or a softirq of the idle task writes.
+fn belongs_to_interrupt(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::IrqEntry { .. }
+            | EventKind::IrqExit { .. }
+            | EventKind::SoftirqEntry { .. }
+            | EventKind::SoftirqExit { .. }
+            | EventKind::InterruptEntry { .. }
+            | EventKind::InterruptExit { .. }
+            | EventKind::HrtimerStart { .. }
+            | EventKind::HrtimerCancel { .. }
+            | EventKind::HrtimerExpireEntry { .. }
+            | EventKind::HrtimerExpireExit { .. }
+            | EventKind::TimerStart { .. }
+            | EventKind::TimerCancel { .. }
+            | EventKind::TimerExpireEntry { .. }
+            | EventKind::SchedWaking { .. }
+    )
+}
+
+fn tick_timers(trace: &Trace, tick: &TickFunction) -> HashSet<u64> {
+    let timer = |event: &Event| match event.kind {
+        EventKind::HrtimerStart { timer, function, .. }
+        | EventKind::HrtimerExpireEntry { timer, function, .. } => {
+            tick.is(function).then_some(timer)
+        }
+        _ => None,
+    };
+    trace.events.iter().filter_map(timer).collect()
+}
+
+/// Linux 6.9 brought the hierarchy that idle CPUs hand their timers to. A recording that does not
+/// name its kernel tells by the tick's handler, renamed in 6.8.
+fn has_timer_hierarchy(trace: &Trace) -> bool {
+    let release = trace.meta.kernel_release.as_deref().unwrap_or("");
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 9),
+        _ => trace.events.iter().any(|event| match event.kind {
+            EventKind::HrtimerStart { function, .. } => {
+                function.symbol.is_some_and(|s| trace.names.text(s) == "tick_nohz_handler")
+            }
+            _ => false,
+        }),
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Recordings of guest kernels, verified: the agreement that `docs/fidelity.md` states, and our
+//! counters against the kernel's. What each recording reached when it was first verified stands in
+//! the tests; a change that loses a decision must say why.
+
+use std::path::{Path, PathBuf};
+use torpor_engine::Unwatched;
+use torpor_engine::verify::{Fidelity, VerifyOptions, VerifyRequest, verify};
+use torpor_governor::Catalog;
+
+/// A guest's recording, or `None` where the recordings are not at hand.
+fn guest(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("../shared/traces/guest").join(name);
+    if !path.exists() {
+        eprintln!("not run: ../shared/traces/guest/{name} is absent");
+        return None;
+    }
+    Some(path)
+}
+
+/// Verifies a recording on the machine that its own sysfs dump tells of.
+fn verified(name: &str, options: VerifyOptions) -> Option<Fidelity> {
+    let folder = guest(name)?;
+    let snapshot = |file| torpor_counters::read(&folder.join(file)).unwrap();
+    let before = folder.join("sysfs-before.txt");
+    let request = VerifyRequest {
+        trace: folder.join("trace.dat"),
+        platform: torpor_platform::resolve(before.to_str().unwrap()).unwrap(),
+        governors: vec![],
+        counters: Some((snapshot("sysfs-before.txt"), snapshot("sysfs-after.txt"))),
+        options,
+    };
+    Some(verify(&request, &Catalog::new(Default::default()), &Unwatched).unwrap())
+}
+
+const WITHOUT_PROBES: VerifyOptions = VerifyOptions {
+    use_probes: false,
+    fit: true,
+    latency_limit: None,
+    disabled_states: vec![],
+    reset_at: None,
+    disagreements: 10,
+};
+
+/// (agreeing, compared) of a governor.
+fn agreement(fidelity: &Fidelity, governor: &str) -> (u64, u64) {
+    let found = fidelity.governors.iter().find(|g| g.governor == governor).unwrap();
+    (found.agreeing, fidelity.decisions.compared)
+}
+
+#[test]
+fn with_probes_every_decision_agrees() {
+    if let Some(small) = verified("x86-6.12-menu-probes", VerifyOptions::default()) {
+        // 417 idle entries and 2 selects that none followed.
+        assert_eq!(agreement(&small, "menu-6.12"), (419, 419));
+        assert_eq!((small.decisions.hidden, small.decisions.resets), (2, 1));
+        assert_eq!(small.verdict.best, ["menu-6.12"]);
+        assert!(small.disagreements.is_empty() && small.assumptions.is_empty());
+        assert!(small.verdict.control_agreement.unwrap() < 0.75);
+    }
+    if let Some(rich) = verified("x86-6.12-menu-rich", VerifyOptions::default()) {
+        assert_eq!(agreement(&rich, "menu-6.12"), (11_345, 11_345));
+        assert_eq!(rich.verdict.best, ["menu-6.12"]);
+        assert_eq!(rich.verdict.control.as_deref(), Some("teo-6.12"));
+        assert!(rich.verdict.control_agreement.unwrap() < 0.80);
+        let ours = &rich.governors[0];
+        assert_eq!(ours.tick_agreeing, ours.tick_decisions);
+    }
+}
+
+#[test]
+fn a_busy_machine_agrees_by_its_tracepoints_alone() {
+    let Some(rich) = verified("x86-6.12-menu-rich", WITHOUT_PROBES) else { return };
+    assert_eq!(agreement(&rich, "menu-6.12"), (11_328, 11_335));
+    assert!(agreement(&rich, "teo-6.12").0 < 9_100);
+    assert_eq!(rich.verdict.best, ["menu-6.12"]);
+    // Without the stand-in for RCU 6 % of the decisions are lost.
+    let chosen = rich.assumptions.iter().find(|t| t.is_chosen).unwrap();
+    assert_eq!((chosen.entry_delay_ns, chosen.rcu_stand_in), (1_700, true));
+    let without = rich.assumptions.iter().filter(|t| !t.rcu_stand_in);
+    assert!(without.map(|t| t.agreeing).max().unwrap() < 10_700);
+}
+
+#[test]
+fn small_recordings_agree_by_their_tracepoints_alone() {
+    for (name, governor, agreeing, compared) in [
+        ("x86-6.12-menu-idle-predict", "menu-6.12", 346, 350),
+        ("x86-6.12-menu-probes", "menu-6.12", 416, 417),
+        ("x86-6.12-teo-mix-cpufreq", "teo-6.12", 937, 938),
+        ("arm64-6.12-teo-mix-psci", "teo-6.12", 994, 995),
+    ] {
+        let Some(fidelity) = verified(name, WITHOUT_PROBES) else { return };
+        assert_eq!(agreement(&fidelity, governor), (agreeing, compared), "{name}");
+        assert_eq!(fidelity.governors[0].governor, governor, "{name}");
+    }
+}
+
+#[test]
+fn what_is_fitted_is_told_and_can_be_left_out() {
+    let unfitted = VerifyOptions { fit: false, ..WITHOUT_PROBES };
+    let Some(fidelity) = verified("x86-6.12-menu-idle-predict", unfitted) else { return };
+    assert_eq!(agreement(&fidelity, "menu-6.12"), (334, 350));
+    assert!(fidelity.assumptions.is_empty());
+    let fitted = verified("x86-6.12-menu-idle-predict", WITHOUT_PROBES).unwrap();
+    assert_eq!(fitted.assumptions.iter().filter(|t| t.is_chosen).count(), 1);
+    assert_eq!(fitted.assumptions[0].agreeing, 334, "the first is the default");
+    assert!(fitted.notes.iter().any(|note| note.contains("fitted to this recording")));
+}
+
+/// A load that leaves one state in 92 % of the decisions cannot tell governors apart.
+#[test]
+fn a_recording_that_says_little_says_so() {
+    let Some(fidelity) = verified("x86-6.12-teo-mix-cpufreq", WITHOUT_PROBES) else { return };
+    assert!(fidelity.verdict.best.len() > 1, "{:?}", fidelity.verdict);
+    assert!(fidelity.verdict.control_agreement.unwrap() > 0.98);
+    assert!(fidelity.notes.iter().any(|note| note.contains("says little")));
+}
+
+/// Usage, above and below by our rule, by the kernel's events and by sysfs. The recording's edges
+/// cut one sleep a CPU at either end, which sysfs may have counted.
+#[test]
+fn our_counters_are_the_kernels() {
+    for name in [
+        "x86-6.12-menu-idle-predict",
+        "x86-6.12-menu-probes",
+        "x86-6.12-menu-rich",
+        "x86-6.12-teo-mix-cpufreq",
+        "arm64-6.12-teo-mix-psci",
+    ] {
+        let Some(fidelity) = verified(name, VerifyOptions::default()) else { return };
+        let (mut sleeps, mut compared) = (0, 0);
+        let mut off_by_residency = 0;
+        for c in &fidelity.counters {
+            // Two guests' counters could not be read after the recording.
+            if let Some(sysfs) = c.sysfs
+                && let Some(usage) = sysfs.usage
+            {
+                let cut = usage - c.usage;
+                assert!(cut <= 2, "{name}: {c:?}");
+                assert_eq!(sysfs.rejected, Some(0), "{name}: {c:?}");
+                assert!(sysfs.above.unwrap() - c.miss_above <= cut, "{name}: {c:?}");
+                assert!(sysfs.below.unwrap() - c.miss_below <= cut, "{name}: {c:?}");
+                compared += 1;
+            }
+            off_by_residency += c.above.abs_diff(c.miss_above) + c.below.abs_diff(c.miss_below);
+            sleeps += c.usage;
+        }
+        let is_readable = !name.starts_with("x86-6.12-menu-probes") && !name.ends_with("rich");
+        assert_eq!(compared, if is_readable { fidelity.counters.len() } else { 0 }, "{name}");
+        // A sleep that ends within a microsecond of the threshold may fall on either side.
+        assert!(off_by_residency <= 1 + sleeps / 5_000, "{name}: {off_by_residency} of {sleeps}");
+    }
+}
+
+#[test]
+fn the_same_recording_gives_the_same_bytes() {
+    let json = || {
+        let fidelity = verified("x86-6.12-menu-idle-predict", WITHOUT_PROBES)?;
+        Some(serde_json::to_string(&fidelity).unwrap())
+    };
+    assert_eq!(json(), json());
+}
+
+#[test]
+fn a_machine_that_was_not_recorded_is_refused() {
+    let Some(folder) = guest("x86-6.12-menu-idle-predict") else { return };
+    let request = VerifyRequest {
+        trace: folder.join("trace.dat"),
+        // Two CPUs of this machine would do; it has two states, and the recording enters state 3.
+        platform: torpor_platform::resolve("pixel6").unwrap(),
+        governors: vec![],
+        counters: None,
+        options: VerifyOptions::default(),
+    };
+    let error = verify(&request, &Catalog::new(Default::default()), &Unwatched).unwrap_err();
+    assert!(error.to_string().contains("was not made on platform `pixel6`"), "{error}");
+}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A verification on a terminal: who the machine behaves like, by how much, and where not."""
+
+from typing import TYPE_CHECKING, Any
+
+from torpor.cli.console import percent, render, wrap
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_TEXT_WIDTH = 100
+#: The keys of ``by_source``, in words.
+_SOURCES = {
+    "probe": "the kernel's own answer, by a probe",
+    "timers": "timers",
+    "tick": "timers: the tick, kept by a timer within it",
+    "rcu_stand_in": "the tick, RCU being taken to keep it",
+    "tick_went_on": "the tick, which went on though it was to stop",
+    "stopped_tick": "what the stopped tick was set to",
+}
+
+
+def fidelity_text(result: dict[str, Any], width: int) -> str:
+    """Return the verdict, the tables behind it, and what a reader must know."""
+    text_width = min(width, _TEXT_WIDTH)
+    parts = [wrap(line, text_width) + "\n" for line in _heading(result)]
+    parts += ["\n", render(_governors(result), width=width)]
+    best = result["governors"][0]
+    if best["error"] is None:
+        parts += [f"\nBy what told the time to the next timer, {best['governor']}:\n"]
+        parts += [render(_sources(best), width=width)]
+        if best["agreeing"] < result["decisions"]["compared"]:
+            parts += [f"\nRecorded states, and what {best['governor']} chose:\n"]
+            parts += [render(_confusion(result, best), width=width)]
+    if result["disagreements"]:
+        parts += ["\nThe first disagreements:\n"]
+        parts += [wrap(line, width, indent="    ") + "\n" for line in _disagreements(result)]
+    if result["assumptions"]:
+        parts += ["\nAssumptions tried, and decisions that then agree:\n"]
+        parts += [render(_assumptions(result), width=width)]
+    parts += ["\nSleeps by our rule, by the kernel's cpu_idle_miss events, and by sysfs:\n"]
+    parts += [render(_counters(result), width=width)]
+    parts += [wrap(f"Note: {note}", text_width) + "\n" for note in result["notes"]]
+    return "".join(parts)
+
+
+def _heading(result: dict[str, Any]) -> list[str]:
+    trace, decisions, verdict = result["trace"], result["decisions"], result["verdict"]
+    facts = [trace["format"], f"{trace['duration_ns'] / 1e9:.2f} s"]
+    if trace["kernel_release"]:
+        facts.append(f"Linux {trace['kernel_release']}")
+    lines = [
+        f"{trace['path']}: {', '.join(facts)}",
+        f"on {result['platform']}, tick {result['hz']} Hz",
+    ]
+    compared = f"{decisions['compared']:,} decisions"
+    if decisions["hidden"]:
+        compared += f", {decisions['hidden']} of them of states that were not entered"
+    if decisions["before_reset"]:
+        compared += f"; {decisions['before_reset']} before the governor was reset left out"
+    lines.append(compared)
+    best = " or ".join(verdict["best"]) or "no governor"
+    line = f"This machine behaves like {best}: {percent(verdict['agreement'])}"
+    if verdict["next_agreement"] is not None:
+        others = ", ".join(verdict["next_best"])
+        line += f"; next best {others}: {percent(verdict['next_agreement'])}"
+    lines.append(line)
+    if verdict["control"] is not None:
+        share = percent(verdict["control_agreement"])
+        lines.append(f"Control, the best of another family: {verdict['control']}: {share}")
+    share = percent(decisions["commonest"] / max(decisions["compared"], 1))
+    lines.append(f"Control, always the commonest state: {share}")
+    return lines
+
+
+def _governors(result: dict[str, Any]) -> "Table":
+    table = _table("governor", "agree", "")
+    compared = result["decisions"]["compared"]
+    for governor in result["governors"]:
+        if governor["error"] is not None:
+            table.add_row(governor["governor"], "failed", governor["error"])
+            continue
+        table.add_row(
+            governor["governor"],
+            f"{governor['agreeing']:,} of {compared:,}",
+            percent(governor["agreement"]),
+        )
+    return table
+
+
+def _sources(governor: dict[str, Any]) -> "Table":
+    table = _table("source", "decisions", "agree", "")
+    for row in governor["by_source"]:
+        share = percent(row["agreeing"] / max(row["decisions"], 1))
+        name = _SOURCES[row["source"]]
+        table.add_row(name, f"{row['decisions']:,}", f"{row['agreeing']:,}", share)
+    return table
+
+
+def _confusion(result: dict[str, Any], governor: dict[str, Any]) -> "Table":
+    names = result["states"]
+    counts = {(c["recorded"], c["chosen"]): c["count"] for c in governor["confusion"]}
+    table = _table("recorded", *names)
+    for recorded, name in enumerate(names):
+        row = [counts.get((recorded, chosen), 0) for chosen in range(len(names))]
+        table.add_row(name, *(f"{count:,}" if count else "-" for count in row))
+    return table
+
+
+def _disagreements(result: dict[str, Any]) -> list[str]:
+    names = result["states"]
+    return [
+        f"  {d['time_ns'] / 1e9:.9f} CPU {d['cpu']}: recorded {names[d['recorded']]}"
+        f"{'' if d['entered'] else ' (not entered)'}, chosen {names[d['chosen']]}; "
+        f"sleep length {_time(d['sleep_length_ns'])} ({d['source']}), "
+        f"next event {_time(d['delta_next_ns'])}, hrtimer {_time(d['next_hrtimer_ns'])}, "
+        f"wheel {_time(d['next_wheel_ns'])}, tick {_time(d['tick_ns'])} "
+        f"({_tick(d)}); idle since {d['idle_entry_ns'] / 1e9:.9f}, "
+        f"local clock {d['local_clock_ns'] / 1e9:.9f}, util {d['util']}, "
+        f"iowait {d['nr_iowait']}; slept {_time(d['residency_ns'])}"
+        f"{', tick' if d['got_tick'] else ''}"
+        for d in result["disagreements"]
+    ]
+
+
+def _tick(disagreement: dict[str, Any]) -> str:
+    if disagreement["tick_was_stopped"]:
+        return "stopped before"
+    recorded = "stopped" if disagreement["tick_is_stopped"] else "went on"
+    return f"{recorded}; the answer was to {'stop' if disagreement['stop_tick'] else 'keep'} it"
+
+
+def _assumptions(result: dict[str, Any]) -> "Table":
+    table = _table("idle entry after the switch", "RCU stand-in", "agree", "")
+    for tried in result["assumptions"]:
+        table.add_row(
+            _time(tried["entry_delay_ns"]),
+            "yes" if tried["rcu_stand_in"] else "no",
+            f"{tried['agreeing']:,}",
+            "chosen" if tried["is_chosen"] else "",
+        )
+    return table
+
+
+def _counters(result: dict[str, Any]) -> "Table":
+    has_sysfs = any(counter["sysfs"] for counter in result["counters"])
+    sysfs_names = ("sysfs usage", "above", "below") if has_sysfs else ()
+    table = _table("CPU", "state", "usage", "above", "below", "event above", "below", *sysfs_names)
+    for counter in result["counters"]:
+        row = [counter[key] for key in ("usage", "above", "below", "miss_above", "miss_below")]
+        if has_sysfs:
+            sysfs = counter["sysfs"] or {}
+            row += [sysfs.get(key) for key in ("usage", "above", "below")]
+        cells = ["-" if value is None else f"{value:,}" for value in row]
+        table.add_row(str(counter["cpu"]), counter["name"], *cells)
+    return table
+
+
+def _table(first: str, *others: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _time(time_ns: int | None) -> str:
+    if time_ns is None:
+        return "none"
+    for unit, size in (("s", 1e9), ("ms", 1e6)):
+        if abs(time_ns) >= size:
+            return f"{time_ns / size:.6g} {unit}"
+    return f"{time_ns / 1e3:g} µs"

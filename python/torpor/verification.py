@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Verifying a recording: does the hosted governor decide as the recorded kernel's did?"""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from torpor import _engine
+from torpor.replays import _disabled_state, _duration_ns
+
+DEFAULT_DISAGREEMENTS = 10
+
+_Path = str | os.PathLike[str]
+#: Dumps of the counters before and after: as `torpor record` names them behind the recording's
+#: own name, and as a folder of one recording may hold them.
+_BESIDE = (("{}.before.txt", "{}.after.txt"), ("sysfs-before.txt", "sysfs-after.txt"))
+
+
+def fidelity(
+    trace: _Path,
+    *,
+    platform: _Path | None = None,
+    governors: str | Iterable[str] = (),
+    before: _Path | None = None,
+    after: _Path | None = None,
+    latency_limit: str | None = None,
+    disabled_states: Iterable[int | tuple[int, int]] = (),
+    probes: bool = True,
+    fit: bool = True,
+    disagreements: int = DEFAULT_DISAGREEMENTS,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Ask governors what the recorded one was asked, and compare their answers with its own.
+
+    This is no replay: what a governor is told next is what came of the *recorded* answer, and the
+    recorded tick is read, not modelled.
+
+    Args:
+        trace: A recording with timer events, task switches and ``cpu_idle``.
+        platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs.
+            Default: ``before``, or the dump that lies beside the recording.
+        governors: Tried beside every built-in one.
+        before: Dump of the machine's idle counters before the recording, of any form.
+        after: The same after it. Default for both: the dumps beside the recording.
+        latency_limit: PM QoS limit of the recorded machine, with its unit: ``"50us"``.
+        disabled_states: States that were off there: indices, or pairs (CPU, index).
+        probes: Take the answers that probes recorded; else timer events have to do.
+        fit: Choose the assumptions that agree best where no probe makes them needless.
+        disagreements: How many of the first disagreements to return.
+        progress: Called now and then with (what, done, total).
+
+    The keys of the result: ``trace``, ``platform``, ``hz``, ``states`` (names), ``decisions``
+    (what was ``compared``, and the share of the ``commonest`` state), ``verdict`` (``best``,
+    ``agreement``, ``next_best``, the wrong-family ``control``), ``governors`` (best first, each
+    with ``agreeing``, ``agreement`` from 0 to 1, ``confusion``, ``by_source``), ``assumptions``
+    (what was tried and chosen), ``disagreements`` of the best governor with every input,
+    ``counters`` (ours, the kernel's events, sysfs) and ``notes``. Times are in ns.
+
+    Raises:
+        TraceError: The recording is missing or unreadable.
+        PlatformError: The machine is unknown, or no dump lies beside the recording.
+        GovernorError: A named governor is unknown or does not compile.
+        EngineError: The recording lacks events, or was made on another machine.
+    """
+    path = Path(trace)
+    found = _dumps_beside(path)
+    if before is None and after is None and found is not None:
+        before, after = found
+    if platform is None and before is not None:
+        # A bare file name would be looked up among the built-in machines.
+        platform = Path(before).absolute()
+    if platform is None:
+        raise _engine.PlatformError(
+            f"recording `{path}`: no dump of its machine's idle states lies beside it\n"
+            "hint: name the machine (platform, --platform), or a copy of its sysfs"
+        )
+    if (before is None) != (after is None):
+        raise _engine.TorporError("counters take a dump before and one after the recording")
+    if isinstance(governors, str):
+        governors = [governors]
+    options = {
+        "use_probes": probes,
+        "fit": fit,
+        "latency_limit_ns": None if latency_limit is None else _duration_ns(latency_limit),
+        "disabled_states": [_disabled_state(state) for state in disabled_states],
+        "reset_at_ns": _reset_at_ns(path),
+        "disagreements": disagreements,
+    }
+    counters = None if before is None or after is None else (os.fspath(before), os.fspath(after))
+    return json.loads(
+        _engine.verify(
+            os.fspath(trace),
+            os.fspath(platform),
+            list(governors),
+            counters,
+            json.dumps(options),
+            progress,
+        )
+    )
+
+
+def _dumps_beside(trace: Path) -> tuple[Path, Path] | None:
+    for before, after in _BESIDE:
+        pair = trace.with_name(before.format(trace.name)), trace.with_name(after.format(trace.name))
+        if all(path.is_file() for path in pair):
+            return pair
+    return None
+
+
+def _reset_at_ns(trace: Path) -> int | None:
+    """When `torpor record` had the governor reset, which perf's recordings cannot hold."""
+    facts = trace.with_name(f"{trace.name}.machine.json")
+    try:
+        known = json.loads(facts.read_text(encoding="utf-8"))
+        at_ns = known["window"]["governor_reset_end_ns"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return at_ns if isinstance(at_ns, int) else None

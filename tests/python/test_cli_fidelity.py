@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor fidelity`. What it finds is tested in the engine; here: texts, JSON, dumps, status."""
+
+import json
+import shutil
+
+import pytest
+
+import torpor as library
+from conftest import SHARED_TRACES
+
+GUEST = SHARED_TRACES / "guest" / "x86-6.12-menu-probes"
+
+
+@pytest.fixture
+def guest():
+    """A guest's recording with probes, its governor reset inside."""
+    if not GUEST.exists():
+        pytest.skip("not run, because shared/traces is absent")
+    return GUEST
+
+
+def test_the_dump_beside_the_recording_is_the_machine(torpor, guest):
+    done = torpor("fidelity", guest / "trace.dat", check=0)
+    assert "This machine behaves like menu-6.12: 100.00 %" in done.stdout
+    assert "Control, the best of another family: ladder: 73.99 %" in done.stdout
+    assert "419 decisions, 2 of them of states that were not entered" in done.stdout
+    assert "first disagreements" not in done.stdout
+    assert "Assumptions" not in done.stdout
+
+
+def test_without_probes_it_says_what_it_assumed_and_where_it_differs(torpor, guest):
+    done = torpor("fidelity", guest / "trace.dat", "--without-probes", check=0)
+    assert "This machine behaves like menu-6.12: 99.76 %" in done.stdout
+    assert "recorded C3, chosen C1; sleep length" in done.stdout
+    chosen = [line for line in done.stdout.splitlines() if line.endswith("chosen")]
+    assert len(chosen) == 1 and "416" in chosen[0]
+    assert "fitted to this recording" in done.stdout
+
+
+def test_json_is_the_whole_result_and_the_librarys(torpor, guest):
+    printed = json.loads(torpor("fidelity", guest / "trace.dat", "--json", check=0).stdout)
+    assert printed == library.fidelity(guest / "trace.dat")
+    assert printed["governors"][0]["agreement"] == 1
+    assert sum(c["count"] for c in printed["governors"][0]["confusion"]) == 419
+
+
+def test_a_named_governor_is_tried_beside_the_others(torpor, guest):
+    done = torpor("fidelity", guest / "trace.dat", "-g", "menu-6.12", "--json", check=0)
+    governors = json.loads(done.stdout)["governors"]
+    named = [g["governor"] for g in governors if g["named"]]
+    assert named == ["menu-6.12"]
+    assert len({g["governor"] for g in governors}) == len(governors) > 5
+
+
+def test_too_little_agreement_is_a_finding(torpor, guest):
+    args = ("fidelity", guest / "trace.dat", "--without-probes", "--at-least")
+    torpor(*args, "99.5", check=0)
+    torpor(*args, "99.9", check=1)
+
+
+def test_dumps_are_found_as_the_recorder_names_them(torpor, guest, tmp_path):
+    shutil.copy(guest / "trace.dat", tmp_path / "mine.dat")
+    for when in ("before", "after"):
+        shutil.copy(guest / f"sysfs-{when}.txt", tmp_path / f"mine.dat.{when}.txt")
+    assert "behaves like menu-6.12" in torpor("fidelity", "mine.dat", check=0).stdout
+
+
+def test_a_replay_carries_the_agreement_of_the_machine_it_is_told(torpor, guest):
+    trace, machine = guest / "trace.dat", guest / "sysfs-before.txt"
+    args = ("replay", trace, "-p", machine, "-g", "menu")
+    assert "Recorded decisions" not in torpor(*args, check=0).stdout
+    done = torpor(*args, "--recorded-on", machine, check=0)
+    assert "menu-6.12 agrees in 100.00 %, ladder as a control in 73.99 %" in done.stdout
+
+
+def test_a_machine_nobody_named_is_asked_for(torpor, recording):
+    done = torpor("fidelity", recording, check=2)
+    assert "no dump of its machine's idle states lies beside it" in done.stderr
+    assert "hint: name the machine" in done.stderr
+
+
+def test_a_recording_without_a_governor_agrees_with_none(torpor, recording):
+    # The demo's kernel halted without asking anybody; see demo/README.md.
+    done = torpor("fidelity", recording, "-p", "i5-10600k", "--json", check=0)
+    result = json.loads(done.stdout)
+    assert result["decisions"]["compared"] > 7_000
+    assert result["verdict"]["agreement"] < 0.9
+    assert result["decisions"]["commonest"] == result["decisions"]["compared"]
+
+
+def test_counters_take_both_dumps(recording):
+    with pytest.raises(library.TorporError, match="before and one after"):
+        library.fidelity(recording, platform="i5-10600k", before="a.txt")
