@@ -110,7 +110,7 @@ pub fn seats() -> Vec<Seat> {
         name: s.name.clone(),
         exit_latency: s.latency,
         target_residency: s.target_residency,
-        is_polling: s.is_polling,
+        is_polling: s.is_polling(),
         is_disabled: false,
     };
     let states: Vec<StateDesc> = cluster.idle_states.iter().map(describe).collect();

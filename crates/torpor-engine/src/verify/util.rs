@@ -43,5 +43,8 @@ fn moment(start: Instant) -> Span {
         stamp: WakeStamp::ExitStamp,
         ends_visit: false,
         rcu_holds_tick: false,
+        is_resched: false,
+        nr_iowait: 0,
+        nr_running: 0,
     }
 }
