@@ -39,7 +39,7 @@ pub fn force(
                     Some(earlier) => *earlier = answer,
                     None => answers.push(answer),
                 }
-                if !recorded.entered {
+                if recorded.entered.is_none() {
                     instance.gave_up(recorded.slot);
                 }
             }
@@ -79,7 +79,7 @@ fn tell(instance: &mut Instance, recorded: &Recorded) -> Result<(), GovernorErro
         instance.fire_timer(recorded.slot, told.clock)?;
     }
     let reflection = Reflection {
-        state: recorded.state as i32,
+        state: told.state as i32,
         residency: told.residency,
         poll_timed_out: Some(told.poll_timed_out),
         now: told.clock,

@@ -48,7 +48,7 @@ pub fn judge(
         let source = judged.by_source.entry(answer.source).or_default();
         source.0 += 1;
         source.1 += u64::from(is_equal);
-        if recorded.entered && !recorded.asked.tick_was_stopped {
+        if recorded.entered.is_some() && !recorded.asked.tick_was_stopped {
             judged.tick_decisions += 1;
             let is_stopped = stops_tick(recorded, answer);
             judged.tick_agreeing += u64::from(is_stopped == recorded.asked.tick_is_stopped);

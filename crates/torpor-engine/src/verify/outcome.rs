@@ -152,7 +152,7 @@ impl Disagreement {
             time_ns: recorded.at.0,
             recorded: recorded.state,
             chosen: answer.selection.state as usize,
-            entered: recorded.entered,
+            entered: recorded.entered.is_some(),
             source: answer.source.key(),
             sleep_length_ns: answer.inputs.sleep_length.0,
             delta_next_ns: answer.inputs.delta_next.0,

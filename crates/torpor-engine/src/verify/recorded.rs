@@ -158,6 +158,8 @@ impl Asked {
 /// What `cpuidle_reflect()` told the governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
+    /// The state that was entered.
+    pub state: usize,
     /// `dev->last_residency_ns`.
     pub residency: Duration,
     pub got_tick: bool,
@@ -176,9 +178,11 @@ pub struct Recorded {
     pub slot: usize,
     /// When the state was entered; for one that was not, when `cpuidle_select()` returned.
     pub at: Instant,
+    /// The governor's answer.
     pub state: usize,
-    /// False for a hidden select: the CPU had something to run by then.
-    pub entered: bool,
+    /// The state that was entered: the answer, or a shallower one where entering that failed;
+    /// `None` for a hidden select, the CPU having had something to run by then.
+    pub entered: Option<usize>,
     pub asked: Asked,
     /// `None` where the recording ends first or an event is missing.
     pub told: Option<Told>,

@@ -130,7 +130,7 @@ fn decisions(parts: &Parts<'_>) -> DecisionsInfo {
     }
     DecisionsInfo {
         compared: compared.len() as u64,
-        hidden: compared.iter().filter(|recorded| !recorded.entered).count() as u64,
+        hidden: compared.iter().filter(|recorded| recorded.entered.is_none()).count() as u64,
         before_reset: parts.calls.known_from as u64,
         resets: parts.calls.resets,
         commonest: by_state.values().copied().max().unwrap_or(0),
@@ -158,7 +158,7 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
     }
     for recorded in &parts.calls.decisions {
         if let Some(told) = recorded.told
-            && let Some(counter) = counters.get_mut(&(recorded.cpu, recorded.state))
+            && let Some(counter) = counters.get_mut(&(recorded.cpu, told.state))
         {
             counter.usage += 1;
             counter.above += u64::from(told.verdict == Verdict::Above);

@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
         cpu.asleep = None;
         if let Some(mut recorded) = asked {
             recorded.at = at;
-            recorded.entered = true;
+            recorded.entered = state.index();
             let asked = &mut recorded.asked;
             asked.tick_is_stopped = cpu.tick.is_stopped;
             if cpu.tick.is_stopped {
@@ -215,15 +215,17 @@ impl<'a> Walk<'a> {
         let Some(asleep) = cpu.asleep.take() else { return };
         let recorded = &mut self.calls.decisions[asleep.decision];
         let model = &self.seats[recorded.slot].model;
-        let Some(state) = model.states.get(recorded.state) else { return };
+        let Some(index) = recorded.entered else { return };
+        let Some(state) = model.states.get(index) else { return };
         let between = at.since(asleep.from);
         let residency = Duration((between - RESIDENCY_OVERHEAD).0.max(0));
         recorded.told = Some(Told {
+            state: index,
             residency,
             got_tick: false,
             poll_timed_out: state.is_polling && between >= model.default_poll_limit,
             clock: at,
-            verdict: model.verdict(recorded.state, residency),
+            verdict: model.verdict(index, residency),
         });
         cpu.untold = Some(asleep.decision);
         cpu.clock = at;
@@ -373,7 +375,7 @@ impl<'a> Walk<'a> {
             slot,
             at,
             state,
-            entered: false,
+            entered: None,
             asked: asked.refined(),
             told: None,
         })
