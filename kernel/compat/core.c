@@ -102,6 +102,12 @@ static int find_symbols(void)
 	return 0;
 }
 
+/* governor.h answers for it where there is one CPU. */
+static bool is_replaced(const char *name)
+{
+	return !IS_ENABLED(CONFIG_SMP) && !strcmp(name, "sched_cpu_util");
+}
+
 /**
  * torpor_find_needs - whether this kernel has what a governor calls
  * @governor: its name, for the log
@@ -116,7 +122,7 @@ int torpor_find_needs(const char *governor, const char *needs)
 		size_t length = strchrnul(needs, ' ') - needs;
 
 		strscpy(name, needs, min(length + 1, sizeof(name)));
-		if (!find(name)) {
+		if (!find(name) && !is_replaced(name)) {
 			pr_err("%s needs %s, which this kernel does not have\n", governor, name);
 			return -ENOENT;
 		}

@@ -38,7 +38,7 @@ enum torpor_input {
 
 /* The answer to select()'s stop_tick. */
 #define TORPOR_STOP_TICK	BIT(0)
-/* The same question got two answers within the call, or was about another CPU. */
+/* The same question got two answers within the call; the first is kept. */
 #define TORPOR_UNSTEADY		BIT(1)
 
 struct torpor_call {

@@ -48,7 +48,7 @@ static __cpuidle int poll_enter_wfe(struct cpuidle_device *dev, struct cpuidle_d
 				    int index)
 {
 	u64 limit_ns = dev->poll_limit_ns ?: (u64)poll_limit_us * NSEC_PER_USEC;
-	u64 limit_cycles = div_u64(limit_ns * (torpor_cycles_khz() / 1000), NSEC_PER_USEC);
+	u64 limit_cycles = div_u64(limit_ns * torpor_cycles_khz(), NSEC_PER_MSEC);
 	u64 start = torpor_cycles();
 
 	dev->poll_time_limit = false;

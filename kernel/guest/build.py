@@ -48,7 +48,9 @@ def modules(kernel: Kernel, **variables: str) -> dict[str, Path]:
     )
     if done.returncode != 0 or done.stderr:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
-    return {path.stem: path for path in sorted(out.glob("*.ko"))}
+    # What an earlier build has left is not among the objects of this one.
+    objects = (out / "modules.order").read_text(encoding="utf-8").split()
+    return {name: out / f"{name}.ko" for name in sorted(Path(path).stem for path in objects)}
 
 
 def programs(arch: str) -> dict[str, Path]:

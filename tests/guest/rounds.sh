@@ -17,7 +17,7 @@ done &
 while :; do
 	echo 0 > /sys/devices/system/cpu/cpu1/online
 	usleep 7000
-	echo 1 > /sys/devices/system/cpu/cpu1/online
+	echo 1 > /sys/devices/system/cpu/cpu1/online && echo 1 >> /out/hotplugs
 	usleep 41000
 done 2>/dev/null &
 
