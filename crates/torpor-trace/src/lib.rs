@@ -16,6 +16,7 @@ mod cursor;
 mod error;
 mod format;
 mod ftrace;
+mod ftrace_text;
 mod hrtimers;
 mod inflate;
 mod kallsyms;
@@ -29,6 +30,7 @@ mod tracepoint;
 
 pub use error::TraceError;
 pub use format::{Format, formats};
+pub use ftrace_text::write_ftrace_text;
 pub use model::*;
 pub use stream::{Sink, stream};
 

@@ -67,6 +67,16 @@ fn synthetic() -> Vec<u8> {
     trace(plain.into_iter().chain([message().bytes(133, packed)]))
 }
 
+/// The same recording as text, and that in a web page.
+fn texts() -> [Vec<u8>; 2] {
+    let trace = torpor_trace::read(&support::own_trace("plain.data")).expect("it is committed");
+    let mut text = Vec::new();
+    torpor_trace::write_ftrace_text(&trace, &mut text).expect("memory is writable");
+    let start = &b"<!DOCTYPE html><script class=\"trace-data\" type=\"application/text\">\n"[..];
+    let page = [start, &text, b"</script></html>"].concat();
+    [text, page]
+}
+
 /// Recordings to damage: hand-made, the committed one, and the shared ones where present.
 fn originals() -> &'static [Vec<u8>] {
     static ORIGINALS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
@@ -87,6 +97,7 @@ fn originals() -> &'static [Vec<u8>] {
         all.push(dat(7, "none", big_endian).bytes());
         all.push(dat(7, "zlib", X86_64).bytes());
         all.push(dat(7, "zstd", X86_64).bytes());
+        all.extend(texts());
         // The first packets of a large trace are enough, and fast.
         let large = ["pixel6a-startup.perfetto-trace", "emulator-android12.pftrace"];
         for path in large.map(support::shared_trace).into_iter().flatten() {
@@ -148,6 +159,8 @@ proptest! {
             b"\x1f\x8b\x08\0",
             b"\x17\x08\x44tracing6\0\0\x08\0\x10\0\0header_page\0",
             b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zstd\x001\0",
+            b"# tracer:", b"cpus=2\na-1 [000] ",
+            b"<html><script class=\"trace-data\">",
         ]),
         bytes in prop::collection::vec(any::<u8>(), 0..600),
     ) {
