@@ -128,9 +128,15 @@ impl Builder {
     #[inline]
     pub(crate) fn settle(&mut self, time_ns: u64) {
         self.settled_ns = self.settled_ns.max(time_ns);
-        if self.pending.len() >= self.pending_max {
+        if self.is_full() {
             self.pass_settled();
         }
+    }
+
+    /// True if the next moment that is settled passes events on.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.len() >= self.pending_max
     }
 
     #[cold]
@@ -180,9 +186,9 @@ impl Builder {
     }
 
     /// Says what the trace's clock is minus `CLOCK_MONOTONIC`, in which the kernel keeps hrtimers.
-    /// Where it is not said, it is estimated.
+    /// Where it is not said before events are passed on, it is estimated.
     pub(crate) fn align_hrtimers(&mut self, offset_ns: Option<i64>) {
-        self.hrtimers = Hrtimers::with_offset(offset_ns);
+        self.hrtimers.known_offset_ns = offset_ns;
     }
 
     /// Gives every timer function its name.

@@ -10,8 +10,9 @@ use torpor_units::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct Hrtimers {
-    /// What the recording says; else the offset is read off the timers that fired.
-    known_offset_ns: Option<i64>,
+    /// The trace's clock minus the monotonic one, as the recording has it; else it is read off the
+    /// timers that fired.
+    pub known_offset_ns: Option<i64>,
     /// Settled by the first hrtimers that are met.
     decided: Option<Decided>,
 }
@@ -25,11 +26,6 @@ enum Decided {
 }
 
 impl Hrtimers {
-    /// `offset_ns` is the trace's clock minus the monotonic one.
-    pub(crate) fn with_offset(offset_ns: Option<i64>) -> Hrtimers {
-        Hrtimers { known_offset_ns: offset_ns, decided: None }
-    }
-
     pub(crate) fn align(&mut self, events: &mut [Event], clock: &str, losses: &mut Tally) {
         let hrtimers = events.iter().filter(|event| is_hrtimer(&event.kind)).count() as u64;
         if hrtimers == 0 {

@@ -80,12 +80,17 @@ impl Events {
         index
     }
 
+    /// Says what clock the events so far are in.
+    pub(super) fn tell_clock(&self, out: &mut Builder) {
+        self.timers.tell_clock(out);
+    }
+
     pub(super) fn finish(self, out: &mut Builder) {
         for kind in self.kinds {
             let name = String::from_utf8_lossy(model_name(&kind.name)).into_owned();
             *out.event_counts.entry(name).or_default() += kind.count;
         }
-        self.timers.finish(out);
+        self.timers.tell_clock(out);
     }
 }
 

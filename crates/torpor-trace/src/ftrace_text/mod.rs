@@ -69,6 +69,9 @@ impl Reader {
                 }
             }
             if is_in_order && earliest_ns != u64::MAX {
+                if out.is_full() {
+                    self.events.tell_clock(out);
+                }
                 out.settle(earliest_ns.saturating_sub(SETTLE_LAG_NS));
             }
         }

@@ -105,13 +105,11 @@ impl Timers {
 
     /// The kernel's text does not name its clock. Where hrtimers expire at their own time, it is
     /// theirs, which is monotonic; else it is taken for the kernel's default.
-    pub(super) fn finish(&self, out: &mut Builder) {
+    pub(super) fn tell_clock(&self, out: &mut Builder) {
         let is_theirs = self.expiries > 0 && self.expiries_at_their_time * 10 >= self.expiries * 9;
         if out.meta.clock.is_empty() {
             out.meta.clock = if is_theirs { "mono" } else { "local" }.to_owned();
         }
-        if !is_theirs {
-            out.align_hrtimers(None);
-        }
+        out.align_hrtimers(is_theirs.then_some(0));
     }
 }
