@@ -4,7 +4,8 @@
 import typer
 
 from torpor import __version__
-from torpor.cli import catalog, recording
+from torpor.cli import catalog, kernel, recording
+from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.counters import diff, snapshot
 from torpor.cli.fidelity import fidelity
@@ -24,6 +25,11 @@ _SETTINGS = {
 app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
 platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
+
+kernel_app = typer.Typer(
+    help="Governors in the running kernel.",
+    **_SETTINGS,  # type: ignore[arg-type]
+)
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -53,6 +59,7 @@ app.command()(diff)
 # What follows the command to run are its options, not ours.
 app.command(context_settings={"allow_interspersed_args": False})(stat)
 app.command(context_settings={"allow_interspersed_args": False})(record)
+app.command(context_settings={"allow_interspersed_args": False})(ab)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 platform_app.command("show")(catalog.show)
@@ -60,3 +67,7 @@ platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
 trace_app.command("info")(recording.info)
 app.add_typer(trace_app, name="trace")
+for each in (kernel.build, kernel.load, kernel.unload, kernel.status):
+    kernel_app.command()(each)
+kernel_app.command(context_settings={"allow_interspersed_args": False})(kernel.use)
+app.add_typer(kernel_app, name="kernel")
