@@ -67,7 +67,6 @@ platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
 trace_app.command("info")(recording.info)
 app.add_typer(trace_app, name="trace")
-for each in (kernel.build, kernel.load, kernel.unload, kernel.status):
+for each in (kernel.build, kernel.load, kernel.use, kernel.unload, kernel.status):
     kernel_app.command()(each)
-kernel_app.command(context_settings={"allow_interspersed_args": False})(kernel.use)
 app.add_typer(kernel_app, name="kernel")

@@ -57,7 +57,7 @@ def keep(system: System, undo: ExitStack) -> None:
         raise KernelError("the kernel does not tell its governor, so it could not be put back")
 
     def put_back() -> None:
-        if system.governor != before or system.is_dry_run:
+        if system.governor != before:
             system.set_governor(before)
 
     undo.callback(_undo, system, f"`{before}` as governor", put_back)

@@ -31,6 +31,8 @@ class System:
         self.tell = tell
         self.is_dry_run = is_dry_run
         self.unrestored: list[str] = []
+        #: What a dry run has left current.
+        self._pretended_governor: str | None = None
 
     # What it says of itself.
 
@@ -53,7 +55,7 @@ class System:
 
     @property
     def governor(self) -> str | None:
-        return read(self._cpuidle / "current_governor")
+        return self._pretended_governor or read(self._cpuidle / "current_governor")
 
     @property
     def governors(self) -> list[str]:
@@ -89,6 +91,7 @@ class System:
         file = self._cpuidle / "current_governor"
         self.tell(f"echo {name} > {file}")
         if self.is_dry_run:
+            self._pretended_governor = name
             return
         try:
             # At once and without truncating: sysfs takes each write for a value.
