@@ -2,7 +2,7 @@
 """The Rust engine. Results cross as JSON text and as Arrow streams."""
 
 from collections.abc import Callable
-from typing import final
+from typing import TypedDict, final
 
 __version__: str
 
@@ -24,6 +24,13 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def write(self, path: str) -> None: ...
 
+class GovernorSource(TypedDict):
+    name: str
+    is_builtin: bool
+    main: str
+    files: dict[str, bytes]
+    params: list[tuple[str, str]]
+
 @final
 class Result:
     def json(self) -> str: ...
@@ -37,9 +44,7 @@ def check(
     progress: Callable[[int], None] | None = None,
 ) -> str: ...
 def check_kinds() -> str: ...
-def governor_source(
-    spec: str,
-) -> tuple[str, bool, str, dict[str, bytes], list[tuple[str, str]]]: ...
+def governor_source(spec: str) -> GovernorSource: ...
 def governors() -> str: ...
 def kernel_files() -> dict[str, bytes]: ...
 def platforms() -> str: ...

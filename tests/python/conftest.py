@@ -42,7 +42,6 @@ def fake(tmp_path, monkeypatch):
 def kernel(fake, monkeypatch):
     """A kernel on that machine, which loads and unloads modules."""
     from fake_kernel import FakeKernel
-
     from torpor.kernel import build
 
     # The tools are those of a machine that has them.

@@ -8,8 +8,8 @@ import signal
 import threading
 
 import pytest
-from fake_kernel import changes
 
+from fake_kernel import changes
 from torpor.kernel import ab, paired
 from torpor.kernel.build import Builder
 from torpor.kernel.errors import KernelError
@@ -113,7 +113,11 @@ def test_the_steps_are_told_and_a_dry_run_makes_none(kernel, load, run_on_kernel
 
 
 def test_a_signal_keeps_the_rounds_that_are_finished(kernel, load, tmp_path):
-    slow = ["sh", "-c", f"{' '.join(load)}; test $(cat {kernel.machine.root}/runs) -lt 5 || sleep 60"]
+    slow = [
+        "sh",
+        "-c",
+        f"{' '.join(load)}; test $(cat {kernel.machine.root}/runs) -lt 5 || sleep 60",
+    ]
     raw = tmp_path / "raw.jsonl"
     plan = ab.Plan(["menu", "t-teo"], slow, warm_up=0, output=raw)
     runs_file = kernel.machine.root / "runs"
@@ -164,7 +168,9 @@ def test_a_machine_without_an_idle_driver_is_refused(kernel, load, run_on_kernel
 
 def test_a_metric_has_one_group(run_on_kernel):
     for pattern in ("[0-9]+", "([0-9]+) (ms)", "("):
-        text = run_on_kernel("ab", "-g", "a", "-g", "b", "--metric", pattern, "--", "true", status=2)
+        text = run_on_kernel(
+            "ab", "-g", "a", "-g", "b", "--metric", pattern, "--", "true", status=2
+        )
         assert "expected one" in text or "no regular expression" in text
 
 

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from fake_kernel import RELEASE, changes
 
 import torpor
+from fake_kernel import RELEASE, changes
 from torpor import _engine
 from torpor.kernel import governors, modules, support
 from torpor.kernel.build import Builder
@@ -103,13 +103,17 @@ def test_what_fails_leaves_the_machine_as_it_was(kernel, run_on_kernel, broken):
     assert state(kernel) == before
 
 
-def test_a_command_runs_under_the_governor_and_leaves_the_one_before(kernel, run_on_kernel, tmp_path):
+def test_a_command_runs_under_the_governor_and_leaves_the_one_before(
+    kernel, run_on_kernel, tmp_path
+):
     file = kernel.machine.cpu_dir / "cpuidle/current_governor"
     seen = tmp_path / "seen"
     script = f"cat {file} > {seen}; exit 3"
     run_on_kernel("kernel", "use", "teo", "--", "sh", "-c", script, status=3)
     assert seen.read_text() == "teo" and kernel.governor == "menu"
-    assert "cannot be run" in run_on_kernel("kernel", "use", "teo", "--", tmp_path / "no-program", status=2)
+    assert "cannot be run" in run_on_kernel(
+        "kernel", "use", "teo", "--", tmp_path / "no-program", status=2
+    )
     assert kernel.governor == "menu"
     run_on_kernel("kernel", "use", "teo", "--", "sh", "-c", "kill -9 $$", status=128 + 9)
 
@@ -187,7 +191,7 @@ def test_a_new_kernel_is_not_refused_but_told(kernel):
 )
 def test_missing_headers_are_told_by_their_package(kernel, os_release, hint):
     kernel.put("etc/os-release", os_release)
-    with pytest.raises(KernelError, match="no headers of Linux 6.9.9") as error:
+    with pytest.raises(KernelError, match="no headers of Linux") as error:
         Builder(kernel, "6.9.9").build([])
     assert hint in str(error.value)
 

@@ -33,17 +33,30 @@ pub fn kernel_files() -> Files {
     parts.chain(governors).collect()
 }
 
-/// A governor as (name, is it built in, its file's name, files, parameters), the latter checked.
+/// What of a governor becomes a module; crosses as a dictionary.
+#[derive(IntoPyObject)]
+pub struct GovernorSource {
+    name: String,
+    is_builtin: bool,
+    /// The governor's own among `files`.
+    main: String,
+    files: Files,
+    /// As they were given, and checked.
+    params: Vec<(String, String)>,
+}
+
+/// Finds a governor's source by the name that users give it.
 #[pyfunction]
-pub fn governor_source(
-    py: Python<'_>,
-    spec: &str,
-) -> PyResult<(String, bool, String, Files, Vec<(String, String)>)> {
+pub fn governor_source(py: Python<'_>, spec: &str) -> PyResult<GovernorSource> {
     let spec: GovernorSpec = spec.parse().map_err(governor_error)?;
     let found = py
         .detach(|| Catalog::new(Default::default()).source_files(&spec))
         .map_err(governor_error)?;
-    let files = found.files.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect();
-    let is_builtin = matches!(found.origin, Origin::Builtin);
-    Ok((found.name, is_builtin, found.main, files, spec.params().to_vec()))
+    Ok(GovernorSource {
+        name: found.name,
+        is_builtin: matches!(found.origin, Origin::Builtin),
+        main: found.main,
+        files: found.files.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect(),
+        params: spec.params().to_vec(),
+    })
 }

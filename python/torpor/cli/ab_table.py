@@ -45,12 +45,14 @@ def _change_text(unit: str, base: float, change: dict[str, Any]) -> str:
     """The difference and half its interval: in points where the value is in per cent."""
     middle, half = change["difference"], (change["high"] - change["low"]) / 2
     if unit == "%":
-        text = f"{middle:+.2f} ± {half:.2f}"
-    elif base:
-        text = f"{100 * middle / base:+.2f} ± {100 * half / abs(base):.2f} %"
-    else:
-        return ""
-    return text.replace("-", "−")
+        return _plus_minus(middle, half)
+    return f"{_plus_minus(100 * middle / base, 100 * half / abs(base))} %" if base else ""
+
+
+def _plus_minus(middle: float, half: float) -> str:
+    # Digits that the interval makes worth nothing are not shown.
+    digits = 2 if half < 10 else 1 if half < 100 else 0
+    return f"{middle:+.{digits}f} ± {half:.{digits}f}".replace("-", "−")
 
 
 def _differences(rows: list[dict[str, Any]], labels: list[str], rounds: int) -> list[str]:

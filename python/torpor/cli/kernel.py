@@ -2,6 +2,7 @@
 """`torpor kernel`: governors in the running kernel."""
 
 import json
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,7 +64,9 @@ def load(
     governors: Annotated[list[str], typer.Argument(metavar="GOVERNOR...", help=_SPEC_HELP)],
     folder: Annotated[
         Path | None,
-        typer.Option("--modules", metavar="DIR", help="Built by `build -o DIR`, perhaps elsewhere."),
+        typer.Option(
+            "--modules", metavar="DIR", help="Built by `build -o DIR`, perhaps elsewhere."
+        ),
     ] = None,
     is_dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
@@ -111,15 +114,14 @@ def use(
     if not system.has_cpuidle:
         fail("this kernel has no cpuidle (CONFIG_CPU_IDLE)")
     support.refuse_others_than_root(system)
-    with Signals() as signals:
-        with ExitStack() as undo:
-            switching.keep(system, undo)
-            switching.use(system, name)
-            if not command:
-                undo.pop_all()
-                return
-            system.tell(" ".join(command))
-            ended = None if is_dry_run else running.run(command, signals)
+    with Signals() as signals, ExitStack() as undo:
+        switching.keep(system, undo)
+        switching.use(system, name)
+        if not command:
+            undo.pop_all()
+            return
+        system.tell(shlex.join(command))
+        ended = None if is_dry_run else running.run(command, signals)
     if system.unrestored:
         fail(f"not put back as it was: {', '.join(system.unrestored)}")
     if ended is not None:
@@ -156,9 +158,7 @@ def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON."
 
 
 def _text(found: dict[str, Any]) -> str:
-    offered = [
-        f"{g['name']} (ours)" if g["module"] else g["name"] for g in found["governors"]
-    ]
+    offered = [f"{g['name']} (ours)" if g["module"] else g["name"] for g in found["governors"]]
     lines = [
         f"kernel     {found['kernel']}",
         f"driver     {found['driver'] or 'none: no governor decides anything'}",

@@ -93,7 +93,9 @@ def compare(
         choices = [_choose(label, system) for label in plan.governors]
         names = [choice.name for choice in choices]
         if len(set(names)) < len(names):
-            raise KernelError(f"the same governor twice, as the kernel has them: {', '.join(names)}")
+            raise KernelError(
+                f"the same governor twice, as the kernel has them: {', '.join(names)}"
+            )
         governors.load(system, builder, [c.module for c in choices if c.module], undo)
         governors.keep(system, undo)
         comparison = Comparison(_head(plan, system, choices))
@@ -132,7 +134,7 @@ def _check(plan: Plan, system: System) -> None:
     if system.driver is None:
         raise KernelError(
             "this machine has no idle driver, so no governor decides anything",
-            "a virtual machine can have the states of another: torpor_idle, in docs/guides/kernel.md",
+            "a virtual machine can wear the states of another: see torpor_idle in the guides",
         )
     support.refuse_others_than_root(system)
 

@@ -29,7 +29,6 @@ _HEADERS = {
 }
 
 
-
 class Builder:
     """Builds modules for one kernel."""
 

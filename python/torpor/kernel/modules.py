@@ -63,13 +63,14 @@ def resolve(spec: str) -> Governor:
     # People have read it as the kernel offers it.
     if place.removeprefix(_PREFIX) in _builtins():
         place = place.removeprefix(_PREFIX)
-    name, is_builtin, main, files, parameters = _engine.governor_source(place + comma + rest)
-    settings = tuple(f"{key}={value}" for key, value in parameters)
-    if is_builtin and not settings:
+    source = _engine.governor_source(place + comma + rest)
+    name, files = source["name"], source["files"]
+    settings = tuple(f"{key}={value}" for key, value in source["params"])
+    if source["is_builtin"] and not settings:
         return Governor(spec, _PREFIX + name)
     digest = hashlib.sha256(repr((sorted(files.items()), settings)).encode()).hexdigest()
     stem = re.sub(r"[^\w.-]", "_", name, flags=re.A)[: _NAME_MAX - 1 - _DIGITS]
-    return Governor(spec, f"{stem}-{digest[:_DIGITS]}", settings, False, main, files)
+    return Governor(spec, f"{stem}-{digest[:_DIGITS]}", settings, False, source["main"], files)
 
 
 def every_builtin() -> list[Governor]:

@@ -16,9 +16,8 @@ class Metric(NamedTuple):
     direction: str
 
 
-_FIGURE = Metric("figure", "figure", "", "none")
 _METRICS = [
-    _FIGURE,
+    Metric("figure", "figure", "", "none"),
     Metric("wall_s", "wall time", "s", "none"),
     Metric("wakeups_per_s", "wake-ups", "1/s", "none"),
     Metric("above_pct", "too deep (above)", "%", "lower"),
@@ -39,25 +38,19 @@ def rows(runs: list[dict[str, Any]], labels: list[str]) -> list[dict[str, Any]]:
     ``values`` has a ``mean`` over the rounds for each label, and ``change``: against the first
     label, paired by round, with its 95 % interval; None for the first, or for a single round.
     """
-    measured = [(run, values(run)) for run in runs]
+    measured = [(run["governor"], values(run)) for run in runs]
     table = []
     for metric in _METRICS:
-        columns = [
-            [found.get(metric.key) for run, found in measured if run["governor"] == label]
-            for label in labels
-        ]
-        if not all(columns) or any(value is None for column in columns for value in column):
+        known = [(label, found.get(metric.key)) for label, found in measured]
+        columns = [[v for name, v in known if name == label and v is not None] for label in labels]
+        if sum(map(len, columns)) < len(known):
             continue
         changes = [None, *(paired.change(columns[0], column) for column in columns[1:])]
-        table.append(
-            metric._asdict()
-            | {
-                "values": [
-                    {"mean": statistics.fmean(column), "change": change}
-                    for column, change in zip(columns, changes, strict=True)
-                ]
-            }
-        )
+        entries = [
+            {"mean": statistics.fmean(column), "change": change}
+            for column, change in zip(columns, changes, strict=True)
+        ]
+        table.append(metric._asdict() | {"values": entries})
     return table
 
 

@@ -57,9 +57,9 @@ def refuse_others_than_root(system: System) -> None:
 
 
 def reasons_against(system: System) -> Iterator[str]:
-    """Say what is in the way of our modules, each with what would help."""
+    """Say what is in the way of our modules."""
     if system.architecture not in ARCHITECTURES:
-        yield f"modules are made for {' and '.join(ARCHITECTURES)}, and this is an {system.architecture}"
+        yield f"it runs on {system.architecture}, and modules are for {', '.join(ARCHITECTURES)}"
     if not system.has_cpuidle:
         yield "it has no cpuidle (CONFIG_CPU_IDLE)"
     elif system.read("/sys/module/cpuidle/parameters/off") == "1":
