@@ -71,6 +71,8 @@ def ab(
 
     if output is not None and output.exists() and not force:
         fail(f"`{output}` exists", "-o names another file, --force overwrites")
+    if output is not None and not output.parent.is_dir():
+        fail(f"`{output.parent}` is no folder")
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )
