@@ -94,10 +94,8 @@ impl TimerTracker {
                 EventKind::HrtimerStart { timer, .. } | EventKind::HrtimerCancel { timer } => {
                     started.insert(timer);
                 }
-                EventKind::TimerCancel { timer } => {
-                    if started.insert(timer) {
-                        taken_off.insert(timer);
-                    }
+                EventKind::TimerCancel { timer } if started.insert(timer) => {
+                    taken_off.insert(timer);
                 }
                 EventKind::TimerStart { timer, flags, .. } => {
                     started.insert(timer);
