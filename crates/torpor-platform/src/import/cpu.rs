@@ -2,7 +2,7 @@
 //! One CPU's share of sysfs: idle states, capacity, frequencies.
 
 use super::tree::{Failure, Tree};
-use crate::cpulist::parse_cpu_list;
+use torpor_toml::parse_cpu_list;
 use std::collections::BTreeMap;
 use torpor_units::CpuId;
 

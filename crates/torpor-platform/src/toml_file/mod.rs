@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Platform files. `keys` says what may stand in one, `table` checks value by value, `cluster`
-//! and this file build the model and check what only shows across values.
+//! Platform files. `keys` says what may stand in one, `torpor-toml` checks value by value,
+//! `cluster` and this file build the model and check what only shows across values.
 
 mod cluster;
-pub(crate) mod keys;
-mod report;
-mod table;
+mod keys;
 
-use crate::cpulist::format_cpu_list;
 use crate::{Platform, PlatformError};
-use report::{Finding, Report};
 use sha2::{Digest, Sha256};
-use table::Table;
-use toml::de::DeTable;
+use torpor_toml::{Finding, Report, Table, format_cpu_list};
 use torpor_units::{CpuId, Duration, Hz, Power};
 
 /// Where a file is silent: in the demo recording (a virtual machine on an AMD EPYC), half of the
@@ -21,25 +16,14 @@ const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(3);
 
 /// Reads the text of a platform file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
-    let mut report = Report::new(text);
-    let platform = match DeTable::parse(text) {
-        Ok(file) => {
-            let file =
-                Table::read(&mut report, &keys::PLATFORM, String::new(), 0..0, file.get_ref());
-            build(&mut report, &file, text)
-        }
-        Err(error) => {
-            report.push(Finding {
-                span: error.span().unwrap_or(0..0),
-                key: "syntax".to_owned(),
-                message: error.message().trim_end().replace('\n', ", "),
-                ..Finding::default()
-            });
-            None
-        }
-    };
-    report.finish(origin)?;
-    Ok(platform.expect("a file without problems makes a platform"))
+    torpor_toml::read(text, &keys::PLATFORM, |report, file| build(report, file, text))
+        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+}
+
+/// The schema as published in `platforms/platform.schema.json`. What must hold between values
+/// (states ordered by depth, sources present, CPUs without gap) only [`from_toml`] checks.
+pub fn json_schema() -> String {
+    torpor_toml::json_schema(&keys::PLATFORM, "Torpor platform")
 }
 
 fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
