@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The idle loop: `do_idle()` and `cpuidle_idle_call()` over recorded spans.
+//! The idle loop: `do_idle()` and `cpuidle_idle_call()`.
 //!
-//! A decision has two halves, [`CpuRun::begin`] (select, tick, entry) and [`CpuRun::finish`]
-//! (wake-up, accounting, reflect), so that many CPUs can be driven in the order of time.
-//!
-//! Work is conserved: the events of the recording stay where they were, the work behind each takes
-//! as long as it took, and a CPU that resumes later than recorded starts its next sleep later,
-//! until idle time has absorbed the delay.
+//! A decision has two halves, [`IdleCpu::begin`] (select, tick, entry) and [`IdleCpu::finish`]
+//! (wake-up, accounting, reflect), so that many CPUs can be driven in the order of time. A replay
+//! ([`CpuRun`]) knows what ends a sleep when it begins; a simulation learns it meanwhile, and says
+//! so with [`IdleCpu::interrupt`].
 
 use crate::decision::{Decision, Observer};
 use crate::input::{Span, TickGrid};
@@ -29,8 +27,21 @@ pub struct Pending {
     stop_tick: bool,
     tick_was_stopped: bool,
     sleep_length: Duration,
+    alarms: Alarms,
+    poll_limit: Duration,
     /// `need_resched()` after `select`: the state was not entered.
     gave_up: bool,
+}
+
+impl Pending {
+    pub fn state(&self) -> usize {
+        self.state
+    }
+
+    /// The tick is off while this sleep lasts.
+    pub fn is_tickless(&self) -> bool {
+        self.alarms.tick == Instant::NEVER
+    }
 }
 
 /// What `tick_nohz_get_sleep_length()` would answer, and whether the tick must stay.
@@ -67,12 +78,10 @@ pub fn gives_up(span: &Span, now: Instant) -> bool {
     span.wake == now && span.ends_visit
 }
 
-/// One CPU on its way through its spans.
-pub struct CpuRun<'a> {
+/// One CPU's idle loop. The [`Span`] of a call is the idleness that the CPU is in.
+pub struct IdleCpu<'a> {
     model: &'a CpuModel,
-    spans: &'a [Span],
     slot: usize,
-    next: usize,
     now: Instant,
     /// `ts->idle_entrytime`: renewed when the idle loop begins and by every interrupt, but not by
     /// a poll time-out.
@@ -87,14 +96,11 @@ pub struct CpuRun<'a> {
     tally: Tally,
 }
 
-impl<'a> CpuRun<'a> {
-    pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
-        let start = spans.first().map_or(Instant(0), |s| s.start);
-        CpuRun {
+impl<'a> IdleCpu<'a> {
+    pub fn new(model: &'a CpuModel, slot: usize, start: Instant) -> IdleCpu<'a> {
+        IdleCpu {
             model,
-            spans,
             slot,
-            next: 0,
             now: start,
             idle_entry: start,
             tick_stopped: false,
@@ -105,28 +111,31 @@ impl<'a> CpuRun<'a> {
         }
     }
 
-    /// Sums up.
-    pub fn close(self) -> CpuTotals {
-        self.tally.close(self.model)
+    /// When the next decision is due, or the CPU has been awake since.
+    pub fn now(&self) -> Instant {
+        self.now
     }
 
-    /// When this CPU decides next; `None` when its recording is used up.
-    pub fn next_decision(&mut self) -> Option<Instant> {
-        self.skip_absorbed();
-        (self.next < self.spans.len()).then_some(self.now)
-    }
-
-    /// Asks the policy and enters the state. `None` at the end of the recording.
+    /// The CPU comes to the idle loop after work. The tick has been restarted if that was a
+    /// task's, and is as it was after an interrupt's.
     #[inline]
-    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
-        self.skip_absorbed();
-        let Some(span) = self.spans.get(self.next) else { return Ok(None) };
+    pub fn enter(&mut self, now: Instant, after_task: bool) {
+        self.now = now;
+        self.idle_entry = now;
+        if after_task {
+            self.tick_stopped = false;
+        }
+    }
+
+    /// Asks the policy and enters the state.
+    #[inline]
+    pub fn begin<P: Policy>(&mut self, span: &Span, policy: &mut P) -> Result<Pending, Fault> {
         self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
         let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
         if self.timer_armed
             && let Some(at) = policy.next_timer(self.slot)
         {
-            next = self.meet_timer(at, policy)?;
+            next = self.meet_timer(at, span, policy)?;
         }
         let inputs = Inputs {
             now: self.now,
@@ -164,31 +173,39 @@ impl<'a> CpuRun<'a> {
             Duration::ZERO
         };
         let sleep = self.model.sleep(state, self.now, span.wake, alarms, limit);
-        Ok(Some(Pending {
+        Ok(Pending {
             from: self.now,
             sleep,
             state,
             stop_tick,
             tick_was_stopped,
             sleep_length: next.sleep_length,
+            alarms,
+            poll_limit: limit,
             gave_up: gives_up(span, self.now),
-        }))
+        })
     }
+
+    /// The event that ends the sleep comes at `wake`, earlier than was known when it began.
+    pub fn interrupt(&self, pending: &mut Pending, wake: Instant) {
+        let Pending { from, state, alarms, poll_limit, .. } = *pending;
+        pending.sleep = self.model.sleep(state, from, wake, alarms, poll_limit);
+    }
+
 
     /// Wakes up, accounts for the sleep and tells the policy.
     #[inline]
     pub fn finish<P: Policy, O: Observer>(
         &mut self,
+        span: &Span,
         pending: &Pending,
         policy: &mut P,
         observer: &mut O,
     ) -> Result<(), Fault> {
-        let span = &self.spans[self.next];
         let Pending { from, sleep, state, .. } = *pending;
         if pending.gave_up {
             policy.gave_up(self.slot);
             self.tally.absorbed();
-            self.leave(from);
             return Ok(());
         }
         let residency = sleep.resume.since(from);
@@ -245,7 +262,7 @@ impl<'a> CpuRun<'a> {
             policy.reflect(self.slot, &reflection)?;
         }
         match sleep.end {
-            SleepEnd::Event => self.leave(sleep.resume),
+            SleepEnd::Event => self.now = now,
             SleepEnd::Tick | SleepEnd::GovernorTimer => {
                 self.now = now;
                 self.idle_entry = now;
@@ -257,6 +274,84 @@ impl<'a> CpuRun<'a> {
                     self.idle_entry = TickGrid::floor_after(self.jiffy, self.tick, now);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is
+    /// one of the events that follow.
+    #[cold]
+    fn meet_timer<P: Policy>(
+        &mut self,
+        at: Instant,
+        span: &Span,
+        policy: &mut P,
+    ) -> Result<NextEvents, Fault> {
+        let mut armed = Some(at);
+        if at <= self.now {
+            policy.fire_timer(self.slot, self.now)?;
+            armed = policy.next_timer(self.slot);
+        }
+        let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
+        let span = Span { next_hrtimer, ..*span };
+        Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
+    }
+
+    /// Sums up.
+    pub fn close(self) -> CpuTotals {
+        self.tally.close(self.model)
+    }
+}
+
+/// One CPU on its way through its recorded spans.
+///
+/// Work is conserved: the events of the recording stay where they were, the work behind each takes
+/// as long as it took, and a CPU that resumes later than recorded starts its next sleep later,
+/// until idle time has absorbed the delay.
+pub struct CpuRun<'a> {
+    cpu: IdleCpu<'a>,
+    spans: &'a [Span],
+    next: usize,
+}
+
+impl<'a> CpuRun<'a> {
+    pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
+        let start = spans.first().map_or(Instant(0), |s| s.start);
+        CpuRun { cpu: IdleCpu::new(model, slot, start), spans, next: 0 }
+    }
+
+    /// Sums up.
+    pub fn close(self) -> CpuTotals {
+        self.cpu.close()
+    }
+
+    /// When this CPU decides next; `None` when its recording is used up.
+    pub fn next_decision(&mut self) -> Option<Instant> {
+        self.skip_absorbed();
+        (self.next < self.spans.len()).then_some(self.cpu.now)
+    }
+
+    /// Asks the policy and enters the state. `None` at the end of the recording.
+    #[inline]
+    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
+        self.skip_absorbed();
+        let Some(span) = self.spans.get(self.next) else { return Ok(None) };
+        self.cpu.begin(span, policy).map(Some)
+    }
+
+    /// Wakes up, accounts for the sleep and tells the policy.
+    #[inline]
+    pub fn finish<P: Policy, O: Observer>(
+        &mut self,
+        pending: &Pending,
+        policy: &mut P,
+        observer: &mut O,
+    ) -> Result<(), Fault> {
+        self.cpu.finish(&self.spans[self.next], pending, policy, observer)?;
+        if pending.gave_up {
+            self.leave(pending.from);
+        } else if pending.sleep.end == SleepEnd::Event {
+            self.leave(pending.sleep.resume);
         }
         Ok(())
     }
@@ -273,30 +368,15 @@ impl<'a> CpuRun<'a> {
         Ok(())
     }
 
-    /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is
-    /// one of the events that follow.
-    #[cold]
-    fn meet_timer<P: Policy>(&mut self, at: Instant, policy: &mut P) -> Result<NextEvents, Fault> {
-        let mut armed = Some(at);
-        if at <= self.now {
-            policy.fire_timer(self.slot, self.now)?;
-            armed = policy.next_timer(self.slot);
-        }
-        let span = &self.spans[self.next];
-        let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
-        let span = Span { next_hrtimer, ..*span };
-        Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
-    }
-
     /// Spans whose event came before the CPU had finished its earlier work: no sleep at all.
     #[inline]
     fn skip_absorbed(&mut self) {
         while let Some(span) = self.spans.get(self.next) {
-            if self.now <= span.wake {
+            if self.cpu.now <= span.wake {
                 return;
             }
-            self.tally.absorbed();
-            self.leave(self.now);
+            self.cpu.tally.absorbed();
+            self.leave(self.cpu.now);
         }
     }
 
@@ -304,14 +384,14 @@ impl<'a> CpuRun<'a> {
     #[inline]
     fn leave(&mut self, resume: Instant) {
         let span = &self.spans[self.next];
-        self.tally.resumed(resume.since(span.resume));
+        self.cpu.tally.resumed(resume.since(span.resume));
         self.next += 1;
         if let Some(following) = self.spans.get(self.next) {
-            self.now = resume + following.start.since(span.resume);
-            self.idle_entry = self.now;
+            self.cpu.now = resume + following.start.since(span.resume);
+            self.cpu.idle_entry = self.cpu.now;
         }
         if span.ends_visit {
-            self.tick_stopped = false;
+            self.cpu.tick_stopped = false;
         }
     }
 }
