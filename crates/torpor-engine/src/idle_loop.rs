@@ -8,7 +8,7 @@
 
 use crate::decision::{Decision, Observer};
 use crate::input::{Span, TickGrid};
-use crate::model::{Alarms, CpuModel, Sleep, SleepEnd};
+use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
 use crate::pelt::after_idling;
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
@@ -41,6 +41,11 @@ impl Pending {
     /// The tick is off while this sleep lasts.
     pub fn is_tickless(&self) -> bool {
         self.alarms.tick == Instant::NEVER
+    }
+
+    /// The tick was on before.
+    pub fn stops_tick(&self) -> bool {
+        self.is_tickless() && !self.tick_was_stopped
     }
 }
 
@@ -276,6 +281,11 @@ impl<'a> IdleCpu<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Nobody looks on any more: the sleep counts up to `now`, as neither too deep nor too shallow.
+    pub fn cut(&mut self, span: &Span, pending: &Pending, now: Instant) {
+        self.tally.slept(span.opp, pending.state, pending.from, now, Verdict::Fit);
     }
 
     /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is

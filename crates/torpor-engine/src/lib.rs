@@ -19,7 +19,7 @@ pub mod pelt;
 pub mod policy;
 pub mod replay;
 mod session;
-mod summary;
+pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod totals;
@@ -27,4 +27,4 @@ pub mod totals;
 pub use error::EngineError;
 pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched};
 pub use outcome::{Outcome, TraceInfo};
-pub use session::run;
+pub use session::{check_disabled_states, describe_governor, run, state_descs};
