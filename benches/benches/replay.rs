@@ -59,7 +59,7 @@ fn compare(catalog: &Catalog, spec: &GovernorSpec, platform: &str, recording: &R
             name: s.name.clone(),
             exit_latency: s.latency,
             target_residency: s.target_residency,
-            is_polling: s.is_polling,
+            is_polling: s.is_polling(),
             is_disabled: false,
         })
         .collect();

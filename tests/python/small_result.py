@@ -83,6 +83,8 @@ def _trace(governors: tuple[str, ...], has_power: bool, failed: str | None) -> d
             "spans": 6809,
             "merged_ticks": 0,
             "merged_poll_timeouts": 0,
+            "cut_sleeps": 0,
+            "unclosed_entries": 0,
             "tick_hz_recorded": 250,
             "sleep_length_sources": {
                 "probe": 0,

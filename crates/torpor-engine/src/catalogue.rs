@@ -38,7 +38,7 @@ const fn optional(metric: Metric) -> Metric {
 }
 
 /// The metrics of a replay.
-pub const METRICS: [Metric; 20] = [
+pub const METRICS: [Metric; 22] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -173,6 +173,22 @@ pub const METRICS: [Metric; 20] = [
         "",
         Direction::Lower,
         "Sleeps in a polling state that ended at the polling limit.",
+    )),
+    optional(metric(
+        "poll_interrupts",
+        "interrupts while polling",
+        "",
+        Direction::None,
+        "Wake-ups that brought no task and found the CPU in a polling state, in which it stayed: \
+         several of them can fall into one sleep.",
+    )),
+    optional(metric(
+        "ipis_saved",
+        "reschedule IPIs saved",
+        "",
+        Direction::Higher,
+        "Wake-ups by another CPU that found this one in a polling state, which notices them \
+         without an interrupt. MWAIT states of x86 need none either and do not count.",
     )),
     metric(
         "delay_total_us",

@@ -9,7 +9,7 @@ use torpor_units::{Duration, Energy, Power};
 struct StateCost {
     power: Power,
     /// Energy of going in and out: chosen so that the state pays off against the next shallower
-    /// one exactly at its own target residency.
+    /// one exactly at its own break-even, the target residency.
     overhead: Energy,
 }
 
@@ -42,7 +42,7 @@ impl CostTable {
                 let power =
                     if known { power_at(state, opp) } else { stand_in(states.len(), index) };
                 if let Some(above) = shallower {
-                    overhead += (above - power).over(state.target_residency);
+                    overhead += (above - power).over(state.break_even);
                 }
                 costs.push(StateCost { power, overhead });
                 shallower = Some(power);

@@ -4,31 +4,12 @@
 use crate::decision::{Decision, Keep, Kept};
 use crate::idle_loop::CpuRun;
 use crate::input::Span;
-use crate::model::{CpuModel, SleepEnd};
+use crate::model::SleepEnd;
 use crate::policy::{Policy, Reflection};
-use crate::testing;
+use crate::testing::{self, instance};
 use crate::totals::CpuTotals;
-use torpor_governor::{Catalog, CpuSetup, Fault, Inputs, Instance, Selection, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
-
-fn instance(spec: &str, model: &CpuModel) -> Instance {
-    let states: Vec<StateDesc> = model
-        .states
-        .iter()
-        .enumerate()
-        .map(|(i, s)| StateDesc {
-            name: format!("S{i}"),
-            exit_latency: s.latency,
-            target_residency: s.target_residency,
-            is_polling: s.is_polling,
-            is_disabled: false,
-        })
-        .collect();
-    let catalog = Catalog::new(Default::default());
-    let governor = catalog.resolve(&spec.parse().unwrap(), Hz::H250).unwrap();
-    let cpus = [CpuSetup::new(CpuId(0), &states)];
-    governor.instantiate(&Setup { cpus: &cpus }).unwrap()
-}
+use torpor_governor::{Fault, Inputs, Selection};
+use torpor_units::{Duration, Instant};
 
 fn replay<P: Policy>(policy: &mut P, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
     let model = testing::two_state_cpu();

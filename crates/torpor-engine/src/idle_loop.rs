@@ -28,7 +28,8 @@ pub struct Pending {
     tick_was_stopped: bool,
     sleep_length: Duration,
     alarms: Alarms,
-    poll_limit: Duration,
+    /// When polling is over, if the state polls.
+    give_up: Instant,
     /// `need_resched()` after `select`: the state was not entered.
     gave_up: bool,
 }
@@ -148,10 +149,10 @@ impl<'a> IdleCpu<'a> {
             delta_next: next.delta_next,
             tick_stopped: self.tick_stopped,
             latency_req: self.model.latency_limit,
-            nr_iowait: 0,
+            nr_iowait: u32::from(span.nr_iowait),
             util: after_idling(span.util, self.now.since(span.start)),
             capacity: u64::from(self.model.capacity),
-            load_avg: 0,
+            load_avg: self.load_avg(span),
         };
         // With one state the kernel asks no governor and leaves the tick alone.
         let (choice, stop_tick) = if self.model.states.len() > 1 {
@@ -172,12 +173,13 @@ impl<'a> IdleCpu<'a> {
             tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
             timer: timer.unwrap_or(Instant::NEVER),
         };
-        let limit = if self.model.states[state].is_polling {
-            policy.poll_limit(self.slot, self.model.default_poll_limit)
+        let give_up = if self.model.states[state].is_polling {
+            let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
+            self.model.poll_timeout(self.now, limit)
         } else {
-            Duration::ZERO
+            Instant::NEVER
         };
-        let sleep = self.model.sleep(state, self.now, span.wake, alarms, limit);
+        let sleep = self.rest_in(state, self.now, span.wake, alarms, give_up);
         Ok(Pending {
             from: self.now,
             sleep,
@@ -186,17 +188,51 @@ impl<'a> IdleCpu<'a> {
             tick_was_stopped,
             sleep_length: next.sleep_length,
             alarms,
-            poll_limit: limit,
+            give_up,
             gave_up: gives_up(span, self.now),
         })
     }
 
     /// The event that ends the sleep comes at `wake`, earlier than was known when it began.
     pub fn interrupt(&self, pending: &mut Pending, wake: Instant) {
-        let Pending { from, state, alarms, poll_limit, .. } = *pending;
-        pending.sleep = self.model.sleep(state, from, wake, alarms, poll_limit);
+        let Pending { from, state, alarms, give_up, .. } = *pending;
+        pending.sleep = self.rest_in(state, from, wake, alarms, give_up);
     }
 
+    /// An interrupt that came while the CPU polled was handled by `handled`, and brought no task:
+    /// polling goes on, until `wake` or until its time is up.
+    pub fn poll_on(&mut self, pending: &mut Pending, handled: Instant, wake: Instant) {
+        self.tally.poll_interrupted();
+        self.tally.woken(0, Duration::ZERO, self.model.states[0].exit_latency);
+        self.idle_entry = handled;
+        // Nobody looks at the clock, or at the next interrupt, before this one is handled.
+        pending.give_up = pending.give_up.max(handled);
+        self.interrupt(pending, wake.max(handled));
+    }
+
+    #[inline]
+    fn rest_in(
+        &self,
+        state: usize,
+        from: Instant,
+        wake: Instant,
+        alarms: Alarms,
+        give_up: Instant,
+    ) -> Sleep {
+        if self.model.states[state].is_polling {
+            self.model.poll(from, wake, alarms, give_up)
+        } else {
+            self.model.sleep(state, from, wake, alarms)
+        }
+    }
+
+    /// What the last tick saw on the runqueue: `this_cpu_load()` for tasks of weight 1024. A tick
+    /// since the CPU went idle, stopped or not, saw nothing.
+    /// FIDELITY(load-weight): how nice tasks are, no event tells.
+    #[inline]
+    fn load_avg(&self, span: &Span) -> u64 {
+        if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
+    }
 
     /// Wakes up, accounts for the sleep and tells the policy.
     #[inline]
@@ -220,11 +256,15 @@ impl<'a> IdleCpu<'a> {
         // The tick's interrupt is handled before the governor is told.
         let mut now = sleep.resume;
         let mut latency = None;
+        let is_polling = self.model.states[state].is_polling;
         match sleep.end {
             SleepEnd::Event => {
                 let waited = sleep.resume.since(span.wake);
                 latency = Some(waited);
                 self.tally.woken(state, waited, self.model.states[state].exit_latency);
+                if is_polling && span.is_resched {
+                    self.tally.ipi_saved();
+                }
             }
             SleepEnd::Tick => {
                 now += self.model.tick_handling;
@@ -258,9 +298,7 @@ impl<'a> IdleCpu<'a> {
             let reflection = Reflection {
                 state: state as i32,
                 residency,
-                poll_timed_out: self.model.states[state]
-                    .is_polling
-                    .then_some(sleep.end == SleepEnd::PollTimeout),
+                poll_timed_out: is_polling.then_some(sleep.end == SleepEnd::PollTimeout),
                 now,
                 got_tick: sleep.got_tick,
             };
@@ -276,7 +314,8 @@ impl<'a> IdleCpu<'a> {
                 self.now = now;
                 if sleep.got_tick {
                     // The tick's interrupt came while polling went on.
-                    self.idle_entry = TickGrid::floor_after(self.jiffy, self.tick, now);
+                    let tick = TickGrid::floor_after(self.jiffy, self.tick, now);
+                    self.idle_entry = self.idle_entry.max(tick);
                 }
             }
         }
@@ -346,7 +385,29 @@ impl<'a> CpuRun<'a> {
     pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
         self.skip_absorbed();
         let Some(span) = self.spans.get(self.next) else { return Ok(None) };
-        self.cpu.begin(span, policy).map(Some)
+        let mut pending = self.cpu.begin(span, policy)?;
+        if P::POLLS_ON && self.cpu.model.states[pending.state].is_polling {
+            self.pass_interrupts(&mut pending);
+        }
+        Ok(Some(pending))
+    }
+
+    /// Interrupts that bring no task are handled while the CPU polls, and polling goes on.
+    #[cold]
+    fn pass_interrupts(&mut self, pending: &mut Pending) {
+        let mut wake = self.spans[self.next].wake;
+        while wake <= pending.give_up {
+            let span = &self.spans[self.next];
+            let Some(following) = self.spans.get(self.next + 1) else { break };
+            if span.ends_visit || span.is_resched {
+                break;
+            }
+            self.cpu.tally.resumed(wake.since(span.resume));
+            let handled = wake + following.start.since(span.resume);
+            self.next += 1;
+            wake = following.wake.max(handled);
+            self.cpu.poll_on(pending, handled, wake);
+        }
     }
 
     /// Wakes up, accounts for the sleep and tells the policy.

@@ -10,6 +10,8 @@ mod error;
 mod governor_timers;
 pub mod idle_loop;
 pub mod input;
+#[cfg(test)]
+mod io_and_polling;
 pub mod latency;
 pub mod model;
 pub mod options;
@@ -17,6 +19,7 @@ pub mod oracle;
 pub mod outcome;
 pub mod pelt;
 pub mod policy;
+mod poll;
 pub mod replay;
 mod session;
 pub mod summary;

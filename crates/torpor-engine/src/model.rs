@@ -4,7 +4,8 @@
 use crate::cluster;
 use crate::cost::CostTable;
 use crate::input::TickGrid;
-use torpor_platform::{Cluster, Platform};
+use crate::poll;
+use torpor_platform::{Cluster, Platform, PollLoop};
 use torpor_units::{Duration, Instant};
 
 /// `CPUIDLE_STATE_MAX`.
@@ -43,6 +44,8 @@ pub struct CpuModel {
     pub tick_handling: Duration,
     pub latency_limit: Duration,
     pub capacity: u32,
+    /// What state 0 does if it polls.
+    pub poll_loop: Option<PollLoop>,
     /// What `cpuidle_poll_time()` answers when no governor has set a limit.
     pub default_poll_limit: Duration,
     /// The cluster takes power of its own unless all CPUs are in their deepest state.
@@ -116,7 +119,7 @@ impl CpuModel {
                 exit_latency: s.exit_latency,
                 latency: s.latency,
                 target_residency: s.target_residency,
-                is_polling: s.is_polling,
+                is_polling: s.is_polling(),
                 is_enabled: !s.is_disabled && !is_disabled(index),
                 is_allowed: false,
                 has_shallower: false,
@@ -132,37 +135,18 @@ impl CpuModel {
             tick_handling: platform.tick_handling,
             latency_limit,
             capacity: table.capacity,
+            poll_loop: table.idle_states[0].poll_loop,
             default_poll_limit,
             watches_deepest: cluster::has_static_power(table),
         }
     }
 
     /// How a sleep in `state` begun at `from` goes, given the event at `wake` and what else
-    /// interrupts it. Polling goes on after the tick and the governor's timer.
-    ///
-    /// FIDELITY(poll-irq): an event that wakes no task ends a polling sleep here; in the kernel
-    /// polling goes on.
+    /// interrupts it. For states that do not poll; see [`CpuModel::poll`].
     #[inline]
-    pub fn sleep(
-        &self,
-        state: usize,
-        from: Instant,
-        wake: Instant,
-        alarms: Alarms,
-        poll_limit: Duration,
-    ) -> Sleep {
+    pub fn sleep(&self, state: usize, from: Instant, wake: Instant, alarms: Alarms) -> Sleep {
         let Alarms { tick, timer } = alarms;
         let s = &self.states[state];
-        if s.is_polling {
-            let timeout = from + poll_limit;
-            let (until, end) = if wake <= timeout {
-                (wake, SleepEnd::Event)
-            } else {
-                (timeout, SleepEnd::PollTimeout)
-            };
-            let (got_tick, got_timer) = (tick <= until, timer <= until);
-            return Sleep { resume: until + s.exit_latency, end, got_tick, got_timer };
-        }
         // An interrupt that comes while the state is being entered is seen only afterwards.
         let interrupted = wake.min(tick).min(timer).max(from + s.entry_latency);
         let resume = interrupted + s.exit_latency;
@@ -174,6 +158,28 @@ impl CpuModel {
             SleepEnd::GovernorTimer
         };
         Sleep { resume, end, got_tick: tick <= resume, got_timer: timer <= resume }
+    }
+
+    /// How polling begun at `from` goes if it gives up at `timeout`. It goes on after the tick and
+    /// the governor's timer.
+    pub fn poll(&self, from: Instant, wake: Instant, alarms: Alarms, timeout: Instant) -> Sleep {
+        let poll_loop = self.poll_loop.expect("the state polls");
+        let (until, end) = if wake <= timeout {
+            (poll::notices(poll_loop, from, wake), SleepEnd::Event)
+        } else {
+            (timeout, SleepEnd::PollTimeout)
+        };
+        Sleep {
+            resume: until + self.states[0].exit_latency,
+            end,
+            got_tick: alarms.tick <= until,
+            got_timer: alarms.timer <= until,
+        }
+    }
+
+    /// When polling begun at `from` gives up.
+    pub fn poll_timeout(&self, from: Instant, limit: Duration) -> Instant {
+        poll::gives_up(self.poll_loop.expect("the state polls"), from, limit)
     }
 
     /// Above, below or fit, by the kernel's rule on the measured residency.
@@ -253,9 +259,9 @@ mod tests {
     fn entry_cannot_be_interrupted_and_exit_is_always_paid() {
         // State 1: 70 us in, 160 us out.
         let cpu = testing::two_state_cpu();
-        let early = cpu.sleep(1, Instant(0), Instant(10_000), Alarms::NONE, Duration::ZERO);
+        let early = cpu.sleep(1, Instant(0), Instant(10_000), Alarms::NONE);
         assert_eq!(early.resume, Instant(230_000));
-        let later = cpu.sleep(1, Instant(0), Instant(500_000), Alarms::NONE, Duration::ZERO);
+        let later = cpu.sleep(1, Instant(0), Instant(500_000), Alarms::NONE);
         assert_eq!(later.resume, Instant(660_000));
         assert_eq!(later.end, SleepEnd::Event);
     }
@@ -264,11 +270,10 @@ mod tests {
     fn a_kept_tick_ends_the_sleep_unless_the_event_is_already_there() {
         let cpu = testing::two_state_cpu();
         let tick = Instant(1_000_000);
-        let by_tick =
-            cpu.sleep(1, Instant(0), Instant(5_000_000), Alarms::tick(tick), Duration::ZERO);
+        let by_tick = cpu.sleep(1, Instant(0), Instant(5_000_000), Alarms::tick(tick));
         assert_eq!((by_tick.end, by_tick.got_tick), (SleepEnd::Tick, true));
         // The event comes 100 us after the tick, while the CPU is on its way out.
-        let both = cpu.sleep(1, Instant(0), Instant(1_100_000), Alarms::tick(tick), Duration::ZERO);
+        let both = cpu.sleep(1, Instant(0), Instant(1_100_000), Alarms::tick(tick));
         assert_eq!((both.end, both.got_tick), (SleepEnd::Event, true));
         assert_eq!(both.resume, Instant(1_160_000));
     }
@@ -282,16 +287,17 @@ mod tests {
         let far = Instant(9_000_000);
         // WFI takes 1 us to leave.
         let cpu = testing::two_state_cpu();
-        let by_timer = cpu.sleep(0, Instant(0), far, alarms(400, 300), Duration::ZERO);
+        let by_timer = cpu.sleep(0, Instant(0), far, alarms(400, 300));
         assert_eq!((by_timer.resume, by_timer.end), (Instant(301_000), SleepEnd::GovernorTimer));
         assert_eq!((by_timer.got_tick, by_timer.got_timer), (false, true));
-        let by_tick = cpu.sleep(0, Instant(0), far, alarms(300, 400), Duration::ZERO);
+        let by_tick = cpu.sleep(0, Instant(0), far, alarms(300, 400));
         assert_eq!((by_tick.end, by_tick.got_timer), (SleepEnd::Tick, false));
         // c2 takes 160 us to leave: the timer expires meanwhile.
-        let both = cpu.sleep(1, Instant(0), far, alarms(300, 400), Duration::ZERO);
+        let both = cpu.sleep(1, Instant(0), far, alarms(300, 400));
         assert_eq!((both.end, both.got_tick, both.got_timer), (SleepEnd::Tick, true, true));
         let cpu = testing::x86_cpu();
-        let poll = cpu.sleep(0, Instant(0), far, alarms(400, 10), Duration::from_us(20));
+        let timeout = cpu.poll_timeout(Instant(0), Duration::from_us(20));
+        let poll = cpu.poll(Instant(0), far, alarms(400, 10), timeout);
         assert_eq!((poll.resume, poll.end), (Instant(20_000), SleepEnd::PollTimeout));
         assert!(poll.got_timer);
     }

@@ -169,6 +169,10 @@ pub struct InputsInfo {
     pub spans: u64,
     pub merged_ticks: u64,
     pub merged_poll_timeouts: u64,
+    /// Recorded sleeps left out, because the recording shows one end of them only.
+    pub cut_sleeps: u64,
+    /// Idle entries that another entry followed without an exit.
+    pub unclosed_entries: u64,
     pub tick_hz_recorded: Option<u32>,
     pub sleep_length_sources: BTreeMap<&'static str, u64>,
     pub wake_stamp_sources: BTreeMap<&'static str, u64>,

@@ -22,6 +22,9 @@ pub trait Policy {
 
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault>;
 
+    /// As in the kernel, an interrupt that wakes no task leaves a polling CPU polling.
+    const POLLS_ON: bool = true;
+
     /// How long to poll: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to `default` if
     /// the governor has not set it.
     fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration;
@@ -105,6 +108,9 @@ impl Script {
 }
 
 impl Policy for Script {
+    /// The oracle decides anew after each interrupt, polling or not.
+    const POLLS_ON: bool = false;
+
     fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
         let choice = self.choices[self.next];
         self.next += 1;

@@ -2,8 +2,8 @@
 //! From counters to what is shown.
 
 use crate::catalogue::METRICS;
-use crate::input::{Recording, SleepSource};
 use crate::decision::Decision;
+use crate::input::{Recording, SleepSource};
 use crate::options::{Options, Request};
 use crate::outcome::*;
 use crate::replay::{Run, Seat};
@@ -39,7 +39,7 @@ pub fn platform_info(platform: &Platform) -> PlatformInfo {
                         exit_latency_ns: s.exit_latency.0,
                         latency_ns: s.latency.0,
                         target_residency_ns: s.target_residency.0,
-                        polling: s.is_polling,
+                        polling: s.is_polling(),
                         disabled: s.is_disabled,
                     })
                     .collect(),
@@ -58,6 +58,8 @@ pub fn inputs_info(recording: &Recording) -> InputsInfo {
         spans,
         merged_ticks: recording.stats.merged_ticks,
         merged_poll_timeouts: recording.stats.merged_poll_timeouts,
+        cut_sleeps: recording.stats.cut_sleeps,
+        unclosed_entries: recording.stats.unclosed_entries,
         tick_hz_recorded: recording.hz().map(|hz| hz.get()),
         sleep_length_sources: by_source(&sources),
         wake_stamp_sources: recording.stats.stamps.clone(),
@@ -101,7 +103,12 @@ impl<'a> RunCounts<'a> {
     pub fn of_replay(seats: &[Seat<'a>], run: Run) -> RunCounts<'a> {
         let cpus = seats.iter().zip(run.cpus).map(|(seat, totals)| {
             let (start, end) = seat.input.window();
-            CpuCounts { cpu: seat.input.cpu, cluster: seat.cluster, window: end.since(start), totals }
+            CpuCounts {
+                cpu: seat.input.cpu,
+                cluster: seat.cluster,
+                window: end.since(start),
+                totals,
+            }
         });
         RunCounts { cpus: cpus.collect(), clusters: run.clusters, decisions: run.decisions }
     }
@@ -200,11 +207,7 @@ pub fn power_mw(energy: Energy, time: Duration) -> f64 {
     if time <= Duration::ZERO { 0.0 } else { energy.as_uj_f64() * 1e6 / time.0 as f64 }
 }
 
-fn cluster_outcome(
-    platform: &Platform,
-    cluster: &Cluster,
-    sums: &ClusterSums,
-) -> ClusterOutcome {
+fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -> ClusterOutcome {
     let known = platform.has_power();
     ClusterOutcome {
         name: cluster.name.clone(),
@@ -271,6 +274,8 @@ fn metrics(
         ("tick_wakeups", Some(all.tick_wakeups as f64)),
         ("governor_timer_wakeups", Some(all.governor_timer_wakeups as f64)),
         ("poll_timeouts", Some(all.poll_timeouts as f64)),
+        ("poll_interrupts", Some(all.poll_interrupts as f64)),
+        ("ipis_saved", Some(all.ipis_saved as f64)),
         ("delay_total_us", Some(all.delay_total.as_us_f64())),
         ("absorbed_spans", Some(all.absorbed_spans as f64)),
     ])
@@ -326,6 +331,19 @@ pub fn strip(
     }
 }
 
+/// What of the recorded sleeps is not replayed as it was.
+fn left_out(cut_sleeps: u64, unclosed_entries: u64) -> impl Iterator<Item = String> {
+    let told = [
+        (cut_sleeps, "recorded sleeps are left out: the recording shows one end of them only"),
+        (
+            unclosed_entries,
+            "idle entries have no exit before the next entry, which is taken for it: events are \
+             missing",
+        ),
+    ];
+    told.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"))
+}
+
 /// What the numbers do not say, where it applies.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
@@ -361,6 +379,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
+    let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
+    notes.extend(left_out(sum(|i| i.cut_sleeps), sum(|i| i.unclosed_entries)));
     let by_source =
         |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };
     let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();
@@ -384,4 +404,17 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::left_out;
+
+    #[test]
+    fn only_what_was_left_out_is_told() {
+        assert_eq!(left_out(0, 0).count(), 0);
+        let told: Vec<String> = left_out(2, 0).collect();
+        assert!(told.len() == 1 && told[0].starts_with("2 recorded sleeps"), "{told:?}");
+        assert!(left_out(0, 7).next().unwrap().starts_with("7 idle entries"));
+    }
 }

@@ -3,7 +3,8 @@
 
 use crate::input::{SleepSource, Span, TickGrid, WakeStamp};
 use crate::model::CpuModel;
-use torpor_platform::{Cluster, IdleState, Opp, Platform, Scope, StatePower};
+use torpor_governor::{Catalog, CpuSetup, Instance, Setup, StateDesc};
+use torpor_platform::{Cluster, IdleState, Opp, Platform, PollLoop, Scope, StatePower};
 use torpor_units::{CpuId, Duration, Hz, Instant, Power};
 
 pub fn state(name: &str, entry_us: i64, exit_us: i64, residency_us: i64, mw: f64) -> IdleState {
@@ -13,7 +14,8 @@ pub fn state(name: &str, entry_us: i64, exit_us: i64, residency_us: i64, mw: f64
         exit_latency: Duration::from_us(exit_us),
         latency: Duration::from_us(entry_us + exit_us),
         target_residency: Duration::from_us(residency_us),
-        is_polling: name == "POLL",
+        break_even: Duration::from_us(residency_us),
+        poll_loop: (name == "POLL").then_some(PollLoop::PollIdle { relax: Duration::ZERO }),
         is_disabled: false,
         scope: Scope::Cpu,
         power: StatePower::Constant(Power::from_mw(mw)),
@@ -48,6 +50,17 @@ pub fn x86_cluster() -> Cluster {
     ])
 }
 
+/// As `arm_poll_idle` makes it: WFI, which takes 1 us to leave, is announced with the polling
+/// limit of 100 us.
+pub fn arm_polling_cluster() -> Cluster {
+    let event_stream = Duration::from_us(100);
+    let mut wfe = state("WFE", 0, 0, 0, 50.0);
+    wfe.poll_loop = Some(PollLoop::ArmPollIdle { event_stream });
+    let mut wfi = state("WFI", 0, 1, 1, 10.0);
+    (wfi.latency, wfi.target_residency) = (Duration::from_us(100), Duration::from_us(100));
+    cluster(vec![wfe, wfi])
+}
+
 pub fn model(cluster: &Cluster) -> CpuModel {
     let platform = Platform {
         name: "test".to_owned(),
@@ -56,6 +69,7 @@ pub fn model(cluster: &Cluster) -> CpuModel {
         sha256: String::new(),
         hz: Hz::H250,
         tick_handling: Duration::from_us(5),
+        overheads: Default::default(),
         floor_power: Power::ZERO,
         clusters: vec![cluster.clone()],
     };
@@ -69,6 +83,26 @@ pub fn two_state_cpu() -> CpuModel {
 
 pub fn x86_cpu() -> CpuModel {
     model(&x86_cluster())
+}
+
+/// A built-in governor with its parameters, for one CPU like `model`.
+pub fn instance(spec: &str, model: &CpuModel) -> Instance {
+    let states: Vec<StateDesc> = model
+        .states
+        .iter()
+        .enumerate()
+        .map(|(i, s)| StateDesc {
+            name: format!("S{i}"),
+            exit_latency: s.latency,
+            target_residency: s.target_residency,
+            is_polling: s.is_polling,
+            is_disabled: false,
+        })
+        .collect();
+    let catalog = Catalog::new(Default::default());
+    let governor = catalog.resolve(&spec.parse().unwrap(), Hz::H250).unwrap();
+    let cpus = [CpuSetup::new(CpuId(0), &states)];
+    governor.instantiate(&Setup { cpus: &cpus }).unwrap()
 }
 
 /// Spans from (idle µs, work µs) pairs; timers are unknown unless a pair's wake-up is one.
@@ -89,6 +123,9 @@ pub fn spans(pairs: &[(i64, i64)]) -> Vec<Span> {
             source: SleepSource::TimerEvents,
             stamp: WakeStamp::ExitStamp,
             ends_visit: true,
+            is_resched: false,
+            nr_iowait: 0,
+            nr_running: 0,
             rcu_holds_tick: false,
         });
         at = wake + Duration::from_us(work_us);

@@ -41,6 +41,8 @@ pub struct Tally {
     plain_exits: Vec<u64>,
     latency: LatencyHistogram,
     poll_timeouts: u64,
+    poll_interrupts: u64,
+    ipis_saved: u64,
     absorbed_spans: u64,
     delay_total: Duration,
     sources: [u64; SleepSource::ALL.len()],
@@ -59,6 +61,8 @@ impl Tally {
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
             poll_timeouts: 0,
+            poll_interrupts: 0,
+            ipis_saved: 0,
             absorbed_spans: 0,
             delay_total: Duration::ZERO,
             sources: [0; SleepSource::ALL.len()],
@@ -113,6 +117,16 @@ impl Tally {
         self.poll_timeouts += 1;
     }
 
+    #[inline]
+    pub fn poll_interrupted(&mut self) {
+        self.poll_interrupts += 1;
+    }
+
+    #[inline]
+    pub fn ipi_saved(&mut self) {
+        self.ipis_saved += 1;
+    }
+
     pub fn absorbed(&mut self) {
         self.absorbed_spans += 1;
     }
@@ -131,6 +145,8 @@ impl Tally {
             tick_wakeups: self.ticks.iter().sum(),
             governor_timer_wakeups: self.timers.iter().sum(),
             poll_timeouts: self.poll_timeouts,
+            poll_interrupts: self.poll_interrupts,
+            ipis_saved: self.ipis_saved,
             absorbed_spans: self.absorbed_spans,
             delay_total: self.delay_total,
             latency: self.latency.close(),
@@ -171,6 +187,10 @@ pub struct CpuTotals {
     pub tick_wakeups: u64,
     pub governor_timer_wakeups: u64,
     pub poll_timeouts: u64,
+    /// Interrupts during polling that did not end it; they count as wake-ups too.
+    pub poll_interrupts: u64,
+    /// Reschedule interrupts that polling made needless.
+    pub ipis_saved: u64,
     /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
     /// before it was asleep.
     pub absorbed_spans: u64,
@@ -195,6 +215,8 @@ impl CpuTotals {
             tick_wakeups: 0,
             governor_timer_wakeups: 0,
             poll_timeouts: 0,
+            poll_interrupts: 0,
+            ipis_saved: 0,
             absorbed_spans: 0,
             forbidden: 0,
             delay_total: Duration::ZERO,
@@ -222,6 +244,8 @@ impl CpuTotals {
         self.tick_wakeups += other.tick_wakeups;
         self.governor_timer_wakeups += other.governor_timer_wakeups;
         self.poll_timeouts += other.poll_timeouts;
+        self.poll_interrupts += other.poll_interrupts;
+        self.ipis_saved += other.ipis_saved;
         self.absorbed_spans += other.absorbed_spans;
         self.forbidden += other.forbidden;
         self.delay_total += other.delay_total;

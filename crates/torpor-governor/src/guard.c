@@ -26,7 +26,7 @@ typedef void *jump_place[5];
 
 #define barrier()	__asm__ __volatile__("" : : : "memory")
 
-enum { GUARD_OK = 0, GUARD_FAULT = 1, GUARD_NO_THREAD = 2 };
+enum { GUARD_FAULT = -1, GUARD_NO_THREAD = -2 };
 
 /* One per thread; src/guard.rs has the same layout up to @place. */
 struct guard {
@@ -112,10 +112,12 @@ int torpor_guard_install(void)
 }
 
 /*
- * The three shapes of a call. Nothing may stand between the jump's place and the odd number that
- * makes the handlers use it.
+ * The three shapes of a call. The result is the low half of the answer, or the answer is one of the
+ * negative codes. What the governor's function takes comes first, so that it is in place already.
+ *
+ * Nothing may stand between the jump's place and the odd number that makes the handlers use it.
  */
-#define guarded(call) do {			\
+#define guarded(call, result) do {		\
 	struct guard *guard = self;		\
 						\
 	if (__builtin_expect(!guard, 0))	\
@@ -127,21 +129,21 @@ int torpor_guard_install(void)
 	call;					\
 	barrier();				\
 	guard->seq++;				\
-	return GUARD_OK;			\
+	return (result);			\
 } while (0)
 
-int torpor_guard_select(int (*select)(void *drv, void *dev, bool *stop_tick), void *drv, void *dev,
-			bool *stop_tick, int *index)
+int64_t torpor_guard_select(void *drv, void *dev, bool *stop_tick,
+			    int (*select)(void *drv, void *dev, bool *stop_tick))
 {
-	guarded(*index = select(drv, dev, stop_tick));
+	guarded(uint32_t index = select(drv, dev, stop_tick), index);
 }
 
-int torpor_guard_reflect(void (*reflect)(void *dev, int index), void *dev, int index)
+int64_t torpor_guard_reflect(void *dev, int index, void (*reflect)(void *dev, int index))
 {
-	guarded(reflect(dev, index));
+	guarded(reflect(dev, index), 0);
 }
 
-int torpor_guard_call(int (*call)(void *drv, void *dev), void *drv, void *dev, int *result)
+int64_t torpor_guard_call(void *drv, void *dev, int (*call)(void *drv, void *dev))
 {
-	guarded(*result = call(drv, dev));
+	guarded(uint32_t result = call(drv, dev), result);
 }

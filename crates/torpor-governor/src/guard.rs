@@ -12,8 +12,7 @@ use std::sync::atomic::{
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-const OK: c_int = 0;
-const FAULT: c_int = 1;
+const FAULT: i64 = -1;
 const ALT_STACK_LEN: usize = 64 << 10;
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -39,19 +38,13 @@ unsafe extern "C" {
     fn torpor_guard_set_thread(guard: *mut Guard);
     fn torpor_guard_install() -> c_int;
     fn torpor_guard_select(
-        select: Select,
         drv: *mut CpuidleDriver,
         dev: *mut CpuidleDevice,
         stop_tick: *mut u8,
-        index: *mut c_int,
-    ) -> c_int;
-    fn torpor_guard_reflect(reflect: Reflect, dev: *mut CpuidleDevice, index: c_int) -> c_int;
-    fn torpor_guard_call(
-        call: GuardedCall,
-        drv: *mut c_void,
-        dev: *mut c_void,
-        result: *mut c_int,
-    ) -> c_int;
+        select: Select,
+    ) -> i64;
+    fn torpor_guard_reflect(dev: *mut CpuidleDevice, index: c_int, reflect: Reflect) -> i64;
+    fn torpor_guard_call(drv: *mut c_void, dev: *mut c_void, call: GuardedCall) -> i64;
 }
 
 /// What ended a call.
@@ -76,14 +69,8 @@ pub unsafe fn select(
     dev: *mut CpuidleDevice,
     stop_tick: *mut u8,
 ) -> Result<c_int, Caught> {
-    let mut index = 0;
     // SAFETY: as the caller promises; the call returns whatever the governor does.
-    let mut call = || unsafe { torpor_guard_select(function, drv, dev, stop_tick, &mut index) };
-    let outcome = call();
-    if outcome != OK {
-        retry(outcome, call)?
-    }
-    Ok(index)
+    guarded(|| unsafe { torpor_guard_select(drv, dev, stop_tick, function) })
 }
 
 /// # Safety
@@ -95,9 +82,7 @@ pub unsafe fn reflect(
     index: c_int,
 ) -> Result<(), Caught> {
     // SAFETY: as the caller promises.
-    let call = || unsafe { torpor_guard_reflect(function, dev, index) };
-    let outcome = call();
-    if outcome != OK { retry(outcome, call) } else { Ok(()) }
+    guarded(|| unsafe { torpor_guard_reflect(dev, index, function) }).map(drop)
 }
 
 /// # Safety
@@ -107,26 +92,27 @@ pub unsafe fn call(
     drv: *mut c_void,
     dev: *mut c_void,
 ) -> Result<c_int, Caught> {
-    let mut result = 0;
     // SAFETY: as the caller promises.
-    let mut call = || unsafe { torpor_guard_call(function, drv, dev, &mut result) };
-    let outcome = call();
-    if outcome != OK {
-        retry(outcome, call)?
-    }
-    Ok(result)
+    guarded(|| unsafe { torpor_guard_call(drv, dev, function) })
+}
+
+/// The result of a call: the low half of its answer, unless that is a code of the guard.
+#[inline(always)]
+fn guarded(call: impl Fn() -> i64) -> Result<c_int, Caught> {
+    let answer = call();
+    if answer >= 0 { Ok(answer as c_int) } else { retry(answer, call) }
 }
 
 /// The rare ends of a call: it faulted, or the thread has not been prepared yet.
 #[cold]
-fn retry(outcome: c_int, mut call: impl FnMut() -> c_int) -> Result<(), Caught> {
-    let outcome = if outcome == FAULT {
-        outcome
+fn retry(answer: i64, call: impl Fn() -> i64) -> Result<c_int, Caught> {
+    let answer = if answer == FAULT {
+        answer
     } else {
         prepare_thread();
         call()
     };
-    if outcome == OK { Ok(()) } else { Err(caught()) }
+    if answer >= 0 { Ok(answer as c_int) } else { Err(caught()) }
 }
 
 fn caught() -> Caught {

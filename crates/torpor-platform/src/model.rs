@@ -17,11 +17,24 @@ pub struct Platform {
     pub hz: Hz,
     /// Time the CPU is busy with one tick interrupt that wakes it from idle.
     pub tick_handling: Duration,
+    pub overheads: Overheads,
     /// What the package takes when every CPU is in its deepest state; constant, on top of the
     /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
     pub floor_power: Power,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
     pub clusters: Vec<Cluster>,
+}
+
+/// Time that a simulated kernel spends on its own work; 0 where nobody measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overheads {
+    pub context_switch: Duration,
+    /// On the sending CPU.
+    pub ipi_send: Duration,
+    /// From there to the interrupt on the other CPU.
+    pub ipi_delivery: Duration,
+    /// On the sending CPU, in a virtual machine.
+    pub virt_exit: Duration,
 }
 
 /// CPUs that share a clock, an idle-state table and power numbers.
@@ -68,12 +81,31 @@ pub struct IdleState {
     pub latency: Duration,
     /// What a governor sees as `target_residency_ns` (sysfs `residency`, `min-residency-us`).
     pub target_residency: Duration,
-    /// `CPUIDLE_FLAG_POLLING`.
-    pub is_polling: bool,
+    /// The stay from which it takes less energy than the next shallower state: the target
+    /// residency, unless a polling driver tells governors another one.
+    pub break_even: Duration,
+    /// How it polls, if it does (`CPUIDLE_FLAG_POLLING`).
+    pub poll_loop: Option<PollLoop>,
     /// Off in the machine's default configuration (sysfs `default_status` = disabled).
     pub is_disabled: bool,
     pub scope: Scope,
     pub power: StatePower,
+}
+
+/// What a polling state does until there is work, and when it looks at the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollLoop {
+    /// `poll_idle()` of `drivers/cpuidle/poll_state.c`: work is noticed after each relaxation, the
+    /// time is checked after every [`PollLoop::RELAX_COUNT`].
+    PollIdle { relax: Duration },
+    /// `arm_poll_idle`, as posted for arm64 in April 2024: waits for an event (`wfe`), which work
+    /// is, and otherwise checks the time when the timer's event stream wakes it.
+    ArmPollIdle { event_stream: Duration },
+}
+
+impl PollLoop {
+    /// The kernel's `POLL_IDLE_RELAX_COUNT` is 200, compared after counting.
+    pub const RELAX_COUNT: i64 = 201;
 }
 
 /// Power of one CPU resting in an idle state.
@@ -85,6 +117,12 @@ pub enum StatePower {
     Constant(Power),
     /// One value for each of the cluster's OPPs, in their order.
     PerOpp(Vec<Power>),
+}
+
+impl IdleState {
+    pub fn is_polling(&self) -> bool {
+        self.poll_loop.is_some()
+    }
 }
 
 impl Platform {

@@ -80,7 +80,7 @@ fn a_server_comes_out_as_sysfs_shows_it() {
     let c6 = &cluster.idle_states[3];
     assert_eq!((c6.entry_latency, c6.exit_latency), (Duration::ZERO, Duration::from_us(133)));
     assert_eq!(c6.target_residency, Duration::from_us(600));
-    assert!(c6.is_disabled && cluster.idle_states[0].is_polling);
+    assert!(c6.is_disabled && cluster.idle_states[0].is_polling());
     assert!(!platform.has_power());
     assert!(platform.sources.iter().any(|s| s.contains("driver intel_idle")));
     assert!(imported.notes.iter().any(|note| note.contains("because its name is POLL")));

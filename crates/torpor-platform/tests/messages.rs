@@ -103,7 +103,8 @@ cluster[0].idle_state[1].exit_latencyus: there is no such key here
 31 | exit_latencyus = 1
    | ^^^^^^^^^^^^^^
    = allowed: name, desc, entry_latency_us, exit_latency_us, wakeup_latency_us, latency_us, \
-target_residency_us, polling, default_status, scope, power_mw, power_per_opp_mw, power_source
+target_residency_us, polling, driver, relax_ns, event_stream_us, poll_limit_us, \
+default_status, scope, power_mw, power_per_opp_mw, power_source
    = hint: did you mean `exit_latency_us`?";
     assert_eq!(error, expected);
 }
@@ -113,6 +114,48 @@ target_residency_us, polling, default_status, scope, power_mw, power_per_opp_mw,
 fn each_slip_is_named_with_its_key_and_line() {
     let rows = [
         ("hz = 250", "hz = 200", "hz", 4, "no kernel ticks at this rate"),
+        (
+            "polling = true",
+            "polling = true\ndriver = \"wfe\"",
+            "cluster[0].idle_state[0].driver",
+            25,
+            "this is a string",
+        ),
+        (
+            "polling = true",
+            "polling = false\ndriver = \"poll_idle\"",
+            "cluster[0].idle_state[0].driver",
+            25,
+            "`polling` is false",
+        ),
+        (
+            "polling = true",
+            "polling = true\npoll_limit_us = 50",
+            "cluster[0].idle_state[0].poll_limit_us",
+            25,
+            "`poll_idle` has no such number",
+        ),
+        (
+            "polling = true",
+            "relax_ns = 40",
+            "cluster[0].idle_state[0].relax_ns",
+            24,
+            "the state does not poll",
+        ),
+        (
+            "polling = true",
+            "driver = \"arm_poll_idle\"\npoll_limit_us = 500",
+            "cluster[0].idle_state[0].poll_limit_us",
+            25,
+            "a polling limit of 500 us makes state 1 deeper than `sleep`",
+        ),
+        (
+            "latency_us = 2\ntarget_residency_us = 2\n",
+            "latency_us = 2\ntarget_residency_us = 2\ndriver = \"arm_poll_idle\"\n",
+            "cluster[1].idle_state[0].driver",
+            53,
+            "no state follows",
+        ),
         ("hz = 250", "hz = \"250\"", "hz", 4, "a string, not a number"),
         ("hz = 250", "hz = 250.5", "hz", 4, "no kernel ticks"),
         ("name = \"good\"", "name = \"not good\"", "name", 1, "` ` cannot stand"),

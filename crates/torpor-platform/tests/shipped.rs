@@ -2,7 +2,7 @@
 //! What holds for every machine that ships, and the numbers of the two that results rest on.
 
 use std::path::PathBuf;
-use torpor_platform::{Platform, StatePower, builtins, json_schema, resolve};
+use torpor_platform::{Platform, PollLoop, StatePower, builtins, json_schema, resolve};
 use torpor_units::{CpuId, Duration, Hz, Power};
 
 fn platforms_folder() -> PathBuf {
@@ -123,11 +123,33 @@ fn i5_10600k_adds_up_to_the_three_measured_package_powers() {
     assert!((package_mw(0) - 46_000.0).abs() < 1.0);
     assert!((package_mw(1) - 2_600.0).abs() < 1.0);
     assert!((package_mw(3) - 1_400.0).abs() < 1.0);
-    assert!(states[0].is_polling);
+    assert!(states[0].is_polling());
     assert_eq!(states[3].target_residency, Duration::from_us(3102));
     // The guess between two measurements must say that it is one.
     let c2 = i5.sources.iter().find(|line| line.contains("C2_ACPI power")).unwrap();
     assert!(c2.contains("interpolated, not measured"), "{c2}");
+}
+
+/// The driver as posted: governors see its limit as WFI's latency and residency, which cost and
+/// wake-up do not change by.
+#[test]
+fn arm_poll_idle_tells_governors_its_limit() {
+    let i5 = builtins().into_iter().find(|b| b.name == "i5-10600k").unwrap();
+    let end = i5.text.find("[[cluster.idle_state]]\nname = \"C2_ACPI\"").unwrap();
+    let text = &i5.text[..end];
+    let wfe = "driver = \"arm_poll_idle\"\npoll_limit_us = 60";
+    let states = |text: &str| {
+        let machine = torpor_platform::from_toml("t", text).unwrap_or_else(|e| panic!("{e}"));
+        machine.clusters[0].idle_states.clone()
+    };
+    let (posted, plain) = (states(&text.replace("polling = true", wfe)), states(text));
+    let limit = Duration::from_us(60);
+    let event_stream = Duration::from_us(100);
+    assert_eq!(posted[0].poll_loop, Some(PollLoop::ArmPollIdle { event_stream }));
+    assert_eq!((posted[1].latency, posted[1].target_residency), (limit, limit));
+    assert_eq!(posted[1].exit_latency, plain[1].exit_latency);
+    assert_eq!((posted[1].break_even, plain[1].break_even), (Duration(1000), Duration(1000)));
+    assert!(matches!(plain[0].poll_loop, Some(PollLoop::PollIdle { .. })));
 }
 
 #[test]

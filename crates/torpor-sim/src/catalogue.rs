@@ -30,7 +30,7 @@ const WAKEUPS: Metric = metric(
     "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
 );
 
-const OWN: [Metric; 13] = [
+const OWN: [Metric; 12] = [
     metric(
         "throughput",
         "passes",
@@ -82,13 +82,7 @@ const OWN: [Metric; 13] = [
         Direction::Lower,
         "Of busy and idle CPUs, of clusters beside their CPUs, and of the package's floor.",
     ),
-    metric(
-        "energy_uj",
-        "energy",
-        "uJ",
-        Direction::Lower,
-        "`power_mw` over the simulated time.",
-    ),
+    metric("energy_uj", "energy", "uJ", Direction::Lower, "`power_mw` over the simulated time."),
     metric(
         "ipis",
         "reschedule IPIs",
@@ -96,13 +90,6 @@ const OWN: [Metric; 13] = [
         Direction::Lower,
         "Interrupts sent to make another CPU look at its queue.",
     ),
-    optional(metric(
-        "ipis_saved",
-        "IPIs saved by polling",
-        "",
-        Direction::None,
-        "Wake-ups of a CPU that polled and so needed no IPI.",
-    )),
     metric("migrations", "migrations", "", Direction::None, "Tasks that changed their CPU."),
     metric(
         "preemptions",

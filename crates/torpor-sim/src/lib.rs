@@ -15,8 +15,8 @@ mod stats;
 mod summary;
 pub mod workload;
 
-pub use error::{Halt, SimError, Stuck};
 pub use catalogue::metrics;
+pub use error::{Halt, SimError, Stuck};
 pub use options::{Options, Overheads, Request};
 pub use session::{Session, run};
 pub use stats::Interval;

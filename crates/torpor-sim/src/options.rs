@@ -67,14 +67,14 @@ pub struct Overheads {
 }
 
 impl Overheads {
-    pub const NONE: Overheads = Overheads {
-        interrupt: Duration::ZERO,
-        context_switch: Duration::ZERO,
-        ipi_send: Duration::ZERO,
-        ipi_delivery: Duration::ZERO,
-    };
-
     pub fn of(platform: &Platform) -> Overheads {
-        Overheads { interrupt: platform.tick_handling, ..Overheads::NONE }
+        let torpor_platform::Overheads { context_switch, ipi_send, ipi_delivery, virt_exit } =
+            platform.overheads;
+        Overheads {
+            interrupt: platform.tick_handling,
+            context_switch,
+            ipi_send: ipi_send + virt_exit,
+            ipi_delivery,
+        }
     }
 }

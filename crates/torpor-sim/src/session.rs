@@ -257,6 +257,8 @@ impl<'a> Session<'a> {
 fn no_inputs() -> InputsInfo {
     InputsInfo {
         spans: 0,
+        cut_sleeps: 0,
+        unclosed_entries: 0,
         merged_ticks: 0,
         merged_poll_timeouts: 0,
         tick_hz_recorded: None,

@@ -20,7 +20,11 @@ type Metrics = BTreeMap<&'static str, Option<f64>>;
 pub type SeedRun = Result<Counted, String>;
 
 /// A governor over all its seeds. The first that failed speaks for all.
-pub fn governor(described: Described, request: &Request, runs: Vec<(u64, SeedRun)>) -> GovernorOutcome {
+pub fn governor(
+    described: Described,
+    request: &Request,
+    runs: Vec<(u64, SeedRun)>,
+) -> GovernorOutcome {
     let platform = &request.platform;
     let mut failed = None;
     let mut done = Vec::new();
@@ -45,7 +49,9 @@ pub fn governor(described: Described, request: &Request, runs: Vec<(u64, SeedRun
     let mut run = summary::run_outcome(described, platform, whole);
     run.metrics = catalogue::metrics()
         .iter()
-        .map(|m| (m.key, mean(seeds.iter().map(|s| s.metrics[m.key])).filter(|_| run.error.is_none())))
+        .map(|m| {
+            (m.key, mean(seeds.iter().map(|s| s.metrics[m.key])).filter(|_| run.error.is_none()))
+        })
         .collect();
     GovernorOutcome { run, seeds, differences: BTreeMap::new(), tasks, events }
 }
@@ -146,7 +152,6 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
         ("power_mw", energy.map(|e| power_mw(e, span))),
         ("energy_uj", energy.map(Energy::as_uj_f64)),
         ("ipis", Some(counted.ipis as f64)),
-        ("ipis_saved", Some(counted.ipis_saved as f64)),
         ("migrations", sum(|k| k.migrations)),
         ("preemptions", sum(|k| k.preemptions)),
         ("shared_state_mw", platform.has_power().then(|| power_mw(shared, span))),
@@ -217,7 +222,8 @@ pub fn notes(request: &Request) -> Vec<String> {
         request.options.seeds
     )];
     notes.push(
-        "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)".to_owned(),
+        "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
+            .to_owned(),
     );
     if platform.has_power() {
         notes.push("a state asked for is taken as the state got; hardware may demote".to_owned());
@@ -227,9 +233,8 @@ pub fn notes(request: &Request) -> Vec<String> {
             platform.name
         ));
     }
-    let shares = |s: &torpor_platform::IdleState| {
-        s.scope != Scope::Cpu && s.power != StatePower::Unknown
-    };
+    let shares =
+        |s: &torpor_platform::IdleState| s.scope != Scope::Cpu && s.power != StatePower::Unknown;
     if platform.clusters.iter().flat_map(|c| &c.idle_states).any(shares) {
         notes.push(
             "idle power has states that a cluster or package shares as if each CPU entered them \

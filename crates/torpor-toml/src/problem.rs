@@ -62,10 +62,7 @@ pub fn render(origin: &str, problems: &[Problem]) -> String {
 }
 
 /// The candidate that `word` most likely stands for, if any is near enough to be worth saying.
-pub fn closest<'a>(
-    word: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
         .filter(|(likeness, _)| *likeness > 0.8)

@@ -245,7 +245,9 @@ fn read_value(
             Ok(Value::Text(text.to_string()))
         }
         (Kind::Bool, DeValue::Boolean(value)) => Ok(Value::Bool(*value)),
-        (Kind::Number { max } | Kind::NumberOr { max, .. }, item) => check_number(item, max).map(Value::Number),
+        (Kind::Number { max } | Kind::NumberOr { max, .. }, item) => {
+            check_number(item, max).map(Value::Number)
+        }
         (Kind::Integer { max }, item) => check_number(item, max)
             .and_then(|n| if n.fract() == 0.0 { Ok(n) } else { Err("not a whole number".into()) })
             .map(Value::Number),

@@ -8,6 +8,7 @@
 mod infer;
 mod segment;
 mod spans;
+mod tasks;
 mod tick;
 mod timers;
 
@@ -107,6 +108,13 @@ pub struct Span {
     /// A task ran afterwards, so the tick was restarted. Otherwise an interrupt was handled and
     /// the idle loop went round again with the tick as it was.
     pub ends_visit: bool,
+    /// Another CPU gave it a task or asked it to reschedule, which takes an interrupt unless the
+    /// CPU polls.
+    pub is_resched: bool,
+    /// Tasks that waited for IO at `start`, of those that slept last on this CPU.
+    pub nr_iowait: u16,
+    /// Tasks on the runqueue at the last tick before `start`.
+    pub nr_running: u16,
     /// RCU needed the CPU, which keeps the tick from being stopped.
     pub rcu_holds_tick: bool,
 }
@@ -160,7 +168,9 @@ impl Recording {
         let exact_tick = tick_function.as_ref().map(|t| t.grid);
         let collected = segment::collect(trace, tick_function.as_ref());
         let tick = exact_tick.or_else(|| tick::grid_from_wakeups(&collected.cpus));
-        spans::build(trace, collected, tick, recorded_on)
+        let mut recording = spans::build(trace, collected, tick, recorded_on);
+        tasks::count(trace, &mut recording);
+        recording
     }
 
     /// Sets each span's OPP to the platform's lowest one at or above the recorded frequency (the

@@ -17,6 +17,10 @@ pub struct Segment {
     pub remote_waking: Option<Instant>,
     /// A task was woken by an interrupt on this CPU.
     pub local_waking: bool,
+    /// First `sched_waking` by another CPU, or reschedule interrupt.
+    pub resched: Option<Instant>,
+    /// There was a reschedule interrupt.
+    pub resched_ipi: bool,
     pub first_interrupt: Option<Instant>,
     pub tick_expired: bool,
     /// Expiry time of the first timer, other than the tick, that fired.
@@ -99,6 +103,8 @@ pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
                     state,
                     remote_waking: None,
                     local_waking: false,
+                    resched: None,
+                    resched_ipi: false,
                     first_interrupt: None,
                     tick_expired: false,
                     timer_expired: None,
@@ -130,6 +136,7 @@ pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
                         && let Some(segment) = &mut asleep.open
                     {
                         segment.remote_waking.get_or_insert(time);
+                        segment.resched.get_or_insert(time);
                     }
                 } else {
                     let from_interrupt = here.running_pid == 0;
@@ -139,12 +146,15 @@ pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
                     }
                 }
             }
-            EventKind::IpiSend { target_cpu, .. } => {
+            EventKind::IpiSend { target_cpu, cause } => {
                 if target_cpu != cpu
                     && let Some(asleep) = cpus.get_mut(target_cpu.index())
                     && let Some(segment) = &mut asleep.open
                 {
                     segment.remote_waking.get_or_insert(time);
+                    if cause == InterruptCause::Reschedule {
+                        segment.reschedule(time);
+                    }
                 }
             }
             EventKind::IrqEntry { .. } => {
@@ -159,6 +169,10 @@ pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
                     match cause {
                         InterruptCause::LocalTimer => {}
                         InterruptCause::Other => segment.device_interrupt = true,
+                        InterruptCause::Reschedule => {
+                            segment.ipi = true;
+                            segment.reschedule(time);
+                        }
                         _ => segment.ipi = true,
                     }
                 }
@@ -190,6 +204,13 @@ pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
     }
     let cpus = cpus.into_iter().map(|c| c.segments).collect();
     Collected { cpus, timers: inferred, unclosed_entries, cut_sleeps }
+}
+
+impl Segment {
+    fn reschedule(&mut self, time: Instant) {
+        self.resched.get_or_insert(time);
+        self.resched_ipi = true;
+    }
 }
 
 impl CpuState {

@@ -96,6 +96,10 @@ fn merge(
                     source: SleepSource::TimerEvents,
                     stamp,
                     ends_visit: segment.switched || !evidence.carries.switches,
+                    is_resched: (segment.switched || segment.resched_ipi)
+                        && segment.resched.is_some_and(|at| at <= wake),
+                    nr_iowait: 0,
+                    nr_running: 0,
                     rcu_holds_tick: opening.rcu_holds_tick,
                 });
                 first = None;
@@ -121,7 +125,7 @@ impl Evidence<'_> {
         if segment.tick_expired {
             return Wake::Tick;
         }
-        if self.state(cpu, segment).is_some_and(|s| s.is_polling) {
+        if self.state(cpu, segment).is_some_and(IdleState::is_polling) {
             return Wake::PollTimeout;
         }
         // Nothing visible ended it. With timer events a tick would have shown; without them the

@@ -197,8 +197,12 @@ impl<'a> Search<'a> {
                 let tick_stopped = path.tick_stopped || stop_tick;
                 let tick_at = if tick_stopped { Instant::NEVER } else { jiffy + tick };
                 let alarms = Alarms::tick(tick_at);
-                let sleep =
-                    model.sleep(state, path.now, span.wake, alarms, model.default_poll_limit);
+                let sleep = if model.states[state].is_polling {
+                    let timeout = model.poll_timeout(path.now, model.default_poll_limit);
+                    model.poll(path.now, span.wake, alarms, timeout)
+                } else {
+                    model.sleep(state, path.now, span.wake, alarms)
+                };
                 let step = self.steps.len() as u32;
                 let choice = Choice { state: state as u8, stop_tick };
                 self.steps.push(Step { before: path.step, choice });

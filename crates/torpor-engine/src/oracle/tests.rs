@@ -31,7 +31,12 @@ fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped:
             let stopped = stopped || (stop && !must_keep);
             let tick_at = if stopped { Instant::NEVER } else { model.tick.next(now) };
             let alarms = Alarms::tick(tick_at);
-            let sleep = model.sleep(state, now, span.wake, alarms, model.default_poll_limit);
+            let sleep = if model.states[state].is_polling {
+                let timeout = model.poll_timeout(now, model.default_poll_limit);
+                model.poll(now, span.wake, alarms, timeout)
+            } else {
+                model.sleep(state, now, span.wake, alarms)
+            };
             let own = model.costs.sleep(span.opp, state, sleep.resume.since(now));
             let rest = match sleep.end {
                 SleepEnd::Event => after(sleep.resume, stopped),

@@ -131,6 +131,11 @@ impl Task {
         }
     }
 
+    /// Ends on a runqueue that is up to date, which loses its utilization when it is updated next.
+    pub fn exit(self, from: &mut Runqueue) {
+        from.removed_util += self.average.util_avg;
+    }
+
     /// Adds its utilization to `to`, which is up to date, in step with that one's periods.
     pub fn attach(&mut self, to: &mut Runqueue, cpu: usize) {
         self.cpu = cpu;

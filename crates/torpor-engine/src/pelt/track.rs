@@ -6,8 +6,6 @@
 //! FIDELITY(pelt-new-task): a task that runs without ever having been woken is taken for a new one
 //! and starts with half of what its CPU has left, the most that the kernel gives; the kernel gives
 //! less where many tasks share the CPU. Without wake-up events nobody is new.
-//! FIDELITY(pelt-exit): events do not tell a task that ends from one that sleeps, so what it leaves
-//! behind wanes, where the kernel takes it off.
 //! FIDELITY(pelt-classes): real-time and deadline tasks count as fair ones; interrupts do not.
 //! FIDELITY(pelt-updates): the kernel also updates at ticks and wake-ups, and rounds each time.
 //! FIDELITY(pelt-migration): a task counts for another CPU from when it runs there, not from its
@@ -125,6 +123,11 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
                 let task = tasks.entry(prev_pid).or_insert_with(|| Task::new(number, rq));
                 task.update(rq, true);
                 task.is_runnable = prev_state == PrevState::Runnable;
+                if prev_state == PrevState::Dead
+                    && let Some(task) = tasks.remove(&prev_pid)
+                {
+                    task.exit(&mut cpus[number].rq);
+                }
             }
             if next_pid != 0 && next_pid != UNKNOWN_PID {
                 if wakings && !tasks.contains_key(&next_pid) {
@@ -169,7 +172,10 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     fn switch(cpu: u32, at_ms: i64, prev_pid: i32, next_pid: i32) -> Event {
-        let prev_state = PrevState::Sleeping;
+        leave(cpu, at_ms, prev_pid, PrevState::Sleeping, next_pid)
+    }
+
+    fn leave(cpu: u32, at_ms: i64, prev_pid: i32, prev_state: PrevState, next_pid: i32) -> Event {
         let kind = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm: None };
         Event { time: Instant(at_ms * MS), cpu: CpuId(cpu), kind }
     }
@@ -231,6 +237,18 @@ mod tests {
         ];
         let util = tracked(events, 1024, &[(0, 100), (0, 103), (1, 101)]);
         assert!(util[0] > 880 && util[1] < 30 && util[2] > 880, "{util:?}");
+    }
+
+    #[test]
+    fn a_task_that_exits_takes_its_utilization_with_it_at_the_next_update() {
+        let last = |prev_state| {
+            let end = leave(0, 100, 7, prev_state, 0);
+            let events = vec![switch(0, 0, 0, 7), end, switch(0, 101, 0, 8), switch(0, 102, 8, 0)];
+            tracked(events, 1024, &[(0, 100), (0, 102)])
+        };
+        let (dead, asleep) = (last(PrevState::Dead), last(PrevState::Sleeping));
+        assert_eq!(dead[0], asleep[0], "not before something updates the runqueue");
+        assert!(dead[1] < 30 && asleep[1] > 850, "{dead:?} {asleep:?}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! One CPU's share of sysfs: idle states, capacity, frequencies.
 
 use super::tree::{Failure, Tree};
-use torpor_toml::parse_cpu_list;
 use std::collections::BTreeMap;
+use torpor_toml::parse_cpu_list;
 use torpor_units::CpuId;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Reads single values out of a sysfs tree that may be a copy, and so may hold anything.
 
-use torpor_toml::parse_cpu_list;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use torpor_toml::parse_cpu_list;
 use torpor_units::CpuId;
 
 /// A sysfs value is one page at most.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One cluster: its OPPs, its idle states, and what must hold between them.
 
+use super::polling;
 use super::{cite, from_us, missing_source, need_source};
 use crate::{Cluster, IdleState, Opp, Scope, StatePower};
 use torpor_toml::{Report, Table};
@@ -30,12 +31,13 @@ pub(super) fn build(
     let states = table.tables("idle_state");
     check_states(report, table, states);
     let mut idle_states = Vec::new();
-    for state in states {
-        idle_states.push(build_state(report, table, state));
+    for (index, state) in states.iter().enumerate() {
+        idle_states.push(build_state(report, table, index, state));
         let what = format!("{name} {} power", state.text("name").unwrap_or("?"));
         cite(sources, &what, state.texts("power_source"));
     }
     check_power_falls(report, states, &idle_states);
+    polling::set_limit(report, states, &mut idle_states);
     Some(Cluster {
         name: table.text("name")?.to_owned(),
         cpus: table.cpus("cpus")?.to_vec(),
@@ -114,13 +116,6 @@ fn check_states(report: &mut Report, cluster: &Table, states: &[Table]) {
             report.push(finding);
         }
     }
-    for (idx, state) in states.iter().enumerate() {
-        if idx > 0 && state.bool("polling") == Some(true) {
-            let mut finding = state.finding("polling", format!("state {idx} polls"));
-            finding.allowed = Some("a polling state at index 0 only, as the kernel has it".into());
-            report.push(finding);
-        }
-    }
     for pair in states.windows(2) {
         check_ascends(report, pair, "target_residency_us", state_residency);
         let key = if pair[1].has("latency_us") { "latency_us" } else { "exit_latency_us" };
@@ -155,8 +150,14 @@ fn state_latency(state: &Table) -> Option<f64> {
         .or_else(entry_plus_exit)
 }
 
-fn build_state(report: &mut Report, cluster: &Table, state: &Table) -> Option<IdleState> {
+fn build_state(
+    report: &mut Report,
+    cluster: &Table,
+    index: usize,
+    state: &Table,
+) -> Option<IdleState> {
     check_latencies(report, state);
+    let poll_loop = polling::build(report, index, state);
     let power = build_power(report, cluster, state);
     let (entry, exit) = match state.number("latency_us") {
         Some(latency) => (0.0, latency),
@@ -168,7 +169,8 @@ fn build_state(report: &mut Report, cluster: &Table, state: &Table) -> Option<Id
         exit_latency: from_us(exit),
         latency: from_us(state_latency(state)?),
         target_residency: from_us(state_residency(state)?),
-        is_polling: state.bool("polling").unwrap_or(false),
+        break_even: from_us(state_residency(state)?),
+        poll_loop,
         is_disabled: state.text("default_status") == Some("disabled"),
         scope: match state.text("scope") {
             Some("cluster") => Scope::Cluster,

@@ -31,6 +31,28 @@ pub(crate) static PLATFORM: Shape = Shape {
         ),
         optional("tick_handling_source", Kind::Texts, "Where `tick_handling_us` comes from."),
         optional(
+            "context_switch_us",
+            TIME,
+            "Time it takes to go from one task to another. A simulation's; without it, 0.",
+        ),
+        optional(
+            "ipi_send_us",
+            TIME,
+            "Time a CPU spends on sending a reschedule IPI. A simulation's; without it, 0.",
+        ),
+        optional(
+            "ipi_delivery_us",
+            TIME,
+            "From the sending of a reschedule IPI to the interrupt. A simulation's; without it, 0.",
+        ),
+        optional(
+            "virt_exit_us",
+            TIME,
+            "In a virtual machine: what sending an IPI costs on top, as it exits to the \
+             hypervisor. Without it, 0.",
+        ),
+        optional("overhead_source", Kind::Texts, "Where these four come from."),
+        optional(
             "package_floor_power_mw",
             POWER,
             "What the package takes with every CPU in its deepest state, on top of the CPUs' own \
@@ -120,7 +142,35 @@ pub(crate) static IDLE_STATE: Shape = Shape {
             doc: "Shortest stay that pays off (sysfs `residency`, device tree \
                   `min-residency-us`).",
         },
-        optional("polling", Kind::Bool, "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`)."),
+        optional(
+            "polling",
+            Kind::Bool,
+            "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`). Without `driver`, as `poll_idle` does.",
+        ),
+        optional(
+            "driver",
+            Kind::Choice(&["poll_idle", "arm_poll_idle"]),
+            "What runs a polling state: the kernel's `poll_idle()`, or the `wfe` loop posted for \
+             arm64.",
+        ),
+        optional(
+            "relax_ns",
+            TIME,
+            "With `poll_idle`: what one `cpu_relax()` takes. The polling limit is noticed at every \
+             201st. Without it, 47.",
+        ),
+        optional(
+            "event_stream_us",
+            TIME,
+            "With `arm_poll_idle`: period of the timer's event stream, at which the polling limit \
+             is noticed. Without it, 100.",
+        ),
+        optional(
+            "poll_limit_us",
+            TIME,
+            "With `arm_poll_idle`: its `poll_limit`, which governors are told as the latency and \
+             target residency of the next state. Without it, 100.",
+        ),
         optional(
             "default_status",
             Kind::Choice(&["enabled", "disabled"]),

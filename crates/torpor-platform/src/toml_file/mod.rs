@@ -4,8 +4,9 @@
 
 mod cluster;
 mod keys;
+mod polling;
 
-use crate::{Platform, PlatformError};
+use crate::{Overheads, Platform, PlatformError};
 use sha2::{Digest, Sha256};
 use torpor_toml::{Finding, Report, Table, format_cpu_list};
 use torpor_units::{CpuId, Duration, Hz, Power};
@@ -32,6 +33,10 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
     need_source(report, file, "tick_handling_us", "tick_handling_source");
     cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
     need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
+    for key in ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "virt_exit_us"] {
+        need_source(report, file, key, "overhead_source");
+    }
+    cite(&mut sources, "overheads", file.texts("overhead_source"));
     cite(&mut sources, "package floor power", file.texts("package_floor_power_source"));
 
     let tables = file.tables("cluster");
@@ -55,6 +60,12 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
         hz: Hz::from_u32(file.number("hz")? as u32)?,
         tick_handling: file.number("tick_handling_us").map_or(TICK_HANDLING_DEFAULT, from_us),
+        overheads: Overheads {
+            context_switch: file.number("context_switch_us").map_or(Duration::ZERO, from_us),
+            ipi_send: file.number("ipi_send_us").map_or(Duration::ZERO, from_us),
+            ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
+            virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
+        },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
         clusters,
     })

@@ -10,9 +10,9 @@
 
 use super::Machine;
 use super::task::State;
+use crate::error::Halt;
 use crate::record::Sink;
 use crate::sched::{CpuMask, fits};
-use crate::error::Halt;
 use torpor_engine::policy::Policy;
 use torpor_trace::PrevState;
 

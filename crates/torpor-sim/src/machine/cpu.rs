@@ -69,6 +69,8 @@ pub struct Cpu<'a> {
     pub from: Instant,
     pub timers: BinaryHeap<Timer>,
     pub irqs: VecDeque<Irq>,
+    /// Tasks that slept last here and wait for IO.
+    pub iowait: u16,
     pub needs_resched: bool,
     /// When a reschedule IPI arrives at the running CPU.
     pub ipi: Instant,

@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts behind.
 
-use super::cpu::{Irq, Line, Mode};
 use super::Machine;
+use super::cpu::{Irq, Line, Mode};
 use crate::error::Halt;
 use crate::record::Sink;
 use crate::workload::Effect;
 use std::cmp::Reverse;
+use torpor_engine::idle_loop::Pending;
 use torpor_engine::model::SleepEnd;
 use torpor_engine::policy::Policy;
 use torpor_units::{Duration, Instant};
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
-    /// The CPU has nothing to run: after a task, or after interrupts that woke none.
-    pub(super) fn fall_asleep(&mut self, number: usize, after_task: bool) -> Result<(), Halt> {
+    /// The last task has left the CPU.
+    pub(super) fn go_idle(&mut self, number: usize) -> Result<(), Halt> {
         let now = self.now;
+        self.idle_cpus.insert(number);
         let cpu = &mut self.cpus[number];
-        cpu.idle.enter(now, after_task);
-        if after_task {
-            cpu.span.start = now;
-            cpu.span.util = cpu.load.util();
-            self.idle_cpus.insert(number);
+        cpu.idle.enter(now, true);
+        cpu.span.start = now;
+        cpu.span.util = cpu.load.util();
+        if cpu.from > now {
+            // Interrupts are still being handled.
+            cpu.mode = Mode::Interrupted;
+            self.agenda.set(number, cpu.from);
+            return Ok(());
         }
         self.sleep(number)
     }
@@ -32,6 +37,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let timer = cpu.next_timer();
         cpu.span.next_hrtimer = timer;
         cpu.span.wake = timer;
+        cpu.span.is_resched = false;
+        cpu.span.nr_iowait = cpu.iowait;
         let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
         self.rest.entered(number, pending.state(), pending.from);
         self.agenda.set(number, pending.sleep.resume);
@@ -57,7 +64,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn resume(&mut self, number: usize) -> Result<(), Halt> {
         let now = self.now;
         let cpu = &mut self.cpus[number];
-        let pending = cpu.pending.take().expect("a CPU asleep is in a state");
+        let mut pending = cpu.pending.take().expect("a CPU asleep is in a state");
+        cpu.mode = Mode::Interrupted;
+        cpu.from = now;
+        let polls = self.plan.models[number].states[pending.state()].is_polling;
+        if polls && pending.sleep.end == SleepEnd::Event && self.polls_on(number, &mut pending)? {
+            return Ok(());
+        }
         if S::RECORDS {
             self.record_exit(number, &pending);
         }
@@ -67,10 +80,27 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if pending.sleep.end == SleepEnd::PollTimeout && cpu.queue.count() == 0 {
             return self.sleep(number);
         }
-        cpu.mode = Mode::Interrupted;
         // A tick that ended the sleep has been handled by then.
-        cpu.from = cpu.idle.now();
+        cpu.from = cpu.from.max(cpu.idle.now());
         self.handled(number)
+    }
+
+    /// Handles what interrupted the polling CPU. If that brought no task, polling goes on: the
+    /// time it took is then part of the sleep.
+    fn polls_on(&mut self, number: usize, pending: &mut Pending) -> Result<bool, Halt> {
+        let overhead = self.cpus[number].overhead;
+        self.take_interrupts(number)?;
+        let cpu = &mut self.cpus[number];
+        if cpu.queue.count() > 0 {
+            return Ok(false);
+        }
+        cpu.overhead = overhead;
+        cpu.mode = Mode::Asleep;
+        cpu.span.wake = cpu.next_timer();
+        cpu.idle.poll_on(pending, cpu.from, cpu.span.wake);
+        cpu.pending = Some(*pending);
+        self.agenda.set(number, pending.sleep.resume);
+        Ok(true)
     }
 
     /// The CPU is awake without a task, and done with the interrupts it knows of.
@@ -84,7 +114,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             return Ok(());
         }
         if cpu.queue.count() == 0 {
-            return self.fall_asleep(number, false);
+            cpu.idle.enter(self.now, false);
+            return self.sleep(number);
         }
         cpu.mode = Mode::Running;
         cpu.tick = self.plan.models[number].tick.next(self.now);

@@ -92,7 +92,6 @@ pub struct Machine<'a, P, S> {
 
     timer_sequence: u64,
     ipis: u64,
-    ipis_saved: u64,
     events: u64,
     rest: Rest,
 }
@@ -110,8 +109,6 @@ pub struct Counted {
     pub cpus: Vec<CpuCounted>,
     pub kinds: Vec<KindTotals>,
     pub ipis: u64,
-    /// Wake-ups of a polling CPU, which needs no IPI.
-    pub ipis_saved: u64,
     pub events: u64,
     /// What clusters take beside their CPUs, by cluster.
     pub static_energy: Vec<Energy>,
@@ -172,7 +169,6 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             devices: sources::devices(workload),
             timer_sequence: 0,
             ipis: 0,
-            ipis_saved: 0,
             events: 0,
             rest: Rest::new(platform, topology),
         }
@@ -215,7 +211,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         for kind in 0..self.plan.workload.tasks.len() {
             self.arm_start(kind);
         }
-        (0..self.cpus.len()).try_for_each(|cpu| self.fall_asleep(cpu, true))
+        (0..self.cpus.len()).try_for_each(|cpu| self.go_idle(cpu))
     }
 
     fn happen(&mut self, who: usize) -> Result<(), Halt> {
@@ -254,6 +250,10 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             self.account(number);
             let now = self.now;
             let cpu = &mut self.cpus[number];
+            // Interrupts and switches that are not over yet.
+            if cpu.from > now {
+                cpu.overhead = cpu.overhead - cpu.from.since(now);
+            }
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 self.rest.left(number, pending.state(), now);
@@ -279,7 +279,6 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             cpus: cpus.collect(),
             kinds,
             ipis: self.ipis,
-            ipis_saved: self.ipis_saved,
             events: self.events,
             static_energy,
             shared_energy,
@@ -331,6 +330,9 @@ fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
         source: SleepSource::TimerEvents,
         stamp: WakeStamp::WakingEvent,
         ends_visit: false,
+        is_resched: false,
+        nr_iowait: 0,
+        nr_running: 0,
         rcu_holds_tick: false,
     };
     Cpu {
@@ -345,6 +347,7 @@ fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
         from: start,
         timers: BinaryHeap::new(),
         irqs: VecDeque::new(),
+        iowait: 0,
         needs_resched: false,
         ipi: Instant::NEVER,
         tick: Instant::NEVER,

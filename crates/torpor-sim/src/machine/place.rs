@@ -55,9 +55,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         allowed: Option<&CpuMask>,
     ) -> usize {
         let topology = self.plan.topology;
-        let fits_on = |cpu: usize| {
-            !topology.is_asymmetric || fits(util, u64::from(topology.capacity[cpu]))
-        };
+        let fits_on =
+            |cpu: usize| !topology.is_asymmetric || fits(util, u64::from(topology.capacity[cpu]));
         if self.is_idle(target) && fits_on(target) {
             return target;
         }
@@ -114,7 +113,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             let left = if cluster == home { task.load.util() } else { 0 };
             let util_of = |place: usize| {
                 let util = u64::from(utils.get(place));
-                if cluster == home && place == home_place { util.saturating_sub(left) } else { util }
+                if cluster == home && place == home_place {
+                    util.saturating_sub(left)
+                } else {
+                    util
+                }
             };
             let sum = utils.sum().saturating_sub(left);
             let mut busiest = utils.greatest();

@@ -103,6 +103,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     let service = service.draw(&mut task.streams[*stream]);
                     task.step += 1;
                     self.submit(*device, id, service);
+                    self.cpus[number].iowait += 1;
                     return self.leave(number, State::Blocked(Blocked::Io));
                 }
                 Op::Spawn { task: kind, count } => {

@@ -131,7 +131,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 cpu.tick = Instant::NEVER;
                 cpu.ipi = Instant::NEVER;
                 cpu.needs_resched = false;
-                self.fall_asleep(number, true)
+                self.go_idle(number)
             }
         }
     }
@@ -210,6 +210,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let cpu = &mut self.cpus[number];
         cpu.hold_up(now, self.plan.overheads.interrupt);
         cpu.tick += self.plan.models[number].tick.hz.tick();
+        cpu.span.nr_running = cpu.queue.count() as u16;
         let id = cpu.running.expect("a running CPU has a task");
         let task = &mut self.tasks[id as usize];
         task.load.update(&cpu.load, true);

@@ -26,7 +26,10 @@ pub enum Blocked {
     /// On a timer.
     Timer,
     /// On a channel, which has to hold so many.
-    Channel { channel: usize, count: u64 },
+    Channel {
+        channel: usize,
+        count: u64,
+    },
     Barrier(usize),
     Io,
 }

@@ -14,8 +14,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `try_to_wake_up()`: on CPU `by`, for an event at `event`.
     pub(super) fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool) {
         let task = &mut self.tasks[id as usize];
-        if matches!(task.state, State::Blocked(Blocked::Channel { .. } | Blocked::Barrier(_))) {
-            self.under_way += 1;
+        match task.state {
+            State::Blocked(Blocked::Channel { .. } | Blocked::Barrier(_)) => self.under_way += 1,
+            State::Blocked(Blocked::Io) => self.cpus[task.cpu].iowait -= 1,
+            _ => {}
         }
         task.state = State::Runnable;
         task.woken_by = Some(event);
@@ -73,12 +75,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             Mode::Asleep => {
                 let pending = self.cpus[target].pending.expect("a CPU asleep is in a state");
                 let polls = self.plan.models[target].states[pending.state()].is_polling;
-                let at = if polls {
-                    self.ipis_saved += 1;
-                    self.now
-                } else {
-                    self.send_ipi(target, by)
-                };
+                let at = if polls { self.now } else { self.send_ipi(target, by) };
+                self.cpus[target].span.is_resched = by.is_some();
                 self.rouse(target, at);
             }
             Mode::Running => {
@@ -175,7 +173,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.live += 1;
             self.under_way += 1;
             if self.live > workload.tasks_max {
-                let reason = format!("more than {} tasks alive: a fork that runs away", workload.tasks_max);
+                let reason =
+                    format!("more than {} tasks alive: a fork that runs away", workload.tasks_max);
                 return Err(self.stuck(id, reason).into());
             }
             if S::RECORDS {

@@ -48,7 +48,7 @@ impl PerfDomain {
 mod tests {
     use super::*;
     use torpor_platform::Opp;
-    use torpor_units::{Power, CpuId};
+    use torpor_units::{CpuId, Power};
 
     #[test]
     fn energy_is_that_of_the_lowest_opp_with_a_quarter_to_spare() {

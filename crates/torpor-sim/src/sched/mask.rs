@@ -76,9 +76,10 @@ mod tests {
         let mask = CpuMask::of(130, [3, 70, 129]);
         let all = CpuMask::of(130, 0..130);
         let from = |start| mask.first_common(&[&all], start);
-        assert_eq!([from(0), from(3), from(4), from(71), from(129)].map(Option::unwrap), [
-            3, 3, 70, 129, 129
-        ]);
+        assert_eq!(
+            [from(0), from(3), from(4), from(71), from(129)].map(Option::unwrap),
+            [3, 3, 70, 129, 129]
+        );
         assert_eq!(CpuMask::of(130, [5]).first_common(&[], 6), Some(5));
         assert_eq!(mask.first_common(&[&CpuMask::of(130, [4])], 9), None);
         assert_eq!(mask.iter().collect::<Vec<_>>(), [3, 70, 129]);

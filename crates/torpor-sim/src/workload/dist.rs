@@ -12,13 +12,26 @@ const LONGEST_NS: f64 = 3.6e12;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dist {
     Constant(Duration),
-    Uniform { min: f64, max: f64 },
-    Exponential { mean: f64 },
+    Uniform {
+        min: f64,
+        max: f64,
+    },
+    Exponential {
+        mean: f64,
+    },
     /// Of the logarithm: its mean and standard deviation.
-    LogNormal { mu: f64, sigma: f64 },
-    Gamma { shape: f64, scale: f64 },
+    LogNormal {
+        mu: f64,
+        sigma: f64,
+    },
+    Gamma {
+        shape: f64,
+        scale: f64,
+    },
     /// Values, each with the share of draws that are at or below it.
-    Empirical { values: Vec<(f64, f64)> },
+    Empirical {
+        values: Vec<(f64, f64)>,
+    },
 }
 
 impl Dist {

@@ -56,7 +56,11 @@ static TASK: Shape = Shape {
 
 pub(super) static PHASE: Shape = Shape {
     keys: &[
-        optional("run_us", DIST, "Work: time on the machine's biggest CPU at its highest frequency."),
+        optional(
+            "run_us",
+            DIST,
+            "Work: time on the machine's biggest CPU at its highest frequency.",
+        ),
         optional("sleep_us", DIST, "Sleeps on a timer."),
         optional(
             "period_us",
@@ -88,14 +92,22 @@ static DISTRIBUTION: Shape = Shape {
         optional("min", TIME, "Of uniform, in us."),
         optional("max", TIME, "Of uniform, in us."),
         optional("values", Kind::Numbers { max: TIME_MAX_US }, "Of empirical, in us."),
-        optional("weights", Kind::Numbers { max: 1e15 }, "Of empirical, one a value; like by default."),
+        optional(
+            "weights",
+            Kind::Numbers { max: 1e15 },
+            "Of empirical, one a value; like by default.",
+        ),
     ],
 };
 
 static INTERRUPT: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The interrupt's name."),
-        required("interval_us", DIST, "From one to the next; a number is periodic, exponential is Poisson."),
+        required(
+            "interval_us",
+            DIST,
+            "From one to the next; a number is periodic, exponential is Poisson.",
+        ),
         optional("cpus", Kind::Cpus, "They go round these. Without it, CPU 0."),
         optional("burst", COUNT, "Interrupts that come in one go. Without it, 1."),
         optional("burst_gap_us", DIST, "Between those of a burst. Without it, 0."),
@@ -113,6 +125,10 @@ static DEVICE: Shape = Shape {
         required("name", Kind::Word, "The device's name."),
         required("service_us", DIST, "Time it takes for a request."),
         optional("servers", COUNT, "Requests it works on at a time. Without it, 1."),
-        optional("cpu", Kind::Cpus, "The CPU its interrupts go to. Without it, the one that asked."),
+        optional(
+            "cpu",
+            Kind::Cpus,
+            "The CPU its interrupts go to. Without it, the one that asked.",
+        ),
     ],
 };

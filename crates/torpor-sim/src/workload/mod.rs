@@ -79,18 +79,36 @@ pub enum Op {
     /// Until the next multiple of a period since the task's start.
     Period(Duration),
     /// Takes `count` from a channel, or waits until it holds as many.
-    Wait { channel: usize, count: u64 },
+    Wait {
+        channel: usize,
+        count: u64,
+    },
     /// Puts `count` into a channel.
-    Wake { channel: usize, count: u64, sync: bool },
+    Wake {
+        channel: usize,
+        count: u64,
+        sync: bool,
+    },
     Barrier(usize),
     /// The service time is drawn from the task's stream, so that it does not hang on who else asks.
-    Io { device: usize, stream: usize },
-    Spawn { task: usize, count: u32 },
+    Io {
+        device: usize,
+        stream: usize,
+    },
+    Spawn {
+        task: usize,
+        count: u32,
+    },
     /// The steps up to the matching [`Op::LoopEnd`], so many times (0 skips them); `end` is the
     /// step behind that.
-    LoopBegin { times: u64, end: usize },
+    LoopBegin {
+        times: u64,
+        end: usize,
+    },
     /// `begin` is the first step of the loop.
-    LoopEnd { begin: usize },
+    LoopEnd {
+        begin: usize,
+    },
 }
 
 /// Interrupts from outside, one after another.

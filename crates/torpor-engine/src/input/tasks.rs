@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the scheduler knew of a CPU's tasks when it went idle: how many waited for IO, and how many
+//! had been on its runqueue at the last tick.
+//!
+//! FIDELITY(iowait): a recording tells which sleeps were waits for IO by `sched_blocked_reason`, at
+//! their end. Without such events, every uninterruptible sleep is taken for one.
+
+use super::{Recording, Span, TickGrid};
+use std::collections::HashMap;
+use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
+use torpor_units::Instant;
+
+/// Sets each span's `nr_iowait` and `nr_running`.
+pub(super) fn count(trace: &Trace, recording: &mut Recording) {
+    let cpu_count = trace.meta.cpu_count as usize;
+    let mut seats: Vec<Option<usize>> = vec![None; cpu_count];
+    for (index, input) in recording.cpus.iter().enumerate() {
+        seats[input.cpu.index()] = Some(index);
+    }
+    let mut queues: Vec<Queue> = Vec::new();
+    queues.resize_with(cpu_count, Queue::default);
+    let mut tasks = Tasks {
+        at: HashMap::new(),
+        waits: HashMap::new(),
+        reasons: trace.event_counts.contains_key("sched_blocked_reason"),
+    };
+    let tick = recording.tick;
+    for event in &trace.events {
+        let number = event.cpu.index();
+        let Some(queue) = queues.get_mut(number) else { continue };
+        let seat = seats[number];
+        if let (Some(seat), Some(tick)) = (seat, tick) {
+            queue.pass(&mut recording.cpus[seat].spans, tick, |start| start < event.time);
+        }
+        if let Some(wait) = tasks.observe(event, &mut queues, tick)
+            && let Some(seat) = seats[wait.cpu]
+        {
+            wait.apply(&mut recording.cpus[seat].spans);
+        }
+    }
+    for (queue, seat) in queues.iter_mut().zip(&seats) {
+        if let (Some(seat), Some(tick)) = (*seat, tick) {
+            queue.pass(&mut recording.cpus[seat].spans, tick, |_| true);
+        }
+    }
+    for wait in tasks.unfinished() {
+        if let Some(seat) = seats[wait.cpu] {
+            wait.apply(&mut recording.cpus[seat].spans);
+        }
+    }
+}
+
+/// An uninterruptible sleep. It counts on the CPU it began on until the task is woken.
+#[derive(Clone, Copy)]
+struct Wait {
+    cpu: usize,
+    from: Instant,
+    until: Instant,
+}
+
+impl Wait {
+    fn apply(self, spans: &mut [Span]) {
+        let first = spans.partition_point(|s| s.start < self.from);
+        for span in spans[first..].iter_mut().take_while(|s| s.start < self.until) {
+            span.nr_iowait = span.nr_iowait.saturating_add(1);
+        }
+    }
+}
+
+/// Tasks on a CPU's runqueue, the running one included.
+#[derive(Default)]
+struct Queue {
+    now: u16,
+    /// At the last tick before the last change.
+    at_tick: u16,
+    changed: Option<Instant>,
+    next_span: usize,
+}
+
+impl Queue {
+    fn set(&mut self, count: u16, time: Instant, tick: Option<TickGrid>) {
+        self.at_tick = self.last_tick(time, tick);
+        self.now = count;
+        self.changed = Some(time);
+    }
+
+    fn last_tick(&self, time: Instant, tick: Option<TickGrid>) -> u16 {
+        let Some(tick) = tick else { return 0 };
+        let is_since = self.changed.is_none_or(|changed| changed <= tick.floor(time));
+        if is_since { self.now } else { self.at_tick }
+    }
+
+    /// Sets the spans that begin before the queue changes.
+    fn pass(&mut self, spans: &mut [Span], tick: TickGrid, begun: impl Fn(Instant) -> bool) {
+        while let Some(span) = spans.get_mut(self.next_span).filter(|s| begun(s.start)) {
+            span.nr_running = self.last_tick(span.start, Some(tick));
+            self.next_span += 1;
+        }
+    }
+}
+
+struct Tasks {
+    /// The CPU on whose runqueue a task is.
+    at: HashMap<i32, usize>,
+    waits: HashMap<i32, Wait>,
+    /// The recording tells which waits are for IO.
+    reasons: bool,
+}
+
+impl Tasks {
+    /// Follows the tasks; answers with a wait for IO that has ended.
+    fn observe(
+        &mut self,
+        event: &Event,
+        queues: &mut [Queue],
+        tick: Option<TickGrid>,
+    ) -> Option<Wait> {
+        let (number, time) = (event.cpu.index(), event.time);
+        match event.kind {
+            EventKind::SchedWaking { pid, target_cpu } => {
+                let target = target_cpu.index();
+                if target < queues.len() && !self.at.contains_key(&pid) {
+                    self.at.insert(pid, target);
+                    let queue = &mut queues[target];
+                    queue.set(queue.now.saturating_add(1), time, tick);
+                }
+                if self.reasons {
+                    let wait = self.waits.get_mut(&pid)?;
+                    wait.until = wait.until.min(time);
+                    return None;
+                }
+                self.end(pid, time)
+            }
+            EventKind::BlockedReason { pid, io_wait } => {
+                self.end(pid, time).filter(|_| io_wait && self.reasons)
+            }
+            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
+                if prev_pid > 0 && prev_state != PrevState::Runnable {
+                    self.at.remove(&prev_pid);
+                    let queue = &mut queues[number];
+                    queue.set(queue.now.saturating_sub(1), time, tick);
+                }
+                if prev_state == PrevState::DiskSleep && prev_pid > 0 {
+                    let wait = Wait { cpu: number, from: time, until: Instant::NEVER };
+                    self.waits.insert(prev_pid, wait);
+                }
+                if next_pid == 0 || next_pid == UNKNOWN_PID {
+                    // Whatever was thought to be queued has gone elsewhere.
+                    queues[number].set(u16::from(next_pid != 0), time, tick);
+                    return None;
+                }
+                match self.at.insert(next_pid, number) {
+                    Some(from) if from == number && queues[number].now > 0 => {}
+                    from => {
+                        if let Some(from) = from.filter(|&from| from != number) {
+                            let queue = &mut queues[from];
+                            queue.set(queue.now.saturating_sub(1), time, tick);
+                        }
+                        let queue = &mut queues[number];
+                        queue.set(queue.now.saturating_add(1), time, tick);
+                    }
+                }
+                // Its waking was lost.
+                let wait = self.end(next_pid, time);
+                wait.filter(|_| !self.reasons)
+            }
+            _ => None,
+        }
+    }
+
+    fn end(&mut self, pid: i32, time: Instant) -> Option<Wait> {
+        let wait = self.waits.remove(&pid)?;
+        Some(Wait { until: wait.until.min(time), ..wait })
+    }
+
+    /// Waits that outlast the recording. One whose reason is told in others only is not for IO, as
+    /// far as anybody knows.
+    fn unfinished(self) -> impl Iterator<Item = Wait> {
+        let reasons = self.reasons;
+        self.waits.into_values().filter(move |_| !reasons)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::CpuInput;
+    use crate::testing::spans;
+    use torpor_units::{CpuId, Duration, Hz};
+
+    fn event(cpu: u32, at_us: i64, kind: EventKind) -> Event {
+        Event { time: Instant(at_us * 1_000), cpu: CpuId(cpu), kind }
+    }
+
+    fn switch(cpu: u32, at_us: i64, prev_pid: i32, prev_state: PrevState, next_pid: i32) -> Event {
+        event(
+            cpu,
+            at_us,
+            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm: None },
+        )
+    }
+
+    fn waking(cpu: u32, at_us: i64, pid: i32, target: u32) -> Event {
+        event(cpu, at_us, EventKind::SchedWaking { pid, target_cpu: CpuId(target) })
+    }
+
+    fn reason(at_us: i64, pid: i32, io_wait: bool) -> Event {
+        event(1, at_us, EventKind::BlockedReason { pid, io_wait })
+    }
+
+    /// (waiting for IO, running at the last tick) of CPU 0 at these moments.
+    fn counted(events: Vec<Event>, at_us: &[i64]) -> Vec<(u16, u16)> {
+        let mut trace = Trace { events, ..Trace::default() };
+        trace.meta.cpu_count = 2;
+        let is_reason = |e: &&Event| matches!(e.kind, EventKind::BlockedReason { .. });
+        let reasons = trace.events.iter().filter(is_reason).count() as u64;
+        if reasons > 0 {
+            trace.event_counts.insert("sched_blocked_reason".to_owned(), reasons);
+        }
+        let like = spans(&[(1, 1)])[0];
+        let at = |us: &i64| Span { start: Instant(us * 1_000), ..like };
+        let input = CpuInput { cpu: CpuId(0), spans: at_us.iter().map(at).collect() };
+        let tick = Some(TickGrid::new(Hz::H1000, Duration::ZERO));
+        let mut recording = Recording { cpus: vec![input], tick, stats: Default::default() };
+        count(&trace, &mut recording);
+        recording.cpus[0].spans.iter().map(|s| (s.nr_iowait, s.nr_running)).collect()
+    }
+
+    #[test]
+    fn an_uninterruptible_sleep_counts_where_it_began_until_the_task_is_woken() {
+        let events = vec![
+            switch(0, 10, 0, PrevState::Runnable, 7),
+            switch(0, 20, 7, PrevState::DiskSleep, 8),
+            switch(0, 30, 8, PrevState::Sleeping, 0),
+            waking(1, 50, 7, 0),
+            switch(1, 60, 0, PrevState::Runnable, 7),
+        ];
+        let waits: Vec<u16> = counted(events, &[5, 30, 49, 50]).iter().map(|c| c.0).collect();
+        assert_eq!(waits, [0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_wait_counts_by_its_reason_where_the_recording_tells_it() {
+        let slept = |io_wait| {
+            let events = vec![
+                switch(0, 20, 7, PrevState::DiskSleep, 8),
+                switch(0, 25, 8, PrevState::DiskSleep, 0),
+                waking(1, 50, 7, 0),
+                reason(51, 7, io_wait),
+                // Task 8 never wakes, so nobody knows.
+            ];
+            counted(events, &[30, 50])
+        };
+        assert_eq!(slept(true), [(1, 0), (0, 0)]);
+        assert_eq!(slept(false), [(0, 0), (0, 0)]);
+    }
+
+    #[test]
+    fn the_load_is_that_of_the_last_tick() {
+        let events = vec![
+            switch(0, 900, 0, PrevState::Runnable, 7),
+            waking(0, 950, 8, 0),
+            // The tick at 1000 us finds both; it is over when the CPU idles.
+            switch(0, 1_100, 7, PrevState::Sleeping, 8),
+            switch(0, 1_200, 8, PrevState::Sleeping, 0),
+            // Task 9 moves away before it runs.
+            waking(1, 1_900, 9, 0),
+            switch(1, 1_950, 0, PrevState::Runnable, 9),
+        ];
+        let running: Vec<u16> =
+            counted(events, &[800, 1_200, 1_300, 1_960, 2_100]).iter().map(|c| c.1).collect();
+        assert_eq!(running, [0, 2, 2, 2, 0]);
+    }
+}

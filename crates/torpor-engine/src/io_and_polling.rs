@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Tests: CPUs that poll, and governors that are told of IO waits and of load.
+
+use crate::decision::{Decision, Keep, Kept};
+use crate::idle_loop::CpuRun;
+use crate::input::Span;
+use crate::model::{CpuModel, SleepEnd};
+use crate::policy::{Policy, Reflection};
+use crate::testing::{self, instance};
+use crate::totals::CpuTotals;
+use torpor_governor::{Fault, Inputs, Selection};
+use torpor_platform::PollLoop;
+use torpor_units::{Duration, Instant};
+
+fn replay<P: Policy>(
+    model: &CpuModel,
+    policy: &mut P,
+    spans: &[Span],
+) -> (Vec<Decision>, CpuTotals) {
+    let mut keep = Keep::new(Kept::All);
+    let mut run = CpuRun::new(model, spans, 0);
+    run.run(policy, &mut keep).unwrap();
+    (keep.decisions, run.close())
+}
+
+/// Always in one state; polls for so long.
+struct Stays {
+    state: i32,
+    poll_limit: Duration,
+}
+
+impl Policy for Stays {
+    fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
+        Ok(Selection { state: self.state, stop_tick: false, asked_sleep_length: false })
+    }
+
+    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn poll_limit(&mut self, _: usize, _: Duration) -> Duration {
+        self.poll_limit
+    }
+}
+
+fn polls_for(us: i64) -> Stays {
+    Stays { state: 0, poll_limit: Duration::from_us(us) }
+}
+
+fn ends(decisions: &[Decision]) -> Vec<(i64, i64, SleepEnd)> {
+    decisions.iter().map(|d| (d.from.0 / 1_000, d.resume.0 / 1_000, d.end)).collect()
+}
+
+/// Two interrupts without a task, at 10 and 25 us, 5 us to handle each; a task at 60 us.
+fn two_interrupts_and_a_task() -> Vec<Span> {
+    let mut spans = testing::spans(&[(10, 5), (10, 5), (30, 5)]);
+    spans[0].ends_visit = false;
+    spans[1].ends_visit = false;
+    spans
+}
+
+#[test]
+fn polling_goes_on_after_interrupts_that_bring_no_task() {
+    let (model, spans) = (testing::x86_cpu(), two_interrupts_and_a_task());
+    let (decisions, totals) = replay(&model, &mut polls_for(100), &spans);
+    assert_eq!(ends(&decisions), [(0, 60, SleepEnd::Event)]);
+    assert_eq!((totals.wakeups, totals.poll_interrupts), (3, 2));
+    assert_eq!((totals.states[0].usage, totals.poll_timeouts), (1, 0));
+    // Each ends a sleep in any other state.
+    let (decisions, totals) =
+        replay(&model, &mut Stays { state: 1, poll_limit: Duration::ZERO }, &spans);
+    assert_eq!((decisions.len(), totals.wakeups), (3, 3));
+}
+
+#[test]
+fn a_poll_runs_out_of_time_between_interrupts_or_once_one_is_handled() {
+    let (model, spans) = (testing::x86_cpu(), two_interrupts_and_a_task());
+    let (decisions, totals) = replay(&model, &mut polls_for(20), &spans);
+    let expected = [
+        (0, 20, SleepEnd::PollTimeout),
+        // From 25 to 30 us the interrupt is handled.
+        (20, 40, SleepEnd::PollTimeout),
+        (40, 60, SleepEnd::Event),
+    ];
+    assert_eq!(ends(&decisions), expected);
+    assert_eq!((totals.wakeups, totals.poll_timeouts), (3, 2));
+    // The limit passes while the first interrupt is handled, from 10 to 15 us.
+    let (decisions, _) = replay(&model, &mut polls_for(12), &spans);
+    assert_eq!(ends(&decisions)[0], (0, 15, SleepEnd::PollTimeout));
+}
+
+#[test]
+fn a_reschedule_interrupt_without_a_task_ends_polling_all_the_same() {
+    let (model, mut spans) = (testing::x86_cpu(), two_interrupts_and_a_task());
+    spans[0].is_resched = true;
+    let (decisions, totals) = replay(&model, &mut polls_for(100), &spans);
+    let expected = [(0, 10, SleepEnd::Event), (15, 60, SleepEnd::Event)];
+    assert_eq!(ends(&decisions), expected);
+    assert_eq!(totals.ipis_saved, 1);
+}
+
+#[test]
+fn interrupts_are_saved_where_another_cpu_finds_this_one_polling() {
+    let model = testing::x86_cpu();
+    let mut spans = testing::spans(&[(10, 5), (10, 5), (50, 5)]);
+    spans[1].is_resched = true;
+    spans[2].is_resched = true;
+    let (_, totals) = replay(&model, &mut polls_for(20), &spans);
+    // The third span takes three polls, of which the last is found.
+    assert_eq!((totals.ipis_saved, totals.poll_timeouts), (2, 2));
+    let (_, totals) = replay(&model, &mut Stays { state: 1, poll_limit: Duration::ZERO }, &spans);
+    assert_eq!(totals.ipis_saved, 0);
+}
+
+/// `haltpoll` starts with a halt of 61 us, from which it learns to poll for 50 us.
+#[test]
+fn haltpolls_limit_is_noticed_when_the_loop_looks_at_the_clock() {
+    let spans = testing::spans(&[(60, 40), (60, 40)]);
+    let arm = testing::model(&testing::arm_polling_cluster());
+    let (decisions, totals) = replay(&arm, &mut instance("haltpoll", &arm), &spans);
+    // The event stream's next event is at 200 us, so the task at 160 us is met.
+    assert_eq!(ends(&decisions), [(0, 61, SleepEnd::Event), (101, 160, SleepEnd::Event)]);
+    assert_eq!((totals.states[0].usage, totals.states[1].usage), (1, 1));
+
+    let mut x86 = arm;
+    x86.poll_loop = Some(PollLoop::PollIdle { relax: Duration(47) });
+    let (decisions, totals) = replay(&x86, &mut instance("haltpoll", &x86), &spans);
+    // Checks are 9.447 us apart: the sixth is at 157.682 us, too early by 2.3 us.
+    let polled = &decisions[1];
+    let given_up = (Instant(157_682), SleepEnd::PollTimeout);
+    assert_eq!((polled.resume, polled.end), given_up);
+    assert_eq!((totals.states[0].usage, totals.states[1].usage), (1, 2));
+}
+
+#[test]
+fn the_announced_latency_of_wfi_bounds_polling_and_costs_nothing() {
+    let arm = testing::model(&testing::arm_polling_cluster());
+    assert_eq!(arm.default_poll_limit, Duration::from_us(100));
+    assert_eq!(arm.states[1].exit_latency, Duration::from_us(1));
+    // WFI pays off after 1 us, not after 100.
+    let stay = |state, us| arm.costs.sleep(0, state, Duration::from_us(us));
+    assert_eq!(stay(0, 1), stay(1, 1));
+    assert!(stay(0, 50) > stay(1, 50));
+}
+
+/// The state chosen for the last of many sleeps of 2.2 ms that end by a timer. c2 takes 230 us, and
+/// here pays off after 300 us.
+fn chosen(governor: &str, nr_iowait: u16, nr_running: u16) -> u8 {
+    let mut cluster = testing::two_state_cluster();
+    cluster.idle_states[1].target_residency = Duration::from_us(300);
+    let model = testing::model(&cluster);
+    let mut spans = testing::spans(&[(2_200, 5); 24]);
+    spans.iter_mut().for_each(|s| (s.nr_iowait, s.nr_running) = (nr_iowait, nr_running));
+    let (decisions, _) = replay(&model, &mut instance(governor, &model), &spans);
+    decisions.last().unwrap().state
+}
+
+#[test]
+fn menus_multiplier_knows_the_tasks_that_wait_for_io() {
+    // 1 + 10 for each: 2200 us / 11 = 200 us are less than 230.
+    assert_eq!((chosen("menu", 0, 0), chosen("menu", 1, 0)), (1, 0));
+    assert_eq!((chosen("menu-3.7", 0, 0), chosen("menu-3.7", 1, 0)), (1, 0));
+    for indifferent in ["teo", "teo-6.12", "menu-6.12", "ladder"] {
+        let without = chosen(indifferent, 0, 0);
+        assert_eq!(chosen(indifferent, 5, 5), without, "{indifferent}");
+    }
+}
+
+#[test]
+fn the_menu_of_2012_knows_the_load_at_the_last_tick() {
+    // One task of weight 1024 reads as 0.50 in that fixed point: 1 + 2 * 5 = 11.
+    assert_eq!((chosen("menu-3.7", 0, 1), chosen("menu", 0, 1)), (0, 1));
+}
+
+#[test]
+fn a_tick_since_the_cpu_went_idle_found_no_load() {
+    let model = testing::two_state_cpu();
+    struct Loads(Vec<u64>);
+    impl Policy for Loads {
+        fn select(&mut self, _: usize, inputs: &Inputs) -> Result<Selection, Fault> {
+            self.0.push(inputs.load_avg);
+            Ok(Selection { state: 0, stop_tick: false, asked_sleep_length: false })
+        }
+        fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
+            Ok(())
+        }
+        fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
+            default
+        }
+    }
+    // The tick at 4 ms wakes the CPU once.
+    let mut spans = testing::spans(&[(6_000, 5)]);
+    spans[0].nr_running = 2;
+    let mut loads = Loads(Vec::new());
+    replay(&model, &mut loads, &spans);
+    assert_eq!(loads.0, [2048, 0]);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! When a polling loop notices that there is work, and that its time is up.
+
+use torpor_platform::PollLoop;
+use torpor_units::{Duration, Instant};
+
+/// When a loop begun at `from` sees the task that has been there since `wake`.
+pub fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Instant {
+    match poll_loop {
+        PollLoop::PollIdle { relax } => from + at_or_after(wake.since(from), relax),
+        // The write that makes the task known is the event it waits for.
+        PollLoop::ArmPollIdle { .. } => wake,
+    }
+}
+
+/// When a loop begun at `from` gives up: the time is looked at now and then only.
+pub fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> Instant {
+    // Governors set what they like.
+    let limit = Duration(limit.0.clamp(0, i64::MAX / 4));
+    match poll_loop {
+        PollLoop::PollIdle { relax: Duration::ZERO } => from + limit,
+        PollLoop::PollIdle { relax } => {
+            // More time than the limit must have passed.
+            let check = Duration(relax.0 * PollLoop::RELAX_COUNT);
+            from + at_or_after(limit + Duration(1), check)
+        }
+        // FIDELITY(event-stream): its phase is the hardware counter's, which no recording tells.
+        PollLoop::ArmPollIdle { event_stream } => {
+            let up = Instant(from.0.saturating_add(limit.0));
+            Instant(0) + at_or_after(up.since(Instant(0)), event_stream)
+        }
+    }
+}
+
+/// The first multiple of `period` that is not below `time`.
+fn at_or_after(time: Duration, period: Duration) -> Duration {
+    if period <= Duration::ZERO {
+        return time;
+    }
+    let over = time.0.rem_euclid(period.0);
+    if over == 0 { time } else { Duration(time.0.saturating_add(period.0 - over)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: Instant = Instant(1_000_030);
+    const LIMIT: Duration = Duration::from_us(20);
+
+    #[test]
+    fn poll_idle_sees_work_at_each_relaxation_and_the_limit_at_every_201st() {
+        let poll_idle = PollLoop::PollIdle { relax: Duration(40) };
+        let after = |ns: i64| notices(poll_idle, FROM, FROM + Duration(ns)).since(FROM).0;
+        assert_eq!((after(0), after(1), after(40), after(41)), (0, 40, 40, 80));
+        // A check every 8.04 us: 20 us are over at the third.
+        assert_eq!(gives_up(poll_idle, FROM, LIMIT), FROM + Duration(3 * 8_040));
+        // At a check exactly on the limit it is not over yet.
+        assert_eq!(gives_up(poll_idle, FROM, Duration(8_040)), FROM + Duration(2 * 8_040));
+        assert_eq!(gives_up(poll_idle, FROM, Duration::ZERO), FROM + Duration(8_040));
+    }
+
+    #[test]
+    fn arm_poll_idle_sees_work_at_once_and_the_limit_at_the_next_event_of_the_stream() {
+        let arm = PollLoop::ArmPollIdle { event_stream: Duration::from_us(100) };
+        assert_eq!(notices(arm, FROM, FROM + Duration(7)), FROM + Duration(7));
+        // 1000.03 us + 20 us: the stream's events are at 1000, 1100, ... us.
+        assert_eq!(gives_up(arm, FROM, LIMIT), Instant(1_100_000));
+        assert_eq!(gives_up(arm, Instant(1_080_000), LIMIT), Instant(1_100_000));
+        assert_eq!(gives_up(arm, Instant(1_080_001), LIMIT), Instant(1_200_000));
+    }
+
+    #[test]
+    fn limits_beyond_all_time_and_periods_of_nothing_are_no_harm() {
+        for period in [0, 47, 100_000] {
+            let period = Duration(period);
+            let loops = [
+                PollLoop::PollIdle { relax: period },
+                PollLoop::ArmPollIdle { event_stream: period },
+            ];
+            for poll_loop in loops {
+                assert!(gives_up(poll_loop, FROM, Duration::MAX) > Instant(i64::MAX / 8));
+                assert!(gives_up(poll_loop, FROM, LIMIT) >= FROM + LIMIT);
+            }
+        }
+    }
+}
