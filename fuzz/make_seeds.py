@@ -4,13 +4,16 @@
 usage: make_seeds.py CORPUS_DIR RECORDING...
 
 A Perfetto trace becomes one file a packet kind and size class, and a few of packets in a row;
-any other file under 64 kB is copied whole.
+a text or web page becomes pieces of whole lines; any other file under 64 kB is copied whole.
 """
 
 import pathlib
 import sys
 
 PACKET_MAX_BYTES = 24_000
+TEXT_PIECE_BYTES = 4_000
+TEXT_PIECES = 12
+PAGE_START = b'<html><script class="trace-data" type="application/text">\n'
 
 
 def varint(data, pos):
@@ -53,11 +56,26 @@ def kinds(packet):
     return tuple(sorted(set(numbers)))
 
 
+def pieces(name, data):
+    """Whole lines from some places of a text; a page's stand in a page again."""
+    for index in range(TEXT_PIECES):
+        start = data.find(b"\n", len(data) * index // TEXT_PIECES) + 1
+        end = data.rfind(b"\n", start, start + TEXT_PIECE_BYTES) + 1
+        piece = data[start:end]
+        if name.suffix == ".html":
+            piece = PAGE_START + piece + b"</script></html>"
+        yield index, piece
+
+
 def main():
     corpus = pathlib.Path(sys.argv[1])
     corpus.mkdir(parents=True, exist_ok=True)
     for name in map(pathlib.Path, sys.argv[2:]):
         data = name.read_bytes()
+        if name.suffix in (".txt", ".html"):
+            for index, piece in pieces(name, data):
+                (corpus / f"{name.parent.name}-{name.stem}-{index}").write_bytes(piece)
+            continue
         if not data.startswith(b"\n"):
             if len(data) < 64_000:
                 (corpus / name.name).write_bytes(data)

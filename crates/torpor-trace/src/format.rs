@@ -3,7 +3,7 @@
 
 use crate::builder::Builder;
 use crate::error::Malformed;
-use crate::{perf_data, perfetto};
+use crate::{ftrace_text, perf_data, perfetto};
 
 /// A recording format, for error texts, `--help` and the documentation.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,20 @@ static FORMATS: &[Format] = &[
         is_it: perfetto::is_perfetto,
         read: perfetto::read,
     },
+    Format {
+        name: "systrace",
+        files: "*.html",
+        recognised_by: "a web page",
+        is_it: ftrace_text::is_systrace,
+        read: ftrace_text::read_systrace,
+    },
+    Format {
+        name: "ftrace-text",
+        files: "trace.txt, *.txt",
+        recognised_by: "lines as of the kernel's `trace` file, `trace-cmd report` or `perf script`",
+        is_it: ftrace_text::is_ftrace_text,
+        read: ftrace_text::read,
+    },
 ];
 
 /// Every format that [`read`](crate::read) understands; each may be gzip-compressed.
@@ -78,16 +92,6 @@ const OTHERS: &[(&[u8], &str, &str)] = &[
         b"\x17\x08\x44tracing",
         "a trace.dat recording of trace-cmd",
         "trace.dat is not read yet; record with `perf record` or Perfetto",
-    ),
-    (
-        b"# tracer:",
-        "the text of a kernel's `trace` file",
-        "ftrace text is not read yet; record with `perf record` or Perfetto",
-    ),
-    (
-        b"<",
-        "HTML or XML, perhaps a systrace",
-        "systrace is not read yet; record with `perf record` or Perfetto",
     ),
     (
         b"{",

@@ -13,6 +13,7 @@
 mod builder;
 mod error;
 mod format;
+mod ftrace_text;
 mod inflate;
 mod kallsyms;
 mod loss;
@@ -23,6 +24,7 @@ mod tracepoint;
 
 pub use error::TraceError;
 pub use format::{Format, formats};
+pub use ftrace_text::write_ftrace_text;
 pub use model::*;
 
 use builder::Builder;

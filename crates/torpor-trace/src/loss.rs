@@ -84,6 +84,21 @@ losses! {
         "samples without a time or a CPU were skipped: record with `perf record -a -T`";
     NO_RAW, Loss, "events_without_raw_data",
         "samples of a tracepoint without its fields were skipped: record with `perf record -R`";
+    TEXT_NOT_UNDERSTOOD, Loss, "text_lines_not_understood",
+        "lines that are neither an event nor a known remark were skipped; marks of several lines \
+         are such";
+    TIME_UNIT_UNKNOWN, Loss, "times_without_unit",
+        "times without a decimal point were taken for nanoseconds, which they are not in every \
+         clock: write `mono` to trace_clock and record again";
+    TIMERS_HIDDEN, Loss, "timers_without_address",
+        "the kernel hid which timers these are, so a function's timers on one CPU were taken for \
+         one, and cancelled ones go unseen: boot with `no_hash_pointers`, or record a trace.dat";
+    TIMER_FLAGS_UNKNOWN, Info, "timers_without_flags",
+        "this trace-cmd or perf printed all flags for every timer, so none were believed: name \
+         the trace.dat or perf.data instead";
+    PROBES_WITHOUT_SYMBOL, Loss, "probes_without_symbol",
+        "dynamic probes that a text gives by address alone were skipped: name the kernel's own \
+         trace file, or the trace.dat";
 }
 
 /// Losses as they are met, told once each with their count.

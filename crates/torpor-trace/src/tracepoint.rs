@@ -15,6 +15,8 @@ pub(crate) enum Value<'a> {
     Number(u64),
     /// A text, without its NUL, or the bytes of a CPU mask in the machine's order of words.
     Bytes(&'a [u8]),
+    /// A function whose symbol is known already.
+    Function(Function),
 }
 
 /// The most fields a spec asks for.
@@ -71,7 +73,11 @@ impl<'a> Fields<'_, 'a> {
     }
 
     fn function(&self, index: usize) -> Option<Function> {
-        Some(Function { address: self.number(index)?, symbol: None })
+        match self.0[index]? {
+            Value::Number(address) => Some(Function { address, symbol: None }),
+            Value::Function(function) => Some(function),
+            Value::Bytes(_) => None,
+        }
     }
 
     /// A `ktime_t`. Negative ones are long past: an instant of a trace is never negative.
@@ -96,20 +102,22 @@ pub(crate) fn prev_state(state: u64) -> PrevState {
     }
 }
 
+/// The functions that probes watch.
+pub(crate) static PROBES: [(&str, Probe); 9] = [
+    ("cpuidle_select", Probe::Select),
+    ("cpuidle_reflect", Probe::Reflect),
+    ("tick_nohz_get_sleep_length", Probe::SleepLength),
+    ("tick_nohz_next_event", Probe::NextEvent),
+    ("rcu_needs_cpu", Probe::RcuNeedsCpu),
+    ("tick_nohz_idle_stop_tick", Probe::StopTick),
+    ("tick_nohz_idle_retain_tick", Probe::RetainTick),
+    ("tick_nohz_idle_enter", Probe::IdleEnter),
+    ("tick_nohz_irq_exit", Probe::IrqExit),
+];
+
 /// The probe that watches a function, by the function's symbol.
 pub(crate) fn probe(symbol: &[u8]) -> Option<Probe> {
-    Some(match symbol {
-        b"cpuidle_select" => Probe::Select,
-        b"cpuidle_reflect" => Probe::Reflect,
-        b"tick_nohz_get_sleep_length" => Probe::SleepLength,
-        b"tick_nohz_next_event" => Probe::NextEvent,
-        b"rcu_needs_cpu" => Probe::RcuNeedsCpu,
-        b"tick_nohz_idle_stop_tick" => Probe::StopTick,
-        b"tick_nohz_idle_retain_tick" => Probe::RetainTick,
-        b"tick_nohz_idle_enter" => Probe::IdleEnter,
-        b"tick_nohz_irq_exit" => Probe::IrqExit,
-        _ => return None,
-    })
+    PROBES.iter().find(|(name, _)| name.as_bytes() == symbol).map(|(_, probe)| *probe)
 }
 
 /// `cpu_idle`'s state as the wire has it: a u32 whose −1 means running.
@@ -153,6 +161,7 @@ fn send_to_mask(context: &mut Context<'_>, mask: Value<'_>, cause: InterruptCaus
                 (0..8).filter(|bit| byte >> bit & 1 != 0).for_each(|bit| send(index * 8 + bit));
             }
         }
+        Value::Function(_) => {}
     }
 }
 

@@ -321,7 +321,7 @@ fn what_is_no_recording_gets_an_error_that_says_what_is() {
     let error = text(b"hello, world");
     assert!(error.contains("68 65 6c 6c 6f"), "{error}");
     assert!(error.contains("expected one of: perf.data") && error.contains("hint:"), "{error}");
-    assert!(text(b"# tracer: nop\n").contains("ftrace text is not read yet"));
+    assert!(text(b"# tracer: nop\n").contains("found no line of an event"));
     assert!(text(b"\x17\x08\x44tracing6\0").contains("trace.dat"));
     assert!(text(b"\n# tracer: nop\n").contains("expected one of"));
     // A first packet that is cut so that none of it parses.

@@ -65,6 +65,16 @@ fn synthetic() -> Vec<u8> {
     trace(plain.into_iter().chain([message().bytes(133, packed)]))
 }
 
+/// The same recording as text, and that in a web page.
+fn texts() -> [Vec<u8>; 2] {
+    let trace = torpor_trace::read(&support::own_trace("plain.data")).expect("it is committed");
+    let mut text = Vec::new();
+    torpor_trace::write_ftrace_text(&trace, &mut text).expect("memory is writable");
+    let start = &b"<!DOCTYPE html><script class=\"trace-data\" type=\"application/text\">\n"[..];
+    let page = [start, &text, b"</script></html>"].concat();
+    [text, page]
+}
+
 /// Recordings to damage: hand-made, the committed one, and the shared ones where present.
 fn originals() -> &'static [Vec<u8>] {
     static ORIGINALS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
@@ -79,6 +89,7 @@ fn originals() -> &'static [Vec<u8>] {
         for path in shared.into_iter().flatten() {
             all.push(std::fs::read(path).expect("a recording is readable"));
         }
+        all.extend(texts());
         // The first packets of a large trace are enough, and fast.
         let large = ["pixel6a-startup.perfetto-trace", "emulator-android12.pftrace"];
         for path in large.map(support::shared_trace).into_iter().flatten() {
@@ -133,7 +144,10 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_or_read_soundly(
-        magic in prop::sample::select(vec![&b""[..], b"\x0a", b"PERFILE2", b"\x1f\x8b\x08\0"]),
+        magic in prop::sample::select(vec![
+            &b""[..], b"\x0a", b"PERFILE2", b"\x1f\x8b\x08\0", b"# tracer:", b"cpus=2\na-1 [000] ",
+            b"<html><script class=\"trace-data\">",
+        ]),
         bytes in prop::collection::vec(any::<u8>(), 0..600),
     ) {
         is_sound(&read_bytes("garbage", &[magic, &bytes].concat()))?;

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! How fast ftrace text is read, beside the least that reading lines can cost.
+//!
+//! `cargo bench -p torpor-benches --bench read_text`. Ends with status 1 below the goal of
+//! 300 MB/s on one core.
+//!
+//! The input repeats one tick of a kernel's `trace` file, every kind of event that a busy
+//! recording is made of, with its times moved on.
+
+use std::fmt::Write;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const GOAL_MB_PER_S: f64 = 300.0;
+const INPUT_BYTES: usize = 64 << 20;
+const ROUNDS: usize = 7;
+const TICK_US: u64 = 4_000;
+
+/// An event's moment in the tick, what stands before its time, and what stands after.
+const TICK: [(u64, &str, &str); 16] = [
+    (
+        0,
+        "<idle>-0       [000] d.h1.",
+        "hrtimer_expire_entry: hrtimer=00000000a1b2c3d4 function=tick_nohz_handler now=4180000365",
+    ),
+    (2, "<idle>-0       [000] d.h1.", "softirq_raise: vec=7 [action=SCHED]"),
+    (4, "<idle>-0       [000] d.h1.", "hrtimer_expire_exit: hrtimer=00000000a1b2c3d4"),
+    (
+        5,
+        "<idle>-0       [000] d.h2.",
+        "hrtimer_start: hrtimer=00000000a1b2c3d4 function=tick_nohz_handler expires=4184000000 softexpires=4184000000 mode=ABS was_armed=0",
+    ),
+    (6, "<idle>-0       [000] .Ns1.", "softirq_entry: vec=7 [action=SCHED]"),
+    (9, "<idle>-0       [000] .Ns1.", "softirq_exit: vec=7 [action=SCHED]"),
+    (40, "<idle>-0       [000] dN.1.", "cpu_idle: state=4294967295 cpu_id=0"),
+    (41, "<idle>-0       [000] .N.1.", "cpu_idle_miss: cpu_id=0 state=1 type=below"),
+    (
+        44,
+        "<idle>-0       [001] d.s4.",
+        "sched_waking: comm=rcu_preempt pid=18 prio=120 target_cpu=000",
+    ),
+    (
+        46,
+        "<idle>-0       [000] d..2.",
+        "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=rcu_preempt next_pid=18 next_prio=120",
+    ),
+    (
+        50,
+        "rcu_preempt-18      [000] d..1.",
+        "timer_start: timer=00000000433b23bd function=process_timeout expires=4294893310 [timeout=1] bucket_expiry=4294893311 cpu=0 idx=63 flags=",
+    ),
+    (
+        54,
+        "rcu_preempt-18      [000] d..2.",
+        "sched_switch: prev_comm=rcu_preempt prev_pid=18 prev_prio=120 prev_state=I ==> next_comm=swapper/0 next_pid=0 next_prio=120",
+    ),
+    (
+        55,
+        "<idle>-0       [000] d..1.",
+        "nxt: (tick_nohz_get_sleep_length+0x72/0xa0 <- tick_nohz_next_event) ret=0",
+    ),
+    (56, "<idle>-0       [000] d..1.", "sel: (do_idle+0x11a/0x2a0 <- cpuidle_select) ret=1"),
+    (
+        58,
+        "kworker/u8:1-34      [001] d..3.",
+        "sched_stat_runtime: comm=kworker/u8:1 pid=34 runtime=20120 [ns]",
+    ),
+    (60, "<idle>-0       [000] d..1.", "cpu_idle: state=1 cpu_id=0"),
+];
+
+fn input() -> String {
+    let mut text = String::with_capacity(INPUT_BYTES + 4_096);
+    let mut tick = 0;
+    text.push_str("# tracer: nop\n#\n");
+    while text.len() < INPUT_BYTES {
+        for (at, start, event) in TICK {
+            let us = 1_000_000 + tick * TICK_US + at;
+            let (seconds, us) = (us / 1_000_000, us % 1_000_000);
+            writeln!(text, "{start:>31} {seconds:>5}.{us:06}: {event}")
+                .expect("memory is writable");
+        }
+        tick += 1;
+    }
+    text
+}
+
+/// The best of some rounds: the one least disturbed by others.
+fn best(mut work: impl FnMut()) -> Duration {
+    (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .min()
+        .expect("there are rounds")
+}
+
+fn main() {
+    let text = input();
+    let bytes = text.as_bytes();
+    let mb = bytes.len() as f64 / 1e6;
+    let lines = memchr::memchr_iter(b'\n', bytes).count();
+    println!("input: {lines} lines, {mb:.1} MB");
+    let rate = |took: Duration| mb / took.as_secs_f64();
+    // One call a line, as every reader of lines must do at least.
+    let walk = rate(best(|| {
+        let (mut rest, mut sum) = (black_box(bytes), 0);
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            sum += end;
+            rest = &rest[end + 1..];
+        }
+        black_box(sum);
+    }));
+    let mut events = 0;
+    let parse = rate(best(|| {
+        let trace = torpor_trace::bench_support::parse(black_box(bytes));
+        events = trace.events.len();
+        black_box(trace);
+    }));
+    println!("{events} events");
+    println!("bare walk over the lines   {walk:8.0} MB/s   the limit");
+    println!("events, one core           {parse:8.0} MB/s   {:.3} of the limit", parse / walk);
+    if parse < GOAL_MB_PER_S {
+        println!("below the goal of {GOAL_MB_PER_S} MB/s");
+        std::process::exit(1);
+    }
+}

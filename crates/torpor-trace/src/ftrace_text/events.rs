@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From lines to events of the model: what each name means, and counts of all of them.
+
+use super::fields::Plan;
+use super::line::Line;
+use super::scratch::{Scratch, slot};
+use super::timers::{Role, Timers};
+use super::values::{hexadecimal, integer};
+use crate::builder::Builder;
+use crate::loss;
+use crate::model::EventKind;
+use crate::tracepoint::{self, Context, spec};
+use memchr::{memchr, memmem};
+use std::collections::HashMap;
+
+#[derive(Default)]
+pub(super) struct Events {
+    pub timers: Timers,
+    kinds: Vec<Kind>,
+    by_name: HashMap<Box<[u8]>, usize>,
+    /// Where in `kinds` the names met last are, so that most lines cost no hashing of theirs.
+    recent: Vec<usize>,
+    scratch: Scratch,
+}
+
+struct Kind {
+    name: Box<[u8]>,
+    count: u64,
+    plan: Option<Plan>,
+    role: Option<Role>,
+}
+
+const RECENT: usize = 512;
+
+impl Events {
+    pub(super) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, line: &Line<'_>, out: &mut Builder) {
+        if !line.time.has_unit {
+            out.lose(&loss::TIME_UNIT_UNKNOWN, 1);
+        }
+        let index = self.kind(line.name);
+        let kind = &mut self.kinds[index];
+        kind.count += 1;
+        let Some(plan) = &kind.plan else {
+            return probed(line, out);
+        };
+        let mut values = plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names);
+        if let Some(role) = kind.role
+            && !self.timers.complete(role, line, &mut values, out)
+        {
+            return;
+        }
+        let mut context = Context { builder: out, time_ns: line.time.ns, cpu: line.cpu };
+        plan.spec.record(&mut context, &values);
+    }
+
+    #[inline]
+    fn kind(&mut self, name: &[u8]) -> usize {
+        let slot = slot(name) % RECENT;
+        match self.recent.get(slot) {
+            Some(&index) if self.kinds.get(index).is_some_and(|kind| *kind.name == *name) => index,
+            _ => self.kind_by_hash(name, slot),
+        }
+    }
+
+    #[cold]
+    fn kind_by_hash(&mut self, name: &[u8], slot: usize) -> usize {
+        let index = *self.by_name.entry(name.into()).or_insert_with(|| {
+            let plan = std::str::from_utf8(model_name(name)).ok().and_then(spec).map(Plan::new);
+            let role = plan.as_ref().and_then(|plan| Role::of(plan.spec.name));
+            self.kinds.push(Kind { name: name.into(), count: 0, plan, role });
+            self.kinds.len() - 1
+        });
+        self.recent.resize(RECENT, usize::MAX);
+        self.recent[slot] = index;
+        index
+    }
+
+    pub(super) fn finish(self, out: &mut Builder) {
+        for kind in self.kinds {
+            let name = String::from_utf8_lossy(model_name(&kind.name)).into_owned();
+            *out.event_counts.entry(name).or_default() += kind.count;
+        }
+        self.timers.finish(out);
+    }
+}
+
+/// A text names some events by the function that wrote them.
+fn model_name(name: &[u8]) -> &[u8] {
+    match name {
+        b"tracing_mark_write" => b"print",
+        b"" => b"function",
+        _ => name,
+    }
+}
+
+/// A dynamic probe has any name, and says in parentheses where it is:
+/// `sl: (menu_select+0x2f0/0x5d0 <- tick_nohz_get_sleep_length) ret=1827768` returned,
+/// `reflect: (cpuidle_reflect+0x4/0x30) idx=3` was entered.
+#[inline]
+fn probed(line: &Line<'_>, out: &mut Builder) {
+    let Some(place) = line.text.strip_prefix(b"(") else { return };
+    let Some(end) = memchr(b')', place) else { return };
+    let (place, rest) = (&place[..end], &place[end + 1..]);
+    let symbol = match memmem::find(place, b" <- ") {
+        Some(at) => word(&place[at + b" <- ".len()..]),
+        None if is_entry(place) => word(place),
+        None => return,
+    };
+    let Some(probe) = tracepoint::probe(symbol) else {
+        let is_address = symbol.len() == ADDRESS_DIGITS && hexadecimal(symbol).is_some();
+        return out.lose(&loss::PROBES_WITHOUT_SYMBOL, is_address.into());
+    };
+    let value = memchr(b'=', rest).and_then(|at| {
+        let value = &rest[at + 1..];
+        integer(&value[..memchr(b' ', value).unwrap_or(value.len())])
+    });
+    let kind = EventKind::Probed { probe, value: value.unwrap_or(0) as i64 };
+    out.push(line.time.ns, line.cpu, kind);
+}
+
+/// trace-cmd and perf print addresses of 64 bits: `(ffffffff81188874 <- ffffffff811c18da) ret=1`.
+const ADDRESS_DIGITS: usize = 16;
+
+/// The symbol of `symbol+0x4/0x30`.
+fn word(place: &[u8]) -> &[u8] {
+    &place[..memchr(b'+', place).unwrap_or(place.len())]
+}
+
+/// Before a function's first own instruction stand landing pads and the call of the tracer.
+const ENTRY_MAX: u64 = 0x10;
+
+fn is_entry(place: &[u8]) -> bool {
+    let Some(at) = memchr(b'+', place) else { return true };
+    let offset = &place[at + 1..];
+    let offset = &offset[..memchr(b'/', offset).unwrap_or(offset.len())];
+    integer(offset).is_some_and(|offset| offset <= ENTRY_MAX)
+}

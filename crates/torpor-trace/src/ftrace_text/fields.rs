@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From the text of an event to the fields that its tracepoint's spec asks for.
+//!
+//! Nearly all of it is `key=value` between spaces, as the kernel's `TP_printk` has it. A task's
+//! name may hold spaces and equals signs, and comes before the numbers: so the text is read from
+//! its end, and the last pair of a key is the true one.
+
+use super::line::number;
+use super::scratch::Scratch;
+use super::values::{self, integer};
+use crate::model::Names;
+use crate::tracepoint::{FIELDS_MAX, Spec, Value, Values};
+use memchr::memmem;
+use memchr::{memchr, memrchr};
+
+/// How the text of one event is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub spec: &'static Spec,
+    shape: Shape,
+    fields: [Option<Field>; FIELDS_MAX],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Pairs,
+    Switch,
+    Waking,
+    /// `ipi_entry: (Rescheduling interrupts)`, `ipi_raise: target_mask=2 (...)`
+    Reason,
+    /// `tracing_mark_write: ...`: all of the text.
+    Mark,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    /// As the kernel prints it, and as `trace-cmd report -R` does.
+    keys: [&'static [u8]; 2],
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Integer,
+    Pointer,
+    Function,
+    /// A function of which only matters whether there is one.
+    Callback,
+    /// `type=below`
+    Below,
+    Mask,
+    TimerFlags,
+}
+
+impl Plan {
+    pub(super) fn new(spec: &'static Spec) -> Plan {
+        let shape = match spec.name {
+            "sched_switch" => Shape::Switch,
+            "sched_waking" => Shape::Waking,
+            "ipi_entry" | "ipi_exit" | "ipi_raise" => Shape::Reason,
+            "print" => Shape::Mark,
+            _ => Shape::Pairs,
+        };
+        let mut fields = [None; FIELDS_MAX];
+        for (slot, name) in fields.iter_mut().zip(spec.fields) {
+            *slot = Some(Field::new(name));
+        }
+        Plan { spec, shape, fields }
+    }
+
+    /// `cpu` is the line's own. A value that is not there or cannot be one is left out.
+    #[inline]
+    pub(super) fn values<'a>(
+        &self,
+        text: &'a [u8],
+        cpu: u32,
+        scratch: &'a mut Scratch,
+        names: &mut Names,
+    ) -> Values<'a> {
+        match self.shape {
+            Shape::Pairs => self.pairs(text, cpu, scratch, names),
+            Shape::Switch => switch(text),
+            Shape::Waking => match memmem::rfind(text, b" CPU:") {
+                Some(at) if !text.starts_with(b"comm=") => waking(text, at),
+                _ => self.pairs(text, cpu, scratch, names),
+            },
+            Shape::Reason => self.reason(text, cpu, scratch, names),
+            Shape::Mark => [Some(Value::Bytes(mark(text))), None, None, None, None],
+        }
+    }
+
+    #[inline]
+    fn pairs<'a>(
+        &self,
+        text: &'a [u8],
+        cpu: u32,
+        scratch: &'a mut Scratch,
+        names: &mut Names,
+    ) -> Values<'a> {
+        let mut texts = [None; FIELDS_MAX];
+        let mut missing = self.spec.fields.len();
+        for (key, value) in pairs_from_end(text) {
+            let slot = self.fields.iter().position(|field| field.is_some_and(|f| f.is(key)));
+            if let Some(slot) = slot.filter(|&slot| texts[slot].is_none()) {
+                texts[slot] = Some(value);
+                missing -= 1;
+                if missing == 0 {
+                    break;
+                }
+            }
+        }
+        let mut values = Values::default();
+        let mut mask_text = None;
+        for (slot, (field, value)) in self.fields.iter().zip(texts).enumerate() {
+            let (Some(field), Some(value)) = (field, value) else { continue };
+            values[slot] = match field.kind {
+                Kind::Integer => integer(value).map(Value::Number),
+                Kind::Pointer => values::pointer(value).map(Value::Number),
+                Kind::Function => Some(Value::Function(scratch.functions.function(value, names))),
+                Kind::Callback => Some(Value::Number((value != b"0x0").into())),
+                Kind::Below => match value {
+                    b"below" => Some(Value::Number(1)),
+                    b"above" => Some(Value::Number(0)),
+                    _ => integer(value).map(Value::Number),
+                },
+                Kind::TimerFlags => {
+                    let of = |key: &[u8]| last(text, key).and_then(integer);
+                    let (cpu, idx) = (of(b"cpu").unwrap_or(cpu.into()), of(b"idx").unwrap_or(0));
+                    values::timer_flags(value, cpu, idx).map(Value::Number)
+                }
+                Kind::Mask => {
+                    mask_text = Some((slot, value));
+                    None
+                }
+            };
+        }
+        // After the others, as it borrows what they write to.
+        if let Some((slot, text)) = mask_text {
+            values[slot] = values::mask(text, &mut scratch.mask).map(Value::Bytes);
+        }
+        values
+    }
+
+    /// The reason is a text in parentheses at the end; `report -R` has it as a pair, also last.
+    fn reason<'a>(
+        &self,
+        text: &'a [u8],
+        cpu: u32,
+        scratch: &'a mut Scratch,
+        names: &mut Names,
+    ) -> Values<'a> {
+        let text = text.trim_ascii_end();
+        let (head, reason) = match memchr(b'(', text) {
+            Some(at) => (&text[..at], text[at + 1..].strip_suffix(b")")),
+            None => match memmem::find(text, b"reason=") {
+                Some(at) => (&text[..at], Some(&text[at + b"reason=".len()..])),
+                None => (text, None),
+            },
+        };
+        let mut values = self.pairs(head.trim_ascii_end(), cpu, scratch, names);
+        let slot = self.spec.fields.iter().position(|field| *field == "reason");
+        if let Some(slot) = slot {
+            values[slot] = reason.map(Value::Bytes);
+        }
+        values
+    }
+}
+
+/// Pairs of a text, the last first.
+#[inline]
+fn pairs_from_end(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut rest = Some(text.trim_ascii_end());
+    std::iter::from_fn(move || {
+        while let Some(text) = rest {
+            let start = memrchr(b' ', text);
+            rest = start.map(|start| &text[..start]);
+            let word = &text[start.map_or(0, |start| start + 1)..];
+            if let Some(equals) = memchr(b'=', word) {
+                return Some((&word[..equals], &word[equals + 1..]));
+            }
+        }
+        None
+    })
+}
+
+fn last<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    pairs_from_end(text).find(|(found, _)| *found == key).map(|(_, value)| value)
+}
+
+/// The fields of `sched_switch`: `prev_pid`, `prev_state`, `next_pid`, `next_comm`.
+#[inline]
+fn switch(text: &[u8]) -> Values<'_> {
+    kernel_switch(text).or_else(|| trace_cmd_switch(text)).unwrap_or_default()
+}
+
+/// The longest name the kernel gives a task.
+pub(super) const COMM_MAX: usize = 15;
+
+/// `prev_comm=a b prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=c next_pid=2 next_prio=120`
+#[inline]
+fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
+    let next_pid = last(text, b"next_pid")?;
+    // `next_pid=` stands between.
+    let end = next_pid.as_ptr() as usize - text.as_ptr() as usize - b"next_pid=".len();
+    let head = text[..end].strip_suffix(b" ")?;
+    const KEY: &[u8] = b" next_comm=";
+    let window = end.saturating_sub(COMM_MAX + KEY.len() + 1);
+    let at = head[window.min(head.len())..]
+        .windows(KEY.len())
+        .position(|bytes| bytes == KEY)
+        .map(|at| at + window)
+        .or_else(|| memmem::rfind(head, KEY))?;
+    let (prev, comm) = (&head[..at], &head[at + KEY.len()..]);
+    let (mut prev_pid, mut prev_state) = (None, None);
+    for (key, value) in pairs_from_end(prev) {
+        match key {
+            b"prev_state" => prev_state = prev_state.or_else(|| values::kernel_state(value)),
+            b"prev_pid" => {
+                prev_pid = integer(value);
+                break;
+            }
+            _ => {}
+        }
+    }
+    Some([
+        prev_pid.map(Value::Number),
+        prev_state.map(Value::Number),
+        integer(next_pid).map(Value::Number),
+        Some(comm).filter(is_known).map(Value::Bytes),
+        None,
+    ])
+}
+
+/// `a b:1 [120] S ==> c:2 [120]`
+fn trace_cmd_switch(text: &[u8]) -> Option<Values<'_>> {
+    const ARROW: &[u8] = b" ==> ";
+    let arrow = memmem::rfind(text, ARROW)?;
+    let (next_comm, next_pid) = comm_and_pid(&text[arrow + ARROW.len()..])?;
+    let prev = &text[..arrow];
+    let state = memrchr(b' ', prev)?;
+    let (_, prev_pid) = comm_and_pid(&prev[..state])?;
+    Some([
+        Some(Value::Number(prev_pid)),
+        values::trace_cmd_state(&prev[state + 1..]).map(Value::Number),
+        Some(Value::Number(next_pid)),
+        Some(next_comm).filter(is_known).map(Value::Bytes),
+        None,
+    ])
+}
+
+/// The fields of `sched_waking`, `pid` and `target_cpu`, of `a b:1 [120] CPU:001`, where `at` is
+/// the space before the CPU. Old kernels have a note of a missing field before it.
+fn waking(text: &[u8], at: usize) -> Values<'_> {
+    let pid = comm_and_pid(&text[..at]).map(|(_, pid)| Value::Number(pid));
+    let cpu = number(&text[at + b" CPU:".len()..]).map(|(cpu, _)| Value::Number(cpu));
+    [pid, cpu, None, None, None]
+}
+
+/// `a b:1 [120]...`
+fn comm_and_pid(text: &[u8]) -> Option<(&[u8], u64)> {
+    let task = &text[..memmem::rfind(text, b" [")?];
+    let colon = memrchr(b':', task)?;
+    Some((&task[..colon], integer(&task[colon + 1..])?))
+}
+
+/// The kernel prints `<...>` for a task whose name it did not keep.
+fn is_known(comm: &&[u8]) -> bool {
+    *comm != b"<...>"
+}
+
+/// `trace-cmd report` puts who wrote a mark before it, `-R` as pairs.
+fn mark(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(b"ip=").unwrap_or(text);
+    let Some(rest) = text.strip_prefix(b"tracing_mark_write") else {
+        return text;
+    };
+    match rest {
+        [b':', rest @ ..] => rest.trim_ascii_start(),
+        [b' ', b'b', b'u', b'f', b'=', rest @ ..] => rest,
+        _ => text,
+    }
+}
+
+impl Field {
+    fn new(name: &'static str) -> Field {
+        let printed = match name {
+            "io_wait" => "iowait",
+            "below" => "type",
+            "target_cpus" => "target_mask",
+            _ => name,
+        };
+        let kind = match name {
+            "hrtimer" | "timer" => Kind::Pointer,
+            "function" => Kind::Function,
+            "callback" => Kind::Callback,
+            "below" => Kind::Below,
+            "cpumask" | "target_cpus" => Kind::Mask,
+            "flags" => Kind::TimerFlags,
+            _ => Kind::Integer,
+        };
+        Field { keys: [printed.as_bytes(), name.as_bytes()], kind }
+    }
+
+    #[inline]
+    fn is(&self, key: &[u8]) -> bool {
+        self.keys.contains(&key)
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! systrace: a web page with ftrace text inside.
+//!
+//! Pages of 2015 and later have it in `<script class="trace-data">` elements, beside others with
+//! JSON. Older ones have it as the string `linuxPerfData` of a script, with its newlines escaped.
+
+use super::Reader;
+use crate::builder::Builder;
+use crate::error::Malformed;
+use crate::loss;
+use memchr::memmem;
+use std::borrow::Cow;
+
+const SCRIPT: &[u8] = b"<script class=\"trace-data\"";
+const SCRIPT_END: &[u8] = b"</script>";
+const STRING: &[u8] = b"linuxPerfData = \"";
+
+pub(crate) fn is_systrace(bytes: &[u8]) -> bool {
+    // Not just `<`, as a text may start with the idle task, `<idle>-0`.
+    let start = bytes.trim_ascii_start();
+    let is = |tag: &[u8]| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag));
+    is(b"<!doctype") || is(b"<html") || is(b"<?xml") || is(b"<!--")
+}
+
+pub(crate) fn read(
+    bytes: &[u8],
+    _kallsyms: Option<&[u8]>,
+    out: &mut Builder,
+) -> Result<(), Malformed> {
+    let mut reader = Reader::default();
+    let mut is_found = false;
+    let mut rest = bytes;
+    while let Some(at) = memmem::find(rest, SCRIPT) {
+        let (content, after) = element(&rest[at + SCRIPT.len()..], out);
+        rest = after;
+        if !content.trim_ascii_start().starts_with(b"{") {
+            is_found = true;
+            reader.lines(&text(content), out);
+        }
+    }
+    if !is_found && let Some(at) = memmem::find(bytes, STRING) {
+        is_found = true;
+        let (content, _) = until(&bytes[at + STRING.len()..], SCRIPT_END, out);
+        reader.lines(&unescaped(content), out);
+    }
+    if !is_found {
+        return Err(Malformed {
+            offset: 0,
+            found: "a web page or XML without trace data".to_owned(),
+            expected: "`<script class=\"trace-data\">` or `linuxPerfData`, as systrace writes"
+                .to_owned(),
+            hint: "take the .perfetto-trace, trace.dat or trace text the page was made from",
+        });
+    }
+    reader.finish(out)
+}
+
+/// The content of an element whose start tag is still open, and what follows it.
+fn element<'a>(bytes: &'a [u8], out: &mut Builder) -> (&'a [u8], &'a [u8]) {
+    let (_, bytes) = until(bytes, b">", out);
+    until(bytes, SCRIPT_END, out)
+}
+
+fn until<'a>(bytes: &'a [u8], end: &[u8], out: &mut Builder) -> (&'a [u8], &'a [u8]) {
+    match memmem::find(bytes, end) {
+        Some(at) => (&bytes[..at], &bytes[at + end.len()..]),
+        None => {
+            out.lose(&loss::TRUNCATED, 1);
+            (bytes, &[])
+        }
+    }
+}
+
+/// An element may hold the text itself or, in pages of between, the script with the string.
+fn text(content: &[u8]) -> Cow<'_, [u8]> {
+    match memmem::find(&content[..content.len().min(256)], STRING) {
+        Some(at) => unescaped(&content[at + STRING.len()..]).into(),
+        None => content.into(),
+    }
+}
+
+/// The content of a string of JavaScript, up to its quote.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => match bytes.next() {
+                Some(b'n') => plain.push(b'\n'),
+                Some(b't') => plain.push(b'\t'),
+                // The line goes on: the newline was written as `\n`.
+                Some(b'\n' | b'\r') | None => {}
+                Some(&escaped) => plain.push(escaped),
+            },
+            // A carriage return between the backslash and the newline, or after it.
+            b'\n' | b'\r' => {}
+            _ => plain.push(byte),
+        }
+    }
+    plain
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One line of text: which CPU, when, which event, and the text of its fields.
+//!
+//! Whatever the layout, a CPU in brackets is followed by at most one column of flags and a time
+//! that ends in a colon; that is what a line is recognised by:
+//!
+//! ```text
+//!           <idle>-0       [001] d.h1.     4.196001: tick_stop: success=1 dependency=NONE
+//!           <idle>-0     (-----) [001] .n.2   538.064937: cpu_idle: state=1 cpu_id=1
+//!      rcu_preempt-18    [001]     4.196035904: timer_cancel:         timer=0xffa000000009be08
+//!         swapper     0 [000]  2202.670828: power:cpu_idle: state=1 cpu_id=0
+//! ```
+//!
+//! A task's name comes before and may hold nearly anything, so it is never looked at.
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    pub cpu: u32,
+    pub time: Stamp,
+    /// Without the subsystem. Lines of the function tracer have no name.
+    pub name: &'a [u8],
+    /// perf puts one before the name.
+    pub has_subsystem: bool,
+    pub text: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub ns: u64,
+    /// False for a number without a fraction, whose unit the text does not tell.
+    pub has_unit: bool,
+}
+
+/// The longest column of flags. The kernel prints five; real-time kernels printed more.
+const FLAGS_MAX: usize = 9;
+
+impl<'a> Line<'a> {
+    #[inline]
+    pub(super) fn parse(line: &'a [u8]) -> Option<Line<'a>> {
+        let with_unit = |line: &Line<'_>| line.time.has_unit;
+        Line::with_cpu(line, with_unit)
+            .or_else(|| Line::with_bare_cpu(line))
+            // Last, as a task may be named `x [1] 2: y`.
+            .or_else(|| Line::with_cpu(line, |_| true))
+    }
+
+    #[inline]
+    fn with_cpu(line: &'a [u8], is_right: impl Fn(&Line<'_>) -> bool) -> Option<Line<'a>> {
+        memchr_iter(b'[', line).find_map(|at| {
+            let (cpu, rest) = number(&line[at + 1..])?;
+            let rest = rest.strip_prefix(b"]")?.trim_ascii_start();
+            Line::from_time(cpu, rest).or_else(|| Line::from_flags(cpu, rest)).filter(&is_right)
+        })
+    }
+
+    /// `trace-cmd report -l` puts the flags right behind the CPU, and neither in brackets:
+    /// `<idle>-0       0d..1.     4.194178: cpu_idle: ...`.
+    #[cold]
+    fn with_bare_cpu(line: &'a [u8]) -> Option<Line<'a>> {
+        memchr_iter(b' ', line).find_map(|space| {
+            let (cpu, rest) = number(&line[space + 1..])?;
+            let has_flags = rest.first().is_some_and(|byte| !matches!(byte, b' ' | b':'));
+            Line::from_flags(cpu, rest).filter(|line| has_flags && line.time.has_unit)
+        })
+    }
+
+    #[inline]
+    fn from_flags(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
+        let length = memchr(b' ', &text[..text.len().min(FLAGS_MAX + 1)])?;
+        Line::from_time(cpu, text[length..].trim_ascii_start())
+    }
+
+    /// `4.196001: tick_stop: success=1 dependency=NONE`
+    #[inline]
+    fn from_time(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
+        let (time, rest) = stamp(text)?;
+        let rest = rest.strip_prefix(b":")?.trim_ascii_start();
+        let (name, text) = name_and_text(rest);
+        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+        let colon = memrchr(b':', name);
+        let has_subsystem = colon.is_some();
+        let name = &name[colon.map_or(0, |colon| colon + 1)..];
+        Some(Line { cpu, time, name, has_subsystem, text })
+    }
+}
+
+/// A decimal number, and what follows it. One that does not fit is as large as can be.
+#[inline]
+pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    let mut length = 0;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.saturating_mul(10).saturating_add(digit.into());
+        length += 1;
+    }
+    (length > 0).then(|| (value, &text[length..]))
+}
+
+/// Seconds with a fraction of up to nine digits, or a number of some clock's own unit.
+#[inline]
+fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
+    let (whole, rest) = number(text)?;
+    let Some(rest) = rest.strip_prefix(b".") else {
+        return Some((Stamp { ns: whole, has_unit: false }, rest));
+    };
+    let (fraction, after) = number(rest)?;
+    let places = u32::try_from(rest.len() - after.len()).ok().filter(|places| *places <= 9)?;
+    let fraction_ns = fraction * 10u64.pow(9 - places);
+    let ns = whole.saturating_mul(1_000_000_000).saturating_add(fraction_ns);
+    Some((Stamp { ns, has_unit: true }, after))
+}
+
+/// `cpu_idle: state=1` is `cpu_idle` and `state=1`; `do_idle <-cpu_startup_entry`, a line of the
+/// function tracer, has no name.
+#[inline]
+fn name_and_text(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = memchr(b' ', text).unwrap_or(text.len());
+    match text[..end].strip_suffix(b":") {
+        Some(name) => (name, text[end..].trim_ascii_start()),
+        None => (b"", text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, cpu: u32, ns: u64, name: &str, text: &str) {
+        let parsed = Line::parse(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!((parsed.cpu, parsed.time), (cpu, Stamp { ns, has_unit: true }), "{line}");
+        assert_eq!((parsed.name, parsed.text), (name.as_bytes(), text.as_bytes()), "{line}");
+        assert_eq!(parsed.has_subsystem, line.contains("power:"), "{line}");
+    }
+
+    #[test]
+    fn every_layout_is_understood() {
+        let layouts = [
+            // Linux before 3.0 and trace-cmd: no flags. Then four, then five of them.
+            "          <idle>-0     [001]     4.196001: ",
+            "          <idle>-0     [001] d.h1     4.196001: ",
+            "          <idle>-0       [001] d.h1.     4.196001: ",
+            // With the thread group, known or not.
+            "          <idle>-0     (-----) [001] d.h1.     4.196001: ",
+            "RenderThread-7591 ( 7459) [001] ...1   4.196001: ",
+            "\t  <idle>-0     [001]     4.196001000: ",
+            // `trace-cmd report -l`
+            "  <idle>-0       1d..2.     4.196001: ",
+            // perf script, with a pid, a pid and a tid, or nothing before the CPU.
+            "         swapper     0 [001]     4.196001: power:",
+            "   Chrome_IOThread   812/830 [001]     4.196001000: power:",
+            "[001]     4.196001:   power:",
+        ];
+        for start in layouts {
+            let line = format!("{start}cpu_idle:             state=1 cpu_id=0");
+            check(&line, 1, 4_196_001_000, "cpu_idle", "state=1 cpu_id=0");
+        }
+    }
+
+    #[test]
+    fn names_of_tasks_may_hold_anything() {
+        for task in ["a b-c", "[kworker/0:1]", "x [1] 2: y", "12:30:00", "1.5: a", "Binder:[3]_2"] {
+            let line = format!("{task:>16}-77    [012] d..2.   538.000001: tick_stop: success=1");
+            check(&line, 12, 538_000_001_000, "tick_stop", "success=1");
+        }
+    }
+
+    #[test]
+    fn a_time_without_a_fraction_has_no_unit() {
+        let line =
+            Line::parse(b"  a-1  [000] d...  812345678: cpu_idle: state=1 cpu_id=0").unwrap();
+        assert_eq!(line.time, Stamp { ns: 812_345_678, has_unit: false });
+    }
+
+    #[test]
+    fn what_is_no_event_is_none() {
+        for line in ["", "[", "[001]", "[001] 4.1", "a-1 [001] d... 4.1234567890: x: y", " => f"] {
+            assert_eq!(Line::parse(line.as_bytes()), None, "{line}");
+        }
+        check("a-1 [001] 1.5: do_idle <-f", 1, 1_500_000_000, "", "do_idle <-f");
+        check("a-1 [001] 1.5: ipi_exit:", 1, 1_500_000_000, "ipi_exit", "");
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What is kept from line to line, so that no line allocates.
+
+use super::values::{function_id, pointer, symbol};
+use crate::model::{Function, Names};
+
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub functions: Functions,
+    /// The bytes of the CPU mask that was read last.
+    pub mask: Vec<u8>,
+}
+
+/// Functions by their text, in a table of those met last.
+#[derive(Debug)]
+pub(super) struct Functions {
+    slots: Vec<Option<(Box<[u8]>, Function)>>,
+}
+
+impl Default for Functions {
+    fn default() -> Functions {
+        Functions { slots: vec![None; SLOTS] }
+    }
+}
+
+/// Kernels have some dozen timer functions.
+const SLOTS: usize = 256;
+
+impl Functions {
+    /// The function that a text names, by symbol or, where the kernel found none, by address.
+    #[inline]
+    pub(super) fn function(&mut self, text: &[u8], names: &mut Names) -> Function {
+        let slot = &mut self.slots[slot(text) % SLOTS];
+        match slot {
+            Some((known, function)) if **known == *text => return *function,
+            _ => {}
+        }
+        let address = pointer(text).filter(|_| text.starts_with(b"0x") || text.len() == 16);
+        let function = match address {
+            Some(address) => Function { address, symbol: None },
+            None => {
+                let symbol = symbol(text);
+                let name = names.intern(&String::from_utf8_lossy(symbol));
+                Function { address: function_id(symbol), symbol: Some(name) }
+            }
+        };
+        *slot = Some((text.into(), function));
+        function
+    }
+}
+
+/// Where a short text goes in a table: by its length and its outer bytes, which differ soonest.
+#[inline]
+pub(super) fn slot(text: &[u8]) -> usize {
+    let mut word = [0; 8];
+    let tail = &text[text.len().saturating_sub(8)..];
+    word[..tail.len()].copy_from_slice(tail);
+    let head = text.first().copied().unwrap_or(0);
+    let key = u64::from_le_bytes(word) ^ ((text.len() as u64) << 56) ^ (u64::from(head) << 32);
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
+}
