@@ -15,11 +15,21 @@ from torpor._engine import (
     PlatformError,
     TorporError,
     TraceError,
+    WorkloadError,
     __version__,
 )
 from torpor.checks import check, check_kinds
-from torpor.library import governors, import_platform, platform_toml, platforms, trace_info
+from torpor.library import (
+    governors,
+    import_platform,
+    platform_toml,
+    platforms,
+    trace_info,
+    workload_toml,
+    workloads,
+)
 from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
+from torpor.simulations import Simulation, simulate
 
 __all__ = [
     "DEFAULT_GOVERNORS",
@@ -27,8 +37,10 @@ __all__ = [
     "GovernorError",
     "PlatformError",
     "Replay",
+    "Simulation",
     "TorporError",
     "TraceError",
+    "WorkloadError",
     "__version__",
     "check",
     "check_kinds",
@@ -37,5 +49,8 @@ __all__ = [
     "platform_toml",
     "platforms",
     "replay",
+    "simulate",
     "trace_info",
+    "workload_toml",
+    "workloads",
 ]

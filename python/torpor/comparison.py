@@ -62,7 +62,8 @@ def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
                 cells.append(Cell(NOT_KNOWN))
             else:
                 base = values[0] if index and not runs[0]["error"] else None
-                cells.append(_cell(metric, value, base))
+                interval = run.get("differences", {}).get(metric["key"])
+                cells.append(_cell(metric, value, base, interval))
         table.append(
             Row(metric["key"], metric["title"], metric["unit"], metric["definition"], cells)
         )
@@ -99,7 +100,12 @@ def _base_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
+def _cell(
+    metric: dict[str, Any],
+    value: float,
+    base: float | None,
+    interval: dict[str, float] | None,
+) -> Cell:
     text = _value_text(metric, value)
     if base is None or metric["direction"] == "none":
         return Cell(text)
@@ -109,7 +115,23 @@ def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
     is_better = (value < base) == (metric["direction"] == "lower")
     # A change of a percentage in per cent would be read as percentage points.
     change = "" if metric["unit"] == "%" else format_change(base, value)
+    if interval is not None:
+        change = _with_margin(metric, change, base, interval)
+        if interval["low"] <= 0 <= interval["high"]:
+            return Cell(text, change)
     return Cell(text, change, is_better)
+
+
+def _with_margin(
+    metric: dict[str, Any], change: str, base: float, interval: dict[str, float]
+) -> str:
+    """A change with half its confidence interval, in the change's own unit."""
+    margin = (interval["high"] - interval["low"]) / 2
+    if metric["unit"] == "%":
+        return f"{interval['mean']:+.2g} ±{margin:.2g}".replace("-", "−")
+    if not change or change.startswith("×"):
+        return change
+    return f"{change} ±{abs(100 * margin / base):.2g}"
 
 
 def _value_text(metric: dict[str, Any], value: float) -> str:

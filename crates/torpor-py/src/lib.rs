@@ -9,6 +9,7 @@ mod columns;
 mod errors;
 mod lists;
 mod result;
+mod simulate;
 mod table;
 mod watch;
 
@@ -21,7 +22,9 @@ mod _engine {
     #[pymodule_export]
     use super::check::{check, check_kinds};
     #[pymodule_export]
-    use super::errors::{EngineError, GovernorError, PlatformError, TorporError, TraceError};
+    use super::errors::{
+        EngineError, GovernorError, PlatformError, TorporError, TraceError, WorkloadError,
+    };
     #[pymodule_export]
     use super::lists::{
         governors, import_platform, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
@@ -29,6 +32,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::result::{Result, replay};
+    #[pymodule_export]
+    use super::simulate::{Simulation, simulate, workload_toml, workloads};
     #[pymodule_export]
     use super::table::Table;
 

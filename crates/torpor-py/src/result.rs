@@ -73,9 +73,15 @@ struct OptionsText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DisabledText {
+pub struct DisabledText {
     cpu: Option<u32>,
     state: usize,
+}
+
+impl DisabledText {
+    pub fn parse(&self) -> DisabledState {
+        DisabledState { cpu: self.cpu.map(CpuId), state: self.state }
+    }
 }
 
 impl OptionsText {
@@ -86,11 +92,7 @@ impl OptionsText {
         Ok(Options {
             hz: typed.hz.map(parse_hz).transpose()?,
             latency_limit: typed.latency_limit_ns.map(Duration),
-            disabled_states: typed
-                .disabled_states
-                .iter()
-                .map(|d| DisabledState { cpu: d.cpu.map(CpuId), state: d.state })
-                .collect(),
+            disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),
             recorded_on: recorded_on.map_err(platform_error)?,
             cpus: typed.cpus.map(|cpus| cpus.into_iter().map(CpuId).collect()),
             cpu_map: typed

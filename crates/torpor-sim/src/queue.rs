@@ -61,14 +61,6 @@ impl Agenda {
         self.heap.first().map(|entry| (entry.time, entry.who as usize))
     }
 
-    /// Takes off the first.
-    #[inline]
-    pub fn pop(&mut self) -> Option<(Instant, usize)> {
-        let first = self.peek()?;
-        self.remove(0);
-        Some(first)
-    }
-
     fn remove(&mut self, place: usize) {
         self.places[self.heap[place].who as usize] = ABSENT;
         let last = self.heap.pop().expect("the heap holds what is removed");
@@ -128,10 +120,11 @@ mod tests {
         agenda.set(1, Instant(4));
         // Set again to the same time, it keeps its turn; moved and moved back, it does not.
         agenda.set(2, Instant(5));
-        assert_eq!(agenda.pop(), Some((Instant(4), 1)));
-        assert_eq!(agenda.pop(), Some((Instant(5), 2)));
-        assert_eq!(agenda.pop(), Some((Instant(5), 0)));
-        assert_eq!(agenda.pop(), None);
+        for expected in [(Instant(4), 1), (Instant(5), 2), (Instant(5), 0)] {
+            assert_eq!(agenda.peek(), Some(expected));
+            agenda.set(expected.1, Instant::NEVER);
+        }
+        assert_eq!(agenda.peek(), None);
     }
 
     proptest! {
@@ -156,7 +149,8 @@ mod tests {
                 }
                 let first = model.iter().min_by_key(|(_, key)| **key).map(|(w, key)| (key.0, *w));
                 prop_assert_eq!(agenda.peek(), first);
-                if pops && let Some((_, who)) = agenda.pop() {
+                if pops && let Some((_, who)) = agenda.peek() {
+                    agenda.set(who, Instant::NEVER);
                     model.remove(&who);
                 }
             }

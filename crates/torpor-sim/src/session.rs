@@ -6,11 +6,12 @@ use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
 use crate::options::{Overheads, Request};
 use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
-use crate::record::Sink;
+use crate::record::{self, Recorder, Sink};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_engine::decision::Unobserved;
 use torpor_engine::input::{SleepSource, TickGrid};
@@ -202,6 +203,9 @@ impl<'a> Session<'a> {
             })
             .collect();
         summary::compare(&mut governors);
+        if let Some(path) = &options.trace {
+            self.record(path)?;
+        }
         Ok(Outcome {
             torpor: Version { version: env!("CARGO_PKG_VERSION") },
             platform: torpor_engine::summary::platform_info(platform),
@@ -233,6 +237,16 @@ impl<'a> Session<'a> {
                 strip: None,
             }],
         })
+    }
+
+    /// The first run once more, with its events; a governor that fails has its error elsewhere.
+    fn record(&self, path: &Path) -> Result<(), SimError> {
+        let Request { workload, options, .. } = self.request;
+        let run = self.simulate(0, options.seed, Recorder::default(), &mut |_| true);
+        if let Ok(Ok((_, recorder))) = run {
+            record::write(&recorder.into_trace(workload, self.topology.cpus), path)?;
+        }
+        Ok(())
     }
 
     fn in_place_of_recording(&self) -> TraceInfo {

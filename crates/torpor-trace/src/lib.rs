@@ -26,6 +26,7 @@ pub use error::TraceError;
 pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use model::*;
+pub use perfetto::write_perfetto;
 
 use builder::Builder;
 use sha2::{Digest, Sha256};

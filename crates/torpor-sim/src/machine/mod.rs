@@ -16,8 +16,7 @@ mod sources;
 mod task;
 mod wake;
 
-pub use cpu::Mode;
-pub use rest::Rest;
+pub use record::TIMER_SYMBOLS;
 pub use task::KindTotals;
 
 use crate::error::{Halt, Stuck};
@@ -26,7 +25,8 @@ use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{CpuMask, FairQueue, Topology, Tournament, Tunables};
 use crate::workload::Workload;
-use cpu::Cpu;
+use cpu::{Cpu, Mode};
+use rest::Rest;
 use sources::{DeviceState, SourceState};
 use std::collections::{BinaryHeap, VecDeque};
 use task::{State, Task};
