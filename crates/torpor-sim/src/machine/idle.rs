@@ -31,6 +31,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// One decision of the idle loop.
+    ///
+    /// FIDELITY(sim-timers): no timer but tasks' own: no timer wheel, no slack, no RCU that keeps
+    /// the tick, no housekeeping of the kernel's.
     fn sleep(&mut self, number: usize) -> Result<(), Halt> {
         let cpu = &mut self.cpus[number];
         cpu.mode = Mode::Asleep;
