@@ -84,4 +84,6 @@ pub struct TaskOutcome {
     pub migrations: u64,
     pub preemptions: u64,
     pub latency: LatencyOutcome,
+    /// How long a pass through the program took, waits included.
+    pub pass_time: LatencyOutcome,
 }

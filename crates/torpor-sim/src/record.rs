@@ -27,6 +27,29 @@ impl Sink for Unobserved {
     fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
 }
 
+/// Keeps the first decisions of one CPU.
+pub struct OneCpu {
+    pub cpu: usize,
+    pub most: usize,
+    pub decisions: Vec<Decision>,
+}
+
+impl Observer for OneCpu {
+    fn wants(&self, slot: usize) -> bool {
+        slot == self.cpu && self.decisions.len() < self.most
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        self.decisions.push(*decision);
+    }
+}
+
+impl Sink for OneCpu {
+    const RECORDS: bool = false;
+
+    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
+}
+
 /// Makes a recording of a run, and keeps its decisions.
 #[derive(Default)]
 pub struct Recorder {

@@ -6,21 +6,24 @@ use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
 use crate::options::{Overheads, Request};
 use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
-use crate::record::{self, Recorder, Sink};
+use crate::record::{self, OneCpu, Recorder, Sink};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use torpor_engine::decision::Unobserved;
+use torpor_engine::decision::{Decision, Unobserved};
 use torpor_engine::input::{SleepSource, TickGrid};
 use torpor_engine::model::CpuModel;
-use torpor_engine::outcome::{DisabledInfo, InputsInfo, TraceInfo, Version};
+use torpor_engine::outcome::{DisabledInfo, InputsInfo, Strip, StripRow, TraceInfo, Version};
 use torpor_engine::{EngineError, Progress, check_disabled_states, describe_governor, state_descs};
 use torpor_governor::{Catalog, CpuSetup, Governor, GovernorError, Instance, Setup, StateDesc};
 use torpor_trace::Carries;
 use torpor_units::{CpuId, Duration, Hz, Instant};
+
+/// The report's strip holds at most this many sleeps a governor.
+const STRIP_SLEEPS: usize = 20_000;
 
 /// Shorter runs hold less than a tick of the slowest kernel.
 const DURATION_MIN: Duration = Duration(10_000_000);
@@ -195,6 +198,7 @@ impl<'a> Session<'a> {
         for ((seed, governor), run) in jobs.iter().zip(runs).take(finished * self.governors.len()) {
             by_governor[*governor].push((seeds[*seed], run.expect("it is finished")));
         }
+        let strip = options.strip.then(|| self.strip(&by_governor[0][0].1)).flatten();
         let mut governors: Vec<_> = by_governor
             .into_iter()
             .zip(self.request.governors.iter().zip(&self.governors))
@@ -234,9 +238,35 @@ impl<'a> Session<'a> {
                 trace: self.in_place_of_recording(),
                 inputs: no_inputs(),
                 runs: governors,
-                strip: None,
+                strip,
             }],
         })
+    }
+
+    /// The first seed once more under every governor: what the CPU did that decided most often in
+    /// `first`, for as long as every governor's choices are kept.
+    fn strip(&self, first: &SeedRun) -> Option<Strip> {
+        let counted = first.as_ref().ok()?;
+        let cpu = (0..counted.cpus.len()).max_by_key(|&cpu| counted.cpus[cpu].totals.decisions)?;
+        let options = &self.request.options;
+        let kept: Vec<Option<Vec<Decision>>> = (0..self.governors.len())
+            .into_par_iter()
+            .map(|governor| {
+                let sink = OneCpu { cpu, most: STRIP_SLEEPS, decisions: Vec::new() };
+                let run = self.simulate(governor, options.seed, sink, &mut |_| true).ok()?;
+                run.ok().map(|(_, sink)| sink.decisions)
+            })
+            .collect();
+        let full = kept.iter().flatten().filter(|decisions| decisions.len() == STRIP_SLEEPS);
+        let cut = full.filter_map(|decisions| decisions.last()).map(|last| last.resume.0).min();
+        let end_ns = cut.unwrap_or(options.duration.0);
+        let rows = self.request.governors.iter().zip(&kept).filter_map(|(spec, decisions)| {
+            let shown = decisions.as_ref()?.iter().filter(|d| d.from.0 < end_ns);
+            let segments = shown.map(|d| (d.from.0, d.resume.0, d.state)).collect();
+            Some(StripRow { governor: spec.to_string(), segments })
+        });
+        let rows = rows.collect();
+        Some(Strip { cpu: cpu as u32, start_ns: 0, end_ns, truncated: cut.is_some(), rows })
     }
 
     /// The first run once more, with its events; a governor that fails has its error elsewhere.

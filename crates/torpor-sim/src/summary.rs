@@ -182,6 +182,7 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
     named
         .map(|(index, kind)| {
             let mut latency = Latencies::default();
+            let mut pass_time = Latencies::default();
             let mut sum = TaskOutcome {
                 name: kind.name.clone(),
                 started: 0,
@@ -193,6 +194,7 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
                 migrations: 0,
                 preemptions: 0,
                 latency: LatencyOutcome::default(),
+                pass_time: LatencyOutcome::default(),
             };
             for (_, counted) in runs {
                 let own = &counted.kinds[index];
@@ -205,8 +207,10 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
                 sum.migrations += own.migrations;
                 sum.preemptions += own.preemptions;
                 latency.add(&own.latency.clone().close());
+                pass_time.add(&own.pass_time.clone().close());
             }
             sum.latency = LatencyOutcome::new(&latency);
+            sum.pass_time = LatencyOutcome::new(&pass_time);
             sum
         })
         .collect()

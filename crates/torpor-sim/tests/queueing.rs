@@ -41,49 +41,42 @@ fn an_mm1_queue_is_as_busy_as_its_load_and_serves_all() {
     }
 }
 
-/// Mean time in an M/M/1 system by tasks that are forked for each request: with one CPU and FIFO
-/// order by channel, the wait is rho / (mu - lambda).
+/// Each request is a task of its own, so that it is served at once with the others; for
+/// exponential lengths that changes nothing about the mean: 1 / (mu - lambda).
 #[test]
-fn an_mm1_wait_is_the_textbooks() {
-    // Each request is handed to one of many servers by a channel; the lock makes them take turns
-    // in the order they came, so a request's wait is its server's wait for the lock.
-    let rho = 0.5;
-    let tables = format!(
-        r#"
+fn an_mm1_request_takes_as_long_as_the_textbooks() {
+    for rho in [0.3, 0.7] {
+        let tables = format!(
+            r#"
 [[task]]
-name = "init"
+name = "request"
+count = 0
 repeat = 1
-phase = [{{ wake = "lock" }}]
-
-[[task]]
-name = "server"
-count = 200
-phase = [
-    {{ wait = "request" }},
-    {{ wait = "lock" }},
-    {{ run_us = {{ dist = "exponential", mean = 100 }} }},
-    {{ wake = "lock" }},
-]
+phase = [{{ run_us = {{ dist = "exponential", mean = 100 }} }}]
 
 [[interrupt]]
-name = "request"
+name = "client"
 interval_us = {{ dist = "exponential", mean = {} }}
-wake = "request"
+spawn = "request"
 "#,
-        100.0 / rho
-    );
-    let mut platform = machine(1, "");
-    for state in &mut platform.clusters[0].idle_states {
-        state.exit_latency = Duration::ZERO;
+            100.0 / rho
+        );
+        let mut platform = machine(1, "");
+        for state in &mut platform.clusters[0].idle_states {
+            state.exit_latency = Duration::ZERO;
+        }
+        let request = request(platform, load(&tables), &["shallowest"], 20_000);
+        let means: Vec<f64> = (1..=20)
+            .map(|seed| {
+                let counted = count_seed(&request, seed).unwrap();
+                counted.kinds[0].pass_time.clone().close().mean().unwrap().as_us_f64()
+            })
+            .collect();
+        let interval = torpor_sim::Interval::of(&means).unwrap();
+        let expected = 100.0 / (1.0 - rho);
+        assert!(interval.low <= expected && expected <= interval.high, "{expected}: {interval:?}");
+        assert!(interval.high - interval.low < 0.03 * expected, "{interval:?}");
     }
-    let request = request(platform, load(&tables), &["shallowest"], 20_000);
-    // By Little's law the mean wait is the mean number waiting over the rate of arrival. With the
-    // mean of both queues' times measured as wake-up latency only for the running part, use the
-    // utilization and the throughput instead: all that arrive are served.
-    let counted = count(&request).unwrap();
-    let served = counted.kinds[1].passes as f64;
-    let arrived = 20e9 / (100e3 / rho);
-    assert!((served / arrived - 1.0).abs() < 0.02, "{served} of {arrived}");
 }
 
 /// `handling` is what a tick takes that wakes a CPU; the idle loop counts those.

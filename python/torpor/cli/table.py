@@ -71,9 +71,10 @@ def _us(value_ns: float | None) -> float | None:
 _TASK_ROWS: list[tuple[str, Callable[[dict[str, Any], float], float | None]]] = [
     ("passes 1/s", lambda task, span_s: task["passes"] / span_s),
     ("CPU time %", lambda task, span_s: task["cpu_time_ns"] / 1e7 / span_s),
+    ("pass time, mean µs", lambda task, _: _us(task["pass_time"]["mean_ns"])),
+    ("pass time, p99 µs", lambda task, _: _us(task["pass_time"]["p99_ns"])),
     ("wake-up latency, mean µs", lambda task, _: _us(task["latency"]["mean_ns"])),
     ("wake-up latency, p99 µs", lambda task, _: _us(task["latency"]["p99_ns"])),
-    ("wake-up latency, max µs", lambda task, _: _us(task["latency"]["max_ns"])),
 ]
 
 

@@ -48,8 +48,13 @@ impl Line {
     }
 }
 
-/// A task's timer: when, in which order set, whose.
+/// A timer: when, in which order set, which task's.
 pub type Timer = Reverse<(Instant, u64, u32)>;
+
+/// The owner of the timer of each CPU's soft-lockup detector.
+pub const WATCHDOG: u32 = u32::MAX;
+/// `kernel/watchdog.c`: two fifths of `watchdog_thresh`, which is 10 s.
+pub const WATCHDOG_PERIOD: Duration = Duration(4_000_000_000);
 
 pub struct Cpu<'a> {
     pub mode: Mode,

@@ -2,7 +2,7 @@
 //! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts behind.
 
 use super::Machine;
-use super::cpu::{Irq, Line, Mode};
+use super::cpu::{Irq, Line, Mode, WATCHDOG, WATCHDOG_PERIOD};
 use crate::error::Halt;
 use crate::record::Sink;
 use crate::workload::Effect;
@@ -31,9 +31,6 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// One decision of the idle loop.
-    ///
-    /// FIDELITY(sim-timers): no timer but tasks' own: no timer wheel, no slack, no RCU that keeps
-    /// the tick, no housekeeping of the kernel's.
     fn sleep(&mut self, number: usize) -> Result<(), Halt> {
         let cpu = &mut self.cpus[number];
         cpu.mode = Mode::Asleep;
@@ -146,10 +143,18 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let time = self.plan.overheads.interrupt;
         self.cpus[number].hold_up(now, time);
-        while let Some(&Reverse((at, _, task))) = self.cpus[number].timers.peek()
+        while let Some(&Reverse((at, sequence, task))) = self.cpus[number].timers.peek()
             && at <= now
         {
             self.cpus[number].timers.pop();
+            if task == WATCHDOG {
+                let next = Reverse((at + WATCHDOG_PERIOD, sequence, WATCHDOG));
+                self.cpus[number].timers.push(next);
+                if S::RECORDS {
+                    self.record_watchdog(number, at + WATCHDOG_PERIOD);
+                }
+                continue;
+            }
             if S::RECORDS {
                 self.record_timer_expiry(number, task);
             }

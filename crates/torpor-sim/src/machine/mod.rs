@@ -25,9 +25,10 @@ use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{CpuMask, FairQueue, Topology, Tournament, Tunables};
 use crate::workload::Workload;
-use cpu::{Cpu, Mode};
+use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
 use rest::Rest;
 use sources::{DeviceState, SourceState};
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use task::{State, Task};
 use torpor_engine::idle_loop::IdleCpu;
@@ -210,6 +211,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         }
         for kind in 0..self.plan.workload.tasks.len() {
             self.arm_start(kind);
+        }
+        // FIDELITY(sim-timers): the kernel's own timers are one a CPU, each at its own time.
+        let count = self.cpus.len() as i64;
+        for (number, cpu) in (1..=count).zip(&mut self.cpus) {
+            let first = Instant(WATCHDOG_PERIOD.0 * number / count);
+            cpu.timers.push(Reverse((first, 0, WATCHDOG)));
         }
         (0..self.cpus.len()).try_for_each(|cpu| self.go_idle(cpu))
     }

@@ -33,9 +33,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 return Err(self.stuck(id, reason).into());
             }
             let Some(step) = program.get(task.step) else {
-                let kind = task.kind;
-                self.kinds[kind].passes += 1;
-                let task = &mut self.tasks[id as usize];
+                let totals = &mut self.kinds[task.kind];
+                totals.passes += 1;
+                totals.pass_time.record(now.since(task.pass_began));
+                task.pass_began = now;
                 task.passes = task.passes.saturating_sub(1);
                 if task.passes == 0 {
                     self.leave(number, State::Dead)?;

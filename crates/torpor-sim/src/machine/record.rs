@@ -11,11 +11,12 @@ use torpor_trace::{EventKind, Function, InterruptCause, Name, PrevState};
 use torpor_units::{Instant, StateIdx};
 
 /// Names behind those of the tasks.
-pub const TIMER_SYMBOLS: [&str; 2] = ["tick_nohz_handler", "hrtimer_wakeup"];
+pub const TIMER_SYMBOLS: [&str; 3] = ["tick_nohz_handler", "hrtimer_wakeup", "watchdog_timer_fn"];
 
 /// Where the functions and timers would lie in a kernel's memory; any place does.
 const FUNCTIONS: u64 = 0xffff_ffff_8110_0000;
 const TICK_TIMERS: u64 = 0xffff_8880_0000_0000;
+const WATCHDOG_TIMERS: u64 = 0xffff_8880_0000_8000;
 const TASK_TIMERS: u64 = 0xffff_c900_0000_0000;
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
@@ -82,6 +83,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.emit(cpu, EventKind::HrtimerExpireExit { timer });
     }
 
+    pub(super) fn record_watchdog(&mut self, cpu: usize, expires: Instant) {
+        let (timer, function) = (watchdog_timer(cpu), self.timer_function(2));
+        self.emit(cpu, EventKind::HrtimerExpireEntry { timer, function, now: self.now });
+        self.emit(cpu, EventKind::HrtimerExpireExit { timer });
+        let start = EventKind::HrtimerStart { timer, function, expires, softexpires: expires };
+        self.emit(cpu, start);
+    }
+
     fn task_timer(&self, task: u32) -> u64 {
         TASK_TIMERS + 0x100 * self.tasks[task as usize].pid as u64
     }
@@ -115,6 +124,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let switch = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm };
         self.emit(cpu, switch);
     }
+}
+
+fn watchdog_timer(cpu: usize) -> u64 {
+    WATCHDOG_TIMERS + 0x1_0000 * cpu as u64
 }
 
 fn tick_timer(cpu: usize) -> u64 {

@@ -56,6 +56,8 @@ pub struct Task {
     pub streams: Vec<Stream>,
     /// Left of the current run, in 1/1024 ns of full speed.
     pub work: i64,
+    /// When the current pass began.
+    pub pass_began: Instant,
     /// The next multiple of its period.
     pub next_period: Instant,
     /// Steps since time last passed for it.
@@ -93,6 +95,7 @@ impl Task {
             passes: own.repeat.unwrap_or(u64::MAX),
             streams: (0..own.draws).map(|n| name.number(n as u64).stream()).collect(),
             work: 0,
+            pass_began: now,
             next_period: now,
             steps_at_once: 0,
             last_step: now,
@@ -126,8 +129,9 @@ pub struct KindTotals {
     pub wakeups: u64,
     /// From the event behind a wake-up to the task running.
     pub latency: LatencyHistogram,
-    /// Passes through the program.
+    /// Passes through the program, and how long each took.
     pub passes: u64,
+    pub pass_time: LatencyHistogram,
     /// Periods whose beginning found the task still busy.
     pub missed: u64,
     pub migrations: u64,
