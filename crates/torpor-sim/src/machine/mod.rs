@@ -259,7 +259,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             let cpu = &mut self.cpus[number];
             // Interrupts and switches that are not over yet.
             if cpu.from > now {
-                cpu.overhead = cpu.overhead - cpu.from.since(now);
+                cpu.overhead -= cpu.from.since(now);
             }
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
