@@ -30,7 +30,7 @@ fn main() {
     }
     for cpus in [8, 32, 128, 256] {
         let tasks = cpus * 40;
-        measure(&format!("{cpus} CPUs, {tasks} tasks"), cpus, tasks, "menu", 8_000 / cpus);
+        measure(&format!("{cpus} CPUs, {tasks} tasks"), cpus, tasks, "menu", 64_000 / cpus);
     }
     simpy();
 }
