@@ -224,6 +224,20 @@ fn ipis_are_told_by_their_reason() {
 }
 
 #[test]
+fn a_blocked_reason_tells_of_an_io_wait() {
+    let reason = |time, pid, io_wait| {
+        event(time, 0, 18, message().number(1, pid).number(2, 0xffff).number(3, io_wait))
+    };
+    let events = [cpu_idle(1, 0, 0), reason(2, 7, 1), reason(3, 8, 0)];
+    let events = events.into_iter().fold(message().number(1, 0), |b, e| b.message(2, e));
+    let trace = read(&trace([bundle(events)]));
+    let kinds: Vec<EventKind> = trace.events[1..].iter().map(|e| e.kind).collect();
+    let expected =
+        [(7, true), (8, false)].map(|(pid, io_wait)| EventKind::BlockedReason { pid, io_wait });
+    assert_eq!(kinds, expected);
+}
+
+#[test]
 fn the_recorders_own_losses_are_the_difference_of_its_reports() {
     let cpu =
         |overrun: u64, dropped: u64| message().number(1, 0).number(3, overrun).number(8, dropped);
