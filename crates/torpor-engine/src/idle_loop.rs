@@ -27,9 +27,6 @@ pub struct Pending {
     stop_tick: bool,
     tick_was_stopped: bool,
     sleep_length: Duration,
-    alarms: Alarms,
-    /// When polling is over, if the state polls.
-    give_up: Instant,
     /// `need_resched()` after `select`: the state was not entered.
     gave_up: bool,
 }
@@ -37,16 +34,6 @@ pub struct Pending {
 impl Pending {
     pub fn state(&self) -> usize {
         self.state
-    }
-
-    /// The tick is off while this sleep lasts.
-    pub fn is_tickless(&self) -> bool {
-        self.alarms.tick == Instant::NEVER
-    }
-
-    /// The tick was on before.
-    pub fn stops_tick(&self) -> bool {
-        self.is_tickless() && !self.tick_was_stopped
     }
 }
 
@@ -99,6 +86,9 @@ pub struct IdleCpu<'a> {
     /// A timer of the governor's own was armed when the last sleep began. One that it arms while
     /// it reflects is met in the next sleep.
     timer_armed: bool,
+    /// Of the current sleep, and when polling is over, if it polls.
+    alarms: Alarms,
+    give_up: Instant,
     tally: Tally,
 }
 
@@ -113,6 +103,8 @@ impl<'a> IdleCpu<'a> {
             jiffy: model.tick.floor(start),
             tick: model.tick.hz.tick(),
             timer_armed: false,
+            alarms: Alarms::NONE,
+            give_up: Instant::NEVER,
             tally: Tally::new(model),
         }
     }
@@ -134,7 +126,7 @@ impl<'a> IdleCpu<'a> {
     }
 
     /// Asks the policy and enters the state.
-    #[inline]
+    #[inline(always)]
     pub fn begin<P: Policy>(&mut self, span: &Span, policy: &mut P) -> Result<Pending, Fault> {
         self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
         let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
@@ -169,17 +161,15 @@ impl<'a> IdleCpu<'a> {
         }
         let timer = policy.next_timer(self.slot);
         self.timer_armed = timer.is_some();
-        let alarms = Alarms {
+        self.alarms = Alarms {
             tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
             timer: timer.unwrap_or(Instant::NEVER),
         };
-        let give_up = if self.model.states[state].is_polling {
-            let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
-            self.model.poll_timeout(self.now, limit)
+        let sleep = if self.model.states[state].is_polling {
+            self.poll(span.wake, policy)
         } else {
-            Instant::NEVER
+            self.model.sleep(state, self.now, span.wake, self.alarms)
         };
-        let sleep = self.rest_in(state, self.now, span.wake, alarms, give_up);
         Ok(Pending {
             from: self.now,
             sleep,
@@ -187,16 +177,29 @@ impl<'a> IdleCpu<'a> {
             stop_tick,
             tick_was_stopped,
             sleep_length: next.sleep_length,
-            alarms,
-            give_up,
             gave_up: gives_up(span, self.now),
         })
     }
 
     /// The event that ends the sleep comes at `wake`, earlier than was known when it began.
     pub fn interrupt(&self, pending: &mut Pending, wake: Instant) {
-        let Pending { from, state, alarms, give_up, .. } = *pending;
-        pending.sleep = self.rest_in(state, from, wake, alarms, give_up);
+        pending.sleep = if self.model.states[pending.state].is_polling {
+            self.model.poll(pending.from, wake, self.alarms, self.give_up)
+        } else {
+            self.model.sleep(pending.state, pending.from, wake, self.alarms)
+        };
+    }
+
+    #[cold]
+    fn poll<P: Policy>(&mut self, wake: Instant, policy: &mut P) -> Sleep {
+        let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
+        self.give_up = self.model.poll_timeout(self.now, limit);
+        self.model.poll(self.now, wake, self.alarms, self.give_up)
+    }
+
+    /// The sleep began with the tick's end.
+    pub fn stopped_tick(&self, pending: &Pending) -> bool {
+        self.tick_stopped && !pending.tick_was_stopped
     }
 
     /// An interrupt that came while the CPU polled was handled by `handled`, and brought no task:
@@ -206,24 +209,8 @@ impl<'a> IdleCpu<'a> {
         self.tally.woken(0, Duration::ZERO, self.model.states[0].exit_latency);
         self.idle_entry = handled;
         // Nobody looks at the clock, or at the next interrupt, before this one is handled.
-        pending.give_up = pending.give_up.max(handled);
+        self.give_up = self.give_up.max(handled);
         self.interrupt(pending, wake.max(handled));
-    }
-
-    #[inline]
-    fn rest_in(
-        &self,
-        state: usize,
-        from: Instant,
-        wake: Instant,
-        alarms: Alarms,
-        give_up: Instant,
-    ) -> Sleep {
-        if self.model.states[state].is_polling {
-            self.model.poll(from, wake, alarms, give_up)
-        } else {
-            self.model.sleep(state, from, wake, alarms)
-        }
     }
 
     /// What the last tick saw on the runqueue: `this_cpu_load()` for tasks of weight 1024. A tick
@@ -234,20 +221,20 @@ impl<'a> IdleCpu<'a> {
         if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
     }
 
-    /// Wakes up, accounts for the sleep and tells the policy.
-    #[inline]
+    /// Wakes up, accounts for the sleep and tells the policy. True if the span's event has come.
+    #[inline(always)]
     pub fn finish<P: Policy, O: Observer>(
         &mut self,
         span: &Span,
         pending: &Pending,
         policy: &mut P,
         observer: &mut O,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let Pending { from, sleep, state, .. } = *pending;
         if pending.gave_up {
             policy.gave_up(self.slot);
             self.tally.absorbed();
-            return Ok(());
+            return Ok(true);
         }
         let residency = sleep.resume.since(from);
         let verdict = self.model.verdict(state, residency);
@@ -319,7 +306,7 @@ impl<'a> IdleCpu<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(sleep.end == SleepEnd::Event)
     }
 
     /// Nobody looks on any more: the sleep counts up to `now`, as neither too deep nor too shallow.
@@ -396,7 +383,7 @@ impl<'a> CpuRun<'a> {
     #[cold]
     fn pass_interrupts(&mut self, pending: &mut Pending) {
         let mut wake = self.spans[self.next].wake;
-        while wake <= pending.give_up {
+        while wake <= self.cpu.give_up {
             let span = &self.spans[self.next];
             let Some(following) = self.spans.get(self.next + 1) else { break };
             if span.ends_visit || span.is_resched {
@@ -418,11 +405,8 @@ impl<'a> CpuRun<'a> {
         policy: &mut P,
         observer: &mut O,
     ) -> Result<(), Fault> {
-        self.cpu.finish(&self.spans[self.next], pending, policy, observer)?;
-        if pending.gave_up {
-            self.leave(pending.from);
-        } else if pending.sleep.end == SleepEnd::Event {
-            self.leave(pending.sleep.resume);
+        if self.cpu.finish(&self.spans[self.next], pending, policy, observer)? {
+            self.leave(self.cpu.now);
         }
         Ok(())
     }

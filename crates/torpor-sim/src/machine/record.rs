@@ -30,7 +30,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     pub(super) fn record_entry(&mut self, cpu: usize, pending: &Pending) {
-        if pending.stops_tick() {
+        if self.cpus[cpu].idle.stopped_tick(pending) {
             self.emit(cpu, EventKind::HrtimerCancel { timer: tick_timer(cpu) });
             self.emit(cpu, EventKind::TickStop { success: true });
         }
