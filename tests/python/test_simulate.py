@@ -134,7 +134,11 @@ def test_an_interrupt_keeps_the_seeds_that_are_finished(tmp_path):
 
 def test_the_library_tells_means_and_differences():
     result = library.simulate(
-        "requests", platform="pixel6", governors=["shallowest", "deepest"], duration="300ms", seeds=3
+        "requests",
+        platform="pixel6",
+        governors=["shallowest", "deepest"],
+        duration="300ms",
+        seeds=3,
     )
     assert result.failures == {} and not result.interrupted
     mean, low, high = result.differences("deepest")["task_latency_mean_us"]

@@ -160,6 +160,29 @@ phase = [{ run_us = 1000 }]
 }
 
 #[test]
+fn after_a_burst_small_tasks_go_back_to_little_cpus() {
+    // The burst makes its CPU overutilized, which switches energy-aware placement off. That CPU is
+    // then idle and never looks at its utilization itself.
+    let workload = load(
+        r#"
+[[task]]
+name = "burst"
+cpus = "3"
+repeat = 1
+phase = [{ run_us = 300000 }]
+
+[[task]]
+name = "small"
+phase = [{ run_us = 200 }, { period_us = 10000 }]
+"#,
+    );
+    let counted = count(&request(big_little(), workload, &["menu"], 3_000)).unwrap();
+    let big = counted.cpus[2].task_time.0 + counted.cpus[3].task_time.0 - 300_000_000;
+    let little = counted.cpus[0].task_time.0 + counted.cpus[1].task_time.0;
+    assert!(little > 10 * big, "little {little} ns, big {big} ns");
+}
+
+#[test]
 fn a_shared_state_costs_the_shallower_ones_power_while_others_are_awake() {
     // CPU 0 is always busy, so CPU 1 in the cluster's state saves nothing over WFI.
     let platform = platform(

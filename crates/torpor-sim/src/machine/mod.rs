@@ -72,6 +72,8 @@ pub struct Machine<'a, P, S> {
     /// Utilization of each CPU, by cluster; kept where placement asks for it.
     utils: Vec<Tournament>,
     overutilized: usize,
+    /// The idle CPU whose utilization is renewed next.
+    refresh_next: usize,
     tunables: Tunables,
     affinity: Vec<Option<CpuMask>>,
 
@@ -150,6 +152,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             counts: Tournament::new(count),
             utils: topology.clusters.iter().map(|c| Tournament::new(c.len())).collect(),
             overutilized: 0,
+            refresh_next: 0,
             tunables: Tunables::new(count),
             affinity: workload
                 .tasks

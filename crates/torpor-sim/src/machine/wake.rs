@@ -10,6 +10,9 @@ use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
 use torpor_units::Instant;
 
+/// `LOAD_AVG_PERIOD` ms: how old the utilization of an idle CPU may get.
+const REFRESH_NS: u64 = 32_000_000;
+
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `try_to_wake_up()`: on CPU `by`, for an event at `event`.
     pub(super) fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool) {
@@ -22,12 +25,27 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         task.state = State::Runnable;
         task.woken_by = Some(event);
         self.kinds[task.kind].wakeups += 1;
+        self.refresh_an_idle_cpu();
         let target = self.select_cpu(id, by, sync);
         if S::RECORDS {
             self.record_waking(by.unwrap_or(target), id, target);
         }
         self.enqueue(id, target, false);
         self.tell(id, target, by);
+    }
+
+    /// What placement knows of idle CPUs gets old: one after another is looked at again, as a busy
+    /// CPU of the kernel's does it for the idle ones (`nohz_balance_enter_idle()`).
+    fn refresh_an_idle_cpu(&mut self) {
+        if !self.plan.topology.is_asymmetric {
+            return;
+        }
+        if let Some(cpu) = self.idle_cpus.first_common(&[], self.refresh_next) {
+            self.refresh_next = (cpu + 1) % self.cpus.len();
+            if self.cpus[cpu].load.since_update_ns(self.now.0 as u64) >= REFRESH_NS {
+                self.touch(cpu);
+            }
+        }
     }
 
     /// The task becomes runnable on a CPU.
