@@ -187,18 +187,24 @@ impl<'a> Session<'a> {
                 run.ok().map(|run| run.map(|(counted, _)| counted))
             })
             .collect();
-        let finished = runs.chunks(self.governors.len().max(1));
-        let finished = finished.take_while(|of_seed| of_seed.iter().all(Option::is_some)).count();
-        let interrupted = finished < seeds.len();
-        if interrupted && finished == 0 {
-            return Err(EngineError::Interrupted.into());
-        }
+        // What can be compared: seeds that every governor has finished.
         let mut by_governor: Vec<Vec<(u64, SeedRun)>> =
             self.governors.iter().map(|_| Vec::new()).collect();
-        for ((seed, governor), run) in jobs.iter().zip(runs).take(finished * self.governors.len()) {
-            by_governor[*governor].push((seeds[*seed], run.expect("it is finished")));
+        let mut runs = runs.into_iter();
+        for seed in &seeds {
+            let of_seed: Vec<Option<SeedRun>> = runs.by_ref().take(by_governor.len()).collect();
+            let of_seed: Option<Vec<SeedRun>> = of_seed.into_iter().collect();
+            for (runs, run) in by_governor.iter_mut().zip(of_seed.into_iter().flatten()) {
+                runs.push((*seed, run));
+            }
         }
-        let strip = options.strip.then(|| self.strip(&by_governor[0][0].1)).flatten();
+        let finished = by_governor[0].len();
+        let interrupted = finished < seeds.len();
+        if finished == 0 {
+            return Err(EngineError::Interrupted.into());
+        }
+        let wants_strip = options.strip && !interrupted;
+        let strip = wants_strip.then(|| self.strip(&by_governor[0][0].1, progress)).flatten();
         let mut governors: Vec<_> = by_governor
             .into_iter()
             .zip(self.request.governors.iter().zip(&self.governors))
@@ -207,8 +213,8 @@ impl<'a> Session<'a> {
             })
             .collect();
         summary::compare(&mut governors);
-        if let Some(path) = &options.trace {
-            self.record(path)?;
+        if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
+            self.record(path, progress)?;
         }
         Ok(Outcome {
             torpor: Version { version: env!("CARGO_PKG_VERSION") },
@@ -245,7 +251,7 @@ impl<'a> Session<'a> {
 
     /// The first seed once more under every governor: what the CPU did that decided most often in
     /// `first`, for as long as every governor's choices are kept.
-    fn strip(&self, first: &SeedRun) -> Option<Strip> {
+    fn strip(&self, first: &SeedRun, progress: &dyn Progress) -> Option<Strip> {
         let counted = first.as_ref().ok()?;
         let cpu = (0..counted.cpus.len()).max_by_key(|&cpu| counted.cpus[cpu].totals.decisions)?;
         let options = &self.request.options;
@@ -253,7 +259,8 @@ impl<'a> Session<'a> {
             .into_par_iter()
             .map(|governor| {
                 let sink = OneCpu { cpu, most: STRIP_SLEEPS, decisions: Vec::new() };
-                let run = self.simulate(governor, options.seed, sink, &mut |_| true).ok()?;
+                let goes_on = &mut |_| !progress.cancelled();
+                let run = self.simulate(governor, options.seed, sink, goes_on).ok()?;
                 run.ok().map(|(_, sink)| sink.decisions)
             })
             .collect();
@@ -270,13 +277,16 @@ impl<'a> Session<'a> {
     }
 
     /// The first run once more, with its events; a governor that fails has its error elsewhere.
-    fn record(&self, path: &Path) -> Result<(), SimError> {
+    fn record(&self, path: &Path, progress: &dyn Progress) -> Result<(), SimError> {
         let Request { workload, options, .. } = self.request;
-        let run = self.simulate(0, options.seed, Recorder::default(), &mut |_| true);
-        if let Ok(Ok((_, recorder))) = run {
-            record::write(&recorder.into_trace(workload, self.topology.cpus), path)?;
+        let goes_on = &mut |_| !progress.cancelled();
+        match self.simulate(0, options.seed, Recorder::default(), goes_on) {
+            Ok(Ok((_, recorder))) => {
+                record::write(&recorder.into_trace(workload, self.topology.cpus), path)
+            }
+            Ok(Err(_)) => Ok(()),
+            Err(_) => Err(EngineError::Interrupted.into()),
         }
-        Ok(())
     }
 
     fn in_place_of_recording(&self) -> TraceInfo {
@@ -326,6 +336,13 @@ fn check(request: &Request) -> Result<(), SimError> {
             what: "one seed at least, and none beyond 64 bits",
             given: format!("{} from {}", options.seeds, options.seed),
             hint: "--seeds 10 --seed 1".to_owned(),
+        });
+    }
+    if governors.is_empty() {
+        return Err(SimError::Option {
+            what: "a simulation needs a governor",
+            given: "none".to_owned(),
+            hint: "--governor menu".to_owned(),
         });
     }
     if let Some(oracle) = governors.iter().find(|g| g.to_string() == torpor_engine::ORACLE) {

@@ -65,8 +65,8 @@ spawn = "request"
         for state in &mut platform.clusters[0].idle_states {
             state.exit_latency = Duration::ZERO;
         }
-        let request = request(platform, load(&tables), &["shallowest"], 20_000);
-        let means: Vec<f64> = (1..=20)
+        let request = request(platform, load(&tables), &["shallowest"], 10_000);
+        let means: Vec<f64> = (1..=12)
             .map(|seed| {
                 let counted = count_seed(&request, seed).unwrap();
                 counted.kinds[0].pass_time.clone().close().mean().unwrap().as_us_f64()
@@ -75,7 +75,7 @@ spawn = "request"
         let interval = torpor_sim::Interval::of(&means).unwrap();
         let expected = 100.0 / (1.0 - rho);
         assert!(interval.low <= expected && expected <= interval.high, "{expected}: {interval:?}");
-        assert!(interval.high - interval.low < 0.03 * expected, "{interval:?}");
+        assert!(interval.high - interval.low < 0.06 * expected, "{interval:?}");
     }
 }
 

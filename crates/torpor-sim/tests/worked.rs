@@ -77,6 +77,29 @@ fn each_wake_up_of_a_sleeping_cpu_takes_an_ipi_and_a_polling_one_takes_none() {
 }
 
 #[test]
+fn a_cpu_that_is_on_its_way_is_not_told_again() {
+    // Three tasks of CPU 1 are woken one after the other, while it takes its time to come.
+    let workload = load(
+        r#"
+[[task]]
+name = "waker"
+cpus = "0"
+phase = [{ run_us = 10 }, { wake = "c", count = 3 }, { period_us = 10000 }]
+
+[[task]]
+name = "sleeper"
+count = 3
+cpus = "1"
+phase = [{ wait = "c" }, { run_us = 10 }]
+"#,
+    );
+    let counted = count(&request(machine(2, ""), workload, &["deepest"], 1_000)).unwrap();
+    assert_eq!(counted.kinds[1].wakeups, 300);
+    // One for each of 100 rounds; each task's start takes none, as nobody sends it.
+    assert_eq!(counted.ipis, 100);
+}
+
+#[test]
 fn time_is_shared_out_fairly_and_by_weight() {
     let workload = load(
         r#"

@@ -100,7 +100,7 @@ def simulate(
     finally:
         if bar is not None:
             bar.stop()
-    if trace is not None:
+    if trace is not None and not outcome.interrupted:
         print_note(f"trace: {trace}")
     if report is not None:
         outcome.write_report(report)

@@ -96,6 +96,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             Mode::Asleep => {
                 let pending = self.cpus[target].pending.expect("a CPU asleep is in a state");
                 let polls = self.plan.models[target].states[pending.state()].is_polling;
+                if self.cpus[target].span.is_resched {
+                    // Somebody has told it already.
+                    return;
+                }
                 let at = if polls { self.now } else { self.send_ipi(target, by) };
                 self.cpus[target].span.is_resched = by.is_some();
                 self.rouse(target, at);
@@ -110,7 +114,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 }
                 if by == Some(target) {
                     cpu.needs_resched = true;
-                } else {
+                } else if cpu.ipi == Instant::NEVER {
                     let at = self.send_ipi(target, by);
                     let cpu = &mut self.cpus[target];
                     cpu.ipi = cpu.ipi.min(at);

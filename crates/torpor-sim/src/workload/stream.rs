@@ -50,10 +50,6 @@ impl Stream {
     pub fn positive_unit(&mut self) -> f64 {
         1.0 - self.unit()
     }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]
@@ -73,6 +69,6 @@ mod tests {
     #[test]
     fn the_first_number_of_a_stream_never_changes() {
         let mut stream = StreamName::new(7).text("render").number(3).stream();
-        assert_eq!(stream.below(1 << 32), 1_302_592_377);
+        assert_eq!((stream.unit() * 4_294_967_296.0) as u64, 1_302_592_377);
     }
 }
