@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The comparison on a terminal: one column a governor, readable down to 80 columns."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import render, wrap
@@ -10,10 +9,10 @@ from torpor.comparison import (
     SLEEP_LENGTH_WORDS,
     Cell,
     Row,
-    format_number,
     rows,
     short_labels,
     sources_text,
+    task_rows,
 )
 
 if TYPE_CHECKING:
@@ -42,40 +41,12 @@ def comparison_text(result: dict[str, Any], width: int) -> str:
 
 def tasks_text(result: dict[str, Any], width: int) -> str:
     """Return what each kind of task met under each governor, for more than one kind."""
-    runs = [run for run in result["traces"][0]["runs"] if not run["error"]]
-    names = short_labels([run["governor"] for run in runs])
-    kinds = [task["name"] for task in runs[0]["tasks"]] if runs else []
-    if len(kinds) < 2:
+    names, table_rows = task_rows(result)
+    if len({row.key for row in table_rows}) < 2:
         return ""
-    span_s = result["options"]["duration_ns"] / 1e9 * result["options"]["seeds"]
-    table_rows = []
-    for index, kind in enumerate(kinds):
-        tasks = [run["tasks"][index] for run in runs]
-        for title, value in _TASK_ROWS:
-            cells = [_task_cell(value(task, span_s)) for task in tasks]
-            table_rows.append(Row(kind, f"{kind}: {title}", "", "", cells))
     blocks = _blocks(names, table_rows, width)
     tables = (_table(names, table_rows, b, is_stacked=len(blocks) > 1) for b in blocks)
     return "\n" + render(*tables, width=width)
-
-
-def _task_cell(value: float | None) -> Cell:
-    return Cell(NOT_KNOWN if value is None else format_number(value))
-
-
-def _us(value_ns: float | None) -> float | None:
-    return None if value_ns is None else value_ns / 1e3
-
-
-#: What is told of a kind of task: the heading, and how it follows from the result.
-_TASK_ROWS: list[tuple[str, Callable[[dict[str, Any], float], float | None]]] = [
-    ("passes 1/s", lambda task, span_s: task["passes"] / span_s),
-    ("CPU time %", lambda task, span_s: task["cpu_time_ns"] / 1e7 / span_s),
-    ("pass time, mean µs", lambda task, _: _us(task["pass_time"]["mean_ns"])),
-    ("pass time, p99 µs", lambda task, _: _us(task["pass_time"]["p99_ns"])),
-    ("wake-up latency, mean µs", lambda task, _: _us(task["latency"]["mean_ns"])),
-    ("wake-up latency, p99 µs", lambda task, _: _us(task["latency"]["p99_ns"])),
-]
 
 
 def _heading(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
