@@ -3,9 +3,13 @@
 
 mod support;
 
+use proptest::prelude::*;
 use std::path::Path;
 use support::{count, request};
+use torpor_engine::decision::Unobserved;
+use torpor_governor::Catalog;
 use torpor_platform::Platform;
+use torpor_sim::Session;
 use torpor_sim::workload::{builtins, from_toml, json_schema};
 
 #[test]
@@ -64,6 +68,48 @@ fn every_shipped_workload_runs_on_a_phone_and_on_a_desktop() {
             let counted = counted.unwrap_or_else(|e| panic!("{}: {e}", builtin.name));
             let wakeups: u64 = counted.kinds.iter().map(|k| k.wakeups).sum();
             assert!(wakeups > 10, "{}: {wakeups}", builtin.name);
+        }
+    }
+}
+
+/// A shipped file with a line taken out, or a number made another one.
+fn slip() -> impl Strategy<Value = String> {
+    let texts: Vec<&str> = builtins().iter().map(|b| b.text).collect();
+    let number = prop::sample::select(vec!["0", "1", "7", "3600000000", "1e9", "0.0001", "-1"]);
+    let place = any::<prop::sample::Index>;
+    (prop::sample::select(texts), place(), place(), number, any::<bool>()).prop_map(
+        |(text, line, digit, number, takes_out)| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            if takes_out {
+                lines.remove(line.index(lines.len()));
+                return lines.join("\n");
+            }
+            let numbers: Vec<(usize, usize)> = text
+                .char_indices()
+                .filter(|(at, c)| {
+                    c.is_ascii_digit() && !text[..*at].ends_with(|b: char| b.is_ascii_digit())
+                })
+                .map(|(at, _)| {
+                    let rest = &text[at..];
+                    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+                    (at, at + end)
+                })
+                .collect();
+            let (from, to) = numbers[digit.index(numbers.len())];
+            format!("{}{number}{}", &text[..from], &text[to..])
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn a_slip_in_a_file_is_told_or_runs(text in slip()) {
+        let Ok(workload) = from_toml("slip.toml", &text) else { return Ok(()) };
+        let request = request(support::big_little(), workload, &["teo"], 20);
+        // Stuck, or for CPUs that the machine does not have: answers, too.
+        if let Ok(session) = Session::new(&request, &Catalog::new(Default::default())) {
+            let _ = session.simulate(0, 1, Unobserved, &mut |_| true);
         }
     }
 }
