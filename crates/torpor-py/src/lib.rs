@@ -11,6 +11,7 @@ mod errors;
 mod fidelity;
 mod lists;
 mod result;
+mod simulate;
 mod table;
 mod watch;
 
@@ -27,6 +28,7 @@ mod _engine {
     #[pymodule_export]
     use super::errors::{
         CountersError, EngineError, GovernorError, PlatformError, TorporError, TraceError,
+        WorkloadError,
     };
     #[pymodule_export]
     use super::fidelity::verify;
@@ -37,6 +39,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::result::{Result, replay};
+    #[pymodule_export]
+    use super::simulate::{Simulation, simulate, workload_toml, workloads};
     #[pymodule_export]
     use super::table::Table;
 
