@@ -22,7 +22,7 @@ pub mod policy;
 mod poll;
 pub mod replay;
 mod session;
-mod summary;
+pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod totals;
@@ -31,4 +31,4 @@ pub mod verify;
 pub use error::EngineError;
 pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched};
 pub use outcome::{Outcome, TraceInfo};
-pub use session::run;
+pub use session::{check_disabled_states, describe_governor, run, state_descs};

@@ -12,6 +12,7 @@ mod fidelity;
 mod kernel;
 mod lists;
 mod result;
+mod simulate;
 mod table;
 mod watch;
 
@@ -28,6 +29,7 @@ mod _engine {
     #[pymodule_export]
     use super::errors::{
         CountersError, EngineError, GovernorError, PlatformError, TorporError, TraceError,
+        WorkloadError,
     };
     #[pymodule_export]
     use super::fidelity::verify;
@@ -40,6 +42,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::result::{Result, replay};
+    #[pymodule_export]
+    use super::simulate::{Simulation, simulate, workload_toml, workloads};
     #[pymodule_export]
     use super::table::Table;
 

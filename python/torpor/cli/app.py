@@ -12,6 +12,7 @@ from torpor.cli.fidelity import fidelity
 from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.stat import stat
+from torpor.cli.simulate import simulate
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
@@ -23,6 +24,7 @@ _SETTINGS = {
 }
 
 app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
+workload_app = typer.Typer(help="Look at a workload.", **_SETTINGS)  # type: ignore[arg-type]
 platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
 
@@ -53,6 +55,7 @@ def _torpor(
 
 app.command()(replay)
 app.command()(fidelity)
+app.command()(simulate)
 app.command()(check)
 app.command()(snapshot)
 app.command()(diff)
@@ -62,6 +65,9 @@ app.command(context_settings={"allow_interspersed_args": False})(record)
 app.command(context_settings={"allow_interspersed_args": False})(ab)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
+app.command()(catalog.workloads)
+workload_app.command("show")(catalog.show_workload)
+app.add_typer(workload_app, name="workload")
 platform_app.command("show")(catalog.show)
 platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
