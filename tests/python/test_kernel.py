@@ -74,6 +74,14 @@ def test_what_is_loaded_is_told_first_and_makes_nothing_current(kernel, run_on_k
     assert kernel.told == []
 
 
+def test_modules_of_two_versions_do_not_meet(kernel, run_on_kernel):
+    run_on_kernel("kernel", "load", "teo")
+    kernel.put("sys/module/torpor_core/version", "0.0.1\n")
+    assert "Torpor 0.0.1" in run_on_kernel("kernel", "load", "teo", status=2)
+    run_on_kernel("kernel", "unload")
+    run_on_kernel("kernel", "load", "teo")
+
+
 def test_a_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
     before = state(kernel)
     kernel.is_superuser = False

@@ -40,7 +40,9 @@ def build(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Default: a cache; `load` looks in that of root."),
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Default: a cache; `load` looks in that of root."
+        ),
     ] = None,
     is_dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from torpor import _engine
 from torpor.kernel.build import Builder
 from torpor.kernel.errors import KernelError
 from torpor.kernel.modules import CORE, Governor, module_of
@@ -21,23 +22,26 @@ def undone_on_failure() -> Iterator[ExitStack]:
         undo.pop_all()
 
 
-def load(
-    system: System, builder: Builder, governors: Sequence[Governor], undo: ExitStack
-) -> list[Governor]:
+def load(system: System, builder: Builder, governors: Sequence[Governor], undo: ExitStack) -> None:
     """Load the core and governors, those that are not loaded yet, built if need be.
 
-    Returns those that were loaded. It makes none of them current.
+    It makes none of them current.
     """
+    version = system.version(CORE)
+    if version not in (None, _engine.__version__):
+        raise KernelError(
+            f"modules of Torpor {version} are loaded, and this is {_engine.__version__}",
+            "torpor kernel unload takes them out",
+        )
     absent = [g for g in governors if not system.is_loaded(g.module)]
     if not absent:
-        return []
+        return
     builder.build_missing(absent)
     if not system.is_loaded(CORE):
         system.insmod(builder.path(CORE))
         undo.callback(_undo, system, CORE, lambda: system.rmmod(CORE))
     for governor in absent:
         _insert(system, builder, governor, undo)
-    return absent
 
 
 def _insert(system: System, builder: Builder, governor: Governor, undo: ExitStack) -> None:

@@ -73,6 +73,9 @@ class System:
         """Ours among the loaded modules."""
         return sorted(path.name for path in self.machine.path("/sys/module").glob("torpor_*"))
 
+    def version(self, module: str) -> str | None:
+        return read(self._module(module) / "version")
+
     def references(self, module: str) -> int | None:
         text = read(self._module(module) / "refcnt")
         return int(text) if text else None
