@@ -150,7 +150,9 @@ impl Asked {
             nr_iowait: self.nr_iowait,
             util: self.util,
             capacity: u64::from(capacity),
-            load_avg: 0,
+            // The kernels that can be recorded have no `this_cpu_load()` any more; a governor that
+            // asks for it is told the utilization there.
+            load_avg: self.util,
         }
     }
 }
@@ -163,8 +165,8 @@ pub struct Told {
     /// `dev->last_residency_ns`.
     pub residency: Duration,
     pub got_tick: bool,
-    /// `dev->poll_time_limit`.
-    pub poll_timed_out: bool,
+    /// How long a polling state polled: the governor may have set a limit, which it then reached.
+    pub polled: Option<Duration>,
     /// `local_clock()`.
     pub clock: Instant,
     pub verdict: Verdict,

@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
             state: index,
             residency,
             got_tick: false,
-            poll_timed_out: state.is_polling && between >= model.default_poll_limit,
+            polled: state.is_polling.then_some(between),
             clock: at,
             verdict: model.verdict(index, residency),
         });
