@@ -64,8 +64,9 @@ def script(setup: str, jobs: list[Job], *, has_probes: bool = True) -> str:
 def collect(kernel: Kernel, result: machine.Result) -> dict[str, Recording]:
     """Make the recordings of what a guest has left, by name; an error if events were lost."""
     files = result.files
-    names = sorted({name.split("/")[1] for name in files if name.startswith("recordings/")})
-    return {name: _collect(kernel, files, f"recordings/{name}") for name in names}
+    ends = "/sysfs-after.txt"
+    folders = [name.removesuffix(ends) for name in sorted(files) if name.endswith(ends)]
+    return {f.removeprefix("recordings/"): _collect(kernel, files, f) for f in folders}
 
 
 def _collect(kernel: Kernel, files: dict[str, bytes], folder: str) -> Recording:

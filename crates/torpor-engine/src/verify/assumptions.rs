@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What no event tells.
 
-use torpor_units::Duration;
+use super::recorded::Calls;
+use std::collections::BTreeMap;
+use torpor_counters::Delta;
+use torpor_units::{CpuId, Duration};
 
 /// What no event tells and has to be assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,22 +15,65 @@ pub struct Assumptions {
     pub entry_delay: Duration,
     /// RCU needed the CPU for a while after it raised its softirq there.
     pub rcu_stand_in: bool,
+    /// `last_residency_ns` is measured between the `cpu_idle` events, which lie farther apart by
+    /// this.
+    ///
+    /// FIDELITY(residency-overhead): one time for all sleeps; the kernel's counters tell its mean.
+    pub residency_overhead: Duration,
+}
+
+/// Where counters do not tell: the least that was seen.
+const RESIDENCY_OVERHEAD: Duration = Duration(650);
+
+/// Sleeps that it takes to tell a mean.
+const SLEEPS_MIN: u64 = 20;
+
+/// By how much the events of a sleep lie farther apart than its residency, on average: from states
+/// whose sleeps are all both in the recording and in the kernel's counters.
+pub fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
+    let mut seen: BTreeMap<(CpuId, usize), (u64, i64)> = BTreeMap::new();
+    for recorded in &calls.decisions {
+        if let Some(told) = recorded.told {
+            let (sleeps, between_ns) = seen.entry((recorded.cpu, told.state)).or_default();
+            *sleeps += 1;
+            *between_ns += told.between.0;
+        }
+    }
+    let (mut sleeps, mut excess_ns) = (0, 0);
+    for cpu in &grown.cpus {
+        for state in &cpu.states {
+            if let Some(&(usage, between_ns)) = seen.get(&(cpu.cpu, state.index as usize))
+                && state.usage == Some(usage)
+                && let Some(time_us) = state.time_us
+            {
+                sleeps += usage;
+                excess_ns += between_ns - time_us as i64 * 1_000;
+            }
+        }
+    }
+    (sleeps >= SLEEPS_MIN && excess_ns > 0).then(|| Duration(excess_ns / sleeps as i64))
 }
 
 impl Assumptions {
     /// On hardware the idle entry's event comes within a microsecond of the switch, and bounds this.
-    pub const DEFAULT: Assumptions = Assumptions { entry_delay: Duration(800), rcu_stand_in: true };
+    pub const DEFAULT: Assumptions = Assumptions {
+        entry_delay: Duration(800),
+        rcu_stand_in: true,
+        residency_overhead: RESIDENCY_OVERHEAD,
+    };
 
     /// What guests needed: 1.7 us where an instruction takes 1 ns, which a probe measured; 4 and 10
     /// us in two that an emulator ran in real time.
-    pub const ALL: [Assumptions; 8] = {
-        let delays = [800, 1_700, 4_000, 10_000];
-        let mut all = [Assumptions::DEFAULT; 8];
-        let mut i = 0;
-        while i < all.len() {
-            all[i] = Assumptions { entry_delay: Duration(delays[i / 2]), rcu_stand_in: i % 2 == 0 };
-            i += 1;
-        }
-        all
-    };
+    const ENTRY_DELAYS_NS: [i64; 4] = [800, 1_700, 4_000, 10_000];
+
+    /// All that are tried, beginning with these.
+    pub fn alternatives(self) -> Vec<Assumptions> {
+        let with = |delay, rcu_stand_in| Assumptions {
+            entry_delay: Duration(delay),
+            rcu_stand_in,
+            ..self
+        };
+        let pair = |delay| [with(delay, true), with(delay, false)];
+        Assumptions::ENTRY_DELAYS_NS.into_iter().flat_map(pair).collect()
+    }
 }

@@ -81,9 +81,10 @@ fn tell(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<(),
     if instance.next_timer(recorded.slot).is_some_and(|at| at <= told.clock) {
         instance.fire_timer(recorded.slot, told.clock)?;
     }
-    let default_limit = seat.model.default_poll_limit;
-    let timed_out =
-        told.polled.map(|polled| polled >= instance.poll_limit(recorded.slot, default_limit));
+    let timed_out = told.is_polling.then(|| {
+        // The governor may have set a limit of its own.
+        told.between >= instance.poll_limit(recorded.slot, seat.model.default_poll_limit)
+    });
     let reflection = Reflection {
         state: told.state as i32,
         residency: told.residency,

@@ -165,8 +165,9 @@ pub struct Told {
     /// `dev->last_residency_ns`.
     pub residency: Duration,
     pub got_tick: bool,
-    /// How long a polling state polled: the governor may have set a limit, which it then reached.
-    pub polled: Option<Duration>,
+    /// From event to event.
+    pub between: Duration,
+    pub is_polling: bool,
     /// `local_clock()`.
     pub clock: Instant,
     pub verdict: Verdict,

@@ -16,11 +16,6 @@ use torpor_units::{CpuId, Duration, Instant, StateIdx};
 /// What a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
 
-/// `last_residency_ns` is measured between the `cpu_idle` events, which therefore lie farther apart.
-///
-/// FIDELITY(residency-overhead): by 0.6 to 1.8 us in recordings of guests with counters beside them.
-const RESIDENCY_OVERHEAD: Duration = Duration(650);
-
 /// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose
 /// instructions take 1 ns each, by the probe on `tick_nohz_get_sleep_length()`.
 const INTERRUPT_EXIT_DELAY: Duration = Duration(700);
@@ -219,12 +214,13 @@ impl<'a> Walk<'a> {
         let Some(index) = recorded.entered else { return };
         let Some(state) = model.states.get(index) else { return };
         let between = at.since(asleep.from);
-        let residency = Duration((between - RESIDENCY_OVERHEAD).0.max(0));
+        let residency = Duration((between - self.assumptions.residency_overhead).0.max(0));
         recorded.told = Some(Told {
             state: index,
             residency,
             got_tick: false,
-            polled: state.is_polling.then_some(between),
+            between,
+            is_polling: state.is_polling,
             clock: at,
             verdict: model.verdict(index, residency),
         });
