@@ -19,6 +19,9 @@ from torpor.record.probes import PROBES
 from . import machine
 from .packages import Kernel
 
+#: The menus of 2012 are told the utilization for the load, which tracepoints tell only in part.
+WATCHED = {**PROBES, "sched_cpu_util": "u64"}
+
 SCRIPT = Path(__file__).with_name("record.sh")
 
 #: For each CPU. The longest recording fills a third of it.
@@ -55,7 +58,7 @@ class Recording:
 def script(setup: str, jobs: list[Job], *, has_probes: bool = True) -> str:
     """What a guest runs: `setup` loads what the governors take, then comes one job after another."""
     names = " ".join(name.replace(":", "/") for name in everything())
-    probed = " ".join(f"{name}:{kind}" for name, kind in PROBES.items()) if has_probes else ""
+    probed = " ".join(f"{name}:{kind}" for name, kind in WATCHED.items()) if has_probes else ""
     settings = f'events="{names}"\nprobes="{probed}"\nbuffer_kb={BUFFER_KB}\n'
     calls = "".join(f"record {job.name} {job.governor} {job.workload}\n" for job in jobs)
     return f"{settings}{setup}\n{SCRIPT.read_text(encoding='utf-8')}\n{calls}"

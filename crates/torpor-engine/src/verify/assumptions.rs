@@ -18,18 +18,19 @@ pub struct Assumptions {
     /// `last_residency_ns` is measured between the `cpu_idle` events, which lie farther apart by
     /// this.
     ///
-    /// FIDELITY(residency-overhead): one time for all sleeps; the kernel's counters tell its mean.
+    /// FIDELITY(residency-overhead): one time for all sleeps; the kernel's counters tell it.
     pub residency_overhead: Duration,
 }
 
 /// Where counters do not tell: the least that was seen.
 const RESIDENCY_OVERHEAD: Duration = Duration(650);
 
-/// Sleeps that it takes to tell a mean.
-const SLEEPS_MIN: u64 = 20;
+/// Sleeps in a state that it takes to tell a mean.
+const SLEEPS_MIN: u64 = 10;
 
-/// By how much the events of a sleep lie farther apart than its residency, on average: from states
-/// whose sleeps are all both in the recording and in the kernel's counters.
+/// By how much the events of a sleep lie farther apart than its residency: from states whose sleeps
+/// are all both in the recording and in the kernel's counters, a mean of each. The middle one of
+/// these is not moved by a single sleep with a stall between its events and the kernel's clock.
 pub fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
     let mut seen: BTreeMap<(CpuId, usize), (u64, i64)> = BTreeMap::new();
     for recorded in &calls.decisions {
@@ -39,19 +40,20 @@ pub fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
             *between_ns += told.between.0;
         }
     }
-    let (mut sleeps, mut excess_ns) = (0, 0);
+    let mut means_ns = Vec::new();
     for cpu in &grown.cpus {
         for state in &cpu.states {
-            if let Some(&(usage, between_ns)) = seen.get(&(cpu.cpu, state.index as usize))
-                && state.usage == Some(usage)
+            if let Some(&(sleeps, between_ns)) = seen.get(&(cpu.cpu, state.index as usize))
+                && sleeps >= SLEEPS_MIN
+                && state.usage == Some(sleeps)
                 && let Some(time_us) = state.time_us
             {
-                sleeps += usage;
-                excess_ns += between_ns - time_us as i64 * 1_000;
+                means_ns.push((between_ns - time_us as i64 * 1_000) / sleeps as i64);
             }
         }
     }
-    (sleeps >= SLEEPS_MIN && excess_ns > 0).then(|| Duration(excess_ns / sleeps as i64))
+    means_ns.sort();
+    means_ns.get(means_ns.len() / 2).map(|&mean_ns| Duration(mean_ns.max(0)))
 }
 
 impl Assumptions {

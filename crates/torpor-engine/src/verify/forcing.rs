@@ -82,8 +82,10 @@ fn tell(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<(),
         instance.fire_timer(recorded.slot, told.clock)?;
     }
     let timed_out = told.is_polling.then(|| {
-        // The governor may have set a limit of its own.
-        told.between >= instance.poll_limit(recorded.slot, seat.model.default_poll_limit)
+        // The governor may have set a limit of its own. A task that wakes ends polling, too, which
+        // may look at the time so seldom that it is late to give up.
+        !told.ran_task
+            && told.between >= instance.poll_limit(recorded.slot, seat.model.default_poll_limit)
     });
     let reflection = Reflection {
         state: told.state as i32,

@@ -79,6 +79,8 @@ pub struct Asked {
     pub hold: Hold,
     /// What `tick_nohz_get_sleep_length()` returned, by a probe.
     pub probed: Option<Duration>,
+    /// What `sched_cpu_util()` returned, by a probe.
+    pub probed_util: Option<u64>,
     pub util: u64,
     pub nr_iowait: u32,
 }
@@ -168,6 +170,8 @@ pub struct Told {
     /// From event to event.
     pub between: Duration,
     pub is_polling: bool,
+    /// The CPU went from this sleep to a task, without asking the governor again.
+    pub ran_task: bool,
     /// `local_clock()`.
     pub clock: Instant,
     pub verdict: Verdict,

@@ -155,6 +155,11 @@ impl<'a> Walk<'a> {
 
     /// The CPU goes from the idle task to another.
     fn leave(&mut self, number: usize) {
+        if let Some(decision) = self.cpus[number].untold
+            && let Some(told) = &mut self.calls.decisions[decision].told
+        {
+            told.ran_task = true;
+        }
         self.tell(number);
         self.give_up(number);
         let cpu = &mut self.cpus[number];
@@ -221,6 +226,7 @@ impl<'a> Walk<'a> {
             got_tick: false,
             between,
             is_polling: state.is_polling,
+            ran_task: false,
             clock: at,
             verdict: model.verdict(index, residency),
         });
@@ -234,12 +240,13 @@ impl<'a> Walk<'a> {
 
     fn probed(&mut self, number: usize, at: Instant, probe: Probe, value: i64) {
         match probe {
-            Probe::SleepLength | Probe::NextEvent | Probe::RcuNeedsCpu => {
+            Probe::SleepLength | Probe::NextEvent | Probe::RcuNeedsCpu | Probe::Util => {
                 self.tell(number);
                 let answers = &mut self.cpus[number].answers;
                 match probe {
                     Probe::SleepLength => answers.sleep_length = Some(Duration(value)),
                     Probe::NextEvent => answers.next_event = Some(value),
+                    Probe::Util => answers.util = u64::try_from(value).ok(),
                     _ => answers.rcu_needs_cpu = Some(value != 0),
                 }
             }
@@ -364,6 +371,7 @@ impl<'a> Walk<'a> {
             tick_is_stopped: false,
             hold,
             probed: cpu.answers.sleep_length,
+            probed_util: cpu.answers.util,
             util: 0,
             nr_iowait: 0,
         };
