@@ -79,7 +79,9 @@ def record(
     if result.status != 0 or result.complaints:
         raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
     made = recording.collect(kernel, result)
-    return {(governor, name): made[f"{governor}/{name}"] for governor in ordered for name in workloads}
+    return {
+        (governor, name): made[f"{governor}/{name}"] for governor in ordered for name in workloads
+    }
 
 
 def cpus(kernel: Kernel) -> int:

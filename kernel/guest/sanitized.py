@@ -21,11 +21,21 @@ LEFT_OUT = [
     "arch/[!xu]*/*.[chS]",
     "arch/[!x]*/boot/dts",
     *("Documentation/[a-z]*/*.rst", "sound/*.[ch]", "tools/testing"),
-    *(f"drivers/{name}/*.[ch]" for name in ("gpu", "infiniband", "media", "net", "scsi", "staging")),
+    *(
+        f"drivers/{name}/*.[ch]"
+        for name in ("gpu", "infiniband", "media", "net", "scsi", "staging")
+    ),
 ]
 
 #: What it takes of this machine, beside a compiler.
-TOOLS = {"flex": "flex", "bison": "bison", "bc": "bc", "make": "make", "gcc": "gcc", "xz": "xz-utils"}
+TOOLS = {
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "make": "make",
+    "gcc": "gcc",
+    "xz": "xz-utils",
+}
 
 
 def build() -> Kernel:

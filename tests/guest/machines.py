@@ -5,6 +5,7 @@ import pytest
 
 from guest.packages import NotHereError
 
+
 def here(function, *args):
     """Call it; skip, with the reason, where this machine lacks something for it."""
     try:

@@ -84,6 +84,7 @@ fn tell(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<(),
     let timed_out = told.is_polling.then(|| {
         // The governor may have set a limit of its own. A task that wakes ends polling, too, which
         // may look at the time so seldom that it is late to give up.
+        // FIDELITY(poll-end): no event tells which it was.
         !told.ran_task
             && told.between >= instance.poll_limit(recorded.slot, seat.model.default_poll_limit)
     });
