@@ -34,10 +34,7 @@ KEPT = {
     ("amd64", "6.1"): ["menu", "t-menu", "t-menu-3.7", "t-teo"],
 }
 
-#: A real disk's latency is a device's; this one's is a timer, so that it can be repeated.
 SETUP = """
-insmod /mod/configfs.ko
-insmod /mod/null_blk.ko nr_devices=1 gb=1 irqmode=2 completion_nsec=150000
 insmod /mod/torpor_core.ko assume_kvm=1
 for governor in {governors}; do
 	module=/mod/torpor_$(echo $governor | tr .- __).ko

@@ -83,6 +83,10 @@ rates() {
 	done
 }
 
+# A disk whose latency is a timer, so that it can be repeated.
+insmod /mod/configfs.ko
+insmod /mod/null_blk.ko nr_devices=1 gb=1 irqmode=2 completion_nsec=150000
+
 echo 0 > $tracing/tracing_on
 echo mono > $tracing/trace_clock
 echo $buffer_kb > $tracing/buffer_size_kb
