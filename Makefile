@@ -4,7 +4,9 @@
 #   make test    everything CI runs
 #   make bench   the benchmarks
 #   make guest-test        of these, the governors in stock kernels under QEMU
-#   make guest-test-full   the same, and a thousand rounds of loading and unloading (hours)
+#   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
+#                          and unloading (hours)
+#   make guest-test-sanitized   the governors in a kernel with lockdep, KASAN and UBSAN, built first
 #   make clean   remove what the above made
 #
 # Both set up all they need in build/ and target/; only Rust, a C compiler and Python are yours.
@@ -16,7 +18,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test guest-test guest-test-full bench tools install install-test clean
+.PHONY: demo test guest-test guest-test-full guest-test-sanitized bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -33,7 +35,10 @@ guest-test: install-test
 	@$(BIN)/python -m pytest tests/guest
 
 guest-test-full: install-test
-	@TORPOR_GUEST_ROUNDS=1000 $(BIN)/python -m pytest tests/guest
+	@TORPOR_GUEST_ROUNDS=1000 TORPOR_GUEST_FULL=1 $(BIN)/python -m pytest tests/guest
+
+guest-test-sanitized: install-test
+	@TORPOR_GUEST_SANITIZED=1 $(BIN)/python -m pytest tests/guest/test_sanitized.py
 
 bench: install
 	@cargo bench -p torpor-benches --no-fail-fast

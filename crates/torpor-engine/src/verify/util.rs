@@ -24,7 +24,7 @@ pub fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
     for decision in &mut calls.decisions {
         let span = &recording.cpus[decision.slot].spans[next[decision.slot]];
         next[decision.slot] += 1;
-        decision.asked.util = u64::from(span.util);
+        decision.asked.util = decision.asked.probed_util.unwrap_or(u64::from(span.util));
     }
 }
 
