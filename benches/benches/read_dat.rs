@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use torpor_trace::{Event, Names, Sink};
+use torpor_trace::{Event, Sink, SoFar};
 
 #[path = "../../crates/torpor-trace/tests/support/dat.rs"]
 mod dat;
@@ -104,8 +104,8 @@ fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
 struct Count(usize);
 
 impl Sink for Count {
-    fn events(&mut self, events: &[Event], _names: &Names) {
-        self.0 += black_box(events).len();
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
+        self.0 += black_box(&events).len();
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use torpor_engine::TraceInfo;
 use torpor_platform::ImportOptions;
-use torpor_trace::{Event, EventKind, Names, Sink};
+use torpor_trace::{Event, EventKind, Sink, SoFar};
 use torpor_units::{CpuId, Instant, StateIdx};
 
 /// The built-in governors and the engine's oracle, as a JSON list.
@@ -99,7 +99,7 @@ pub fn import_platform(
 struct CpuCounts(BTreeMap<CpuId, (u64, Instant, Instant)>);
 
 impl Sink for CpuCounts {
-    fn events(&mut self, events: &[Event], _names: &Names) {
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
         for event in events {
             let (sleeps, _, last) = self.0.entry(event.cpu).or_insert((0, event.time, event.time));
             *last = event.time;

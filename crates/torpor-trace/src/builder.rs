@@ -25,6 +25,9 @@ pub(crate) struct Batch {
     pub events: Vec<Event>,
     /// Names that were not in the batches before.
     pub names: Vec<Box<str>>,
+    /// What these events and those of the batches before carry, and how many CPUs they show.
+    pub carries: Carries,
+    pub cpu_count: u32,
     /// How much of the file was read when the last of these events was.
     pub read_bytes: u64,
 }
@@ -168,6 +171,7 @@ impl Builder {
             self.cpu_count = self.cpu_count.max(target_of(&event.kind).map_or(0, |cpu| cpu.0 + 1));
             note(&mut self.carries, &event.kind);
         }
+        let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         match &mut self.output {
             Output::Kept(kept) if kept.is_empty() => *kept = events,
             Output::Kept(kept) => kept.append(&mut events),
@@ -175,9 +179,14 @@ impl Builder {
                 let names = self.names.since(self.names_sent);
                 self.names_sent += names.len();
                 // It fails if nobody listens any more; the rest is read for its summary.
-                let _ = batches.send(Batch { events, names, read_bytes: self.read_bytes });
+                let _ = batches.send(Batch { events, names, carries, cpu_count, read_bytes });
             }
         }
+    }
+
+    /// As many as were seen, or as the file says it has.
+    fn cpu_count(&self) -> u32 {
+        self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count)
     }
 
     #[inline]
@@ -211,7 +220,7 @@ impl Builder {
         let mut rest = std::mem::take(&mut self.pending);
         sort(&mut rest);
         self.pass(rest);
-        self.meta.cpu_count = self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count);
+        self.meta.cpu_count = self.cpu_count();
         Trace {
             meta: self.meta,
             events: match self.output {

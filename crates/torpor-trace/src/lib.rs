@@ -32,7 +32,7 @@ pub use error::TraceError;
 pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use model::*;
-pub use stream::{Sink, stream};
+pub use stream::{Sink, SoFar, Source, stream};
 
 use builder::Builder;
 use bytes::{Bytes, STEP_BYTES};

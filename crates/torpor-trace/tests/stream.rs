@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use support::dat::{Dat, Page, X86_64};
 use support::dat_sample::{dat, hrtimer, idle, switch};
-use torpor_trace::{Event, EventKind, Names, Sink, Trace};
+use torpor_trace::{Event, EventKind, Sink, SoFar, Trace};
 
 #[derive(Default)]
 struct Collected {
@@ -18,14 +18,15 @@ struct Collected {
 }
 
 impl Sink for Collected {
-    fn events(&mut self, events: &[Event], names: &Names) {
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
         self.calls.push(events.len());
-        self.events.extend(events);
-        for event in events {
+        for event in &events {
             if let EventKind::SchedSwitch { next_comm: Some(name), .. } = event.kind {
-                self.tasks.push(names.text(name).to_owned());
+                self.tasks.push(so_far.names.text(name).to_owned());
             }
+            assert!(event.cpu.0 < so_far.cpu_count);
         }
+        self.events.extend(events);
     }
 
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
