@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod pelt;
 pub mod policy;
 mod poll;
+mod reading;
 pub mod replay;
 mod session;
 mod summary;

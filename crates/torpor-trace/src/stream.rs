@@ -5,8 +5,9 @@ use crate::builder::{Batch, Builder};
 use crate::bytes::{Bytes, STEP_BYTES};
 use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
-use crate::{kallsyms_beside, parse};
+use crate::{Input, kallsyms_beside, parse};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::mpsc::sync_channel;
 
 /// How many batches the reader may be ahead of who takes them.
@@ -46,6 +47,8 @@ pub struct Source {
     name: String,
     bytes: Bytes,
     kallsyms: Option<Bytes>,
+    /// Once it was read.
+    sha256: OnceLock<String>,
 }
 
 impl Source {
@@ -56,6 +59,7 @@ impl Source {
             name: path.display().to_string(),
             bytes: Bytes::load(path)?,
             kallsyms: kallsyms_beside(path)?,
+            sha256: OnceLock::new(),
         })
     }
 
@@ -71,11 +75,16 @@ impl Source {
         let bytes = &self.bytes;
         let total_bytes = bytes.len() as u64;
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
+        let input = Input {
+            name: &self.name,
+            bytes,
+            kallsyms: self.kallsyms.as_deref(),
+            sha256: self.sha256.get().map(String::as_str),
+        };
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 let builder = |format| Builder::sending(format, sender);
-                let kallsyms = self.kallsyms.as_deref();
-                parse(&self.name, bytes, kallsyms, builder, &|| bytes.let_go())
+                parse(input, builder, &|| bytes.let_go())
             });
             let mut names = Names::default();
             let mut let_go_bytes = 0;
@@ -89,7 +98,9 @@ impl Source {
                     bytes.let_go();
                 }
             }
-            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let trace = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            self.sha256.get_or_init(|| trace.meta.sha256.clone());
+            Ok(trace)
         })
     }
 }

@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use support::dat::{Dat, Page, X86_64};
 use support::dat_sample::{dat, hrtimer, idle, switch};
-use torpor_trace::{Event, EventKind, Sink, SoFar, Trace};
+use torpor_trace::{Event, EventKind, Sink, SoFar, Source, Trace};
 
 #[derive(Default)]
 struct Collected {
@@ -126,4 +126,19 @@ fn what_cannot_be_read_is_told_as_by_reading() {
     assert_eq!(streamed.to_string(), torpor_trace::read(&path).unwrap_err().to_string());
     assert!(collected.calls.is_empty());
     std::fs::remove_file(&path).expect("it was written");
+}
+
+#[test]
+fn what_is_open_can_be_read_again() {
+    let path = saved("twice", &long(400_000, "none").bytes());
+    let source = Source::open(&path).unwrap();
+    // The name is gone, the file is not.
+    std::fs::remove_file(&path).expect("it was written");
+    let [first, second] = [(), ()].map(|()| {
+        let mut collected = Collected::default();
+        (source.stream(&mut collected).unwrap(), collected)
+    });
+    assert!(first.1.events == second.1.events && !first.1.events.is_empty());
+    assert_eq!(first.0.meta, second.0.meta);
+    assert_eq!(first.0.losses, second.0.losses);
 }
