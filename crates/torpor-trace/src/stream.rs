@@ -91,9 +91,11 @@ impl Source {
             for batch in batches {
                 let Batch { events, names: new_names, carries, cpu_count, read_bytes } = batch;
                 names.extend(new_names);
-                sink.events(events, &SoFar { names: &names, carries, cpu_count });
-                sink.progress(read_bytes, total_bytes);
-                if read_bytes >= let_go_bytes + STEP_BYTES as u64 {
+                if !events.is_empty() {
+                    sink.events(events, &SoFar { names: &names, carries, cpu_count });
+                }
+                sink.progress(read_bytes.min(total_bytes), total_bytes);
+                if read_bytes - let_go_bytes >= STEP_BYTES as u64 {
                     let_go_bytes = read_bytes;
                     bytes.let_go();
                 }
