@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from count_idle import count
 
 import torpor
+from count_idle import count
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = ROOT / "crates" / "torpor-trace" / "tests" / "data" / "plain.perf-script.txt"

@@ -64,18 +64,22 @@ def _text(found: dict[str, Any], width: int) -> str:
 def _usage(found: dict[str, Any]) -> list[str]:
     """Return what the recorded machine did: each state on all CPUs, and on each CPU."""
     duration_ns = found["duration_ns"]
-    sums: dict[int, list[int]] = {}
-    rows = []
+    sums: dict[int, tuple[int, int]] = {}
+    rows: list[tuple[str, int, int, int, int]] = []
     for cpu in found["cpus"]:
         for state in cpu["states"]:
-            total = sums.setdefault(state["index"], [0, 0])
-            total[0] += state["usage"]
-            total[1] += state["time_ns"]
-            rows.append((str(cpu["cpu"]), state["index"], state["usage"], state["time_ns"], 1))
+            index, usage, time_ns = state["index"], state["usage"], state["time_ns"]
+            usage_before, time_before_ns = sums.get(index, (0, 0))
+            sums[index] = (usage_before + usage, time_before_ns + time_ns)
+            rows.append((str(cpu["cpu"]), index, usage, time_ns, 1))
     sleeping = sum(bool(cpu["states"]) for cpu in found["cpus"])
     if sleeping > 1:
-        rows = [("all", index, *sums[index], sleeping) for index in sorted(sums)] + rows
-    lines = [f"  {'CPU':>5} {'state':>5} {'sleeps':>10} {'asleep s':>16} {'share %':>8} {'mean µs':>12}"]
+        every = sorted(sums.items())
+        rows = [
+            ("all", index, usage, time_ns, sleeping) for index, (usage, time_ns) in every
+        ] + rows
+    headings = f"{'sleeps':>10} {'asleep s':>16} {'share %':>8} {'mean µs':>12}"
+    lines = [f"  {'CPU':>5} {'state':>5} {headings}"]
     for cpu, index, usage, time_ns, cpus in rows:
         share = f"{100 * time_ns / (duration_ns * cpus):.2f}" if duration_ns else "-"
         mean_us = f"{time_ns / usage / 1e3:,.1f}"
