@@ -2,6 +2,7 @@
 #
 #   make demo    build, replay the recording that ships with the project, write report.html
 #   make test    everything CI runs
+#   make test-long    damages every recording ten thousand times (an hour of one core)
 #   make bench   the benchmarks
 #   make guest-test        of these, the governors in stock kernels under QEMU
 #   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
@@ -18,7 +19,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test guest-test guest-test-full guest-test-sanitized bench tools install install-test clean
+.PHONY: demo test test-long guest-test guest-test-full guest-test-sanitized bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -30,6 +31,9 @@ demo: install
 
 test: install-test
 	@$(BIN)/python scripts/run_tests.py
+
+test-long:
+	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
 
 guest-test: install-test
 	@$(BIN)/python -m pytest tests/guest

@@ -39,7 +39,7 @@ use std::path::PathBuf;
 use torpor_counters::Snapshot;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_platform::Platform;
-use torpor_trace::{EventKind, Probe, Trace};
+use torpor_trace::{EventKind, Probe, SoFar, Trace};
 use torpor_units::{CpuId, Duration, Instant};
 use walk::{Seat, Walk};
 
@@ -243,9 +243,11 @@ fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
             reason: format!("it has no {}", missing.join(", no ")),
         });
     }
-    input::tick_function(trace).ok_or_else(|| EngineError::NotVerifiable {
-        path: path.to_owned(),
-        reason: "none of its hrtimers is the tick's".to_owned(),
+    input::tick_function(&trace.events, &SoFar::whole(trace)).ok_or_else(|| {
+        EngineError::NotVerifiable {
+            path: path.to_owned(),
+            reason: "none of its hrtimers is the tick's".to_owned(),
+        }
     })
 }
 

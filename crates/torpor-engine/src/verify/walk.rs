@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
             trace,
             seats,
             tick_timers: tick_timers(trace, &tick),
-            timers: TimerTracker::new(trace, Some(&tick)),
+            timers: TimerTracker::new(&trace.events, Some(&tick)),
             tick,
             has_hierarchy: has_timer_hierarchy(trace),
             assumptions,
