@@ -333,9 +333,9 @@ mod tests {
     /// The softirq takes a timer off the wheel, which writes a cancellation, before it expires.
     #[test]
     fn timers_armed_before_the_recording_are_known_by_their_expiry() {
-        let mut trace = Trace::default();
+        let mut events = Vec::new();
         let mut push = |at: i64, kind| {
-            trace.events.push(Event { time: Instant(at), cpu: CpuId(0), kind });
+            events.push(Event { time: Instant(at), cpu: CpuId(0), kind });
         };
         let expiry = |timer, now_jiffies| {
             let function = FUNCTION;
@@ -359,7 +359,7 @@ mod tests {
             }
         });
         let grid = TickGrid::new(torpor_units::Hz::H250, Duration::ZERO);
-        let tracker = TimerTracker::new(&trace, Some(&TickFunction::at(5, grid)));
+        let tracker = TimerTracker::new(&events, Some(&TickFunction::at(5, grid)));
         assert_eq!(tracker.global.next(CpuId(0), Instant(0)), Instant(10 * TICK));
         assert_eq!(tracker.pinned.next(CpuId(0), Instant(0)), Instant(12 * TICK));
     }
