@@ -163,7 +163,7 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
             && let Some(counter) = counters.get_mut(&(recorded.cpu, told.state))
         {
             let slept = slept.entry((recorded.cpu, told.state)).or_default();
-            *slept = *slept + told.residency;
+            *slept += told.residency;
             counter.usage += 1;
             counter.time_us = (slept.0 / 1_000) as u64;
             counter.above += u64::from(told.verdict == Verdict::Above);
