@@ -15,6 +15,8 @@
 VENV := build/venv
 BIN := $(VENV)/bin
 DEMO := $(firstword $(wildcard demo/*.perf.data))
+# A kernel's own governor, recorded: what it decided, a replay decides again.
+GUEST := tests/data/guest/amd64-6.12-menu-mix/trace.dat.gz
 GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -26,6 +28,8 @@ demo: install
 	@$(BIN)/torpor replay $(DEMO) --platform pixel6 $(GOVERNORS) --report report.html
 	@echo
 	@$(BIN)/torpor replay $(DEMO) --platform i5-10600k $(GOVERNORS)
+	@echo
+	@$(BIN)/torpor fidelity $(GUEST) | sed -n 1,6p
 	@echo
 	@echo "The first table as a page: $(CURDIR)/report.html"
 
