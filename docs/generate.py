@@ -54,20 +54,34 @@ def replayed(platform: str) -> dict:
 
 
 def metrics() -> str:
-    """The catalogue as a result holds it."""
-    rows = [
-        f"| `{m['key']}` | {m['title']} | {m['unit'] or 'count'} | {m['direction']} |"
-        f" {m['definition']}{' ★' if m.get('is_optional') else ''} |"
-        for m in replayed("pixel6")["catalogue"]
-    ]
+    """The catalogues as results hold them."""
+    simulated = torpor.simulate(
+        "periodic", platform="pixel6", governors="shallowest", duration="10ms", seeds=1
+    )
     return f"""{HEAD}# Metrics
 
 In the order of the table. *Better* says which direction is an improvement; `none` where neither is.
 ★: left out of a table where it is 0, or not known, in every column.
 
-| key | title | unit | better | definition |
-|---|---|---|---|---|
-""" + "\n".join([*rows, ""])
+## Of a replay
+
+{metric_table(replayed("pixel6")["catalogue"])}
+## Of a simulation
+
+Means over seeds.
+
+{metric_table(simulated.to_dict()["catalogue"])}"""
+
+
+def metric_table(catalogue: list[dict]) -> str:
+    """One row a metric."""
+    rows = [
+        f"| `{m['key']}` | {m['title']} | {m['unit'] or 'count'} | {m['direction']} |"
+        f" {m['definition']}{' ★' if m.get('is_optional') else ''} |"
+        for m in catalogue
+    ]
+    head = ["| key | title | unit | better | definition |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
 
 
 def governors() -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import initramfs
+from .devicetree import IdleState, with_idle_states
 from .packages import Kernel, NotHereError
 
 ICOUNT_SHIFT = 1
@@ -120,11 +121,13 @@ def run(
     memory_mb: int = 512,
     timeout_s: float = TIMEOUT_S,
     arguments: str = "",
+    psci_states: tuple[IdleState, ...] = (),
 ) -> Result:
     """Boot `kernel` with `files` in its root, by path, and run `script` with busybox's shell.
 
     The script stops at the first command that fails. What it leaves in /out comes back, beside
     its exit status and the kernel's log. `arguments` are added to the kernel's command line.
+    With `psci_states` an arm64 machine has idle states of its own.
 
     Raises NotHereError without QEMU, and GuestError where a guest panics, hangs or says nothing.
     """
@@ -141,9 +144,12 @@ def run(
     with tempfile.TemporaryDirectory(prefix="guest-") as folder:
         root, out = Path(folder, "root.gz"), Path(folder, "out.tar.gz")
         root.write_bytes(initramfs.pack(content))
+        hardware = [*board.options, "-smp", str(cpus), "-m", str(memory_mb)]
+        if psci_states:
+            tree = with_idle_states([board.emulator, *hardware], psci_states, Path(folder))
+            hardware += ["-dtb", str(tree)]
         command = [
-            *(board.emulator, *COMMON, *board.options),
-            *("-smp", str(cpus), "-m", str(memory_mb)),
+            *(board.emulator, *COMMON, *hardware),
             *board.line_options.format(out).split(),
             *("-kernel", str(kernel.image), "-initrd", str(root)),
             *("-append", f"console={board.console} quiet panic=-1 {arguments}".strip()),

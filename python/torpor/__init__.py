@@ -16,12 +16,22 @@ from torpor._engine import (
     PlatformError,
     TorporError,
     TraceError,
+    WorkloadError,
     __version__,
 )
 from torpor.checks import check, check_kinds
 from torpor.counters import Snapshot, diff, snapshot
-from torpor.library import governors, import_platform, platform_toml, platforms, trace_info
+from torpor.library import (
+    governors,
+    import_platform,
+    platform_toml,
+    platforms,
+    trace_info,
+    workload_toml,
+    workloads,
+)
 from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
+from torpor.simulations import Simulation, simulate
 from torpor.verification import fidelity
 
 __all__ = [
@@ -31,9 +41,11 @@ __all__ = [
     "GovernorError",
     "PlatformError",
     "Replay",
+    "Simulation",
     "Snapshot",
     "TorporError",
     "TraceError",
+    "WorkloadError",
     "__version__",
     "check",
     "check_kinds",
@@ -44,6 +56,9 @@ __all__ = [
     "platform_toml",
     "platforms",
     "replay",
+    "simulate",
     "snapshot",
     "trace_info",
+    "workload_toml",
+    "workloads",
 ]

@@ -4,6 +4,7 @@
 Every place that shows the comparison (terminal, notebook, CSV) takes it from here.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 NOT_KNOWN = "not known"
@@ -62,7 +63,8 @@ def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
                 cells.append(Cell(NOT_KNOWN))
             else:
                 base = values[0] if index and not runs[0]["error"] else None
-                cells.append(_cell(metric, value, base))
+                interval = run.get("differences", {}).get(metric["key"])
+                cells.append(_cell(metric, value, base, interval))
         table.append(
             Row(metric["key"], metric["title"], metric["unit"], metric["definition"], cells)
         )
@@ -99,7 +101,12 @@ def _base_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
+def _cell(
+    metric: dict[str, Any],
+    value: float,
+    base: float | None,
+    interval: dict[str, float] | None,
+) -> Cell:
     text = _value_text(metric, value)
     if base is None or metric["direction"] == "none":
         return Cell(text)
@@ -109,7 +116,23 @@ def _cell(metric: dict[str, Any], value: float, base: float | None) -> Cell:
     is_better = (value < base) == (metric["direction"] == "lower")
     # A change of a percentage in per cent would be read as percentage points.
     change = "" if metric["unit"] == "%" else format_change(base, value)
+    if interval is not None:
+        change = _with_margin(metric, change, base, interval)
+        if interval["low"] <= 0 <= interval["high"]:
+            return Cell(text, change)
     return Cell(text, change, is_better)
+
+
+def _with_margin(
+    metric: dict[str, Any], change: str, base: float, interval: dict[str, float]
+) -> str:
+    """A change with half its confidence interval, in the change's own unit."""
+    margin = (interval["high"] - interval["low"]) / 2
+    if metric["unit"] == "%":
+        return f"{interval['mean']:+.2g} ±{margin:.2g}".replace("-", "−")
+    if not change or change.startswith("×"):
+        return change
+    return f"{change} ±{abs(100 * margin / base):.2g}"
 
 
 def _value_text(metric: dict[str, Any], value: float) -> str:
@@ -172,6 +195,35 @@ def _share(count: int, total: int) -> str:
     if percent >= 99.5:
         return f"{min(percent, 99.99):.2f} %"
     return f"{percent:.0f} %" if percent >= 0.5 else f"{max(percent, 0.01):.2f} %"
+
+
+def task_rows(result: dict[str, Any]) -> tuple[list[str], list[Row]]:
+    """Return a simulation's tasks: the governors that finished, and rows whose key is the task."""
+    runs = [run for run in result["traces"][0]["runs"] if not run["error"]]
+    names = short_labels([run["governor"] for run in runs])
+    span_s = result["options"]["duration_ns"] / 1e9 * result["options"]["seeds"]
+    table = []
+    for index, kind in enumerate(runs[0]["tasks"] if runs else []):
+        for title, unit, value in _OF_A_TASK:
+            values = [value(run["tasks"][index], span_s) for run in runs]
+            cells = [Cell(NOT_KNOWN if v is None else format_number(v)) for v in values]
+            table.append(Row(kind["name"], f"{kind['name']}: {title}", unit, "", cells))
+    return names, table
+
+
+def _us(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1e3
+
+
+#: What is told of a kind of task: title, unit, and how it follows from the result.
+_OF_A_TASK: list[tuple[str, str, Callable[[dict[str, Any], float], float | None]]] = [
+    ("passes", "1/s", lambda task, span_s: task["passes"] / span_s),
+    ("CPU time", "%", lambda task, span_s: task["cpu_time_ns"] / 1e7 / span_s),
+    ("pass time, mean", "us", lambda task, _: _us(task["pass_time"]["mean_ns"])),
+    ("pass time, p99", "us", lambda task, _: _us(task["pass_time"]["p99_ns"])),
+    ("wake-up latency, mean", "us", lambda task, _: _us(task["latency"]["mean_ns"])),
+    ("wake-up latency, p99", "us", lambda task, _: _us(task["latency"]["p99_ns"])),
+]
 
 
 SLEEP_LENGTH_WORDS = {

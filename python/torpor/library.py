@@ -72,3 +72,23 @@ def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
     """
     return json.loads(_engine.trace_info(os.fspath(path)))
+
+
+def workloads() -> list[dict[str, Any]]:
+    """Return the workloads that ship with Torpor: ``name``, ``title`` and ``tasks`` (names).
+
+    >>> "periodic" in [w["name"] for w in workloads()]
+    True
+    """
+    return json.loads(_engine.workloads())
+
+
+def workload_toml(name: str) -> str:
+    """Return the TOML text of a workload that ships with Torpor, to read or to start from.
+
+    Raises :class:`torpor.WorkloadError` when none has that name.
+
+    >>> "[[task]]" in workload_toml("periodic")
+    True
+    """
+    return _engine.workload_toml(name)

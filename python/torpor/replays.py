@@ -170,8 +170,8 @@ def replay(
         cpus = _engine.parse_cpu_list(cpus)
     options = {
         "hz": hz,
-        "latency_limit_ns": None if latency_limit is None else _duration_ns(latency_limit),
-        "disabled_states": [_disabled_state(d) for d in disabled_states],
+        "latency_limit_ns": None if latency_limit is None else duration_ns(latency_limit),
+        "disabled_states": [disabled_state(d) for d in disabled_states],
         "recorded_on": None if recorded_on is None else os.fspath(recorded_on),
         "cpus": None if cpus is None else list(cpus),
         "cpu_map": None if cpu_map is None else {str(k): v for k, v in cpu_map.items()},
@@ -190,13 +190,15 @@ def replay(
     )
 
 
-def _duration_ns(text: str) -> int:
+def duration_ns(text: str) -> int:
+    """Read ``"50us"``."""
     if not isinstance(text, str):
-        raise TypeError(f"latency_limit={text!r}: expected a text with a unit, such as '50us'")
+        raise TypeError(f"{text!r}: expected a text with a unit, such as '50us'")
     return _engine.parse_duration_ns(text)
 
 
-def _disabled_state(state: int | tuple[int, int]) -> dict[str, int | None]:
+def disabled_state(state: int | tuple[int, int]) -> dict[str, int | None]:
+    """Spell an idle state to switch off as the engine takes it."""
     if isinstance(state, int):
         return {"cpu": None, "state": state}
     cpu, index = state

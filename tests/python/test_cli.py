@@ -41,7 +41,7 @@ def test_json_has_the_shape_that_others_build_on(torpor, recording):
     metric = {"key", "title", "unit", "direction", "definition"}
     assert all(metric <= set(m) for m in result["catalogue"])
     trace = result["traces"][0]
-    assert set(trace) == {"trace", "inputs", "runs", "strip"}
+    assert set(trace) == {"trace", "inputs", "agreement", "runs", "strip"}
     assert {"path", "sha256", "format", "clock", "cpu_count", "duration_ns", "losses"} <= set(
         trace["trace"]
     )

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The idle loop: `do_idle()` and `cpuidle_idle_call()` over recorded spans.
+//! The idle loop: `do_idle()` and `cpuidle_idle_call()`.
 //!
-//! A decision has two halves, [`CpuRun::begin`] (select, tick, entry) and [`CpuRun::finish`]
-//! (wake-up, accounting, reflect), so that many CPUs can be driven in the order of time.
-//!
-//! Work is conserved: the events of the recording stay where they were, the work behind each takes
-//! as long as it took, and a CPU that resumes later than recorded starts its next sleep later,
-//! until idle time has absorbed the delay.
+//! A decision has two halves, [`IdleCpu::begin`] (select, tick, entry) and [`IdleCpu::finish`]
+//! (wake-up, accounting, reflect), so that many CPUs can be driven in the order of time. A replay
+//! ([`CpuRun`]) knows what ends a sleep when it begins; a simulation learns it meanwhile, and says
+//! so with [`IdleCpu::interrupt`].
 
 use crate::decision::{Decision, Observer};
 use crate::input::{Span, TickGrid};
-use crate::model::{Alarms, CpuModel, Sleep, SleepEnd};
+use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
 use crate::pelt::after_idling;
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
@@ -31,6 +29,12 @@ pub struct Pending {
     sleep_length: Duration,
     /// `need_resched()` after `select`: the state was not entered.
     gave_up: bool,
+}
+
+impl Pending {
+    pub fn state(&self) -> usize {
+        self.state
+    }
 }
 
 /// What `tick_nohz_get_sleep_length()` would answer, and whether the tick must stay.
@@ -67,12 +71,10 @@ pub fn gives_up(span: &Span, now: Instant) -> bool {
     span.wake == now && span.ends_visit
 }
 
-/// One CPU on its way through its spans.
-pub struct CpuRun<'a> {
+/// One CPU's idle loop. The [`Span`] of a call is the idleness that the CPU is in.
+pub struct IdleCpu<'a> {
     model: &'a CpuModel,
-    spans: &'a [Span],
     slot: usize,
-    next: usize,
     now: Instant,
     /// `ts->idle_entrytime`: renewed when the idle loop begins and by every interrupt, but not by
     /// a poll time-out.
@@ -84,49 +86,54 @@ pub struct CpuRun<'a> {
     /// A timer of the governor's own was armed when the last sleep began. One that it arms while
     /// it reflects is met in the next sleep.
     timer_armed: bool,
+    /// Of the current sleep, and when polling is over, if it polls.
+    alarms: Alarms,
+    give_up: Instant,
     tally: Tally,
 }
 
-impl<'a> CpuRun<'a> {
-    pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
-        let start = spans.first().map_or(Instant(0), |s| s.start);
-        CpuRun {
+impl<'a> IdleCpu<'a> {
+    pub fn new(model: &'a CpuModel, slot: usize, start: Instant) -> IdleCpu<'a> {
+        IdleCpu {
             model,
-            spans,
             slot,
-            next: 0,
             now: start,
             idle_entry: start,
             tick_stopped: false,
             jiffy: model.tick.floor(start),
             tick: model.tick.hz.tick(),
             timer_armed: false,
+            alarms: Alarms::NONE,
+            give_up: Instant::NEVER,
             tally: Tally::new(model),
         }
     }
 
-    /// Sums up.
-    pub fn close(self) -> CpuTotals {
-        self.tally.close(self.model)
+    /// When the next decision is due, or the CPU has been awake since.
+    pub fn now(&self) -> Instant {
+        self.now
     }
 
-    /// When this CPU decides next; `None` when its recording is used up.
-    pub fn next_decision(&mut self) -> Option<Instant> {
-        self.skip_absorbed();
-        (self.next < self.spans.len()).then_some(self.now)
-    }
-
-    /// Asks the policy and enters the state. `None` at the end of the recording.
+    /// The CPU comes to the idle loop after work. The tick has been restarted if that was a
+    /// task's, and is as it was after an interrupt's.
     #[inline]
-    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
-        self.skip_absorbed();
-        let Some(span) = self.spans.get(self.next) else { return Ok(None) };
+    pub fn enter(&mut self, now: Instant, after_task: bool) {
+        self.now = now;
+        self.idle_entry = now;
+        if after_task {
+            self.tick_stopped = false;
+        }
+    }
+
+    /// Asks the policy and enters the state.
+    #[inline(always)]
+    pub fn begin<P: Policy>(&mut self, span: &Span, policy: &mut P) -> Result<Pending, Fault> {
         self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
         let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
         if self.timer_armed
             && let Some(at) = policy.next_timer(self.slot)
         {
-            next = self.meet_timer(at, policy)?;
+            next = self.meet_timer(at, span, policy)?;
         }
         let inputs = Inputs {
             now: self.now,
@@ -154,42 +161,80 @@ impl<'a> CpuRun<'a> {
         }
         let timer = policy.next_timer(self.slot);
         self.timer_armed = timer.is_some();
-        let alarms = Alarms {
+        self.alarms = Alarms {
             tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
             timer: timer.unwrap_or(Instant::NEVER),
         };
-        let gave_up = gives_up(span, self.now);
         let sleep = if self.model.states[state].is_polling {
-            self.poll(alarms, policy)
+            self.poll(span.wake, policy)
         } else {
-            self.model.sleep(state, self.now, span.wake, alarms)
+            self.model.sleep(state, self.now, span.wake, self.alarms)
         };
-        Ok(Some(Pending {
+        Ok(Pending {
             from: self.now,
             sleep,
             state,
             stop_tick,
             tick_was_stopped,
             sleep_length: next.sleep_length,
-            gave_up,
-        }))
+            gave_up: gives_up(span, self.now),
+        })
     }
 
-    /// Wakes up, accounts for the sleep and tells the policy.
+    /// The event that ends the sleep comes at `wake`, earlier than was known when it began.
+    pub fn interrupt(&self, pending: &mut Pending, wake: Instant) {
+        pending.sleep = if self.model.states[pending.state].is_polling {
+            self.model.poll(pending.from, wake, self.alarms, self.give_up)
+        } else {
+            self.model.sleep(pending.state, pending.from, wake, self.alarms)
+        };
+    }
+
+    #[cold]
+    fn poll<P: Policy>(&mut self, wake: Instant, policy: &mut P) -> Sleep {
+        let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
+        self.give_up = self.model.poll_timeout(self.now, limit);
+        self.model.poll(self.now, wake, self.alarms, self.give_up)
+    }
+
+    /// The sleep began with the tick's end.
+    pub fn stopped_tick(&self, pending: &Pending) -> bool {
+        self.tick_stopped && !pending.tick_was_stopped
+    }
+
+    /// An interrupt that came while the CPU polled was handled by `handled`, and brought no task:
+    /// polling goes on, until `wake` or until its time is up.
+    pub fn poll_on(&mut self, pending: &mut Pending, handled: Instant, wake: Instant) {
+        self.tally.poll_interrupted();
+        self.tally.woken(0, Duration::ZERO, self.model.states[0].exit_latency);
+        self.idle_entry = handled;
+        // Nobody looks at the clock, or at the next interrupt, before this one is handled.
+        self.give_up = self.give_up.max(handled);
+        self.interrupt(pending, wake.max(handled));
+    }
+
+    /// What the last tick saw on the runqueue: `this_cpu_load()` for tasks of weight 1024. A tick
+    /// since the CPU went idle, stopped or not, saw nothing.
+    /// FIDELITY(load-weight): how nice tasks are, no event tells.
     #[inline]
+    fn load_avg(&self, span: &Span) -> u64 {
+        if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
+    }
+
+    /// Wakes up, accounts for the sleep and tells the policy. True if the span's event has come.
+    #[inline(always)]
     pub fn finish<P: Policy, O: Observer>(
         &mut self,
+        span: &Span,
         pending: &Pending,
         policy: &mut P,
         observer: &mut O,
-    ) -> Result<(), Fault> {
-        let span = &self.spans[self.next];
+    ) -> Result<bool, Fault> {
         let Pending { from, sleep, state, .. } = *pending;
         if pending.gave_up {
             policy.gave_up(self.slot);
             self.tally.absorbed();
-            self.leave(from);
-            return Ok(());
+            return Ok(true);
         }
         let residency = sleep.resume.since(from);
         let verdict = self.model.verdict(state, residency);
@@ -247,7 +292,7 @@ impl<'a> CpuRun<'a> {
             policy.reflect(self.slot, &reflection)?;
         }
         match sleep.end {
-            SleepEnd::Event => self.leave(sleep.resume),
+            SleepEnd::Event => self.now = now,
             SleepEnd::Tick | SleepEnd::GovernorTimer => {
                 self.now = now;
                 self.idle_entry = now;
@@ -261,43 +306,109 @@ impl<'a> CpuRun<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(sleep.end == SleepEnd::Event)
     }
 
-    /// Polls until there is a task to run or the time is up. Interrupts that bring no task are
-    /// handled meanwhile, and polling goes on.
+    /// Nobody looks on any more: the sleep counts up to `now`, as neither too deep nor too shallow.
+    pub fn cut(&mut self, span: &Span, pending: &Pending, now: Instant) {
+        self.tally.slept(span.opp, pending.state, pending.from, now, Verdict::Fit);
+    }
+
+    /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is
+    /// one of the events that follow.
     #[cold]
-    fn poll<P: Policy>(&mut self, alarms: Alarms, policy: &mut P) -> Sleep {
-        let from = self.now;
-        let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
-        let mut timeout = self.model.poll_timeout(from, limit);
+    fn meet_timer<P: Policy>(
+        &mut self,
+        at: Instant,
+        span: &Span,
+        policy: &mut P,
+    ) -> Result<NextEvents, Fault> {
+        let mut armed = Some(at);
+        if at <= self.now {
+            policy.fire_timer(self.slot, self.now)?;
+            armed = policy.next_timer(self.slot);
+        }
+        let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
+        let span = Span { next_hrtimer, ..*span };
+        Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
+    }
+
+    /// Sums up.
+    pub fn close(self) -> CpuTotals {
+        self.tally.close(self.model)
+    }
+}
+
+/// One CPU on its way through its recorded spans.
+///
+/// Work is conserved: the events of the recording stay where they were, the work behind each takes
+/// as long as it took, and a CPU that resumes later than recorded starts its next sleep later,
+/// until idle time has absorbed the delay.
+pub struct CpuRun<'a> {
+    cpu: IdleCpu<'a>,
+    spans: &'a [Span],
+    next: usize,
+}
+
+impl<'a> CpuRun<'a> {
+    pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
+        let start = spans.first().map_or(Instant(0), |s| s.start);
+        CpuRun { cpu: IdleCpu::new(model, slot, start), spans, next: 0 }
+    }
+
+    /// Sums up.
+    pub fn close(self) -> CpuTotals {
+        self.cpu.close()
+    }
+
+    /// When this CPU decides next; `None` when its recording is used up.
+    pub fn next_decision(&mut self) -> Option<Instant> {
+        self.skip_absorbed();
+        (self.next < self.spans.len()).then_some(self.cpu.now)
+    }
+
+    /// Asks the policy and enters the state. `None` at the end of the recording.
+    #[inline]
+    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
+        self.skip_absorbed();
+        let Some(span) = self.spans.get(self.next) else { return Ok(None) };
+        let mut pending = self.cpu.begin(span, policy)?;
+        if P::POLLS_ON && self.cpu.model.states[pending.state].is_polling {
+            self.pass_interrupts(&mut pending);
+        }
+        Ok(Some(pending))
+    }
+
+    /// Interrupts that bring no task are handled while the CPU polls, and polling goes on.
+    #[cold]
+    fn pass_interrupts(&mut self, pending: &mut Pending) {
         let mut wake = self.spans[self.next].wake;
-        while P::POLLS_ON && wake <= timeout {
+        while wake <= self.cpu.give_up {
             let span = &self.spans[self.next];
             let Some(following) = self.spans.get(self.next + 1) else { break };
             if span.ends_visit || span.is_resched {
                 break;
             }
-            let exit_latency = self.model.states[0].exit_latency;
-            self.tally.poll_interrupted();
-            self.tally.woken(0, Duration::ZERO, exit_latency);
-            self.tally.resumed(wake.since(span.resume));
+            self.cpu.tally.resumed(wake.since(span.resume));
             let handled = wake + following.start.since(span.resume);
-            self.idle_entry = handled;
             self.next += 1;
-            // Nobody looks at the clock, or at the next interrupt, before this one is handled.
-            timeout = timeout.max(handled);
             wake = following.wake.max(handled);
+            self.cpu.poll_on(pending, handled, wake);
         }
-        self.model.poll(from, wake, alarms, timeout)
     }
 
-    /// What the last tick saw on the runqueue: `this_cpu_load()` for tasks of weight 1024. A tick
-    /// since the CPU went idle, stopped or not, saw nothing.
-    /// FIDELITY(load-weight): how nice tasks are, no event tells.
+    /// Wakes up, accounts for the sleep and tells the policy.
     #[inline]
-    fn load_avg(&self, span: &Span) -> u64 {
-        if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
+    pub fn finish<P: Policy, O: Observer>(
+        &mut self,
+        pending: &Pending,
+        policy: &mut P,
+        observer: &mut O,
+    ) -> Result<(), Fault> {
+        if self.cpu.finish(&self.spans[self.next], pending, policy, observer)? {
+            self.leave(self.cpu.now);
+        }
+        Ok(())
     }
 
     /// Runs the CPU to the end of its recording.
@@ -312,30 +423,15 @@ impl<'a> CpuRun<'a> {
         Ok(())
     }
 
-    /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is
-    /// one of the events that follow.
-    #[cold]
-    fn meet_timer<P: Policy>(&mut self, at: Instant, policy: &mut P) -> Result<NextEvents, Fault> {
-        let mut armed = Some(at);
-        if at <= self.now {
-            policy.fire_timer(self.slot, self.now)?;
-            armed = policy.next_timer(self.slot);
-        }
-        let span = &self.spans[self.next];
-        let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
-        let span = Span { next_hrtimer, ..*span };
-        Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
-    }
-
     /// Spans whose event came before the CPU had finished its earlier work: no sleep at all.
     #[inline]
     fn skip_absorbed(&mut self) {
         while let Some(span) = self.spans.get(self.next) {
-            if self.now <= span.wake {
+            if self.cpu.now <= span.wake {
                 return;
             }
-            self.tally.absorbed();
-            self.leave(self.now);
+            self.cpu.tally.absorbed();
+            self.leave(self.cpu.now);
         }
     }
 
@@ -343,14 +439,14 @@ impl<'a> CpuRun<'a> {
     #[inline]
     fn leave(&mut self, resume: Instant) {
         let span = &self.spans[self.next];
-        self.tally.resumed(resume.since(span.resume));
+        self.cpu.tally.resumed(resume.since(span.resume));
         self.next += 1;
         if let Some(following) = self.spans.get(self.next) {
-            self.now = resume + following.start.since(span.resume);
-            self.idle_entry = self.now;
+            self.cpu.now = resume + following.start.since(span.resume);
+            self.cpu.idle_entry = self.cpu.now;
         }
         if span.ends_visit {
-            self.tick_stopped = false;
+            self.cpu.tick_stopped = false;
         }
     }
 }

@@ -24,7 +24,7 @@ mod reading;
 mod recorded;
 pub mod replay;
 mod session;
-mod summary;
+pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod totals;
@@ -34,4 +34,4 @@ pub use error::EngineError;
 pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched};
 pub use outcome::{Outcome, TraceInfo};
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
-pub use session::run;
+pub use session::{check_disabled_states, describe_governor, run, state_descs};

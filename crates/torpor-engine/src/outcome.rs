@@ -3,11 +3,12 @@
 
 use crate::catalogue::Metric;
 use crate::decision::Decision;
+use crate::latency::Latencies;
 use crate::verify::{DecisionsInfo, VerdictInfo};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use torpor_trace::{Carries, Loss, Severity, Trace};
-use torpor_units::CpuId;
+use torpor_units::{CpuId, Duration};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
@@ -246,6 +247,19 @@ pub struct LatencyOutcome {
     pub p99_ns: Option<i64>,
     pub max_ns: Option<i64>,
     pub histogram: Vec<(u64, u64)>,
+}
+
+impl LatencyOutcome {
+    pub fn new(latency: &Latencies) -> LatencyOutcome {
+        LatencyOutcome {
+            count: latency.count(),
+            mean_ns: latency.mean().map(Duration::ns),
+            p50_ns: latency.quantile(0.50).map(Duration::ns),
+            p99_ns: latency.quantile(0.99).map(Duration::ns),
+            max_ns: latency.max().map(Duration::ns),
+            histogram: latency.buckets(),
+        }
+    }
 }
 
 /// One CPU's sleeps under every governor.

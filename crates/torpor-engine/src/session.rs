@@ -6,15 +6,15 @@ use crate::decision::Kept;
 use crate::error::EngineError;
 use crate::input::{Follower, Recording, TickGrid};
 use crate::model::CpuModel;
-use crate::options::{ORACLE, Options, Progress, Request};
+use crate::options::{DisabledState, ORACLE, Options, Progress, Request};
 use crate::outcome::*;
 use crate::reading::{self, Head};
 use crate::replay::{self, Decider, Run, Seat};
-use crate::summary;
+use crate::summary::{self, Described, RunCounts};
 use crate::verify::{self, VerifyOptions, VerifyRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use torpor_governor::{Catalog, GovernorSpec, Origin, Place, StateDesc};
+use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place, StateDesc};
 use torpor_platform::Platform;
 use torpor_trace::{Source, Trace};
 use torpor_units::{CpuId, Duration, Hz};
@@ -44,7 +44,7 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     fn new(request: &'a Request, catalog: &'a Catalog) -> Result<Session<'a>, EngineError> {
         let hz = request.options.hz.unwrap_or(request.platform.hz);
-        check_disabled_states(request)?;
+        check_disabled_states(&request.platform, &request.options.disabled_states)?;
         let deciders = request
             .governors
             .iter()
@@ -231,7 +231,8 @@ impl<'a> Session<'a> {
             .zip(runs)
             .map(|((spec, decider), run)| {
                 let described = describe(spec, decider);
-                summary::run_outcome(described, platform, seats, run)
+                let counts = run.map(|run| RunCounts::of_replay(seats, run));
+                summary::run_outcome(described, platform, counts)
             })
             .collect();
         summary::compare_with_oracle(&mut outcomes);
@@ -254,16 +255,6 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Who decided, for the record.
-pub struct Described {
-    pub label: String,
-    pub name: String,
-    pub kind: &'static str,
-    pub origin: String,
-    pub source_sha256: Option<String>,
-    pub params: BTreeMap<String, String>,
-}
-
 fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
     match decider {
         Decider::Oracle => Described {
@@ -274,19 +265,24 @@ fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
             source_sha256: None,
             params: BTreeMap::new(),
         },
-        Decider::Governor(governor) => Described {
-            label: spec.to_string(),
-            name: governor.name().to_owned(),
-            kind: "governor",
-            origin: match governor.origin() {
-                Origin::Builtin => "built in".to_owned(),
-                Origin::File { path } => path.display().to_string(),
-                Origin::Tree { tree, rev: None } => tree.display().to_string(),
-                Origin::Tree { tree, rev: Some(rev) } => format!("{}:{rev}", tree.display()),
-            },
-            source_sha256: Some(governor.source_sha256().to_owned()),
-            params: governor.param_settings().into_iter().collect(),
+        Decider::Governor(governor) => describe_governor(spec, governor),
+    }
+}
+
+/// A governor, for the record.
+pub fn describe_governor(spec: &GovernorSpec, governor: &Governor) -> Described {
+    Described {
+        label: spec.to_string(),
+        name: governor.name().to_owned(),
+        kind: "governor",
+        origin: match governor.origin() {
+            Origin::Builtin => "built in".to_owned(),
+            Origin::File { path } => path.display().to_string(),
+            Origin::Tree { tree, rev: None } => tree.display().to_string(),
+            Origin::Tree { tree, rev: Some(rev) } => format!("{}:{rev}", tree.display()),
         },
+        source_sha256: Some(governor.source_sha256().to_owned()),
+        params: governor.param_settings().into_iter().collect(),
     }
 }
 
@@ -302,10 +298,8 @@ fn is_oracle(spec: &GovernorSpec) -> bool {
     matches!(spec.place(), Place::Builtin { name } if name == ORACLE)
 }
 
-pub(crate) fn state_descs(
-    states: &[torpor_platform::IdleState],
-    model: &CpuModel,
-) -> Vec<StateDesc> {
+/// The states of a CPU as a governor is told of them.
+pub fn state_descs(states: &[torpor_platform::IdleState], model: &CpuModel) -> Vec<StateDesc> {
     states
         .iter()
         .zip(&model.states)
@@ -337,9 +331,12 @@ fn check_named_cpus(
     })
 }
 
-fn check_disabled_states(request: &Request) -> Result<(), EngineError> {
-    let platform: &Platform = &request.platform;
-    for disabled in &request.options.disabled_states {
+/// States to be disabled must be there.
+pub fn check_disabled_states(
+    platform: &Platform,
+    disabled_states: &[DisabledState],
+) -> Result<(), EngineError> {
+    for disabled in disabled_states {
         if let Some(cpu) = disabled.cpu.filter(|&cpu| platform.cluster_of(cpu).is_none()) {
             return Err(EngineError::NoSuchPlace {
                 cpu: cpu.0,

@@ -2,15 +2,15 @@
 //! From counters to what is shown.
 
 use crate::catalogue::METRICS;
+use crate::decision::Decision;
 use crate::input::{Recording, SleepSource};
 use crate::options::{Options, Request};
 use crate::outcome::*;
 use crate::replay::{Run, Seat};
-use crate::session::Described;
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::BTreeMap;
-use torpor_platform::{Platform, Scope};
-use torpor_units::{Duration, Energy, Power};
+use torpor_platform::{Cluster, Platform, Scope};
+use torpor_units::{CpuId, Duration, Energy, Power};
 
 /// The report's strip holds at most this many sleeps a governor, to stay a small file.
 const STRIP_SLEEPS: usize = 20_000;
@@ -70,7 +70,51 @@ fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
     SleepSource::ALL.iter().zip(counts).map(|(source, n)| (source.key(), *n)).collect()
 }
 
-/// Sums of one cluster, over the CPUs that were replayed.
+/// Who decided, for the record.
+pub struct Described {
+    pub label: String,
+    pub name: String,
+    pub kind: &'static str,
+    pub origin: String,
+    pub source_sha256: Option<String>,
+    pub params: BTreeMap<String, String>,
+}
+
+/// One CPU's counters, and where and how long they were counted.
+pub struct CpuCounts<'a> {
+    /// As the recording numbers it.
+    pub cpu: CpuId,
+    /// Position among the platform's clusters, and the cluster.
+    pub cluster: (usize, &'a Cluster),
+    pub window: Duration,
+    pub totals: CpuTotals,
+}
+
+/// What one governor's run comes to.
+pub struct RunCounts<'a> {
+    pub cpus: Vec<CpuCounts<'a>>,
+    /// Own energy and common time of each cluster that takes power beside its CPUs.
+    pub clusters: BTreeMap<usize, (Energy, Duration)>,
+    pub decisions: Vec<Decision>,
+}
+
+impl<'a> RunCounts<'a> {
+    /// Of a replay.
+    pub fn of_replay(seats: &[Seat<'a>], run: Run) -> RunCounts<'a> {
+        let cpus = seats.iter().zip(run.cpus).map(|(seat, totals)| {
+            let (start, end) = seat.input.window();
+            CpuCounts {
+                cpu: seat.input.cpu,
+                cluster: seat.cluster,
+                window: end.since(start),
+                totals,
+            }
+        });
+        RunCounts { cpus: cpus.collect(), clusters: run.clusters, decisions: run.decisions }
+    }
+}
+
+/// Sums of one cluster, over the CPUs that were run.
 struct ClusterSums {
     cpus: Vec<u32>,
     totals: CpuTotals,
@@ -82,8 +126,7 @@ struct ClusterSums {
 pub fn run_outcome(
     described: Described,
     platform: &Platform,
-    seats: &[Seat<'_>],
-    run: Result<Run, String>,
+    run: Result<RunCounts<'_>, String>,
 ) -> RunOutcome {
     let mut outcome = RunOutcome {
         governor: described.label,
@@ -107,7 +150,7 @@ pub fn run_outcome(
             return outcome;
         }
     };
-    let sums = cluster_sums(platform, seats, &run);
+    let sums = cluster_sums(platform, &run);
     outcome.clusters = platform
         .clusters
         .iter()
@@ -115,33 +158,26 @@ pub fn run_outcome(
         .filter(|(_, sums)| !sums.cpus.is_empty())
         .map(|(cluster, sums)| cluster_outcome(platform, cluster, sums))
         .collect();
-    outcome.cpus = seats
+    outcome.cpus = run
+        .cpus
         .iter()
-        .zip(&run.cpus)
-        .map(|(seat, totals)| CpuOutcome {
-            cpu: seat.input.cpu,
-            cluster: seat.cluster.1.name.clone(),
-            states: states(seat.cluster.1, &totals.states),
+        .map(|counts| CpuOutcome {
+            cpu: counts.cpu,
+            cluster: counts.cluster.1.name.clone(),
+            states: states(counts.cluster.1, &counts.totals.states),
         })
         .collect();
     let mut all = CpuTotals::new(0);
-    run.cpus.iter().for_each(|cpu| all.add(cpu));
+    run.cpus.iter().for_each(|cpu| all.add(&cpu.totals));
     let window: i128 = sums.iter().map(|s| i128::from(s.window.0)).sum();
     outcome.metrics = metrics(platform, &sums, &all, window);
-    outcome.latency = LatencyOutcome {
-        count: all.latency.count(),
-        mean_ns: all.latency.mean().map(Duration::ns),
-        p50_ns: all.latency.quantile(0.50).map(Duration::ns),
-        p99_ns: all.latency.quantile(0.99).map(Duration::ns),
-        max_ns: all.latency.max().map(Duration::ns),
-        histogram: all.latency.buckets(),
-    };
+    outcome.latency = LatencyOutcome::new(&all.latency);
     outcome.sleep_length_sources = by_source(&all.sources);
     outcome.decisions = run.decisions;
     outcome
 }
 
-fn cluster_sums(platform: &Platform, seats: &[Seat<'_>], run: &Run) -> Vec<ClusterSums> {
+fn cluster_sums(platform: &Platform, run: &RunCounts<'_>) -> Vec<ClusterSums> {
     let mut sums: Vec<ClusterSums> = platform
         .clusters
         .iter()
@@ -156,26 +192,22 @@ fn cluster_sums(platform: &Platform, seats: &[Seat<'_>], run: &Run) -> Vec<Clust
     for (&cluster, &(energy, time)) in &run.clusters {
         sums[cluster].static_mw = Some(power_mw(energy, time));
     }
-    for (seat, totals) in seats.iter().zip(&run.cpus) {
-        let sum = &mut sums[seat.cluster.0];
-        let (start, end) = seat.input.window();
-        sum.cpus.push(seat.input.cpu.0);
-        sum.totals.add(totals);
-        sum.window += end.since(start);
-        sum.power_mw += power_mw(totals.energy, end.since(start));
+    for counts in &run.cpus {
+        let sum = &mut sums[counts.cluster.0];
+        sum.cpus.push(counts.cpu.0);
+        sum.totals.add(&counts.totals);
+        sum.window += counts.window;
+        sum.power_mw += power_mw(counts.totals.energy, counts.window);
     }
     sums
 }
 
-fn power_mw(energy: Energy, time: Duration) -> f64 {
+/// Energy over time; 0 for no time.
+pub fn power_mw(energy: Energy, time: Duration) -> f64 {
     if time <= Duration::ZERO { 0.0 } else { energy.as_uj_f64() * 1e6 / time.0 as f64 }
 }
 
-fn cluster_outcome(
-    platform: &Platform,
-    cluster: &torpor_platform::Cluster,
-    sums: &ClusterSums,
-) -> ClusterOutcome {
+fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -> ClusterOutcome {
     let known = platform.has_power();
     ClusterOutcome {
         name: cluster.name.clone(),
@@ -188,7 +220,7 @@ fn cluster_outcome(
     }
 }
 
-fn states(cluster: &torpor_platform::Cluster, totals: &[StateTotals]) -> Vec<StateOutcome> {
+fn states(cluster: &Cluster, totals: &[StateTotals]) -> Vec<StateOutcome> {
     cluster
         .idle_states
         .iter()

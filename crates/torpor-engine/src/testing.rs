@@ -69,6 +69,7 @@ pub fn model(cluster: &Cluster) -> CpuModel {
         sha256: String::new(),
         hz: Hz::H250,
         tick_handling: Duration::from_us(5),
+        overheads: Default::default(),
         floor_power: Power::ZERO,
         clusters: vec![cluster.clone()],
     };

@@ -70,7 +70,7 @@ fn origin_of(name: &str) -> String {
 
 fn unknown(name: &str) -> PlatformError {
     let known: Vec<&'static str> = FILES.iter().map(|(name, _)| *name).collect();
-    let suggestion = crate::error::closest(name, known.iter().copied()).map(str::to_owned);
+    let suggestion = torpor_toml::closest(name, known.iter().copied()).map(str::to_owned);
     PlatformError::UnknownName { name: name.to_owned(), suggestion, known }
 }
 

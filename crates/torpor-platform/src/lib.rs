@@ -4,17 +4,14 @@
 //! This crate says what a machine is. What a machine's numbers cost is the engine's business.
 
 mod builtin;
-mod cpulist;
 mod error;
 mod import;
 mod model;
-mod schema;
 mod toml_file;
 
 pub use builtin::{Builtin, builtins, resolve};
-pub use cpulist::{format_cpu_list, parse_cpu_list};
-pub use error::{PlatformError, Problem};
+pub use error::PlatformError;
 pub use import::{ImportOptions, Imported, import_snapshot, import_sysfs};
 pub use model::*;
-pub use schema::json_schema;
-pub use toml_file::from_toml;
+pub use toml_file::{from_toml, json_schema};
+pub use torpor_toml::{Problem, format_cpu_list, parse_cpu_list};

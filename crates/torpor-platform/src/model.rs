@@ -17,11 +17,24 @@ pub struct Platform {
     pub hz: Hz,
     /// Time the CPU is busy with one tick interrupt that wakes it from idle.
     pub tick_handling: Duration,
+    pub overheads: Overheads,
     /// What the package takes when every CPU is in its deepest state; constant, on top of the
     /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
     pub floor_power: Power,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
     pub clusters: Vec<Cluster>,
+}
+
+/// Time that a simulated kernel spends on its own work; 0 where nobody measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overheads {
+    pub context_switch: Duration,
+    /// On the sending CPU.
+    pub ipi_send: Duration,
+    /// From there to the interrupt on the other CPU.
+    pub ipi_delivery: Duration,
+    /// On the sending CPU, in a virtual machine.
+    pub virt_exit: Duration,
 }
 
 /// CPUs that share a clock, an idle-state table and power numbers.

@@ -20,6 +20,12 @@ create_exception!(
     TorporError,
     "A governor is unknown, does not compile, or cannot be loaded."
 );
+create_exception!(
+    torpor,
+    WorkloadError,
+    TorporError,
+    "A workload is unknown or its file is wrong."
+);
 create_exception!(torpor, EngineError, TorporError, "A replay that cannot be done as asked.");
 
 pub fn trace_error(error: torpor_trace::TraceError) -> PyErr {
@@ -48,6 +54,19 @@ pub fn engine_error(error: torpor_engine::EngineError) -> PyErr {
 
 pub fn check_error(error: torpor_check::CheckError) -> PyErr {
     GovernorError::new_err(error.to_string())
+}
+
+pub fn sim_error(error: torpor_sim::SimError) -> PyErr {
+    use torpor_sim::SimError;
+    match error {
+        SimError::Platform(error) => platform_error(error),
+        SimError::Engine(error) => engine_error(error),
+        SimError::Governor(error) => governor_error(error),
+        SimError::Workload { .. } | SimError::Read { .. } | SimError::UnknownWorkload { .. } => {
+            WorkloadError::new_err(error.to_string())
+        }
+        error => EngineError::new_err(error.to_string()),
+    }
 }
 
 /// A value that the caller typed and that says nothing about a file or a machine.

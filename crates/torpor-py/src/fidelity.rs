@@ -34,7 +34,7 @@ impl OptionsText {
             use_probes: typed.use_probes,
             fit: typed.fit,
             latency_limit: typed.latency_limit_ns.map(Duration),
-            disabled_states: typed.disabled_states.iter().map(DisabledText::parsed).collect(),
+            disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),
             reset_at: typed.reset_at_ns.map(Instant),
             disagreements: typed.disagreements,
         })

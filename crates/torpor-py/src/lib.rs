@@ -9,8 +9,10 @@ mod columns;
 mod counters;
 mod errors;
 mod fidelity;
+mod kernel;
 mod lists;
 mod result;
+mod simulate;
 mod table;
 mod watch;
 
@@ -27,9 +29,12 @@ mod _engine {
     #[pymodule_export]
     use super::errors::{
         CountersError, EngineError, GovernorError, PlatformError, TorporError, TraceError,
+        WorkloadError,
     };
     #[pymodule_export]
     use super::fidelity::verify;
+    #[pymodule_export]
+    use super::kernel::{governor_source, kernel_files};
     #[pymodule_export]
     use super::lists::{
         format_cpu_list, governors, import_platform, parse_cpu_list, parse_duration_ns,
@@ -37,6 +42,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::result::{Result, replay};
+    #[pymodule_export]
+    use super::simulate::{Simulation, simulate, workload_toml, workloads};
     #[pymodule_export]
     use super::table::Table;
 

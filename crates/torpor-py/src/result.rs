@@ -79,7 +79,7 @@ pub struct DisabledText {
 }
 
 impl DisabledText {
-    pub fn parsed(&self) -> DisabledState {
+    pub fn parse(&self) -> DisabledState {
         DisabledState { cpu: self.cpu.map(CpuId), state: self.state }
     }
 }
@@ -92,7 +92,7 @@ impl OptionsText {
         Ok(Options {
             hz: typed.hz.map(parse_hz).transpose()?,
             latency_limit: typed.latency_limit_ns.map(Duration),
-            disabled_states: typed.disabled_states.iter().map(DisabledText::parsed).collect(),
+            disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),
             recorded_on: recorded_on.map_err(platform_error)?,
             cpus: typed.cpus.map(|cpus| cpus.into_iter().map(CpuId).collect()),
             cpu_map: typed

@@ -67,6 +67,16 @@ pub fn watched<T: Send>(
     callback: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watch) -> T + Send,
 ) -> PyResult<T> {
+    let (outcome, seen) = watched_to_the_end(py, callback, work);
+    seen.map(|()| outcome)
+}
+
+/// The same, for work that has something to show when it is stopped half-way.
+pub fn watched_to_the_end<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watch) -> T + Send,
+) -> (T, PyResult<()>) {
     let callback = callback.map(|c| c.clone().unbind());
     py.detach(|| {
         let watch = Watch::default();
@@ -80,7 +90,7 @@ pub fn watched<T: Send>(
                 watch.is_cancelled.store(true, Ordering::Relaxed);
             }
             match worker.join() {
-                Ok(outcome) => seen.map(|()| outcome),
+                Ok(outcome) => (outcome, seen),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })

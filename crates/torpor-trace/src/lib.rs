@@ -32,6 +32,7 @@ pub use error::TraceError;
 pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use model::*;
+pub use perfetto::write_perfetto;
 pub use stream::{Sink, SoFar, Source, stream};
 
 use builder::Builder;

@@ -4,12 +4,14 @@
 import typer
 
 from torpor import __version__
-from torpor.cli import catalog, recording
+from torpor.cli import catalog, kernel, recording
+from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.counters import diff, snapshot
 from torpor.cli.fidelity import fidelity
 from torpor.cli.record import record
 from torpor.cli.replay import replay
+from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
@@ -22,8 +24,14 @@ _SETTINGS = {
 }
 
 app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
+workload_app = typer.Typer(help="Look at a workload.", **_SETTINGS)  # type: ignore[arg-type]
 platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
+
+kernel_app = typer.Typer(
+    help="Governors in the running kernel.",
+    **_SETTINGS,  # type: ignore[arg-type]
+)
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -47,16 +55,24 @@ def _torpor(
 
 app.command()(replay)
 app.command()(fidelity)
+app.command()(simulate)
 app.command()(check)
 app.command()(snapshot)
 app.command()(diff)
 # What follows the command to run are its options, not ours.
 app.command(context_settings={"allow_interspersed_args": False})(stat)
 app.command(context_settings={"allow_interspersed_args": False})(record)
+app.command(context_settings={"allow_interspersed_args": False})(ab)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
+app.command()(catalog.workloads)
+workload_app.command("show")(catalog.show_workload)
+app.add_typer(workload_app, name="workload")
 platform_app.command("show")(catalog.show)
 platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
 trace_app.command("info")(recording.info)
 app.add_typer(trace_app, name="trace")
+for each in (kernel.build, kernel.load, kernel.use, kernel.unload, kernel.status):
+    kernel_app.command()(each)
+app.add_typer(kernel_app, name="kernel")

@@ -44,6 +44,24 @@ def platforms(is_json: Annotated[bool, _JSON] = False) -> None:
     print_note("A machine of your own: `torpor platform import -o mine.toml`.")
 
 
+def workloads(is_json: Annotated[bool, _JSON] = False) -> None:
+    """List the workloads that ship with Torpor."""
+    found = library.workloads()
+    if is_json:
+        write_stdout(json.dumps(found, indent=1))
+        return
+    rows = [[w["name"], w["title"], ", ".join(w["tasks"])] for w in found]
+    write_stdout(_listing(["workload", "", "tasks"], rows))
+    print_note("A workload of your own: start from `torpor workload show NAME`.")
+
+
+def show_workload(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A workload that ships.")],
+) -> None:
+    """Print a workload's TOML, to read or to start from."""
+    write_stdout(library.workload_toml(name))
+
+
 def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in machine.")]) -> None:
     """Print a built-in machine's TOML, to read or to start from."""
     write_stdout(library.platform_toml(name))

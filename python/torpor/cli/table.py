@@ -12,6 +12,7 @@ from torpor.comparison import (
     rows,
     short_labels,
     sources_text,
+    task_rows,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +37,16 @@ def comparison_text(result: dict[str, Any], width: int) -> str:
         parts.append(_below(trace, min(width, _TEXT_WIDTH)))
     parts += [wrap(f"Note: {note}", min(width, _TEXT_WIDTH)) + "\n" for note in result["notes"]]
     return "".join(parts)
+
+
+def tasks_text(result: dict[str, Any], width: int) -> str:
+    """Return what each kind of task met under each governor, for more than one kind."""
+    names, table_rows = task_rows(result)
+    if len({row.key for row in table_rows}) < 2:
+        return ""
+    blocks = _blocks(names, table_rows, width)
+    tables = (_table(names, table_rows, b, is_stacked=len(blocks) > 1) for b in blocks)
+    return "\n" + render(*tables, width=width)
 
 
 def _heading(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
@@ -66,7 +77,11 @@ def _cpus(trace: dict[str, Any]) -> str:
 
 def _table_text(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
     names = short_labels([run["governor"] for run in trace["runs"]])
-    table_rows = rows(result, trace)
+    return rows_text(names, rows(result, trace), width)
+
+
+def rows_text(names: list[str], table_rows: list[Row], width: int) -> str:
+    """Return one table, or several below each other where the columns do not fit."""
     everyone = range(len(names))
     if _width(names, table_rows, everyone, is_stacked=False) <= width:
         return render(_table(names, table_rows, everyone, is_stacked=False), width=width)

@@ -13,6 +13,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from torpor.comparison import task_rows
+
 from . import bars, inputs, palette, strip
 from .finding import finding
 from .latency import latency
@@ -79,6 +81,7 @@ def _trace(result: dict[str, Any], index: int) -> dict[str, Any]:
         "depth": bars.wrong_depth(platform, runs),
         "latency": latency(runs),
         "inputs": inputs.tables(own),
+        "tasks": task_rows(result) if "workload" in result else None,
     }
 
 

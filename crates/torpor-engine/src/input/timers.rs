@@ -86,17 +86,21 @@ impl TimerTracker {
             jiffies: tick.and_then(|t| JiffyClock::fit(events, t.grid)),
         };
         let mut started = HashSet::new();
+        // A wheel timer is cancelled just before it expires, by the event.
+        let mut taken_off = HashSet::new();
         // Wheel timers whose first event is an expiry, and where and when they were due.
         let mut armed_before: HashMap<u64, (CpuId, u64)> = HashMap::new();
         for event in events {
             match event.kind {
-                EventKind::HrtimerStart { timer, .. }
-                | EventKind::HrtimerCancel { timer }
-                | EventKind::TimerCancel { timer } => {
+                EventKind::HrtimerStart { timer, .. } | EventKind::HrtimerCancel { timer } => {
                     started.insert(timer);
+                }
+                EventKind::TimerCancel { timer } if started.insert(timer) => {
+                    taken_off.insert(timer);
                 }
                 EventKind::TimerStart { timer, flags, .. } => {
                     started.insert(timer);
+                    taken_off.remove(&timer);
                     if let Some((cpu, jiffies)) = armed_before.remove(&timer) {
                         tracker.start_wheel(timer, flags & !TIMER_CPU_MASK | cpu.0, jiffies);
                     }
@@ -107,7 +111,9 @@ impl TimerTracker {
                         tracker.hrtimers.start(timer, event.cpu, now);
                     }
                 }
-                EventKind::TimerExpireEntry { timer, now_jiffies, .. } if started.insert(timer) => {
+                EventKind::TimerExpireEntry { timer, now_jiffies, .. }
+                    if started.insert(timer) || taken_off.remove(&timer) =>
+                {
                     armed_before.insert(timer, (event.cpu, now_jiffies));
                 }
                 _ => {}
@@ -322,6 +328,40 @@ mod tests {
         assert_eq!(next(1, false), 10, "CPU 1 is awake and takes the global timer");
         assert_eq!(next(1, true), 4, "nobody else is: CPU 1's timer counts, too");
         assert_eq!(next(5, false), 5, "too near to be handed over");
+    }
+
+    /// The softirq takes a timer off the wheel, which writes a cancellation, before it expires.
+    #[test]
+    fn timers_armed_before_the_recording_are_known_by_their_expiry() {
+        let mut events = Vec::new();
+        let mut push = |at: i64, kind| {
+            events.push(Event { time: Instant(at), cpu: CpuId(0), kind });
+        };
+        let expiry = |timer, now_jiffies| {
+            let function = FUNCTION;
+            EventKind::TimerExpireEntry { timer, function, now_jiffies }
+        };
+        push(1, EventKind::TimerCancel { timer: 9 });
+        push(10 * TICK, EventKind::TimerCancel { timer: 1 });
+        push(10 * TICK + 1, expiry(1, 10));
+        push(12 * TICK, EventKind::TimerCancel { timer: 2 });
+        push(12 * TICK + 1, expiry(2, 12));
+        push(12 * TICK + 2, {
+            let (function, flags) = (FUNCTION, TIMER_PINNED);
+            let bucket_expiry_jiffies = Some(15);
+            let expires_jiffies = 14;
+            EventKind::TimerStart {
+                timer: 2,
+                function,
+                expires_jiffies,
+                bucket_expiry_jiffies,
+                flags,
+            }
+        });
+        let grid = TickGrid::new(torpor_units::Hz::H250, Duration::ZERO);
+        let tracker = TimerTracker::new(&events, Some(&TickFunction::at(5, grid)));
+        assert_eq!(tracker.global.next(CpuId(0), Instant(0)), Instant(10 * TICK));
+        assert_eq!(tracker.pinned.next(CpuId(0), Instant(0)), Instant(12 * TICK));
     }
 
     #[test]

@@ -15,11 +15,11 @@ pub struct Assumptions {
 }
 
 impl Assumptions {
-    /// 0.8 us fits real hardware.
+    /// On hardware the idle entry's event comes within a microsecond of the switch, and bounds this.
     pub const DEFAULT: Assumptions = Assumptions { entry_delay: Duration(800), rcu_stand_in: true };
 
-    /// What guests needed: 1.7 us where an instruction takes 1 ns, 4 and 10 us in emulators that
-    /// ran in real time.
+    /// What guests needed: 1.7 us where an instruction takes 1 ns, which a probe measured; 4 and 10
+    /// us in two that an emulator ran in real time.
     pub const ALL: [Assumptions; 8] = {
         let delays = [800, 1_700, 4_000, 10_000];
         let mut all = [Assumptions::DEFAULT; 8];

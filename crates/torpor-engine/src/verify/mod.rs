@@ -7,8 +7,8 @@
 //! hosted governor. Its answer is compared with the recorded state; then it is told what came of
 //! the *recorded* answer ("teacher forcing"), so that one difference does not breed others.
 //!
-//! [`Walk`](walk::Walk) turns events into [`Calls`](recorded::Calls), [`forcing`] plays them to a
-//! governor, [`judge`] compares.
+//! `walk` turns events into the governor's calls, `forcing` plays them to a governor, `judge`
+//! compares.
 
 mod assumptions;
 mod cpu;

@@ -16,8 +16,9 @@ use torpor_units::{CpuId, Duration, Instant, StateIdx};
 /// What a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
 
-/// FIDELITY(residency-overhead): `last_residency_ns` is measured between the `cpu_idle` events, which therefore lie this much
-/// farther apart: 0.6 to 1.8 us in recordings of guests with counters beside them.
+/// `last_residency_ns` is measured between the `cpu_idle` events, which therefore lie farther apart.
+///
+/// FIDELITY(residency-overhead): by 0.6 to 1.8 us in recordings of guests with counters beside them.
 const RESIDENCY_OVERHEAD: Duration = Duration(650);
 
 /// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose

@@ -2,10 +2,9 @@
 //! One cluster: its OPPs, its idle states, and what must hold between them.
 
 use super::polling;
-use super::report::Report;
-use super::table::Table;
 use super::{cite, from_us, missing_source, need_source};
 use crate::{Cluster, IdleState, Opp, Scope, StatePower};
+use torpor_toml::{Report, Table};
 use torpor_units::Power;
 
 /// `CPUIDLE_STATE_MAX`.

@@ -2,58 +2,7 @@
 //! Every key a platform file may hold. The reader's checks and the JSON Schema both come from
 //! here, so they cannot tell different stories.
 
-/// What a key's value has to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
-    Text,
-    /// One string, or an array of them.
-    Texts,
-    /// A name without blanks, as a command line can take it.
-    Word,
-    /// A kernel CPU list in a string, such as `"0-3,7"`.
-    Cpus,
-    /// A number that is not negative, at most `max`.
-    Number {
-        max: f64,
-    },
-    /// A whole number that is not negative, at most `max`.
-    Integer {
-        max: f64,
-    },
-    Numbers {
-        max: f64,
-    },
-    Bool,
-    Choice(&'static [&'static str]),
-    Hz,
-    Tables(&'static Shape),
-}
-
-pub(crate) struct Key {
-    pub name: &'static str,
-    /// Other spellings that are understood. Dashes for underscores always are.
-    pub aliases: &'static [&'static str],
-    pub kind: Kind,
-    pub is_required: bool,
-    pub doc: &'static str,
-}
-
-/// The keys of one kind of table.
-pub(crate) struct Shape {
-    pub keys: &'static [Key],
-}
-
-impl PartialEq for Shape {
-    fn eq(&self, other: &Shape) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl std::fmt::Debug for Shape {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.keys.iter().map(|key| key.name)).finish()
-    }
-}
+use torpor_toml::{Key, Kind, Shape};
 
 /// Device-tree cells and sysfs counters are 32 bits wide.
 const TIME: Kind = Kind::Number { max: u32::MAX as f64 };
@@ -62,11 +11,11 @@ const POWER_MAX_MW: f64 = 1e9;
 const POWER: Kind = Kind::Number { max: POWER_MAX_MW };
 
 const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, aliases: &[], kind, is_required: true, doc }
+    Key::required(name, kind, doc)
 }
 
 const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, aliases: &[], kind, is_required: false, doc }
+    Key::optional(name, kind, doc)
 }
 
 pub(crate) static PLATFORM: Shape = Shape {
@@ -81,6 +30,28 @@ pub(crate) static PLATFORM: Shape = Shape {
             "Time the CPU is busy with a tick interrupt that wakes it from idle. Without it, 3.",
         ),
         optional("tick_handling_source", Kind::Texts, "Where `tick_handling_us` comes from."),
+        optional(
+            "context_switch_us",
+            TIME,
+            "Time it takes to go from one task to another. A simulation's; without it, 0.",
+        ),
+        optional(
+            "ipi_send_us",
+            TIME,
+            "Time a CPU spends on sending a reschedule IPI. A simulation's; without it, 0.",
+        ),
+        optional(
+            "ipi_delivery_us",
+            TIME,
+            "From the sending of a reschedule IPI to the interrupt. A simulation's; without it, 0.",
+        ),
+        optional(
+            "virt_exit_us",
+            TIME,
+            "In a virtual machine: what sending an IPI costs on top, as it exits to the \
+             hypervisor. Without it, 0.",
+        ),
+        optional("overhead_source", Kind::Texts, "Where these four come from."),
         optional(
             "package_floor_power_mw",
             POWER,

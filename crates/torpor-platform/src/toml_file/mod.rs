@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Platform files. `keys` says what may stand in one, `table` checks value by value, `cluster`
-//! and this file build the model and check what only shows across values.
+//! Platform files. `keys` says what may stand in one, `torpor-toml` checks value by value,
+//! `cluster` and this file build the model and check what only shows across values.
 
 mod cluster;
-pub(crate) mod keys;
+mod keys;
 mod polling;
-mod report;
-mod table;
 
-use crate::cpulist::format_cpu_list;
-use crate::{Platform, PlatformError};
-use report::{Finding, Report};
+use crate::{Overheads, Platform, PlatformError};
 use sha2::{Digest, Sha256};
-use table::Table;
-use toml::de::DeTable;
+use torpor_toml::{Finding, Report, Table, format_cpu_list};
 use torpor_units::{CpuId, Duration, Hz, Power};
 
 /// Where a file is silent: in the demo recording (a virtual machine on an AMD EPYC), half of the
@@ -22,25 +17,14 @@ const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(3);
 
 /// Reads the text of a platform file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
-    let mut report = Report::new(text);
-    let platform = match DeTable::parse(text) {
-        Ok(file) => {
-            let file =
-                Table::read(&mut report, &keys::PLATFORM, String::new(), 0..0, file.get_ref());
-            build(&mut report, &file, text)
-        }
-        Err(error) => {
-            report.push(Finding {
-                span: error.span().unwrap_or(0..0),
-                key: "syntax".to_owned(),
-                message: error.message().trim_end().replace('\n', ", "),
-                ..Finding::default()
-            });
-            None
-        }
-    };
-    report.finish(origin)?;
-    Ok(platform.expect("a file without problems makes a platform"))
+    torpor_toml::read(text, &keys::PLATFORM, |report, file| build(report, file, text))
+        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+}
+
+/// The schema as published in `platforms/platform.schema.json`. What must hold between values
+/// (states ordered by depth, sources present, CPUs without gap) only [`from_toml`] checks.
+pub fn json_schema() -> String {
+    torpor_toml::json_schema(&keys::PLATFORM, "Torpor platform")
 }
 
 fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
@@ -49,6 +33,10 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
     need_source(report, file, "tick_handling_us", "tick_handling_source");
     cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
     need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
+    for key in ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "virt_exit_us"] {
+        need_source(report, file, key, "overhead_source");
+    }
+    cite(&mut sources, "overheads", file.texts("overhead_source"));
     cite(&mut sources, "package floor power", file.texts("package_floor_power_source"));
 
     let tables = file.tables("cluster");
@@ -72,6 +60,12 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
         hz: Hz::from_u32(file.number("hz")? as u32)?,
         tick_handling: file.number("tick_handling_us").map_or(TICK_HANDLING_DEFAULT, from_us),
+        overheads: Overheads {
+            context_switch: file.number("context_switch_us").map_or(Duration::ZERO, from_us),
+            ipi_send: file.number("ipi_send_us").map_or(Duration::ZERO, from_us),
+            ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
+            virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
+        },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
         clusters,
     })

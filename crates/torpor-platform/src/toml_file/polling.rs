@@ -2,9 +2,8 @@
 //! The polling state: which loop it runs, and what that loop's driver tells governors.
 
 use super::from_us;
-use super::report::Report;
-use super::table::Table;
 use crate::{IdleState, PollLoop};
+use torpor_toml::{Report, Table};
 use torpor_units::Duration;
 
 /// `pause` takes up to 140 cycles on Skylake and later (Intel 64 and IA-32 Architectures

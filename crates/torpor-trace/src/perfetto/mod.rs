@@ -11,6 +11,9 @@ mod generic;
 mod schema;
 mod stats;
 mod wire;
+mod write;
+
+pub use write::write_perfetto;
 
 use crate::builder::Builder;
 use crate::error::Malformed;

@@ -69,6 +69,12 @@ const DECODED: &[(usize, &str, &[u8])] = &[
     (560, "local_timer_exit", &[]),
 ];
 
+/// A tracepoint's number, and its fields' in the order of its spec.
+pub(crate) fn number_of(name: &str) -> Option<(u32, &'static [u8])> {
+    let row = DECODED.iter().find(|(_, known, _)| *known == name)?;
+    Some((row.0 as u32, row.2))
+}
+
 /// Indexed by the event's number.
 pub(crate) fn decoders() -> Vec<Option<Decoder>> {
     let mut decoders = vec![None; EVENT_NUMBERS];

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Collects what is wrong with a file, with the place in its text.
 
-use crate::error::{PlatformError, Problem};
+use crate::problem::Problem;
 use std::ops::Range;
 
 /// The widest line and value worth showing whole.
 const SHOWN_CHARS_MAX: usize = 100;
 
-pub(crate) struct Report<'a> {
+pub struct Report<'a> {
     text: &'a str,
     problems: Vec<Problem>,
 }
 
 /// A [`Problem`] before its place is turned into line and column.
 #[derive(Default)]
-pub(crate) struct Finding {
+pub struct Finding {
     pub span: Range<usize>,
     pub key: String,
     pub value: Option<String>,
@@ -56,13 +56,10 @@ impl<'a> Report<'a> {
         clip(self.text[start..end.max(start)].lines().next().unwrap_or(""), 40)
     }
 
-    /// The problems in the order of the file, or nothing if there are none.
-    pub fn finish(mut self, origin: &str) -> Result<(), PlatformError> {
-        if self.problems.is_empty() {
-            return Ok(());
-        }
+    /// The problems in the order of the file.
+    pub fn finish(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
-        Err(PlatformError::Invalid { origin: origin.to_owned(), problems: self.problems })
+        self.problems
     }
 
     fn floor(&self, at: usize) -> usize {

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The JSON Schema of platform files, for editors. Made from the reader's own table of keys.
+//! The JSON Schema of a kind of file, for editors. Made from the reader's own table of keys.
 //!
-//! A schema sees one value at a time. What must hold between values (states ordered by depth,
-//! sources present, CPUs without gap) only [`crate::from_toml`] checks.
+//! A schema sees one value at a time; what must hold between values only the reader checks.
 
-use crate::toml_file::keys::{Kind, PLATFORM, Shape};
+use crate::keys::{Kind, Shape};
 use serde_json::{Map, Value, json};
 
-/// The schema as published in `platforms/platform.schema.json`.
-pub fn json_schema() -> String {
-    let mut schema = object(&PLATFORM);
+/// The schema of files of this shape.
+pub fn json_schema(shape: &'static Shape, title: &str) -> String {
+    let mut schema = object(shape, &mut vec![(shape, "#".to_owned())]);
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
-    schema.insert("title".into(), "Torpor platform".into());
+    schema.insert("title".into(), title.into());
     schema.insert("$comment".into(), "SPDX-License-Identifier: MIT OR GPL-2.0-only".into());
     serde_json::to_string_pretty(&schema).expect("a JSON value can be written") + "\n"
 }
 
-fn object(shape: &Shape) -> Map<String, Value> {
+/// The shapes on the way to where we are, and where each stands in the schema.
+type Way = Vec<(&'static Shape, String)>;
+
+fn object(shape: &Shape, way: &mut Way) -> Map<String, Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for key in shape.keys {
-        let mut property = of_kind(key.kind);
+        let mut property = of_kind(key.kind, key.name, way);
         property["description"] = key.doc.into();
         properties.insert(key.name.into(), property);
         // Another spelling may stand for a required key, which `required` cannot say.
@@ -28,7 +30,7 @@ fn object(shape: &Shape) -> Map<String, Value> {
             required.push(Value::from(key.name));
         }
         for alias in key.aliases {
-            let mut property = of_kind(key.kind);
+            let mut property = of_kind(key.kind, key.name, way);
             property["description"] = format!("Another spelling of `{}`.", key.name).into();
             properties.insert((*alias).into(), property);
         }
@@ -47,7 +49,19 @@ fn object(shape: &Shape) -> Map<String, Value> {
     ])
 }
 
-fn of_kind(kind: Kind) -> Value {
+/// A table inside `key`; one that holds tables of its own shape refers back to itself.
+fn nested(shape: &'static Shape, key: &str, step: &str, way: &mut Way) -> Value {
+    if let Some((_, place)) = way.iter().find(|(seen, _)| std::ptr::eq(*seen, shape)) {
+        return json!({ "$ref": place });
+    }
+    let outer = &way.last().expect("the file itself").1;
+    way.push((shape, format!("{outer}/properties/{key}{step}")));
+    let inner = object(shape, way);
+    way.pop();
+    inner.into()
+}
+
+fn of_kind(kind: Kind, key: &str, way: &mut Way) -> Value {
     let text = || json!({ "type": "string", "pattern": r"\S" });
     match kind {
         Kind::Text => text(),
@@ -68,6 +82,12 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Choice(choices) => json!({ "enum": choices }),
         Kind::Hz => json!({ "enum": torpor_units::Hz::ALL.map(|hz| hz.get()) }),
-        Kind::Tables(shape) => json!({ "type": "array", "items": object(shape) }),
+        Kind::Tables(shape) => {
+            json!({ "type": "array", "items": nested(shape, key, "/items", way) })
+        }
+        Kind::NumberOr { max, shape } => json!({ "anyOf": [
+            { "type": "number", "minimum": 0, "maximum": max },
+            nested(shape, key, "/anyOf/1", way),
+        ] }),
     }
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One TOML table read by its [`Shape`]: every key known, every value of the right kind.
 
-use super::keys::{Key, Kind, Shape};
-use super::report::{Finding, Report};
 use crate::cpulist::parse_cpu_list;
+use crate::keys::{Key, Kind, Shape};
+use crate::problem::{Problem, closest};
+use crate::report::{Finding, Report};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use torpor_units::CpuId;
 
-pub(crate) struct Table {
+pub struct Table {
     /// Such as `cluster[0].`; empty for the file itself.
     pub path: String,
     /// The table's header, where missing keys are reported.
@@ -18,7 +19,7 @@ pub(crate) struct Table {
     fields: BTreeMap<&'static str, Field>,
 }
 
-pub(crate) struct Field {
+pub struct Field {
     /// The value's place.
     pub span: Range<usize>,
     /// The value as written.
@@ -37,8 +38,39 @@ enum Value {
     Tables(Vec<Table>),
 }
 
+/// Reads a file of the given shape and makes of it what `build` does. `None` from `build`, like a
+/// finding, must mean that something was reported.
+pub fn read<T>(
+    text: &str,
+    shape: &'static Shape,
+    build: impl FnOnce(&mut Report, &Table) -> Option<T>,
+) -> Result<T, Vec<Problem>> {
+    let mut report = Report::new(text);
+    let made = match DeTable::parse(text) {
+        Ok(file) => {
+            let file = Table::read(&mut report, shape, String::new(), 0..0, file.get_ref());
+            build(&mut report, &file)
+        }
+        Err(error) => {
+            report.push(Finding {
+                span: error.span().unwrap_or(0..0),
+                key: "syntax".to_owned(),
+                message: error.message().trim_end().replace('\n', ", "),
+                ..Finding::default()
+            });
+            None
+        }
+    };
+    let problems = report.finish();
+    if problems.is_empty() {
+        Ok(made.expect("a file without problems makes what it is for"))
+    } else {
+        Err(problems)
+    }
+}
+
 impl Table {
-    pub fn read(
+    fn read(
         report: &mut Report,
         shape: &'static Shape,
         path: String,
@@ -79,7 +111,7 @@ impl Table {
         let Some(key) = shape.keys.iter().find(is_meant) else {
             let names: Vec<&str> = shape.keys.iter().map(|key| key.name).collect();
             let aliases = shape.keys.iter().flat_map(|key| key.aliases).copied();
-            let near = crate::error::closest(&normal, names.iter().copied().chain(aliases));
+            let near = closest(&normal, names.iter().copied().chain(aliases));
             report.push(Finding {
                 span: written.span(),
                 key: format!("{}{spelling}", self.path),
@@ -193,6 +225,10 @@ fn read_value(
         (Kind::Tables(shape), DeValue::Array(array)) => {
             return read_tables(report, shape, full, array);
         }
+        (Kind::NumberOr { shape, .. }, DeValue::Table(content)) => {
+            let table = Table::read(report, shape, format!("{full}."), value.span(), content);
+            return Some(Value::Tables(vec![table]));
+        }
         (Kind::Text, DeValue::String(text)) => check_text(text).map(Value::Text),
         (Kind::Word, DeValue::String(text)) => check_word(text).map(Value::Text),
         (Kind::Cpus, DeValue::String(text)) => parse_cpu_list(text).map(Value::Cpus),
@@ -209,7 +245,9 @@ fn read_value(
             Ok(Value::Text(text.to_string()))
         }
         (Kind::Bool, DeValue::Boolean(value)) => Ok(Value::Bool(*value)),
-        (Kind::Number { max }, item) => check_number(item, max).map(Value::Number),
+        (Kind::Number { max } | Kind::NumberOr { max, .. }, item) => {
+            check_number(item, max).map(Value::Number)
+        }
         (Kind::Integer { max }, item) => check_number(item, max)
             .and_then(|n| if n.fract() == 0.0 { Ok(n) } else { Err("not a whole number".into()) })
             .map(Value::Number),
@@ -316,6 +354,7 @@ fn allowed(kind: Kind) -> String {
         Kind::Word => "letters, digits, `-`, `_` and `.`".to_owned(),
         Kind::Cpus => "a CPU list in a string, such as \"0-3,7\"".to_owned(),
         Kind::Number { max } => format!("a number from 0 to {max}"),
+        Kind::NumberOr { max, .. } => format!("a number from 0 to {max}, or a table"),
         Kind::Integer { max } => format!("a whole number from 0 to {max}"),
         Kind::Numbers { max } => format!("an array of numbers from 0 to {max}"),
         Kind::Bool => "true or false".to_owned(),

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Events a second of the simulator on one core, and how the cost of one grows with the machine
+//! and with the number of tasks. An event is an entry taken off the queue: a state left, work
+//! done, a timer, a tick, an interrupt.
+//!
+//! `cargo bench -p torpor-benches --bench simulate`. Beside it, where Python has simpy: the same
+//! queueing loop (tasks that work and sleep on CPUs) as a toy, without scheduler and idle states.
+
+use std::process::Command;
+use torpor_engine::decision::Unobserved;
+use torpor_governor::Catalog;
+use torpor_platform::Platform;
+use torpor_sim::{Options, Request, Session, Workload, workload};
+use torpor_units::Duration;
+
+const ROUNDS: usize = 5;
+const AIM: f64 = 3.0;
+
+fn main() {
+    println!("{:<34} {:>12} {:>10} {:>10}", "", "events", "M/s", "ns each");
+    let rate = measure("8 CPUs, 100 tasks, menu", 8, 100, "menu", 2_000);
+    measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
+    measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
+    println!("aim: {AIM} M/s with menu; {}", if rate >= AIM { "met" } else { "not met" });
+    for cpus in [8, 16, 32, 64, 128, 256] {
+        measure(&format!("{cpus} CPUs, 100 tasks"), cpus, 100, "menu", 1_000);
+    }
+    for tasks in [100, 316, 1_000, 3_162, 10_000] {
+        measure(&format!("8 CPUs, {tasks} tasks"), 8, tasks, "menu", 1_000);
+    }
+    for cpus in [8, 32, 128, 256] {
+        let tasks = cpus * 40;
+        measure(&format!("{cpus} CPUs, {tasks} tasks"), cpus, tasks, "menu", 64_000 / cpus);
+    }
+    simpy();
+}
+
+/// Millions of events a second, the best of some rounds.
+fn measure(what: &str, cpus: usize, tasks: usize, governor: &str, ms: usize) -> f64 {
+    let request = Request {
+        workload: load(cpus, tasks),
+        platform: machine(cpus),
+        governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
+        options: Options { duration: Duration(ms as i64 * 1_000_000), ..Options::default() },
+    };
+    let session = Session::new(&request, &Catalog::new(Default::default()));
+    let session = session.unwrap_or_else(|e| panic!("{e}"));
+    let (mut best, mut events) = (0_f64, 0);
+    for _ in 0..ROUNDS {
+        let begin_ns = cpu_time_ns();
+        let run = session.simulate(0, 1, Unobserved, &mut |_| true);
+        let (counted, _) = run.unwrap_or_else(|e| panic!("{e}")).unwrap_or_else(|e| panic!("{e}"));
+        events = counted.events;
+        best = best.max(1e3 * events as f64 / (cpu_time_ns() - begin_ns) as f64);
+    }
+    println!("{what:<34} {events:>12} {best:>10.2} {:>10.0}", 1e3 / best);
+    best
+}
+
+/// This thread's own time: what others do on the machine does not count.
+fn cpu_time_ns() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills in the structure it is given.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    assert_eq!(result, 0, "a thread has a clock");
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// Tasks that keep the CPUs half busy, in passes of 200 us on average.
+fn load(cpus: usize, tasks: usize) -> Workload {
+    let sleep = (200.0 * (2.0 * tasks as f64 / cpus as f64 - 1.0)).max(200.0);
+    let text = format!(
+        r#"
+name = "bench"
+title = "bench"
+source = "made up"
+[[task]]
+name = "t"
+count = {tasks}
+phase = [
+    {{ run_us = {{ dist = "exponential", mean = 200 }} }},
+    {{ sleep_us = {{ dist = "exponential", mean = {sleep} }} }},
+]
+"#
+    );
+    workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn machine(cpus: usize) -> Platform {
+    let text = format!(
+        r#"
+name = "bench"
+title = "bench"
+source = "made up"
+hz = 250
+[[cluster]]
+name = "all"
+cpus = "0-{}"
+capacity = 1024
+idle_state_source = "made up"
+idle_state = [
+    {{ name = "C1", exit_latency_us = 2, target_residency_us = 2 }},
+    {{ name = "C1E", exit_latency_us = 10, target_residency_us = 20 }},
+    {{ name = "C6", exit_latency_us = 85, target_residency_us = 200 }},
+]
+"#,
+        cpus - 1
+    );
+    torpor_platform::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The toy runs for as long as Python has simpy; otherwise it says why it does not.
+fn simpy() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/simpy_toy.py");
+    match Command::new("python3").arg(script).output() {
+        Ok(output) if output.status.success() => {
+            print!("{}", String::from_utf8_lossy(&output.stdout));
+        }
+        Ok(output) => {
+            let error = String::from_utf8_lossy(&output.stderr);
+            let last = error.lines().last().unwrap_or("it failed").to_owned();
+            println!("simpy toy: not run: {last} (pip install simpy)");
+        }
+        Err(error) => println!("simpy toy: not run: python3: {error}"),
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Simulations, and the workloads that ship.
+
+use crate::errors::{EngineError, governor_error, platform_error, sim_error, value_error};
+use crate::result::{DisabledText, parse_hz};
+use crate::watch::watched_to_the_end;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+use std::path::PathBuf;
+use torpor_governor::{Catalog, GovernorSpec};
+use torpor_platform::Platform;
+use torpor_sim::outcome::Outcome;
+use torpor_sim::{Options, Request, workload};
+use torpor_units::Duration;
+
+/// What came out of a simulation, as JSON.
+#[pyclass(frozen, module = "torpor._engine")]
+pub struct Simulation {
+    outcome: Outcome,
+}
+
+#[pymethods]
+impl Simulation {
+    /// The whole result as JSON text.
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| serde_json::to_string(&self.outcome))
+            .map_err(|error| EngineError::new_err(format!("write the result as JSON: {error}")))
+    }
+}
+
+/// [`Options`] as Python writes them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OptionsText {
+    duration_ns: i64,
+    seed: u64,
+    seeds: u32,
+    hz: Option<u32>,
+    latency_limit_ns: Option<i64>,
+    disabled_states: Vec<DisabledText>,
+    threads: Option<usize>,
+    trace: Option<PathBuf>,
+    strip: bool,
+}
+
+impl OptionsText {
+    fn parse(text: &str) -> PyResult<Options> {
+        let typed: OptionsText = serde_json::from_str(text)
+            .map_err(|error| EngineError::new_err(format!("options: {error}")))?;
+        Ok(Options {
+            duration: Duration(typed.duration_ns),
+            seed: typed.seed,
+            seeds: typed.seeds,
+            hz: typed.hz.map(parse_hz).transpose()?,
+            latency_limit: typed.latency_limit_ns.map(Duration),
+            disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),
+            threads: typed.threads,
+            trace: typed.trace,
+            strip: typed.strip,
+        })
+    }
+}
+
+/// Simulates a workload; see `torpor.simulate`. When Python interrupts it, what is finished comes
+/// back, if anything is.
+#[pyfunction]
+#[pyo3(signature = (workload, platform, governors, options, progress = None))]
+pub fn simulate(
+    py: Python<'_>,
+    workload: &str,
+    platform: &str,
+    governors: Vec<String>,
+    options: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Simulation> {
+    let request = Request {
+        workload: workload::resolve(workload).map_err(sim_error)?,
+        platform: Platform::resolve(platform).map_err(platform_error)?,
+        governors: governors
+            .iter()
+            .map(|text| text.parse::<GovernorSpec>().map_err(governor_error))
+            .collect::<PyResult<_>>()?,
+        options: OptionsText::parse(options)?,
+    };
+    let (outcome, seen) = watched_to_the_end(py, progress, |watch| {
+        torpor_sim::run(&request, &Catalog::new(Default::default()), watch)
+    });
+    match (outcome, seen) {
+        (Ok(outcome), Ok(())) => Ok(Simulation { outcome }),
+        (Ok(outcome), Err(stop))
+            if stop.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) =>
+        {
+            Ok(Simulation { outcome })
+        }
+        (_, Err(stop)) => Err(stop),
+        (Err(error), Ok(())) => Err(sim_error(error)),
+    }
+}
+
+/// The workloads that ship, as JSON.
+#[pyfunction]
+pub fn workloads() -> String {
+    let all: Vec<_> = workload::builtins()
+        .iter()
+        .map(|b| {
+            let tasks: Vec<&str> = b.workload.tasks.iter().map(|t| t.name.as_str()).collect();
+            json!({ "name": b.name, "title": b.workload.title, "tasks": tasks })
+        })
+        .collect();
+    json!(all).to_string()
+}
+
+/// The TOML text of a workload that ships.
+#[pyfunction]
+pub fn workload_toml(name: &str) -> PyResult<String> {
+    match workload::builtins().iter().find(|b| b.name == name) {
+        Some(found) => Ok(found.text.to_owned()),
+        None => Err(workload::resolve(name).map_or_else(sim_error, |_| {
+            value_error(format!("`{name}` is a file of your own, not a workload that ships"))
+        })),
+    }
+}

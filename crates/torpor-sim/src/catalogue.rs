@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The metrics of a simulation: those of a replay that hold here, and those of tasks and power.
+
+use std::sync::LazyLock;
+use torpor_engine::catalogue::{Direction, METRICS, Metric};
+
+const fn metric(
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    direction: Direction,
+    definition: &'static str,
+) -> Metric {
+    Metric { key, title, unit, direction, definition, is_optional: false }
+}
+
+const fn optional(metric: Metric) -> Metric {
+    Metric { is_optional: true, ..metric }
+}
+
+/// Metrics of a replay that mean nothing here: there is no recording to be late against.
+const OF_REPLAY_ONLY: [&str; 3] = ["over_oracle_pct", "delay_total_us", "absorbed_spans"];
+
+/// As in a replay, but of events that the simulation makes.
+const WAKEUPS: Metric = metric(
+    "wakeups",
+    "wake-ups",
+    "",
+    Direction::None,
+    "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
+);
+
+const OWN: [Metric; 12] = [
+    metric(
+        "throughput",
+        "passes",
+        "1/s",
+        Direction::Higher,
+        "Passes of all tasks through their programs, each second.",
+    ),
+    metric(
+        "task_latency_mean_us",
+        "task wake-up latency, mean",
+        "us",
+        Direction::Lower,
+        "From the event that wakes a task to the task running: the idle state's latency, interrupt \
+         and IPI, and the wait for a CPU. Over all wake-ups of all tasks.",
+    ),
+    metric(
+        "task_latency_p99_us",
+        "task wake-up latency, p99",
+        "us",
+        Direction::Lower,
+        "The latency that 99 % of the tasks' wake-ups do not exceed, to 0.1 %.",
+    ),
+    metric(
+        "task_latency_max_us",
+        "task wake-up latency, max",
+        "us",
+        Direction::Lower,
+        "The longest wake-up latency of a task.",
+    ),
+    optional(metric(
+        "missed_periods",
+        "missed periods",
+        "",
+        Direction::Lower,
+        "Periods of a task whose beginning found it still busy: missed frames, for a renderer.",
+    )),
+    metric(
+        "busy_pct",
+        "CPUs busy",
+        "%",
+        Direction::None,
+        "Share of all CPU time with tasks, interrupts and switches; ticks that woke an idle CPU \
+         left out.",
+    ),
+    metric(
+        "power_mw",
+        "power",
+        "mW",
+        Direction::Lower,
+        "Of busy and idle CPUs, of clusters beside their CPUs, and of the package's floor.",
+    ),
+    metric("energy_uj", "energy", "uJ", Direction::Lower, "`power_mw` over the simulated time."),
+    metric(
+        "ipis",
+        "reschedule IPIs",
+        "",
+        Direction::Lower,
+        "Interrupts sent to make another CPU look at its queue.",
+    ),
+    metric("migrations", "migrations", "", Direction::None, "Tasks that changed their CPU."),
+    metric(
+        "preemptions",
+        "preemptions",
+        "",
+        Direction::None,
+        "Tasks that had to leave their CPU with work left.",
+    ),
+    optional(metric(
+        "shared_state_mw",
+        "waiting for others",
+        "mW",
+        Direction::Lower,
+        "What CPUs in a state of their cluster or package take more than the state does, while \
+         others keep it from being had.",
+    )),
+];
+
+static ALL: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+    let shared = METRICS.iter().filter(|m| !OF_REPLAY_ONLY.contains(&m.key));
+    let shared = shared.map(|m| if m.key == WAKEUPS.key { WAKEUPS } else { *m });
+    OWN.iter().copied().chain(shared).collect()
+});
+
+/// In the order of the table.
+pub fn metrics() -> &'static [Metric] {
+    &ALL
+}

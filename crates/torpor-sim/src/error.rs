@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+use std::path::PathBuf;
+use thiserror::Error;
+use torpor_engine::EngineError;
+use torpor_governor::{Fault, GovernorError};
+use torpor_platform::PlatformError;
+use torpor_toml::{Problem, render};
+use torpor_units::{CpuId, Instant};
+
+/// Why a simulation could not be done.
+#[derive(Debug, Error)]
+pub enum SimError {
+    #[error("read workload `{origin}`: {}", render(origin, problems))]
+    Workload { origin: String, problems: Vec<Problem> },
+    #[error("read workload `{}`: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error(
+        "`{name}` is not a known workload\n  = known: {}\n  = hint: {}",
+        known.join(", "),
+        match suggestion {
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None => "for a file of your own, give its path, ending in `.toml`".to_owned(),
+        }
+    )]
+    UnknownWorkload { name: String, suggestion: Option<String>, known: Vec<&'static str> },
+    #[error(
+        "workload `{workload}` names {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
+         hint: choose another platform, or change `cpus` in the workload"
+    )]
+    NoSuchCpu { workload: String, cpu: CpuId, platform: String, last: usize },
+    #[error(
+        "{what}: {given}\n\
+         hint: {hint}"
+    )]
+    Option { what: &'static str, given: String, hint: String },
+    #[error("write `{}`: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Governor(#[from] GovernorError),
+}
+
+/// Why a run ended before its time. Part of its result, not of the whole simulation's.
+#[derive(Clone, Debug, Error)]
+pub enum Halt {
+    #[error(transparent)]
+    Governor(#[from] Fault),
+    #[error("{0}")]
+    Stuck(#[from] Stuck),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A workload that cannot go on: which task, in which phase, when.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("task `{task}` ({instance}) at {place}, {time}: {reason}")]
+pub struct Stuck {
+    pub task: String,
+    /// Which of the tasks of that name, from 0.
+    pub instance: u64,
+    /// The phase, as the workload file counts them.
+    pub place: String,
+    pub time: Instant,
+    pub reason: String,
+}

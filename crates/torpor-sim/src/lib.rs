@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Closed-loop simulation: tasks on a machine whose idle CPUs go through the engine's idle loop, so
+//! that a slow wake-up delays the work behind it, and with it all that follows.
+
+mod catalogue;
+mod error;
+pub mod machine;
+mod options;
+pub mod outcome;
+mod queue;
+pub mod record;
+pub mod sched;
+mod session;
+mod stats;
+mod summary;
+pub mod workload;
+
+pub use catalogue::metrics;
+pub use error::{Halt, SimError, Stuck};
+pub use options::{Options, Overheads, Request};
+pub use session::{Session, run};
+pub use stats::Interval;
+pub use workload::Workload;

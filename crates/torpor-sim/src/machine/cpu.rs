@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One simulated CPU: what it is at, and until when that is accounted for.
+
+use super::task::FULL_SPEED;
+use crate::sched::FairQueue;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use torpor_engine::idle_loop::{IdleCpu, Pending};
+use torpor_engine::input::Span;
+use torpor_engine::pelt;
+use torpor_units::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In an idle state, or on its way in or out.
+    Asleep,
+    /// Awake, with interrupts to handle and no task yet.
+    Interrupted,
+    /// Running a task.
+    Running,
+}
+
+/// An interrupt that the CPU has not handled yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Irq {
+    pub at: Instant,
+    pub line: Line,
+}
+
+/// Where an interrupt came from.
+#[derive(Clone, Copy, Debug)]
+pub enum Line {
+    /// One of the workload's, by index, with the time its handler takes.
+    Source { source: usize, handling: Duration },
+    /// A device has served a task's request.
+    Device { task: u32 },
+}
+
+/// The first device's interrupt number, for the record; sources come before.
+const DEVICE_IRQ: u32 = 64;
+
+impl Line {
+    pub fn number(self) -> u32 {
+        match self {
+            Line::Source { source, .. } => source as u32,
+            Line::Device { .. } => DEVICE_IRQ,
+        }
+    }
+}
+
+/// A timer: when, in which order set, which task's.
+pub type Timer = Reverse<(Instant, u64, u32)>;
+
+/// The owner of the timer of each CPU's soft-lockup detector.
+pub const WATCHDOG: u32 = u32::MAX;
+/// `kernel/watchdog.c`: two fifths of `watchdog_thresh`, which is 10 s.
+pub const WATCHDOG_PERIOD: Duration = Duration(4_000_000_000);
+
+pub struct Cpu<'a> {
+    pub mode: Mode,
+    pub idle: IdleCpu<'a>,
+    /// The sleep it is in, while [`Mode::Asleep`].
+    pub pending: Option<Pending>,
+    /// The idleness it is in: what the idle loop is told.
+    pub span: Span,
+    /// The task it runs.
+    pub running: Option<u32>,
+    pub queue: FairQueue,
+    pub load: pelt::Runqueue,
+    /// `util_est` of its runnable tasks.
+    pub util_est: u64,
+    /// While running: until when the task's work is accounted for; in the future while interrupts
+    /// and switches hold it up. While interrupted: when the handling ends.
+    pub from: Instant,
+    pub timers: BinaryHeap<Timer>,
+    pub irqs: VecDeque<Irq>,
+    /// Tasks that slept last here and wait for IO.
+    pub iowait: u16,
+    pub needs_resched: bool,
+    /// When a reschedule IPI arrives at the running CPU.
+    pub ipi: Instant,
+    /// While running: the next tick.
+    pub tick: Instant,
+    /// Work done in a ns, in 1024ths.
+    pub speed: i64,
+    pub capacity: u64,
+    /// Its tasks' time, and that of interrupts and switches; idle states and the ticks in them
+    /// are the idle loop's to count.
+    pub task_time: Duration,
+    pub overhead: Duration,
+    /// It counts as overutilized.
+    pub is_overutilized: bool,
+}
+
+impl Cpu<'_> {
+    pub fn next_timer(&self) -> Instant {
+        self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _, _))| *at)
+    }
+
+    /// How long `work` takes here.
+    pub fn time_for(&self, work: i64) -> Duration {
+        Duration((work + self.speed - 1) / self.speed)
+    }
+
+    /// Interrupts or a switch hold up what runs here.
+    pub fn hold_up(&mut self, now: Instant, time: Duration) {
+        self.from = self.from.max(now) + time;
+        self.overhead += time;
+    }
+
+    /// `cpu_util()`, with what the runnable tasks are expected to come to.
+    pub fn util(&self) -> u64 {
+        u64::from(self.load.util()).max(self.util_est).min(self.capacity)
+    }
+}
+
+/// Work from a drawn length of time at full speed.
+pub fn work_of(length: Duration) -> i64 {
+    length.0 * FULL_SPEED
+}

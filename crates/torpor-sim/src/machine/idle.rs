@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts behind.
+
+use super::Machine;
+use super::cpu::{Irq, Line, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use crate::error::Halt;
+use crate::record::Sink;
+use crate::workload::Effect;
+use std::cmp::Reverse;
+use torpor_engine::idle_loop::Pending;
+use torpor_engine::model::SleepEnd;
+use torpor_engine::policy::Policy;
+use torpor_units::{Duration, Instant};
+
+impl<P: Policy, S: Sink> Machine<'_, P, S> {
+    /// The last task has left the CPU.
+    pub(super) fn go_idle(&mut self, number: usize) -> Result<(), Halt> {
+        let now = self.now;
+        self.idle_cpus.insert(number);
+        let cpu = &mut self.cpus[number];
+        cpu.idle.enter(now, true);
+        cpu.span.start = now;
+        cpu.span.util = cpu.load.util();
+        if cpu.from > now {
+            // Interrupts are still being handled.
+            cpu.mode = Mode::Interrupted;
+            self.agenda.set(number, cpu.from);
+            return Ok(());
+        }
+        self.sleep(number)
+    }
+
+    /// One decision of the idle loop.
+    fn sleep(&mut self, number: usize) -> Result<(), Halt> {
+        let cpu = &mut self.cpus[number];
+        cpu.mode = Mode::Asleep;
+        let timer = cpu.next_timer();
+        cpu.span.next_hrtimer = timer;
+        cpu.span.wake = timer;
+        cpu.span.is_resched = false;
+        cpu.span.nr_iowait = cpu.iowait;
+        let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
+        self.rest.entered(number, pending.state(), pending.from);
+        self.agenda.set(number, pending.sleep.resume);
+        cpu.pending = Some(pending);
+        if S::RECORDS {
+            self.record_entry(number, &pending);
+        }
+        Ok(())
+    }
+
+    /// Something wakes the sleeping CPU at `at`.
+    pub(super) fn rouse(&mut self, number: usize, at: Instant) {
+        let cpu = &mut self.cpus[number];
+        if at < cpu.span.wake {
+            let pending = cpu.pending.as_mut().expect("a CPU asleep is in a state");
+            cpu.span.wake = at;
+            cpu.idle.interrupt(pending, at);
+            self.agenda.set(number, pending.sleep.resume);
+        }
+    }
+
+    /// The CPU has left its state.
+    pub(super) fn resume(&mut self, number: usize) -> Result<(), Halt> {
+        let now = self.now;
+        let cpu = &mut self.cpus[number];
+        let mut pending = cpu.pending.take().expect("a CPU asleep is in a state");
+        cpu.mode = Mode::Interrupted;
+        cpu.from = now;
+        let polls = self.plan.models[number].states[pending.state()].is_polling;
+        if polls && pending.sleep.end == SleepEnd::Event && self.polls_on(number, &mut pending)? {
+            return Ok(());
+        }
+        if S::RECORDS {
+            self.record_exit(number, &pending);
+        }
+        let cpu = &mut self.cpus[number];
+        cpu.idle.finish(&cpu.span, &pending, &mut self.policy, &mut self.sink)?;
+        self.rest.left(number, pending.state(), now);
+        if pending.sleep.end == SleepEnd::PollTimeout && cpu.queue.count() == 0 {
+            return self.sleep(number);
+        }
+        // A tick that ended the sleep has been handled by then.
+        cpu.from = cpu.from.max(cpu.idle.now());
+        self.handled(number)
+    }
+
+    /// Handles what interrupted the polling CPU. If that brought no task, polling goes on: the
+    /// time it took is then part of the sleep.
+    fn polls_on(&mut self, number: usize, pending: &mut Pending) -> Result<bool, Halt> {
+        let overhead = self.cpus[number].overhead;
+        self.take_interrupts(number)?;
+        let cpu = &mut self.cpus[number];
+        if cpu.queue.count() > 0 {
+            return Ok(false);
+        }
+        cpu.overhead = overhead;
+        cpu.mode = Mode::Asleep;
+        cpu.span.wake = cpu.next_timer();
+        cpu.idle.poll_on(pending, cpu.from, cpu.span.wake);
+        cpu.pending = Some(*pending);
+        self.agenda.set(number, pending.sleep.resume);
+        Ok(true)
+    }
+
+    /// The CPU is awake without a task, and done with the interrupts it knows of.
+    pub(super) fn handled(&mut self, number: usize) -> Result<(), Halt> {
+        if self.cpus[number].from <= self.now {
+            self.take_interrupts(number)?;
+        }
+        let cpu = &mut self.cpus[number];
+        if cpu.from > self.now {
+            self.agenda.set(number, cpu.from);
+            return Ok(());
+        }
+        if cpu.queue.count() == 0 {
+            cpu.idle.enter(self.now, false);
+            return self.sleep(number);
+        }
+        cpu.mode = Mode::Running;
+        cpu.tick = self.plan.models[number].tick.next(self.now);
+        if S::RECORDS {
+            self.record_tick_start(number);
+        }
+        self.pick_next(number, None)?;
+        self.go_on(number)
+    }
+
+    /// Handles timers that have expired and interrupts that have come.
+    pub(super) fn take_interrupts(&mut self, number: usize) -> Result<(), Halt> {
+        self.expire_timers(number);
+        while let Some(irq) = self.cpus[number].irqs.pop_front() {
+            self.take_interrupt(number, irq)?;
+        }
+        Ok(())
+    }
+
+    /// One interrupt for all timers that are due.
+    pub(super) fn expire_timers(&mut self, number: usize) {
+        let now = self.now;
+        if self.cpus[number].next_timer() > now {
+            return;
+        }
+        let time = self.plan.overheads.interrupt;
+        self.cpus[number].hold_up(now, time);
+        while let Some(&Reverse((at, sequence, task))) = self.cpus[number].timers.peek()
+            && at <= now
+        {
+            self.cpus[number].timers.pop();
+            if task == WATCHDOG {
+                let next = Reverse((at + WATCHDOG_PERIOD, sequence, WATCHDOG));
+                self.cpus[number].timers.push(next);
+                if S::RECORDS {
+                    self.record_watchdog(number, at + WATCHDOG_PERIOD);
+                }
+                continue;
+            }
+            if S::RECORDS {
+                self.record_timer_expiry(number, task);
+            }
+            self.wake(task, Some(number), at, false);
+        }
+    }
+
+    fn take_interrupt(&mut self, number: usize, irq: Irq) -> Result<(), Halt> {
+        let handling = match irq.line {
+            Line::Source { handling, .. } => handling,
+            Line::Device { .. } => Duration::ZERO,
+        };
+        let time = self.plan.overheads.interrupt + handling;
+        self.cpus[number].hold_up(self.now, time);
+        if S::RECORDS {
+            self.record_irq(number, irq.line.number());
+        }
+        match irq.line {
+            Line::Device { task } => {
+                self.wake(task, Some(number), irq.at, false);
+                Ok(())
+            }
+            Line::Source { source, .. } => match self.plan.workload.interrupts[source].effect {
+                Effect::Nothing => Ok(()),
+                Effect::Wake { channel, count } => {
+                    self.post(channel, count, number, irq.at, false);
+                    Ok(())
+                }
+                Effect::Spawn { task, count } => self.spawn(task, count, Some(number)),
+            },
+        }
+    }
+
+    /// An interrupt reaches the CPU.
+    pub(super) fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt> {
+        let now = self.now;
+        let irq = Irq { at: now, line };
+        match self.cpus[number].mode {
+            Mode::Asleep => {
+                self.cpus[number].irqs.push_back(irq);
+                self.rouse(number, now);
+                Ok(())
+            }
+            Mode::Interrupted => {
+                self.cpus[number].irqs.push_back(irq);
+                Ok(())
+            }
+            Mode::Running => {
+                self.account(number);
+                self.take_interrupt(number, irq)?;
+                self.go_on(number)
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The simulated machine: CPUs, tasks and devices, and the loop that takes what happens next.
+//!
+//! Every CPU has one entry on the [`Agenda`]: the next moment at which something happens to it of
+//! itself (a state left, a timer, the tick, work done). What others do to it moves that entry.
+
+mod balance;
+mod cpu;
+mod idle;
+mod place;
+mod program;
+mod record;
+mod rest;
+mod schedule;
+mod sources;
+mod task;
+mod wake;
+
+pub use record::TIMER_SYMBOLS;
+pub use task::KindTotals;
+
+use crate::error::{Halt, Stuck};
+use crate::options::Overheads;
+use crate::queue::Agenda;
+use crate::record::Sink;
+use crate::sched::{CpuMask, FairQueue, Topology, Tournament, Tunables};
+use crate::workload::Workload;
+use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use rest::Rest;
+use sources::{DeviceState, SourceState};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use task::{State, Task};
+use torpor_engine::idle_loop::IdleCpu;
+use torpor_engine::input::{SleepSource, Span, WakeStamp};
+use torpor_engine::model::CpuModel;
+use torpor_engine::pelt;
+use torpor_engine::policy::Policy;
+use torpor_engine::totals::CpuTotals;
+use torpor_platform::Platform;
+use torpor_units::{Duration, Energy, Instant};
+
+/// So many events at one moment mean that time does not pass any more.
+const EVENTS_AT_ONCE_MAX: u64 = 10_000_000;
+/// How often the run is asked whether to go on.
+const EVENTS_A_LOOK: u64 = 1 << 16;
+
+/// What a machine is made of; shared by all runs.
+pub struct Plan<'a> {
+    pub platform: &'a Platform,
+    pub topology: &'a Topology,
+    /// One a CPU.
+    pub models: &'a [CpuModel],
+    pub workload: &'a Workload,
+    pub overheads: Overheads,
+    pub seed: u64,
+}
+
+pub struct Machine<'a, P, S> {
+    plan: &'a Plan<'a>,
+    policy: P,
+    sink: S,
+    now: Instant,
+    agenda: Agenda,
+    cpus: Vec<Cpu<'a>>,
+    /// CPUs with nothing to run.
+    idle_cpus: CpuMask,
+    /// CPUs with tasks that wait.
+    crowded: CpuMask,
+    /// Runnable tasks of each CPU.
+    counts: Tournament,
+    /// Utilization of each CPU, by cluster; kept where placement asks for it.
+    utils: Vec<Tournament>,
+    overutilized: usize,
+    /// The idle CPU whose utilization is renewed next.
+    refresh_next: usize,
+    tunables: Tunables,
+    affinity: Vec<Option<CpuMask>>,
+
+    tasks: Vec<Task>,
+    free: Vec<u32>,
+    kinds: Vec<KindTotals>,
+    /// Tasks of each kind that were ever started.
+    next_instance: Vec<u64>,
+    /// Of those that are there from the beginning, how many have started.
+    begun: Vec<u32>,
+    next_pid: i32,
+    live: usize,
+    /// Tasks that will go on without another task's doing.
+    under_way: usize,
+    channels: Vec<Channel>,
+    barriers: Vec<Vec<u32>>,
+    sources: Vec<SourceState>,
+    devices: Vec<DeviceState>,
+
+    timer_sequence: u64,
+    ipis: u64,
+    events: u64,
+    rest: Rest,
+}
+
+/// What a channel holds, and who waits for it.
+#[derive(Clone, Debug, Default)]
+struct Channel {
+    held: u64,
+    waiters: VecDeque<u32>,
+}
+
+/// Everything counted in a run.
+pub struct Counted {
+    pub span: Duration,
+    pub cpus: Vec<CpuCounted>,
+    pub kinds: Vec<KindTotals>,
+    pub ipis: u64,
+    pub events: u64,
+    /// What clusters take beside their CPUs, by cluster.
+    pub static_energy: Vec<Energy>,
+    /// What CPUs take more while others keep a shared state from being had, by cluster.
+    pub shared_energy: Vec<Energy>,
+    /// CPU time of the tasks that were alive at the end, by (kind, instance).
+    pub alive: Vec<(usize, u64, Duration)>,
+}
+
+pub struct CpuCounted {
+    pub totals: CpuTotals,
+    pub task_time: Duration,
+    pub overhead: Duration,
+}
+
+impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
+    pub fn new(plan: &'a Plan<'a>, policy: P, sink: S) -> Machine<'a, P, S> {
+        let Plan { topology, models, workload, platform, .. } = *plan;
+        let cpus: Vec<Cpu<'a>> = models
+            .iter()
+            .enumerate()
+            .map(|(slot, model)| {
+                let opps = platform.clusters[topology.cluster_of[slot].0].opps.len();
+                new_cpu(model, slot, opps.saturating_sub(1) as u16)
+            })
+            .collect();
+        let count = cpus.len();
+        let owners = count + workload.tasks.len() + workload.interrupts.len();
+        Machine {
+            plan,
+            policy,
+            sink,
+            now: Instant(0),
+            agenda: Agenda::new(owners + workload.devices.len()),
+            cpus,
+            idle_cpus: CpuMask::of(count, 0..count),
+            crowded: CpuMask::empty(count),
+            counts: Tournament::new(count),
+            utils: topology.clusters.iter().map(|c| Tournament::new(c.len())).collect(),
+            overutilized: 0,
+            refresh_next: 0,
+            tunables: Tunables::new(count),
+            affinity: workload
+                .tasks
+                .iter()
+                .map(|t| t.cpus.as_ref().map(|cpus| topology.mask(cpus)))
+                .collect(),
+            tasks: Vec::new(),
+            free: Vec::new(),
+            kinds: vec![KindTotals::default(); workload.tasks.len()],
+            next_instance: vec![0; workload.tasks.len()],
+            begun: vec![0; workload.tasks.len()],
+            next_pid: 100,
+            live: 0,
+            under_way: 0,
+            channels: vec![Channel::default(); workload.channels.len()],
+            barriers: vec![Vec::new(); workload.barriers.len()],
+            sources: sources::sources(workload, plan.seed),
+            devices: sources::devices(workload),
+            timer_sequence: 0,
+            ipis: 0,
+            events: 0,
+            rest: Rest::new(platform, topology),
+        }
+    }
+
+    /// Runs from 0 to `end`. `goes_on` is asked now and then, with the time.
+    pub fn run(
+        &mut self,
+        end: Instant,
+        goes_on: &mut dyn FnMut(Instant) -> bool,
+    ) -> Result<(), Halt> {
+        self.start()?;
+        let (mut moment, mut since) = (Instant(-1), 0);
+        while let Some((time, who)) = self.agenda.peek() {
+            if time >= end {
+                break;
+            }
+            if time != moment {
+                (moment, since) = (time, self.events);
+            } else if self.events - since > EVENTS_AT_ONCE_MAX {
+                return Err(self.stuck_anywhere("time does not pass any more").into());
+            }
+            assert!(time >= self.now, "time never runs backwards");
+            self.now = time;
+            self.events += 1;
+            if self.events % EVENTS_A_LOOK == 0 && !goes_on(time) {
+                return Err(Halt::Interrupted);
+            }
+            self.happen(who)?;
+        }
+        self.now = end;
+        self.cut();
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), Halt> {
+        for source in 0..self.sources.len() {
+            self.arm_source(source);
+        }
+        for kind in 0..self.plan.workload.tasks.len() {
+            self.arm_start(kind);
+        }
+        // FIDELITY(sim-timers): the kernel's own timers are one a CPU, each at its own time.
+        let count = self.cpus.len() as i64;
+        for (number, cpu) in (1..=count).zip(&mut self.cpus) {
+            let first = Instant(WATCHDOG_PERIOD.0 * number / count);
+            cpu.timers.push(Reverse((first, 0, WATCHDOG)));
+        }
+        (0..self.cpus.len()).try_for_each(|cpu| self.go_idle(cpu))
+    }
+
+    fn happen(&mut self, who: usize) -> Result<(), Halt> {
+        let Plan { workload, .. } = *self.plan;
+        let Some(start) = who.checked_sub(self.cpus.len()) else {
+            return match self.cpus[who].mode {
+                Mode::Asleep => self.resume(who),
+                Mode::Interrupted => self.handled(who),
+                Mode::Running => self.running(who),
+            };
+        };
+        let Some(source) = start.checked_sub(workload.tasks.len()) else {
+            return self.start_next(start);
+        };
+        match source.checked_sub(self.sources.len()) {
+            None => self.source_fires(source),
+            Some(device) => self.device_done(device),
+        }
+    }
+
+    fn owner_of_start(&self, kind: usize) -> usize {
+        self.cpus.len() + kind
+    }
+
+    fn owner_of_source(&self, source: usize) -> usize {
+        self.owner_of_start(self.plan.workload.tasks.len()) + source
+    }
+
+    fn owner_of_device(&self, device: usize) -> usize {
+        self.owner_of_source(self.sources.len()) + device
+    }
+
+    /// The end of the run: what is under way is counted up to now.
+    fn cut(&mut self) {
+        for number in 0..self.cpus.len() {
+            self.account(number);
+            let now = self.now;
+            let cpu = &mut self.cpus[number];
+            // Interrupts and switches that are not over yet.
+            if cpu.from > now {
+                cpu.overhead -= cpu.from.since(now);
+            }
+            if let Some(pending) = &cpu.pending {
+                cpu.idle.cut(&cpu.span, pending, now);
+                self.rest.left(number, pending.state(), now);
+            }
+        }
+    }
+
+    pub fn finish(self) -> (Counted, S) {
+        let mut kinds = self.kinds;
+        let mut alive = Vec::new();
+        for task in self.tasks.iter().filter(|t| t.state != State::Dead) {
+            kinds[task.kind].cpu_time += task.cpu_time;
+            alive.push((task.kind, task.instance, task.cpu_time));
+        }
+        let (static_energy, shared_energy) = self.rest.close(self.now);
+        let cpus = self.cpus.into_iter().map(|cpu| CpuCounted {
+            totals: cpu.idle.close(),
+            task_time: cpu.task_time,
+            overhead: cpu.overhead,
+        });
+        let counted = Counted {
+            span: self.now.since(Instant(0)),
+            cpus: cpus.collect(),
+            kinds,
+            ipis: self.ipis,
+            events: self.events,
+            static_energy,
+            shared_energy,
+            alive,
+        };
+        (counted, self.sink)
+    }
+
+    /// Says of a task that it cannot go on.
+    fn stuck(&self, task: u32, reason: impl Into<String>) -> Stuck {
+        let task = &self.tasks[task as usize];
+        let kind = &self.plan.workload.tasks[task.kind];
+        let place = kind.program.get(task.step).map_or("its end", |step| &step.place);
+        Stuck {
+            task: kind.name.clone(),
+            instance: task.instance,
+            place: place.to_owned(),
+            time: self.now,
+            reason: reason.into(),
+        }
+    }
+
+    fn stuck_anywhere(&self, reason: &str) -> Stuck {
+        let latest = (0..self.tasks.len()).max_by_key(|t| self.tasks[*t].last_step);
+        match latest {
+            Some(task) => self.stuck(task as u32, reason),
+            None => Stuck {
+                task: "none".to_owned(),
+                instance: 0,
+                place: "no phase".to_owned(),
+                time: self.now,
+                reason: reason.to_owned(),
+            },
+        }
+    }
+}
+
+/// FIDELITY(sim-frequency): every CPU runs at its highest frequency for good.
+fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
+    let start = Instant(0);
+    let span = Span {
+        start,
+        wake: Instant::NEVER,
+        resume: Instant::NEVER,
+        next_hrtimer: Instant::NEVER,
+        next_wheel: Instant::NEVER,
+        freq_khz: 0,
+        opp,
+        util: 0,
+        source: SleepSource::TimerEvents,
+        stamp: WakeStamp::WakingEvent,
+        ends_visit: false,
+        is_resched: false,
+        nr_iowait: 0,
+        nr_running: 0,
+        rcu_holds_tick: false,
+    };
+    Cpu {
+        mode: Mode::Asleep,
+        idle: IdleCpu::new(model, slot, start),
+        pending: None,
+        span,
+        running: None,
+        queue: FairQueue::default(),
+        load: pelt::Runqueue::new(0, pelt::Scale { capacity: model.capacity, freq: 1024 }),
+        util_est: 0,
+        from: start,
+        timers: BinaryHeap::new(),
+        irqs: VecDeque::new(),
+        iowait: 0,
+        needs_resched: false,
+        ipi: Instant::NEVER,
+        tick: Instant::NEVER,
+        speed: i64::from(model.capacity),
+        capacity: u64::from(model.capacity),
+        task_time: Duration::ZERO,
+        overhead: Duration::ZERO,
+        is_overutilized: false,
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What tasks do: their programs, step by step.
+
+use super::Machine;
+use super::cpu::work_of;
+use super::task::{Blocked, State};
+use crate::error::{Halt, Stuck};
+use crate::record::Sink;
+use crate::workload::{Draw, Effect, Op};
+use std::cmp::Reverse;
+use torpor_engine::policy::Policy;
+use torpor_units::{Duration, Instant};
+
+/// So many steps in no time are a loop that never ends.
+const STEPS_AT_ONCE_MAX: u32 = 100_000;
+/// So many of the tasks in a deadlock are named.
+const NAMED: usize = 5;
+
+impl<P: Policy, S: Sink> Machine<'_, P, S> {
+    /// Goes through the program of the CPU's task until it takes time or leaves the CPU.
+    pub(super) fn advance(&mut self, number: usize, id: u32) -> Result<(), Halt> {
+        let workload = self.plan.workload;
+        loop {
+            let now = self.now;
+            let task = &mut self.tasks[id as usize];
+            let program = &workload.tasks[task.kind].program;
+            if task.last_step != now {
+                (task.last_step, task.steps_at_once) = (now, 0);
+            }
+            task.steps_at_once += 1;
+            if task.steps_at_once > STEPS_AT_ONCE_MAX {
+                let reason = "it goes round and round, and no time passes";
+                return Err(self.stuck(id, reason).into());
+            }
+            let Some(step) = program.get(task.step) else {
+                let totals = &mut self.kinds[task.kind];
+                totals.passes += 1;
+                totals.pass_time.record(now.since(task.pass_began));
+                task.pass_began = now;
+                task.passes = task.passes.saturating_sub(1);
+                if task.passes == 0 {
+                    self.leave(number, State::Dead)?;
+                    return self.check_deadlock().map_err(Halt::from);
+                }
+                task.step = 0;
+                continue;
+            };
+            match &step.op {
+                Op::Run(draw) => {
+                    task.work = work_of(drawn(&mut task.streams, draw));
+                    task.step += 1;
+                    if task.work > 0 {
+                        return Ok(());
+                    }
+                }
+                Op::Sleep(draw) => {
+                    let length = drawn(&mut task.streams, draw);
+                    task.step += 1;
+                    return self.sleep_until(number, id, now + length);
+                }
+                Op::Period(period) => {
+                    task.step += 1;
+                    task.next_period += *period;
+                    let late = now.since(task.next_period);
+                    if late.is_negative() {
+                        let until = task.next_period;
+                        return self.sleep_until(number, id, until);
+                    }
+                    if late > Duration::ZERO {
+                        let kind = task.kind;
+                        let skipped = late.0 / period.0;
+                        task.next_period += Duration(skipped * period.0);
+                        self.kinds[kind].missed += 1 + skipped as u64;
+                    }
+                }
+                Op::Wait { channel, count } => {
+                    let held = &mut self.channels[*channel];
+                    task.step += 1;
+                    if held.waiters.is_empty() && held.held >= *count {
+                        held.held -= count;
+                        continue;
+                    }
+                    held.waiters.push_back(id);
+                    let blocked = Blocked::Channel { channel: *channel, count: *count };
+                    return self.wait_for_others(number, blocked);
+                }
+                Op::Wake { channel, count, sync } => {
+                    task.step += 1;
+                    self.post(*channel, *count, number, now, *sync);
+                }
+                Op::Barrier(barrier) => {
+                    task.step += 1;
+                    let there = &mut self.barriers[*barrier];
+                    if there.len() as u32 + 1 < workload.barriers[*barrier].parties {
+                        there.push(id);
+                        return self.wait_for_others(number, Blocked::Barrier(*barrier));
+                    }
+                    for other in std::mem::take(there) {
+                        self.wake(other, Some(number), now, false);
+                    }
+                }
+                Op::Io { device, stream } => {
+                    let service = &workload.devices[*device].service;
+                    let service = service.draw(&mut task.streams[*stream]);
+                    task.step += 1;
+                    self.submit(*device, id, service);
+                    self.cpus[number].iowait += 1;
+                    return self.leave(number, State::Blocked(Blocked::Io));
+                }
+                Op::Spawn { task: kind, count } => {
+                    task.step += 1;
+                    self.spawn(*kind, *count, Some(number))?;
+                }
+                Op::LoopBegin { times, end } => {
+                    if *times == 0 {
+                        task.step = *end;
+                    } else {
+                        task.loops.push(*times);
+                        task.step += 1;
+                    }
+                }
+                Op::LoopEnd { begin } => {
+                    let left = task.loops.last_mut().expect("a loop that ends has begun");
+                    *left -= 1;
+                    if *left > 0 {
+                        task.step = *begin;
+                    } else {
+                        task.loops.pop();
+                        task.step += 1;
+                    }
+                }
+            }
+            // Sending IPIs takes the waker's time; a better task may have come to this CPU.
+            let cpu = &self.cpus[number];
+            if cpu.from > self.now || cpu.needs_resched {
+                return Ok(());
+            }
+        }
+    }
+
+    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
+        self.timer_sequence += 1;
+        self.cpus[number].timers.push(Reverse((until, self.timer_sequence, id)));
+        if S::RECORDS {
+            self.record_timer_start(number, id, until);
+        }
+        self.leave(number, State::Blocked(Blocked::Timer))
+    }
+
+    fn wait_for_others(&mut self, number: usize, blocked: Blocked) -> Result<(), Halt> {
+        self.under_way -= 1;
+        self.leave(number, State::Blocked(blocked))?;
+        self.check_deadlock().map_err(Halt::from)
+    }
+
+    /// Tasks wait for one another, and nothing is left that could wake any of them.
+    fn check_deadlock(&self) -> Result<(), Stuck> {
+        if self.under_way > 0 || self.live == 0 || self.help_may_come() {
+            return Ok(());
+        }
+        let waits = |id: &usize| self.tasks[*id].state != State::Dead;
+        let waiting: Vec<usize> = (0..self.tasks.len()).filter(waits).collect();
+        let named: Vec<String> = waiting
+            .iter()
+            .take(NAMED)
+            .map(|&id| {
+                let task = &self.tasks[id];
+                let kind = &self.plan.workload.tasks[task.kind];
+                let what = match task.state {
+                    State::Blocked(Blocked::Channel { channel, .. }) => {
+                        format!("channel `{}`", self.plan.workload.channels[channel])
+                    }
+                    State::Blocked(Blocked::Barrier(barrier)) => {
+                        format!("barrier `{}`", self.plan.workload.barriers[barrier].name)
+                    }
+                    _ => "nothing".to_owned(),
+                };
+                format!("`{}` ({}) on {what}", kind.name, task.instance)
+            })
+            .collect();
+        let more = waiting.len().saturating_sub(NAMED);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let list = named.join(", ");
+        let reason = format!("deadlock: nothing is left that could wake {list}{rest}");
+        let mut stuck = self.stuck(waiting[0] as u32, reason);
+        // Its next step stands behind the one it waits in.
+        let task = &self.tasks[waiting[0]];
+        let program = &self.plan.workload.tasks[task.kind].program;
+        if let Some(step) = task.step.checked_sub(1).and_then(|s| program.get(s)) {
+            stuck.place = step.place.clone();
+        }
+        Err(stuck)
+    }
+
+    fn help_may_come(&self) -> bool {
+        let sources = self.sources.iter().zip(&self.plan.workload.interrupts);
+        let starts = self.plan.workload.tasks.iter().enumerate();
+        sources.into_iter().any(|(state, s)| state.is_active && s.effect != Effect::Nothing)
+            || starts.into_iter().any(|(kind, _)| self.starts_left(kind))
+            || self.cpus.iter().any(|cpu| !cpu.irqs.is_empty())
+    }
+}
+
+fn drawn(streams: &mut [crate::workload::Stream], draw: &Draw) -> Duration {
+    draw.dist.draw(&mut streams[draw.stream])
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Power that hangs on more than one CPU, summed up as time goes by.
+//!
+//! A cluster's static power is drawn unless all of its CPUs are in their deepest state. A state
+//! that a cluster or the package shares saves over the next shallower one only while all of its
+//! CPUs are in it or deeper: until then a CPU in it takes the shallower one's power.
+
+use crate::sched::Topology;
+use torpor_platform::{Platform, Scope, StatePower};
+use torpor_units::{Duration, Energy, Instant, Power};
+
+/// CPUs that have to be in a state together.
+struct Group {
+    /// How many there are, and how many are in it.
+    members: usize,
+    inside: usize,
+    since: Instant,
+    /// Time with all inside; and CPU time inside while others were not.
+    together: Duration,
+    waited: Duration,
+}
+
+impl Group {
+    fn new(members: usize) -> Group {
+        Group {
+            members,
+            inside: 0,
+            since: Instant(0),
+            together: Duration::ZERO,
+            waited: Duration::ZERO,
+        }
+    }
+
+    fn change(&mut self, now: Instant, enters: bool) {
+        self.pass(now);
+        if enters {
+            self.inside += 1;
+        } else {
+            self.inside -= 1;
+        }
+    }
+
+    fn pass(&mut self, now: Instant) {
+        let time = now.since(self.since);
+        self.since = now;
+        if self.inside == self.members {
+            self.together += time;
+        } else {
+            self.waited += Duration(time.0 * self.inside as i64);
+        }
+    }
+}
+
+/// A shared state of a cluster.
+struct Shared {
+    state: usize,
+    group: Group,
+    /// What the state saves over the next shallower one.
+    saving: Power,
+}
+
+struct ClusterRest {
+    deepest: usize,
+    static_power: Power,
+    at_rest: Group,
+    shared: Vec<Shared>,
+    /// The first of its states that the package shares.
+    package_state: Option<(usize, Power)>,
+}
+
+pub struct Rest {
+    cluster_of: Vec<usize>,
+    clusters: Vec<ClusterRest>,
+    package: Group,
+    /// CPU time in a package state while the package was not, by cluster.
+    package_inside: Vec<(usize, Duration)>,
+    package_since: Instant,
+    is_needed: bool,
+}
+
+impl Rest {
+    pub fn new(platform: &Platform, topology: &Topology) -> Rest {
+        let clusters: Vec<ClusterRest> = platform
+            .clusters
+            .iter()
+            .map(|cluster| {
+                let opp = cluster.opps.len().saturating_sub(1);
+                let power = |state: usize| match &cluster.idle_states[state].power {
+                    StatePower::Unknown => Power::ZERO,
+                    StatePower::Constant(power) => *power,
+                    StatePower::PerOpp(powers) => powers[opp],
+                };
+                let saving = |state: usize| power(state - 1) - power(state);
+                let of_scope = |scope: Scope| {
+                    let states = cluster.idle_states.iter().enumerate();
+                    states.filter(move |(n, s)| *n > 0 && s.scope == scope).map(|(n, _)| n)
+                };
+                ClusterRest {
+                    deepest: cluster.idle_states.len() - 1,
+                    static_power: cluster.opps.last().map_or(Power::ZERO, |o| o.static_power),
+                    at_rest: Group::new(cluster.cpus.len()),
+                    shared: of_scope(Scope::Cluster)
+                        .map(|state| Shared {
+                            state,
+                            group: Group::new(cluster.cpus.len()),
+                            saving: saving(state),
+                        })
+                        .collect(),
+                    package_state: of_scope(Scope::Package).next().map(|s| (s, saving(s))),
+                }
+            })
+            .collect();
+        let is_needed = clusters.iter().any(|c| {
+            c.static_power > Power::ZERO || !c.shared.is_empty() || c.package_state.is_some()
+        });
+        Rest {
+            cluster_of: topology.cluster_of.iter().map(|(cluster, _)| *cluster).collect(),
+            package: Group::new(topology.cpus),
+            package_inside: vec![(0, Duration::ZERO); clusters.len()],
+            package_since: Instant(0),
+            clusters,
+            is_needed,
+        }
+    }
+
+    pub fn entered(&mut self, cpu: usize, state: usize, now: Instant) {
+        self.change(cpu, state, now, true);
+    }
+
+    pub fn left(&mut self, cpu: usize, state: usize, now: Instant) {
+        self.change(cpu, state, now, false);
+    }
+
+    fn change(&mut self, cpu: usize, state: usize, now: Instant, enters: bool) {
+        if !self.is_needed {
+            return;
+        }
+        let number = self.cluster_of[cpu];
+        let cluster = &mut self.clusters[number];
+        if state == cluster.deepest {
+            cluster.at_rest.change(now, enters);
+        }
+        for shared in cluster.shared.iter_mut().filter(|s| state >= s.state) {
+            shared.group.change(now, enters);
+        }
+        if cluster.package_state.is_some_and(|(first, _)| state >= first) {
+            self.pass_package(now);
+            self.package.change(now, enters);
+            let inside = &mut self.package_inside[number].0;
+            *inside = if enters { *inside + 1 } else { *inside - 1 };
+        }
+    }
+
+    fn pass_package(&mut self, now: Instant) {
+        let time = now.since(self.package_since);
+        self.package_since = now;
+        if self.package.inside < self.package.members {
+            for (inside, waited) in &mut self.package_inside {
+                *waited += Duration(time.0 * *inside as i64);
+            }
+        }
+    }
+
+    /// Static energy, and what shared states did not save, by cluster.
+    pub fn close(mut self, end: Instant) -> (Vec<Energy>, Vec<Energy>) {
+        self.pass_package(end);
+        let of_package: Vec<Duration> = self.package_inside.iter().map(|(_, w)| *w).collect();
+        self.clusters
+            .into_iter()
+            .zip(of_package)
+            .map(|(mut cluster, waited)| {
+                cluster.at_rest.pass(end);
+                let awake = end.since(Instant(0)) - cluster.at_rest.together;
+                let mut unsaved = Energy::ZERO;
+                for shared in &mut cluster.shared {
+                    shared.group.pass(end);
+                    unsaved += shared.saving.over(shared.group.waited);
+                }
+                if let Some((_, saving)) = cluster.package_state {
+                    unsaved += saving.over(waited);
+                }
+                (cluster.static_power.over(awake), unsaved)
+            })
+            .unzip()
+    }
+}

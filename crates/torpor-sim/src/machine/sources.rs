@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What comes from outside the CPUs: first tasks, interrupts, devices.
+
+use super::Machine;
+use super::cpu::Line;
+use crate::error::Halt;
+use crate::record::Sink;
+use crate::workload::{Stream, StreamName, Workload};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use torpor_engine::policy::Policy;
+use torpor_units::{Duration, Instant};
+
+/// An interrupt source of the workload, on its way.
+pub(super) struct SourceState {
+    interval: Stream,
+    gap: Stream,
+    handling: Stream,
+    fired: u64,
+    /// Interrupts left of the current burst, and when it began.
+    burst_left: u32,
+    burst_began: Instant,
+    /// It will fire again.
+    pub is_active: bool,
+}
+
+/// A device with its requests.
+pub(super) struct DeviceState {
+    /// Those being served, by when they are done.
+    served: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    /// Those that wait, with the service they need.
+    waiting: VecDeque<(u32, Duration)>,
+    sequence: u64,
+}
+
+pub(super) fn sources(workload: &Workload, seed: u64) -> Vec<SourceState> {
+    let make = |interrupt: &crate::workload::Interrupt| {
+        let name = StreamName::new(seed).text("interrupt").text(&interrupt.name);
+        SourceState {
+            interval: name.text("interval").stream(),
+            gap: name.text("gap").stream(),
+            handling: name.text("handling").stream(),
+            fired: 0,
+            burst_left: interrupt.burst,
+            burst_began: Instant(0),
+            is_active: false,
+        }
+    };
+    workload.interrupts.iter().map(make).collect()
+}
+
+pub(super) fn devices(workload: &Workload) -> Vec<DeviceState> {
+    let make = |_| DeviceState { served: BinaryHeap::new(), waiting: VecDeque::new(), sequence: 0 };
+    workload.devices.iter().map(make).collect()
+}
+
+impl<P: Policy, S: Sink> Machine<'_, P, S> {
+    /// The first interrupt of a source.
+    pub(super) fn arm_source(&mut self, source: usize) {
+        let interrupt = &self.plan.workload.interrupts[source];
+        let state = &mut self.sources[source];
+        let at = Instant(0) + interrupt.start + interrupt.interval.draw(&mut state.interval);
+        state.burst_began = at;
+        state.is_active = interrupt.max != Some(0);
+        if state.is_active {
+            self.agenda.set(self.owner_of_source(source), at);
+        }
+    }
+
+    pub(super) fn source_fires(&mut self, source: usize) -> Result<(), Halt> {
+        let interrupt = &self.plan.workload.interrupts[source];
+        let now = self.now;
+        let state = &mut self.sources[source];
+        let handling = interrupt.handling.draw(&mut state.handling);
+        let cpu = interrupt.cpus[(state.fired % interrupt.cpus.len() as u64) as usize].index();
+        state.fired += 1;
+        state.burst_left -= 1;
+        let next = if state.burst_left > 0 {
+            now + interrupt.burst_gap.draw(&mut state.gap)
+        } else {
+            state.burst_left = interrupt.burst;
+            // A burst that is longer than the interval is followed at once.
+            let next = state.burst_began + interrupt.interval.draw(&mut state.interval);
+            state.burst_began = next.max(now);
+            state.burst_began
+        };
+        state.is_active = interrupt.max.is_none_or(|max| state.fired < max);
+        let next = if state.is_active { next } else { Instant::NEVER };
+        self.agenda.set(self.owner_of_source(source), next);
+        if next == now {
+            // Taken off and set again, so that whoever else is due now gets a turn.
+            self.agenda.set(self.owner_of_source(source), Instant::NEVER);
+            self.agenda.set(self.owner_of_source(source), next);
+        }
+        self.interrupt(cpu, Line::Source { source, handling })
+    }
+
+    /// Tasks of a kind that are there from the beginning.
+    pub(super) fn arm_start(&mut self, kind: usize) {
+        if self.starts_left(kind) {
+            let at = Instant(0) + self.plan.workload.tasks[kind].start;
+            self.agenda.set(self.owner_of_start(kind), at);
+        }
+    }
+
+    /// Whether some of those are still to start.
+    pub(super) fn starts_left(&self, kind: usize) -> bool {
+        self.begun[kind] < self.plan.workload.tasks[kind].count
+    }
+
+    pub(super) fn start_next(&mut self, kind: usize) -> Result<(), Halt> {
+        let task = &self.plan.workload.tasks[kind];
+        let at_once = if task.stagger == Duration::ZERO { task.count } else { 1 };
+        self.begun[kind] += at_once;
+        let next = if self.starts_left(kind) { self.now + task.stagger } else { Instant::NEVER };
+        self.agenda.set(self.owner_of_start(kind), next);
+        self.spawn(kind, at_once, None)
+    }
+
+    /// A task's request to a device.
+    pub(super) fn submit(&mut self, device: usize, task: u32, service: Duration) {
+        let servers = self.plan.workload.devices[device].servers as usize;
+        let state = &mut self.devices[device];
+        if state.served.len() < servers {
+            state.serve(self.now, task, service);
+            self.plan_device(device);
+        } else {
+            state.waiting.push_back((task, service));
+        }
+    }
+
+    /// A device is done with a request.
+    pub(super) fn device_done(&mut self, device: usize) -> Result<(), Halt> {
+        let state = &mut self.devices[device];
+        let Reverse((_, _, task)) = state.served.pop().expect("a device that is due serves");
+        if let Some((next, service)) = state.waiting.pop_front() {
+            state.serve(self.now, next, service);
+        }
+        self.plan_device(device);
+        let fixed = self.plan.workload.devices[device].cpu;
+        let cpu = fixed.map_or(self.tasks[task as usize].cpu, |cpu| cpu.index());
+        self.interrupt(cpu, Line::Device { task })
+    }
+
+    fn plan_device(&mut self, device: usize) {
+        let first = self.devices[device].served.peek();
+        let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
+        self.agenda.set(self.owner_of_device(device), at);
+    }
+}
+
+impl DeviceState {
+    fn serve(&mut self, now: Instant, task: u32, service: Duration) {
+        self.sequence += 1;
+        self.served.push(Reverse((now + service, self.sequence, task)));
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Tasks, and what is counted for those of a kind.
+
+use crate::sched::Entity;
+use crate::workload::{Stream, StreamName, TaskKind};
+use torpor_engine::latency::LatencyHistogram;
+use torpor_engine::pelt;
+use torpor_units::{Duration, Instant};
+
+/// Work is counted in ns at 1/1024 of full speed, so that no fraction is ever lost.
+pub const FULL_SPEED: i64 = 1024;
+
+/// `UTIL_EST_MARGIN`: closer estimates are left alone.
+const UTIL_EST_MARGIN: u64 = 1024 / 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// On a CPU's queue, or running.
+    Runnable,
+    Blocked(Blocked),
+    Dead,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// On a timer.
+    Timer,
+    /// On a channel, which has to hold so many.
+    Channel {
+        channel: usize,
+        count: u64,
+    },
+    Barrier(usize),
+    Io,
+}
+
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub kind: usize,
+    /// Which of its kind, from 0.
+    pub instance: u64,
+    pub pid: i32,
+    pub state: State,
+    pub cpu: usize,
+    pub entity: Entity,
+    pub load: pelt::Task,
+    /// `util_est.ewma`; 0 while it has never slept.
+    pub util_est: u64,
+
+    /// The step it is at.
+    pub step: usize,
+    /// Passes left of each loop it is in.
+    pub loops: Vec<u64>,
+    /// Passes through the program that are left.
+    pub passes: u64,
+    pub streams: Vec<Stream>,
+    /// Left of the current run, in 1/1024 ns of full speed.
+    pub work: i64,
+    /// When the current pass began.
+    pub pass_began: Instant,
+    /// The next multiple of its period.
+    pub next_period: Instant,
+    /// Steps since time last passed for it.
+    pub steps_at_once: u32,
+    pub last_step: Instant,
+
+    /// The event behind a wake-up that has not led to running yet.
+    pub woken_by: Option<Instant>,
+    pub cpu_time: Duration,
+}
+
+impl Task {
+    pub fn new(
+        kinds: &[TaskKind],
+        kind: usize,
+        instance: u64,
+        pid: i32,
+        seed: u64,
+        load: pelt::Task,
+        now: Instant,
+    ) -> Task {
+        let own = &kinds[kind];
+        let name = StreamName::new(seed).text(&own.name).number(instance);
+        Task {
+            kind,
+            instance,
+            pid,
+            state: State::Runnable,
+            cpu: load.cpu,
+            entity: Entity { vruntime: 0, weight: own.weight, ran: Duration::ZERO },
+            load,
+            util_est: 0,
+            step: 0,
+            loops: Vec::with_capacity(own.depth),
+            passes: own.repeat.unwrap_or(u64::MAX),
+            streams: (0..own.draws).map(|n| name.number(n as u64).stream()).collect(),
+            work: 0,
+            pass_began: now,
+            next_period: now,
+            steps_at_once: 0,
+            last_step: now,
+            woken_by: None,
+            cpu_time: Duration::ZERO,
+        }
+    }
+
+    /// `task_util_est()`.
+    pub fn util(&self) -> u64 {
+        self.load.util().max(self.util_est)
+    }
+
+    /// `util_est_update()`: it goes to sleep with this utilization on a CPU of this capacity.
+    pub fn update_util_est(&mut self, capacity: u64) {
+        let (seen, ewma) = (self.load.util(), self.util_est);
+        if ewma <= seen {
+            self.util_est = seen;
+        } else if ewma - seen > UTIL_EST_MARGIN && seen <= capacity {
+            self.util_est = ewma - ((ewma - seen) >> 2);
+        }
+    }
+}
+
+/// Counters of all tasks of a kind, those that have ended included.
+#[derive(Clone, Debug, Default)]
+pub struct KindTotals {
+    pub started: u64,
+    pub ended: u64,
+    pub cpu_time: Duration,
+    pub wakeups: u64,
+    /// From the event behind a wake-up to the task running.
+    pub latency: LatencyHistogram,
+    /// Passes through the program, and how long each took.
+    pub passes: u64,
+    pub pass_time: LatencyHistogram,
+    /// Periods whose beginning found the task still busy.
+    pub missed: u64,
+    pub migrations: u64,
+    pub preemptions: u64,
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The result of a simulation: the shape of a replay's, so that the same table and report show it,
+//! with seeds, intervals and tasks on top.
+
+use crate::stats::Interval;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use torpor_engine::catalogue::Metric;
+use torpor_engine::outcome::{
+    DisabledInfo, InputsInfo, LatencyOutcome, PlatformInfo, RunOutcome, Strip, TraceInfo, Version,
+};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub torpor: Version,
+    pub platform: PlatformInfo,
+    pub workload: WorkloadInfo,
+    pub options: OptionsInfo,
+    pub catalogue: &'static [Metric],
+    /// Limits of the claim, each said once.
+    pub notes: Vec<String>,
+    /// The user stopped it: only seeds that every governor has finished are counted.
+    pub interrupted: bool,
+    /// One: the workload, in the place of a recording.
+    pub traces: Vec<SimulationOutcome>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkloadInfo {
+    pub name: String,
+    pub title: String,
+    pub sha256: String,
+    pub sources: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct OptionsInfo {
+    pub hz: u32,
+    pub latency_limit_ns: Option<i64>,
+    pub disabled_states: Vec<DisabledInfo>,
+    pub duration_ns: i64,
+    pub seed: u64,
+    pub seeds: u32,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SimulationOutcome {
+    pub trace: TraceInfo,
+    pub inputs: InputsInfo,
+    pub runs: Vec<GovernorOutcome>,
+    pub strip: Option<Strip>,
+}
+
+/// One governor over all seeds. Metrics are means over seeds; counters of states and the latency
+/// histogram are sums.
+#[derive(Clone, Debug, Serialize)]
+pub struct GovernorOutcome {
+    #[serde(flatten)]
+    pub run: RunOutcome,
+    pub seeds: Vec<SeedOutcome>,
+    /// By metric: the difference from the first governor, over seeds both have finished.
+    pub differences: BTreeMap<&'static str, Interval>,
+    pub tasks: Vec<TaskOutcome>,
+    /// Events of the simulation, over all seeds.
+    pub events: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SeedOutcome {
+    pub seed: u64,
+    pub metrics: BTreeMap<&'static str, Option<f64>>,
+}
+
+/// Tasks of one name, summed over seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskOutcome {
+    pub name: String,
+    pub started: u64,
+    pub ended: u64,
+    pub cpu_time_ns: i64,
+    pub wakeups: u64,
+    pub passes: u64,
+    pub missed: u64,
+    pub migrations: u64,
+    pub preemptions: u64,
+    pub latency: LatencyOutcome,
+    /// How long a pass through the program took, waits included.
+    pub pass_time: LatencyOutcome,
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What happens next. Everybody who can make something happen has one entry, which is moved rather
+//! than left behind stale: the queue never holds more than the machine has parts.
+
+use torpor_units::Instant;
+
+/// Children of a node: a flatter tree touches fewer cache lines.
+const ARITY: usize = 4;
+const ABSENT: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    time: Instant,
+    /// Of two at the same time, the one that was set first comes first.
+    sequence: u64,
+    who: u32,
+}
+
+/// A heap of (time, sequence) in which each of a fixed number of owners has at most one entry.
+#[derive(Clone, Debug)]
+pub struct Agenda {
+    heap: Vec<Entry>,
+    /// Where each owner's entry is.
+    places: Vec<u32>,
+    sequence: u64,
+}
+
+impl Agenda {
+    pub fn new(owners: usize) -> Agenda {
+        Agenda { heap: Vec::with_capacity(owners), places: vec![ABSENT; owners], sequence: 0 }
+    }
+
+    /// Sets when `who` is next; [`Instant::NEVER`] takes it off. A time that stays the same keeps
+    /// its place among equals.
+    #[inline]
+    pub fn set(&mut self, who: usize, time: Instant) {
+        let place = self.places[who];
+        if time == Instant::NEVER {
+            if place != ABSENT {
+                self.remove(place as usize);
+            }
+            return;
+        }
+        if place != ABSENT && self.heap[place as usize].time == time {
+            return;
+        }
+        self.sequence += 1;
+        let entry = Entry { time, sequence: self.sequence, who: who as u32 };
+        if place == ABSENT {
+            self.heap.push(entry);
+            self.rise(self.heap.len() - 1, entry);
+        } else if entry < self.heap[place as usize] {
+            self.rise(place as usize, entry);
+        } else {
+            self.sink(place as usize, entry);
+        }
+    }
+
+    #[inline]
+    pub fn peek(&self) -> Option<(Instant, usize)> {
+        self.heap.first().map(|entry| (entry.time, entry.who as usize))
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.places[self.heap[place].who as usize] = ABSENT;
+        let last = self.heap.pop().expect("the heap holds what is removed");
+        if place < self.heap.len() {
+            if place > 0 && last < self.heap[(place - 1) / ARITY] {
+                self.rise(place, last);
+            } else {
+                self.sink(place, last);
+            }
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, place: usize, entry: Entry) {
+        self.heap[place] = entry;
+        self.places[entry.who as usize] = place as u32;
+    }
+
+    fn rise(&mut self, mut place: usize, entry: Entry) {
+        while place > 0 {
+            let parent = (place - 1) / ARITY;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.put(place, self.heap[parent]);
+            place = parent;
+        }
+        self.put(place, entry);
+    }
+
+    fn sink(&mut self, mut place: usize, entry: Entry) {
+        loop {
+            let first = place * ARITY + 1;
+            let last = (first + ARITY).min(self.heap.len());
+            let Some(least) = (first..last).min_by_key(|&child| self.heap[child]) else { break };
+            if self.heap[least] >= entry {
+                break;
+            }
+            self.put(place, self.heap[least]);
+            place = least;
+        }
+        self.put(place, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn of_equals_the_first_set_comes_first() {
+        let mut agenda = Agenda::new(3);
+        agenda.set(2, Instant(5));
+        agenda.set(0, Instant(5));
+        agenda.set(1, Instant(4));
+        // Set again to the same time, it keeps its turn; moved and moved back, it does not.
+        agenda.set(2, Instant(5));
+        for expected in [(Instant(4), 1), (Instant(5), 2), (Instant(5), 0)] {
+            assert_eq!(agenda.peek(), Some(expected));
+            agenda.set(expected.1, Instant::NEVER);
+        }
+        assert_eq!(agenda.peek(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_earliest_is_always_first(
+            changes in prop::collection::vec((0..20usize, prop::option::of(0..50i64), any::<bool>()), 1..300)
+        ) {
+            let mut agenda = Agenda::new(20);
+            let mut model: BTreeMap<usize, (Instant, usize)> = BTreeMap::new();
+            for (turn, (who, time, pops)) in changes.into_iter().enumerate() {
+                match time {
+                    Some(time) => {
+                        agenda.set(who, Instant(time));
+                        if model.get(&who).is_none_or(|m| m.0 != Instant(time)) {
+                            model.insert(who, (Instant(time), turn));
+                        }
+                    }
+                    None => {
+                        agenda.set(who, Instant::NEVER);
+                        model.remove(&who);
+                    }
+                }
+                let first = model.iter().min_by_key(|(_, key)| **key).map(|(w, key)| (key.0, *w));
+                prop_assert_eq!(agenda.peek(), first);
+                if pops && let Some((_, who)) = agenda.peek() {
+                    agenda.set(who, Instant::NEVER);
+                    model.remove(&who);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Who watches a run: nobody, or a recorder that makes a recording of it.
+
+use crate::error::SimError;
+use crate::machine::TIMER_SYMBOLS;
+use crate::workload::Workload;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use torpor_engine::decision::{Decision, Observer, Unobserved};
+use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
+use torpor_units::{CpuId, Instant};
+
+/// Takes the kernel's events as they would have been recorded. Names are the workload's tasks by
+/// index.
+pub trait Sink: Observer {
+    /// Whether events are taken at all: asked before they are made.
+    const RECORDS: bool;
+
+    fn event(&mut self, time: Instant, cpu: usize, kind: EventKind);
+}
+
+impl Sink for Unobserved {
+    const RECORDS: bool = false;
+
+    #[inline(always)]
+    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
+}
+
+/// Keeps the first decisions of one CPU.
+pub struct OneCpu {
+    pub cpu: usize,
+    pub most: usize,
+    pub decisions: Vec<Decision>,
+}
+
+impl Observer for OneCpu {
+    fn wants(&self, slot: usize) -> bool {
+        slot == self.cpu && self.decisions.len() < self.most
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        self.decisions.push(*decision);
+    }
+}
+
+impl Sink for OneCpu {
+    const RECORDS: bool = false;
+
+    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
+}
+
+/// Makes a recording of a run, and keeps its decisions.
+#[derive(Default)]
+pub struct Recorder {
+    events: Vec<Event>,
+    pub decisions: Vec<Decision>,
+}
+
+impl Observer for Recorder {
+    fn wants(&self, _: usize) -> bool {
+        true
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        self.decisions.push(*decision);
+    }
+}
+
+impl Sink for Recorder {
+    const RECORDS: bool = true;
+
+    fn event(&mut self, time: Instant, cpu: usize, kind: EventKind) {
+        self.events.push(Event { time, cpu: CpuId(cpu as u32), kind });
+    }
+}
+
+impl Recorder {
+    /// The recording, as a reader would give it.
+    pub fn into_trace(self, workload: &Workload, cpus: usize) -> Trace {
+        let mut names = Names::default();
+        let tasks = workload.tasks.iter().map(|task| task.name.as_str());
+        for text in tasks.chain(TIMER_SYMBOLS) {
+            names.intern(text);
+        }
+        let meta = Meta {
+            format: "simulation".to_owned(),
+            clock: "mono".to_owned(),
+            cpu_count: cpus as u32,
+            ..Meta::default()
+        };
+        let carries = Carries {
+            cpu_idle: true,
+            cpu_idle_miss: true,
+            switches: true,
+            wakings: true,
+            hrtimers: true,
+            tick_stop: true,
+            interrupts: true,
+            ipis: true,
+            ..Carries::default()
+        };
+        Trace { meta, events: self.events, names, carries, ..Trace::default() }
+    }
+}
+
+/// What a file's name must end in to be written for Perfetto; others become ftrace text.
+const PERFETTO_ENDINGS: [&str; 2] = [".perfetto-trace", ".pftrace"];
+
+/// Writes a recording in the format that the file's name asks for.
+pub fn write(trace: &Trace, path: &Path) -> Result<(), SimError> {
+    let failed = |source| SimError::Write { path: path.to_owned(), source };
+    let out = BufWriter::new(File::create(path).map_err(failed)?);
+    let name = path.to_string_lossy();
+    if PERFETTO_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+        torpor_trace::write_perfetto(trace, out).map_err(failed)
+    } else {
+        torpor_trace::write_ftrace_text(trace, out).map_err(failed)
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Who shares what with whom.
+
+use super::energy::PerfDomain;
+use super::mask::CpuMask;
+use torpor_platform::Platform;
+use torpor_units::CpuId;
+
+/// The machine's CPUs as placement sees them.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    pub cpus: usize,
+    /// Of each CPU: its cluster, and its place in it.
+    pub cluster_of: Vec<(usize, usize)>,
+    /// CPUs of each cluster.
+    pub clusters: Vec<Vec<usize>>,
+    pub cluster_masks: Vec<CpuMask>,
+    pub all: CpuMask,
+    /// Of each CPU, 1024 for the biggest.
+    pub capacity: Vec<u32>,
+    /// CPUs differ in capacity (`sd_asym_cpucapacity`).
+    pub is_asymmetric: bool,
+    /// Clusters by rising capacity.
+    pub by_capacity: Vec<usize>,
+    /// One a cluster, if the platform tells the power of every OPP: without, no energy-aware
+    /// placement.
+    pub energy_model: Option<Vec<PerfDomain>>,
+}
+
+impl Topology {
+    pub fn new(platform: &Platform) -> Topology {
+        let cpus = platform.cpu_count();
+        let clusters: Vec<Vec<usize>> = platform
+            .clusters
+            .iter()
+            .map(|c| c.cpus.iter().map(|cpu| cpu.index()).collect())
+            .collect();
+        let mut cluster_of = vec![(0, 0); cpus];
+        for (index, members) in clusters.iter().enumerate() {
+            for (place, &cpu) in members.iter().enumerate() {
+                cluster_of[cpu] = (index, place);
+            }
+        }
+        let capacity: Vec<u32> =
+            cluster_of.iter().map(|(cluster, _)| platform.clusters[*cluster].capacity).collect();
+        let is_asymmetric = capacity.iter().any(|c| *c != capacity[0]);
+        let mut by_capacity: Vec<usize> = (0..clusters.len()).collect();
+        by_capacity.sort_by_key(|c| platform.clusters[*c].capacity);
+        let domains: Option<Vec<PerfDomain>> =
+            platform.clusters.iter().map(PerfDomain::new).collect();
+        Topology {
+            cpus,
+            cluster_masks: clusters.iter().map(|c| CpuMask::of(cpus, c.iter().copied())).collect(),
+            all: CpuMask::of(cpus, 0..cpus),
+            cluster_of,
+            clusters,
+            capacity,
+            is_asymmetric,
+            by_capacity,
+            energy_model: domains.filter(|_| is_asymmetric),
+        }
+    }
+
+    pub fn mask(&self, cpus: &[CpuId]) -> CpuMask {
+        CpuMask::of(self.cpus, cpus.iter().map(|cpu| cpu.index()))
+    }
+
+    /// CPUs that share the last cache: on asymmetric machines all, as phones have it, else those
+    /// of a cluster.
+    pub fn shares_cache(&self, a: usize, b: usize) -> bool {
+        self.is_asymmetric || self.cluster_of[a].0 == self.cluster_of[b].0
+    }
+
+    pub fn cache_mask(&self, cpu: usize) -> &CpuMask {
+        if self.is_asymmetric { &self.all } else { &self.cluster_masks[self.cluster_of[cpu].0] }
+    }
+}

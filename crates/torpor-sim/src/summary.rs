@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From counters to what is shown.
+
+use crate::catalogue;
+use crate::machine::Counted;
+use crate::options::Request;
+use crate::outcome::{GovernorOutcome, SeedOutcome, TaskOutcome};
+use crate::stats::Interval;
+use std::collections::BTreeMap;
+use torpor_engine::latency::Latencies;
+use torpor_engine::outcome::LatencyOutcome;
+use torpor_engine::summary::{self, CpuCounts, Described, RunCounts, power_mw};
+use torpor_engine::totals::CpuTotals;
+use torpor_platform::{Platform, Scope, StatePower};
+use torpor_units::{CpuId, Duration, Energy};
+
+type Metrics = BTreeMap<&'static str, Option<f64>>;
+
+/// One seed under one governor, or why there is none.
+pub type SeedRun = Result<Counted, String>;
+
+/// A governor over all its seeds. The first that failed speaks for all.
+pub fn governor(
+    described: Described,
+    request: &Request,
+    runs: Vec<(u64, SeedRun)>,
+) -> GovernorOutcome {
+    let platform = &request.platform;
+    let mut failed = None;
+    let mut done = Vec::new();
+    for (seed, run) in runs {
+        match run {
+            Ok(counted) => done.push((seed, counted)),
+            Err(error) => {
+                failed.get_or_insert_with(|| format!("{error} (seed {seed})"));
+            }
+        }
+    }
+    let seeds: Vec<SeedOutcome> = done
+        .iter()
+        .map(|(seed, counted)| SeedOutcome { seed: *seed, metrics: of_one(platform, counted) })
+        .collect();
+    let events = done.iter().map(|(_, c)| c.events).sum();
+    let tasks = tasks(request, &done);
+    let whole = match failed {
+        Some(error) => Err(error),
+        None => Ok(together(platform, done.iter().map(|(_, counted)| counted))),
+    };
+    let mut run = summary::run_outcome(described, platform, whole);
+    run.metrics = catalogue::metrics()
+        .iter()
+        .map(|m| {
+            (m.key, mean(seeds.iter().map(|s| s.metrics[m.key])).filter(|_| run.error.is_none()))
+        })
+        .collect();
+    GovernorOutcome { run, seeds, differences: BTreeMap::new(), tasks, events }
+}
+
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Fills in each governor's paired differences from the first.
+pub fn compare(governors: &mut [GovernorOutcome]) {
+    let Some((first, others)) = governors.split_first_mut() else { return };
+    for other in others {
+        let pairs = || {
+            first.seeds.iter().filter_map(|a| {
+                let b = other.seeds.iter().find(|b| b.seed == a.seed)?;
+                Some((&a.metrics, &b.metrics))
+            })
+        };
+        other.differences = catalogue::metrics()
+            .iter()
+            .filter_map(|m| {
+                let differences: Option<Vec<f64>> =
+                    pairs().map(|(a, b)| Some(b[m.key]? - a[m.key]?)).collect();
+                Some((m.key, Interval::of(&differences?)?))
+            })
+            .collect();
+    }
+}
+
+/// Several runs as if they were one long one.
+fn together<'a, 'b>(
+    platform: &'a Platform,
+    runs: impl Iterator<Item = &'b Counted>,
+) -> RunCounts<'a> {
+    let mut cpus: Vec<CpuCounts<'a>> = Vec::new();
+    let mut clusters: BTreeMap<usize, (Energy, Duration)> = BTreeMap::new();
+    for counted in runs {
+        if cpus.is_empty() {
+            cpus = counted.cpus.iter().enumerate().map(|(n, _)| nobody(platform, n)).collect();
+        }
+        for (sum, cpu) in cpus.iter_mut().zip(&counted.cpus) {
+            sum.window += counted.span;
+            sum.totals.add(&cpu.totals);
+        }
+        for (number, energy) in counted.static_energy.iter().enumerate() {
+            if *energy > Energy::ZERO {
+                let sum = clusters.entry(number).or_insert((Energy::ZERO, Duration::ZERO));
+                sum.0 += *energy;
+                sum.1 += counted.span;
+            }
+        }
+    }
+    RunCounts { cpus, clusters, decisions: Vec::new() }
+}
+
+fn nobody(platform: &Platform, number: usize) -> CpuCounts<'_> {
+    let cpu = CpuId(number as u32);
+    let cluster = platform.cluster_of(cpu).expect("every CPU is in a cluster");
+    let states = platform.clusters[cluster].idle_states.len();
+    CpuCounts {
+        cpu,
+        cluster: (cluster, &platform.clusters[cluster]),
+        window: Duration::ZERO,
+        totals: CpuTotals::new(states),
+    }
+}
+
+fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
+    let nameless = Described {
+        label: String::new(),
+        name: String::new(),
+        kind: "governor",
+        origin: String::new(),
+        source_sha256: None,
+        params: BTreeMap::new(),
+    };
+    let whole = together(platform, [counted].into_iter());
+    let mut metrics = summary::run_outcome(nameless, platform, Ok(whole)).metrics;
+    let span = counted.span;
+    let kinds = || counted.kinds.iter();
+    let mut latency = Latencies::default();
+    kinds().for_each(|k| latency.add(&k.latency.clone().close()));
+    let us = |latency: Option<Duration>| latency.map(Duration::as_us_f64);
+    let sum = |field: fn(&crate::machine::KindTotals) -> u64| -> Option<f64> {
+        Some(kinds().map(field).sum::<u64>() as f64)
+    };
+    let busy = counted.cpus.iter().fold(Duration::ZERO, |t, c| t + c.task_time + c.overhead);
+    let shared: Energy = counted.shared_energy.iter().copied().sum();
+    let energy = energy(platform, counted);
+    metrics.extend([
+        ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
+        ("task_latency_mean_us", us(latency.mean())),
+        ("task_latency_p99_us", us(latency.quantile(0.99))),
+        ("task_latency_max_us", us(latency.max())),
+        ("missed_periods", sum(|k| k.missed)),
+        ("busy_pct", Some(100.0 * busy.0 as f64 / span.0 as f64 / counted.cpus.len() as f64)),
+        ("power_mw", energy.map(|e| power_mw(e, span))),
+        ("energy_uj", energy.map(Energy::as_uj_f64)),
+        ("ipis", Some(counted.ipis as f64)),
+        ("migrations", sum(|k| k.migrations)),
+        ("preemptions", sum(|k| k.preemptions)),
+        ("shared_state_mw", platform.has_power().then(|| power_mw(shared, span))),
+    ]);
+    metrics.retain(|key, _| catalogue::metrics().iter().any(|m| m.key == *key));
+    metrics
+}
+
+/// Everything that takes power; `None` unless all of it is known.
+fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
+    if !platform.has_power() {
+        return None;
+    }
+    let mut energy = platform.floor_power.over(counted.span);
+    for cluster in &platform.clusters {
+        let busy_power = cluster.opps.last()?.active_power?;
+        for cpu in &cluster.cpus {
+            let cpu = &counted.cpus[cpu.index()];
+            energy += cpu.totals.energy + busy_power.over(cpu.task_time + cpu.overhead);
+        }
+    }
+    let of_groups = counted.static_energy.iter().chain(&counted.shared_energy);
+    Some(of_groups.fold(energy, |sum, e| sum + *e))
+}
+
+fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
+    let named = request.workload.tasks.iter().enumerate();
+    named
+        .map(|(index, kind)| {
+            let mut latency = Latencies::default();
+            let mut pass_time = Latencies::default();
+            let mut sum = TaskOutcome {
+                name: kind.name.clone(),
+                started: 0,
+                ended: 0,
+                cpu_time_ns: 0,
+                wakeups: 0,
+                passes: 0,
+                missed: 0,
+                migrations: 0,
+                preemptions: 0,
+                latency: LatencyOutcome::default(),
+                pass_time: LatencyOutcome::default(),
+            };
+            for (_, counted) in runs {
+                let own = &counted.kinds[index];
+                sum.started += own.started;
+                sum.ended += own.ended;
+                sum.cpu_time_ns += own.cpu_time.0;
+                sum.wakeups += own.wakeups;
+                sum.passes += own.passes;
+                sum.missed += own.missed;
+                sum.migrations += own.migrations;
+                sum.preemptions += own.preemptions;
+                latency.add(&own.latency.clone().close());
+                pass_time.add(&own.pass_time.clone().close());
+            }
+            sum.latency = LatencyOutcome::new(&latency);
+            sum.pass_time = LatencyOutcome::new(&pass_time);
+            sum
+        })
+        .collect()
+}
+
+/// What the numbers do not say, where it applies.
+pub fn notes(request: &Request) -> Vec<String> {
+    let platform = &request.platform;
+    let mut notes = vec![format!(
+        "closed-loop simulation of {:.6} s at the highest frequency: metrics are means over {} \
+         seeds, and every governor meets the same ones",
+        request.options.duration.0 as f64 / 1e9,
+        request.options.seeds
+    )];
+    notes.push(
+        "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
+            .to_owned(),
+    );
+    if platform.has_power() {
+        notes.push("a state asked for is taken as the state got; hardware may demote".to_owned());
+    } else {
+        notes.push(format!(
+            "nobody has published idle power for `{}`: energy is not known",
+            platform.name
+        ));
+    }
+    let shares =
+        |s: &torpor_platform::IdleState| s.scope != Scope::Cpu && s.power != StatePower::Unknown;
+    if platform.clusters.iter().flat_map(|c| &c.idle_states).any(shares) {
+        notes.push(
+            "idle power has states that a cluster or package shares as if each CPU entered them \
+             alone; power has what they fail to save while others are awake"
+                .to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The workloads that ship with Torpor, and how a name on the command line becomes one.
+
+use super::{Workload, from_toml};
+use crate::error::SimError;
+use std::fs;
+
+/// File stem and text of each `workloads/*.toml`, in the order of their names.
+static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+
+/// A workload that ships with Torpor.
+#[derive(Clone, Debug)]
+pub struct Builtin {
+    pub name: &'static str,
+    /// The TOML text, comments and all.
+    pub text: &'static str,
+    pub workload: Workload,
+}
+
+/// Every workload that ships with Torpor, ordered by name.
+pub fn builtins() -> Vec<Builtin> {
+    let read = |&(name, text): &(&'static str, &'static str)| {
+        let workload = from_toml(&origin_of(name), text)
+            .unwrap_or_else(|error| panic!("a shipped workload is broken: {error}"));
+        Builtin { name, text, workload }
+    };
+    FILES.iter().map(read).collect()
+}
+
+/// The workload called `name_or_path`: a built-in name, or the path of a TOML file, which is
+/// recognised by a `/` or the ending `.toml`.
+pub fn resolve(name_or_path: &str) -> Result<Workload, SimError> {
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+        let text = fs::read_to_string(name_or_path)
+            .map_err(|source| SimError::Read { path: name_or_path.into(), source })?;
+        return from_toml(name_or_path, &text);
+    }
+    match FILES.iter().find(|(name, _)| *name == name_or_path) {
+        Some((name, text)) => from_toml(&origin_of(name), text),
+        None => {
+            let known: Vec<&'static str> = FILES.iter().map(|(name, _)| *name).collect();
+            let near = torpor_toml::closest(name_or_path, known.iter().copied());
+            let suggestion = near.map(str::to_owned);
+            Err(SimError::UnknownWorkload { name: name_or_path.to_owned(), suggestion, known })
+        }
+    }
+}
+
+fn origin_of(name: &str) -> String {
+    format!("workloads/{name}.toml")
+}

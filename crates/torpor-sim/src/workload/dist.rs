@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Lengths of time that are drawn. The functions are `libm`'s, which give the same bits on every
+//! machine; those of the system's C library do not.
+
+use super::stream::Stream;
+use torpor_units::Duration;
+
+/// An hour: longer draws are cut to this. Only the tails of distributions get there.
+const LONGEST_NS: f64 = 3.6e12;
+
+/// A distribution of lengths of time. Parameters are in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dist {
+    Constant(Duration),
+    Uniform {
+        min: f64,
+        max: f64,
+    },
+    Exponential {
+        mean: f64,
+    },
+    /// Of the logarithm: its mean and standard deviation.
+    LogNormal {
+        mu: f64,
+        sigma: f64,
+    },
+    Gamma {
+        shape: f64,
+        scale: f64,
+    },
+    /// Values, each with the share of draws that are at or below it.
+    Empirical {
+        values: Vec<(f64, f64)>,
+    },
+}
+
+impl Dist {
+    pub fn log_normal(mean: f64, sd: f64) -> Dist {
+        let variance = libm::log1p((sd / mean) * (sd / mean));
+        Dist::LogNormal { mu: libm::log(mean) - variance / 2.0, sigma: libm::sqrt(variance) }
+    }
+
+    pub fn gamma(mean: f64, sd: f64) -> Dist {
+        Dist::Gamma { shape: (mean / sd) * (mean / sd), scale: sd * sd / mean }
+    }
+
+    /// `weights` are as many as `values`, none negative, and not all 0.
+    pub fn empirical(values: &[f64], weights: &[f64]) -> Dist {
+        let mut values: Vec<(f64, f64)> =
+            values.iter().copied().zip(weights.iter().copied()).collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let whole: f64 = weights.iter().sum();
+        let mut sum = 0.0;
+        for value in &mut values {
+            sum += value.1;
+            value.1 = sum / whole;
+        }
+        Dist::Empirical { values }
+    }
+
+    /// No draw is other than 0.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Dist::Constant(length) => *length == Duration::ZERO,
+            Dist::Uniform { max, .. } => *max < 0.5,
+            Dist::Empirical { values } => values.iter().all(|v| v.0 < 0.5),
+            Dist::Exponential { mean } => *mean < 0.5,
+            Dist::LogNormal { .. } | Dist::Gamma { .. } => false,
+        }
+    }
+
+    #[inline]
+    pub fn draw(&self, stream: &mut Stream) -> Duration {
+        let ns = match self {
+            Dist::Constant(length) => return *length,
+            Dist::Uniform { min, max } => min + (max - min) * stream.unit(),
+            Dist::Exponential { mean } => -mean * libm::log(stream.positive_unit()),
+            Dist::LogNormal { mu, sigma } => libm::exp(mu + sigma * normal(stream)),
+            Dist::Gamma { shape, scale } => scale * gamma(*shape, stream),
+            Dist::Empirical { values } => {
+                let share = stream.unit();
+                let index = values.partition_point(|v| v.1 <= share);
+                values[index.min(values.len() - 1)].0
+            }
+        };
+        Duration(libm::round(ns.clamp(0.0, LONGEST_NS)) as i64)
+    }
+}
+
+/// Box and Muller, without keeping the second one: a draw always takes as many numbers.
+fn normal(stream: &mut Stream) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(stream.positive_unit()));
+    radius * libm::cos(2.0 * std::f64::consts::PI * stream.unit())
+}
+
+/// Marsaglia and Tsang (2000), of scale 1.
+fn gamma(shape: f64, stream: &mut Stream) -> f64 {
+    if shape < 1.0 {
+        let below_one = libm::pow(stream.positive_unit(), 1.0 / shape);
+        return gamma(shape + 1.0, stream) * below_one;
+    }
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / libm::sqrt(9.0 * d);
+    loop {
+        let x = normal(stream);
+        let v = 1.0 + c * x;
+        if v <= 0.0 {
+            continue;
+        }
+        let v = v * v * v;
+        if libm::log(stream.positive_unit()) < 0.5 * x * x + d - d * v + d * libm::log(v) {
+            return d * v;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::stream::StreamName;
+
+    /// Mean and standard deviation of many draws, in us.
+    fn moments(dist: &Dist) -> (f64, f64) {
+        let mut stream = StreamName::new(1).stream();
+        let draws: Vec<f64> = (0..200_000).map(|_| dist.draw(&mut stream).as_us_f64()).collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+        (mean, (variance / draws.len() as f64).sqrt())
+    }
+
+    #[test]
+    fn distributions_have_the_moments_they_were_asked_for() {
+        let cases = [
+            (Dist::Exponential { mean: 300e3 }, 300.0, 300.0),
+            (Dist::Uniform { min: 100e3, max: 400e3 }, 250.0, 300.0 / 12f64.sqrt()),
+            (Dist::log_normal(300e3, 150e3), 300.0, 150.0),
+            (Dist::gamma(300e3, 100e3), 300.0, 100.0),
+            (Dist::gamma(300e3, 600e3), 300.0, 600.0),
+            // Three in four are 100, one is 500: mean 200, variance 0.75*100^2 + 0.25*300^2.
+            (Dist::empirical(&[500e3, 100e3], &[1.0, 3.0]), 200.0, 30_000f64.sqrt()),
+        ];
+        for (dist, mean, sd) in cases {
+            let found = moments(&dist);
+            // Twelve standard errors of the widest one.
+            assert!((found.0 - mean).abs() < 0.02 * mean, "{dist:?}: {found:?}");
+            assert!((found.1 - sd).abs() < 0.04 * sd, "{dist:?}: {found:?}");
+        }
+    }
+}

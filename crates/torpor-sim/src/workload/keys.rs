@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Every key a workload file may hold.
+
+use torpor_toml::{Key, Kind, Shape};
+
+/// An hour in us.
+const TIME_MAX_US: f64 = 3.6e9;
+const TIME: Kind = Kind::Number { max: TIME_MAX_US };
+const DIST: Kind = Kind::NumberOr { max: TIME_MAX_US, shape: &DISTRIBUTION };
+const COUNT_MAX: f64 = 1e6;
+const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
+
+pub(super) const DISTRIBUTIONS: &[&str] =
+    &["uniform", "exponential", "lognormal", "gamma", "empirical"];
+
+const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key::required(name, kind, doc)
+}
+
+const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key::optional(name, kind, doc)
+}
+
+pub(super) static WORKLOAD: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "Short name, as typed after `torpor simulate`."),
+        required("title", Kind::Text, "The workload in words."),
+        required("source", Kind::Texts, "Where its numbers come from, or that they are chosen."),
+        optional(
+            "tasks_max",
+            COUNT,
+            "More tasks alive at once end the run with an error. Without it, 20000.",
+        ),
+        required("task", Kind::Tables(&TASK), "Tasks."),
+        optional("interrupt", Kind::Tables(&INTERRUPT), "Interrupts from outside."),
+        optional("device", Kind::Tables(&DEVICE), "Devices that `io` goes to."),
+    ],
+};
+
+static TASK: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "The task's name."),
+        optional("count", COUNT, "How many there are from the start. Without it, 1."),
+        optional("cpus", Kind::Cpus, "Where it may run. Without it, everywhere."),
+        optional("start_us", TIME, "When the first one starts. Without it, 0."),
+        optional("stagger_us", TIME, "How much later each next one starts. Without it, 0."),
+        optional(
+            "weight",
+            Kind::Integer { max: 88_761.0 },
+            "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
+        ),
+        optional("repeat", COUNT, "Passes through its phases. Without it, no end."),
+        required("phase", Kind::Tables(&PHASE), "What it does, one after another."),
+    ],
+};
+
+pub(super) static PHASE: Shape = Shape {
+    keys: &[
+        optional(
+            "run_us",
+            DIST,
+            "Work: time on the machine's biggest CPU at its highest frequency.",
+        ),
+        optional("sleep_us", DIST, "Sleeps on a timer."),
+        optional(
+            "period_us",
+            TIME,
+            "Sleeps until the next multiple of this since the task's start. A task that is late for \
+             it goes on at once, and the pass counts as missed.",
+        ),
+        optional("wait", Kind::Word, "Waits on a channel until somebody wakes it."),
+        optional("wake", Kind::Word, "Wakes a channel; what nobody waits for yet is kept."),
+        optional("barrier", Kind::Word, "Waits until all tasks with this barrier are there."),
+        optional("io", Kind::Word, "A request to a device; waits until it is done."),
+        optional("spawn", Kind::Word, "Starts another task of that name."),
+        optional("count", COUNT, "Beside `wait`, `wake` and `spawn`: how many. Without it, 1."),
+        optional(
+            "sync",
+            Kind::Bool,
+            "Beside `wake`: the waker says that it is about to sleep, as pipes do.",
+        ),
+        optional("repeat", COUNT, "Does the phases in `do` so many times."),
+        optional("do", Kind::Tables(&PHASE), "Beside `repeat`: phases."),
+    ],
+};
+
+static DISTRIBUTION: Shape = Shape {
+    keys: &[
+        required("dist", Kind::Choice(DISTRIBUTIONS), "Which distribution."),
+        optional("mean", TIME, "Of exponential, lognormal and gamma, in us."),
+        optional("sd", TIME, "Standard deviation of lognormal and gamma, in us."),
+        optional("min", TIME, "Of uniform, in us."),
+        optional("max", TIME, "Of uniform, in us."),
+        optional("values", Kind::Numbers { max: TIME_MAX_US }, "Of empirical, in us."),
+        optional(
+            "weights",
+            Kind::Numbers { max: 1e15 },
+            "Of empirical, one a value; like by default.",
+        ),
+    ],
+};
+
+static INTERRUPT: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "The interrupt's name."),
+        required(
+            "interval_us",
+            DIST,
+            "From one to the next; a number is periodic, exponential is Poisson.",
+        ),
+        optional("cpus", Kind::Cpus, "They go round these. Without it, CPU 0."),
+        optional("burst", COUNT, "Interrupts that come in one go. Without it, 1."),
+        optional("burst_gap_us", DIST, "Between those of a burst. Without it, 0."),
+        optional("start_us", TIME, "When the first interval begins. Without it, 0."),
+        optional("max", COUNT, "How many there are at most."),
+        optional("handling_us", DIST, "Time of its handler. Without it, that of a tick alone."),
+        optional("wake", Kind::Word, "The channel that its handler wakes."),
+        optional("spawn", Kind::Word, "The task that its handler starts."),
+        optional("count", COUNT, "Beside `wake` and `spawn`: how many. Without it, 1."),
+    ],
+};
+
+static DEVICE: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "The device's name."),
+        required("service_us", DIST, "Time it takes for a request."),
+        optional("servers", COUNT, "Requests it works on at a time. Without it, 1."),
+        optional(
+            "cpu",
+            Kind::Cpus,
+            "The CPU its interrupts go to. Without it, the one that asked.",
+        ),
+    ],
+};

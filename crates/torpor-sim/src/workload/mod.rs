@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the simulated machine has to do: tasks, interrupts, devices. Read from TOML, checked.
+
+mod builtin;
+mod dist;
+mod keys;
+mod program;
+mod read;
+mod stream;
+
+pub use builtin::{Builtin, builtins, resolve};
+pub use dist::Dist;
+pub use read::{from_toml, json_schema};
+pub use stream::{Stream, StreamName};
+
+use torpor_units::{CpuId, Duration};
+
+/// A workload. Built only by [`from_toml`], which has checked every invariant below.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    pub name: String,
+    pub title: String,
+    pub sources: Vec<String>,
+    /// SHA-256 of the text it was read from.
+    pub sha256: String,
+    /// More tasks alive at once than this end the run: a fork that runs away.
+    pub tasks_max: usize,
+    pub tasks: Vec<TaskKind>,
+    pub interrupts: Vec<Interrupt>,
+    pub devices: Vec<Device>,
+    /// What tasks wait on and are woken through, by index.
+    pub channels: Vec<String>,
+    pub barriers: Vec<Barrier>,
+}
+
+/// Tasks that do the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskKind {
+    pub name: String,
+    /// How many there are from the beginning.
+    pub count: u32,
+    /// Where they may run; everywhere by default.
+    pub cpus: Option<Vec<CpuId>>,
+    /// When the first starts, and how much later each next one.
+    pub start: Duration,
+    pub stagger: Duration,
+    /// Among the tasks of a CPU; 1024 is that of nice 0.
+    pub weight: u32,
+    /// Passes through the program; without end by default.
+    pub repeat: Option<u64>,
+    pub program: Vec<Step>,
+    /// How many steps draw, each from a stream of its own.
+    pub draws: usize,
+    /// The deepest nesting of `repeat`.
+    pub depth: usize,
+}
+
+/// A step of a program, and where it stands in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    pub op: Op,
+    /// Such as `phase[2].do[0]`.
+    pub place: String,
+}
+
+/// A distribution, and which of the task's streams it draws from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draw {
+    pub dist: Dist,
+    pub stream: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Work, as time on the machine's biggest CPU at its highest frequency.
+    Run(Draw),
+    /// A timer from now on.
+    Sleep(Draw),
+    /// Until the next multiple of a period since the task's start.
+    Period(Duration),
+    /// Takes `count` from a channel, or waits until it holds as many.
+    Wait {
+        channel: usize,
+        count: u64,
+    },
+    /// Puts `count` into a channel.
+    Wake {
+        channel: usize,
+        count: u64,
+        sync: bool,
+    },
+    Barrier(usize),
+    /// The service time is drawn from the task's stream, so that it does not hang on who else asks.
+    Io {
+        device: usize,
+        stream: usize,
+    },
+    Spawn {
+        task: usize,
+        count: u32,
+    },
+    /// The steps up to the matching [`Op::LoopEnd`], so many times (0 skips them); `end` is the
+    /// step behind that.
+    LoopBegin {
+        times: u64,
+        end: usize,
+    },
+    /// `begin` is the first step of the loop.
+    LoopEnd {
+        begin: usize,
+    },
+}
+
+/// Interrupts from outside, one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interrupt {
+    pub name: String,
+    /// They go round these CPUs; CPU 0 by default.
+    pub cpus: Vec<CpuId>,
+    /// From one burst to the next.
+    pub interval: Dist,
+    /// Interrupts a burst, and the time between them.
+    pub burst: u32,
+    pub burst_gap: Dist,
+    pub start: Duration,
+    /// No more than this many.
+    pub max: Option<u64>,
+    /// Time its handler takes, on top of what any interrupt takes.
+    pub handling: Dist,
+    pub effect: Effect,
+}
+
+/// What an interrupt's handler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Nothing,
+    Wake { channel: usize, count: u64 },
+    Spawn { task: usize, count: u32 },
+}
+
+/// A device that serves requests, `servers` at a time, in the order they came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    pub name: String,
+    pub service: Dist,
+    pub servers: u32,
+    /// The CPU its interrupts go to; the one that submitted by default.
+    pub cpu: Option<CpuId>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Barrier {
+    pub name: String,
+    /// So many tasks must come before any goes on.
+    pub parties: u32,
+}
+
+impl Workload {
+    /// The highest CPU that it names.
+    pub fn last_cpu(&self) -> Option<CpuId> {
+        let tasks = self.tasks.iter().flat_map(|t| t.cpus.iter().flatten());
+        let interrupts = self.interrupts.iter().flat_map(|i| &i.cpus);
+        let devices = self.devices.iter().flat_map(|d| &d.cpu);
+        tasks.chain(interrupts).chain(devices).copied().max()
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A task's phases, flattened into steps, and the names they speak of.
+
+use super::read::{dist, from_us};
+use super::{Draw, Op, Step};
+use torpor_toml::{Finding, Report, Table, closest};
+
+/// Loops in loops beyond this are a slip.
+const DEPTH_MAX: usize = 16;
+
+/// The keys of which a phase has exactly one.
+const VERBS: [&str; 9] =
+    ["run_us", "sleep_us", "period_us", "wait", "wake", "barrier", "io", "spawn", "repeat"];
+
+pub(super) struct Program {
+    pub steps: Vec<Step>,
+    pub draws: usize,
+    pub depth: usize,
+}
+
+/// A channel, and where it is first waited on and woken.
+struct Channel {
+    name: String,
+    waited: Option<Finding>,
+    woken: Option<Finding>,
+}
+
+/// What the file's names stand for.
+#[derive(Default)]
+pub(super) struct Names {
+    tasks: Vec<String>,
+    devices: Vec<String>,
+    channels: Vec<Channel>,
+    pub barriers: Vec<String>,
+}
+
+impl Names {
+    pub fn declare_tasks(&mut self, report: &mut Report, tables: &[Table]) {
+        self.tasks = declare(report, tables);
+    }
+
+    pub fn declare_devices(&mut self, report: &mut Report, tables: &[Table]) {
+        self.devices = declare(report, tables);
+    }
+
+    pub fn task(&self, report: &mut Report, at: &Table, key: &str, name: &str) -> Option<usize> {
+        find(report, at, key, name, &self.tasks, "task")
+    }
+
+    fn channel(&mut self, name: &str) -> usize {
+        self.channels.iter().position(|c| c.name == name).unwrap_or_else(|| {
+            self.channels.push(Channel { name: name.to_owned(), waited: None, woken: None });
+            self.channels.len() - 1
+        })
+    }
+
+    fn waited(&mut self, at: &Table, name: &str) -> usize {
+        let index = self.channel(name);
+        let message = "nobody wakes this channel".to_owned();
+        self.channels[index].waited.get_or_insert_with(|| at.finding("wait", message));
+        index
+    }
+
+    pub fn woken(&mut self, at: &Table, key: &str, name: &str) -> usize {
+        let index = self.channel(name);
+        let message = "nobody waits on this channel".to_owned();
+        self.channels[index].woken.get_or_insert_with(|| at.finding(key, message));
+        index
+    }
+
+    /// Every channel must have someone at both ends.
+    pub fn check_channels(&mut self, report: &mut Report) {
+        let names: Vec<String> = self.channels();
+        for channel in &mut self.channels {
+            let finding = match (&channel.waited, &channel.woken) {
+                (Some(_), None) => channel.waited.take(),
+                (None, Some(_)) => channel.woken.take(),
+                _ => None,
+            };
+            if let Some(finding) = finding {
+                let others = names.iter().filter(|n| **n != channel.name).map(String::as_str);
+                let hint = closest(&channel.name, others)
+                    .map(|near| format!("did you mean `{near}`?"))
+                    .or(Some("a channel needs a `wait` and a `wake` of the same name".into()));
+                report.push(Finding { hint, ..finding });
+            }
+        }
+    }
+
+    pub fn channels(&self) -> Vec<String> {
+        self.channels.iter().map(|c| c.name.clone()).collect()
+    }
+}
+
+fn declare(report: &mut Report, tables: &[Table]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for table in tables {
+        let name = table.text("name").unwrap_or_default();
+        if !name.is_empty() && names.iter().any(|n| n == name) {
+            report.push(table.finding("name", "this name stands for another one already".into()));
+        }
+        names.push(name.to_owned());
+    }
+    names
+}
+
+fn find(
+    report: &mut Report,
+    at: &Table,
+    key: &str,
+    name: &str,
+    known: &[String],
+    what: &str,
+) -> Option<usize> {
+    let found = known.iter().position(|n| n == name);
+    if found.is_none() {
+        let mut finding = at.finding(key, format!("there is no {what} of this name"));
+        let list = known.join(", ");
+        finding.allowed = Some(if list.is_empty() { format!("no {what} is given") } else { list });
+        finding.hint = closest(name, known.iter().map(String::as_str))
+            .map(|near| format!("did you mean `{near}`?"));
+        report.push(finding);
+    }
+    found
+}
+
+/// A task's phases as one list of steps.
+pub(super) fn flatten(report: &mut Report, task: &Table, names: &mut Names) -> Program {
+    let mut program = Program { steps: Vec::new(), draws: 0, depth: 0 };
+    let phases = task.tables("phase");
+    if phases.is_empty() && task.field("phase").is_some_and(|f| f.raw.starts_with('[')) {
+        report.push(task.finding("phase", "a task has at least one phase".to_owned()));
+    }
+    program.add_all(report, phases, "phase", 1, names);
+    program
+}
+
+impl Program {
+    fn add_all(
+        &mut self,
+        report: &mut Report,
+        phases: &[Table],
+        path: &str,
+        depth: usize,
+        names: &mut Names,
+    ) {
+        for (index, table) in phases.iter().enumerate() {
+            self.add(report, table, format!("{path}[{index}]"), depth, names);
+        }
+    }
+
+    fn add(
+        &mut self,
+        report: &mut Report,
+        table: &Table,
+        place: String,
+        depth: usize,
+        names: &mut Names,
+    ) {
+        let verbs: Vec<&str> = VERBS.into_iter().filter(|verb| table.has(verb)).collect();
+        let [verb] = verbs[..] else {
+            let (key, message) = match verbs.get(1) {
+                Some(second) => (*second, format!("`{}` stands here, too", verbs[0])),
+                None => ("", "this phase does nothing".to_owned()),
+            };
+            let mut finding = table.finding(key, message);
+            finding.key = finding.key.trim_end_matches('.').to_owned();
+            finding.allowed = Some(format!("one of {} a phase", VERBS.join(", ")));
+            return report.push(finding);
+        };
+        let extras: [(&str, &[&str]); 3] =
+            [("count", &["wait", "wake", "spawn"]), ("sync", &["wake"]), ("do", &["repeat"])];
+        for (extra, beside) in extras {
+            if table.has(extra) && !beside.contains(&verb) {
+                let mut finding = table.finding(extra, format!("not beside `{verb}`"));
+                finding.allowed = Some(format!("beside {}", beside.join(", ")));
+                report.push(finding);
+            }
+        }
+        if verb == "repeat" {
+            return self.add_loop(report, table, place, depth, names);
+        }
+        if let Some(op) = self.op(report, table, verb, names) {
+            self.steps.push(Step { op, place });
+        }
+    }
+
+    fn add_loop(
+        &mut self,
+        report: &mut Report,
+        table: &Table,
+        place: String,
+        depth: usize,
+        names: &mut Names,
+    ) {
+        if table.tables("do").is_empty() {
+            let mut finding = table.finding("do", "there is nothing to repeat".to_owned());
+            finding.allowed = Some("phases: `do = [{ run_us = 5 }, …]`".to_owned());
+            return report.push(finding);
+        }
+        if depth > DEPTH_MAX {
+            let message = format!("more than {DEPTH_MAX} loops inside one another");
+            return report.push(table.finding("repeat", message));
+        }
+        self.depth = self.depth.max(depth);
+        let times = table.number("repeat").unwrap_or(1.0) as u64;
+        let begin = self.steps.len();
+        self.steps.push(Step { op: Op::LoopBegin { times, end: 0 }, place: place.clone() });
+        self.add_all(report, table.tables("do"), &format!("{place}.do"), depth + 1, names);
+        self.steps.push(Step { op: Op::LoopEnd { begin: begin + 1 }, place });
+        let end = self.steps.len();
+        self.steps[begin].op = Op::LoopBegin { times, end };
+    }
+
+    fn op(
+        &mut self,
+        report: &mut Report,
+        table: &Table,
+        verb: &str,
+        names: &mut Names,
+    ) -> Option<Op> {
+        let count = table.number("count").unwrap_or(1.0);
+        if count == 0.0 {
+            report.push(table.finding("count", "this does nothing".to_owned()));
+        }
+        Some(match verb {
+            "run_us" => Op::Run(self.draw(report, table, verb)?),
+            "sleep_us" => Op::Sleep(self.draw(report, table, verb)?),
+            "period_us" => {
+                let period = from_us(table.number(verb)?);
+                if period.0 == 0 {
+                    report.push(table.finding(verb, "a period of no length".to_owned()));
+                }
+                Op::Period(period)
+            }
+            "wait" => {
+                let channel = names.waited(table, table.text(verb)?);
+                Op::Wait { channel, count: count as u64 }
+            }
+            "wake" => {
+                let channel = names.woken(table, verb, table.text(verb)?);
+                let sync = table.bool("sync").unwrap_or(false);
+                Op::Wake { channel, count: count as u64, sync }
+            }
+            "barrier" => {
+                let name = table.text(verb)?;
+                let known = names.barriers.iter().position(|b| b == name);
+                Op::Barrier(known.unwrap_or_else(|| {
+                    names.barriers.push(name.to_owned());
+                    names.barriers.len() - 1
+                }))
+            }
+            "io" => {
+                let name = table.text(verb)?;
+                let device = find(report, table, verb, name, &names.devices, "device")?;
+                self.draws += 1;
+                Op::Io { device, stream: self.draws - 1 }
+            }
+            _ => {
+                let task = names.task(report, table, verb, table.text(verb)?)?;
+                Op::Spawn { task, count: count as u32 }
+            }
+        })
+    }
+
+    fn draw(&mut self, report: &mut Report, table: &Table, key: &str) -> Option<Draw> {
+        let stream = self.draws;
+        self.draws += 1;
+        Some(Draw { dist: dist(report, table, key)?, stream })
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A run written as a recording, read back, and replayed.
+
+mod support;
+
+use support::{load, machine, request};
+use torpor_engine::Unwatched;
+use torpor_governor::Catalog;
+use torpor_sim::Session;
+use torpor_sim::record::{self, Recorder};
+use torpor_trace::{EventKind, Trace};
+
+const WORKLOAD: &str = r#"
+[[task]]
+name = "render"
+phase = [{ run_us = { dist = "gamma", mean = 2000, sd = 500 } }, { wake = "compose" }, { period_us = 16667 }]
+
+[[task]]
+name = "compose"
+phase = [{ wait = "compose" }, { run_us = { dist = "exponential", mean = 800 } }]
+
+[[task]]
+name = "background"
+count = 3
+phase = [{ run_us = 100 }, { sleep_us = { dist = "exponential", mean = 5000 } }]
+
+[[interrupt]]
+name = "nic"
+interval_us = { dist = "exponential", mean = 3000 }
+cpus = "1"
+handling_us = 5
+"#;
+
+fn recorded(governor: &str) -> (Recorder, torpor_sim::Request) {
+    let request = request(machine(2, ""), load(WORKLOAD), &[governor], 2_000);
+    let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
+    let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
+    let (_, recorder) = run.unwrap();
+    (recorder, request)
+}
+
+/// Events by CPU in order, names as text: what must survive writing and reading.
+fn told(trace: &Trace) -> Vec<String> {
+    let comm = |name: Option<torpor_trace::Name>| name.map(|n| trace.names.text(n));
+    let event = |event: &torpor_trace::Event| {
+        let kind = match event.kind {
+            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
+                let comm = comm(next_comm.filter(|_| next_pid != 0));
+                format!("switch {prev_pid} {prev_state:?} {next_pid} {comm:?}")
+            }
+            EventKind::HrtimerStart { timer, function, expires, .. } => {
+                format!("start {timer:x} {:?} {expires}", comm(function.symbol))
+            }
+            EventKind::HrtimerExpireEntry { timer, function, now } => {
+                format!("expire {timer:x} {:?} {now}", comm(function.symbol))
+            }
+            other => format!("{other:?}"),
+        };
+        format!("{} {} {kind}", event.time.0, event.cpu)
+    };
+    let mut all: Vec<String> = trace.events.iter().map(event).collect();
+    // Formats order events of one moment as they like.
+    all.sort();
+    all
+}
+
+#[test]
+fn a_run_survives_being_written_and_read() {
+    let (recorder, request) = recorded("menu");
+    let trace = recorder.into_trace(&request.workload, 2);
+    assert!(trace.events.len() > 5_000, "{}", trace.events.len());
+    let folder = std::env::temp_dir().join(format!("torpor-sim-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, format) in [("run.perfetto-trace", "perfetto"), ("run.txt", "ftrace")] {
+        let path = folder.join(name);
+        record::write(&trace, &path).unwrap();
+        let read = torpor_trace::read(&path).unwrap();
+        assert!(read.meta.format.starts_with(format), "{}", read.meta.format);
+        assert!(read.losses.is_empty(), "{name}: {:?}", read.losses);
+        let (ours, theirs) = (told(&trace), told(&read));
+        assert_eq!(ours.len(), theirs.len(), "{name}");
+        for (a, b) in ours.iter().zip(&theirs) {
+            assert_eq!(a, b, "{name}");
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The recording shows an interrupt when its handler runs, the state's exit latency after it came.
+/// The replay takes that for the moment of the interrupt, adds the latency again, and is as much
+/// late until idle time has absorbed it.
+const NEAR_NS: i64 = 100_000;
+
+#[test]
+fn the_replay_of_a_run_chooses_nearly_as_the_run_did() {
+    let folder = std::env::temp_dir().join(format!("torpor-replay-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (governor, least) in [("menu", 0.97), ("teo", 0.97)] {
+        let (recorder, request) = recorded(governor);
+        let decisions = recorder.decisions.clone();
+        let path = folder.join("run.perfetto-trace");
+        record::write(&recorder.into_trace(&request.workload, 2), &path).unwrap();
+        let replay = torpor_engine::Request {
+            traces: vec![path],
+            platform: request.platform.clone(),
+            governors: request.governors.clone(),
+            options: torpor_engine::Options {
+                decisions: true,
+                recorded_on: Some(request.platform.clone()),
+                ..Default::default()
+            },
+        };
+        let outcome =
+            torpor_engine::run(&replay, &Catalog::new(Default::default()), &Unwatched).unwrap();
+        let run = &outcome.traces[0].runs[0];
+        assert_eq!(run.error, None);
+        let alike = decisions.iter().filter(|d| {
+            let nearest = run
+                .decisions
+                .iter()
+                .filter(|r| r.slot == d.slot && (r.from.0 - d.from.0).abs() <= NEAR_NS)
+                .min_by_key(|r| (r.from.0 - d.from.0).abs());
+            nearest.is_some_and(|r| (r.state, r.stop_tick) == (d.state, d.stop_tick))
+        });
+        let share = alike.count() as f64 / decisions.len() as f64;
+        println!("{governor}: {:.2} % of {} decisions alike", 100.0 * share, decisions.len());
+        assert!(share >= least, "{governor}: {share}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Workloads that cannot go on say so, with task, phase and time.
+
+mod support;
+
+use support::{count, load, machine, request};
+use torpor_sim::workload;
+
+fn ends_with(tables: &str) -> String {
+    match count(&request(machine(2, ""), load(tables), &["menu"], 1_000)) {
+        Ok(_) => panic!("it went on"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_one_another_are_a_deadlock() {
+    let error = ends_with(
+        r#"
+[[task]]
+name = "a"
+phase = [{ run_us = 50 }, { wait = "x" }, { wake = "y" }]
+[[task]]
+name = "b"
+phase = [{ wait = "y" }, { wake = "x" }]
+"#,
+    );
+    // 50 us of work, after C1's 2 us.
+    assert_eq!(
+        error,
+        "task `a` (0) at phase[1], 0.000052000 s: deadlock: nothing is left that could wake `a` (0) \
+         on channel `x`, `b` (0) on channel `y`"
+    );
+}
+
+#[test]
+fn an_interrupt_that_may_come_is_no_deadlock() {
+    let workload = load(
+        r#"
+[[task]]
+name = "a"
+phase = [{ wait = "x" }, { run_us = 50 }]
+[[interrupt]]
+name = "nic"
+interval_us = 300000
+wake = "x"
+"#,
+    );
+    let counted = count(&request(machine(2, ""), workload, &["menu"], 1_000)).unwrap();
+    assert_eq!(counted.kinds[0].wakeups, 3);
+}
+
+#[test]
+fn the_last_interrupt_leaves_a_deadlock_behind() {
+    let error = ends_with(
+        r#"
+[[task]]
+name = "a"
+phase = [{ wait = "x" }, { run_us = 50 }]
+[[interrupt]]
+name = "nic"
+interval_us = 1000
+max = 2
+wake = "x"
+"#,
+    );
+    assert!(error.starts_with("task `a` (0) at phase[0], 0.002"), "{error}");
+}
+
+#[test]
+fn a_loop_that_takes_no_time_is_told() {
+    let error =
+        ends_with("[[task]]\nname = \"spin\"\nphase = [{ repeat = 5, do = [{ run_us = 0 }] }]\n");
+    assert!(error.contains("task `spin` (0) at phase[0]"), "{error}");
+    assert!(error.contains("no time passes"), "{error}");
+}
+
+#[test]
+fn two_tasks_that_wake_each_other_in_no_time_are_told() {
+    let error = ends_with(
+        r#"
+[[task]]
+name = "a"
+cpus = "0"
+phase = [{ wake = "y" }, { wait = "x" }]
+[[task]]
+name = "b"
+cpus = "0"
+phase = [{ wait = "y" }, { wake = "x" }]
+"#,
+    );
+    assert!(error.contains("no time passes"), "{error}");
+}
+
+#[test]
+fn a_fork_that_runs_away_is_told() {
+    let error = ends_with(
+        "[[task]]\nname = \"f\"\nphase = [{ run_us = 1 }, { spawn = \"f\", count = 2 }]\n",
+    );
+    assert!(error.contains("more than 20000 tasks alive"), "{error}");
+    assert!(error.starts_with("task `f`"), "{error}");
+}
+
+/// What reading these tables ends with.
+fn refused(tables: &str) -> String {
+    let text = format!("name = \"w\"\ntitle = \"w\"\nsource = \"made up\"\n{tables}");
+    workload::from_toml("w.toml", &text).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_in_a_file_are_told_at_their_place() {
+    let cases = [
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ wake = \"nobody\" }, { run_us = 5 }]\n",
+            "nobody waits on this channel",
+        ),
+        ("[[task]]\nname = \"a\"\nphase = [{ wait = \"x\" }]\n", "nobody wakes this channel"),
+        ("[[task]]\nname = \"a\"\nphase = [{ spawn = \"bb\" }]\n", "there is no task of this name"),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ io = \"disk\" }]\n",
+            "there is no device of this name",
+        ),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ run_us = 5, sleep_us = 5 }]\n",
+            "`run_us` stands here, too",
+        ),
+        ("[[task]]\nname = \"a\"\nphase = [{ count = 5 }]\n", "this phase does nothing"),
+        ("[[task]]\nname = \"a\"\nphase = [{ repeat = 5 }]\n", "there is nothing to repeat"),
+        ("[[task]]\nname = \"a\"\nphase = [{ run_us = -1 }]\n", "this is negative"),
+        ("[[task]]\nname = \"a\"\nphase = [{ runs_us = 1 }]\n", "did you mean `run_us`?"),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ run_us = { dist = \"gamma\", mean = 5 } }]\n",
+            "sd: this key is missing",
+        ),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ run_us = { dist = \"uniform\", min = 5, max = 1 } }]\n",
+            "this is below `min`",
+        ),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ run_us = 1 }]\n[[task]]\nname = \"a\"\nphase = [{ run_us = 1 }]\n",
+            "another one already",
+        ),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ run_us = 1 }]\n[[interrupt]]\nname = \"i\"\ninterval_us = 0\n",
+            "without end at once",
+        ),
+        ("task = []\n", "at least one task"),
+    ];
+    for (tables, words) in cases {
+        let error = refused(tables);
+        assert!(error.contains(words), "{tables}\n{error}");
+        assert!(error.contains("--> w.toml:"), "{error}");
+    }
+}

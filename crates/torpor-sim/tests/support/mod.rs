@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Small machines and runs for worked examples.
+
+#![allow(dead_code)]
+
+use torpor_engine::Unwatched;
+use torpor_engine::decision::Unobserved;
+use torpor_governor::Catalog;
+use torpor_platform::Platform;
+use torpor_sim::machine::Counted;
+use torpor_sim::outcome::Outcome;
+use torpor_sim::{Halt, Options, Request, Session, Workload, workload};
+use torpor_units::Duration;
+
+/// One cluster of full-size CPUs: C1 with 2 us to leave, C6 with 85; interrupts take no time.
+pub fn machine(cpus: usize, extra: &str) -> Platform {
+    platform(&machine_text(cpus, extra))
+}
+
+/// A machine with a polling state before C1.
+pub fn polling_machine(cpus: usize, extra: &str) -> Platform {
+    let text = machine_text(cpus, extra).replace(
+        "idle_state = [",
+        "idle_state = [\n    { name = \"POLL\", exit_latency_us = 0, target_residency_us = 0, \
+         power_mw = 900, polling = true },",
+    );
+    platform(&text)
+}
+
+fn machine_text(cpus: usize, extra: &str) -> String {
+    format!(
+        r#"
+name = "m"
+title = "m"
+source = "made up"
+hz = 250
+tick_handling_us = 0
+tick_handling_source = "made up"
+{extra}
+[[cluster]]
+name = "all"
+cpus = "0-{last}"
+capacity = 1024
+idle_state_source = "made up"
+opp_source = "made up"
+power_source = "made up"
+opp = [{{ freq_khz = 2000000, active_power_mw = 1000 }}]
+idle_state = [
+    {{ name = "C1", exit_latency_us = 2, target_residency_us = 2, power_mw = 100 }},
+    {{ name = "C6", exit_latency_us = 85, target_residency_us = 200, power_mw = 10 }},
+]
+"#,
+        last = cpus - 1
+    )
+}
+
+/// Two CPUs of capacity 256 (0 and 1) that are cheap, two of 1024 that are not.
+pub fn big_little() -> Platform {
+    let cluster = |name: &str, cpus: &str, capacity: u32, power: (u32, u32)| {
+        format!(
+            r#"
+[[cluster]]
+name = "{name}"
+cpus = "{cpus}"
+capacity = {capacity}
+idle_state_source = "made up"
+opp_source = "made up"
+power_source = "made up"
+opp = [
+    {{ freq_khz = 1000000, active_power_mw = {} }},
+    {{ freq_khz = 2000000, active_power_mw = {} }},
+]
+idle_state = [
+    {{ name = "WFI", exit_latency_us = 1, target_residency_us = 1, power_mw = 5 }},
+    {{ name = "off", exit_latency_us = 100, target_residency_us = 1000, power_mw = 0 }},
+]
+"#,
+            power.0, power.1
+        )
+    };
+    let little = cluster("little", "0-1", 256, (10, 40));
+    let big = cluster("big", "2-3", 1024, (200, 900));
+    platform(&format!("name = \"b\"\ntitle = \"b\"\nsource = \"made up\"\nhz = 250\n{little}{big}"))
+}
+
+pub fn platform(text: &str) -> Platform {
+    torpor_platform::from_toml("test.toml", text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A workload from its tables.
+pub fn load(tables: &str) -> Workload {
+    let text = format!("name = \"w\"\ntitle = \"w\"\nsource = \"made up\"\n{tables}");
+    workload::from_toml("test.toml", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+pub fn request(platform: Platform, workload: Workload, governors: &[&str], ms: i64) -> Request {
+    Request {
+        workload,
+        platform,
+        governors: governors.iter().map(|g| g.parse().unwrap()).collect(),
+        options: Options {
+            duration: Duration(ms * 1_000_000),
+            seeds: 1,
+            threads: Some(1),
+            ..Options::default()
+        },
+    }
+}
+
+/// One governor, seed 1: the raw counters, or why it ended.
+pub fn count(request: &Request) -> Result<Counted, String> {
+    count_seed(request, 1)
+}
+
+pub fn count_seed(request: &Request, seed: u64) -> Result<Counted, String> {
+    let session = Session::new(request, &Catalog::new(Default::default())).unwrap();
+    let run = session.simulate(0, seed, Unobserved, &mut |_| true);
+    match run {
+        Ok(run) => run.map(|(counted, _)| counted),
+        Err(Halt::Interrupted) => panic!("nobody interrupts"),
+        Err(halt) => Err(halt.to_string()),
+    }
+}
+
+pub fn run(request: &Request) -> Outcome {
+    torpor_sim::run(request, &Catalog::new(Default::default()), &Unwatched)
+        .unwrap_or_else(|e| panic!("{e}"))
+}

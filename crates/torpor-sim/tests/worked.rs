@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Cases small enough to work out by hand.
+
+mod support;
+
+use support::{big_little, count, load, machine, platform, polling_machine, request};
+use torpor_units::Duration;
+
+/// Work for 100 us at the start of every 10 ms.
+const PERIODIC: &str =
+    "[[task]]\nname = \"t\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";
+
+#[test]
+fn a_wake_up_takes_the_states_exit_latency_and_nothing_else() {
+    for (governor, exit_us) in [("shallowest", 2), ("deepest", 85)] {
+        let counted = count(&request(machine(1, ""), load(PERIODIC), &[governor], 1_000)).unwrap();
+        let latency = counted.kinds[0].latency.clone().close();
+        // It starts at 0, before any state can be entered... and wakes 99 times by its timer.
+        assert_eq!(counted.kinds[0].wakeups, 99, "{governor}");
+        assert_eq!(latency.max(), Some(Duration::from_us(exit_us)), "{governor}");
+        assert_eq!(latency.quantile(0.5), Some(Duration::from_us(exit_us)), "{governor}");
+        assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(100 * 100));
+    }
+}
+
+#[test]
+fn interrupts_and_switches_come_on_top() {
+    let extra = "context_switch_us = 3\noverhead_source = \"made up\"";
+    let mut platform = machine(1, extra);
+    platform.tick_handling = Duration::from_us(7);
+    let counted = count(&request(platform, load(PERIODIC), &["shallowest"], 1_000)).unwrap();
+    let latency = counted.kinds[0].latency.clone().close();
+    // C1's 2 us, the timer's interrupt, the switch to the task.
+    assert_eq!(latency.quantile(0.5), Some(Duration::from_us(2 + 7 + 3)));
+}
+
+#[test]
+fn a_little_cpu_takes_longer_for_the_same_work() {
+    let workload = load(
+        "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n",
+    );
+    let counted = count(&request(big_little(), workload, &["menu"], 1_000)).unwrap();
+    // Capacity 256 of 1024: four times as long.
+    assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(4 * 100 * 100));
+}
+
+/// Two tasks that wake each other in turn, 10 us of work each.
+const PING_PONG: &str = r#"
+[[task]]
+name = "ping"
+cpus = "0"
+phase = [{ run_us = 10 }, { wake = "pong" }, { wait = "ping" }]
+
+[[task]]
+name = "pong"
+cpus = "1"
+phase = [{ wait = "pong" }, { run_us = 10 }, { wake = "ping" }]
+"#;
+
+#[test]
+fn each_wake_up_of_a_sleeping_cpu_takes_an_ipi_and_a_polling_one_takes_none() {
+    let extra = "ipi_delivery_us = 1\nipi_send_us = 2\nvirt_exit_us = 3\noverhead_source = \"x\"";
+    let asleep = count(&request(machine(2, extra), load(PING_PONG), &["shallowest"], 100)).unwrap();
+    // A round: 10 us of work, 2 + 3 us to send, and of the delivery's 1 us and C1's 2 us the part
+    // beyond; twice. The sender's costs come while the other is on its way.
+    let rounds = asleep.kinds[0].passes;
+    let one_way = 10 + 1 + 2;
+    assert_eq!(rounds, 100_000 / (2 * one_way), "{rounds}");
+    assert!(asleep.ipis.abs_diff(2 * rounds) <= 2, "{} IPIs, {rounds} rounds", asleep.ipis);
+
+    let polling = polling_machine(2, extra);
+    let polling = count(&request(polling, load(PING_PONG), &["shallowest"], 100)).unwrap();
+    let saved: u64 = polling.cpus.iter().map(|c| c.totals.ipis_saved).sum();
+    let rounds = polling.kinds[0].passes;
+    assert!(polling.ipis <= 2, "{} IPIs", polling.ipis);
+    assert!(saved.abs_diff(2 * rounds) <= 2, "{saved} saved, {rounds} rounds");
+}
+
+#[test]
+fn a_cpu_that_is_on_its_way_is_not_told_again() {
+    // Three tasks of CPU 1 are woken one after the other, while it takes its time to come.
+    let workload = load(
+        r#"
+[[task]]
+name = "waker"
+cpus = "0"
+phase = [{ run_us = 10 }, { wake = "c", count = 3 }, { period_us = 10000 }]
+
+[[task]]
+name = "sleeper"
+count = 3
+cpus = "1"
+phase = [{ wait = "c" }, { run_us = 10 }]
+"#,
+    );
+    let counted = count(&request(machine(2, ""), workload, &["deepest"], 1_000)).unwrap();
+    assert_eq!(counted.kinds[1].wakeups, 300);
+    // One for each of 100 rounds; each task's start takes none, as nobody sends it.
+    assert_eq!(counted.ipis, 100);
+}
+
+#[test]
+fn time_is_shared_out_fairly_and_by_weight() {
+    let workload = load(
+        r#"
+[[task]]
+name = "light"
+count = 3
+phase = [{ run_us = 1000 }]
+
+[[task]]
+name = "heavy"
+weight = 3072
+phase = [{ run_us = 1000 }]
+"#,
+    );
+    let counted = count(&request(machine(1, ""), workload, &["menu"], 10_000)).unwrap();
+    // Weights 1, 1, 1 and 3 of 10 s.
+    for (kind, _, time) in &counted.alive {
+        let expected = if *kind == 1 { 5.0 } else { 10.0 / 6.0 };
+        let got = time.0 as f64 / 1e9;
+        assert!((got - expected).abs() < 0.02 * expected, "kind {kind}: {got} s");
+    }
+}
+
+#[test]
+fn waiting_tasks_find_idle_cpus() {
+    // Four busy tasks, four CPUs: each has its own, whatever CPU they began on.
+    let workload = load("[[task]]\nname = \"t\"\ncount = 4\nphase = [{ run_us = 1000 }]\n");
+    let counted = count(&request(machine(4, ""), workload, &["menu"], 1_000)).unwrap();
+    for (_, instance, time) in &counted.alive {
+        // All CPUs were in C1 when the tasks came.
+        assert_eq!(time.0, 1_000_000_000 - 2_000, "task {instance}");
+    }
+}
+
+#[test]
+fn a_task_that_wakes_finds_an_idle_cpu_beside_its_busy_one() {
+    // The hog takes CPU 0 for good; the other task wakes on CPU 1 at once, not behind it.
+    let workload = load(
+        r#"
+[[task]]
+name = "hog"
+cpus = "0"
+phase = [{ run_us = 1000 }]
+
+[[task]]
+name = "light"
+phase = [{ run_us = 10 }, { sleep_us = 990 }]
+"#,
+    );
+    let counted = count(&request(machine(2, ""), workload, &["shallowest"], 1_000)).unwrap();
+    let latency = counted.kinds[1].latency.clone().close();
+    assert_eq!(latency.quantile(0.99), Some(Duration::from_us(2)), "C1's exit");
+}
+
+#[test]
+fn small_tasks_are_placed_where_energy_rises_least() {
+    let workload = load(
+        "[[task]]\nname = \"t\"\ncount = 2\nphase = [{ run_us = 500 }, { period_us = 20000 }]\n",
+    );
+    let counted = count(&request(big_little(), workload, &["menu"], 2_000)).unwrap();
+    let time =
+        |cpus: [usize; 2]| -> i64 { cpus.iter().map(|c| counted.cpus[*c].task_time.0).sum() };
+    let (little, big) = (time([0, 1]), time([2, 3]));
+    // The first pass, before anything is known of the tasks, may go anywhere.
+    assert!(little > 20 * big, "little {little} ns, big {big} ns");
+}
+
+#[test]
+fn a_task_too_big_for_a_little_cpu_moves_to_a_big_one() {
+    let workload = load(
+        r#"
+[[task]]
+name = "hog"
+count = 2
+phase = [{ run_us = 1000 }]
+"#,
+    );
+    let counted = count(&request(big_little(), workload, &["menu"], 2_000)).unwrap();
+    let big: i64 = [2, 3].iter().map(|c| counted.cpus[*c].task_time.0).sum();
+    assert!(big > 2 * 1_900_000_000, "{big} ns of 4 s on big CPUs");
+}
+
+#[test]
+fn after_a_burst_a_small_task_goes_back_to_little_cpus() {
+    // For 300 ms both little CPUs are full: the small task goes to a big one, and energy-aware
+    // placement is off. Then the little CPUs idle, and do not look at their utilization themselves.
+    let workload = load(
+        r#"
+[[task]]
+name = "burst"
+count = 2
+cpus = "0-1"
+repeat = 1
+phase = [{ run_us = 75000 }]
+
+[[task]]
+name = "small"
+phase = [{ run_us = 200 }, { period_us = 10000 }]
+"#,
+    );
+    let counted = count(&request(big_little(), workload, &["menu"], 3_000)).unwrap();
+    let time = |cpu: usize| counted.cpus[cpu].task_time.0;
+    let (little, big) = (time(0) + time(1) - 2 * 300_000_000, time(2) + time(3));
+    // 30 passes of 200 us, then 270 of 800.
+    assert!(big > 4_000_000 && little > 10 * big, "little {little} ns, big {big} ns");
+}
+
+#[test]
+fn a_shared_state_costs_the_shallower_ones_power_while_others_are_awake() {
+    // CPU 0 is always busy, so CPU 1 in the cluster's state saves nothing over WFI.
+    let platform = platform(
+        r#"
+name = "m"
+title = "m"
+source = "made up"
+hz = 250
+[[cluster]]
+name = "all"
+cpus = "0-1"
+capacity = 1024
+idle_state_source = "made up"
+opp_source = "made up"
+power_source = "made up"
+opp = [{ freq_khz = 2000000, active_power_mw = 1000, static_power_mw = 50 }]
+idle_state = [
+    { name = "WFI", exit_latency_us = 1, target_residency_us = 1, power_mw = 30 },
+    { name = "off", exit_latency_us = 100, target_residency_us = 1000, power_mw = 10, scope = "cluster" },
+]
+"#,
+    );
+    let hog = "[[task]]\nname = \"hog\"\ncpus = \"0\"\nphase = [{ run_us = 1000 }]\n";
+    let counted = count(&request(platform.clone(), load(hog), &["deepest"], 1_000)).unwrap();
+    // Both are off until the hog comes at 0 and CPU 0 is out of it 100 us later.
+    assert_eq!(counted.static_energy[0].as_uj_f64(), 50.0 * 999.9, "50 mW");
+    assert_eq!(counted.shared_energy[0].as_uj_f64(), 20.0 * 999.9, "30 - 10 mW");
+    // With nothing to do but one short run of 1 ms, both are nearly never due.
+    let short = "[[task]]\nname = \"t\"\ncpus = \"0\"\nrepeat = 1\nphase = [{ run_us = 1000 }]\n";
+    let counted = count(&request(platform, load(short), &["deepest"], 1_000)).unwrap();
+    assert!(counted.static_energy[0].as_uj_f64() < 100.0);
+    assert!(counted.shared_energy[0].as_uj_f64() < 40.0);
+}
+
+#[test]
+fn a_period_that_is_overrun_is_missed_and_the_next_is_met() {
+    // 15 ms of work every 10 ms: from 0 to 15, 15 to 30, ... each pass runs over one beginning.
+    let workload =
+        load("[[task]]\nname = \"t\"\nphase = [{ run_us = 15000 }, { period_us = 10000 }]\n");
+    let counted = count(&request(machine(1, ""), workload, &["menu"], 300)).unwrap();
+    assert_eq!(counted.kinds[0].wakeups, 0, "it never gets to sleep");
+    assert!(counted.kinds[0].missed >= 19, "{}", counted.kinds[0].missed);
+}
+
+#[test]
+fn requests_wait_for_a_device_that_is_busy() {
+    // Two tasks, one server: each request of 100 us waits for the other's.
+    let workload = load(
+        r#"
+[[device]]
+name = "disk"
+service_us = 100
+
+[[task]]
+name = "t"
+count = 2
+phase = [{ io = "disk" }]
+"#,
+    );
+    let counted = count(&request(machine(2, ""), workload, &["shallowest"], 100)).unwrap();
+    // 100 ms / 100 us, less what the first and last take.
+    assert!((990..=1_000).contains(&counted.kinds[0].passes), "{}", counted.kinds[0].passes);
+}

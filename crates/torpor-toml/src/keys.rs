@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What keys a file may hold, and what their values have to be.
+
+/// What a key's value has to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Text,
+    /// One string, or an array of them.
+    Texts,
+    /// A name without blanks, as a command line can take it.
+    Word,
+    /// A kernel CPU list in a string, such as `"0-3,7"`.
+    Cpus,
+    /// A number that is not negative, at most `max`.
+    Number {
+        max: f64,
+    },
+    /// A whole number that is not negative, at most `max`.
+    Integer {
+        max: f64,
+    },
+    Numbers {
+        max: f64,
+    },
+    Bool,
+    Choice(&'static [&'static str]),
+    Hz,
+    Tables(&'static Shape),
+    /// A number as above, or a table.
+    NumberOr {
+        max: f64,
+        shape: &'static Shape,
+    },
+}
+
+pub struct Key {
+    pub name: &'static str,
+    /// Other spellings that are understood. Dashes for underscores always are.
+    pub aliases: &'static [&'static str],
+    pub kind: Kind,
+    pub is_required: bool,
+    pub doc: &'static str,
+}
+
+impl Key {
+    pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+        Key { name, aliases: &[], kind, is_required: true, doc }
+    }
+
+    pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+        Key { name, aliases: &[], kind, is_required: false, doc }
+    }
+}
+
+/// The keys of one kind of table.
+pub struct Shape {
+    pub keys: &'static [Key],
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Shape) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl std::fmt::Debug for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.keys.iter().map(|key| key.name)).finish()
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! TOML files that people write by hand: every key known, every value checked, every mistake told
+//! with its place.
+//!
+//! A file's keys stand in one table of [`Shape`]s, from which the checks and the JSON Schema both
+//! come. What must hold between values is the caller's to check, with [`Table::finding`].
+
+mod cpulist;
+mod keys;
+mod problem;
+mod report;
+mod schema;
+mod table;
+
+pub use cpulist::{format_cpu_list, parse_cpu_list};
+pub use keys::{Key, Kind, Shape};
+pub use problem::{Problem, closest, render};
+pub use report::{Finding, Report};
+pub use schema::json_schema;
+pub use table::{Field, Table, read};

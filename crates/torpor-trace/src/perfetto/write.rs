@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Writes a trace as Perfetto's protobuf: what this crate, ui.perfetto.dev and trace_processor
+//! read. The numbers are the reader's own (`schema`).
+
+use super::schema::{self, packet};
+use crate::model::{Event, EventKind, InterruptCause, PrevState, Trace};
+use crate::tracepoint::spec;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Events in a row of packets: enough that their headers do not count, few enough to hold.
+const EVENTS_A_ROW: usize = 1 << 14;
+/// Everything is of one writer, and it begins with nothing interned.
+const SEQUENCE: u64 = 1;
+const SEQUENCE_FLAGS: u32 = 13;
+/// `BuiltinClock` numbers.
+const BOOT_CLOCK: u64 = 6;
+const MONOTONIC_CLOCK: u64 = 3;
+const INCREMENTAL_STATE_CLEARED: u64 = 1;
+
+/// Writes a trace as a Perfetto trace, in one bundle of ftrace events a CPU and stretch of time.
+///
+/// What Perfetto's ftrace events cannot hold is left out: probes, losses, and an IPI's cause
+/// beyond rescheduling or not.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_perfetto(trace: &Trace, mut out: impl Write) -> io::Result<()> {
+    let mut first = Message::default();
+    first.number(packet::SEQUENCE_ID, SEQUENCE);
+    first.number(SEQUENCE_FLAGS, INCREMENTAL_STATE_CLEARED);
+    first.bytes(packet::INTERNED_DATA, &symbols(trace).0);
+    write_packet(&mut out, &first)?;
+    let mut clocks = Message::default();
+    clocks.bytes(packet::CLOCK_SNAPSHOT, &same_clocks(trace).0);
+    clocks.number(packet::SEQUENCE_ID, SEQUENCE);
+    write_packet(&mut out, &clocks)?;
+    // Who runs on each CPU, as far as its switches tell.
+    let mut running: BTreeMap<u32, i32> = BTreeMap::new();
+    for row in trace.events.chunks(EVENTS_A_ROW) {
+        let mut bundles: BTreeMap<u32, Message> = BTreeMap::new();
+        for event in row {
+            let cpu = event.cpu.0;
+            let pid = running.get(&cpu).copied().unwrap_or(0);
+            let Some(message) = ftrace_event(trace, event, pid) else { continue };
+            let bundle = bundles.entry(cpu).or_insert_with(|| {
+                let mut bundle = Message::default();
+                bundle.number(1, u64::from(cpu));
+                bundle
+            });
+            bundle.bytes(2, &message.0);
+            if let EventKind::SchedSwitch { next_pid, .. } = event.kind {
+                running.insert(cpu, next_pid);
+            }
+        }
+        for bundle in bundles.into_values() {
+            let mut packet = Message::default();
+            packet.bytes(packet::FTRACE_EVENTS, &bundle.0);
+            packet.number(packet::SEQUENCE_ID, SEQUENCE);
+            write_packet(&mut out, &packet)?;
+        }
+    }
+    out.flush()
+}
+
+fn write_packet(out: &mut impl Write, packet: &Message) -> io::Result<()> {
+    let mut framed = Message::default();
+    framed.bytes(1, &packet.0);
+    out.write_all(&framed.0)
+}
+
+/// `ClockSnapshot`: boot time and `CLOCK_MONOTONIC` are the same, as on a machine that never
+/// slept. Events are in the one, their timers in the other, and a trace has one clock for both.
+fn same_clocks(trace: &Trace) -> Message {
+    let now_ns = trace.events.first().map_or(0, |event| event.time.0 as u64);
+    let mut snapshot = Message::default();
+    for id in [BOOT_CLOCK, MONOTONIC_CLOCK] {
+        let mut clock = Message::default();
+        clock.number(1, id);
+        clock.number(2, now_ns);
+        snapshot.bytes(1, &clock.0);
+    }
+    snapshot
+}
+
+/// `InternedData.kernel_symbols`, numbered by their addresses.
+fn symbols(trace: &Trace) -> Message {
+    let functions = trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::HrtimerStart { function, .. }
+        | EventKind::HrtimerExpireEntry { function, .. }
+        | EventKind::TimerStart { function, .. }
+        | EventKind::TimerExpireEntry { function, .. } => {
+            Some((function.address, function.symbol?))
+        }
+        _ => None,
+    });
+    let named: BTreeMap<u64, _> = functions.collect();
+    let mut interned = Message::default();
+    for (address, name) in named {
+        let mut symbol = Message::default();
+        symbol.number(1, address);
+        symbol.bytes(2, trace.names.text(name).as_bytes());
+        interned.bytes(26, &symbol.0);
+    }
+    interned
+}
+
+/// `FtraceEvent`; `None` for what it cannot hold.
+fn ftrace_event(trace: &Trace, event: &Event, pid: i32) -> Option<Message> {
+    let (name, values) = fields(trace, event)?;
+    let mut message = Message::default();
+    message.number(1, event.time.0 as u64);
+    message.number(2, pid as u64);
+    match schema::number_of(name) {
+        Some((number, numbers)) => {
+            let mut payload = Message::default();
+            for (&number, value) in numbers.iter().zip(&values).filter(|(n, _)| **n != 0) {
+                payload.value(u32::from(number), value);
+            }
+            message.bytes(number, &payload.0);
+        }
+        None => {
+            let names = spec(name).expect("every event has a tracepoint").fields;
+            let mut payload = Message::default();
+            payload.bytes(1, name.as_bytes());
+            for (name, value) in names.iter().zip(&values) {
+                let mut field = Message::default();
+                field.bytes(1, name.as_bytes());
+                field.value(if matches!(value, Value::Text(_)) { 3 } else { 5 }, value);
+                payload.bytes(2, &field.0);
+            }
+            message.bytes(schema::GENERIC, &payload.0);
+        }
+    }
+    Some(message)
+}
+
+enum Value {
+    Number(u64),
+    Text(String),
+}
+
+/// A tracepoint and its values, in the order of its spec.
+fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
+    let cpu = u64::from(event.cpu.0);
+    let text = |name| Value::Text(trace.names.text(name).to_owned());
+    let numbers = |name, values: &[u64]| {
+        Some((name, values.iter().map(|&value| Value::Number(value)).collect()))
+    };
+    match event.kind {
+        EventKind::CpuIdle { state } => numbers("cpu_idle", &[u64::from(state.0 as u32), cpu]),
+        EventKind::CpuIdleMiss { state, below } => {
+            numbers("cpu_idle_miss", &[cpu, u64::from(state.0 as u32), below.into()])
+        }
+        EventKind::CpuFrequency { freq_khz } => numbers("cpu_frequency", &[freq_khz.into(), cpu]),
+        EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
+            let prev_state = match prev_state {
+                PrevState::Runnable => 0,
+                PrevState::Sleeping => 1,
+                PrevState::DiskSleep => 2,
+                PrevState::Dead => 16,
+            };
+            let mut values =
+                [prev_pid as u64, prev_state, next_pid as u64].map(Value::Number).into_iter();
+            let comm = next_comm.map_or(Value::Text("swapper".to_owned()), text);
+            Some(("sched_switch", values.by_ref().chain([comm]).collect()))
+        }
+        EventKind::SchedWaking { pid, target_cpu } => {
+            numbers("sched_waking", &[pid as u64, target_cpu.0.into()])
+        }
+        EventKind::BlockedReason { pid, io_wait } => {
+            numbers("sched_blocked_reason", &[pid as u64, io_wait.into()])
+        }
+        EventKind::Probed { .. } => None,
+        EventKind::IrqEntry { irq } => numbers("irq_handler_entry", &[irq.into()]),
+        EventKind::IrqExit { irq } => numbers("irq_handler_exit", &[irq.into()]),
+        EventKind::SoftirqRaise { vec } => numbers("softirq_raise", &[vec.into()]),
+        EventKind::SoftirqEntry { vec } => numbers("softirq_entry", &[vec.into()]),
+        EventKind::SoftirqExit { vec } => numbers("softirq_exit", &[vec.into()]),
+        EventKind::InterruptEntry { cause } => numbers(interrupt_name(cause).0, &[]),
+        EventKind::InterruptExit { cause } => numbers(interrupt_name(cause).1, &[]),
+        EventKind::IpiSend { target_cpu, cause } => {
+            let callback = u64::from(cause != InterruptCause::Reschedule);
+            numbers("ipi_send_cpu", &[target_cpu.0.into(), callback])
+        }
+        EventKind::HrtimerStart { timer, function, expires, softexpires } => numbers(
+            "hrtimer_start",
+            &[timer, function.address, expires.0 as u64, softexpires.0 as u64],
+        ),
+        EventKind::HrtimerCancel { timer } => numbers("hrtimer_cancel", &[timer]),
+        EventKind::HrtimerExpireEntry { timer, function, now } => {
+            numbers("hrtimer_expire_entry", &[timer, function.address, now.0 as u64])
+        }
+        EventKind::HrtimerExpireExit { timer } => numbers("hrtimer_expire_exit", &[timer]),
+        EventKind::TimerStart {
+            timer,
+            function,
+            expires_jiffies,
+            bucket_expiry_jiffies,
+            flags,
+        } => {
+            let bucket = bucket_expiry_jiffies.unwrap_or(expires_jiffies);
+            let values = [timer, function.address, expires_jiffies, bucket, flags.into()];
+            numbers("timer_start", &values)
+        }
+        EventKind::TimerCancel { timer } => numbers("timer_cancel", &[timer]),
+        EventKind::TimerExpireEntry { timer, function, now_jiffies } => {
+            numbers("timer_expire_entry", &[timer, function.address, now_jiffies])
+        }
+        EventKind::TickStop { success } => numbers("tick_stop", &[success.into()]),
+        EventKind::Marker { text: name } => Some(("print", vec![text(name)])),
+    }
+}
+
+/// As x86 names its interrupts, entry and exit.
+fn interrupt_name(cause: InterruptCause) -> (&'static str, &'static str) {
+    match cause {
+        InterruptCause::LocalTimer => ("local_timer_entry", "local_timer_exit"),
+        InterruptCause::Reschedule => ("reschedule_entry", "reschedule_exit"),
+        InterruptCause::CallFunction => ("call_function_single_entry", "call_function_single_exit"),
+        InterruptCause::IrqWork => ("irq_work_entry", "irq_work_exit"),
+        InterruptCause::Other => ("x86_platform_ipi_entry", "x86_platform_ipi_exit"),
+    }
+}
+
+/// A protobuf message under construction.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn number(&mut self, field: u32, value: u64) {
+        self.varint(u64::from(field) << 3);
+        self.varint(value);
+    }
+
+    fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        self.varint(u64::from(field) << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn value(&mut self, field: u32, value: &Value) {
+        match value {
+            Value::Number(number) => self.number(field, *number),
+            Value::Text(text) => self.bytes(field, text.as_bytes()),
+        }
+    }
+}

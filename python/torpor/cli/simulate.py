@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor simulate`: a workload in closed loop."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torpor import simulate as run_simulation
+from torpor.cli import EXIT_FAILURE, EXIT_FINDING, progress, values
+from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.simulations import DEFAULT_GOVERNORS
+
+
+def simulate(
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="A workload: a name, or a .toml file.")
+    ],
+    platform: Annotated[
+        str, typer.Option("--platform", "-p", metavar="P", help="Machine: a name, or a .toml file.")
+    ],
+    governors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--governor",
+            "-g",
+            metavar="G",
+            help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with ,param=value; repeat it. "
+            "The first is what the others are compared with. "
+            f"Default: {', '.join(DEFAULT_GOVERNORS)}.",
+        ),
+    ] = None,
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Simulated time a run, such as 10s.")
+    ] = "10s",
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Runs a governor; all meet the same seeds.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")] = 1,
+    latency_limit: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="PM QoS bound on the exit latency, such as 50us."),
+    ] = None,
+    hz: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Tick rate, 100, 250, 300 or 1000; default: the machine's."),
+    ] = None,
+    disable_state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the first governor's first run as a recording: .perfetto-trace, else "
+            "ftrace text.",
+        ),
+    ] = None,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Print the whole result as JSON.")
+    ] = False,
+    is_csv: Annotated[bool, typer.Option("--csv", help="Print a line a governor.")] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
+    ] = None,
+) -> None:
+    """Simulate a workload on a machine under each governor, and compare them.
+
+    Ctrl-C ends it with the seeds that are finished.
+    """
+    if is_json and is_csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
+    limit_ns = values.duration_ns(latency_limit)
+    duration_ns = values.duration_ns(duration)
+    for path in (trace, report):
+        if path is not None and not path.parent.is_dir():
+            fail(f"`{path}`: there is no folder `{path.parent}`")
+    bar = progress.if_watched()
+    try:
+        outcome = run_simulation(
+            workload,
+            platform=platform,
+            governors=governors or DEFAULT_GOVERNORS,
+            duration=f"{duration_ns}ns",
+            seeds=seeds,
+            seed=seed,
+            latency_limit=None if limit_ns is None else f"{limit_ns}ns",
+            hz=hz,
+            disabled_states=[values.disabled_state(text) for text in disable_state or ()],
+            threads=threads,
+            trace=trace,
+            strip=report is not None or is_json,
+            progress=bar,
+        )
+    finally:
+        if bar is not None:
+            bar.stop()
+    if trace is not None and not outcome.interrupted:
+        print_note(f"trace: {trace}")
+    if report is not None:
+        outcome.write_report(report)
+        print_note(f"report: {report}")
+    result = outcome.to_dict()
+    if is_json:
+        write_stdout(outcome.to_json())
+    elif is_csv:
+        write_stdout(outcome.to_csv())
+    else:
+        from torpor.cli.table import comparison_text, tasks_text
+
+        write_stdout(comparison_text(result, stdout_width()) + tasks_text(result, stdout_width()))
+    raise typer.Exit(_status(result))
+
+
+def _status(result: dict[str, Any]) -> int:
+    runs = result["traces"][0]["runs"]
+    if runs and all(run["error"] for run in runs):
+        return EXIT_FAILURE
+    is_partial = result["interrupted"] or any(run["error"] for run in runs)
+    return EXIT_FINDING if is_partial else 0

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor simulate` and `torpor.simulate`, from outside."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import torpor as library
+
+QUICK = ("--duration", "200ms", "--seeds", "3")
+DEADLOCK = """
+name = "stuck"
+title = "t"
+source = "s"
+[[task]]
+name = "a"
+phase = [{ run_us = 50 }, { wait = "x" }, { wake = "y" }]
+[[task]]
+name = "b"
+phase = [{ wait = "y" }, { wake = "x" }]
+"""
+
+
+def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
+    done = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK, check=0)
+    assert "frames: simulation, 8 CPUs, 0.20 s" in done.stdout
+    assert "±" in done.stdout
+    assert "render: pass time, p99 µs" in done.stdout
+    assert "Note: closed-loop simulation" in done.stdout
+    assert done.stderr == ""
+
+
+def test_threads_and_repetition_change_no_byte(torpor):
+    arguments = ("simulate", "requests", "-p", "pixel6", *QUICK, "--json")
+    one = torpor(*arguments, "-j", "1", check=0).stdout
+    assert one == torpor(*arguments, "-j", "2", check=0).stdout
+    result = json.loads(one)
+    assert [run["governor"] for run in result["traces"][0]["runs"]] == [
+        "menu",
+        "teo",
+        "shallowest",
+        "deepest",
+    ]
+    assert len(result["traces"][0]["runs"][0]["seeds"]) == 3
+    assert result["traces"][0]["strip"]["rows"]
+
+
+def test_another_seed_is_another_workload(torpor):
+    arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", *QUICK, "--csv")
+    assert torpor(*arguments).stdout != torpor(*arguments, "--seed", "9").stdout
+
+
+@pytest.mark.parametrize("name", ["run.perfetto-trace", "run.txt"])
+def test_a_run_is_written_as_a_recording_that_replays(torpor, tmp_path, name):
+    torpor("simulate", "frames", "-p", "pixel6", "-g", "teo", *QUICK, "--trace", name, check=0)
+    info = torpor("trace", "info", name, check=0).stdout
+    assert "wakings" in info and "hrtimers" in info
+    done = torpor("replay", name, "-p", "pixel6", "-g", "teo", "--csv", check=0)
+    assert "nan" not in done.stdout
+
+
+def test_the_report_of_a_simulation_is_a_page(torpor, tmp_path):
+    arguments = ("simulate", "frames", "-p", "pixel6", *QUICK, "--report", "report.html")
+    torpor(*arguments, check=0)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "frames" in page and "deepest" in page
+
+
+def test_a_workload_that_is_stuck_says_where_and_when(torpor, tmp_path):
+    (tmp_path / "stuck.toml").write_text(DEADLOCK)
+    done = torpor("simulate", "./stuck.toml", "-p", "pixel6", "-g", "menu", *QUICK, check=2)
+    assert "task `a` (0) at phase[1], 0.000" in done.stdout
+    assert "deadlock" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("framse", "-p", "pixel6"), "did you mean `frames`?"),
+        (("frames", "-p", "pixel7"), "did you mean `pixel6`?"),
+        (("frames", "-p", "pixel6", "-g", "oracle"), "hint: write a run with --trace"),
+        (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
+        (("frames", "-p", "pixel6", "--trace", "no/such/run.txt"), "there is no folder"),
+        (("no/such.toml", "-p", "pixel6"), "read workload `no/such.toml`"),
+    ],
+)
+def test_a_slip_is_answered_with_what_is_right(torpor, arguments, words):
+    done = torpor("simulate", *arguments, check=2)
+    assert words in done.stderr and done.stdout == ""
+
+
+def test_a_governor_that_crashes_takes_down_nobody_else(torpor, tmp_path):
+    (tmp_path / "crash.c").write_text(
+        """// SPDX-License-Identifier: GPL-2.0
+#include <linux/cpuidle.h>
+#include <linux/module.h>
+static int crash_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	return *(volatile int *)8;
+}
+static struct cpuidle_governor crash_governor = {
+	.name = "crash", .rating = 1, .select = crash_select,
+};
+static int __init init_crash(void)
+{
+	return cpuidle_register_governor(&crash_governor);
+}
+postcore_initcall(init_crash);
+"""
+    )
+    done = torpor(
+        "simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "./crash.c", *QUICK, check=1
+    )
+    assert "./crash.c failed" in done.stdout
+    assert "failed" in done.stdout and "passes 1/s" in done.stdout
+
+
+def test_an_interrupt_keeps_the_seeds_that_are_finished(tmp_path):
+    command = [sys.executable, "-m", "torpor", "simulate", "requests", "-p", "pixel6", "-g", "menu"]
+    command += ["--duration", "20s", "--seeds", "400", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path) as process:
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    result = json.loads(out)
+    assert result["interrupted"]
+    assert 0 < result["options"]["seeds"] < 400
+    assert process.returncode == 1
+
+
+def test_the_library_tells_means_and_differences():
+    result = library.simulate(
+        "requests",
+        platform="pixel6",
+        governors=["shallowest", "deepest"],
+        duration="300ms",
+        seeds=3,
+    )
+    assert result.failures == {} and not result.interrupted
+    mean, low, high = result.differences("deepest")["task_latency_mean_us"]
+    assert 0 < low < mean < high
+    with pytest.raises(KeyError, match="expected one of"):
+        result.metrics("teo")
+    assert "requests" in repr(result)
+    assert "<table" in result._repr_html_()
+
+
+def test_every_workload_that_ships_can_be_shown():
+    for workload in library.workloads():
+        assert f'name = "{workload["name"]}"' in library.workload_toml(workload["name"])
+    with pytest.raises(library.WorkloadError, match="did you mean"):
+        library.workload_toml("frame")
