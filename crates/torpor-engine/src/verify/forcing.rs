@@ -78,6 +78,7 @@ fn ask(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<Answ
 
 fn tell(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<(), GovernorError> {
     let Some(told) = &recorded.told else { return Ok(()) };
+    // FIDELITY(own-timers): it rings when due, not when the recording shows it.
     if instance.next_timer(recorded.slot).is_some_and(|at| at <= told.clock) {
         instance.fire_timer(recorded.slot, told.clock)?;
     }
