@@ -32,6 +32,7 @@ from torpor.library import (
 )
 from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
 from torpor.simulations import Simulation, simulate
+from torpor.studies import StudyError, reproduce
 from torpor.verification import fidelity
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Replay",
     "Simulation",
     "Snapshot",
+    "StudyError",
     "TorporError",
     "TraceError",
     "WorkloadError",
@@ -56,6 +58,7 @@ __all__ = [
     "platform_toml",
     "platforms",
     "replay",
+    "reproduce",
     "simulate",
     "snapshot",
     "trace_info",

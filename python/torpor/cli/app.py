@@ -11,6 +11,7 @@ from torpor.cli.counters import diff, snapshot
 from torpor.cli.fidelity import fidelity
 from torpor.cli.record import record
 from torpor.cli.replay import replay
+from torpor.cli.reproduce import reproduce
 from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 
@@ -56,6 +57,7 @@ def _torpor(
 app.command()(replay)
 app.command()(fidelity)
 app.command()(simulate)
+app.command()(reproduce)
 app.command()(check)
 app.command()(snapshot)
 app.command()(diff)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor reproduce`: published tables and ours, side by side."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torpor import studies
+from torpor.cli import EXIT_FINDING, values
+from torpor.cli.console import render, stdout_width, wrap, write_stdout
+from torpor.comparison import format_number
+from torpor.studies import judge
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_NONE = "-"
+_TEXT_WIDTH = 100
+
+
+def reproduce(
+    study: Annotated[
+        str | None,
+        typer.Argument(metavar="STUDY", help="A study: a name, or a .toml file. Default: all."),
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Simulated time a run, not the study's.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Runs a governor, not the study's.")
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
+    ] = None,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Print as JSON: a list of studies.")
+    ] = False,
+) -> None:
+    """Simulate what a published table measured, and judge what the simulation predicts.
+
+    Cells that the workload was calibrated on are marked. Each other cell is judged by sign (of the
+    change from the first column), order (its rank among the columns) and size (its change within a
+    factor of 2 of the published one).
+    """
+    # Refused here, it is a wrong option and not a wrong study.
+    values.duration_ns(duration)
+    results = []
+    for name in [study] if study is not None else studies.names():
+        results.append(
+            studies.reproduce(
+                name,
+                duration=duration,
+                seeds=seeds,
+                threads=threads,
+            )
+        )
+        if not is_json:
+            if len(results) > 1:
+                write_stdout("")
+            write_stdout(_text(results[-1], stdout_width()))
+    if is_json:
+        write_stdout(json.dumps(results, indent=1))
+    raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
+
+
+def _text(result: dict[str, Any], width: int) -> str:
+    folded = min(width, _TEXT_WIDTH)
+    parts = [f"{result['study']}: {result['title']}"]
+    parts += [wrap(f"Source: {source}", folded) for source in result["source"]]
+    parts.append(
+        f"Simulated on {result['platform']}, {result['duration']} a run, "
+        f"{result['seeds']} seeds; * calibrated"
+    )
+    for table in result["tables"]:
+        parts.append("\n" + render(_table(table), width=width).rstrip("\n"))
+        for row in table["rows"]:
+            if row["not_modelled"]:
+                parts.append(wrap(f"{row['title']}: not modelled: {row['not_modelled']}", folded))
+    parts.append(f"\n{result['study']}: {judge.summary(result['counts'])}")
+    parts.append(wrap(f"Calibration: {result['calibration']}", folded))
+    parts += [wrap(f"Note: {note}", folded) for note in result["notes"]]
+    parts += [f"Failed: {failure}" for failure in result["failures"]]
+    return "\n".join(parts)
+
+
+def _table(table: dict[str, Any]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    drawn.add_column(table["title"], overflow="fold")
+    drawn.add_column("")
+    columns = list(table["rows"][0]["cells"])
+    for column in columns:
+        drawn.add_column(column, justify="right", overflow="fold")
+    for row in table["rows"]:
+        cells = [row["cells"][column] for column in columns]
+        published = [_number(cell["published"]) for cell in cells]
+        ours = [_number(c["ours"]) + ("*" if c["is_calibrated"] else "") for c in cells]
+        right = [_right(cell) for cell in cells]
+        if any(cell["published"] is not None for cell in cells):
+            drawn.add_row(row["title"], "published", *published)
+            drawn.add_row("", "here", *ours)
+        else:
+            drawn.add_row(row["title"], "here", *ours)
+        if any(right):
+            drawn.add_row("", "right", *right)
+    return drawn
+
+
+def _number(value: float | None) -> str:
+    return _NONE if value is None else format_number(value)
+
+
+def _right(cell: dict[str, Any]) -> str:
+    """The aspects that are right, of those that were judged."""
+    right = cell["right"]
+    if right is None:
+        return ""
+    found = [aspect for aspect in judge.ASPECTS if right.get(aspect)]
+    if len(right) > 1 and len(found) == len(right):
+        return "all"
+    return " ".join(found) or "nothing"

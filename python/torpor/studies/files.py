@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Study files: where they are, and whether what they say can be run."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torpor._engine import TorporError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found]
+
+FOLDER = Path(__file__).parent
+
+
+class StudyError(TorporError):
+    """A study is unknown, or its file is wrong."""
+
+
+class _Key(NamedTuple):
+    kind: str
+    is_required: bool = True
+
+
+_KINDS: dict[str, Any] = {
+    "text": str,
+    "a list of texts": list,
+    "a whole number of 1 or more": int,
+    "a number": (int, float),
+    "a list of state indices": list,
+    "true or false": bool,
+    "a table": dict,
+    "a list of tables": list,
+}
+_TEXT, _TEXTS, _TABLE = _Key("text"), _Key("a list of texts"), _Key("a list of tables")
+
+_STUDY = {
+    "title": _TEXT,
+    "source": _TEXTS,
+    "platform": _TEXT,
+    "duration": _TEXT,
+    "seeds": _Key("a whole number of 1 or more"),
+    "column": _TABLE,
+    "table": _TABLE,
+    "calibration": _TEXT,
+    "note": _Key("a list of texts", False),
+}
+_COLUMN = {"name": _TEXT, "governor": _TEXT}
+_TABLE_KEYS = {"title": _TEXT, "workload": _TEXT, "columns": _TEXTS, "row": _TABLE}
+_ROW = {
+    "title": _TEXT,
+    "metric": _Key("text", False),
+    "not_modelled": _Key("text", False),
+    "published": _Key("a table", False),
+    "calibrated": _Key("a list of texts", False),
+    "noise_pct": _Key("a number", False),
+    "scale": _Key("a number", False),
+    "offset": _Key("a number", False),
+    "is_relative": _Key("true or false", False),
+    "values": _Key("a table", False),
+    "disabled_states": _Key("a list of state indices", False),
+}
+
+
+def names() -> list[str]:
+    """Return the studies that ship with Torpor.
+
+    >>> names()
+    ['i5-10600k-idle', 'pixel6-teo']
+    """
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load(study: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
+    """Return a study that ships, or that of a ``.toml`` file, and where it stands.
+
+    Raises :class:`StudyError`, which names the file, the place in it, and what is allowed there.
+    """
+    path = Path(study)
+    if path.suffix != ".toml":
+        known = names()
+        if str(path) not in known:
+            raise StudyError(
+                f"study `{study}`: expected one of {', '.join(known)}, or the path of a .toml file"
+            )
+        path = FOLDER / f"{path.name}.toml"
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StudyError(f"study `{path}`: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StudyError(f"study `{path}`: {error}") from error
+    try:
+        _check(content)
+    except StudyError as error:
+        raise StudyError(f"study `{path}`: {error}") from None
+    return content, path
+
+
+def _check(study: dict[str, Any]) -> None:
+    _keys(study, _STUDY, "")
+    known: list[str] = []
+    for index, column in enumerate(study["column"]):
+        _keys(column, _COLUMN, f"column[{index}].")
+        if column["name"] in known:
+            raise StudyError(f"column[{index}].name: {column['name']!r} is there twice")
+        known.append(column["name"])
+    for index, table in enumerate(study["table"]):
+        place = f"table[{index}]."
+        _keys(table, _TABLE_KEYS, place)
+        for name in table["columns"]:
+            _one_of(name, known, f"{place}columns")
+        for number, row in enumerate(table["row"]):
+            _check_row(row, table["columns"], f"{place}row[{number}].")
+
+
+def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
+    _keys(row, _ROW, place)
+    if ("metric" in row) == ("not_modelled" in row):
+        raise StudyError(f"{place}metric: expected either this or `not_modelled`, the reason")
+    for name, value in row.get("published", {}).items():
+        _one_of(name, columns, f"{place}published")
+        _kind(value, "a number", f"{place}published.{name}")
+    for name in row.get("calibrated", []):
+        _one_of(name, list(row.get("published", {})), f"{place}calibrated")
+    if row.get("is_relative") and columns[0] not in row.get("calibrated", []):
+        raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")
+    for name, value in row.get("values", {}).items():
+        _kind(value, "a number", f"{place}values.{name}")
+
+
+def _keys(table: dict[str, Any], allowed: dict[str, _Key], place: str) -> None:
+    for key, value in table.items():
+        if key not in allowed:
+            raise StudyError(f"{place}{key}: unknown key, expected one of {', '.join(allowed)}")
+        _kind(value, allowed[key].kind, f"{place}{key}")
+    for key, rule in allowed.items():
+        if rule.is_required and key not in table:
+            raise StudyError(f"{place}{key}: missing, expected {rule.kind}")
+
+
+def _kind(value: Any, kind: str, place: str) -> None:
+    # To Python, True is a number.
+    is_right = isinstance(value, _KINDS[kind]) and isinstance(value, bool) == (
+        kind == "true or false"
+    )
+    if is_right and kind.startswith("a list"):
+        item = {"a list of texts": str, "a list of tables": dict}.get(kind, int)
+        is_right = bool(value) and all(type(each) is item for each in value)
+    if is_right and kind.startswith("a whole number"):
+        is_right = value >= 1
+    if not is_right:
+        raise StudyError(f"{place}: {value!r}, expected {kind}")
+
+
+def _one_of(name: str, allowed: list[str], place: str) -> None:
+    if name not in allowed:
+        raise StudyError(f"{place}: {name!r}, expected one of {', '.join(allowed) or 'none'}")

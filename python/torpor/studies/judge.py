@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""How a predicted cell is judged: by sign, by order and by size.
+
+Everything is said of one row: a metric's values by column, the first column being the base.
+Differences below ``noise_pct`` count as none, in the published row as in ours.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+#: A size is right when it is within this factor of the published one.
+SIZE_FACTOR = 2.0
+
+ASPECTS = ("sign", "order", "size")
+
+
+def judge_row(
+    published: Mapping[str, float],
+    ours: Mapping[str, float],
+    base: str,
+    calibrated: list[str],
+    noise_pct: float,
+) -> dict[str, dict[str, bool]]:
+    """Return what is right of each predicted cell that both sides have, by column.
+
+    Of the base there is no sign and no order, only whether its level is right.
+
+    >>> judge_row({"a": 10, "b": 5}, {"a": 20, "b": 19}, "a", ["a"], 1.0)
+    {'b': {'sign': True, 'order': True, 'size': False}}
+    """
+    noise = noise_pct / 100
+    shared = [name for name in published if name in ours]
+    verdicts = {}
+    for name in shared:
+        if name in calibrated:
+            continue
+        if name == base:
+            verdicts[name] = {"size": _is_alike(published[name], ours[name])}
+        elif base in shared:
+            there, here = ({n: row[n] for n in shared} for row in (published, ours))
+            verdicts[name] = {
+                "sign": _sign(there[name], there[base], noise)
+                == _sign(here[name], here[base], noise),
+                "order": _rank(there, name, noise) == _rank(here, name, noise),
+                "size": _is_size_right(there, here, name, base, noise),
+            }
+    return verdicts
+
+
+def count(verdicts: list[dict[str, bool]]) -> dict[str, dict[str, int]]:
+    """Return by aspect how many were judged and how many are right."""
+    judged: dict[str, dict[str, int]] = {}
+    for aspect in ASPECTS:
+        found = [verdict[aspect] for verdict in verdicts if aspect in verdict]
+        judged[aspect] = {"right": sum(found), "of": len(found)}
+    return judged
+
+
+def summary(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the counts as a sentence.
+
+    >>> summary(count([{"sign": True, "order": True, "size": False}, {"size": True}]))
+    '1 of 1 signs right, 1 of 1 orders, 1 of 2 sizes'
+    """
+    parts = [f"{counts[a]['right']} of {counts[a]['of']} {a}s" for a in ASPECTS]
+    return f"{parts[0]} right, {parts[1]}, {parts[2]}"
+
+
+def _sign(value: float, other: float, noise: float) -> int:
+    difference = value - other
+    if abs(difference) <= noise * max(abs(value), abs(other)):
+        return 0
+    return 1 if difference > 0 else -1
+
+
+def _rank(row: dict[str, Any], name: str, noise: float) -> int:
+    """How many columns are lower, and not only by noise."""
+    return sum(_sign(row[name], other, noise) > 0 for other in row.values())
+
+
+def _is_size_right(
+    there: dict[str, float], here: dict[str, float], name: str, base: str, noise: float
+) -> bool:
+    signs = [_sign(row[name], row[base], noise) for row in (there, here)]
+    if 0 in signs or 0 in (there[base], here[base]):
+        return signs == [0, 0]
+    changes = [row[name] / row[base] - 1 for row in (there, here)]
+    return _is_alike(*changes)
+
+
+def _is_alike(published: float, ours: float) -> bool:
+    if published == 0 or ours == 0:
+        return published == ours
+    return 1 / SIZE_FACTOR <= ours / published <= SIZE_FACTOR

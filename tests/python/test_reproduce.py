@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor reproduce`: study files, the judgement, and what it prints."""
+
+import json
+
+import pytest
+
+from torpor import StudyError, TorporError, studies
+from torpor.studies import files, judge
+
+QUICK = ("--duration", "200ms", "--seeds", "2")
+STUDY = """
+title = "t"
+source = ["s"]
+platform = "pixel6"
+duration = "100ms"
+seeds = 1
+calibration = "none"
+[[column]]
+name = "a"
+governor = "menu"
+[[column]]
+name = "b"
+governor = "teo"
+[[table]]
+title = "t"
+workload = "periodic"
+columns = ["a", "b"]
+[[table.row]]
+title = "r"
+metric = "power_mw"
+published = { a = 1, b = 2 }
+calibrated = ["a"]
+"""
+
+
+@pytest.mark.parametrize("name", files.names())
+def test_a_study_calibrates_no_more_than_one_column_of_a_table(name):
+    study, _ = files.load(name)
+    for table in study["table"]:
+        calibrated = {column for row in table["row"] for column in row.get("calibrated", [])}
+        assert len(calibrated) <= 1, table["title"]
+
+
+def test_the_pixel_study_is_calibrated_on_menu_alone():
+    study, _ = files.load("pixel6-teo")
+    rows = [row for table in study["table"] for row in table["row"]]
+    assert {column for row in rows for column in row.get("calibrated", [])} == {"menu"}
+
+
+def test_every_value_that_was_published_is_printed(torpor):
+    done = torpor("reproduce", *QUICK, check=0)
+    for name in files.names():
+        assert f"{name}: " in done.stdout
+    for text in ("24.15", "17.19", "95.98", "2722.3", "46.00"):
+        assert text in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_same_study_gives_the_same_bytes_on_any_number_of_threads(torpor):
+    arguments = ("reproduce", "pixel6-teo", *QUICK, "--json")
+    one = torpor(*arguments, "-j", "1", check=0).stdout
+    assert one == torpor(*arguments, "-j", "2", check=0).stdout
+    (result,) = json.loads(one)
+    assert result["counts"]["sign"]["of"] == 35
+    assert result["failures"] == []
+
+
+def test_idle_powers_are_those_the_machine_was_calibrated_on():
+    result = studies.reproduce("i5-10600k-idle", duration="2s", seeds=1)
+    for row in result["tables"][0]["rows"]:
+        cell = row["cells"]["menu"]
+        assert cell["ours"] == pytest.approx(cell["published"], rel=0.02), row["title"]
+
+
+def test_a_row_that_is_relative_meets_its_base():
+    result = studies.reproduce("pixel6-teo", duration="200ms", seeds=1)
+    (row,) = [r for r in result["tables"][1]["rows"] if r["title"].startswith("score")]
+    assert row["cells"]["menu"]["ours"] == pytest.approx(2716.4)
+    assert row["cells"]["teo"]["ours"] != pytest.approx(2795)
+
+
+PUBLISHED = {"menu": 100.0, "teo": 90.0, "shallow": 50.0}
+
+
+@pytest.mark.parametrize(
+    ("ours", "teo", "shallow"),
+    [
+        # The row itself; then smaller and larger changes, up to the factor of 2.
+        ({"menu": 100, "teo": 90, "shallow": 50}, "sign order size", "sign order size"),
+        ({"menu": 10, "teo": 9.4, "shallow": 7}, "sign order size", "sign order size"),
+        ({"menu": 100, "teo": 96, "shallow": 90}, "sign order", "sign order"),
+        # The other way round.
+        ({"menu": 100, "teo": 110, "shallow": 200}, "order", ""),
+        # Less than noise is no change, and shares its rank.
+        ({"menu": 100, "teo": 99.5, "shallow": 50}, "order", "sign order size"),
+        ({"menu": 100, "teo": 40, "shallow": 50}, "sign", "sign size"),
+    ],
+)
+def test_a_prediction_is_judged_by_sign_order_and_size(ours, teo, shallow):
+    verdicts = judge.judge_row(PUBLISHED, ours, "menu", ["menu"], 1.0)
+    right = {c: " ".join(a for a in judge.ASPECTS if v[a]) for c, v in verdicts.items()}
+    assert right == {"teo": teo, "shallow": shallow}
+
+
+def test_no_published_change_asks_for_none():
+    verdict = judge.judge_row({"a": 100, "b": 100.4}, {"a": 7, "b": 7.01}, "a", ["a"], 1.0)
+    assert verdict == {"b": {"sign": True, "order": True, "size": True}}
+    verdict = judge.judge_row({"a": 100, "b": 100.4}, {"a": 7, "b": 8}, "a", ["a"], 1.0)
+    assert verdict == {"b": {"sign": False, "order": False, "size": False}}
+
+
+def test_a_base_that_is_not_calibrated_is_judged_by_its_level():
+    assert judge.judge_row({"a": 100}, {"a": 190}, "a", [], 1.0) == {"a": {"size": True}}
+    assert judge.judge_row({"a": 100}, {"a": 210}, "a", [], 1.0) == {"a": {"size": False}}
+
+
+def test_what_one_side_lacks_is_not_judged():
+    assert judge.judge_row({"a": 1, "b": 2}, {"a": 1}, "a", ["a"], 1.0) == {}
+    assert judge.judge_row({"a": 1, "b": 2}, {"b": 1}, "a", ["a"], 1.0) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('title = "t"\nsource', "source", "title: missing, expected text"),
+        ("seeds = 1", "seeds = 0", "seeds: 0, expected a whole number of 1 or more"),
+        ("seeds = 1", "seeds = true", "seeds: True, expected a whole number of 1 or more"),
+        ('source = ["s"]', "source = []", "source: [], expected a list of texts"),
+        ("seeds = 1", "seeds = 1\nsneeds = 2", "sneeds: unknown key, expected one of title"),
+        ('name = "b"', 'name = "a"', "column[1].name: 'a' is there twice"),
+        ('["a", "b"]', '["a", "c"]', "table[0].columns: 'c', expected one of a, b"),
+        ("b = 2 }", "c = 2 }", "table[0].row[0].published: 'c', expected one of a, b"),
+        ("b = 2 }", "b = '2' }", "table[0].row[0].published.b: '2', expected a number"),
+        ('["a"]', '["z"]', "table[0].row[0].calibrated: 'z', expected one of a, b"),
+        ('["a"]', '["b"]\nis_relative = true', "is_relative: expected 'a' in `calibrated`"),
+        ('metric = "power_mw"\n', "", "row[0].metric: expected either this or `not_modelled`"),
+        ("power_mw", "power_kw", "r: no metric `power_kw`, expected one of"),
+        ('"periodic"', '"x.toml"', "x.toml"),
+        ("[[table]]", "[[table", "line 14"),
+    ],
+)
+def test_a_wrong_study_says_where_and_what_is_allowed(tmp_path, old, new, message):
+    path = tmp_path / "mine.toml"
+    assert STUDY.count(old) >= 1
+    path.write_text(STUDY.replace(old, new, 1))
+    with pytest.raises(TorporError) as raised:
+        studies.reproduce(path)
+    assert message in str(raised.value)
+    assert "mine.toml" in str(raised.value) or "x.toml" in str(raised.value)
+
+
+def test_placeholders_and_values_have_to_match(tmp_path):
+    (tmp_path / "w.toml").write_text('phase = "@other@"')
+    (tmp_path / "mine.toml").write_text(
+        STUDY.replace('"periodic"', '"w.toml"') + "values = { period_us = 5 }\n"
+    )
+    with pytest.raises(StudyError, match=r"`w\.toml` do not match: other, period_us"):
+        studies.reproduce(tmp_path / "mine.toml")
+
+
+def test_an_unknown_study_is_told_with_those_there_are(torpor):
+    done = torpor("reproduce", "nexus", check=2)
+    assert "study `nexus`: expected one of i5-10600k-idle, pixel6-teo, or the path" in done.stderr
