@@ -103,10 +103,15 @@ static DISTRIBUTION: Shape = Shape {
 static INTERRUPT: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The interrupt's name."),
-        required(
+        optional(
             "interval_us",
             DIST,
             "From one to the next; a number is periodic, exponential is Poisson.",
+        ),
+        optional(
+            "at_us",
+            Kind::Numbers { max: TIME_MAX_US },
+            "In place of `interval_us`: when they come, in rising order.",
         ),
         optional("cpus", Kind::Cpus, "They go round these. Without it, CPU 0."),
         optional("burst", COUNT, "Interrupts that come in one go. Without it, 1."),

@@ -117,8 +117,7 @@ pub struct Interrupt {
     pub name: String,
     /// They go round these CPUs; CPU 0 by default.
     pub cpus: Vec<CpuId>,
-    /// From one burst to the next.
-    pub interval: Dist,
+    pub arrivals: Arrivals,
     /// Interrupts a burst, and the time between them.
     pub burst: u32,
     pub burst_gap: Dist,
@@ -128,6 +127,15 @@ pub struct Interrupt {
     /// Time its handler takes, on top of what any interrupt takes.
     pub handling: Dist,
     pub effect: Effect,
+}
+
+/// When interrupts come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// From one burst to the next.
+    Apart(Dist),
+    /// At these times, rising, of which there is at least one.
+    At(Vec<Duration>),
 }
 
 /// What an interrupt's handler does.
