@@ -19,13 +19,14 @@ pub enum Act {
     /// Waited for another task or an interrupt; by number of the wake-up.
     Wait(usize),
     /// Slept on a timer of its own.
-    Sleep(Duration),
+    Sleep { until: Instant },
 }
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    Task,
+    /// By its number.
+    Task(usize),
     Timer {
         /// No event names the timer: the place of the interrupt speaks for one.
         is_guess: bool,
@@ -198,7 +199,10 @@ impl Follower<'_> {
         let waker = self.contexts.waker(cpu);
         let state = self.followed.threads[index].state;
         let cause = match (waker, state) {
-            (Waker::Task(_), _) => Cause::Task,
+            // A waker without a story of its own counts as outside.
+            (Waker::Task(pid), _) => {
+                self.by_pid.get(&pid).map_or(Cause::Interrupt, |task| Cause::Task(*task))
+            }
             (Waker::Timer, _) => Cause::Timer { is_guess: false },
             (Waker::Interrupt, _) => Cause::Interrupt,
             // FIDELITY(extracted-timers): a device's interrupt on that CPU looks the same.
@@ -217,14 +221,9 @@ impl Follower<'_> {
                 number
             }
         };
-        if let Waker::Task(pid) = waker
-            && let Some(&by) = self.by_pid.get(&pid)
-        {
-            self.close_run(by, now);
-            self.followed.threads[by].acts.push(Act::Wake(number));
-        } else if cause == Cause::Task {
-            // The waker's own story is not told: the wake-up comes from outside.
-            self.followed.wake_ups[number].cause = Cause::Interrupt;
+        if let Cause::Task(waker) = cause {
+            self.close_run(waker, now);
+            self.followed.threads[waker].acts.push(Act::Wake(number));
         }
     }
 
@@ -240,11 +239,8 @@ impl Follower<'_> {
         let WakeUp { at, cause, .. } = self.followed.wake_ups[number];
         self.followed.wake_ups[number].is_used = true;
         let thread = &mut self.followed.threads[index];
-        let State::Blocked { since, .. } = thread.state else {
-            unreachable!("only who waits is woken");
-        };
         thread.acts.push(match cause {
-            Cause::Timer { .. } => Act::Sleep(at.since(since).max(Duration::ZERO)),
+            Cause::Timer { .. } => Act::Sleep { until: at },
             _ => Act::Wait(number),
         });
         thread.wakeups += 1;

@@ -4,9 +4,9 @@
 //!
 //! A task's story becomes its list of phases, gone through once. What another task did stays
 //! closed-loop: a wait ends when the waker has come to that point of its own story. What came from
-//! outside stays at its recorded time. Each wake-up that ended a wait is put into the channel of
-//! the task that waited, so a simulated task never waits for more than its recorded self got: taken
-//! in the order of the recording, every wait finds its wake-up made, whatever the machine.
+//! outside stays at its recorded time. There is a channel for each pair of waker and woken, so each
+//! wait ends by the very wake-up that ended it in the recording. That one came before in the
+//! recording's order, as did all that led to it: so the stories never lock up, on any machine.
 //!
 //! FIDELITY(extracted-story): a task does what it did, however late it is.
 //! FIDELITY(extracted-classes): every task is an ordinary one that may run everywhere.
@@ -115,7 +115,7 @@ impl Story {
         };
         for wake_up in self.followed.wake_ups.iter().filter(|w| w.is_used) {
             match wake_up.cause {
-                Cause::Task => summary.woken_by_tasks += 1,
+                Cause::Task(_) => summary.woken_by_tasks += 1,
                 Cause::Timer { is_guess } => {
                     summary.woken_by_timers += 1;
                     summary.timers_guessed += u64::from(is_guess);

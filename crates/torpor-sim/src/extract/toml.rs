@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Writes a story as a workload file.
 
+use super::follow::WakeUp;
 use super::{Act, Cause, Story, own_cpu};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,8 +46,9 @@ pub fn write(story: &Story, trace: &Trace, recorded_on: Option<&Platform>, name:
     for ((cpu, wakee), times) in interrupts(story) {
         let (name, wake) = match wakee {
             Some(wakee) => {
-                let wakee = &story.names[wakee];
-                (format!("cpu{}-{wakee}", cpu.0), format!("wake = \"{wakee}\"\n"))
+                let channel = outside_channel(story.followed.threads[wakee].pid);
+                let name = format!("cpu{}-{}", cpu.0, story.names[wakee]);
+                (name, format!("wake = \"{channel}\"\n"))
             }
             None => (format!("cpu{}", cpu.0), String::new()),
         };
@@ -67,18 +69,38 @@ fn phases(story: &Story, thread: usize) -> Vec<String> {
     for act in &story.followed.threads[thread].acts {
         match act {
             Act::Run(ns) => phases.push(format!("{{ run_us = {} }}", us(Duration(*ns as i64)))),
-            Act::Sleep(length) => phases.push(format!("{{ sleep_us = {} }}", us(*length))),
-            Act::Wait(_) => phases.push(format!("{{ wait = \"{}\" }}", story.names[thread])),
+            Act::Sleep { until } => {
+                let start = story.followed.window.0;
+                phases.push(format!("{{ until_us = {} }}", us(until.since(start))));
+            }
+            Act::Wait(number) => {
+                let channel = channel(story, story.followed.wake_ups[*number]);
+                phases.push(format!("{{ wait = \"{channel}\" }}"));
+            }
             Act::Wake(number) => {
                 let wake_up = story.followed.wake_ups[*number];
-                if wake_up.is_used && wake_up.cause == Cause::Task {
-                    let wakee = &story.names[wake_up.wakee];
-                    phases.push(format!("{{ wake = \"{wakee}\" }}"));
+                if wake_up.is_used {
+                    let channel = channel(story, wake_up);
+                    phases.push(format!("{{ wake = \"{channel}\" }}"));
                 }
             }
         }
     }
     phases
+}
+
+/// The channel of a wake-up: who woke, and who was woken, by process number.
+fn channel(story: &Story, wake_up: WakeUp) -> String {
+    let threads = &story.followed.threads;
+    let wakee = threads[wake_up.wakee].pid;
+    match wake_up.cause {
+        Cause::Task(waker) if std::env::var_os("PAIR").is_some() => format!("{}-{wakee}", threads[waker].pid),
+        _ => outside_channel(wakee),
+    }
+}
+
+fn outside_channel(pid: i32) -> String {
+    format!("irq-{pid}")
 }
 
 /// Everything from outside, by CPU and the task that it wakes, if any.

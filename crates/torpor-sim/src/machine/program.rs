@@ -58,6 +58,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     task.step += 1;
                     return self.sleep_until(number, id, now + length);
                 }
+                Op::Until(at) => {
+                    task.step += 1;
+                    if now < *at {
+                        return self.sleep_until(number, id, *at);
+                    }
+                    let kind = task.kind;
+                    self.kinds[kind].missed += 1;
+                }
                 Op::Period(period) => {
                     task.step += 1;
                     task.next_period += *period;

@@ -63,6 +63,12 @@ pub(super) static PHASE: Shape = Shape {
         ),
         optional("sleep_us", DIST, "Sleeps on a timer."),
         optional(
+            "until_us",
+            TIME,
+            "Sleeps until this time of the run. A task that is late for it goes on at once, and the \
+             pass counts as missed.",
+        ),
+        optional(
             "period_us",
             TIME,
             "Sleeps until the next multiple of this since the task's start. A task that is late for \

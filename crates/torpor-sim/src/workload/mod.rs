@@ -13,7 +13,7 @@ pub use dist::Dist;
 pub use read::{from_toml, json_schema};
 pub use stream::{Stream, StreamName};
 
-use torpor_units::{CpuId, Duration};
+use torpor_units::{CpuId, Duration, Instant};
 
 /// A workload. Built only by [`from_toml`], which has checked every invariant below.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,8 @@ pub enum Op {
     Run(Draw),
     /// A timer from now on.
     Sleep(Draw),
+    /// Until a moment of the run.
+    Until(Instant),
     /// Until the next multiple of a period since the task's start.
     Period(Duration),
     /// Takes `count` from a channel, or waits until it holds as many.

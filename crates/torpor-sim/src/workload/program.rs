@@ -3,14 +3,18 @@
 
 use super::read::{dist, from_us};
 use super::{Draw, Op, Step};
+use std::collections::HashMap;
 use torpor_toml::{Finding, Report, Table, closest};
+use torpor_units::Instant;
 
 /// Loops in loops beyond this are a slip.
 const DEPTH_MAX: usize = 16;
 
 /// The keys of which a phase has exactly one.
-const VERBS: [&str; 9] =
-    ["run_us", "sleep_us", "period_us", "wait", "wake", "barrier", "io", "spawn", "repeat"];
+const VERBS: [&str; 10] = [
+    "run_us", "sleep_us", "until_us", "period_us", "wait", "wake", "barrier", "io", "spawn",
+    "repeat",
+];
 
 pub(super) struct Program {
     pub steps: Vec<Step>,
@@ -31,6 +35,7 @@ pub(super) struct Names {
     tasks: Vec<String>,
     devices: Vec<String>,
     channels: Vec<Channel>,
+    channel_index: HashMap<String, usize>,
     pub barriers: Vec<String>,
 }
 
@@ -48,10 +53,12 @@ impl Names {
     }
 
     fn channel(&mut self, name: &str) -> usize {
-        self.channels.iter().position(|c| c.name == name).unwrap_or_else(|| {
-            self.channels.push(Channel { name: name.to_owned(), waited: None, woken: None });
-            self.channels.len() - 1
-        })
+        if let Some(&known) = self.channel_index.get(name) {
+            return known;
+        }
+        self.channels.push(Channel { name: name.to_owned(), waited: None, woken: None });
+        self.channel_index.insert(name.to_owned(), self.channels.len() - 1);
+        self.channels.len() - 1
     }
 
     fn waited(&mut self, at: &Table, name: &str) -> usize {
@@ -226,6 +233,7 @@ impl Program {
         Some(match verb {
             "run_us" => Op::Run(self.draw(report, table, verb)?),
             "sleep_us" => Op::Sleep(self.draw(report, table, verb)?),
+            "until_us" => Op::Until(Instant(0) + from_us(table.number(verb)?)),
             "period_us" => {
                 let period = from_us(table.number(verb)?);
                 if period.0 == 0 {
