@@ -92,6 +92,33 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     let blocked = Blocked::Channel { channel: *channel, count: *count };
                     return self.wait_for_others(number, blocked);
                 }
+                Op::Await { channel, release } => {
+                    task.step += 1;
+                    // On the list before the mutex is free, so that no signal is missed.
+                    self.channels[*channel].waiters.push_back(id);
+                    if let Some(mutex) = release {
+                        self.post(*mutex, 1, number, now, false);
+                    }
+                    let blocked = Blocked::Channel { channel: *channel, count: 0 };
+                    return self.wait_for_others(number, blocked);
+                }
+                Op::Notify { channel, all } => {
+                    task.step += 1;
+                    self.notify(*channel, *all, number);
+                }
+                Op::Timer { timer, period, is_absolute } => {
+                    task.step += 1;
+                    let next = task.timers[*timer] + *period;
+                    task.timers[*timer] = next;
+                    if now < next {
+                        return self.sleep_until(number, id, next);
+                    }
+                    if !is_absolute {
+                        task.timers[*timer] = now;
+                    }
+                    let kind = task.kind;
+                    self.kinds[kind].missed += 1;
+                }
                 Op::Wake { channel, count, sync } => {
                     task.step += 1;
                     self.post(*channel, *count, number, now, *sync);
@@ -176,7 +203,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 let kind = &self.plan.workload.tasks[task.kind];
                 let what = match task.state {
                     State::Blocked(Blocked::Channel { channel, .. }) => {
-                        format!("channel `{}`", self.plan.workload.channels[channel])
+                        format!("channel `{}`", self.plan.workload.channels[channel].name)
                     }
                     State::Blocked(Blocked::Barrier(barrier)) => {
                         format!("barrier `{}`", self.plan.workload.barriers[barrier].name)

@@ -77,7 +77,7 @@ impl Names {
 
     /// Every channel must have someone at both ends.
     pub fn check_channels(&mut self, report: &mut Report) {
-        let names: Vec<String> = self.channels();
+        let names: Vec<String> = self.channels.iter().map(|c| c.name.clone()).collect();
         for channel in &mut self.channels {
             let finding = match (&channel.waited, &channel.woken) {
                 (Some(_), None) => channel.waited.take(),
@@ -94,8 +94,9 @@ impl Names {
         }
     }
 
-    pub fn channels(&self) -> Vec<String> {
-        self.channels.iter().map(|c| c.name.clone()).collect()
+    pub fn channels(&self) -> Vec<super::Channel> {
+        let channel = |c: &Channel| super::Channel { name: c.name.clone(), held: 0 };
+        self.channels.iter().map(channel).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::keys::WORKLOAD;
 use super::program::{self, Names};
-use super::{Arrivals, Barrier, Device, Dist, Effect, Interrupt, Op, TaskKind, Workload};
+use super::{Arrivals, Barrier, Device, Dist, Effect, Interrupt, TaskKind, Workload};
 use crate::error::SimError;
 use sha2::{Digest, Sha256};
 use torpor_toml::{Finding, Report, Table};
@@ -42,7 +42,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
     let tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
     let barriers = names.barriers.iter().enumerate().map(|(index, name)| Barrier {
         name: name.clone(),
-        parties: tasks.iter().filter(|t| meets(t, index)).map(|t| t.count).sum(),
+        parties: tasks.iter().filter(|t| t.meets(index)).map(|t| t.count).sum(),
     });
     Some(Workload {
         name: file.text("name")?.to_owned(),
@@ -56,10 +56,6 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
         devices: devices.into_iter().collect::<Option<_>>()?,
         channels: names.channels(),
     })
-}
-
-fn meets(task: &TaskKind, barrier: usize) -> bool {
-    task.program.iter().any(|step| step.op == Op::Barrier(barrier))
 }
 
 fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKind> {
@@ -79,6 +75,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
         depth: program.depth,
+        timers: 0,
         program: program.steps,
     })
 }
