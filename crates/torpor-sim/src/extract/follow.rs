@@ -51,7 +51,8 @@ pub struct WakeUp {
 enum State {
     Running { cpu: CpuId, since: Instant },
     Runnable,
-    Blocked { cpu: Option<CpuId>, since: Instant },
+    /// Since it left this CPU.
+    Blocked { cpu: Option<CpuId> },
     /// Woken, and not on a CPU yet.
     Woken,
 }
@@ -163,7 +164,7 @@ impl Follower<'_> {
         let thread = &mut self.followed.threads[index];
         thread.state = match left {
             PrevState::Runnable => State::Runnable,
-            _ => State::Blocked { cpu: Some(cpu), since: now },
+            _ => State::Blocked { cpu: Some(cpu) },
         };
     }
 
@@ -192,7 +193,7 @@ impl Follower<'_> {
     }
 
     fn waking(&mut self, cpu: CpuId, now: Instant, pid: i32) {
-        let asleep = State::Blocked { cpu: None, since: self.followed.window.0 };
+        let asleep = State::Blocked { cpu: None };
         let index = self.thread(pid, self.followed.window.0, asleep);
         let is_idle = self.contexts.running(cpu) == Some(0);
         let event = if is_idle { event_time(self.input(cpu), now) } else { now };
@@ -206,7 +207,7 @@ impl Follower<'_> {
             (Waker::Timer, _) => Cause::Timer { is_guess: false },
             (Waker::Interrupt, _) => Cause::Interrupt,
             // FIDELITY(extracted-timers): a device's interrupt on that CPU looks the same.
-            (Waker::AnyInterrupt, State::Blocked { cpu: Some(home), .. }) if home == cpu => {
+            (Waker::AnyInterrupt, State::Blocked { cpu: Some(home) }) if home == cpu => {
                 Cause::Timer { is_guess: true }
             }
             (Waker::AnyInterrupt, _) => Cause::Interrupt,

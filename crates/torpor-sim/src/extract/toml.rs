@@ -74,8 +74,10 @@ fn phases(story: &Story, thread: usize) -> Vec<String> {
                 phases.push(format!("{{ until_us = {} }}", us(until.since(start))));
             }
             Act::Wait(number) => {
-                let channel = channel(story, story.followed.wake_ups[*number]);
-                phases.push(format!("{{ wait = \"{channel}\" }}"));
+                let wake_up = story.followed.wake_ups[*number];
+                let channel = channel(story, wake_up);
+                let at = us(wake_up.at.since(story.followed.window.0));
+                phases.push(format!("{{ wait = \"{channel}\", not_before_us = {at} }}"));
             }
             Act::Wake(number) => {
                 let wake_up = story.followed.wake_ups[*number];
@@ -94,7 +96,7 @@ fn channel(story: &Story, wake_up: WakeUp) -> String {
     let threads = &story.followed.threads;
     let wakee = threads[wake_up.wakee].pid;
     match wake_up.cause {
-        Cause::Task(waker) if std::env::var_os("PAIR").is_some() => format!("{}-{wakee}", threads[waker].pid),
+        Cause::Task(waker) if std::env::var_os("FUNG").is_none() => format!("{}-{wakee}", threads[waker].pid),
         _ => outside_channel(wakee),
     }
 }

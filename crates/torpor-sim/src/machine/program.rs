@@ -81,11 +81,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         self.kinds[kind].missed += 1 + skipped as u64;
                     }
                 }
-                Op::Wait { channel, count } => {
+                Op::Wait { channel, count, not_before } => {
                     let held = &mut self.channels[*channel];
                     task.step += 1;
                     if held.waiters.is_empty() && held.held >= *count {
                         held.held -= count;
+                        if now < *not_before {
+                            return self.sleep_until(number, id, *not_before);
+                        }
                         continue;
                     }
                     held.waiters.push_back(id);

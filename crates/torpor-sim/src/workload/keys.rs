@@ -81,6 +81,11 @@ pub(super) static PHASE: Shape = Shape {
         optional("spawn", Kind::Word, "Starts another task of that name."),
         optional("count", COUNT, "Beside `wait`, `wake` and `spawn`: how many. Without it, 1."),
         optional(
+            "not_before_us",
+            TIME,
+            "Beside `wait`: what is there already is taken at this time of the run at the earliest.",
+        ),
+        optional(
             "sync",
             Kind::Bool,
             "Beside `wake`: the waker says that it is about to sleep, as pipes do.",

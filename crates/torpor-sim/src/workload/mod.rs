@@ -92,10 +92,12 @@ pub enum Op {
     Until(Instant),
     /// Until the next multiple of a period since the task's start.
     Period(Duration),
-    /// Takes `count` from a channel, or waits until it holds as many.
+    /// Takes `count` from a channel, or waits until it holds as many. What it holds already is
+    /// taken at `not_before` at the earliest.
     Wait {
         channel: usize,
         count: u64,
+        not_before: Instant,
     },
     /// Puts `count` into a channel.
     Wake {

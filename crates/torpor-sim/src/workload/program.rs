@@ -176,8 +176,12 @@ impl Program {
             finding.allowed = Some(format!("one of {} a phase", VERBS.join(", ")));
             return report.push(finding);
         };
-        let extras: [(&str, &[&str]); 3] =
-            [("count", &["wait", "wake", "spawn"]), ("sync", &["wake"]), ("do", &["repeat"])];
+        let extras: [(&str, &[&str]); 4] = [
+            ("count", &["wait", "wake", "spawn"]),
+            ("not_before_us", &["wait"]),
+            ("sync", &["wake"]),
+            ("do", &["repeat"]),
+        ];
         for (extra, beside) in extras {
             if table.has(extra) && !beside.contains(&verb) {
                 let mut finding = table.finding(extra, format!("not beside `{verb}`"));
@@ -244,7 +248,8 @@ impl Program {
             }
             "wait" => {
                 let channel = names.waited(table, table.text(verb)?);
-                Op::Wait { channel, count: count as u64 }
+                let not_before = from_us(table.number("not_before_us").unwrap_or(0.0));
+                Op::Wait { channel, count: count as u64, not_before: Instant(0) + not_before }
             }
             "wake" => {
                 let channel = names.woken(table, verb, table.text(verb)?);

@@ -6,7 +6,7 @@ use super::object::Object;
 use crate::workload::{Channel, Dist, Draw, Op, Step};
 use std::collections::BTreeMap;
 use torpor_toml::{Finding, Report, closest};
-use torpor_units::Duration;
+use torpor_units::{Duration, Instant};
 
 const LOOPS_MAX: f64 = 1e9;
 const HOUR_US: f64 = 3.6e9;
@@ -85,6 +85,10 @@ impl Names {
         let channel = |u: &Use| Channel { name: u.name.clone(), held: u64::from(u.is_mutex) };
         self.uses.iter().map(channel).collect()
     }
+}
+
+fn lock(mutex: usize) -> Op {
+    Op::Wait { channel: mutex, count: 1, not_before: Instant(0) }
 }
 
 pub struct Program {
@@ -186,7 +190,7 @@ impl Program {
                     self.push(object, Op::Notify { channel, all: false });
                 }
                 self.push(object, Op::Await { channel, release: Some(mutex) });
-                self.push(object, Op::Wait { channel: mutex, count: 1 });
+                self.push(object, lock(mutex));
             }
             _ => {
                 let name = object.text_of(report, entry)?;
@@ -198,7 +202,7 @@ impl Program {
                         self.push(
                             object,
                             match kind {
-                                "lock" => Op::Wait { channel, count: 1 },
+                                "lock" => lock(channel),
                                 _ => Op::Wake { channel, count: 1, sync: false },
                             },
                         );

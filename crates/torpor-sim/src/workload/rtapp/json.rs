@@ -121,10 +121,14 @@ impl Parser<'_> {
             }
             let key = self.string()?;
             let key_span = start..self.at;
-            if !self.takes(':')? {
+            let json = if self.takes(':')? {
+                self.value(depth + 1)?
+            } else if self.rest().starts_with([',', '}']) {
+                // A key alone, which workgen gives an empty text.
+                Json { span: key_span.clone(), value: Value::Text(String::new()) }
+            } else {
                 return Err(self.error("a `:` is missing here"));
-            }
-            let json = self.value(depth + 1)?;
+            };
             entries.push(Entry { key, key_span, json });
         }
         Ok(entries)

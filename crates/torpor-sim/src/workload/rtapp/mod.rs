@@ -41,6 +41,7 @@ const GLOBAL_KEYS: &[&str] = &[
     "log_size",
     "ftrace",
     "gnuplot",
+    "frag",
     "io_device",
     "mem_buffer_size",
     "cumulative_slack",
