@@ -35,6 +35,20 @@ pub struct TaskCheck {
     pub simulated_wakeups: u64,
 }
 
+impl TaskCheck {
+    /// The CPU times differ by this share at most.
+    pub fn cpu_is_within(&self, share: f64) -> bool {
+        let (recorded, simulated) = (self.recorded_cpu_ns, self.simulated_cpu_ns);
+        (simulated - recorded).abs() <= share * recorded
+    }
+
+    /// The wake-ups differ by this share at most.
+    pub fn wakeups_are_within(&self, share: f64) -> bool {
+        let (recorded, simulated) = (self.recorded_wakeups as f64, self.simulated_wakeups as f64);
+        (simulated - recorded).abs() <= share * recorded
+    }
+}
+
 /// How far apart the lengths of idleness are, of all CPUs together. Lengths are from the last task,
 /// or the last interrupt, to the next event; ticks do not end them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -18,14 +18,14 @@ pub enum Act {
     Wake(usize),
     /// Waited for another task or an interrupt; by number of the wake-up.
     Wait(usize),
-    /// Slept on a timer of its own.
+    /// Slept on a timer of its own, until this moment.
     Sleep { until: Instant },
 }
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// By its number.
+    /// By number.
     Task(usize),
     Timer {
         /// No event names the timer: the place of the interrupt speaks for one.

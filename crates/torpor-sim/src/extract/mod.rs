@@ -3,11 +3,14 @@
 //! and what came from outside.
 //!
 //! A task's story becomes its list of phases, gone through once. What another task did stays
-//! closed-loop: a wait ends when the waker has come to that point of its own story. What came from
-//! outside stays at its recorded time. There is a channel for each pair of waker and woken, so each
-//! wait ends by the very wake-up that ended it in the recording. That one came before in the
-//! recording's order, as did all that led to it: so the stories never lock up, on any machine.
+//! closed-loop: a wait ends when the waker has come to that point of its own story, and what the
+//! waker does late, the task does late. What came from outside, timers included, stays at its
+//! recorded time. Every wake-up that ended a wait goes into the channel of the task that waited. In
+//! the order of the recording each wait finds its wake-up made, as do all before it: so the stories
+//! never lock up, on any machine.
 //!
+//! FIDELITY(extracted-early): what a task asked of one that was awake left no event, so here the
+//! answer may come first. It is then taken when the recorded one came.
 //! FIDELITY(extracted-story): a task does what it did, however late it is.
 //! FIDELITY(extracted-classes): every task is an ordinary one that may run everywhere.
 
@@ -63,7 +66,7 @@ pub fn extract(
     name: &str,
 ) -> Result<Extracted, SimError> {
     let story = Story::of(trace, recorded_on)?;
-    let text = toml::write(&story, trace, recorded_on, name);
+    let text = toml::write(&story, trace, recorded_on, &fit_name(name));
     Ok(Extracted { text, summary: story.summary() })
 }
 
@@ -143,8 +146,12 @@ fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, In
 /// A task's name as a workload may have it.
 fn unique_name(thread: &Thread, trace: &Trace) -> String {
     let comm = thread.comm.map_or("task", |name| trace.names.text(name));
+    format!("{}-{}", fit_name(comm), thread.pid)
+}
+
+fn fit_name(text: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    format!("{}-{}", comm.chars().map(fit).collect::<String>(), thread.pid)
+    text.chars().map(fit).collect()
 }
 
 /// The CPU of a kernel thread that belongs to one, as `ksoftirqd/3` and `kworker/3:1` do.
@@ -155,6 +162,3 @@ fn own_cpu(thread: &Thread, trace: &Trace) -> Option<CpuId> {
     let cpu = CpuId(number.parse().ok()?);
     (thread.cpus.iter().eq([&cpu])).then_some(cpu)
 }
-
-#[cfg(test)]
-mod tests;

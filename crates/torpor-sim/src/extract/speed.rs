@@ -56,7 +56,6 @@ impl Speeds {
     /// Work done in a time, in ns of the biggest CPU at its highest frequency.
     pub fn work_ns(&self, cpu: CpuId, time: Duration) -> f64 {
         let Some(speed) = self.0.get(cpu.index()) else { return time.0 as f64 };
-        if std::env::var_os("NOF").is_some() { return time.0 as f64 * speed.capacity_ratio; }
         let freq_ratio = match (speed.freq_khz, speed.freq_max_khz) {
             (0, _) | (_, 0) => 1.0,
             (now, max) => (f64::from(now) / f64::from(max)).min(1.0),

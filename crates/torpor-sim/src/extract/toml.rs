@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Writes a story as a workload file.
 
-use super::follow::WakeUp;
 use super::{Act, Cause, Story, own_cpu};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -46,9 +45,8 @@ pub fn write(story: &Story, trace: &Trace, recorded_on: Option<&Platform>, name:
     for ((cpu, wakee), times) in interrupts(story) {
         let (name, wake) = match wakee {
             Some(wakee) => {
-                let channel = outside_channel(story.followed.threads[wakee].pid);
-                let name = format!("cpu{}-{}", cpu.0, story.names[wakee]);
-                (name, format!("wake = \"{channel}\"\n"))
+                let wakee = &story.names[wakee];
+                (format!("cpu{}-{wakee}", cpu.0), format!("wake = \"{wakee}\"\n"))
             }
             None => (format!("cpu{}", cpu.0), String::new()),
         };
@@ -68,41 +66,27 @@ fn phases(story: &Story, thread: usize) -> Vec<String> {
     let mut phases = Vec::new();
     for act in &story.followed.threads[thread].acts {
         match act {
-            Act::Run(ns) => phases.push(format!("{{ run_us = {} }}", us(Duration(*ns as i64)))),
+            Act::Run(ns) => phases.push(format!("{{ run_us = {} }}", us(Duration(ns.round() as i64)))),
             Act::Sleep { until } => {
                 let start = story.followed.window.0;
                 phases.push(format!("{{ until_us = {} }}", us(until.since(start))));
             }
             Act::Wait(number) => {
                 let wake_up = story.followed.wake_ups[*number];
-                let channel = channel(story, wake_up);
+                let channel = &story.names[thread];
                 let at = us(wake_up.at.since(story.followed.window.0));
                 phases.push(format!("{{ wait = \"{channel}\", not_before_us = {at} }}"));
             }
             Act::Wake(number) => {
                 let wake_up = story.followed.wake_ups[*number];
                 if wake_up.is_used {
-                    let channel = channel(story, wake_up);
+                    let channel = &story.names[wake_up.wakee];
                     phases.push(format!("{{ wake = \"{channel}\" }}"));
                 }
             }
         }
     }
     phases
-}
-
-/// The channel of a wake-up: who woke, and who was woken, by process number.
-fn channel(story: &Story, wake_up: WakeUp) -> String {
-    let threads = &story.followed.threads;
-    let wakee = threads[wake_up.wakee].pid;
-    match wake_up.cause {
-        Cause::Task(waker) if std::env::var_os("FUNG").is_none() => format!("{}-{wakee}", threads[waker].pid),
-        _ => outside_channel(wakee),
-    }
-}
-
-fn outside_channel(pid: i32) -> String {
-    format!("irq-{pid}")
 }
 
 /// Everything from outside, by CPU and the task that it wakes, if any.
