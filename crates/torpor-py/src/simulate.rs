@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Simulations, and the workloads that ship.
 
-use crate::errors::{EngineError, governor_error, platform_error, sim_error, trace_error, value_error};
+use crate::errors::{
+    EngineError, governor_error, platform_error, sim_error, trace_error, value_error,
+};
 use crate::result::{DisabledText, parse_hz};
 use crate::watch::watched_to_the_end;
 use pyo3::prelude::*;

@@ -14,7 +14,7 @@ use torpor_engine::input::Recording;
 use torpor_governor::{Catalog, GovernorSpec};
 use torpor_platform::Platform;
 use torpor_trace::Trace;
-use torpor_units::{Duration, Instant};
+use torpor_units::{CpuId, Duration, Instant};
 
 /// A recording beside the simulation of it.
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +49,7 @@ impl TaskCheck {
     }
 }
 
-/// How far apart the lengths of idleness are, of all CPUs together. Lengths are from the last task,
+/// How far apart the lengths of idleness are, of all recorded CPUs together. Lengths are from the last task,
 /// or the last interrupt, to the next event; ticks do not end them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct IdleDistance {
@@ -110,9 +110,11 @@ pub fn check(trace: &Trace, platform: &Platform, governor: &str) -> Result<Check
             simulated_wakeups: wakeups.get(name).copied().unwrap_or(0),
         }
     });
+    let recorded = Recording::new(trace, Some(platform));
+    let was_recorded = |cpu: CpuId| recorded.cpus.iter().any(|input| input.cpu == cpu);
     let idle = IdleDistance::between(
-        idle_lengths(&Recording::new(trace, Some(platform))),
-        idle_lengths(&recording),
+        idle_lengths(&recorded, was_recorded),
+        idle_lengths(&recording, was_recorded),
     );
     Ok(Check {
         governor: governor.to_owned(),
@@ -130,8 +132,9 @@ fn failed(governor: &str, reason: String) -> SimError {
     }
 }
 
-fn idle_lengths(recording: &Recording) -> Vec<Duration> {
-    let spans = recording.cpus.iter().flat_map(|input| &input.spans);
+fn idle_lengths(recording: &Recording, counts: impl Fn(CpuId) -> bool) -> Vec<Duration> {
+    let cpus = recording.cpus.iter().filter(|input| counts(input.cpu));
+    let spans = cpus.flat_map(|input| &input.spans);
     spans.map(|span| span.wake.since(span.start)).collect()
 }
 

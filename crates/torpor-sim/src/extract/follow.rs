@@ -17,7 +17,7 @@ pub enum Act {
     /// Woke another; by number of the wake-up.
     Wake(usize),
     /// Waited for another task or an interrupt; by number of the wake-up.
-    Wait(usize),
+    Wait { number: usize, length: Duration },
     /// Slept on a timer of its own, until this moment.
     Sleep { until: Instant },
 }
@@ -49,10 +49,16 @@ pub struct WakeUp {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Running { cpu: CpuId, since: Instant },
+    Running {
+        cpu: CpuId,
+        since: Instant,
+    },
     Runnable,
     /// Since it left this CPU.
-    Blocked { cpu: Option<CpuId> },
+    Blocked {
+        cpu: Option<CpuId>,
+        since: Instant,
+    },
     /// Woken, and not on a CPU yet.
     Woken,
 }
@@ -164,7 +170,7 @@ impl Follower<'_> {
         let thread = &mut self.followed.threads[index];
         thread.state = match left {
             PrevState::Runnable => State::Runnable,
-            _ => State::Blocked { cpu: Some(cpu) },
+            _ => State::Blocked { cpu: Some(cpu), since: now },
         };
     }
 
@@ -193,7 +199,7 @@ impl Follower<'_> {
     }
 
     fn waking(&mut self, cpu: CpuId, now: Instant, pid: i32) {
-        let asleep = State::Blocked { cpu: None };
+        let asleep = State::Blocked { cpu: None, since: self.followed.window.0 };
         let index = self.thread(pid, self.followed.window.0, asleep);
         let is_idle = self.contexts.running(cpu) == Some(0);
         let event = if is_idle { event_time(self.input(cpu), now) } else { now };
@@ -207,7 +213,7 @@ impl Follower<'_> {
             (Waker::Timer, _) => Cause::Timer { is_guess: false },
             (Waker::Interrupt, _) => Cause::Interrupt,
             // FIDELITY(extracted-timers): a device's interrupt on that CPU looks the same.
-            (Waker::AnyInterrupt, State::Blocked { cpu: Some(home) }) if home == cpu => {
+            (Waker::AnyInterrupt, State::Blocked { cpu: Some(home), .. }) if home == cpu => {
                 Cause::Timer { is_guess: true }
             }
             (Waker::AnyInterrupt, _) => Cause::Interrupt,
@@ -240,9 +246,12 @@ impl Follower<'_> {
         let WakeUp { at, cause, .. } = self.followed.wake_ups[number];
         self.followed.wake_ups[number].is_used = true;
         let thread = &mut self.followed.threads[index];
+        let State::Blocked { since, .. } = thread.state else {
+            unreachable!("only who waits is woken");
+        };
         thread.acts.push(match cause {
             Cause::Timer { .. } => Act::Sleep { until: at },
-            _ => Act::Wait(number),
+            _ => Act::Wait { number, length: at.since(since).max(Duration::ZERO) },
         });
         thread.wakeups += 1;
         thread.early = None;

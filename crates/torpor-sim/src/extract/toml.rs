@@ -8,6 +8,9 @@ use torpor_platform::Platform;
 use torpor_trace::Trace;
 use torpor_units::{CpuId, Duration, Instant};
 
+/// A wait this short is for another task's answer, and takes its time also when it begins late; a
+/// longer one is for the next thing to do, which a late task finds there.
+const ANSWER_MAX: Duration = Duration(1_000_000);
 /// Phases on a line of the file.
 const PHASES_A_LINE: usize = 4;
 
@@ -66,16 +69,23 @@ fn phases(story: &Story, thread: usize) -> Vec<String> {
     let mut phases = Vec::new();
     for act in &story.followed.threads[thread].acts {
         match act {
-            Act::Run(ns) => phases.push(format!("{{ run_us = {} }}", us(Duration(ns.round() as i64)))),
+            Act::Run(ns) => {
+                phases.push(format!("{{ run_us = {} }}", us(Duration(ns.round() as i64))))
+            }
             Act::Sleep { until } => {
                 let start = story.followed.window.0;
                 phases.push(format!("{{ until_us = {} }}", us(until.since(start))));
             }
-            Act::Wait(number) => {
+            Act::Wait { number, length } => {
                 let wake_up = story.followed.wake_ups[*number];
                 let channel = &story.names[thread];
                 let at = us(wake_up.at.since(story.followed.window.0));
-                phases.push(format!("{{ wait = \"{channel}\", not_before_us = {at} }}"));
+                let at_least = match *length {
+                    length if length <= ANSWER_MAX => format!(", at_least_us = {}", us(length)),
+                    _ => String::new(),
+                };
+                let wait = format!("{{ wait = \"{channel}\", not_before_us = {at}{at_least} }}");
+                phases.push(wait);
             }
             Act::Wake(number) => {
                 let wake_up = story.followed.wake_ups[*number];

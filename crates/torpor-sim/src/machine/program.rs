@@ -81,13 +81,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         self.kinds[kind].missed += 1 + skipped as u64;
                     }
                 }
-                Op::Wait { channel, count, not_before } => {
+                Op::Wait { channel, count, not_before, at_least } => {
                     let held = &mut self.channels[*channel];
                     task.step += 1;
                     if held.waiters.is_empty() && held.held >= *count {
                         held.held -= count;
-                        if now < *not_before {
-                            return self.sleep_until(number, id, *not_before);
+                        let until = (*not_before).max(now + *at_least);
+                        if now < until {
+                            return self.sleep_until(number, id, until);
                         }
                         continue;
                     }

@@ -86,6 +86,11 @@ pub(super) static PHASE: Shape = Shape {
             "Beside `wait`: what is there already is taken at this time of the run at the earliest.",
         ),
         optional(
+            "at_least_us",
+            TIME,
+            "Beside `wait`: what is there already is taken after this time at the earliest.",
+        ),
+        optional(
             "sync",
             Kind::Bool,
             "Beside `wake`: the waker says that it is about to sleep, as pipes do.",

@@ -93,11 +93,12 @@ pub enum Op {
     /// Until the next multiple of a period since the task's start.
     Period(Duration),
     /// Takes `count` from a channel, or waits until it holds as many. What it holds already is
-    /// taken at `not_before` at the earliest.
+    /// taken at `not_before`, and after `at_least`, at the earliest.
     Wait {
         channel: usize,
         count: u64,
         not_before: Instant,
+        at_least: Duration,
     },
     /// Puts `count` into a channel.
     Wake {

@@ -12,7 +12,15 @@ const DEPTH_MAX: usize = 16;
 
 /// The keys of which a phase has exactly one.
 const VERBS: [&str; 10] = [
-    "run_us", "sleep_us", "until_us", "period_us", "wait", "wake", "barrier", "io", "spawn",
+    "run_us",
+    "sleep_us",
+    "until_us",
+    "period_us",
+    "wait",
+    "wake",
+    "barrier",
+    "io",
+    "spawn",
     "repeat",
 ];
 
@@ -176,9 +184,10 @@ impl Program {
             finding.allowed = Some(format!("one of {} a phase", VERBS.join(", ")));
             return report.push(finding);
         };
-        let extras: [(&str, &[&str]); 4] = [
+        let extras: [(&str, &[&str]); 5] = [
             ("count", &["wait", "wake", "spawn"]),
             ("not_before_us", &["wait"]),
+            ("at_least_us", &["wait"]),
             ("sync", &["wake"]),
             ("do", &["repeat"]),
         ];
@@ -248,8 +257,10 @@ impl Program {
             }
             "wait" => {
                 let channel = names.waited(table, table.text(verb)?);
-                let not_before = from_us(table.number("not_before_us").unwrap_or(0.0));
-                Op::Wait { channel, count: count as u64, not_before: Instant(0) + not_before }
+                let time = |key| from_us(table.number(key).unwrap_or(0.0));
+                let not_before = Instant(0) + time("not_before_us");
+                let at_least = time("at_least_us");
+                Op::Wait { channel, count: count as u64, not_before, at_least }
             }
             "wake" => {
                 let channel = names.woken(table, verb, table.text(verb)?);

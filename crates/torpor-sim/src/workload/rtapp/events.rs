@@ -88,7 +88,8 @@ impl Names {
 }
 
 fn lock(mutex: usize) -> Op {
-    Op::Wait { channel: mutex, count: 1, not_before: Instant(0) }
+    let (not_before, at_least) = (Instant(0), Duration::ZERO);
+    Op::Wait { channel: mutex, count: 1, not_before, at_least }
 }
 
 pub struct Program {

@@ -3,7 +3,6 @@
 //! meaning in the order of keys. Every value keeps its place in the text.
 
 use std::ops::Range;
-use torpor_toml::Finding;
 
 /// Objects in objects beyond this are a slip.
 const DEPTH_MAX: usize = 32;
@@ -31,7 +30,13 @@ pub struct Entry {
     pub json: Json,
 }
 
-pub fn parse(text: &str) -> Result<Json, Finding> {
+/// What is no JSON, and where.
+pub struct SyntaxError {
+    pub at: usize,
+    pub message: &'static str,
+}
+
+pub fn parse(text: &str) -> Result<Json, SyntaxError> {
     let mut parser = Parser { text, at: 0 };
     let json = parser.value(0)?;
     parser.skip_blanks()?;
@@ -47,20 +52,15 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn error(&self, message: &str) -> Finding {
-        Finding {
-            span: self.at..self.at + 1,
-            key: "syntax".to_owned(),
-            message: message.to_owned(),
-            ..Finding::default()
-        }
+    fn error(&self, message: &'static str) -> SyntaxError {
+        SyntaxError { at: self.at, message }
     }
 
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
 
-    fn skip_blanks(&mut self) -> Result<(), Finding> {
+    fn skip_blanks(&mut self) -> Result<(), SyntaxError> {
         loop {
             let rest = self.rest();
             let blank = rest.len() - rest.trim_start().len();
@@ -80,7 +80,7 @@ impl Parser<'_> {
     }
 
     /// Takes a character, if it is the next one.
-    fn takes(&mut self, wanted: char) -> Result<bool, Finding> {
+    fn takes(&mut self, wanted: char) -> Result<bool, SyntaxError> {
         self.skip_blanks()?;
         let is_there = self.rest().starts_with(wanted);
         if is_there {
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Ok(is_there)
     }
 
-    fn value(&mut self, depth: usize) -> Result<Json, Finding> {
+    fn value(&mut self, depth: usize) -> Result<Json, SyntaxError> {
         self.skip_blanks()?;
         if depth > DEPTH_MAX {
             return Err(self.error("too many objects inside one another"));
@@ -104,7 +104,7 @@ impl Parser<'_> {
         Ok(Json { span: start..self.at, value })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Vec<Entry>, Finding> {
+    fn object(&mut self, depth: usize) -> Result<Vec<Entry>, SyntaxError> {
         self.at += 1;
         let mut entries = Vec::new();
         while !self.takes('}')? {
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Ok(entries)
     }
 
-    fn array(&mut self, depth: usize) -> Result<Vec<Json>, Finding> {
+    fn array(&mut self, depth: usize) -> Result<Vec<Json>, SyntaxError> {
         self.at += 1;
         let mut items = Vec::new();
         while !self.takes(']')? {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    fn string(&mut self) -> Result<String, Finding> {
+    fn string(&mut self) -> Result<String, SyntaxError> {
         let inner = &self.text[self.at + 1..];
         let mut is_escaped = false;
         let end = inner.char_indices().find(|(_, c)| {
@@ -166,7 +166,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<Value, Finding> {
+    fn word(&mut self) -> Result<Value, SyntaxError> {
         let rest = self.rest();
         let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
         let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());

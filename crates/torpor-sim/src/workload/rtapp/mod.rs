@@ -16,7 +16,7 @@ use events::{Names, Program};
 use json::Value;
 use object::Object;
 use sha2::{Digest, Sha256};
-use torpor_toml::Report;
+use torpor_toml::{Finding, Report};
 use torpor_units::{CpuId, Duration};
 
 const TASKS_MAX: usize = 20_000;
@@ -56,8 +56,13 @@ pub fn from_rtapp(origin: &str, name: &str, text: &str) -> Result<Workload, SimE
     let workload = match json::parse(text) {
         Ok(json) => Object::of(&mut report, String::new(), &json)
             .and_then(|file| build(&mut report, &file, name, text)),
-        Err(finding) => {
-            report.push(finding);
+        Err(error) => {
+            report.push(Finding {
+                span: error.at..error.at + 1,
+                key: "syntax".to_owned(),
+                message: error.message.to_owned(),
+                ..Finding::default()
+            });
             None
         }
     };
@@ -77,11 +82,11 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
         check_global(report, &global);
     }
     let Some(entry) = file.find("tasks") else {
-        report.push(torpor_toml::Finding {
+        report.push(Finding {
             key: "tasks".to_owned(),
             message: "this key is missing".to_owned(),
             allowed: Some("an object with a thread a key".to_owned()),
-            ..Default::default()
+            ..Finding::default()
         });
         return None;
     };
@@ -174,11 +179,11 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         }
     }
     if program.steps.is_empty() {
-        report.push(torpor_toml::Finding {
+        report.push(Finding {
             key: thread.path.clone(),
             message: "a thread does at least one thing".to_owned(),
             allowed: Some(events::NAMES.join(", ")),
-            ..Default::default()
+            ..Finding::default()
         });
     }
     Some(TaskKind {

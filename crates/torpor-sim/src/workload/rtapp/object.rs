@@ -26,7 +26,11 @@ impl<'a> Object<'a> {
     }
 
     pub fn key(&self, entry: &Entry) -> String {
-        if self.path.is_empty() { entry.key.clone() } else { format!("{}.{}", self.path, entry.key) }
+        if self.path.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{}.{}", self.path, entry.key)
+        }
     }
 
     pub fn find(&self, key: &str) -> Option<&'a Entry> {
