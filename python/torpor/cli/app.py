@@ -11,8 +11,8 @@ from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
 from torpor.cli.record import record
 from torpor.cli.replay import replay
-from torpor.cli.stat import stat
 from torpor.cli.simulate import simulate
+from torpor.cli.stat import stat
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
