@@ -2,9 +2,12 @@
 #
 #   make demo    build, replay the recording that ships with the project, write report.html
 #   make test    everything CI runs
+#   make test-long    damages every recording ten thousand times (an hour of one core)
 #   make bench   the benchmarks
 #   make guest-test        of these, the governors in stock kernels under QEMU
-#   make guest-test-full   the same, and a thousand rounds of loading and unloading (hours)
+#   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
+#                          and unloading (hours)
+#   make guest-test-sanitized   the governors in a kernel with lockdep, KASAN and UBSAN, built first
 #   make clean   remove what the above made
 #
 # Both set up all they need in build/ and target/; only Rust, a C compiler and Python are yours.
@@ -12,11 +15,13 @@
 VENV := build/venv
 BIN := $(VENV)/bin
 DEMO := $(firstword $(wildcard demo/*.perf.data))
+# A kernel's own governor, recorded: what it decided, a replay decides again.
+GUEST := tests/data/guest/amd64-6.12-menu-mix/trace.dat.gz
 GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test guest-test guest-test-full bench tools install install-test clean
+.PHONY: demo test test-long guest-test guest-test-full guest-test-sanitized bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -24,16 +29,24 @@ demo: install
 	@echo
 	@$(BIN)/torpor replay $(DEMO) --platform i5-10600k $(GOVERNORS)
 	@echo
+	@$(BIN)/torpor fidelity $(GUEST) | sed -n 1,6p
+	@echo
 	@echo "The first table as a page: $(CURDIR)/report.html"
 
 test: install-test
 	@$(BIN)/python scripts/run_tests.py
 
+test-long:
+	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
+
 guest-test: install-test
 	@$(BIN)/python -m pytest tests/guest
 
 guest-test-full: install-test
-	@TORPOR_GUEST_ROUNDS=1000 $(BIN)/python -m pytest tests/guest
+	@TORPOR_GUEST_ROUNDS=1000 TORPOR_GUEST_FULL=1 $(BIN)/python -m pytest tests/guest
+
+guest-test-sanitized: install-test
+	@TORPOR_GUEST_SANITIZED=1 $(BIN)/python -m pytest tests/guest/test_sanitized.py
 
 bench: install
 	@cargo bench -p torpor-benches --no-fail-fast

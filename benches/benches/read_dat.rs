@@ -11,47 +11,20 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use torpor_trace::{Event, Names, Sink};
+use torpor_trace::{Event, Sink, SoFar};
 
 #[path = "../../crates/torpor-trace/tests/support/dat.rs"]
 mod dat;
+#[path = "../../crates/torpor-trace/tests/support/dat_long.rs"]
+mod dat_long;
 #[path = "../../crates/torpor-trace/tests/support/dat_sample.rs"]
 mod dat_sample;
 
 use dat::{Dat, Page, X86_64};
 
 const GOAL_RATIO: f64 = 10.0;
-const INPUT_BYTES: usize = 64 << 20;
-const PAGE_BYTES: usize = 4096;
+const INPUT_BYTES: u64 = 64 << 20;
 const ROUNDS: usize = 5;
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-/// A little-endian file of version 6 whose CPUs' pages come `copies` times, `span_ns` apart.
-fn repeated(file: &[u8], cpu_count: usize, copies: u64, span_ns: u64) -> Vec<u8> {
-    let tag = b"flyrecord\0";
-    let table = file.windows(tag.len()).rposition(|word| word == tag).expect("a table of CPUs");
-    let table = table + tag.len();
-    let places: Vec<(usize, usize)> = (0..cpu_count)
-        .map(|cpu| table + 16 * cpu)
-        .map(|at| (u64_at(file, at) as usize, u64_at(file, at + 8) as usize))
-        .collect();
-    let first = places.iter().map(|(start, _)| *start).min().expect("there are CPUs");
-    let mut long = file[..first].to_vec();
-    for (cpu, (start, size)) in places.into_iter().enumerate() {
-        let place = [long.len() as u64, size as u64 * copies].map(u64::to_le_bytes).concat();
-        long[table + 16 * cpu..][..16].copy_from_slice(&place);
-        for copy in 0..copies {
-            for page in file[start..start + size].chunks(PAGE_BYTES) {
-                long.extend((u64_at(page, 0) + copy * span_ns).to_le_bytes());
-                long.extend(&page[8..]);
-            }
-        }
-    }
-    long
-}
 
 /// Two CPUs that wake and sleep every 100 us, 20,000 times.
 fn synthetic() -> Dat {
@@ -82,10 +55,11 @@ fn input() -> (String, Vec<u8>) {
             ("synthetic", synthetic().bytes(), 2)
         }
     };
-    let once = repeated(&file, cpu_count, 1, 0).len();
-    let per_copy = repeated(&file, cpu_count, 2, 0).len() - once;
-    let copies = INPUT_BYTES.div_ceil(per_copy) as u64;
-    (format!("{name} x {copies}"), repeated(&file, cpu_count, copies, 2_000_000_000))
+    let copies = dat_long::copies_for(&file, cpu_count, INPUT_BYTES);
+    let mut long = Vec::new();
+    dat_long::repeat(&file, cpu_count, copies, 2_000_000_000, &mut long)
+        .expect("memory is writable");
+    (format!("{name} x {copies}"), long)
 }
 
 /// The best of some rounds: the one least disturbed by others.
@@ -104,8 +78,8 @@ fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
 struct Count(usize);
 
 impl Sink for Count {
-    fn events(&mut self, events: &[Event], _names: &Names) {
-        self.0 += black_box(events).len();
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
+        self.0 += black_box(&events).len();
     }
 }
 

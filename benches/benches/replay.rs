@@ -10,7 +10,7 @@ use std::time::Instant as Clock;
 use torpor_benches::bare::{Bare, Step, add};
 use torpor_engine::decision::Unobserved;
 use torpor_engine::idle_loop::CpuRun;
-use torpor_engine::input::{Recording, TickGrid};
+use torpor_engine::input::{Follower, Recording, TickGrid};
 use torpor_engine::model::CpuModel;
 use torpor_engine::policy::{Policy, Reflection};
 use torpor_governor::{
@@ -32,7 +32,9 @@ fn main() {
     let trace = traces.first().map_or(demo, PathBuf::from);
     let trace = torpor_trace::read(&trace).unwrap_or_else(|e| panic!("{e}"));
     let mut recording = Recording::new(&trace, None);
-    recording.track_util(&trace, |_| (1024, None));
+    let mut follower = Follower::new(&mut recording, &trace, |_| (1024, None));
+    follower.observe(&trace.events);
+    follower.finish();
     let catalog = Catalog::new(Default::default());
     println!("{:<40} {:<12} {:>8} {:>8} {:>6}  ns a decision", "", "", "bare", "replay", "ratio");
     let mut worst: f64 = 0.0;

@@ -184,7 +184,10 @@ impl Bare {
                 (*cpu).delta_next = step.inputs.delta_next.0;
                 (*cpu).latency_req = step.inputs.latency_req.0.min(NO_LATENCY_LIMIT.0);
                 (*cpu).tick_stopped = step.inputs.tick_stopped;
+                (*cpu).util = step.inputs.util;
                 (*cpu).capacity = step.inputs.capacity;
+                (*cpu).nr_iowait = step.inputs.nr_iowait;
+                (*cpu).load_avg = step.inputs.load_avg;
                 (*cpu).stop_tick = 1;
                 let state = (self.select)(driver, device, &raw mut (*cpu).stop_tick);
                 sum = add(sum, state, (*cpu).stop_tick != 0);

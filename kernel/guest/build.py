@@ -44,7 +44,7 @@ def modules(kernel: Kernel, **variables: str) -> dict[str, Path]:
     }
     command = ["make", "-C", str(ROOT / "kernel"), *(f"{k}={v}" for k, v in settings.items())]
     done = subprocess.run(
-        command, env=_own_environment(), capture_output=True, text=True, check=False
+        command, env=own_environment(), capture_output=True, text=True, check=False
     )
     if done.returncode != 0 or done.stderr:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
@@ -101,6 +101,6 @@ def _tools(arch: str) -> tuple[str, str, str]:
     return tools
 
 
-def _own_environment() -> dict[str, str]:
+def own_environment() -> dict[str, str]:
     """The environment without what an outer make has left for inner ones."""
     return {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}

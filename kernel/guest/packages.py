@@ -66,7 +66,7 @@ def fetch(arch: str, series: str) -> Kernel:
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
             raise NotHereError(f"{tool} is not on this machine; guests take Debian's packages")
-    with _locked(CACHE):
+    with locked(CACHE):
         root = CACHE / f"{arch}-{series}"
         if not (root / "complete").exists():
             shutil.rmtree(root, ignore_errors=True)
@@ -78,6 +78,16 @@ def fetch(arch: str, series: str) -> Kernel:
     return Kernel(arch, series, release, image, headers, root / "bin" / "busybox")
 
 
+def download(arch: str, *packages: str, folder: Path) -> list[Path]:
+    """Fetch Debian's packages for `arch` into a folder; all that is in it then.
+
+    Raises NotHereError where the archive cannot be reached.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _apt(arch, "apt-get", "download", *packages, cwd=folder)
+    return sorted(folder.glob("*.deb"))
+
+
 def _unpack(arch: str, series: str, root: Path) -> None:
     image = _dependency(arch, IMAGES[series].format(arch=arch), r"linux-image-\d\S*")
     headers = image.replace("image", "headers")
@@ -86,10 +96,8 @@ def _unpack(arch: str, series: str, root: Path) -> None:
         _dependency(arch, headers, r"linux-kbuild-\S+?(?=[,\s]|$)"),
     ]
     folder = root / "packages"
-    folder.mkdir(parents=True)
-    _apt(arch, "apt-get", "download", image, headers, "busybox-static", cwd=folder)
-    _apt(HOST_ARCH, "apt-get", "download", *tools, cwd=folder)
-    for package in sorted(folder.glob("*.deb")):
+    download(arch, image, headers, "busybox-static", folder=folder)
+    for package in download(HOST_ARCH, *tools, folder=folder):
         subprocess.run(["dpkg-deb", "-x", package, root], check=True)
     shutil.rmtree(folder)
 
@@ -144,7 +152,7 @@ def _ask(command: list[str], cwd: Path | None) -> str:
 
 
 @contextmanager
-def _locked(folder: Path):
+def locked(folder: Path):
     """Let one of several test runs fetch while the others wait."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="utf-8") as lock:

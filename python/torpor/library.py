@@ -64,8 +64,10 @@ def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Say what a recording holds, without replaying it.
 
     The keys are those of ``result["traces"][i]["trace"]`` (``format``, ``clock``, ``duration_ns``,
-    ``carries``, ``event_counts``, ``losses``, ...) and ``cpus``: ``cpu``, ``sleeps`` (count),
-    ``first_ns``, ``last_ns``, in the recording's clock.
+    ``carries``, ``event_counts``, ``losses``, ...) and ``cpus``: ``cpu``, ``sleeps`` (count of idle
+    entries), ``cut_sleeps`` (those one end of which is not recorded), ``first_ns``, ``last_ns``, in
+    the recording's clock, and ``states``: what the recorded machine did, by state's ``index``, as
+    ``usage`` (count) and ``time_ns`` of the sleeps that have both ends.
 
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
-from torpor.replays import _disabled_state, _duration_ns
+from torpor.replays import disabled_state, duration_ns
 
 DEFAULT_DISAGREEMENTS = 10
 
@@ -83,8 +83,8 @@ def fidelity(
     options = {
         "use_probes": probes,
         "fit": fit,
-        "latency_limit_ns": None if latency_limit is None else _duration_ns(latency_limit),
-        "disabled_states": [_disabled_state(state) for state in disabled_states],
+        "latency_limit_ns": None if latency_limit is None else duration_ns(latency_limit),
+        "disabled_states": [disabled_state(state) for state in disabled_states],
         "reset_at_ns": _reset_at_ns(path),
         "disagreements": disagreements,
     }

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "kernel"))
 
 from guest import build, machine, packages  # noqa: E402
-from machines import STATES, here  # noqa: E402
+from machines import here  # noqa: E402
 
 
 @pytest.fixture(scope="session", params=["amd64", "arm64"])
@@ -36,6 +36,6 @@ def guest(kernel, modules) -> machine.Result:
         **{f"mod/{name}.ko": here(kernel.module, name) for name in ("configfs", "null_blk")},
         **{f"bin/{name}": path for name, path in programs.items()},
     }
-    result = here(machine.run, kernel, f"STATES={STATES[kernel.arch]}\n{script}", files)
+    result = here(machine.run, kernel, f"STATES={machine.STATES[kernel.arch]}\n{script}", files)
     print(f"{kernel.release}: {result.wall_s:.0f} s")
     return result

@@ -34,5 +34,6 @@ while [ $round -lt $ROUNDS ]; do
 		rmmod $module
 	done
 	round=$((round + 1))
+	[ $((round % 10)) != 0 ] || echo "$round rounds" > /dev/console
 done
 echo $round > /out/rounds

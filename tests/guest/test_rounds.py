@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guest import build, machine
-from machines import STATES, here
+from machines import here
 
 #: One round takes about 3 s.
 ROUNDS = os.environ.get("TORPOR_GUEST_ROUNDS")
@@ -20,7 +20,7 @@ def test_governors_come_and_go(kernel, modules):
         **{f"mod/{name}.ko": path for name, path in modules.items()},
         **{f"bin/{name}": path for name, path in here(build.programs, kernel.arch).items()},
     }
-    settings = f"ROUNDS={ROUNDS} STATES={STATES[kernel.arch]}\n"
+    settings = f"ROUNDS={ROUNDS} STATES={machine.STATES[kernel.arch]}\n"
     result = machine.run(kernel, settings + script, files, timeout_s=300 + 10 * int(ROUNDS))
     assert result.status == 0, result.console[-2000:]
     assert result.text("rounds").strip() == ROUNDS

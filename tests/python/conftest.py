@@ -39,6 +39,41 @@ def fake(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def kernel(fake, monkeypatch):
+    """A kernel on that machine, which loads and unloads modules."""
+    from fake_kernel import FakeKernel
+    from torpor.kernel import build
+
+    # The tools are those of a machine that has them.
+    monkeypatch.setattr(build.shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    return FakeKernel(fake.root)
+
+
+@pytest.fixture
+def run_on_kernel(kernel, monkeypatch):
+    """Run the command line on that kernel; return what it printed, or its error."""
+    from typer.testing import CliRunner
+
+    from torpor import TorporError
+    from torpor.cli.app import app
+
+    def run(*args, status=0):
+        def make_system(*, is_dry_run=False):
+            kernel.is_dry_run = is_dry_run
+            return kernel
+
+        monkeypatch.setattr("torpor.cli.kernel.make_system", make_system)
+        done = CliRunner().invoke(app, [str(arg) for arg in args])
+        if isinstance(done.exception, TorporError):
+            assert status == 2
+            return str(done.exception)
+        assert done.exit_code == status, (done.output, done.exception)
+        return done.output
+
+    return run
+
+
+@pytest.fixture
 def torpor(tmp_path):
     """Run the command line as a user does: a process of its own, in an empty folder."""
 

@@ -89,6 +89,9 @@ pub struct TraceOutcome {
 pub struct Agreement {
     pub decisions: DecisionsInfo,
     pub verdict: VerdictInfo,
+    /// Only so many events were looked at, the first ones: the recording is too long to be held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_events: Option<u64>,
 }
 
 /// What `torpor trace info` says of a recording.

@@ -4,10 +4,11 @@
 use crate::catalogue::METRICS;
 use crate::decision::Kept;
 use crate::error::EngineError;
-use crate::input::{Recording, TickGrid};
+use crate::input::{Follower, Recording, TickGrid};
 use crate::model::CpuModel;
 use crate::options::{DisabledState, ORACLE, Options, Progress, Request};
 use crate::outcome::*;
+use crate::reading::{self, Head};
 use crate::replay::{self, Decider, Run, Seat};
 use crate::summary::{self, Described, RunCounts};
 use crate::verify::{self, VerifyOptions, VerifyRequest};
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place, StateDesc};
 use torpor_platform::Platform;
-use torpor_trace::Trace;
+use torpor_trace::{Source, Trace};
 use torpor_units::{CpuId, Duration, Hz};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
@@ -77,9 +78,10 @@ impl<'a> Session<'a> {
         if progress.cancelled() {
             return Err(EngineError::Interrupted);
         }
-        let trace = torpor_trace::read(path)?;
+        let source = Source::open(path)?;
+        let (trace, mut recording, head) =
+            reading::draft(&source, &shown, options.recorded_on.as_ref(), progress)?;
         let info = TraceInfo::new(&shown, &trace);
-        let mut recording = Recording::new(&trace, options.recorded_on.as_ref());
         if recording.span_count() == 0 {
             let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
             let found = format!("{sleeps} cpu_idle events on {} CPUs", info.cpu_count);
@@ -91,9 +93,11 @@ impl<'a> Session<'a> {
         }
         let places = self.places(&shown, &recording)?;
         recording.bind_opps(platform, |cpu| places[&cpu]);
-        recording.track_util(&trace, |cpu| self.scale(cpu, &places));
-        let agreement = self.agreement(&shown, &trace, progress);
-        drop(trace);
+        let scale = |cpu| self.scale(cpu, &places);
+        let follower = Follower::new(&mut recording, &trace, scale);
+        reading::follow(follower, &source, &shown, &head, progress)?;
+        drop(source);
+        let agreement = self.agreement(&shown, trace, head, progress);
         let models = self.models(&recording, &places);
         let seats: Vec<Seat<'_>> = recording
             .cpus
@@ -124,7 +128,13 @@ impl<'a> Session<'a> {
 
     /// The recorded governor's decisions, if the recorded machine is known. A recording that does
     /// not have what it takes has no agreement; that is no error of a replay.
-    fn agreement(&self, path: &str, trace: &Trace, progress: &dyn Progress) -> Option<Agreement> {
+    fn agreement(
+        &self,
+        path: &str,
+        trace: Trace,
+        head: Head,
+        progress: &dyn Progress,
+    ) -> Option<Agreement> {
         let request = VerifyRequest {
             trace: path.into(),
             platform: self.request.options.recorded_on.clone()?,
@@ -132,8 +142,10 @@ impl<'a> Session<'a> {
             counters: None,
             options: VerifyOptions { fit: false, disagreements: 0, ..VerifyOptions::default() },
         };
-        let found = verify::verify_trace(path, trace, &request, self.catalog, progress).ok()?;
-        Some(Agreement { decisions: found.decisions, verdict: found.verdict })
+        let first_events = (!head.is_all).then_some(head.events.len() as u64);
+        let trace = Trace { events: head.events, ..trace };
+        let found = verify::verify_trace(path, &trace, &request, self.catalog, progress).ok()?;
+        Some(Agreement { decisions: found.decisions, verdict: found.verdict, first_events })
     }
 
     /// Where each CPU of the recording sits on the platform.

@@ -395,6 +395,12 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         notes
             .push("without task switches no CPU counts as utilized, whatever ran on it".to_owned());
     }
+    if let Some(events) = traces.iter().find_map(|t| t.agreement.as_ref()?.first_events) {
+        notes.push(format!(
+            "the agreement is that of the recording's first {events} events; `torpor fidelity` \
+             judges all"
+        ));
+    }
     let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
     if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {
         notes.push(

@@ -10,6 +10,7 @@ use crate::program::{self, Build, Harness, Program};
 use crate::spec::{GovernorSpec, Place};
 use crate::tree::Sources;
 use crate::{GovernorError, sha256_hex, tree};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +40,17 @@ pub struct Builtin {
     pub rating: u32,
     pub source: &'static str,
     pub source_sha256: String,
+}
+
+/// A governor's source as it stands: what else than userspace compiles it.
+#[derive(Clone, Debug)]
+pub struct SourceFiles {
+    pub name: String,
+    pub origin: Origin,
+    /// The governor's own among `files`.
+    pub main: String,
+    /// By name: the governor's file, and those of its folder that it includes in quotes.
+    pub files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Catalog {
@@ -92,6 +104,15 @@ impl Catalog {
         let (name, _, sources) = self.sources(spec)?;
         let path = program::compile(&self.compiler, spec, &sources, hz, harness, build)?;
         Ok(Program { path, governor: name, source_sha256: sha256_hex(sources.main_bytes()) })
+    }
+
+    /// Finds a governor's files, and compiles them only to check parameters, where there are any.
+    pub fn source_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
+        if !spec.params().is_empty() {
+            self.resolve(spec, Hz::H250)?;
+        }
+        let (name, origin, Sources { main, files, .. }) = self.sources(spec)?;
+        Ok(SourceFiles { name, origin, main, files })
     }
 
     fn sources(&self, spec: &GovernorSpec) -> Result<(String, Origin, Sources), GovernorError> {

@@ -50,7 +50,7 @@ mod program;
 mod spec;
 mod tree;
 
-pub use catalog::{Builtin, Catalog, CatalogOptions};
+pub use catalog::{Builtin, Catalog, CatalogOptions, SourceFiles};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};
 pub use governor::{ChosenParam, Governor, Origin};

@@ -104,6 +104,25 @@ fn a_file_is_compiled_with_the_headers_beside_it() {
 }
 
 #[test]
+fn the_files_of_a_governor_are_given_as_they_are() {
+    let dir = scratch("source-files");
+    let text = source("CHOICE", "#include \"choice.h\"\nthis need not compile;");
+    let path = write(&dir, "pick.c", &text);
+    write(&dir, "choice.h", "#define CHOICE 1\n");
+    write(&dir, "other.h", "");
+    let files = |text: &str| catalog().source_files(&text.parse()?);
+
+    let found = files(path.to_str().unwrap()).unwrap();
+    assert_eq!((found.name.as_str(), found.main.as_str()), ("pick", "pick.c"));
+    assert_eq!(found.files.keys().collect::<Vec<_>>(), ["choice.h", "pick.c"]);
+    assert_eq!(found.files["pick.c"], text.as_bytes());
+
+    assert_eq!(files("teo,util_shift=5").unwrap().origin, Origin::Builtin);
+    let error = files("teo,util_shfit=5").expect_err("no such parameter").to_string();
+    assert!(error.contains("util_shift"), "{error}");
+}
+
+#[test]
 fn a_name_may_hold_digits_points_and_dashes() {
     let dir = scratch("points");
     let path = write(&dir, "mine-3.8.c", &source("0", ""));

@@ -9,6 +9,7 @@ mod columns;
 mod counters;
 mod errors;
 mod fidelity;
+mod kernel;
 mod lists;
 mod result;
 mod simulate;
@@ -32,6 +33,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::fidelity::verify;
+    #[pymodule_export]
+    use super::kernel::{governor_source, kernel_files};
     #[pymodule_export]
     use super::lists::{
         format_cpu_list, governors, import_platform, parse_cpu_list, parse_duration_ns,

@@ -5,12 +5,10 @@ use crate::errors::{PlatformError, platform_error, trace_error, value_error};
 use crate::result::parse_hz;
 use pyo3::prelude::*;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use torpor_engine::TraceInfo;
+use torpor_engine::{RecordedUsage, TraceInfo};
 use torpor_platform::ImportOptions;
-use torpor_trace::{Event, EventKind, Names, Sink};
-use torpor_units::{CpuId, Instant, StateIdx};
+use torpor_units::CpuId;
 
 /// The built-in governors and the engine's oracle, as a JSON list.
 #[pyfunction]
@@ -94,32 +92,13 @@ pub fn import_platform(
     Ok((imported.toml, imported.notes))
 }
 
-/// Sleeps of each CPU, and the times of its first and its last event.
-#[derive(Default)]
-struct CpuCounts(BTreeMap<CpuId, (u64, Instant, Instant)>);
-
-impl Sink for CpuCounts {
-    fn events(&mut self, events: &[Event], _names: &Names) {
-        for event in events {
-            let (sleeps, _, last) = self.0.entry(event.cpu).or_insert((0, event.time, event.time));
-            *last = event.time;
-            if matches!(event.kind, EventKind::CpuIdle { state } if state != StateIdx::RUNNING) {
-                *sleeps += 1;
-            }
-        }
-    }
-}
-
 /// What a recording holds, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
 pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let mut counts = CpuCounts::default();
-    let trace = py.detach(|| torpor_trace::stream(&path, &mut counts)).map_err(trace_error)?;
-    let cpus = counts.0.into_iter().map(|(cpu, (sleeps, first, last))| {
-        json!({"cpu": cpu.0, "sleeps": sleeps, "first_ns": first.0, "last_ns": last.0})
-    });
+    let mut usage = RecordedUsage::default();
+    let trace = py.detach(|| torpor_trace::stream(&path, &mut usage)).map_err(trace_error)?;
     let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));
-    info["cpus"] = cpus.collect();
+    info["cpus"] = json!(usage.finish());
     Ok(info.to_string())
 }
 

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use torpor_trace::{Event, Names, Sink};
+use torpor_trace::{Event, Sink, SoFar};
 
 /// Counts what passes by, so that a recording may be larger than memory.
 #[derive(Default)]
 struct Count(usize);
 
 impl Sink for Count {
-    fn events(&mut self, events: &[Event], _names: &Names) {
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
         self.0 += events.len();
     }
 }

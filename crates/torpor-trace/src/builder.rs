@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What every reader writes into: checks each event's borders, interns names, sorts, sums up.
 
+use crate::bytes::STEP_BYTES;
 use crate::hrtimers::Hrtimers;
 use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
@@ -19,13 +20,17 @@ const HEAD_EVENTS: usize = 1 << 20;
 /// How many events are sorted and passed on at once.
 const BATCH_EVENTS: usize = 1 << 16;
 
-/// Events in order of time, all later than those of the batch before.
+/// Events in order of time, all later than those of the batch before; or none, to tell only how
+/// far the reader is.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub events: Vec<Event>,
     /// Names that were not in the batches before.
     pub names: Vec<Box<str>>,
-    /// How much of the file was read when the last of these events was.
+    /// What these events and those of the batches before carry, and how many CPUs they show.
+    pub carries: Carries,
+    pub cpu_count: u32,
+    /// How much of the file has been read.
     pub read_bytes: u64,
 }
 
@@ -45,8 +50,9 @@ pub(crate) struct Builder {
     /// What timer functions get their names from. Where both are empty, they keep what they have.
     pub symbols: Kallsyms,
     pub functions: HashMap<u64, Option<Name>>,
-    /// How far the reader is, where it knows.
-    pub read_bytes: u64,
+    /// How far the reader is, and when that was told last.
+    read_bytes: u64,
+    told_bytes: u64,
     hrtimers: Hrtimers,
     /// Events that an earlier one may still follow.
     pending: Vec<Event>,
@@ -83,6 +89,7 @@ impl Builder {
             symbols: Kallsyms::default(),
             functions: HashMap::new(),
             read_bytes: 0,
+            told_bytes: 0,
             hrtimers: Hrtimers::default(),
             pending: Vec::new(),
             pending_max: HEAD_EVENTS,
@@ -133,6 +140,15 @@ impl Builder {
         }
     }
 
+    /// So much more of the file has been read.
+    #[inline]
+    pub(crate) fn advance(&mut self, bytes: u64) {
+        self.read_bytes += bytes;
+        if self.read_bytes - self.told_bytes >= STEP_BYTES as u64 {
+            self.send(Vec::new());
+        }
+    }
+
     /// True if the next moment that is settled passes events on.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
@@ -171,13 +187,24 @@ impl Builder {
         match &mut self.output {
             Output::Kept(kept) if kept.is_empty() => *kept = events,
             Output::Kept(kept) => kept.append(&mut events),
-            Output::Sent(batches) => {
-                let names = self.names.since(self.names_sent);
-                self.names_sent += names.len();
-                // It fails if nobody listens any more; the rest is read for its summary.
-                let _ = batches.send(Batch { events, names, read_bytes: self.read_bytes });
-            }
+            Output::Sent(_) => self.send(events),
         }
+    }
+
+    fn send(&mut self, events: Vec<Event>) {
+        let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
+        self.told_bytes = read_bytes;
+        if let Output::Sent(batches) = &self.output {
+            let names = self.names.since(self.names_sent);
+            self.names_sent += names.len();
+            // It fails if nobody listens any more; the rest is read for its summary.
+            let _ = batches.send(Batch { events, names, carries, cpu_count, read_bytes });
+        }
+    }
+
+    /// As many as were seen, or as the file says it has.
+    fn cpu_count(&self) -> u32 {
+        self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count)
     }
 
     #[inline]
@@ -211,7 +238,7 @@ impl Builder {
         let mut rest = std::mem::take(&mut self.pending);
         sort(&mut rest);
         self.pass(rest);
-        self.meta.cpu_count = self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count);
+        self.meta.cpu_count = self.cpu_count();
         Trace {
             meta: self.meta,
             events: match self.output {

@@ -33,7 +33,7 @@ pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use model::*;
 pub use perfetto::write_perfetto;
-pub use stream::{Sink, stream};
+pub use stream::{Sink, SoFar, Source, stream};
 
 use builder::Builder;
 use bytes::{Bytes, STEP_BYTES};
@@ -71,7 +71,7 @@ pub fn read_with_kallsyms(
     bytes: &[u8],
     kallsyms: Option<&[u8]>,
 ) -> Result<Trace, TraceError> {
-    parse(name, bytes, kallsyms, Builder::new, &|| ())
+    parse(Input { name, bytes, kallsyms, sha256: None }, Builder::new, &|| ())
 }
 
 fn kallsyms_beside(path: &Path) -> Result<Option<Bytes>, TraceError> {
@@ -81,15 +81,23 @@ fn kallsyms_beside(path: &Path) -> Result<Option<Bytes>, TraceError> {
     if path.exists() { Bytes::load(&path).map(Some) } else { Ok(None) }
 }
 
+/// What there is to read.
+struct Input<'a> {
+    name: &'a str,
+    bytes: &'a [u8],
+    kallsyms: Option<&'a [u8]>,
+    /// Of the bytes, if they have been read before.
+    sha256: Option<&'a str>,
+}
+
 /// Reads a recording into the builder that `builder` makes for the format's name. `pass_by` is
 /// called each time some more of the bytes has been hashed.
 fn parse(
-    name: &str,
-    bytes: &[u8],
-    kallsyms: Option<&[u8]>,
+    input: Input<'_>,
     builder: impl FnOnce(&'static str) -> Builder,
     pass_by: &(dyn Fn() + Sync),
 ) -> Result<Trace, TraceError> {
+    let Input { name, bytes, kallsyms, sha256: known_sha256 } = input;
     if bytes.is_empty() {
         return Err(TraceError::Empty { name: name.to_owned() });
     }
@@ -102,7 +110,9 @@ fn parse(
     if !is_whole {
         out.lose(&loss::INFLATE_FAILED, 1);
     }
-    let sha256 = if bytes.len() < PARALLEL_MIN_BYTES {
+    let sha256 = if let Some(known) = known_sha256 {
+        format.read(&content, kallsyms, &mut out).map(|()| known.to_owned())
+    } else if bytes.len() < PARALLEL_MIN_BYTES {
         format.read(&content, kallsyms, &mut out).map(|()| sha256(bytes, pass_by))
     } else {
         // The hash and the events need the same bytes and nothing of each other.

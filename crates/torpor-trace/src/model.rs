@@ -66,6 +66,8 @@ pub enum Probe {
     NextEvent,
     /// `rcu_needs_cpu()` returned.
     RcuNeedsCpu,
+    /// `sched_cpu_util()` returned.
+    Util,
     /// `tick_nohz_idle_stop_tick()` was called.
     StopTick,
     /// `tick_nohz_idle_retain_tick()` was called.

@@ -4,20 +4,37 @@
 use crate::builder::{Batch, Builder};
 use crate::bytes::{Bytes, STEP_BYTES};
 use crate::error::TraceError;
-use crate::model::{Event, Names, Trace};
-use crate::{kallsyms_beside, parse};
+use crate::model::{Carries, Event, Names, Trace};
+use crate::{Input, kallsyms_beside, parse};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::mpsc::sync_channel;
 
 /// How many batches the reader may be ahead of who takes them.
 const BATCHES_AHEAD: usize = 2;
 
+/// What is known of a recording when some of its events have been read.
+#[derive(Clone, Copy, Debug)]
+pub struct SoFar<'a> {
+    /// The texts of all names so far.
+    pub names: &'a Names,
+    pub carries: Carries,
+    pub cpu_count: u32,
+}
+
+impl<'a> SoFar<'a> {
+    /// All of it.
+    pub fn whole(trace: &'a Trace) -> SoFar<'a> {
+        let Trace { names, carries, meta, .. } = trace;
+        SoFar { names, carries: *carries, cpu_count: meta.cpu_count }
+    }
+}
+
 /// Takes the events of a recording as they are read.
 pub trait Sink {
     /// The next events, in order of time. The first call has a million of them, or all there are:
-    /// enough to learn from it what is the same throughout a recording. `names` has the texts of
-    /// all names so far.
-    fn events(&mut self, events: &[Event], names: &Names);
+    /// enough to learn from it what is the same throughout a recording.
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>);
 
     /// How much of the file was read so far; 0 of a format that cannot tell.
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
@@ -25,36 +42,75 @@ pub trait Sink {
     }
 }
 
-/// Reads a recording as [`read`](crate::read) does, and passes its events on. What comes back in
-/// the end is the trace without them.
-///
-/// Memory does not grow with the length of a recording whose format allows it: `trace.dat`, and
-/// `perf.data`. Others, and files inside gzip, are held as a whole.
+/// A recording that is open, to be read as often as it takes.
+pub struct Source {
+    name: String,
+    bytes: Bytes,
+    kallsyms: Option<Bytes>,
+    /// Once it was read.
+    sha256: OnceLock<String>,
+}
+
+impl Source {
+    /// # Errors
+    /// If the file, or the copy of `/proc/kallsyms` beside it, cannot be opened.
+    pub fn open(path: &Path) -> Result<Source, TraceError> {
+        Ok(Source {
+            name: path.display().to_string(),
+            bytes: Bytes::load(path)?,
+            kallsyms: kallsyms_beside(path)?,
+            sha256: OnceLock::new(),
+        })
+    }
+
+    /// Reads the recording as [`read`](crate::read) does, and passes its events on. What comes
+    /// back in the end is the trace without them.
+    ///
+    /// Memory does not grow with the length of a recording whose format allows it: `trace.dat`,
+    /// and `perf.data`. Others, and files inside gzip, are held as a whole.
+    ///
+    /// # Errors
+    /// As [`read`](crate::read). Events may have been passed on before.
+    pub fn stream(&self, sink: &mut dyn Sink) -> Result<Trace, TraceError> {
+        let bytes = &self.bytes;
+        let total_bytes = bytes.len() as u64;
+        let (sender, batches) = sync_channel(BATCHES_AHEAD);
+        let input = Input {
+            name: &self.name,
+            bytes,
+            kallsyms: self.kallsyms.as_deref(),
+            sha256: self.sha256.get().map(String::as_str),
+        };
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let builder = |format| Builder::sending(format, sender);
+                parse(input, builder, &|| bytes.let_go())
+            });
+            let mut names = Names::default();
+            let mut let_go_bytes = 0;
+            for batch in batches {
+                let Batch { events, names: new_names, carries, cpu_count, read_bytes } = batch;
+                names.extend(new_names);
+                if !events.is_empty() {
+                    sink.events(events, &SoFar { names: &names, carries, cpu_count });
+                }
+                sink.progress(read_bytes.min(total_bytes), total_bytes);
+                if read_bytes - let_go_bytes >= STEP_BYTES as u64 {
+                    let_go_bytes = read_bytes;
+                    bytes.let_go();
+                }
+            }
+            let trace = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            self.sha256.get_or_init(|| trace.meta.sha256.clone());
+            Ok(trace)
+        })
+    }
+}
+
+/// Reads a recording once; see [`Source::stream`].
 ///
 /// # Errors
 /// As [`read`](crate::read). Events may have been passed on before.
 pub fn stream(path: &Path, sink: &mut dyn Sink) -> Result<Trace, TraceError> {
-    let kallsyms = kallsyms_beside(path)?;
-    let bytes = Bytes::load(path)?;
-    let total_bytes = bytes.len() as u64;
-    let (sender, batches) = sync_channel(BATCHES_AHEAD);
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let name = path.display().to_string();
-            let builder = |format| Builder::sending(format, sender);
-            parse(&name, &bytes, kallsyms.as_deref(), builder, &|| bytes.let_go())
-        });
-        let mut names = Names::default();
-        let mut let_go_bytes = 0;
-        for Batch { events, names: new_names, read_bytes } in batches {
-            names.extend(new_names);
-            sink.events(&events, &names);
-            sink.progress(read_bytes, total_bytes);
-            if read_bytes >= let_go_bytes + STEP_BYTES as u64 {
-                let_go_bytes = read_bytes;
-                bytes.let_go();
-            }
-        }
-        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    Source::open(path)?.stream(sink)
 }

@@ -105,12 +105,13 @@ pub(crate) fn prev_state(state: u64) -> PrevState {
 }
 
 /// The functions that probes watch.
-pub(crate) static PROBES: [(&str, Probe); 9] = [
+pub(crate) static PROBES: [(&str, Probe); 10] = [
     ("cpuidle_select", Probe::Select),
     ("cpuidle_reflect", Probe::Reflect),
     ("tick_nohz_get_sleep_length", Probe::SleepLength),
     ("tick_nohz_next_event", Probe::NextEvent),
     ("rcu_needs_cpu", Probe::RcuNeedsCpu),
+    ("sched_cpu_util", Probe::Util),
     ("tick_nohz_idle_stop_tick", Probe::StopTick),
     ("tick_nohz_idle_retain_tick", Probe::RetainTick),
     ("tick_nohz_idle_enter", Probe::IdleEnter),

@@ -70,6 +70,7 @@ fn idle() -> impl Strategy<Value = EventKind> {
         Probe::SleepLength,
         Probe::NextEvent,
         Probe::RcuNeedsCpu,
+        Probe::Util,
         Probe::StopTick,
         Probe::RetainTick,
         Probe::IdleEnter,

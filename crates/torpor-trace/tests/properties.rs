@@ -10,26 +10,10 @@ use support::dat::{Machine, X86_64};
 use support::dat_sample::dat;
 use support::perf::{as_stream, compressed};
 use support::proto::{Message, bundle, cpu_idle, event, message, trace};
-use torpor_trace::{EventKind, Severity, Trace, TraceError, read_bytes};
-use torpor_units::Instant;
+use torpor_trace::{Severity, Trace, TraceError, read_bytes};
 
 fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), TestCaseError> {
-    match outcome {
-        Ok(trace) => {
-            prop_assert!(trace.events.is_sorted_by_key(|event| event.time));
-            for event in &trace.events {
-                prop_assert!(event.time >= Instant(0) && event.time < Instant::NEVER);
-                prop_assert!(event.cpu.0 < trace.meta.cpu_count);
-                if let EventKind::SchedWaking { target_cpu, .. }
-                | EventKind::IpiSend { target_cpu, .. } = event.kind
-                {
-                    prop_assert!(target_cpu.0 < trace.meta.cpu_count);
-                }
-            }
-        }
-        Err(error) => prop_assert!(error.to_string().contains("hint:"), "{error}"),
-    }
-    Ok(())
+    support::is_sound(outcome).map_err(TestCaseError::fail)
 }
 
 fn has_damage(trace: &Trace) -> bool {

@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use support::dat::{Dat, Page, X86_64};
 use support::dat_sample::{dat, hrtimer, idle, switch};
-use torpor_trace::{Event, EventKind, Names, Sink, Trace};
+use torpor_trace::{Event, EventKind, Sink, SoFar, Source, Trace};
 
 #[derive(Default)]
 struct Collected {
@@ -18,14 +18,15 @@ struct Collected {
 }
 
 impl Sink for Collected {
-    fn events(&mut self, events: &[Event], names: &Names) {
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
         self.calls.push(events.len());
-        self.events.extend(events);
-        for event in events {
+        for event in &events {
             if let EventKind::SchedSwitch { next_comm: Some(name), .. } = event.kind {
-                self.tasks.push(names.text(name).to_owned());
+                self.tasks.push(so_far.names.text(name).to_owned());
             }
+            assert!(event.cpu.0 < so_far.cpu_count);
         }
+        self.events.extend(events);
     }
 
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
@@ -125,4 +126,19 @@ fn what_cannot_be_read_is_told_as_by_reading() {
     assert_eq!(streamed.to_string(), torpor_trace::read(&path).unwrap_err().to_string());
     assert!(collected.calls.is_empty());
     std::fs::remove_file(&path).expect("it was written");
+}
+
+#[test]
+fn what_is_open_can_be_read_again() {
+    let path = saved("twice", &long(400_000, "none").bytes());
+    let source = Source::open(&path).unwrap();
+    // The name is gone, the file is not.
+    std::fs::remove_file(&path).expect("it was written");
+    let [first, second] = [(), ()].map(|()| {
+        let mut collected = Collected::default();
+        (source.stream(&mut collected).unwrap(), collected)
+    });
+    assert!(first.1.events == second.1.events && !first.1.events.is_empty());
+    assert_eq!(first.0.meta, second.0.meta);
+    assert_eq!(first.0.losses, second.0.losses);
 }

@@ -4,7 +4,8 @@
 import typer
 
 from torpor import __version__
-from torpor.cli import catalog, recording
+from torpor.cli import catalog, kernel, recording
+from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.counters import diff, snapshot
 from torpor.cli.extraction import extract
@@ -27,6 +28,11 @@ app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
 workload_app = typer.Typer(help="Show a workload, or make one of a recording.", **_SETTINGS)  # type: ignore[arg-type]
 platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
+
+kernel_app = typer.Typer(
+    help="Governors in the running kernel.",
+    **_SETTINGS,  # type: ignore[arg-type]
+)
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -57,6 +63,7 @@ app.command()(diff)
 # What follows the command to run are its options, not ours.
 app.command(context_settings={"allow_interspersed_args": False})(stat)
 app.command(context_settings={"allow_interspersed_args": False})(record)
+app.command(context_settings={"allow_interspersed_args": False})(ab)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 app.command()(catalog.workloads)
@@ -68,3 +75,6 @@ platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
 trace_app.command("info")(recording.info)
 app.add_typer(trace_app, name="trace")
+for each in (kernel.build, kernel.load, kernel.use, kernel.unload, kernel.status):
+    kernel_app.command()(each)
+app.add_typer(kernel_app, name="kernel")

@@ -43,11 +43,18 @@ def if_watched() -> ProgressBar | None:
 
 def _start() -> "Progress":
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
+        MofNCompleteColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
         console=Console(stderr=True),

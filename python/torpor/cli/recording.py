@@ -53,11 +53,43 @@ def _text(found: dict[str, Any], width: int) -> str:
         f"  {c['cpu']:>5} {c['sleeps']:>10} {_seconds(c['first_ns'])} {_seconds(c['last_ns'])}"
         for c in found["cpus"]
     ]
+    lines += ["", *_usage(found)]
     if found["losses"]:
         lines.append("")
     for loss in found["losses"]:
         lines.append(wrap(f"{loss['severity']}: {loss['count']} × {loss['advice']}", width))
     return "\n".join(lines)
+
+
+def _usage(found: dict[str, Any]) -> list[str]:
+    """Return what the recorded machine did: each state on all CPUs, and on each CPU."""
+    duration_ns = found["duration_ns"]
+    sums: dict[int, tuple[int, int]] = {}
+    rows: list[tuple[str, int, int, int, int]] = []
+    for cpu in found["cpus"]:
+        for state in cpu["states"]:
+            index, usage, time_ns = state["index"], state["usage"], state["time_ns"]
+            usage_before, time_before_ns = sums.get(index, (0, 0))
+            sums[index] = (usage_before + usage, time_before_ns + time_ns)
+            rows.append((str(cpu["cpu"]), index, usage, time_ns, 1))
+    sleeping = sum(bool(cpu["states"]) for cpu in found["cpus"])
+    if sleeping > 1:
+        every = sorted(sums.items())
+        rows = [
+            ("all", index, usage, time_ns, sleeping) for index, (usage, time_ns) in every
+        ] + rows
+    headings = f"{'sleeps':>10} {'asleep s':>16} {'share %':>8} {'mean µs':>12}"
+    lines = [f"  {'CPU':>5} {'state':>5} {headings}"]
+    for cpu, index, usage, time_ns, cpus in rows:
+        share = f"{100 * time_ns / (duration_ns * cpus):.2f}" if duration_ns else "-"
+        mean_us = f"{time_ns / usage / 1e3:,.1f}"
+        lines.append(
+            f"  {cpu:>5} {index:>5} {usage:>10} {_seconds(time_ns)} {share:>8} {mean_us:>12}"
+        )
+    cut = sum(cpu["cut_sleeps"] for cpu in found["cpus"])
+    if cut:
+        lines.append(f"  {cut} sleeps are left out of these: one end of them is not recorded")
+    return lines
 
 
 def _seconds(time_ns: int | None) -> str:

@@ -77,7 +77,11 @@ def _cpus(trace: dict[str, Any]) -> str:
 
 def _table_text(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
     names = short_labels([run["governor"] for run in trace["runs"]])
-    table_rows = rows(result, trace)
+    return rows_text(names, rows(result, trace), width)
+
+
+def rows_text(names: list[str], table_rows: list[Row], width: int) -> str:
+    """Return one table, or several below each other where the columns do not fit."""
     everyone = range(len(names))
     if _width(names, table_rows, everyone, is_stacked=False) <= width:
         return render(_table(names, table_rows, everyone, is_stacked=False), width=width)

@@ -20,15 +20,13 @@ from torpor.record.errors import NEEDS_ROOT, RecordError
 from torpor.record.governor import GovernorReset
 from torpor.record.machine import Machine, facts, text_symbols
 from torpor.record.poke import poke
-from torpor.record.signals import Signals
+from torpor.record.signals import Signals, end, exit_status
 
 #: What the verification of a recording looks for: from here on the governor's state is known.
 RESET_MARKER = "RESET"
 
 #: How often buffers are looked at. Each time wakes a CPU.
 _TEND_S = 1.0
-#: How long a command has to end when it is asked to.
-_PATIENCE_S = 2.0
 
 #: What was done, how much of how much, as ``progress.ProgressBar`` takes it.
 Progress = Callable[[str, int, int], None]
@@ -193,22 +191,9 @@ class _Window:
                     break
         finally:
             if process is not None and process.poll() is None:
-                self._end(process)
+                end(process, self.stopped_by)
             elif process is not None and self.stopped_by is None:
-                code = process.returncode
-                self.status = code if code >= 0 else 128 - code
-
-    def _end(self, process: "subprocess.Popen[bytes]") -> None:
-        # Ctrl-C on a terminal reached the command already.
-        if self.stopped_by != signal.SIGINT:
-            process.terminate()
-        for insist in (process.terminate, process.kill):
-            try:
-                process.wait(_PATIENCE_S)
-                return
-            except subprocess.TimeoutExpired:
-                insist()
-        process.wait()
+                self.status = exit_status(process)
 
 
 def _tracefs(machine: Machine) -> Path:

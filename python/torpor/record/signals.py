@@ -5,11 +5,15 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 import threading
 from types import FrameType
 from typing import Any
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+#: How long a command has to end when it is asked to.
+_PATIENCE_S = 2.0
 
 
 class Signals:
@@ -52,3 +56,23 @@ class Signals:
         # A pipe that is full says all there is to say.
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, b"\0")
+
+
+def end(process: "subprocess.Popen[bytes]", stopped_by: signal.Signals | None) -> None:
+    """End a command, in the end by force; ``stopped_by`` is what ended the program that waits."""
+    # Ctrl-C on a terminal reached the command already.
+    if stopped_by != signal.SIGINT:
+        process.terminate()
+    for insist in (process.terminate, process.kill):
+        try:
+            process.wait(_PATIENCE_S)
+            return
+        except subprocess.TimeoutExpired:
+            insist()
+    process.wait()
+
+
+def exit_status(process: "subprocess.Popen[bytes]") -> int:
+    """Return how a command ended, a shell's way: 128 and the signal if one ended it."""
+    code = process.returncode
+    return code if code >= 0 else 128 - code

@@ -5,6 +5,8 @@
 //! polling that timed out are merged away, and every replayed governor makes its own. What is left
 //! is one [`Span`] for each wake-up that would have come anyway.
 
+mod draft;
+mod follow;
 mod infer;
 mod segment;
 mod spans;
@@ -14,9 +16,11 @@ mod timers;
 
 use std::collections::BTreeMap;
 use torpor_platform::Platform;
-use torpor_trace::Trace;
+use torpor_trace::{SoFar, Trace};
 use torpor_units::{CpuId, Hz, Instant};
 
+pub use draft::Draft;
+pub use follow::{Follower, Seats};
 pub(crate) use segment::{RCU_HOLD_NS, RCU_SOFTIRQ};
 pub use tick::TickGrid;
 pub(crate) use tick::{TickFunction, tick_function};
@@ -104,7 +108,7 @@ pub struct Span {
     /// Position among the platform's OPPs, set by [`Recording::bind_opps`].
     pub opp: u16,
     /// Utilization of the CPU at `start`, in 1024ths of the biggest CPU; set by
-    /// [`Recording::track_util`].
+    /// a [`Follower`].
     pub util: u16,
     pub source: SleepSource,
     pub stamp: WakeStamp,
@@ -114,7 +118,8 @@ pub struct Span {
     /// Another CPU gave it a task or asked it to reschedule, which takes an interrupt unless the
     /// CPU polls.
     pub is_resched: bool,
-    /// Tasks that waited for IO at `start`, of those that slept last on this CPU.
+    /// Tasks that waited for IO at `start`, of those that slept last on this CPU; this and the
+    /// next are set by a [`Follower`].
     pub nr_iowait: u16,
     /// Tasks on the runqueue at the last tick before `start`.
     pub nr_running: u16,
@@ -155,25 +160,23 @@ pub struct InputStats {
 }
 
 /// A recording as replay inputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// Only CPUs that the recording shows idle at least once, in order.
     pub cpus: Vec<CpuInput>,
     pub tick: Option<TickGrid>,
+    /// The highest recorded frequency of each CPU, by number; 0 where none is recorded.
+    pub freq_max_khz: Vec<u32>,
     pub stats: InputStats,
 }
 
 impl Recording {
-    /// Reconstructs the inputs. `recorded_on` is the machine of the recording, if known: its exit
-    /// latencies turn `cpu_idle` exit stamps into the moments of the wake-up events.
+    /// Reconstructs the inputs of a recording that is in memory, all but what its tasks tell.
+    /// `recorded_on` as for a [`Draft`].
     pub fn new(trace: &Trace, recorded_on: Option<&Platform>) -> Recording {
-        let tick_function = tick::tick_function(trace);
-        let exact_tick = tick_function.as_ref().map(|t| t.grid);
-        let collected = segment::collect(trace, tick_function.as_ref());
-        let tick = exact_tick.or_else(|| tick::grid_from_wakeups(&collected.cpus));
-        let mut recording = spans::build(trace, collected, tick, recorded_on);
-        tasks::count(trace, &mut recording);
-        recording
+        let mut draft = Draft::new(recorded_on);
+        draft.observe(&trace.events, &SoFar::whole(trace));
+        draft.finish()
     }
 
     /// Sets each span's OPP to the platform's lowest one at or above the recorded frequency (the
@@ -187,13 +190,6 @@ impl Recording {
                 span.opp = at_or_above.min(opps.len().saturating_sub(1)) as u16;
             }
         }
-    }
-
-    /// Sets each span's utilization, as if the machine's CPUs had done the recorded work in the
-    /// recorded time. `machine` gives a CPU's capacity and highest frequency, if known. Without
-    /// task switches in the trace it stays 0.
-    pub fn track_util(&mut self, trace: &Trace, machine: impl Fn(CpuId) -> (u32, Option<u32>)) {
-        crate::pelt::track(trace, self, machine);
     }
 
     pub fn span_count(&self) -> usize {

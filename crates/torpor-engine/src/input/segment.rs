@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recorded sleeps with all that the recording says about each: one pass over the events.
+//! Recorded sleeps with all that the recording says about each, cut from the events as they pass.
 
 use super::infer::InferredTimers;
 use super::tick::TickFunction;
 use super::timers::{Expiry, TimerTracker};
-use torpor_trace::{EventKind, InterruptCause, Trace};
+use torpor_trace::{Carries, Event, EventKind, InterruptCause};
 use torpor_units::{Instant, StateIdx};
 
 /// One recorded sleep: `cpu_idle` entry to exit, and what happened until the next entry.
@@ -35,14 +35,6 @@ pub struct Segment {
     pub rcu_holds_tick: bool,
 }
 
-pub struct Collected {
-    /// By CPU number.
-    pub cpus: Vec<Vec<Segment>>,
-    pub timers: InferredTimers,
-    pub unclosed_entries: u64,
-    pub cut_sleeps: u64,
-}
-
 /// The RCU softirq's number (include/linux/interrupt.h).
 pub const RCU_SOFTIRQ: u32 = 9;
 /// RCU is taken to need the CPU this long after raising its softirq. In probed guest recordings
@@ -62,65 +54,130 @@ struct CpuState {
     running_pid: i32,
 }
 
-/// Walks the events once and cuts them into sleeps, CPU by CPU.
-pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
-    let mut timers = TimerTracker::new(trace, tick);
-    let mut inferred = InferredTimers::default();
-    let mut cpus: Vec<CpuState> = Vec::new();
-    cpus.resize_with(trace.meta.cpu_count as usize, CpuState::default);
-    let mut unclosed_entries = 0;
-    let mut cut_sleeps = 0;
+/// Cuts events into sleeps, CPU by CPU.
+pub struct Collector {
+    timers: TimerTracker,
+    /// Followed only where no event shows timers.
+    inferred: Option<InferredTimers>,
+    cpus: Vec<CpuState>,
+    pub unclosed_entries: u64,
+    /// Sleeps that began before the recording did, or outlast it; or one end of which was lost.
+    pub cut_sleeps: u64,
+}
 
-    for event in &trace.events {
+impl Collector {
+    /// `head`: the recording's first events, or all, to learn from what was there before it began.
+    pub fn new(head: &[Event], carries: Carries, tick: Option<&TickFunction>) -> Collector {
+        Collector {
+            timers: TimerTracker::new(head, tick),
+            inferred: (!carries.hrtimers).then(InferredTimers::default),
+            cpus: Vec::new(),
+            unclosed_entries: 0,
+            cut_sleeps: 0,
+        }
+    }
+
+    /// Takes the next events in, of so many CPUs.
+    pub fn observe(&mut self, events: &[Event], cpu_count: u32) {
+        let cpu_count = self.cpus.len().max(cpu_count as usize);
+        self.cpus.resize_with(cpu_count, CpuState::default);
+        for event in events {
+            let expiry = self.timers.observe(event);
+            if event.cpu.index() >= cpu_count {
+                continue;
+            }
+            match event.kind {
+                EventKind::CpuIdle { state } if state == StateIdx::RUNNING => self.wake_up(event),
+                EventKind::CpuIdle { state } => self.fall_asleep(event, state),
+                _ => self.note(event),
+            }
+            if let Some(expiry) = expiry
+                && let Some(segment) = self.cpus[event.cpu.index()].current()
+            {
+                segment.expire(expiry, event.time);
+            }
+        }
+    }
+
+    /// Nothing follows: what is known of the last sleeps is all.
+    pub fn finish(&mut self) {
+        for state in &mut self.cpus {
+            state.segments.extend(state.closing.take());
+            self.cut_sleeps += u64::from(state.open.take().is_some());
+        }
+    }
+
+    /// The sleeps that nothing more can be said about, by CPU number.
+    pub fn done(&self) -> impl Iterator<Item = &Segment> {
+        self.cpus.iter().flat_map(|state| &state.segments)
+    }
+
+    /// Hands those out.
+    pub fn take_done(&mut self) -> impl Iterator<Item = (usize, Segment)> {
+        let cpus = self.cpus.iter_mut().enumerate();
+        cpus.flat_map(|(cpu, state)| state.segments.drain(..).map(move |segment| (cpu, segment)))
+    }
+
+    /// Timers known by the tasks that they woke.
+    pub fn inferred(&self) -> Option<&InferredTimers> {
+        self.inferred.as_ref()
+    }
+
+    fn wake_up(&mut self, event: &Event) {
+        let here = &mut self.cpus[event.cpu.index()];
+        match here.open.take() {
+            Some(mut segment) => {
+                segment.exit = event.time;
+                here.closing = Some(segment);
+            }
+            // The sleep began before the recording did, or its entry was lost.
+            None => self.cut_sleeps += 1,
+        }
+    }
+
+    fn fall_asleep(&mut self, event: &Event, state: StateIdx) {
         let (time, cpu) = (event.time, event.cpu);
-        let expiry = timers.observe(event);
-        let Some(here) = cpus.get_mut(cpu.index()) else { continue };
+        let here = &mut self.cpus[cpu.index()];
+        if let Some(mut lost) = here.open.take() {
+            self.unclosed_entries += 1;
+            lost.exit = time;
+            here.closing = Some(lost);
+        }
+        here.segments.extend(here.closing.take());
+        let rcu_holds_tick =
+            here.rcu_raised.is_some_and(|raised| time.since(raised).0 < RCU_HOLD_NS);
+        here.open = Some(Segment {
+            enter: time,
+            exit: time,
+            state,
+            remote_waking: None,
+            local_waking: false,
+            resched: None,
+            resched_ipi: false,
+            first_interrupt: None,
+            tick_expired: false,
+            timer_expired: None,
+            device_interrupt: false,
+            ipi: false,
+            switched: false,
+            next_hrtimer: self.timers.next_hrtimer(cpu, time),
+            next_wheel: self.timers.next_wheel(cpu, time),
+            freq_khz: here.freq_khz,
+            rcu_holds_tick,
+        });
+    }
+
+    /// What happens while a CPU sleeps, and after it woke up.
+    fn note(&mut self, event: &Event) {
+        let (time, cpu) = (event.time, event.cpu);
+        let here = &mut self.cpus[cpu.index()];
         match event.kind {
-            EventKind::CpuIdle { state } if state == StateIdx::RUNNING => {
-                match here.open.take() {
-                    Some(mut segment) => {
-                        segment.exit = time;
-                        here.closing = Some(segment);
-                    }
-                    // The sleep began before the recording did, or its entry was lost.
-                    None => cut_sleeps += 1,
-                }
-            }
-            EventKind::CpuIdle { state } => {
-                if let Some(mut lost) = here.open.take() {
-                    unclosed_entries += 1;
-                    lost.exit = time;
-                    here.closing = Some(lost);
-                }
-                if let Some(done) = here.closing.take() {
-                    here.segments.push(done);
-                }
-                let rcu_holds_tick =
-                    here.rcu_raised.is_some_and(|raised| time.since(raised).0 < RCU_HOLD_NS);
-                here.open = Some(Segment {
-                    enter: time,
-                    exit: time,
-                    state,
-                    remote_waking: None,
-                    local_waking: false,
-                    resched: None,
-                    resched_ipi: false,
-                    first_interrupt: None,
-                    tick_expired: false,
-                    timer_expired: None,
-                    device_interrupt: false,
-                    ipi: false,
-                    switched: false,
-                    next_hrtimer: timers.next_hrtimer(cpu, time),
-                    next_wheel: timers.next_wheel(cpu, time),
-                    freq_khz: here.freq_khz,
-                    rcu_holds_tick,
-                });
-            }
             EventKind::CpuFrequency { freq_khz } => here.freq_khz = freq_khz,
             EventKind::SchedSwitch { prev_pid, next_pid, .. } => {
                 here.running_pid = next_pid;
-                if prev_pid != 0 {
+                if prev_pid != 0
+                    && let Some(inferred) = &mut self.inferred
+                {
                     inferred.switched_out(prev_pid, time);
                 }
                 if next_pid != 0
@@ -130,25 +187,25 @@ pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
                 }
             }
             EventKind::SchedWaking { pid, target_cpu } => {
+                // A task that runs wakes others; while none does, an interrupt does it.
+                let by_interrupt = target_cpu == cpu && here.running_pid == 0;
+                if let Some(inferred) = &mut self.inferred {
+                    inferred.woken(pid, by_interrupt.then_some(cpu), time);
+                }
                 if target_cpu != cpu {
-                    inferred.woken(pid, None, time);
-                    if let Some(asleep) = cpus.get_mut(target_cpu.index())
+                    if let Some(asleep) = self.cpus.get_mut(target_cpu.index())
                         && let Some(segment) = &mut asleep.open
                     {
                         segment.remote_waking.get_or_insert(time);
                         segment.resched.get_or_insert(time);
                     }
-                } else {
-                    let from_interrupt = here.running_pid == 0;
-                    inferred.woken(pid, from_interrupt.then_some(cpu), time);
-                    if let Some(segment) = here.current() {
-                        segment.local_waking = true;
-                    }
+                } else if let Some(segment) = here.current() {
+                    segment.local_waking = true;
                 }
             }
             EventKind::IpiSend { target_cpu, cause } => {
                 if target_cpu != cpu
-                    && let Some(asleep) = cpus.get_mut(target_cpu.index())
+                    && let Some(asleep) = self.cpus.get_mut(target_cpu.index())
                     && let Some(segment) = &mut asleep.open
                 {
                     segment.remote_waking.get_or_insert(time);
@@ -180,33 +237,21 @@ pub fn collect(trace: &Trace, tick: Option<&TickFunction>) -> Collected {
             EventKind::SoftirqRaise { vec: RCU_SOFTIRQ } => here.rcu_raised = Some(time),
             _ => {}
         }
-        if let Some(expiry) = expiry
-            && let Some(segment) = cpus.get_mut(cpu.index()).and_then(CpuState::current)
-        {
-            match expiry {
-                Expiry::Tick => segment.tick_expired = true,
-                Expiry::Timer { expires } => {
-                    segment.timer_expired.get_or_insert(expires);
-                }
-                Expiry::Deferred => {}
-            }
-            segment.first_interrupt.get_or_insert(time);
-        }
     }
-
-    for state in &mut cpus {
-        if let Some(segment) = state.closing.take() {
-            state.segments.push(segment);
-        }
-        if state.open.take().is_some() {
-            cut_sleeps += 1;
-        }
-    }
-    let cpus = cpus.into_iter().map(|c| c.segments).collect();
-    Collected { cpus, timers: inferred, unclosed_entries, cut_sleeps }
 }
 
 impl Segment {
+    fn expire(&mut self, expiry: Expiry, time: Instant) {
+        match expiry {
+            Expiry::Tick => self.tick_expired = true,
+            Expiry::Timer { expires } => {
+                self.timer_expired.get_or_insert(expires);
+            }
+            Expiry::Deferred => {}
+        }
+        self.first_interrupt.get_or_insert(time);
+    }
+
     fn reschedule(&mut self, time: Instant) {
         self.resched.get_or_insert(time);
         self.resched_ipi = true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From recorded sleeps to spans: which wake-ups would have come under any governor, and when.
 
-use super::segment::{Collected, Segment};
+use super::segment::Segment;
 use super::tick::{TICK_WAKE_WINDOW, TickGrid};
-use super::{CpuInput, InputStats, Recording, SleepSource, Span, WakeStamp};
+use super::{InputStats, SleepSource, Span, WakeStamp};
 use torpor_platform::{IdleState, Platform};
-use torpor_trace::{Carries, Trace};
+use torpor_trace::Carries;
 use torpor_units::{CpuId, Instant};
 
 /// Why a recorded sleep ended.
@@ -20,96 +20,84 @@ enum Wake {
 }
 
 /// What the recording can tell apart.
-struct Evidence<'a> {
-    carries: Carries,
-    tick: Option<TickGrid>,
-    recorded_on: Option<&'a Platform>,
+pub struct Evidence<'a> {
+    pub carries: Carries,
+    pub tick: Option<TickGrid>,
+    pub recorded_on: Option<&'a Platform>,
 }
 
-pub fn build(
-    trace: &Trace,
-    collected: Collected,
-    tick: Option<TickGrid>,
-    recorded_on: Option<&Platform>,
-) -> Recording {
-    let evidence = Evidence { carries: trace.carries, tick, recorded_on };
-    let mut stats = InputStats {
-        unclosed_entries: collected.unclosed_entries,
-        cut_sleeps: collected.cut_sleeps,
-        ..InputStats::default()
-    };
-    for stamp in WakeStamp::ALL {
-        stats.stamps.insert(stamp.key(), 0);
-    }
-    let mut cpus = Vec::new();
-    for (number, segments) in collected.cpus.iter().enumerate() {
-        let cpu = CpuId(number as u32);
-        let mut spans = merge(cpu, segments, &evidence, &mut stats);
-        if !trace.carries.hrtimers {
-            let mut timers = collected.timers.on(cpu);
-            for span in &mut spans {
-                span.next_hrtimer = timers.next_at(span.start);
-                span.source = match span.next_hrtimer {
-                    Instant::NEVER => SleepSource::TickOnly,
-                    _ => SleepSource::WakingTimer,
-                };
-            }
-        }
-        if !spans.is_empty() {
-            cpus.push(CpuInput { cpu, spans });
-        }
-    }
-    Recording { cpus, tick, stats }
+/// Joins a CPU's sleeps that only a tick or a poll time-out separated.
+pub struct Joiner {
+    /// The sleep that the next span begins with.
+    first: Option<Segment>,
+    /// Interrupts nest and stamps race by some ns; spans must not.
+    busy_until: Instant,
+    pub spans: Vec<Span>,
 }
 
-/// Joins sleeps that only a tick or a poll time-out separated.
-fn merge(
-    cpu: CpuId,
-    segments: &[Segment],
-    evidence: &Evidence<'_>,
-    stats: &mut InputStats,
-) -> Vec<Span> {
-    let mut spans = Vec::with_capacity(segments.len());
-    let mut first: Option<&Segment> = None;
-    // Interrupts nest and stamps race by some ns; spans must not.
-    let mut busy_until = Instant(i64::MIN);
-    for segment in segments {
-        let opening = *first.get_or_insert(segment);
-        match evidence.wake(cpu, segment) {
+impl Default for Joiner {
+    fn default() -> Joiner {
+        Joiner { first: None, busy_until: Instant(i64::MIN), spans: Vec::new() }
+    }
+}
+
+impl Joiner {
+    /// Takes the CPU's next sleep.
+    pub fn join(
+        &mut self,
+        cpu: CpuId,
+        segment: Segment,
+        evidence: &Evidence<'_>,
+        stats: &mut InputStats,
+    ) {
+        match evidence.wake(cpu, &segment) {
             Wake::Tick => stats.merged_ticks += 1,
             Wake::PollTimeout => stats.merged_poll_timeouts += 1,
             Wake::Event => {
-                let (wake, stamp) = evidence.moment(cpu, segment);
-                let start = opening.enter.max(busy_until);
-                let resume = segment.exit.max(start);
-                busy_until = resume;
-                *stats.stamps.entry(stamp.key()).or_default() += 1;
-                spans.push(Span {
-                    start,
-                    wake: wake.clamp(start, resume),
-                    resume,
-                    next_hrtimer: opening.next_hrtimer,
-                    next_wheel: opening.next_wheel,
-                    freq_khz: opening.freq_khz,
-                    opp: 0,
-                    util: 0,
-                    source: SleepSource::TimerEvents,
-                    stamp,
-                    ends_visit: segment.switched || !evidence.carries.switches,
-                    is_resched: (segment.switched || segment.resched_ipi)
-                        && segment.resched.is_some_and(|at| at <= wake),
-                    nr_iowait: 0,
-                    nr_running: 0,
-                    rcu_holds_tick: opening.rcu_holds_tick,
-                });
-                first = None;
+                let opening = self.first.take();
+                let span = self.span(cpu, opening.as_ref().unwrap_or(&segment), &segment, evidence);
+                *stats.stamps.entry(span.stamp.key()).or_default() += 1;
+                return self.spans.push(span);
             }
         }
+        self.first.get_or_insert(segment);
     }
-    if first.is_some() {
-        stats.cut_sleeps += 1;
+
+    /// True if the recording ends before the span that was begun does.
+    pub fn is_open(&self) -> bool {
+        self.first.is_some()
     }
-    spans
+
+    fn span(
+        &mut self,
+        cpu: CpuId,
+        opening: &Segment,
+        last: &Segment,
+        evidence: &Evidence<'_>,
+    ) -> Span {
+        let (wake, stamp) = evidence.moment(cpu, last);
+        let start = opening.enter.max(self.busy_until);
+        let resume = last.exit.max(start);
+        self.busy_until = resume;
+        Span {
+            start,
+            wake: wake.clamp(start, resume),
+            resume,
+            next_hrtimer: opening.next_hrtimer,
+            next_wheel: opening.next_wheel,
+            freq_khz: opening.freq_khz,
+            opp: 0,
+            util: 0,
+            source: SleepSource::TimerEvents,
+            stamp,
+            ends_visit: last.switched || !evidence.carries.switches,
+            is_resched: (last.switched || last.resched_ipi)
+                && last.resched.is_some_and(|at| at <= wake),
+            nr_iowait: 0,
+            nr_running: 0,
+            rcu_holds_tick: opening.rcu_holds_tick,
+        }
+    }
 }
 
 impl Evidence<'_> {

@@ -5,47 +5,57 @@
 //! FIDELITY(iowait): a recording tells which sleeps were waits for IO by `sched_blocked_reason`, at
 //! their end. Without such events, every uninterruptible sleep is taken for one.
 
-use super::{Recording, Span, TickGrid};
+use super::follow::Seats;
+use super::{CpuInput, Span, TickGrid};
 use std::collections::HashMap;
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 use torpor_units::Instant;
 
-/// Sets each span's `nr_iowait` and `nr_running`.
-pub(super) fn count(trace: &Trace, recording: &mut Recording) {
-    let cpu_count = trace.meta.cpu_count as usize;
-    let mut seats: Vec<Option<usize>> = vec![None; cpu_count];
-    for (index, input) in recording.cpus.iter().enumerate() {
-        seats[input.cpu.index()] = Some(index);
+/// Sets each span's `nr_iowait` and `nr_running` while the events pass.
+pub struct Counter {
+    seats: Seats,
+    queues: Vec<Queue>,
+    tasks: Tasks,
+    tick: Option<TickGrid>,
+}
+
+impl Counter {
+    pub fn new(seats: Seats, trace: &Trace, tick: Option<TickGrid>) -> Counter {
+        let mut queues: Vec<Queue> = Vec::new();
+        queues.resize_with(seats.cpu_count(), Queue::default);
+        let tasks = Tasks {
+            at: HashMap::new(),
+            waits: HashMap::new(),
+            reasons: trace.event_counts.contains_key("sched_blocked_reason"),
+        };
+        Counter { seats, queues, tasks, tick }
     }
-    let mut queues: Vec<Queue> = Vec::new();
-    queues.resize_with(cpu_count, Queue::default);
-    let mut tasks = Tasks {
-        at: HashMap::new(),
-        waits: HashMap::new(),
-        reasons: trace.event_counts.contains_key("sched_blocked_reason"),
-    };
-    let tick = recording.tick;
-    for event in &trace.events {
-        let number = event.cpu.index();
-        let Some(queue) = queues.get_mut(number) else { continue };
-        let seat = seats[number];
-        if let (Some(seat), Some(tick)) = (seat, tick) {
-            queue.pass(&mut recording.cpus[seat].spans, tick, |start| start < event.time);
-        }
-        if let Some(wait) = tasks.observe(event, &mut queues, tick)
-            && let Some(seat) = seats[wait.cpu]
-        {
-            wait.apply(&mut recording.cpus[seat].spans);
+
+    pub fn observe(&mut self, events: &[Event], cpus: &mut [CpuInput]) {
+        for event in events {
+            let number = event.cpu.index();
+            let Some(queue) = self.queues.get_mut(number) else { continue };
+            if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
+                queue.pass(&mut cpus[seat].spans, tick, |start| start < event.time);
+            }
+            if let Some(wait) = self.tasks.observe(event, &mut self.queues, self.tick)
+                && let Some(seat) = self.seats.of(wait.cpu)
+            {
+                wait.apply(&mut cpus[seat].spans);
+            }
         }
     }
-    for (queue, seat) in queues.iter_mut().zip(&seats) {
-        if let (Some(seat), Some(tick)) = (*seat, tick) {
-            queue.pass(&mut recording.cpus[seat].spans, tick, |_| true);
+
+    pub fn finish(mut self, cpus: &mut [CpuInput]) {
+        for (number, queue) in self.queues.iter_mut().enumerate() {
+            if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
+                queue.pass(&mut cpus[seat].spans, tick, |_| true);
+            }
         }
-    }
-    for wait in tasks.unfinished() {
-        if let Some(seat) = seats[wait.cpu] {
-            wait.apply(&mut recording.cpus[seat].spans);
+        for wait in self.tasks.unfinished() {
+            if let Some(seat) = self.seats.of(wait.cpu) {
+                wait.apply(&mut cpus[seat].spans);
+            }
         }
     }
 }
@@ -184,7 +194,7 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::CpuInput;
+    use crate::input::{Follower, Recording};
     use crate::testing::spans;
     use torpor_units::{CpuId, Duration, Hz};
 
@@ -221,8 +231,10 @@ mod tests {
         let at = |us: &i64| Span { start: Instant(us * 1_000), ..like };
         let input = CpuInput { cpu: CpuId(0), spans: at_us.iter().map(at).collect() };
         let tick = Some(TickGrid::new(Hz::H1000, Duration::ZERO));
-        let mut recording = Recording { cpus: vec![input], tick, stats: Default::default() };
-        count(&trace, &mut recording);
+        let mut recording = Recording { cpus: vec![input], tick, ..Recording::default() };
+        let mut follower = Follower::new(&mut recording, &trace, |_| (1024, None));
+        follower.observe(&trace.events);
+        follower.finish();
         recording.cpus[0].spans.iter().map(|s| (s.nr_iowait, s.nr_running)).collect()
     }
 

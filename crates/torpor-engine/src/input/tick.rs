@@ -3,7 +3,7 @@
 
 use super::segment::Segment;
 use std::collections::{BTreeMap, BTreeSet};
-use torpor_trace::{EventKind, Function, Trace};
+use torpor_trace::{Event, EventKind, Function, SoFar};
 use torpor_units::{Duration, Hz, Instant, NSEC_PER_SEC};
 
 /// Ticks happen at `phase + n·TICK_NSEC`, on every CPU alike (no `skew_tick`).
@@ -69,7 +69,7 @@ const TICK_SYMBOLS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
 
 /// Finds the tick among the hrtimers: by symbol, else as the busiest function that has at most
 /// one timer a CPU and whose expiry times all lie on the grid of one tick rate.
-pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
+pub fn tick_function(events: &[Event], so_far: &SoFar<'_>) -> Option<TickFunction> {
     #[derive(Default)]
     struct Seen {
         timers: BTreeSet<u64>,
@@ -78,7 +78,7 @@ pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
         named: bool,
     }
     let mut functions: BTreeMap<u64, Seen> = BTreeMap::new();
-    for event in &trace.events {
+    for event in events {
         if let EventKind::HrtimerStart { timer, function, expires, .. } = event.kind {
             let seen = functions.entry(function.address).or_default();
             seen.timers.insert(timer);
@@ -87,12 +87,12 @@ pub fn tick_function(trace: &Trace) -> Option<TickFunction> {
                 seen.expiries.push(expires.0);
             }
             seen.named |=
-                function.symbol.is_some_and(|s| TICK_SYMBOLS.contains(&trace.names.text(s)));
+                function.symbol.is_some_and(|s| TICK_SYMBOLS.contains(&so_far.names.text(s)));
         }
     }
     functions
         .into_iter()
-        .filter(|(_, s)| s.expiries.len() >= 2 && s.timers.len() <= trace.meta.cpu_count as usize)
+        .filter(|(_, s)| s.expiries.len() >= 2 && s.timers.len() <= so_far.cpu_count as usize)
         .filter_map(|(address, s)| {
             let grid = common_grid(&s.expiries)?;
             Some((s.named, s.starts, TickFunction { address, grid }))
@@ -131,13 +131,9 @@ const MIN_CONCENTRATION: f64 = 3.0;
 const MIN_WAKEUPS: usize = 20;
 
 /// Without timer events the tick still shows: wake-ups after which no task ran crowd behind it.
-pub fn grid_from_wakeups(cpus: &[Vec<Segment>]) -> Option<TickGrid> {
-    let exits: Vec<i64> = cpus
-        .iter()
-        .flatten()
-        .filter(|s| !s.switched && s.remote_waking.is_none())
-        .map(|s| s.exit.0)
-        .collect();
+pub fn grid_from_wakeups<'a>(segments: impl Iterator<Item = &'a Segment>) -> Option<TickGrid> {
+    let exits: Vec<i64> =
+        segments.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit.0).collect();
     if exits.len() < MIN_WAKEUPS {
         return None;
     }

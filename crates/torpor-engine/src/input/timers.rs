@@ -3,7 +3,7 @@
 
 use super::tick::{TickFunction, TickGrid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use torpor_trace::{Event, EventKind, Trace};
+use torpor_trace::{Event, EventKind};
 use torpor_units::{CpuId, Duration, Instant};
 
 /// `flags` of `struct timer_list` (include/linux/timer.h): the low 18 bits are the CPU; a
@@ -75,21 +75,22 @@ pub enum Expiry {
 impl TimerTracker {
     /// Timers armed before the recording began are added by hindsight: their expiry tells when
     /// and where they were due, and the next time they are armed their flags.
-    pub fn new(trace: &Trace, tick: Option<&TickFunction>) -> TimerTracker {
+    /// FIDELITY(recording-head): as far as `events` go, the first of the recording or all of it.
+    pub fn new(events: &[Event], tick: Option<&TickFunction>) -> TimerTracker {
         let mut tracker = TimerTracker {
             hrtimers: Armed::default(),
             pinned: Armed::default(),
             global: Armed::default(),
             tick: tick.cloned(),
             deferrable: HashSet::new(),
-            jiffies: tick.and_then(|t| JiffyClock::fit(trace, t.grid)),
+            jiffies: tick.and_then(|t| JiffyClock::fit(events, t.grid)),
         };
         let mut started = HashSet::new();
         // A wheel timer is cancelled just before it expires, by the event.
         let mut taken_off = HashSet::new();
         // Wheel timers whose first event is an expiry, and where and when they were due.
         let mut armed_before: HashMap<u64, (CpuId, u64)> = HashMap::new();
-        for event in &trace.events {
+        for event in events {
             match event.kind {
                 EventKind::HrtimerStart { timer, .. } | EventKind::HrtimerCancel { timer } => {
                     started.insert(timer);
@@ -226,10 +227,10 @@ struct JiffyClock {
 }
 
 impl JiffyClock {
-    fn fit(trace: &Trace, grid: TickGrid) -> Option<JiffyClock> {
+    fn fit(events: &[Event], grid: TickGrid) -> Option<JiffyClock> {
         let tick_ns = i128::from(grid.hz.tick().0);
         let mut zeros: BTreeMap<i128, u32> = BTreeMap::new();
-        for event in &trace.events {
+        for event in events {
             if let EventKind::TimerExpireEntry { now_jiffies, .. } = event.kind {
                 let tick = i128::from(grid.floor(event.time).0);
                 *zeros.entry(tick - i128::from(now_jiffies) * tick_ns).or_default() += 1;
@@ -332,9 +333,9 @@ mod tests {
     /// The softirq takes a timer off the wheel, which writes a cancellation, before it expires.
     #[test]
     fn timers_armed_before_the_recording_are_known_by_their_expiry() {
-        let mut trace = Trace::default();
+        let mut events = Vec::new();
         let mut push = |at: i64, kind| {
-            trace.events.push(Event { time: Instant(at), cpu: CpuId(0), kind });
+            events.push(Event { time: Instant(at), cpu: CpuId(0), kind });
         };
         let expiry = |timer, now_jiffies| {
             let function = FUNCTION;
@@ -358,7 +359,7 @@ mod tests {
             }
         });
         let grid = TickGrid::new(torpor_units::Hz::H250, Duration::ZERO);
-        let tracker = TimerTracker::new(&trace, Some(&TickFunction::at(5, grid)));
+        let tracker = TimerTracker::new(&events, Some(&TickFunction::at(5, grid)));
         assert_eq!(tracker.global.next(CpuId(0), Instant(0)), Instant(10 * TICK));
         assert_eq!(tracker.pinned.next(CpuId(0), Instant(0)), Instant(12 * TICK));
     }

@@ -13,7 +13,7 @@
 
 use super::average::decay;
 use super::runqueue::{Runqueue, Scale, Task};
-use crate::input::{Recording, Span};
+use crate::input::{CpuInput, Seats, Span};
 use std::collections::HashMap;
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 use torpor_units::{CpuId, Duration, Instant};
@@ -23,45 +23,67 @@ use torpor_units::{CpuId, Duration, Instant};
 const REFRESH: Duration = Duration(32_000_000);
 const PERIOD_NS: i64 = 1 << 20;
 
-/// Sets the utilization of each span. `machine` gives a CPU's capacity and, where known, its
-/// highest frequency; else the highest recorded one stands for it.
-pub fn track(
-    trace: &Trace,
-    recording: &mut Recording,
-    machine: impl Fn(CpuId) -> (u32, Option<u32>),
-) {
-    let Some(first) = trace.events.first() else { return };
-    let freq_max = highest_recorded(trace);
-    let mut cpus: Vec<Cpu> = (0..trace.meta.cpu_count)
-        .map(|number| {
-            let (capacity, known_max) = machine(CpuId(number));
-            let freq_max_khz = known_max.unwrap_or(freq_max[number as usize]);
-            let scale = Scale { capacity, freq: 1024 };
-            Cpu { rq: Runqueue::new(first.time.0 as u64, scale), freq_max_khz, next_span: 0 }
-        })
-        .collect();
-    // Where each CPU's spans are, for the events come in the order of time.
-    let mut seats: Vec<Option<usize>> = vec![None; cpus.len()];
-    for (index, input) in recording.cpus.iter().enumerate() {
-        if let Some(seat) = seats.get_mut(input.cpu.index()) {
-            *seat = Some(index);
+/// Sets the utilization of each span while the events pass.
+pub struct Tracker {
+    seats: Seats,
+    cpus: Vec<Cpu>,
+    tasks: Tasks,
+    /// A task that was not seen before has been forked.
+    wakings: bool,
+}
+
+impl Tracker {
+    /// `machine` gives a CPU's capacity and, where known, its highest frequency; else that of
+    /// `freq_max_khz`, by CPU number, stands for it.
+    pub fn new(
+        seats: Seats,
+        trace: &Trace,
+        freq_max_khz: &[u32],
+        machine: impl Fn(CpuId) -> (u32, Option<u32>),
+    ) -> Tracker {
+        let began_ns = trace.window.map_or(0, |(first, _)| first.0 as u64);
+        let cpu = |number: usize| {
+            let (capacity, known_max) = machine(CpuId(number as u32));
+            let recorded_max = freq_max_khz.get(number).copied();
+            Cpu {
+                rq: Runqueue::new(began_ns, Scale { capacity, freq: 1024 }),
+                freq_max_khz: known_max.or(recorded_max).unwrap_or(0),
+                next_span: 0,
+            }
+        };
+        let cpus = (0..seats.cpu_count()).map(cpu).collect();
+        Tracker { seats, cpus, tasks: Tasks::new(), wakings: trace.carries.wakings }
+    }
+
+    pub fn observe(&mut self, events: &[Event], inputs: &mut [CpuInput]) {
+        for event in events {
+            let number = event.cpu.index();
+            let Some(cpu) = self.cpus.get_mut(number) else { continue };
+            if let Some(seat) = self.seats.of(number) {
+                cpu.pass(&mut inputs[seat].spans, |start| start < event.time);
+            }
+            observe(event, &mut self.cpus, &mut self.tasks, self.wakings);
         }
     }
-    let mut tasks = Tasks::new();
-    for event in &trace.events {
-        let number = event.cpu.index();
-        if number >= cpus.len() {
-            continue;
+
+    pub fn finish(mut self, inputs: &mut [CpuInput]) {
+        for (number, cpu) in self.cpus.iter_mut().enumerate() {
+            if let Some(seat) = self.seats.of(number) {
+                cpu.pass(&mut inputs[seat].spans, |_| true);
+            }
         }
-        if let Some(seat) = seats[number] {
-            let spans = &mut recording.cpus[seat].spans;
-            cpus[number].pass(spans, |start| start < event.time);
-        }
-        observe(event, &mut cpus, &mut tasks, trace.carries.wakings);
     }
-    for (cpu, seat) in cpus.iter_mut().zip(&seats) {
-        if let Some(seat) = *seat {
-            cpu.pass(&mut recording.cpus[seat].spans, |_| true);
+}
+
+/// Raises each CPU's highest frequency, by CPU number, to the highest one recorded.
+pub fn note_frequencies(freq_max_khz: &mut Vec<u32>, events: &[Event], cpu_count: u32) {
+    let cpu_count = freq_max_khz.len().max(cpu_count as usize);
+    freq_max_khz.resize(cpu_count, 0);
+    for event in events {
+        if let EventKind::CpuFrequency { freq_khz } = event.kind
+            && let Some(max) = freq_max_khz.get_mut(event.cpu.index())
+        {
+            *max = freq_khz.max(*max);
         }
     }
 }
@@ -100,7 +122,7 @@ impl Cpu {
 
 type Tasks = HashMap<i32, Task>;
 
-/// `wakings`: a task that was not seen before has been forked.
+/// `wakings` as [`Tracker`] has it.
 fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
     let (number, now_ns) = (event.cpu.index(), event.time.0 as u64);
     match event.kind {
@@ -151,22 +173,10 @@ fn start(pid: i32, number: usize, now_ns: u64, cpus: &mut [Cpu], tasks: &mut Tas
     }
 }
 
-fn highest_recorded(trace: &Trace) -> Vec<u32> {
-    let mut highest = vec![0; trace.meta.cpu_count as usize];
-    for event in &trace.events {
-        if let EventKind::CpuFrequency { freq_khz } = event.kind
-            && let Some(max) = highest.get_mut(event.cpu.index())
-        {
-            *max = freq_khz.max(*max);
-        }
-    }
-    highest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::CpuInput;
+    use crate::input::{CpuInput, Follower, Recording};
     use crate::testing::spans;
 
     const MS: i64 = 1_000_000;
@@ -196,8 +206,12 @@ mod tests {
                 .collect(),
         };
         let cpus = vec![input(0), input(1)];
-        let mut recording = Recording { cpus, tick: None, stats: Default::default() };
-        recording.track_util(&trace, |_| (capacity, None));
+        trace.window = trace.events.first().zip(trace.events.last()).map(|(a, b)| (a.time, b.time));
+        let mut recording = Recording { cpus, ..Recording::default() };
+        note_frequencies(&mut recording.freq_max_khz, &trace.events, 2);
+        let mut follower = Follower::new(&mut recording, &trace, |_| (capacity, None));
+        follower.observe(&trace.events);
+        follower.finish();
         let all = recording.cpus.iter().flat_map(|c| &c.spans);
         all.map(|s| s.util).collect()
     }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What no event tells.
 
-use torpor_units::Duration;
+use super::recorded::Calls;
+use std::collections::BTreeMap;
+use torpor_counters::Delta;
+use torpor_units::{CpuId, Duration};
 
 /// What no event tells and has to be assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,22 +15,67 @@ pub struct Assumptions {
     pub entry_delay: Duration,
     /// RCU needed the CPU for a while after it raised its softirq there.
     pub rcu_stand_in: bool,
+    /// `last_residency_ns` is measured between the `cpu_idle` events, which lie farther apart by
+    /// this.
+    ///
+    /// FIDELITY(residency-overhead): one time for all sleeps; the kernel's counters tell it.
+    pub residency_overhead: Duration,
+}
+
+/// Where counters do not tell: the least that was seen.
+const RESIDENCY_OVERHEAD: Duration = Duration(650);
+
+/// Sleeps in a state that it takes to tell a mean.
+const SLEEPS_MIN: u64 = 10;
+
+/// By how much the events of a sleep lie farther apart than its residency: from states whose sleeps
+/// are all both in the recording and in the kernel's counters, a mean of each. The middle one of
+/// these is not moved by a single sleep with a stall between its events and the kernel's clock.
+pub fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
+    let mut seen: BTreeMap<(CpuId, usize), (u64, i64)> = BTreeMap::new();
+    for recorded in &calls.decisions {
+        if let Some(told) = recorded.told {
+            let (sleeps, between_ns) = seen.entry((recorded.cpu, told.state)).or_default();
+            *sleeps += 1;
+            *between_ns += told.between.0;
+        }
+    }
+    let mut means_ns = Vec::new();
+    for cpu in &grown.cpus {
+        for state in &cpu.states {
+            if let Some(&(sleeps, between_ns)) = seen.get(&(cpu.cpu, state.index as usize))
+                && sleeps >= SLEEPS_MIN
+                && state.usage == Some(sleeps)
+                && let Some(time_us) = state.time_us
+            {
+                means_ns.push((between_ns - time_us as i64 * 1_000) / sleeps as i64);
+            }
+        }
+    }
+    means_ns.sort();
+    means_ns.get(means_ns.len() / 2).map(|&mean_ns| Duration(mean_ns.max(0)))
 }
 
 impl Assumptions {
     /// On hardware the idle entry's event comes within a microsecond of the switch, and bounds this.
-    pub const DEFAULT: Assumptions = Assumptions { entry_delay: Duration(800), rcu_stand_in: true };
+    pub const DEFAULT: Assumptions = Assumptions {
+        entry_delay: Duration(800),
+        rcu_stand_in: true,
+        residency_overhead: RESIDENCY_OVERHEAD,
+    };
 
     /// What guests needed: 1.7 us where an instruction takes 1 ns, which a probe measured; 4 and 10
     /// us in two that an emulator ran in real time.
-    pub const ALL: [Assumptions; 8] = {
-        let delays = [800, 1_700, 4_000, 10_000];
-        let mut all = [Assumptions::DEFAULT; 8];
-        let mut i = 0;
-        while i < all.len() {
-            all[i] = Assumptions { entry_delay: Duration(delays[i / 2]), rcu_stand_in: i % 2 == 0 };
-            i += 1;
-        }
-        all
-    };
+    const ENTRY_DELAYS_NS: [i64; 4] = [800, 1_700, 4_000, 10_000];
+
+    /// All that are tried, beginning with these.
+    pub fn alternatives(self) -> Vec<Assumptions> {
+        let with = |delay, rcu_stand_in| Assumptions {
+            entry_delay: Duration(delay),
+            rcu_stand_in,
+            ..self
+        };
+        let pair = |delay| [with(delay, true), with(delay, false)];
+        Assumptions::ENTRY_DELAYS_NS.into_iter().flat_map(pair).collect()
+    }
 }

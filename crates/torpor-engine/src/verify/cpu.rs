@@ -22,6 +22,7 @@ pub struct Answers {
     pub sleep_length: Option<Duration>,
     pub next_event: Option<i64>,
     pub rcu_needs_cpu: Option<bool>,
+    pub util: Option<u64>,
 }
 
 /// A sleep that has begun, and its decision if a governor was asked.

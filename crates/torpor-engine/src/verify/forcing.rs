@@ -43,7 +43,10 @@ pub fn force(
                     instance.gave_up(recorded.slot);
                 }
             }
-            Step::Tell(index) => tell(&mut instance, &calls.decisions[index])?,
+            Step::Tell(index) => {
+                let recorded = &calls.decisions[index];
+                tell(&mut instance, recorded, &seats[recorded.slot])?;
+            }
             Step::Reset => {
                 for slot in 0..seats.len() {
                     instance.disable(slot)?;
@@ -73,15 +76,23 @@ fn ask(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<Answ
     Ok(answer)
 }
 
-fn tell(instance: &mut Instance, recorded: &Recorded) -> Result<(), GovernorError> {
+fn tell(instance: &mut Instance, recorded: &Recorded, seat: &Seat) -> Result<(), GovernorError> {
     let Some(told) = &recorded.told else { return Ok(()) };
+    // FIDELITY(own-timers): it rings when due, not when the recording shows it.
     if instance.next_timer(recorded.slot).is_some_and(|at| at <= told.clock) {
         instance.fire_timer(recorded.slot, told.clock)?;
     }
+    let timed_out = told.is_polling.then(|| {
+        // The governor may have set a limit of its own. A task that wakes ends polling, too, which
+        // may look at the time so seldom that it is late to give up.
+        // FIDELITY(poll-end): no event tells which it was.
+        !told.ran_task
+            && told.between >= instance.poll_limit(recorded.slot, seat.model.default_poll_limit)
+    });
     let reflection = Reflection {
         state: told.state as i32,
         residency: told.residency,
-        poll_timed_out: Some(told.poll_timed_out),
+        poll_timed_out: timed_out,
         now: told.clock,
         got_tick: told.got_tick,
     };

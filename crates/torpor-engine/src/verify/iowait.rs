@@ -3,13 +3,15 @@
 
 use super::recorded::Calls;
 use std::collections::BTreeMap;
-use torpor_trace::{EventKind, Trace};
+use torpor_trace::{EventKind, PrevState, Trace};
 use torpor_units::{CpuId, Instant};
 
 /// Sets the count of every decision. Whether a task waits for IO is told when it wakes
-/// (`sched_blocked_reason`), so this is hindsight; without that event the count stays 0.
+/// (`sched_blocked_reason`), so this is hindsight; without that event every uninterruptible sleep is
+/// taken for one.
 ///
-/// FIDELITY(iowait-seen): tasks that left before the recording or wake after it are not seen.
+/// FIDELITY(iowait-seen): tasks that left before the recording are not seen, nor are, with that
+/// event, those that wake after it.
 pub fn fill(trace: &Trace, calls: &mut Calls) {
     let changes = changes(trace);
     let mut waiting: BTreeMap<CpuId, u32> = BTreeMap::new();
@@ -25,20 +27,28 @@ pub fn fill(trace: &Trace, calls: &mut Calls) {
 
 /// When a count goes up (true) or down, in order of time and place in the recording.
 fn changes(trace: &Trace) -> BTreeMap<(Instant, usize, CpuId), bool> {
+    let has_reasons = trace.event_counts.contains_key("sched_blocked_reason");
     let mut left: BTreeMap<i32, (Instant, usize, CpuId)> = BTreeMap::new();
     let mut changes = BTreeMap::new();
     for (place, event) in trace.events.iter().enumerate() {
-        match event.kind {
-            EventKind::SchedSwitch { prev_pid, .. } if prev_pid > 0 => {
-                left.insert(prev_pid, (event.time, place, event.cpu));
-            }
-            EventKind::BlockedReason { pid, io_wait: true } => {
-                if let Some(from) = left.remove(&pid) {
+        let woken = match event.kind {
+            EventKind::SchedSwitch { prev_pid, prev_state, .. } if prev_pid > 0 => {
+                let from = (event.time, place, event.cpu);
+                if has_reasons {
+                    left.insert(prev_pid, from);
+                } else if prev_state == PrevState::DiskSleep {
+                    left.insert(prev_pid, from);
                     changes.insert(from, true);
-                    changes.insert((event.time, place, from.2), false);
                 }
+                continue;
             }
-            _ => {}
+            EventKind::BlockedReason { pid, io_wait: true } => pid,
+            EventKind::SchedWaking { pid, .. } if !has_reasons => pid,
+            _ => continue,
+        };
+        if let Some(from) = left.remove(&woken) {
+            changes.insert(from, true);
+            changes.insert((event.time, place, from.2), false);
         }
     }
     changes

@@ -30,7 +30,7 @@ use crate::model::CpuModel;
 use crate::options::{DisabledState, Progress};
 use crate::outcome::TraceInfo;
 use crate::session::state_descs;
-use assumptions::Assumptions;
+use assumptions::{Assumptions, residency_overhead};
 use judge::Judged;
 use rayon::prelude::*;
 use recorded::Calls;
@@ -39,7 +39,7 @@ use std::path::PathBuf;
 use torpor_counters::Snapshot;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_platform::Platform;
-use torpor_trace::{EventKind, Probe, Trace};
+use torpor_trace::{EventKind, Probe, SoFar, Trace};
 use torpor_units::{CpuId, Duration, Instant};
 use walk::{Seat, Walk};
 
@@ -115,21 +115,28 @@ pub(crate) fn verify_trace(
     let asker = Asker { trace, seats: &seats, tick: &tick, options, governors: &governors };
     let has_lengths = options.use_probes && has_probe(trace, Probe::SleepLength);
 
-    let mut calls = asker.calls(Assumptions::DEFAULT);
+    let mut assumptions = Assumptions::DEFAULT;
+    let mut calls = asker.calls(assumptions);
     if calls.decisions.is_empty() {
         let found = "no idle entry with a governor's decision behind it".to_owned();
         return Err(EngineError::NothingToReplay { path: path.to_owned(), found });
+    }
+    let sysfs = request.counters.as_ref().map(|(from, to)| torpor_counters::delta(from, to));
+    if let Some(overhead) = sysfs.as_ref().and_then(|grown| residency_overhead(&calls, grown)) {
+        assumptions.residency_overhead = overhead;
+        calls = asker.calls(assumptions);
     }
     let mut judged = asker.ask(&calls, path, progress)?;
     let mut tried = Vec::new();
     if options.fit && !has_lengths {
         let best = summary::ranking(trace, &governors, &judged)[0];
-        tried = asker.fit(best, judged[best].agreeing, progress)?;
+        let alternatives = assumptions.alternatives();
+        tried = asker.fit(best, &alternatives, judged[best].agreeing, progress)?;
         let most = tried.iter().map(|t| t.agreeing).max().expect("the default was tried");
         let chosen = tried.iter().position(|t| t.agreeing == most).expect("it is among them");
         tried[chosen].is_chosen = true;
         if chosen > 0 {
-            calls = asker.calls(Assumptions::ALL[chosen]);
+            calls = asker.calls(alternatives[chosen]);
             judged = asker.ask(&calls, path, progress)?;
         }
     }
@@ -145,10 +152,7 @@ pub(crate) fn verify_trace(
         tried,
         options,
         has_lengths,
-        sysfs: request
-            .counters
-            .as_ref()
-            .map(|(before, after)| torpor_counters::delta(before, after)),
+        sysfs,
     }))
 }
 
@@ -193,11 +197,12 @@ impl Asker<'_> {
         Ok(self.governors.par_iter().map(ask).collect())
     }
 
-    /// The agreement of one governor under each assumption.
+    /// The agreement of one governor under each of `alternatives`; it is known for the first.
     fn fit(
         &self,
         governor: usize,
-        by_default: u64,
+        alternatives: &[Assumptions],
+        by_first: u64,
         progress: &dyn Progress,
     ) -> Result<Vec<Tried>, EngineError> {
         if progress.cancelled() {
@@ -205,8 +210,8 @@ impl Asker<'_> {
         }
         let candidate = &self.governors[governor].governor;
         let tried = |assumptions: &Assumptions| {
-            let agreeing = if *assumptions == Assumptions::DEFAULT {
-                by_default
+            let agreeing = if *assumptions == alternatives[0] {
+                by_first
             } else {
                 let calls = self.calls(*assumptions);
                 let answers = forcing::force(candidate, &calls, self.seats);
@@ -214,7 +219,7 @@ impl Asker<'_> {
             };
             Tried::new(assumptions, agreeing)
         };
-        Ok(Assumptions::ALL.par_iter().map(tried).collect())
+        Ok(alternatives.par_iter().map(tried).collect())
     }
 }
 
@@ -238,9 +243,11 @@ fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
             reason: format!("it has no {}", missing.join(", no ")),
         });
     }
-    input::tick_function(trace).ok_or_else(|| EngineError::NotVerifiable {
-        path: path.to_owned(),
-        reason: "none of its hrtimers is the tick's".to_owned(),
+    input::tick_function(&trace.events, &SoFar::whole(trace)).ok_or_else(|| {
+        EngineError::NotVerifiable {
+            path: path.to_owned(),
+            reason: "none of its hrtimers is the tick's".to_owned(),
+        }
     })
 }
 

@@ -181,6 +181,8 @@ pub struct Counter {
     pub name: String,
     /// Sleeps that the recording shows whole, as sysfs counts them.
     pub usage: u64,
+    /// The residencies of these sleeps, in microseconds, as the events show them.
+    pub time_us: u64,
     pub above: u64,
     pub below: u64,
     /// The kernel's own verdicts (`cpu_idle_miss`), of which one may belong to a sleep that the
@@ -195,6 +197,7 @@ pub struct Counter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SysfsCounts {
     pub usage: Option<u64>,
+    pub time_us: Option<u64>,
     pub above: Option<u64>,
     pub below: Option<u64>,
     pub rejected: Option<u64>,

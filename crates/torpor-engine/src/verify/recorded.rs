@@ -79,6 +79,8 @@ pub struct Asked {
     pub hold: Hold,
     /// What `tick_nohz_get_sleep_length()` returned, by a probe.
     pub probed: Option<Duration>,
+    /// What `sched_cpu_util()` returned, by a probe.
+    pub probed_util: Option<u64>,
     pub util: u64,
     pub nr_iowait: u32,
 }
@@ -150,7 +152,9 @@ impl Asked {
             nr_iowait: self.nr_iowait,
             util: self.util,
             capacity: u64::from(capacity),
-            load_avg: 0,
+            // The kernels that can be recorded have no `this_cpu_load()` any more; a governor that
+            // asks for it is told the utilization there.
+            load_avg: self.util,
         }
     }
 }
@@ -163,8 +167,11 @@ pub struct Told {
     /// `dev->last_residency_ns`.
     pub residency: Duration,
     pub got_tick: bool,
-    /// `dev->poll_time_limit`.
-    pub poll_timed_out: bool,
+    /// From event to event.
+    pub between: Duration,
+    pub is_polling: bool,
+    /// The CPU went from this sleep to a task, without asking the governor again.
+    pub ran_task: bool,
     /// `local_clock()`.
     pub clock: Instant,
     pub verdict: Verdict,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use torpor_counters::{Delta, StateDelta};
 use torpor_platform::Platform;
 use torpor_trace::{EventKind, Trace};
-use torpor_units::{CpuId, Hz};
+use torpor_units::{CpuId, Duration, Hz};
 
 pub(super) struct Parts<'a> {
     pub trace: TraceInfo,
@@ -147,6 +147,7 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
                 state,
                 name: description.name.clone(),
                 usage: 0,
+                time_us: 0,
                 above: 0,
                 below: 0,
                 miss_above: 0,
@@ -156,11 +157,15 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
             counters.insert((seat.cpu, state), counter);
         }
     }
+    let mut slept: BTreeMap<(CpuId, usize), Duration> = BTreeMap::new();
     for recorded in &parts.calls.decisions {
         if let Some(told) = recorded.told
             && let Some(counter) = counters.get_mut(&(recorded.cpu, told.state))
         {
+            let slept = slept.entry((recorded.cpu, told.state)).or_default();
+            *slept += told.residency;
             counter.usage += 1;
+            counter.time_us = (slept.0 / 1_000) as u64;
             counter.above += u64::from(told.verdict == Verdict::Above);
             counter.below += u64::from(told.verdict == Verdict::Below);
         }
@@ -177,8 +182,8 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
     for cpu in parts.sysfs.iter().flat_map(|delta| &delta.cpus) {
         for grown in &cpu.states {
             if let Some(counter) = counters.get_mut(&(cpu.cpu, grown.index as usize)) {
-                let &StateDelta { usage, above, below, rejected, .. } = grown;
-                counter.sysfs = Some(SysfsCounts { usage, above, below, rejected });
+                let &StateDelta { usage, time_us, above, below, rejected, .. } = grown;
+                counter.sysfs = Some(SysfsCounts { usage, time_us, above, below, rejected });
             }
         }
     }

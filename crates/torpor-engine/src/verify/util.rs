@@ -3,7 +3,8 @@
 
 use super::recorded::Calls;
 use super::walk::Seat;
-use crate::input::{CpuInput, InputStats, Recording, SleepSource, Span, WakeStamp};
+use crate::input::{CpuInput, Recording, Seats, SleepSource, Span, WakeStamp};
+use crate::pelt::{self, Tracker};
 use torpor_trace::Trace;
 use torpor_units::Instant;
 
@@ -11,7 +12,7 @@ use torpor_units::Instant;
 pub fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
     let empty = |seat: &Seat| CpuInput { cpu: seat.cpu, spans: Vec::new() };
     let cpus = seats.iter().map(empty).collect();
-    let mut recording = Recording { cpus, tick: None, stats: InputStats::default() };
+    let mut recording = Recording { cpus, ..Recording::default() };
     for decision in &calls.decisions {
         recording.cpus[decision.slot].spans.push(moment(decision.asked.idle_entry));
     }
@@ -19,12 +20,17 @@ pub fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
         let seat = seats.iter().find(|seat| seat.cpu == cpu);
         (seat.map_or(1024, |seat| seat.model.capacity), None)
     };
-    recording.track_util(trace, capacity);
+    let mut freq_max_khz = Vec::new();
+    pelt::note_frequencies(&mut freq_max_khz, &trace.events, trace.meta.cpu_count);
+    let places = Seats::new(&recording, trace.meta.cpu_count);
+    let mut tracker = Tracker::new(places, trace, &freq_max_khz, capacity);
+    tracker.observe(&trace.events, &mut recording.cpus);
+    tracker.finish(&mut recording.cpus);
     let mut next = vec![0; seats.len()];
     for decision in &mut calls.decisions {
         let span = &recording.cpus[decision.slot].spans[next[decision.slot]];
         next[decision.slot] += 1;
-        decision.asked.util = u64::from(span.util);
+        decision.asked.util = decision.asked.probed_util.unwrap_or(u64::from(span.util));
     }
 }
 

@@ -16,11 +16,6 @@ use torpor_units::{CpuId, Duration, Instant, StateIdx};
 /// What a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
 
-/// `last_residency_ns` is measured between the `cpu_idle` events, which therefore lie farther apart.
-///
-/// FIDELITY(residency-overhead): by 0.6 to 1.8 us in recordings of guests with counters beside them.
-const RESIDENCY_OVERHEAD: Duration = Duration(650);
-
 /// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose
 /// instructions take 1 ns each, by the probe on `tick_nohz_get_sleep_length()`.
 const INTERRUPT_EXIT_DELAY: Duration = Duration(700);
@@ -74,7 +69,7 @@ impl<'a> Walk<'a> {
             trace,
             seats,
             tick_timers: tick_timers(trace, &tick),
-            timers: TimerTracker::new(trace, Some(&tick)),
+            timers: TimerTracker::new(&trace.events, Some(&tick)),
             tick,
             has_hierarchy: has_timer_hierarchy(trace),
             assumptions,
@@ -160,6 +155,11 @@ impl<'a> Walk<'a> {
 
     /// The CPU goes from the idle task to another.
     fn leave(&mut self, number: usize) {
+        if let Some(decision) = self.cpus[number].untold
+            && let Some(told) = &mut self.calls.decisions[decision].told
+        {
+            told.ran_task = true;
+        }
         self.tell(number);
         self.give_up(number);
         let cpu = &mut self.cpus[number];
@@ -219,12 +219,14 @@ impl<'a> Walk<'a> {
         let Some(index) = recorded.entered else { return };
         let Some(state) = model.states.get(index) else { return };
         let between = at.since(asleep.from);
-        let residency = Duration((between - RESIDENCY_OVERHEAD).0.max(0));
+        let residency = Duration((between - self.assumptions.residency_overhead).0.max(0));
         recorded.told = Some(Told {
             state: index,
             residency,
             got_tick: false,
-            poll_timed_out: state.is_polling && between >= model.default_poll_limit,
+            between,
+            is_polling: state.is_polling,
+            ran_task: false,
             clock: at,
             verdict: model.verdict(index, residency),
         });
@@ -238,12 +240,13 @@ impl<'a> Walk<'a> {
 
     fn probed(&mut self, number: usize, at: Instant, probe: Probe, value: i64) {
         match probe {
-            Probe::SleepLength | Probe::NextEvent | Probe::RcuNeedsCpu => {
+            Probe::SleepLength | Probe::NextEvent | Probe::RcuNeedsCpu | Probe::Util => {
                 self.tell(number);
                 let answers = &mut self.cpus[number].answers;
                 match probe {
                     Probe::SleepLength => answers.sleep_length = Some(Duration(value)),
                     Probe::NextEvent => answers.next_event = Some(value),
+                    Probe::Util => answers.util = u64::try_from(value).ok(),
                     _ => answers.rcu_needs_cpu = Some(value != 0),
                 }
             }
@@ -368,6 +371,7 @@ impl<'a> Walk<'a> {
             tick_is_stopped: false,
             hold,
             probed: cpu.answers.sleep_length,
+            probed_util: cpu.answers.util,
             util: 0,
             nr_iowait: 0,
         };

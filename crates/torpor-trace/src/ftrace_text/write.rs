@@ -264,7 +264,11 @@ fn timer_flags(f: &mut fmt::Formatter<'_>, flags: u64) -> fmt::Result {
 fn probed(f: &mut fmt::Formatter<'_>, probe: Probe, value: i64) -> fmt::Result {
     let symbol = PROBES.iter().find(|(_, known)| *known == probe).map_or("", |(name, _)| name);
     match probe {
-        Probe::Select | Probe::SleepLength | Probe::NextEvent | Probe::RcuNeedsCpu => {
+        Probe::Select
+        | Probe::SleepLength
+        | Probe::NextEvent
+        | Probe::RcuNeedsCpu
+        | Probe::Util => {
             write!(f, "r_{symbol}_0: (do_idle+0x0/0x0 <- {symbol}) ret={value}")
         }
         Probe::IrqExit => write!(f, "r_{symbol}_0: (irq_exit+0x0/0x0 <- {symbol}) ret={value}"),

@@ -112,6 +112,9 @@ impl Records {
                 COMPRESSED | COMPRESSED2 if is_file => self.compressed(kind, body, out),
                 _ => self.other(kind, body, out),
             }
+            if is_file {
+                out.advance((start.len() - cursor.rest().len()) as u64);
+            }
         }
     }
 

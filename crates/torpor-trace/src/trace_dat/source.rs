@@ -122,7 +122,7 @@ impl<'a> Source<'a> {
         match &mut self.chunks {
             None => {
                 self.pages = self.pages.get(page_bytes..).unwrap_or_default();
-                out.read_bytes += page_bytes as u64;
+                out.advance(page_bytes as u64);
             }
             Some(chunks) => chunks.pos += page_bytes,
         }
@@ -137,7 +137,7 @@ impl Chunks<'_> {
             self.left -= 1;
             let packed = self.rest.rest().len();
             self.unpacked = self.compression.next_block(&mut self.rest).unwrap_or_default();
-            out.read_bytes += (packed - self.rest.rest().len()) as u64;
+            out.advance((packed - self.rest.rest().len()) as u64);
             if self.unpacked.is_empty() {
                 // The next chunk starts where this one ends, which may be as wrong as the rest.
                 self.left = 0;

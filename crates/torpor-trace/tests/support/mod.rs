@@ -8,6 +8,8 @@ pub mod perf;
 pub mod proto;
 
 use std::path::{Path, PathBuf};
+use torpor_trace::{EventKind, Trace, TraceError};
+use torpor_units::Instant;
 
 /// A recording beside the project, or a line that says why the test did not run.
 pub fn shared_trace(name: &str) -> Option<PathBuf> {
@@ -23,4 +25,28 @@ pub fn shared_trace(name: &str) -> Option<PathBuf> {
 /// A recording of the project's own.
 pub fn own_trace(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// What holds of any outcome of reading, or what does not.
+pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
+    let trace = match outcome {
+        Ok(trace) => trace,
+        Err(error) if error.to_string().contains("hint:") => return Ok(()),
+        Err(error) => return Err(format!("no hint: {error}")),
+    };
+    if !trace.events.is_sorted_by_key(|event| event.time) {
+        return Err("events out of order".to_owned());
+    }
+    let is_there = |cpu: torpor_units::CpuId| cpu.0 < trace.meta.cpu_count;
+    let unsound = trace.events.iter().find(|event| {
+        let target = match event.kind {
+            EventKind::SchedWaking { target_cpu, .. } | EventKind::IpiSend { target_cpu, .. } => {
+                target_cpu
+            }
+            _ => event.cpu,
+        };
+        let in_time = event.time >= Instant(0) && event.time < Instant::NEVER;
+        !in_time || !is_there(event.cpu) || !is_there(target)
+    });
+    unsound.map_or(Ok(()), |event| Err(format!("{event:?} of {} CPUs", trace.meta.cpu_count)))
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A recording's spans, drawn while its events pass by: memory holds the spans, not the events.
+
+use super::segment::Collector;
+use super::spans::{Evidence, Joiner};
+use super::tick::{self, TickGrid};
+use super::{CpuInput, InputStats, Recording, SleepSource, WakeStamp};
+use crate::pelt;
+use torpor_platform::Platform;
+use torpor_trace::{Carries, Event, SoFar};
+use torpor_units::{CpuId, Instant};
+
+/// Makes a [`Recording`] of events that are handed in part by part. Tasks are not followed yet.
+///
+/// FIDELITY(recording-head): the tick, what the recording carries and the timers armed before it
+/// began are learned from the first part, which has to be long enough, and hold for all.
+pub struct Draft<'a> {
+    recorded_on: Option<&'a Platform>,
+    reading: Option<Reading<'a>>,
+    /// By CPU number.
+    joiners: Vec<Joiner>,
+    freq_max_khz: Vec<u32>,
+    stats: InputStats,
+}
+
+/// What the first part has told.
+struct Reading<'a> {
+    collector: Collector,
+    carries: Carries,
+    /// From the tick's own timer.
+    exact_tick: Option<TickGrid>,
+    /// Complete with the sleeps of the first part.
+    evidence: Option<Evidence<'a>>,
+}
+
+impl<'a> Draft<'a> {
+    /// `recorded_on` is the machine of the recording, if known: its exit latencies turn `cpu_idle`
+    /// exit stamps into the moments of the wake-up events.
+    pub fn new(recorded_on: Option<&'a Platform>) -> Draft<'a> {
+        let stamps = WakeStamp::ALL.map(|stamp| (stamp.key(), 0)).into();
+        Draft {
+            recorded_on,
+            reading: None,
+            joiners: Vec::new(),
+            freq_max_khz: Vec::new(),
+            stats: InputStats { stamps, ..InputStats::default() },
+        }
+    }
+
+    /// Takes the next events, in order of time.
+    pub fn observe(&mut self, events: &[Event], so_far: &SoFar<'_>) {
+        // Of a recording in one part nothing is drawn before all of it was seen.
+        self.draw();
+        pelt::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
+        let reading = self.reading.get_or_insert_with(|| Reading::new(events, so_far));
+        reading.collector.observe(events, so_far.cpu_count);
+    }
+
+    pub fn finish(mut self) -> Recording {
+        if let Some(reading) = &mut self.reading {
+            reading.collector.finish();
+        }
+        self.draw();
+        let mut tick = None;
+        if let Some(Reading { collector, evidence, .. }) = &self.reading {
+            self.stats.unclosed_entries = collector.unclosed_entries;
+            self.stats.cut_sleeps = collector.cut_sleeps;
+            tick = evidence.as_ref().and_then(|evidence| evidence.tick);
+        }
+        self.stats.cut_sleeps += self.joiners.iter().filter(|j| j.is_open()).count() as u64;
+        self.infer_timers();
+        let inputs = self.joiners.into_iter().zip(0..);
+        let inputs = inputs.map(|(j, number)| CpuInput { cpu: CpuId(number), spans: j.spans });
+        Recording {
+            cpus: inputs.filter(|input| !input.spans.is_empty()).collect(),
+            tick,
+            freq_max_khz: self.freq_max_khz,
+            stats: self.stats,
+        }
+    }
+
+    /// Turns the sleeps that are complete into spans.
+    fn draw(&mut self) {
+        let Some(Reading { collector, carries, exact_tick, evidence }) = &mut self.reading else {
+            return;
+        };
+        let evidence = evidence.get_or_insert_with(|| Evidence {
+            carries: *carries,
+            tick: exact_tick.or_else(|| tick::grid_from_wakeups(collector.done())),
+            recorded_on: self.recorded_on,
+        });
+        for (number, segment) in collector.take_done() {
+            if number >= self.joiners.len() {
+                self.joiners.resize_with(number + 1, Joiner::default);
+            }
+            self.joiners[number].join(CpuId(number as u32), segment, evidence, &mut self.stats);
+        }
+    }
+
+    /// Where no event shows timers, those that are known by what they woke.
+    fn infer_timers(&mut self) {
+        let Some(timers) = self.reading.as_ref().and_then(|r| r.collector.inferred()) else {
+            return;
+        };
+        for (joiner, number) in self.joiners.iter_mut().zip(0..) {
+            let mut timers = timers.on(CpuId(number));
+            for span in &mut joiner.spans {
+                span.next_hrtimer = timers.next_at(span.start);
+                span.source = match span.next_hrtimer {
+                    Instant::NEVER => SleepSource::TickOnly,
+                    _ => SleepSource::WakingTimer,
+                };
+            }
+        }
+    }
+}
+
+impl Reading<'_> {
+    fn new(head: &[Event], so_far: &SoFar<'_>) -> Self {
+        let tick_function = tick::tick_function(head, so_far);
+        Reading {
+            collector: Collector::new(head, so_far.carries, tick_function.as_ref()),
+            carries: so_far.carries,
+            exact_tick: tick_function.map(|function| function.grid),
+            evidence: None,
+        }
+    }
+}

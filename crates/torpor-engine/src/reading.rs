@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Reading a recording for a replay, in memory for its sleeps and not its events.
+//!
+//! Spans come first, then what tasks tell of each of them. A recording that came in one part is in
+//! memory for that; a longer one is read a second time.
+
+use crate::error::EngineError;
+use crate::input::{Draft, Follower, Recording};
+use crate::options::Progress;
+use torpor_platform::Platform;
+use torpor_trace::{Event, Sink, SoFar, Source, Trace};
+
+/// The first events of a recording.
+#[derive(Default)]
+pub struct Head {
+    /// Empty of a recording in many parts, if nobody asked for its head.
+    pub events: Vec<Event>,
+    /// No others follow.
+    pub is_all: bool,
+}
+
+/// Reads the recording and draws its spans. `shown` is what progress calls it; `recorded_on` as
+/// for a [`Draft`], and who knows it wants the head for the agreement.
+pub fn draft(
+    source: &Source,
+    shown: &str,
+    recorded_on: Option<&Platform>,
+    progress: &dyn Progress,
+) -> Result<(Trace, Recording, Head), EngineError> {
+    let mut drafting = Drafting {
+        draft: Draft::new(recorded_on),
+        head: Head::default(),
+        parts: 0,
+        keeps_head: recorded_on.is_some(),
+        watch: Watch { what: format!("reading {shown}, MiB"), progress },
+    };
+    let trace = source.stream(&mut drafting)?;
+    drafting.watch.check()?;
+    Ok((trace, drafting.draft.finish(), drafting.head))
+}
+
+/// Lets `follower` see all events: those of `head`, if there are no others.
+pub fn follow(
+    mut follower: Follower<'_>,
+    source: &Source,
+    shown: &str,
+    head: &Head,
+    progress: &dyn Progress,
+) -> Result<(), EngineError> {
+    if head.is_all {
+        follower.observe(&head.events);
+        follower.finish();
+    } else {
+        let watch = Watch { what: format!("following tasks of {shown}, MiB"), progress };
+        let mut following = Following { follower, watch };
+        source.stream(&mut following)?;
+        following.watch.check()?;
+        following.follower.finish();
+    }
+    Ok(())
+}
+
+struct Drafting<'a> {
+    draft: Draft<'a>,
+    head: Head,
+    parts: usize,
+    keeps_head: bool,
+    watch: Watch<'a>,
+}
+
+impl Sink for Drafting<'_> {
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
+        if self.watch.progress.cancelled() {
+            return;
+        }
+        self.draft.observe(&events, so_far);
+        self.parts += 1;
+        if self.parts == 1 {
+            self.head = Head { events, is_all: true };
+        } else if self.head.is_all {
+            self.head.is_all = false;
+            if !self.keeps_head {
+                self.head.events = Vec::new();
+            }
+        }
+    }
+
+    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
+        self.watch.tell(read_bytes, total_bytes);
+    }
+}
+
+struct Following<'a> {
+    follower: Follower<'a>,
+    watch: Watch<'a>,
+}
+
+impl Sink for Following<'_> {
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
+        if !self.watch.progress.cancelled() {
+            self.follower.observe(&events);
+        }
+    }
+
+    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
+        self.watch.tell(read_bytes, total_bytes);
+    }
+}
+
+struct Watch<'a> {
+    what: String,
+    progress: &'a dyn Progress,
+}
+
+impl Watch<'_> {
+    fn tell(&self, read_bytes: u64, total_bytes: u64) {
+        self.progress.advance(&self.what, read_bytes >> 20, total_bytes >> 20);
+    }
+
+    fn check(&self) -> Result<(), EngineError> {
+        if self.progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the recorded machine did: its own sleeps by state, as the events tell them.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use torpor_trace::{Event, EventKind, Sink, SoFar};
+use torpor_units::{CpuId, Instant, StateIdx};
+
+/// One CPU of a recording. A sleep counts if the recording has both its ends.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecordedCpu {
+    pub cpu: u32,
+    /// Idle entries, also those without an exit.
+    pub sleeps: u64,
+    /// Entries without an exit and exits without an entry.
+    pub cut_sleeps: u64,
+    /// The CPU's first and last event.
+    pub first_ns: i64,
+    pub last_ns: i64,
+    /// Those that were entered, the shallowest first.
+    pub states: Vec<RecordedState>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordedState {
+    pub index: usize,
+    pub usage: u64,
+    /// From the entry events to the exit events.
+    pub time_ns: i64,
+}
+
+/// Counts the sleeps of a recording while it is read.
+#[derive(Default)]
+pub struct RecordedUsage(BTreeMap<CpuId, Cpu>);
+
+struct Cpu {
+    sleeps: u64,
+    cut_sleeps: u64,
+    first: Instant,
+    last: Instant,
+    asleep: Option<(usize, Instant)>,
+    /// Usage and time by state.
+    states: BTreeMap<usize, (u64, i64)>,
+}
+
+impl Cpu {
+    fn since(first: Instant) -> Cpu {
+        let states = BTreeMap::new();
+        Cpu { sleeps: 0, cut_sleeps: 0, first, last: first, asleep: None, states }
+    }
+
+    fn go(&mut self, state: StateIdx, time: Instant) {
+        let entered = self.asleep.take();
+        match (entered, state.index()) {
+            (Some((index, since)), None) => {
+                let (usage, time_ns) = self.states.entry(index).or_default();
+                *usage += 1;
+                *time_ns += time.since(since).0;
+            }
+            (Some(_), Some(_)) | (None, None) => self.cut_sleeps += 1,
+            (None, Some(_)) => {}
+        }
+        if let Some(index) = state.index() {
+            self.sleeps += 1;
+            self.asleep = Some((index, time));
+        }
+    }
+}
+
+impl Sink for RecordedUsage {
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
+        for event in &events {
+            let cpu = self.0.entry(event.cpu).or_insert_with(|| Cpu::since(event.time));
+            cpu.last = event.time;
+            if let EventKind::CpuIdle { state } = event.kind {
+                cpu.go(state, event.time);
+            }
+        }
+    }
+}
+
+impl RecordedUsage {
+    /// By CPU number.
+    pub fn finish(self) -> Vec<RecordedCpu> {
+        let recorded = |(number, cpu): (CpuId, Cpu)| RecordedCpu {
+            cpu: number.0,
+            sleeps: cpu.sleeps,
+            cut_sleeps: cpu.cut_sleeps + u64::from(cpu.asleep.is_some()),
+            first_ns: cpu.first.0,
+            last_ns: cpu.last.0,
+            states: cpu
+                .states
+                .into_iter()
+                .map(|(index, (usage, time_ns))| RecordedState { index, usage, time_ns })
+                .collect(),
+        };
+        self.0.into_iter().map(recorded).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torpor_trace::{Carries, Names};
+
+    #[test]
+    fn a_sleep_counts_when_both_its_ends_are_there() {
+        let running = StateIdx::RUNNING;
+        let state = StateIdx;
+        // An exit first; a sleep of 5; an entry that another follows, which lasts 3; an open end.
+        let moments = [
+            (10, running),
+            (20, state(1)),
+            (25, running),
+            (30, state(2)),
+            (40, state(1)),
+            (43, running),
+            (50, state(0)),
+        ];
+        let event = |(at, state)| Event {
+            time: Instant(at),
+            cpu: CpuId(3),
+            kind: EventKind::CpuIdle { state },
+        };
+        let names = Names::default();
+        let so_far = SoFar { names: &names, carries: Carries::default(), cpu_count: 4 };
+        let mut usage = RecordedUsage::default();
+        for part in moments.chunks(2) {
+            usage.events(part.iter().copied().map(event).collect(), &so_far);
+        }
+        let [cpu] = &usage.finish()[..] else { panic!("one CPU") };
+        assert_eq!((cpu.cpu, cpu.first_ns, cpu.last_ns), (3, 10, 50));
+        assert_eq!((cpu.sleeps, cpu.cut_sleeps), (4, 3));
+        assert_eq!(cpu.states, [RecordedState { index: 1, usage: 2, time_ns: 8 }]);
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Recordings as machines really make them: too long for memory, or with something wrong.
+
+use std::path::{Path, PathBuf};
+use torpor_engine::input::{Draft, Follower, Recording, Span, WakeStamp};
+use torpor_engine::outcome::TraceOutcome;
+use torpor_engine::{Options, RecordedUsage, Request, Unwatched, run};
+use torpor_governor::Catalog;
+use torpor_trace::{Event, Sink, SoFar, Trace};
+
+fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo/web-server.perf.data")
+}
+
+fn saved(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("torpor-engine-{}-{name}", std::process::id()));
+    std::fs::write(&path, bytes).expect("the temporary directory is writable");
+    path
+}
+
+fn replayed(path: &Path) -> TraceOutcome {
+    let request = Request {
+        traces: vec![path.to_owned()],
+        platform: torpor_platform::resolve("pixel6").unwrap(),
+        governors: vec!["menu".parse().unwrap(), "teo".parse().unwrap()],
+        options: Options::default(),
+    };
+    let mut outcome = run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap();
+    outcome.traces.remove(0)
+}
+
+/// The recording's inputs, from its events in these parts.
+fn in_parts<'a>(trace: &Trace, parts: impl Iterator<Item = &'a [Event]> + Clone) -> Recording {
+    let mut draft = Draft::new(None);
+    parts.clone().for_each(|part| draft.observe(part, &SoFar::whole(trace)));
+    let mut recording = draft.finish();
+    let mut follower = Follower::new(&mut recording, trace, |_| (1024, None));
+    parts.for_each(|part| follower.observe(part));
+    follower.finish();
+    recording
+}
+
+fn in_one(trace: &Trace) -> Recording {
+    in_parts(trace, std::iter::once(&trace.events[..]))
+}
+
+/// As it is, and without the timers that a long recording's head may not know.
+fn spans(recording: &Recording, with_timers: bool) -> Vec<Span> {
+    let spans = recording.cpus.iter().flat_map(|input| &input.spans);
+    let known = |span: &Span| {
+        let nothing = torpor_units::Instant::NEVER;
+        // A timer that is not known does not stamp the wake-up either.
+        let stamp = WakeStamp::TimerExpiry;
+        Span { next_hrtimer: nothing, next_wheel: nothing, stamp, wake: span.resume, ..*span }
+    };
+    spans.map(|span| if with_timers { *span } else { known(span) }).collect()
+}
+
+#[test]
+fn parts_make_the_same_recording_but_for_timers_armed_before_it() {
+    let trace = torpor_trace::read(&demo()).unwrap();
+    let whole = in_one(&trace);
+    let (head, rest) = trace.events.split_at(trace.events.len() / 2);
+    let parts = in_parts(&trace, std::iter::once(head).chain(rest.chunks(1_000)));
+    assert_eq!(whole.tick, parts.tick);
+    assert_eq!(whole.stats.merged_ticks, parts.stats.merged_ticks);
+    assert_eq!(spans(&whole, false), spans(&parts, false));
+    let pairs = spans(&whole, true).into_iter().zip(spans(&parts, true));
+    let differing = pairs.filter(|(a, b)| a != b).count();
+    // In the first half, before a timer's first event in the second: they are few, as armed
+    // timers are armed again soon.
+    assert!(differing <= whole.span_count() / 100, "{differing} of {}", whole.span_count());
+}
+
+#[test]
+fn recordings_without_timer_events_too() {
+    let mut trace = torpor_trace::read(&demo()).unwrap();
+    trace.events.retain(|event| {
+        use torpor_trace::EventKind::*;
+        matches!(event.kind, CpuIdle { .. } | SchedSwitch { .. } | SchedWaking { .. })
+    });
+    trace.carries.hrtimers = false;
+    let whole = in_one(&trace);
+    let (head, rest) = trace.events.split_at(trace.events.len() / 2);
+    let parts = in_parts(&trace, std::iter::once(head).chain(rest.chunks(777)));
+    // The crowd behind the tick tells it to half a recording as to all of it.
+    assert!(whole.tick.is_some() && whole.tick == parts.tick);
+    assert_eq!(whole.stats, parts.stats);
+    assert!(spans(&whole, true) == spans(&parts, true));
+}
+
+/// Text as tracefs prints it, of a CPU that idles in state 1 for 600 of every 1,000 us and is woken
+/// by CPU 2 for task 7.
+fn text(cpu: u32, from_us: u64, cycles: u64) -> Vec<(u64, String)> {
+    let cycle = |n: u64| {
+        let at = |us: u64| from_us + n * 1_000 + us;
+        let line = |us, who: &str, on: u32, what: &str| {
+            let time = format!("{}.{:06}", at(us) / 1_000_000, at(us) % 1_000_000);
+            (at(us), format!("{who} [{on:03}] d..1. {time}: {what}\n"))
+        };
+        let switch = |from: &str, pid: u32, to: &str, next: u32| {
+            format!(
+                "sched_switch: prev_comm={from} prev_pid={pid} prev_prio=120 prev_state=S ==> \
+                 next_comm={to} next_pid={next} next_prio=120"
+            )
+        };
+        [
+            line(0, "<idle>-0", cpu, &format!("cpu_idle: state=1 cpu_id={cpu}")),
+            line(
+                590,
+                "waker-9",
+                2,
+                &format!("sched_waking: comm=task pid=7 prio=120 target_cpu={cpu:03}"),
+            ),
+            line(600, "<idle>-0", cpu, &format!("cpu_idle: state=4294967295 cpu_id={cpu}")),
+            line(610, "<idle>-0", cpu, &switch("swapper", 0, "task", 7)),
+            line(900, "task-7", cpu, &switch("task", 7, "swapper", 0)),
+        ]
+    };
+    (0..cycles).flat_map(cycle).collect()
+}
+
+fn outcome(name: &str, lines: impl IntoIterator<Item = String>) -> (TraceOutcome, RecordedUsage) {
+    let header =
+        "# tracer: nop\n#\n# entries-in-buffer/entries-written: 1/1   #P:4\n#\n".to_owned();
+    let content: String = std::iter::once(header).chain(lines).collect();
+    let path = saved(name, content.as_bytes());
+    let mut usage = RecordedUsage::default();
+    torpor_trace::stream(&path, &mut usage).unwrap();
+    let replayed = replayed(&path);
+    std::fs::remove_file(path).expect("it was written");
+    for run in &replayed.runs {
+        assert!(run.error.is_none(), "{:?}", run.error);
+        assert!(run.metrics["wakeups"].unwrap() as u64 <= replayed.inputs.spans);
+    }
+    (replayed, usage)
+}
+
+fn plain(lines: Vec<(u64, String)>) -> Vec<String> {
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+#[test]
+fn clocks_of_32_bits_are_passed_without_a_seam() {
+    // In nanoseconds 2^32 is 4.29 s; in microseconds 4,294.97 s; in milliseconds 49.7 days.
+    for (name, seam_us) in [("ns", 4_294_967), ("us", 4_294_967_296), ("ms", 4_294_967_296_000)] {
+        let (replayed, usage) = outcome(name, plain(text(0, seam_us - 50_000, 100)));
+        assert_eq!(replayed.inputs.spans, 100, "{name}");
+        let cpus = usage.finish();
+        let [cpu] = cpus.iter().filter(|cpu| cpu.sleeps > 0).collect::<Vec<_>>()[..] else {
+            panic!("one CPU sleeps")
+        };
+        assert_eq!((cpu.states[0].usage, cpu.states[0].time_ns), (100, 60_000_000), "{name}");
+        assert_eq!(replayed.trace.duration_ns, 99_900_000, "{name}");
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_backwards_ends_no_replay() {
+    // Fifty cycles a second too late in the file: lines are sorted. And a clock that was set back:
+    // what happened twice at once cannot be told apart, and stays within bounds.
+    let (sorted, _) = outcome(
+        "unsorted",
+        [plain(text(0, 2_000_000, 50)), plain(text(0, 1_000_000, 50))].concat(),
+    );
+    assert_eq!(sorted.inputs.spans, 100);
+    let (overlapping, usage) = outcome(
+        "set-back",
+        [plain(text(0, 1_000_000, 50)), plain(text(0, 1_020_300, 50))].concat(),
+    );
+    let cut: u64 = usage.finish().iter().map(|cpu| cpu.cut_sleeps).sum();
+    assert!(cut > 0 && overlapping.inputs.cut_sleeps + overlapping.inputs.unclosed_entries > 0);
+    assert!(overlapping.inputs.spans <= 100);
+}
+
+#[test]
+fn lost_events_are_told_and_their_sleeps_are_not_joined_in_silence() {
+    let mut lines = plain(text(0, 1_000_000, 100));
+    // The buffer overran between an entry and the entry five cycles on.
+    lines.splice(51..75, ["CPU:0 [LOST 24 EVENTS]\n".to_owned()]);
+    let (replayed, usage) = outcome("lost", lines);
+    assert!(replayed.trace.losses.iter().any(|loss| loss.severity == "loss"));
+    assert_eq!(replayed.inputs.unclosed_entries, 1);
+    let cpus = usage.finish();
+    assert_eq!(cpus[0].cut_sleeps, 1);
+    assert_eq!(cpus[0].states[0].usage, 95);
+    assert_eq!(cpus[0].states[0].time_ns, 95 * 600_000);
+}
+
+#[test]
+fn a_recording_may_start_and_end_amid_a_sleep() {
+    let mut lines = plain(text(0, 1_000_000, 10));
+    lines.remove(0);
+    lines.truncate(lines.len() - 3);
+    let (replayed, usage) = outcome("mid-sleep", lines);
+    assert_eq!((replayed.inputs.spans, replayed.inputs.cut_sleeps), (8, 2));
+    assert_eq!(usage.finish()[0].cut_sleeps, 2);
+}
+
+#[test]
+fn a_cpu_may_come_and_go() {
+    // CPU 3 is there from 20 to 40 ms; it was unplugged asleep, and is woken by nothing.
+    let mut lines = text(0, 1_000_000, 100);
+    let mut short = text(3, 1_020_300, 20);
+    short.truncate(short.len() - 4);
+    lines.extend(short);
+    lines.sort();
+    let (replayed, _) = outcome("hotplug", plain(lines));
+    assert_eq!(replayed.inputs.spans, 119);
+    assert_eq!(replayed.inputs.cut_sleeps, 1);
+    assert!(replayed.runs.iter().all(|run| run.cpus.len() == 2));
+}
+
+#[path = "../../torpor-trace/tests/support/dat.rs"]
+mod dat;
+#[path = "../../torpor-trace/tests/support/dat_sample.rs"]
+mod dat_sample;
+
+struct Parts(usize);
+
+impl Sink for Parts {
+    fn events(&mut self, _: Vec<Event>, _: &SoFar<'_>) {
+        self.0 += 1;
+    }
+}
+
+/// Two CPUs with a task each; a timer of 700 us ends their sleeps of 600 us only now and then.
+fn long() -> dat::Dat {
+    use dat::{Page, X86_64};
+    let cpus = (0..2u32).map(|cpu| {
+        let mut pages = vec![Page::new(X86_64, 0)];
+        let mut push = |at: u64, event: Vec<u8>| {
+            if !pages.last().is_some_and(|page| page.has_room(event.len())) {
+                pages.push(Page::new(X86_64, at));
+            }
+            let page = pages.pop().expect("there is one");
+            pages.push(page.event(at, &event));
+        };
+        for n in 0..110_000u64 {
+            let at = n * 1_000_000 + u64::from(cpu) * 300;
+            push(at, dat_sample::hrtimer(X86_64, 0xa0 + u64::from(cpu), at as i64 + 700_000));
+            push(at + 10, dat_sample::idle(X86_64, 1, cpu));
+            push(at + 600_000 + n % 7 * 1_000, dat_sample::idle(X86_64, -1, cpu));
+            push(at + 610_000, dat_sample::switch(X86_64, 0, 7 + cpu as i32, "task"));
+            push(at + 900_000, dat_sample::switch(X86_64, 7 + cpu as i32, 0, "swapper"));
+        }
+        pages
+    });
+    let instances = vec![("", "mono", cpus.collect())];
+    dat::Dat { instances, ..dat_sample::dat(6, "none", X86_64) }
+}
+
+#[test]
+fn a_recording_too_long_for_memory_is_replayed_as_one_in_memory() {
+    let path = saved("long.dat", &long().bytes());
+    let mut parts = Parts(0);
+    torpor_trace::stream(&path, &mut parts).unwrap();
+    let trace = torpor_trace::read(&path).unwrap();
+    let replayed = replayed(&path);
+    std::fs::remove_file(path).expect("it was written");
+    assert!(parts.0 > 1 && trace.events.len() > 1 << 20, "{} parts", parts.0);
+    let whole = in_one(&trace);
+    assert_eq!(replayed.inputs.spans, whole.span_count() as u64);
+    assert_eq!(replayed.inputs.merged_ticks, whole.stats.merged_ticks);
+    assert_eq!(replayed.inputs.wake_stamp_sources, whole.stats.stamps);
+    assert_eq!(whole.span_count(), 220_000);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `torpor kernel`: the sources that become kernel modules.
+
+use crate::errors::governor_error;
+use pyo3::prelude::*;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use torpor_governor::{Catalog, GovernorSpec, Origin};
+
+type Files = BTreeMap<String, Cow<'static, [u8]>>;
+
+/// Files of `kernel/` as name and content, embedded so that an installed Torpor has them, too.
+macro_rules! kernel_files {
+    ($($name:literal)*) => {
+        [$(($name, include_bytes!(concat!("../../../kernel/", $name)))),*] as [(&str, &[u8]); 14]
+    };
+}
+
+/// What it takes to build governors and drivers as modules: text by path below the project.
+#[pyfunction]
+pub fn kernel_files() -> Files {
+    let parts = kernel_files!(
+        "Kbuild" "Makefile" "compat/core.c" "compat/core.h" "compat/governor.h"
+        "compat/governor_end.h" "compat/log.c" "compat/log.h" "compat/record.h" "compat/symbols.h"
+        "drivers/cpu.h" "drivers/idle.c" "drivers/poll_arm64.c" "scripts/wrap.sh"
+    );
+    let governors = Catalog::builtins().into_iter().map(|governor| {
+        let path = format!("governors/cpuidle/{}.c", governor.name);
+        (path, Cow::Borrowed(governor.source.as_bytes()))
+    });
+    let parts =
+        parts.into_iter().map(|(name, text)| (format!("kernel/{name}"), Cow::Borrowed(text)));
+    parts.chain(governors).collect()
+}
+
+/// What of a governor becomes a module; crosses as a dictionary.
+#[derive(IntoPyObject)]
+pub struct GovernorSource {
+    name: String,
+    is_builtin: bool,
+    /// The governor's own among `files`.
+    main: String,
+    files: Files,
+    /// As they were given, and checked.
+    params: Vec<(String, String)>,
+}
+
+/// Finds a governor's source by the name that users give it.
+#[pyfunction]
+pub fn governor_source(py: Python<'_>, spec: &str) -> PyResult<GovernorSource> {
+    let spec: GovernorSpec = spec.parse().map_err(governor_error)?;
+    let found = py
+        .detach(|| Catalog::new(Default::default()).source_files(&spec))
+        .map_err(governor_error)?;
+    Ok(GovernorSource {
+        name: found.name,
+        is_builtin: matches!(found.origin, Origin::Builtin),
+        main: found.main,
+        files: found.files.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect(),
+        params: spec.params().to_vec(),
+    })
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Every recording there is, cut short and with single bits flipped: an error or a trace whose
+//! losses are counted, no panic, memory as the file warrants, no hang.
+//!
+//! `make test-long` cuts each file at every 1,000th byte and flips 10,000 bits of each, one at a
+//! time; the ordinary tests take less than a hundredth of that.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use support::dat::{Machine, X86_64};
+use support::dat_sample::dat;
+use torpor_trace::{Severity, Trace, read_bytes};
+
+/// Counts what this thread holds, and the most it has held.
+struct Counting;
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    let held = HELD.get() + bytes;
+    HELD.set(held);
+    MOST.set(MOST.get().max(held));
+}
+
+// SAFETY: every call is passed on as it is; counting touches nothing but two numbers.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What reading an intact file may hold, and a damaged one at most: that many bytes for each of
+/// the intact file's, which packed events take, and as many for tables of any file.
+const BYTES_PER_BYTE: isize = 3;
+const BYTES_ANYWAY: isize = 8 << 20;
+/// Intact, none takes a hundredth of it.
+const TOO_LONG: Duration = Duration::from_secs(20);
+
+/// How the reads of one file ended.
+#[derive(Default)]
+struct Ends {
+    errors: u64,
+    told: u64,
+    /// Nothing a replay uses has changed.
+    same: u64,
+    /// A value has, which no reader can know; or a cut between two packets or lines.
+    differs: u64,
+    most_bytes: isize,
+    longest: Duration,
+}
+
+impl Ends {
+    fn reads(&self) -> u64 {
+        self.errors + self.told + self.same + self.differs
+    }
+
+    fn read(&mut self, bytes: &[u8], intact: &Trace, limit_bytes: isize, what: &str) {
+        let (before, start) = (HELD.get(), Instant::now());
+        MOST.set(before);
+        let outcome = read_bytes("damaged", bytes);
+        let (took, held) = (start.elapsed(), MOST.get() - before);
+        support::is_sound(&outcome).unwrap_or_else(|reason| panic!("{what}: {reason}"));
+        assert!(held <= limit_bytes, "{what}: {held} bytes, of {limit_bytes}");
+        assert!(took < TOO_LONG, "{what}: {took:?}");
+        self.most_bytes = self.most_bytes.max(held);
+        self.longest = self.longest.max(took);
+        match outcome {
+            Err(_) => self.errors += 1,
+            Ok(trace) if has_lost(&trace, intact) => self.told += 1,
+            Ok(trace) if trace.events == intact.events => self.same += 1,
+            Ok(_) => self.differs += 1,
+        }
+    }
+}
+
+/// True if something was lost that was not lost before.
+fn has_lost(trace: &Trace, intact: &Trace) -> bool {
+    let count = |trace: &Trace, key: &str| {
+        trace.losses.iter().find(|loss| loss.key == key).map_or(0, |loss| loss.count)
+    };
+    let mut losses = trace.losses.iter().filter(|loss| loss.severity > Severity::Info);
+    losses.any(|loss| loss.count > count(intact, &loss.key))
+}
+
+/// Places that look random and are the same every time (SplitMix64).
+fn places(seed: u64) -> impl Iterator<Item = u64> {
+    (1u64..).map(move |index| {
+        let mixed = seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    })
+}
+
+fn damage(name: &str, original: &[u8], cut_every: usize, flips: usize) -> [Ends; 2] {
+    let before = HELD.get();
+    MOST.set(before);
+    let intact = read_bytes(name, original).expect("it is sound");
+    let held = MOST.get() - before;
+    let limit_bytes = BYTES_PER_BYTE * held.max(original.len() as isize) + BYTES_ANYWAY;
+    let mut ends = [Ends::default(), Ends::default()];
+    for cut in (0..original.len()).step_by(cut_every) {
+        ends[0].read(&original[..cut], &intact, limit_bytes, &format!("{name} cut at {cut}"));
+    }
+    let mut bytes = original.to_vec();
+    for place in places(original.len() as u64).take(flips) {
+        let (at, bit) = (place as usize / 8 % bytes.len(), place % 8);
+        bytes[at] ^= 1 << bit;
+        ends[1].read(&bytes, &intact, limit_bytes, &format!("{name}, bit {bit} of byte {at}"));
+        bytes[at] ^= 1 << bit;
+    }
+    ends
+}
+
+/// All files of a folder and below that are recordings.
+fn recordings(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+    let entries = std::fs::read_dir(folder).expect("a folder is readable");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it is there").path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            recordings(&path, found);
+        } else if let Ok(bytes) = std::fs::read(&path)
+            && read_bytes("a file", &bytes).is_ok()
+        {
+            found.insert(path.display().to_string(), bytes);
+        }
+    }
+}
+
+fn originals() -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    recordings(&support::own_trace(""), &mut found);
+    let arm32 = Machine { is_big_endian: true, long_bytes: 4, page_bytes: 4096 };
+    let made = [(6, "none", X86_64), (7, "none", arm32), (7, "zlib", X86_64), (7, "zstd", X86_64)];
+    for (version, compression, machine) in made {
+        let name = format!("made: trace.dat {version} {compression}");
+        found.insert(name, dat(version, compression, machine).bytes());
+    }
+    if let Some(shared) = support::shared_trace("") {
+        recordings(&shared, &mut found);
+    }
+    found
+}
+
+fn damage_all(cut_every: usize, flips: usize) {
+    let queue = Mutex::new(originals().into_iter());
+    let next = || queue.lock().expect("no holder panics").next();
+    let sums = Mutex::new([0u64; 5]);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |count| count.get()) {
+            scope.spawn(|| {
+                while let Some((name, bytes)) = next() {
+                    let ends = damage(&name, &bytes, cut_every, flips);
+                    for (what, end) in ["cut", "flipped"].into_iter().zip(&ends) {
+                        let Ends { errors, told, same, differs, most_bytes, longest } = end;
+                        let reads = end.reads();
+                        println!(
+                            "{name}: {what} {reads}: {errors} errors, {told} told, {same} same, \
+                             {differs} differ; at most {most_bytes} bytes, {longest:?}"
+                        );
+                        let mut sums = sums.lock().expect("no holder panics");
+                        let of_file = [reads, *errors, *told, *same, *differs];
+                        sums.iter_mut().zip(of_file).for_each(|(sum, count)| *sum += count);
+                    }
+                }
+            });
+        }
+    });
+    let [reads, errors, told, same, differs] = sums.into_inner().expect("no holder panics");
+    println!("all: {reads} reads: {errors} errors, {told} told, {same} same, {differs} differ");
+    assert!(errors > 0 && told > 0 && same > 0);
+}
+
+#[test]
+fn a_damaged_recording_is_refused_or_its_losses_are_counted() {
+    // A slow build tries less.
+    if cfg!(debug_assertions) { damage_all(1_000_000, 3) } else { damage_all(100_000, 40) }
+}
+
+#[test]
+#[ignore = "takes an hour of one core: `make test-long`"]
+fn every_recording_is_damaged_ten_thousand_times() {
+    damage_all(1_000, 10_000);
+}

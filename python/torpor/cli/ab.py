@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor ab`: governors in turn on this machine, under a command."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+
+
+def ab(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="What runs under each governor.")
+    ],
+    governors: Annotated[
+        list[str],
+        typer.Option(
+            "--governor",
+            "-g",
+            metavar="GOV",
+            help="NAME as the kernel offers it is the kernel's; else one of ours, PATH.c, "
+            "NAME@TREE or NAME@TREE:REV, with ,param=value. The first is compared with.",
+        ),
+    ],
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How often each governor runs the command.")
+    ] = 10,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX",
+            help="Its one group is the command's figure; default: the last number it prints.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Shuffle each round; default: forwards and backwards in turn."
+        ),
+    ] = None,
+    warm_up: Annotated[
+        int, typer.Option("--warm-up", metavar="N", min=0, help="Runs before, not counted.")
+    ] = 1,
+    modules: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Modules that `torpor kernel build` made elsewhere."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Each run, a line of JSON, at once."),
+    ] = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    is_dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only print what would be done.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+) -> None:
+    """Compare governors on this machine: run COMMAND under each, in turn, round by round.
+
+    Loads what it takes, reads counters, RAPL and the command's own figure, and puts governor and
+    modules back. Prints means, and differences with 95 % intervals. Needs root.
+
+    Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
+    """
+    from torpor.cli.kernel import make_system
+    from torpor.kernel import ab as comparing
+    from torpor.kernel.build import Builder
+
+    if output is not None and output.exists() and not force:
+        fail(f"`{output}` exists", "-o names another file, --force overwrites")
+    if output is not None and not output.parent.is_dir():
+        fail(f"`{output.parent}` is no folder")
+    plan = comparing.Plan(
+        governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
+    )
+    system = make_system(is_dry_run=is_dry_run)
+    made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
+    if not is_dry_run:
+        _print(made, is_json)
+    if system.unrestored:
+        fail(f"not put back as it was: {', '.join(system.unrestored)}")
+    if made.stopped_by:
+        raise typer.Exit(128 + made.stopped_by)
+
+
+def _print(made: Any, is_json: bool) -> None:
+    from torpor.cli.ab_table import ab_text
+    from torpor.kernel.rows import rows
+
+    labels = [governor["label"] for governor in made.head["governors"]]
+    finished = len({run["round"] for run in made.runs})
+    result = made.head | {
+        "finished_rounds": finished,
+        "rows": rows(made.runs, labels) if finished else [],
+        "runs": made.runs,
+    }
+    if is_json:
+        write_stdout(json.dumps(result, indent=1))
+    elif finished:
+        write_stdout(ab_text(result, stdout_width()))
+    else:
+        print_note("no round was finished, so there is nothing to compare")
+
+
+def _pattern(text: str | None) -> "re.Pattern[str] | None":
+    if text is None:
+        return None
+    try:
+        pattern = re.compile(text, re.M)
+    except re.error as error:
+        raise typer.BadParameter(f"`{text}` is no regular expression: {error}") from None
+    if pattern.groups != 1:
+        raise typer.BadParameter(
+            f"`{text}` has {pattern.groups} groups: expected one, such as `([0-9.]+) ms`"
+        )
+    return pattern
+
+
+def _tell(run: dict[str, Any]) -> None:
+    told = "" if run["figure"] is None else f", figure {run['figure']:g}"
+    seconds = run["duration_ns"] / 1e9
+    print_note(f"round {run['round']}, {run['governor']}: {seconds:.2f} s{told}")

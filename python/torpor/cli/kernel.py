@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor kernel`: governors in the running kernel."""
+
+import json
+import shlex
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torpor.cli.console import fail, print_note, write_stdout
+
+if TYPE_CHECKING:
+    from torpor.kernel.system import System
+
+_DRY_RUN = typer.Option("--dry-run", "-n", help="Only print what would be done.")
+_SPEC_HELP = "One of ours, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=value."
+
+
+def make_system(*, is_dry_run: bool = False) -> "System":
+    """Return the machine; each change of it is printed to stderr before it is made."""
+    from torpor.kernel.system import System
+
+    return System(print_note, is_dry_run=is_dry_run)
+
+
+def build(
+    governors: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GOVERNOR...]", help=f"{_SPEC_HELP} Default: all of ours."),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="RELEASE", help="Default: the running kernel."),
+    ] = None,
+    headers: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Its headers; default: those installed for it."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Default: a cache; `load` looks in that of root."
+        ),
+    ] = None,
+    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Build governors as modules, beside them the core and the idle drivers. Needs no root.
+
+    For another architecture set ARCH and CROSS_COMPILE, as for the kernel itself.
+    """
+    from torpor.kernel import modules, support
+    from torpor.kernel.build import Builder
+
+    system = make_system(is_dry_run=is_dry_run)
+    builder = Builder(system, release, headers, output)
+    support.refuse_release(builder.release)
+    wanted = list(map(modules.resolve, governors)) if governors else modules.every_builtin()
+    built = builder.build(wanted)
+    if not is_dry_run:
+        write_stdout("\n".join(map(str, built)))
+
+
+def load(
+    governors: Annotated[list[str], typer.Argument(metavar="GOVERNOR...", help=_SPEC_HELP)],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--modules", metavar="DIR", help="Built by `build -o DIR`, perhaps elsewhere."
+        ),
+    ] = None,
+    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Load governors into the running kernel, built if need be; the current one stays. Needs root.
+
+    Prints the names that the kernel offers them under. On failure nothing stays loaded.
+    """
+    from torpor.kernel import governors as loading
+    from torpor.kernel import modules, support
+    from torpor.kernel.build import Builder
+    from torpor.record.signals import Signals
+
+    system = make_system(is_dry_run=is_dry_run)
+    support.refuse(system)
+    support.refuse_others_than_root(system)
+    wanted = list(map(modules.resolve, governors))
+    with Signals(), loading.undone_on_failure() as undo:
+        loading.load(system, Builder(system, out=folder), wanted, undo)
+    if system.driver is None:
+        print_note("note: this machine has no idle driver, so no governor decides anything")
+    if not is_dry_run:
+        write_stdout("\n".join(governor.name for governor in wanted))
+
+
+def use(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As the kernel offers it.")],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND...]", help="Run it; then the governor is the one before."
+        ),
+    ] = None,
+    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Make a governor the current one, for good or while a command runs. Needs root.
+
+    The exit status is the command's.
+    """
+    from torpor.kernel import command as running
+    from torpor.kernel import governors as switching
+    from torpor.kernel import support
+    from torpor.record.signals import Signals
+
+    system = make_system(is_dry_run=is_dry_run)
+    if not system.has_cpuidle:
+        fail("this kernel has no cpuidle (CONFIG_CPU_IDLE)")
+    support.refuse_others_than_root(system)
+    with Signals() as signals, ExitStack() as undo:
+        switching.keep(system, undo)
+        switching.use(system, name)
+        if not command:
+            undo.pop_all()
+            return
+        system.tell(shlex.join(command))
+        ended = None if is_dry_run else running.run(command, signals)
+    if system.unrestored:
+        fail(f"not put back as it was: {', '.join(system.unrestored)}")
+    if ended is not None:
+        raise typer.Exit(128 + ended.stopped_by if ended.stopped_by else ended.status or 0)
+
+
+def unload(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME...]", help="Default: all governors of ours, and the core."),
+    ] = None,
+    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Take governors of ours out again. Needs root.
+
+    If one of them is current, the one before it becomes so.
+    """
+    from torpor.kernel import governors, support
+    from torpor.record.signals import Signals
+
+    system = make_system(is_dry_run=is_dry_run)
+    support.refuse_others_than_root(system)
+    with Signals():
+        if not governors.unload(system, names or ()):
+            print_note("no governor of ours is loaded")
+
+
+def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+    """Say which governors the kernel has, and what of ours is loaded."""
+    from torpor.kernel.status import status as find
+
+    found = find(make_system())
+    write_stdout(json.dumps(found, indent=1) if is_json else _text(found))
+
+
+def _text(found: dict[str, Any]) -> str:
+    offered = [f"{g['name']} (ours)" if g["module"] else g["name"] for g in found["governors"]]
+    lines = [
+        f"kernel     {found['kernel']}",
+        f"driver     {found['driver'] or 'none: no governor decides anything'}",
+        f"governor   {found['governor'] or 'none'}",
+        f"available  {', '.join(offered) or 'none'}",
+    ]
+    for number, module in enumerate(found["modules"]):
+        facts = [f"references {module['references']}"]
+        facts += [f"{name}={value}" for name, value in module["parameters"].items()]
+        if module["holders"]:
+            facts.append(f"held by {', '.join(module['holders'])}")
+        head = "" if number else "modules"
+        lines.append(f"{head:<10} {module['name']}: {', '.join(facts)}")
+    if not found["modules"]:
+        lines.append("modules    none of ours")
+    lines += [f"refused    {reason}" for reason in found["refused"]]
+    return "\n".join(lines)

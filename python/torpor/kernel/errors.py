@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What goes wrong with the running kernel."""
+
+from torpor._engine import TorporError
+
+
+class KernelError(TorporError):
+    """The kernel was not changed as asked; the message says what is in the way."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(f"{message}\nhint: {hint}" if hint else message)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What is loaded, what is current, and what is in the way."""
+
+from typing import Any
+
+from torpor.kernel import governors, support
+from torpor.kernel.errors import KernelError
+from torpor.kernel.modules import module_of
+from torpor.kernel.system import System
+
+
+def status(system: System) -> dict[str, Any]:
+    """Return ``kernel``, ``driver``, ``governor``, ``governors``, ``modules`` and ``refused``.
+
+    ``governors`` are those that the kernel offers, each with its ``module`` if it is ours;
+    ``modules`` have ``name``, ``references``, ``holders`` and ``parameters``; ``refused`` are the
+    reasons why this kernel takes no modules of ours.
+    """
+    refused = list(support.reasons_against(system))
+    release = system.machine.release()
+    try:
+        support.refuse_release(release)
+    except KernelError as error:
+        refused.insert(0, str(error))
+    return {
+        "kernel": release,
+        "driver": system.driver,
+        "governor": system.governor,
+        "governors": [
+            {"name": name, "module": module_of(name) if governors.is_ours(system, name) else None}
+            for name in system.governors
+        ],
+        "modules": [
+            {
+                "name": name,
+                "references": system.references(name),
+                "holders": system.holders(name),
+                "parameters": system.parameters(name),
+            }
+            for name in system.modules()
+        ],
+        "refused": refused,
+    }

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor kernel build` makes what a stock kernel takes, from what the package carries along."""
+
+from guest import build
+from guest.build import TOOLS
+from machines import here
+from torpor.kernel import modules
+from torpor.kernel.build import Builder
+from torpor.kernel.system import System
+
+
+def test_governors_are_built_for_a_kernel_that_is_not_running(kernel, tmp_path, monkeypatch):
+    here(build._tools, kernel.arch)
+    architecture, prefix, _ = TOOLS[kernel.arch]
+    monkeypatch.setenv("ARCH", architecture)
+    monkeypatch.setenv("CROSS_COMPILE", prefix)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = tmp_path / "mine.c"
+    source.write_bytes(modules._engine.kernel_files()["governors/cpuidle/menu.c"])
+
+    told = []
+    system = System(told.append, root=tmp_path / "machine")
+    builder = Builder(system, headers=kernel.headers, out=tmp_path / "modules")
+    assert builder.release == kernel.release
+    wanted = [modules.resolve(spec) for spec in ("teo", str(source))]
+    files = builder.build(wanted)
+    assert len(told) == 2
+    assert {"torpor_core", "torpor_t_teo", wanted[1].module} <= {file.stem for file in files}
+    for file in files:
+        assert f"vermagic={kernel.release} ".encode() in file.read_bytes()

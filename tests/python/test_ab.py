@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor ab`: on a machine made of files, whose counters a script moves."""
+
+import json
+import os
+import re
+import signal
+import threading
+
+import pytest
+
+from fake_kernel import changes
+from torpor.kernel import ab, paired
+from torpor.kernel.build import Builder
+from torpor.kernel.errors import KernelError
+from torpor.kernel.rapl import Meter
+from torpor.kernel.rows import rows, values
+
+RANGE_UJ = 1_000_000
+
+#: What the command does: counts by the governor, and says a figure that drifts from run to run.
+LOAD = """
+cd {root}/sys
+governor=$(cat devices/system/cpu/cpuidle/current_governor)
+case $governor in
+menu) above=10 joules=2;;
+*) above=4 joules=1;;
+esac
+add() {{ echo $(($(cat $1) + $2)) >$1; }}
+state=devices/system/cpu/cpu0/cpuidle/state2
+add $state/usage 100
+add $state/above $above
+add $state/below 1
+add $state/time 2000
+energy=class/powercap/intel-rapl:0/energy_uj
+echo $((($(cat $energy) + joules * 100000) % {range})) >$energy
+add {root}/runs 1
+echo "run of x86: $(($(cat {root}/runs) * 10 + above)).5 ms, 3 errors"
+"""
+
+
+@pytest.fixture
+def load(kernel):
+    """The command."""
+    for cpu_state in kernel.machine.cpu_dir.glob("cpu0/cpuidle/state*"):
+        for name in ("time", "above", "below", "rejected"):
+            (cpu_state / name).write_text("0\n")
+    zone = "sys/class/powercap/intel-rapl:0"
+    kernel.put(f"{zone}/name", "package-0\n")
+    kernel.put(f"{zone}/max_energy_range_uj", f"{RANGE_UJ}\n")
+    kernel.put(f"{zone}/energy_uj", "900000\n")
+    kernel.put("sys/class/powercap/intel-rapl:0:0/name", "core\n")
+    kernel.put("runs", "0\n")
+    script = kernel.put("load.sh", LOAD.format(root=kernel.machine.root, range=RANGE_UJ))
+    return ["sh", str(script)]
+
+
+METRIC = r"([0-9.]+) ms"
+
+
+def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
+    kernel, load, run_on_kernel
+):
+    text = run_on_kernel(
+        *("ab", "-g", "menu", "-g", "t-teo", "--rounds", 4, "--metric", METRIC, "--", *load)
+    )
+    printed = run_on_kernel("ab", "-g", "menu", "-g", "teo,util_shift=5", "--json", "--", *load)
+    # Between the lines that tell of each run, and of what is undone.
+    found = json.loads(printed[printed.index("{\n") : printed.rindex("\n}") + 2])
+    assert (kernel.governor, kernel.governors, kernel.modules()) == ("menu", ["menu", "teo"], [])
+
+    table = {line.split("  ")[0]: line for line in text.splitlines() if "  " in line}
+    # 10 and 4 of 100 sleeps, in every round alike; 0.2 J and 0.1 J.
+    assert re.search(r"10\.00\s+4\.00 \(−6\.00 ± 0\.00\)", table["too deep (above) %"])
+    assert re.search(r"1\.00\s+1\.00 \(\+0\.00 ± 0\.00\)", table["too shallow (below) %"])
+    assert re.search(r"0\.200\s+0\.100 \(−50\.00 ± 0\.00 %\)", table["package energy J"])
+    assert "too deep (above) (lower)" in text and "too shallow (below) (" not in text
+    assert "menu is the kernel's own, t-teo is t-teo" in text
+
+    assert len(found["runs"]) == 20 and found["finished_rounds"] == 10
+    assert found["governors"][1]["parameters"] == ["util_shift=5"]
+    assert {row["key"] for row in found["rows"]} >= {"figure", "wall_s", "package_w", "above_pct"}
+    assert [run["figure"] for run in found["runs"]] == [3] * 20
+
+
+def test_every_second_round_goes_backwards_so_that_a_drift_meets_all_alike(kernel, load):
+    plan = ab.Plan(["menu", "teo"], load, rounds=4, metric=re.compile(METRIC), warm_up=0)
+    made = ab.compare(plan, kernel, Builder(kernel))
+    assert [run["governor"] for run in made.runs] == ["menu", "teo", "teo", "menu"] * 2
+    # Each run is 10 slower than the one before; teo's 6 less are all that is left.
+    figure = rows(made.runs, ["menu", "teo"])[0]
+    assert figure["values"][1]["change"]["difference"] == -6
+
+
+def test_a_seed_shuffles_each_round_and_always_the_same_way(kernel, load):
+    def order(seed):
+        plan = ab.Plan(["menu", "teo", "t-teo"], load, rounds=6, seed=seed, warm_up=0)
+        return [run["governor"] for run in ab.compare(plan, kernel, Builder(kernel)).runs]
+
+    first = order(1)
+    assert first == order(1) != order(2)
+    assert len({tuple(first[i : i + 3]) for i in range(0, 18, 3)}) > 1
+    assert all(len(set(first[i : i + 3])) == 3 for i in range(0, 18, 3))
+
+
+def test_the_steps_are_told_and_a_dry_run_makes_none(kernel, load, run_on_kernel):
+    kernel.is_superuser = False
+    run_on_kernel("ab", "-n", "-g", "menu", "-g", "t-teo", "--rounds", 2, "--", *load)
+    told = [line for line in kernel.told if line.startswith("# round")]
+    assert [line.rpartition(" under ")[2] for line in told] == ["menu, t-teo", "t-teo, menu"]
+    assert changes(kernel.told)[:2] == ["insmod torpor_core.ko", "insmod torpor_t_teo.ko"]
+    assert kernel.modules() == [] and (kernel.machine.root / "runs").read_text() == "0\n"
+
+
+def test_a_signal_keeps_the_rounds_that_are_finished(kernel, load, tmp_path):
+    slow = [
+        "sh",
+        "-c",
+        f"{' '.join(load)}; test $(cat {kernel.machine.root}/runs) -lt 5 || sleep 60",
+    ]
+    raw = tmp_path / "raw.jsonl"
+    plan = ab.Plan(["menu", "t-teo"], slow, warm_up=0, output=raw)
+    runs_file = kernel.machine.root / "runs"
+
+    def interrupt_the_fifth():
+        while runs_file.read_text().strip() != "5":
+            done.wait(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    done = threading.Event()
+    thread = threading.Thread(target=interrupt_the_fifth)
+    thread.start()
+    made = ab.compare(plan, kernel, Builder(kernel))
+    thread.join()
+    assert made.stopped_by == signal.SIGTERM
+    assert [run["round"] for run in made.runs] == [1, 1, 2, 2]
+    lines = [json.loads(line) for line in raw.read_text().splitlines()]
+    assert lines[0]["kernel"] == "6.12.1-fake" and lines[1:] == made.runs
+    assert kernel.governor == "menu" and kernel.modules() == []
+
+
+@pytest.mark.parametrize(
+    "governors, script, reason",
+    [
+        (["menu", "t-teo"], "echo broken; exit 4", "status 4 under menu:\nbroken"),
+        (["menu", "t-teo"], "echo fine", r"the metric .* finds nothing, in:\nfine"),
+        (["menu", "t-teo"], "echo . ms", "`.`, which is no number"),
+        (["t-teo", "t-teo"], "true", "the same governor twice"),
+        (["t-teo", "teo"], "echo teo >$governor; echo 1 ms", "`teo` is current where `t-teo` was"),
+        (["menu"], "true", "two at least"),
+    ],
+)
+def test_what_cannot_be_compared_is_an_error_and_leaves_the_machine_as_it_was(
+    kernel, load, governors, script, reason
+):
+    file = kernel.machine.cpu_dir / "cpuidle/current_governor"
+    plan = ab.Plan(governors, ["sh", "-c", f"governor={file}; {script}"], metric=re.compile(METRIC))
+    with pytest.raises(KernelError, match=reason):
+        ab.compare(plan, kernel, Builder(kernel))
+    assert kernel.governor == "menu" and kernel.modules() == []
+
+
+def test_a_machine_without_an_idle_driver_is_refused(kernel, load, run_on_kernel):
+    kernel.put("sys/devices/system/cpu/cpuidle/current_driver", "none\n")
+    error = run_on_kernel("ab", "-g", "menu", "-g", "teo", "--", *load, status=2)
+    assert "no idle driver" in error and "torpor_idle" in error
+
+
+def test_a_metric_has_one_group(run_on_kernel):
+    for pattern in ("[0-9]+", "([0-9]+) (ms)", "("):
+        text = run_on_kernel(
+            "ab", "-g", "a", "-g", "b", "--metric", pattern, "--", "true", status=2
+        )
+        assert "expected one" in text or "no regular expression" in text
+
+
+def test_energy_goes_on_where_the_counter_starts_again(kernel, load):
+    meter = Meter(kernel.machine)
+    file = kernel.machine.path("sys/class/powercap/intel-rapl:0/energy_uj")
+    for now_uj in (950_000, 20_000, 30_000):
+        file.write_text(f"{now_uj}\n")
+        meter.update()
+    assert meter.energy_uj == {"package": 130_000}
+    file.unlink()
+    meter.update()
+    assert meter.energy_uj == {}
+    assert Meter(kernel.machine).unreadable == ["intel-rapl:0"]
+
+
+def test_what_is_not_known_makes_no_row():
+    states = [{"name": "C1", "usage": 4, "time_us": 50, "above": None, "below": 1, "rejected": 0}]
+    run = {
+        "governor": "a",
+        "duration_ns": 10**8,
+        "figure": None,
+        "energy_uj": {},
+        "counters": {"elapsed_ns": 10**5, "groups": [{"cpus": [0], "states": states}]},
+    }
+    found = values(run)
+    assert found["above_pct"] is None and found["below_pct"] == 25 and found["deepest_pct"] == 50
+    keys = [row["key"] for row in rows([run, run | {"governor": "b"}], ["a", "b"])]
+    assert "above_pct" not in keys and "figure" not in keys and "below_pct" in keys
+
+
+def test_an_interval_holds_the_truth_as_often_as_it_says():
+    import random
+
+    stream = random.Random(4)
+    hits = 0
+    for _ in range(2000):
+        first = [stream.gauss(100, 20) for _ in range(5)]
+        second = [value + stream.gauss(3, 2) for value in first]
+        change = paired.change(first, second)
+        hits += change["low"] <= 3 <= change["high"]
+    assert 0.93 < hits / 2000 < 0.97
+    assert paired.change([1.0], [2.0]) is None

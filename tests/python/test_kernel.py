@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor kernel` on a machine made of files."""
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import torpor
+from fake_kernel import RELEASE, changes
+from torpor import _engine
+from torpor.kernel import governors, modules, support
+from torpor.kernel.build import Builder
+from torpor.kernel.errors import KernelError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def state(kernel):
+    return kernel.governor, kernel.governors, kernel.modules()
+
+
+def test_the_files_that_are_carried_along_are_all_that_a_build_takes():
+    carried = _engine.kernel_files()
+    folders = ["kernel/compat/*", "kernel/drivers/*", "governors/cpuidle/*.c"]
+    files = [path for pattern in folders for path in ROOT.glob(pattern)]
+    files += [ROOT / "kernel" / name for name in ("Makefile", "Kbuild", "scripts/wrap.sh")]
+    expected = {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
+    # Only for a kernel's own tree, which takes a checkout of ours.
+    del expected["kernel/compat/intree.h"]
+    assert carried == expected
+
+
+def test_one_name_is_one_source_with_one_setting(tmp_path):
+    mine, same, other = (tmp_path / f"{name}.c" for name in ("mine", "a/mine", "b/mine"))
+    for path, text in ((mine, "int x;\n"), (same, "int x;\n"), (other, "int y;\n")):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    names = [modules.resolve(str(path)).name for path in (mine, same, other)]
+    assert names[0] == names[1] != names[2]
+    assert all(re.fullmatch("mine-[0-9a-f]{6}", name) for name in names)
+    assert modules.resolve("t-teo").name == modules.resolve("teo").name == "t-teo"
+    set_one, set_two = (modules.resolve(f"teo,util_shift={n}") for n in (5, 6))
+    assert set_one.parameters == ("util_shift=5",) and set_one.name != set_two.name
+
+
+@pytest.mark.parametrize("name", ["a-name-that-is-longer-than-the-kernel-takes", "with space"])
+def test_every_name_is_one_that_the_kernel_takes(tmp_path, name):
+    path = tmp_path / f"{name}.c"
+    path.write_text("int x;\n")
+    found = modules.resolve(str(path))
+    assert len(found.name) <= 15 and re.fullmatch(r"[\w.-]+", found.name)
+    assert all(len(governor.name) <= 15 for governor in modules.every_builtin())
+
+
+def test_a_parameter_that_the_governor_lacks_is_refused_before_the_kernel_ignores_it():
+    with pytest.raises(torpor.GovernorError, match="util_shift"):
+        modules.resolve("teo,util_shfit=5")
+
+
+def test_what_is_loaded_is_told_first_and_makes_nothing_current(kernel, run_on_kernel):
+    assert run_on_kernel("kernel", "load", "teo", "teo,util_shift=5").splitlines()[0] == "t-teo"
+    own = modules.resolve("teo,util_shift=5")
+    assert changes(kernel.told) == [
+        "insmod torpor_core.ko",
+        "insmod torpor_t_teo.ko",
+        f"insmod {own.module}.ko util_shift=5",
+    ]
+    assert kernel.governor == "menu" and kernel.governors == ["menu", "teo", "t-teo", own.name]
+    assert kernel.parameters(own.module) == {"util_shift": "5"}
+    kernel.told.clear()
+    run_on_kernel("kernel", "load", "teo")
+    assert kernel.told == []
+
+
+def test_modules_of_two_versions_do_not_meet(kernel, run_on_kernel):
+    run_on_kernel("kernel", "load", "teo")
+    kernel.put("sys/module/torpor_core/version", "0.0.1\n")
+    assert "Torpor 0.0.1" in run_on_kernel("kernel", "load", "teo", status=2)
+    run_on_kernel("kernel", "unload")
+    run_on_kernel("kernel", "load", "teo")
+
+
+def test_a_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
+    before = state(kernel)
+    kernel.is_superuser = False
+    run_on_kernel("kernel", "load", "teo", "-n", "--modules", kernel.machine.root)
+    run_on_kernel("kernel", "use", "teo", "-n", "--", "true")
+    assert state(kernel) == before
+    assert changes(kernel.told) == [
+        *("insmod torpor_core.ko", "insmod torpor_t_teo.ko"),
+        *("echo teo > current_governor", "true", "echo menu > current_governor"),
+    ]
+    assert not list(kernel.machine.root.rglob("*.ko"))
+
+
+def test_without_root_nothing_is_tried(kernel, run_on_kernel):
+    kernel.is_superuser = False
+    for command in (["load", "teo"], ["use", "teo"], ["unload"]):
+        assert "takes root" in run_on_kernel("kernel", *command, status=2)
+    assert kernel.told == []
+
+
+@pytest.mark.parametrize("broken", ["torpor_t_teo", "t-teo"])
+def test_what_fails_leaves_the_machine_as_it_was(kernel, run_on_kernel, broken):
+    before = state(kernel)
+    kernel.broken = {broken}
+    error = run_on_kernel("kernel", "load", "menu", "teo", status=2)
+    assert ("Unknown symbol" if broken.startswith("torpor") else "error: expected `;`") in error
+    assert state(kernel) == before
+
+
+def test_a_command_runs_under_the_governor_and_leaves_the_one_before(
+    kernel, run_on_kernel, tmp_path
+):
+    file = kernel.machine.cpu_dir / "cpuidle/current_governor"
+    seen = tmp_path / "seen"
+    script = f"cat {file} > {seen}; exit 3"
+    run_on_kernel("kernel", "use", "teo", "--", "sh", "-c", script, status=3)
+    assert seen.read_text() == "teo" and kernel.governor == "menu"
+    assert "cannot be run" in run_on_kernel(
+        "kernel", "use", "teo", "--", tmp_path / "no-program", status=2
+    )
+    assert kernel.governor == "menu"
+    run_on_kernel("kernel", "use", "teo", "--", "sh", "-c", "kill -9 $$", status=128 + 9)
+
+
+def test_a_governor_that_is_not_offered_is_answered_by_those_that_are(kernel, run_on_kernel):
+    error = run_on_kernel("kernel", "use", "t-teo", status=2)
+    assert "it has menu, teo" in error and "torpor kernel load" in error
+
+
+def test_unloading_goes_back_to_the_governor_before_ours(kernel, run_on_kernel):
+    run_on_kernel("kernel", "use", "teo")
+    run_on_kernel("kernel", "load", "teo", "menu")
+    run_on_kernel("kernel", "use", "t-teo")
+    run_on_kernel("kernel", "use", "t-menu")
+    kernel.told.clear()
+    run_on_kernel("kernel", "unload", "menu")
+    assert changes(kernel.told) == ["echo teo > current_governor", "rmmod torpor_t_menu"]
+    run_on_kernel("kernel", "unload")
+    assert state(kernel) == ("teo", ["menu", "teo"], [])
+    assert "no governor of ours" in run_on_kernel("kernel", "unload")
+    assert "loaded as `ladder`" in run_on_kernel("kernel", "unload", "ladder", status=2)
+
+
+def test_one_thing_that_cannot_be_undone_keeps_no_other_from_it(kernel):
+    with ExitStack() as undo:
+        wanted = [modules.resolve("teo"), modules.resolve("menu")]
+        governors.load(kernel, Builder(kernel), wanted, undo)
+        kernel.stuck = {"torpor_t_menu"}
+    assert kernel.modules() == ["torpor_core", "torpor_t_menu"]
+    assert kernel.unrestored == ["torpor_t_menu", "torpor_core"]
+
+
+@pytest.mark.parametrize(
+    "file, text, reason",
+    [
+        ("proc/sys/kernel/osrelease", "5.10.0-8-amd64", "older than 5.15"),
+        ("proc/sys/kernel/osrelease", "mine", "no kernel's release"),
+        ("proc/kallsyms", "0 T kallsyms_lookup_name\n", "no register_kprobe"),
+        ("proc/kallsyms", "", "CONFIG_KALLSYMS"),
+        ("proc/modules", None, "CONFIG_MODULES"),
+        ("proc/sys/kernel/modules_disabled", "1", "until the next boot"),
+        ("sys/kernel/security/lockdown", "none [integrity] confidentiality", "integrity"),
+        ("sys/module/module/parameters/sig_enforce", "Y", "signed modules"),
+        ("sys/module/cpuidle/parameters/off", "1", "cpuidle is off"),
+        ("sys/devices/system/cpu/cpuidle/available_governors", None, "CONFIG_CPU_IDLE"),
+    ],
+)
+def test_a_kernel_that_would_not_take_governors_is_refused_with_the_reason(
+    kernel, run_on_kernel, file, text, reason
+):
+    support.refuse(kernel)
+    if text is None:
+        kernel.machine.path(file).unlink()
+    else:
+        kernel.put(file, text)
+    assert reason in run_on_kernel("kernel", "load", "teo", status=2)
+    assert reason in run_on_kernel("kernel", "status")
+
+
+def test_a_new_kernel_is_not_refused_but_told(kernel):
+    kernel.put("proc/sys/kernel/osrelease", "7.1.0\n")
+    support.refuse(kernel)
+    assert "newer than 6.12" in kernel.told[0]
+    kernel.put("sys/kernel/security/lockdown", "[none] integrity confidentiality\n")
+    support.refuse(kernel)
+
+
+@pytest.mark.parametrize(
+    "os_release, hint",
+    [
+        ("ID=debian\n", "apt-get install linux-headers-6.9.9"),
+        ('ID=mine\nID_LIKE="rhel fedora"\n', "dnf install kernel-devel-6.9.9"),
+        ("ID=mine\n", "--headers DIR"),
+    ],
+)
+def test_missing_headers_are_told_by_their_package(kernel, os_release, hint):
+    kernel.put("etc/os-release", os_release)
+    with pytest.raises(KernelError, match="no headers of Linux") as error:
+        Builder(kernel, "6.9.9").build([])
+    assert hint in str(error.value)
+
+
+def test_headers_of_another_kernel_are_refused(kernel):
+    headers = kernel.machine.path(f"lib/modules/{RELEASE}/build")
+    with pytest.raises(KernelError, match=f"headers of {RELEASE}, not of 6.9.9"):
+        Builder(kernel, "6.9.9", headers).build([])
+    assert Builder(kernel, headers=headers).release == RELEASE
+
+
+def test_a_kernel_that_clang_built_gets_modules_by_clang(kernel):
+    kernel.put(f"lib/modules/{RELEASE}/build/include/config/auto.conf", "CONFIG_CC_IS_CLANG=y\n")
+    Builder(kernel).build([])
+    assert "LLVM=1" in kernel.told[-1]
+
+
+def test_modules_are_built_once(kernel):
+    builder = Builder(kernel)
+    wanted = [modules.resolve("teo"), modules.resolve("teo,util_shift=5")]
+    builder.build_missing(wanted)
+    assert len(kernel.told) == 2 and f"NAME={wanted[1].name}" in kernel.told[1]
+    builder.build_missing(wanted)
+    assert len(kernel.told) == 2
+    names = [path.name for path in builder.build(wanted)]
+    assert names == [
+        *("torpor_core.ko", "torpor_t_teo.ko", f"{wanted[1].module}.ko", "torpor_idle.ko")
+    ]
+
+
+def test_status_tells_what_is_ours(kernel, run_on_kernel):
+    run_on_kernel("kernel", "load", "teo,util_shift=5")
+    name = modules.resolve("teo,util_shift=5").name
+    text = run_on_kernel("kernel", "status")
+    assert f"{name} (ours)" in text and "references 0, util_shift=5" in text
+    assert "driver     fake_idle" in text and "governor   menu" in text
