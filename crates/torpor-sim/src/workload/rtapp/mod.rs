@@ -178,7 +178,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
             }
         }
     }
-    if program.steps.is_empty() {
+    if program.steps.is_empty() && thread.entries.iter().all(|e| is_own(&e.key)) {
         report.push(Finding {
             key: thread.path.clone(),
             message: "a thread does at least one thing".to_owned(),
