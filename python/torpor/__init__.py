@@ -22,6 +22,8 @@ from torpor._engine import (
 from torpor.checks import check, check_kinds
 from torpor.counters import Snapshot, diff, snapshot
 from torpor.library import (
+    check_extraction,
+    extract_workload,
     governors,
     import_platform,
     platform_toml,
@@ -50,8 +52,10 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "check",
+    "check_extraction",
     "check_kinds",
     "diff",
+    "extract_workload",
     "fidelity",
     "governors",
     "import_platform",

@@ -92,3 +92,40 @@ def workload_toml(name: str) -> str:
     True
     """
     return _engine.workload_toml(name)
+
+
+def extract_workload(
+    trace: str | os.PathLike[str],
+    *,
+    platform: str | os.PathLike[str] | None = None,
+    name: str = "recording",
+) -> tuple[str, dict[str, Any]]:
+    """Make a workload of a recording; its TOML text, and what it holds.
+
+    ``platform`` is the machine that was recorded; without it, all CPUs are taken to be alike. The
+    keys of the second part are ``duration_ns``, ``tasks``, and by what ended waits (counts):
+    ``woken_by_tasks``, ``woken_by_timers`` (of which ``timers_guessed``), ``woken_by_interrupts``,
+    ``wakings_unseen``; ``idle_interrupts`` woke a CPU and no task.
+
+    Raises :class:`torpor.TraceError` or :class:`torpor.WorkloadError` when nothing can be made of
+    the recording.
+    """
+    machine = None if platform is None else os.fspath(platform)
+    text, summary = _engine.extract_workload(os.fspath(trace), machine, name)
+    return text, json.loads(summary)
+
+
+def check_extraction(
+    trace: str | os.PathLike[str],
+    *,
+    platform: str | os.PathLike[str],
+    governor: str = "menu",
+) -> dict[str, Any]:
+    """Simulate a recording on the machine it came from, and say how near it comes.
+
+    The keys are ``tasks`` (``name``, ``recorded_cpu_ns``, ``simulated_cpu_ns``,
+    ``recorded_wakeups``, ``simulated_wakeups``; CPU times at full capacity) and ``idle``: how far
+    apart the lengths of idleness are, as ``ks`` (Kolmogorov and Smirnov's) and ``decades``
+    (Wasserstein's, over the decimal logarithm).
+    """
+    return json.loads(_engine.check_extraction(os.fspath(trace), os.fspath(platform), governor))

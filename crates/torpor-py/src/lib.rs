@@ -43,7 +43,9 @@ mod _engine {
     #[pymodule_export]
     use super::result::{Result, replay};
     #[pymodule_export]
-    use super::simulate::{Simulation, simulate, workload_toml, workloads};
+    use super::simulate::{
+        Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,
+    };
     #[pymodule_export]
     use super::table::Table;
 

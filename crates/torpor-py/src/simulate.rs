@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Simulations, and the workloads that ship.
 
-use crate::errors::{EngineError, governor_error, platform_error, sim_error, value_error};
+use crate::errors::{
+    EngineError, governor_error, platform_error, sim_error, trace_error, value_error,
+};
 use crate::result::{DisabledText, parse_hz};
 use crate::watch::watched_to_the_end;
 use pyo3::prelude::*;
@@ -11,7 +13,7 @@ use std::path::PathBuf;
 use torpor_governor::{Catalog, GovernorSpec};
 use torpor_platform::Platform;
 use torpor_sim::outcome::Outcome;
-use torpor_sim::{Options, Request, workload};
+use torpor_sim::{Options, Request, extract, workload};
 use torpor_units::Duration;
 
 /// What came out of a simulation, as JSON.
@@ -96,6 +98,39 @@ pub fn simulate(
         (_, Err(stop)) => Err(stop),
         (Err(error), Ok(())) => Err(sim_error(error)),
     }
+}
+
+/// A recording as a workload: the TOML text, and what it holds as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, platform, name))]
+pub fn extract_workload(
+    py: Python<'_>,
+    path: PathBuf,
+    platform: Option<&str>,
+    name: &str,
+) -> PyResult<(String, String)> {
+    let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
+    py.detach(|| {
+        let trace = torpor_trace::read(&path).map_err(trace_error)?;
+        let made = extract::extract(&trace, platform.as_ref(), name).map_err(sim_error)?;
+        Ok((made.text, json!(made.summary).to_string()))
+    })
+}
+
+/// How near the simulation of a recording comes to it, as JSON.
+#[pyfunction]
+pub fn check_extraction(
+    py: Python<'_>,
+    path: PathBuf,
+    platform: &str,
+    governor: &str,
+) -> PyResult<String> {
+    let platform = Platform::resolve(platform).map_err(platform_error)?;
+    py.detach(|| {
+        let trace = torpor_trace::read(&path).map_err(trace_error)?;
+        let check = extract::check(&trace, &platform, governor).map_err(sim_error)?;
+        Ok(json!(check).to_string())
+    })
 }
 
 /// The workloads that ship, as JSON.

@@ -4,6 +4,7 @@
 
 mod catalogue;
 mod error;
+pub mod extract;
 pub mod machine;
 mod options;
 pub mod outcome;

@@ -8,6 +8,7 @@ from torpor.cli import catalog, kernel, recording
 from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.counters import diff, snapshot
+from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
 from torpor.cli.record import record
 from torpor.cli.replay import replay
@@ -25,7 +26,7 @@ _SETTINGS = {
 }
 
 app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
-workload_app = typer.Typer(help="Look at a workload.", **_SETTINGS)  # type: ignore[arg-type]
+workload_app = typer.Typer(help="Show a workload, or make one of a recording.", **_SETTINGS)  # type: ignore[arg-type]
 platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
 
@@ -69,6 +70,7 @@ app.command()(catalog.governors)
 app.command()(catalog.platforms)
 app.command()(catalog.workloads)
 workload_app.command("show")(catalog.show_workload)
+workload_app.command("extract")(extract)
 app.add_typer(workload_app, name="workload")
 platform_app.command("show")(catalog.show)
 platform_app.command("import")(catalog.import_)

@@ -14,7 +14,10 @@ from torpor.simulations import DEFAULT_GOVERNORS
 
 def simulate(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="A workload: a name, or a .toml file.")
+        str,
+        typer.Argument(
+            metavar="WORKLOAD", help="A workload: a name, a .toml file, or rt-app's .json."
+        ),
     ],
     platform: Annotated[
         str, typer.Option("--platform", "-p", metavar="P", help="Machine: a name, or a .toml file.")

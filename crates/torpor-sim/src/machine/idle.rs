@@ -159,6 +159,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 self.record_timer_expiry(number, task);
             }
             self.wake(task, Some(number), at, false);
+            if S::RECORDS {
+                self.record_timer_handled(number, task);
+            }
         }
     }
 
@@ -173,19 +176,19 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.record_irq(number, irq.line.number());
         }
         match irq.line {
-            Line::Device { task } => {
-                self.wake(task, Some(number), irq.at, false);
-                Ok(())
-            }
+            Line::Device { task } => self.wake(task, Some(number), irq.at, false),
             Line::Source { source, .. } => match self.plan.workload.interrupts[source].effect {
-                Effect::Nothing => Ok(()),
+                Effect::Nothing => {}
                 Effect::Wake { channel, count } => {
                     self.post(channel, count, number, irq.at, false);
-                    Ok(())
                 }
-                Effect::Spawn { task, count } => self.spawn(task, count, Some(number)),
+                Effect::Spawn { task, count } => self.spawn(task, count, Some(number))?,
             },
         }
+        if S::RECORDS {
+            self.record_irq_handled(number, irq.line.number());
+        }
+        Ok(())
     }
 
     /// An interrupt reaches the CPU.

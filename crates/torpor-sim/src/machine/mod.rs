@@ -100,10 +100,16 @@ pub struct Machine<'a, P, S> {
 }
 
 /// What a channel holds, and who waits for it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Channel {
     held: u64,
     waiters: VecDeque<u32>,
+}
+
+impl Channel {
+    fn new(channel: &crate::workload::Channel) -> Channel {
+        Channel { held: channel.held, waiters: VecDeque::new() }
+    }
 }
 
 /// Everything counted in a run.
@@ -167,7 +173,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             next_pid: 100,
             live: 0,
             under_way: 0,
-            channels: vec![Channel::default(); workload.channels.len()],
+            channels: workload.channels.iter().map(Channel::new).collect(),
             barriers: vec![Vec::new(); workload.barriers.len()],
             sources: sources::sources(workload, plan.seed),
             devices: sources::devices(workload),

@@ -58,6 +58,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     task.step += 1;
                     return self.sleep_until(number, id, now + length);
                 }
+                Op::Until(at) => {
+                    task.step += 1;
+                    if now < *at {
+                        return self.sleep_until(number, id, *at);
+                    }
+                    let kind = task.kind;
+                    self.kinds[kind].missed += 1;
+                }
                 Op::Period(period) => {
                     task.step += 1;
                     task.next_period += *period;
@@ -73,16 +81,47 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         self.kinds[kind].missed += 1 + skipped as u64;
                     }
                 }
-                Op::Wait { channel, count } => {
+                Op::Wait { channel, count, not_before, at_least } => {
                     let held = &mut self.channels[*channel];
                     task.step += 1;
                     if held.waiters.is_empty() && held.held >= *count {
                         held.held -= count;
+                        let until = (*not_before).max(now + *at_least);
+                        if now < until {
+                            return self.sleep_until(number, id, until);
+                        }
                         continue;
                     }
                     held.waiters.push_back(id);
                     let blocked = Blocked::Channel { channel: *channel, count: *count };
                     return self.wait_for_others(number, blocked);
+                }
+                Op::Await { channel, release } => {
+                    task.step += 1;
+                    // On the list before the mutex is free, so that no signal is missed.
+                    self.channels[*channel].waiters.push_back(id);
+                    if let Some(mutex) = release {
+                        self.post(*mutex, 1, number, now, false);
+                    }
+                    let blocked = Blocked::Channel { channel: *channel, count: 0 };
+                    return self.wait_for_others(number, blocked);
+                }
+                Op::Notify { channel, all } => {
+                    task.step += 1;
+                    self.notify(*channel, *all, number);
+                }
+                Op::Timer { timer, period, is_absolute } => {
+                    task.step += 1;
+                    let next = task.timers[*timer] + *period;
+                    task.timers[*timer] = next;
+                    if now < next {
+                        return self.sleep_until(number, id, next);
+                    }
+                    if !is_absolute {
+                        task.timers[*timer] = now;
+                    }
+                    let kind = task.kind;
+                    self.kinds[kind].missed += 1;
                 }
                 Op::Wake { channel, count, sync } => {
                     task.step += 1;
@@ -168,7 +207,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 let kind = &self.plan.workload.tasks[task.kind];
                 let what = match task.state {
                     State::Blocked(Blocked::Channel { channel, .. }) => {
-                        format!("channel `{}`", self.plan.workload.channels[channel])
+                        format!("channel `{}`", self.plan.workload.channels[channel].name)
                     }
                     State::Blocked(Blocked::Barrier(barrier)) => {
                         format!("barrier `{}`", self.plan.workload.barriers[barrier].name)

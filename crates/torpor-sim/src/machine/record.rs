@@ -80,6 +80,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn record_timer_expiry(&mut self, cpu: usize, task: u32) {
         let (timer, function) = (self.task_timer(task), self.timer_function(1));
         self.emit(cpu, EventKind::HrtimerExpireEntry { timer, function, now: self.now });
+    }
+
+    pub(super) fn record_timer_handled(&mut self, cpu: usize, task: u32) {
+        let timer = self.task_timer(task);
         self.emit(cpu, EventKind::HrtimerExpireExit { timer });
     }
 
@@ -108,6 +112,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     pub(super) fn record_irq(&mut self, cpu: usize, irq: u32) {
         self.emit(cpu, EventKind::IrqEntry { irq });
+    }
+
+    pub(super) fn record_irq_handled(&mut self, cpu: usize, irq: u32) {
         self.emit(cpu, EventKind::IrqExit { irq });
     }
 

@@ -5,7 +5,7 @@ use super::Machine;
 use super::cpu::Line;
 use crate::error::Halt;
 use crate::record::Sink;
-use crate::workload::{Stream, StreamName, Workload};
+use crate::workload::{Arrivals, Interrupt, Stream, StreamName, Workload};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use torpor_engine::policy::Policy;
@@ -34,7 +34,7 @@ pub(super) struct DeviceState {
 }
 
 pub(super) fn sources(workload: &Workload, seed: u64) -> Vec<SourceState> {
-    let make = |interrupt: &crate::workload::Interrupt| {
+    let make = |interrupt: &Interrupt| {
         let name = StreamName::new(seed).text("interrupt").text(&interrupt.name);
         SourceState {
             interval: name.text("interval").stream(),
@@ -59,7 +59,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn arm_source(&mut self, source: usize) {
         let interrupt = &self.plan.workload.interrupts[source];
         let state = &mut self.sources[source];
-        let at = Instant(0) + interrupt.start + interrupt.interval.draw(&mut state.interval);
+        let at = match &interrupt.arrivals {
+            Arrivals::Apart(interval) => interrupt.start + interval.draw(&mut state.interval),
+            Arrivals::At(times) => times[0],
+        };
+        let at = Instant(0) + at;
         state.burst_began = at;
         state.is_active = interrupt.max != Some(0);
         if state.is_active {
@@ -73,19 +77,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let state = &mut self.sources[source];
         let handling = interrupt.handling.draw(&mut state.handling);
         let cpu = interrupt.cpus[(state.fired % interrupt.cpus.len() as u64) as usize].index();
-        state.fired += 1;
-        state.burst_left -= 1;
-        let next = if state.burst_left > 0 {
-            now + interrupt.burst_gap.draw(&mut state.gap)
-        } else {
-            state.burst_left = interrupt.burst;
-            // A burst that is longer than the interval is followed at once.
-            let next = state.burst_began + interrupt.interval.draw(&mut state.interval);
-            state.burst_began = next.max(now);
-            state.burst_began
-        };
-        state.is_active = interrupt.max.is_none_or(|max| state.fired < max);
-        let next = if state.is_active { next } else { Instant::NEVER };
+        let next = state.next(interrupt, now);
+        state.is_active = next != Instant::NEVER;
         self.agenda.set(self.owner_of_source(source), next);
         if next == now {
             // Taken off and set again, so that whoever else is due now gets a turn.
@@ -146,6 +139,30 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let first = self.devices[device].served.peek();
         let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
         self.agenda.set(self.owner_of_device(device), at);
+    }
+}
+
+impl SourceState {
+    /// When the interrupt after this one comes.
+    fn next(&mut self, interrupt: &Interrupt, now: Instant) -> Instant {
+        self.fired += 1;
+        let interval = match &interrupt.arrivals {
+            Arrivals::At(times) => {
+                let next = times.get(self.fired as usize);
+                return next.map_or(Instant::NEVER, |at| Instant(0) + *at);
+            }
+            Arrivals::Apart(interval) => interval,
+        };
+        self.burst_left -= 1;
+        let next = if self.burst_left > 0 {
+            now + interrupt.burst_gap.draw(&mut self.gap)
+        } else {
+            self.burst_left = interrupt.burst;
+            // A burst that is longer than the interval is followed at once.
+            self.burst_began = (self.burst_began + interval.draw(&mut self.interval)).max(now);
+            self.burst_began
+        };
+        if interrupt.max.is_none_or(|max| self.fired < max) { next } else { Instant::NEVER }
     }
 }
 

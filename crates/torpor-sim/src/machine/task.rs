@@ -60,6 +60,8 @@ pub struct Task {
     pub pass_began: Instant,
     /// The next multiple of its period.
     pub next_period: Instant,
+    /// Where each of its own timers stands.
+    pub timers: Vec<Instant>,
     /// Steps since time last passed for it.
     pub steps_at_once: u32,
     pub last_step: Instant,
@@ -97,6 +99,7 @@ impl Task {
             work: 0,
             pass_began: now,
             next_period: now,
+            timers: vec![now; own.timers],
             steps_at_once: 0,
             last_step: now,
             woken_by: None,

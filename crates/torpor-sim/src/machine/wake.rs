@@ -163,6 +163,15 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
+    /// Wakes who waits on a channel, the first or all; nothing is kept for others.
+    pub(super) fn notify(&mut self, channel: usize, all: bool, by: usize) {
+        let waiting = self.channels[channel].waiters.len();
+        for _ in 0..if all { waiting } else { waiting.min(1) } {
+            let first = self.channels[channel].waiters.pop_front().expect("so many wait");
+            self.wake(first, Some(by), self.now, false);
+        }
+    }
+
     /// Starts tasks of a kind, on behalf of CPU `by` or of nobody.
     pub(super) fn spawn(&mut self, kind: usize, count: u32, by: Option<usize>) -> Result<(), Halt> {
         for _ in 0..count {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The workloads that ship with Torpor, and how a name on the command line becomes one.
 
-use super::{Workload, from_toml};
+use super::{Workload, from_rtapp, from_toml};
 use crate::error::SimError;
 use std::fs;
+use std::path::Path;
 
 /// File stem and text of each `workloads/*.toml`, in the order of their names.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
@@ -27,13 +28,20 @@ pub fn builtins() -> Vec<Builtin> {
     FILES.iter().map(read).collect()
 }
 
-/// The workload called `name_or_path`: a built-in name, or the path of a TOML file, which is
-/// recognised by a `/` or the ending `.toml`.
+/// The workload called `name_or_path`: a built-in name, or the path of a file, which is recognised
+/// by a `/` or its ending: `.toml`, or `.json` for rt-app's.
 pub fn resolve(name_or_path: &str) -> Result<Workload, SimError> {
-    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
-        let text = fs::read_to_string(name_or_path)
-            .map_err(|source| SimError::Read { path: name_or_path.into(), source })?;
-        return from_toml(name_or_path, &text);
+    let is_rtapp = name_or_path.ends_with(".json");
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") || is_rtapp {
+        let path = Path::new(name_or_path);
+        let text = fs::read_to_string(path)
+            .map_err(|source| SimError::Read { path: path.to_owned(), source })?;
+        return if is_rtapp {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            from_rtapp(name_or_path, &name, &text)
+        } else {
+            from_toml(name_or_path, &text)
+        };
     }
     match FILES.iter().find(|(name, _)| *name == name_or_path) {
         Some((name, text)) => from_toml(&origin_of(name), text),

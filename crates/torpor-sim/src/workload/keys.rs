@@ -63,6 +63,12 @@ pub(super) static PHASE: Shape = Shape {
         ),
         optional("sleep_us", DIST, "Sleeps on a timer."),
         optional(
+            "until_us",
+            TIME,
+            "Sleeps until this time of the run. A task that is late for it goes on at once, and the \
+             pass counts as missed.",
+        ),
+        optional(
             "period_us",
             TIME,
             "Sleeps until the next multiple of this since the task's start. A task that is late for \
@@ -74,6 +80,16 @@ pub(super) static PHASE: Shape = Shape {
         optional("io", Kind::Word, "A request to a device; waits until it is done."),
         optional("spawn", Kind::Word, "Starts another task of that name."),
         optional("count", COUNT, "Beside `wait`, `wake` and `spawn`: how many. Without it, 1."),
+        optional(
+            "not_before_us",
+            TIME,
+            "Beside `wait`: what is there already is taken at this time of the run at the earliest.",
+        ),
+        optional(
+            "at_least_us",
+            TIME,
+            "Beside `wait`: what is there already is taken after this time at the earliest.",
+        ),
         optional(
             "sync",
             Kind::Bool,
@@ -103,10 +119,15 @@ static DISTRIBUTION: Shape = Shape {
 static INTERRUPT: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The interrupt's name."),
-        required(
+        optional(
             "interval_us",
             DIST,
             "From one to the next; a number is periodic, exponential is Poisson.",
+        ),
+        optional(
+            "at_us",
+            Kind::Numbers { max: TIME_MAX_US },
+            "In place of `interval_us`: when they come, in rising order.",
         ),
         optional("cpus", Kind::Cpus, "They go round these. Without it, CPU 0."),
         optional("burst", COUNT, "Interrupts that come in one go. Without it, 1."),

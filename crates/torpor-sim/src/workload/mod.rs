@@ -6,14 +6,16 @@ mod dist;
 mod keys;
 mod program;
 mod read;
+mod rtapp;
 mod stream;
 
 pub use builtin::{Builtin, builtins, resolve};
 pub use dist::Dist;
 pub use read::{from_toml, json_schema};
+pub use rtapp::from_rtapp;
 pub use stream::{Stream, StreamName};
 
-use torpor_units::{CpuId, Duration};
+use torpor_units::{CpuId, Duration, Instant};
 
 /// A workload. Built only by [`from_toml`], which has checked every invariant below.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +31,16 @@ pub struct Workload {
     pub interrupts: Vec<Interrupt>,
     pub devices: Vec<Device>,
     /// What tasks wait on and are woken through, by index.
-    pub channels: Vec<String>,
+    pub channels: Vec<Channel>,
     pub barriers: Vec<Barrier>,
+}
+
+/// What tasks wait on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    pub name: String,
+    /// What it holds at the beginning.
+    pub held: u64,
 }
 
 /// Tasks that do the same.
@@ -53,6 +63,8 @@ pub struct TaskKind {
     pub draws: usize,
     /// The deepest nesting of `repeat`.
     pub depth: usize,
+    /// How many timers of its own it has, for [`Op::Timer`].
+    pub timers: usize,
 }
 
 /// A step of a program, and where it stands in the file.
@@ -76,18 +88,42 @@ pub enum Op {
     Run(Draw),
     /// A timer from now on.
     Sleep(Draw),
+    /// Until a moment of the run.
+    Until(Instant),
     /// Until the next multiple of a period since the task's start.
     Period(Duration),
-    /// Takes `count` from a channel, or waits until it holds as many.
+    /// Takes `count` from a channel, or waits until it holds as many. What it holds already is
+    /// taken at `not_before`, and after `at_least`, at the earliest.
     Wait {
         channel: usize,
         count: u64,
+        not_before: Instant,
+        at_least: Duration,
     },
     /// Puts `count` into a channel.
     Wake {
         channel: usize,
         count: u64,
         sync: bool,
+    },
+    /// Waits until somebody notifies the channel, and puts one into another first, as condition
+    /// variables release their mutex.
+    Await {
+        channel: usize,
+        release: Option<usize>,
+    },
+    /// Wakes the first or all of those that wait on a channel; nothing is kept.
+    Notify {
+        channel: usize,
+        all: bool,
+    },
+    /// Until a period after the timer's last time, which is the task's start at first. A task that
+    /// is late goes on at once; the next period then counts from now, or, of an absolute timer,
+    /// from where it would have.
+    Timer {
+        timer: usize,
+        period: Duration,
+        is_absolute: bool,
     },
     Barrier(usize),
     /// The service time is drawn from the task's stream, so that it does not hang on who else asks.
@@ -117,8 +153,7 @@ pub struct Interrupt {
     pub name: String,
     /// They go round these CPUs; CPU 0 by default.
     pub cpus: Vec<CpuId>,
-    /// From one burst to the next.
-    pub interval: Dist,
+    pub arrivals: Arrivals,
     /// Interrupts a burst, and the time between them.
     pub burst: u32,
     pub burst_gap: Dist,
@@ -128,6 +163,15 @@ pub struct Interrupt {
     /// Time its handler takes, on top of what any interrupt takes.
     pub handling: Dist,
     pub effect: Effect,
+}
+
+/// When interrupts come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// From one burst to the next.
+    Apart(Dist),
+    /// At these times, rising, of which there is at least one.
+    At(Vec<Duration>),
 }
 
 /// What an interrupt's handler does.
@@ -153,6 +197,13 @@ pub struct Barrier {
     pub name: String,
     /// So many tasks must come before any goes on.
     pub parties: u32,
+}
+
+impl TaskKind {
+    /// Whether it comes to a barrier.
+    fn meets(&self, barrier: usize) -> bool {
+        self.program.iter().any(|step| step.op == Op::Barrier(barrier))
+    }
 }
 
 impl Workload {

@@ -3,14 +3,26 @@
 
 use super::read::{dist, from_us};
 use super::{Draw, Op, Step};
+use std::collections::HashMap;
 use torpor_toml::{Finding, Report, Table, closest};
+use torpor_units::Instant;
 
 /// Loops in loops beyond this are a slip.
 const DEPTH_MAX: usize = 16;
 
 /// The keys of which a phase has exactly one.
-const VERBS: [&str; 9] =
-    ["run_us", "sleep_us", "period_us", "wait", "wake", "barrier", "io", "spawn", "repeat"];
+const VERBS: [&str; 10] = [
+    "run_us",
+    "sleep_us",
+    "until_us",
+    "period_us",
+    "wait",
+    "wake",
+    "barrier",
+    "io",
+    "spawn",
+    "repeat",
+];
 
 pub(super) struct Program {
     pub steps: Vec<Step>,
@@ -31,6 +43,7 @@ pub(super) struct Names {
     tasks: Vec<String>,
     devices: Vec<String>,
     channels: Vec<Channel>,
+    channel_index: HashMap<String, usize>,
     pub barriers: Vec<String>,
 }
 
@@ -48,10 +61,12 @@ impl Names {
     }
 
     fn channel(&mut self, name: &str) -> usize {
-        self.channels.iter().position(|c| c.name == name).unwrap_or_else(|| {
-            self.channels.push(Channel { name: name.to_owned(), waited: None, woken: None });
-            self.channels.len() - 1
-        })
+        if let Some(&known) = self.channel_index.get(name) {
+            return known;
+        }
+        self.channels.push(Channel { name: name.to_owned(), waited: None, woken: None });
+        self.channel_index.insert(name.to_owned(), self.channels.len() - 1);
+        self.channels.len() - 1
     }
 
     fn waited(&mut self, at: &Table, name: &str) -> usize {
@@ -70,7 +85,7 @@ impl Names {
 
     /// Every channel must have someone at both ends.
     pub fn check_channels(&mut self, report: &mut Report) {
-        let names: Vec<String> = self.channels();
+        let names: Vec<String> = self.channels.iter().map(|c| c.name.clone()).collect();
         for channel in &mut self.channels {
             let finding = match (&channel.waited, &channel.woken) {
                 (Some(_), None) => channel.waited.take(),
@@ -87,8 +102,9 @@ impl Names {
         }
     }
 
-    pub fn channels(&self) -> Vec<String> {
-        self.channels.iter().map(|c| c.name.clone()).collect()
+    pub fn channels(&self) -> Vec<super::Channel> {
+        let channel = |c: &Channel| super::Channel { name: c.name.clone(), held: 0 };
+        self.channels.iter().map(channel).collect()
     }
 }
 
@@ -168,8 +184,13 @@ impl Program {
             finding.allowed = Some(format!("one of {} a phase", VERBS.join(", ")));
             return report.push(finding);
         };
-        let extras: [(&str, &[&str]); 3] =
-            [("count", &["wait", "wake", "spawn"]), ("sync", &["wake"]), ("do", &["repeat"])];
+        let extras: [(&str, &[&str]); 5] = [
+            ("count", &["wait", "wake", "spawn"]),
+            ("not_before_us", &["wait"]),
+            ("at_least_us", &["wait"]),
+            ("sync", &["wake"]),
+            ("do", &["repeat"]),
+        ];
         for (extra, beside) in extras {
             if table.has(extra) && !beside.contains(&verb) {
                 let mut finding = table.finding(extra, format!("not beside `{verb}`"));
@@ -226,6 +247,7 @@ impl Program {
         Some(match verb {
             "run_us" => Op::Run(self.draw(report, table, verb)?),
             "sleep_us" => Op::Sleep(self.draw(report, table, verb)?),
+            "until_us" => Op::Until(Instant(0) + from_us(table.number(verb)?)),
             "period_us" => {
                 let period = from_us(table.number(verb)?);
                 if period.0 == 0 {
@@ -235,7 +257,10 @@ impl Program {
             }
             "wait" => {
                 let channel = names.waited(table, table.text(verb)?);
-                Op::Wait { channel, count: count as u64 }
+                let time = |key| from_us(table.number(key).unwrap_or(0.0));
+                let not_before = Instant(0) + time("not_before_us");
+                let at_least = time("at_least_us");
+                Op::Wait { channel, count: count as u64, not_before, at_least }
             }
             "wake" => {
                 let channel = names.woken(table, verb, table.text(verb)?);

@@ -3,7 +3,7 @@
 
 use super::keys::WORKLOAD;
 use super::program::{self, Names};
-use super::{Barrier, Device, Dist, Effect, Interrupt, Op, TaskKind, Workload};
+use super::{Arrivals, Barrier, Device, Dist, Effect, Interrupt, TaskKind, Workload};
 use crate::error::SimError;
 use sha2::{Digest, Sha256};
 use torpor_toml::{Finding, Report, Table};
@@ -42,7 +42,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
     let tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
     let barriers = names.barriers.iter().enumerate().map(|(index, name)| Barrier {
         name: name.clone(),
-        parties: tasks.iter().filter(|t| meets(t, index)).map(|t| t.count).sum(),
+        parties: tasks.iter().filter(|t| t.meets(index)).map(|t| t.count).sum(),
     });
     Some(Workload {
         name: file.text("name")?.to_owned(),
@@ -56,10 +56,6 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
         devices: devices.into_iter().collect::<Option<_>>()?,
         channels: names.channels(),
     })
-}
-
-fn meets(task: &TaskKind, barrier: usize) -> bool {
-    task.program.iter().any(|step| step.op == Op::Barrier(barrier))
 }
 
 fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKind> {
@@ -79,19 +75,15 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
         depth: program.depth,
+        timers: 0,
         program: program.steps,
     })
 }
 
 fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<Interrupt> {
-    let interval = dist(report, table, "interval_us");
+    let arrivals = arrivals(report, table);
     let burst_gap = dist_or_zero(report, table, "burst_gap_us");
     let handling = dist_or_zero(report, table, "handling_us");
-    if interval.as_ref().is_some_and(Dist::is_zero) {
-        let mut finding = table.finding("interval_us", "interrupts without end at once".to_owned());
-        finding.allowed = Some("an interval above 0".to_owned());
-        report.push(finding);
-    }
     if let (Some(_), Some(_)) = (table.text("wake"), table.text("spawn")) {
         report.push(table.finding("spawn", "`wake` stands here, too".to_owned()));
     }
@@ -112,7 +104,7 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
     Some(Interrupt {
         name: table.text("name")?.to_owned(),
         cpus: table.cpus("cpus").map_or_else(|| vec![CpuId(0)], <[CpuId]>::to_vec),
-        interval: interval?,
+        arrivals: arrivals?,
         burst: table.number("burst").unwrap_or(1.0).max(1.0) as u32,
         burst_gap: burst_gap?,
         start: from_us(table.number("start_us").unwrap_or(0.0)),
@@ -120,6 +112,40 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
         handling: handling?,
         effect,
     })
+}
+
+/// When interrupts come: `interval_us` and what goes with it, or `at_us`.
+fn arrivals(report: &mut Report, table: &Table) -> Option<Arrivals> {
+    if !table.has("at_us") {
+        if !table.has("interval_us") {
+            let message = "it is not said when they come".to_owned();
+            let mut finding = table.finding("interval_us", message);
+            finding.allowed = Some("`interval_us` or `at_us`".to_owned());
+            report.push(finding);
+        }
+        let interval = dist(report, table, "interval_us")?;
+        if interval.is_zero() {
+            let message = "interrupts without end at once".to_owned();
+            let mut finding = table.finding("interval_us", message);
+            finding.allowed = Some("an interval above 0".to_owned());
+            report.push(finding);
+        }
+        return Some(Arrivals::Apart(interval));
+    }
+    for key in ["interval_us", "burst", "burst_gap_us", "start_us", "max"] {
+        if table.has(key) {
+            report.push(table.finding(key, "`at_us` says all of when they come".to_owned()));
+        }
+    }
+    let times = table.numbers("at_us")?;
+    if times.is_empty() {
+        report.push(table.finding("at_us", "interrupts that never come".to_owned()));
+    }
+    if let Some(back) = times.windows(2).position(|pair| pair[1] < pair[0]) {
+        let message = format!("time runs backwards: {} after {}", times[back + 1], times[back]);
+        report.push(table.finding("at_us", message));
+    }
+    Some(Arrivals::At(times.iter().copied().map(from_us).collect()))
 }
 
 fn device(report: &mut Report, table: &Table) -> Option<Device> {

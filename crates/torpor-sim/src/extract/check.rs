@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! How near a simulated run of an extracted workload comes to its recording: the run is recorded,
+//! and that recording is read as the first one was.
+
+use super::{Story, follow, toml};
+use crate::error::SimError;
+use crate::options::{Options, Request};
+use crate::record::Recorder;
+use crate::session::Session;
+use crate::workload::from_toml;
+use serde::Serialize;
+use std::collections::HashMap;
+use torpor_engine::input::Recording;
+use torpor_governor::{Catalog, GovernorSpec};
+use torpor_platform::Platform;
+use torpor_trace::Trace;
+use torpor_units::{CpuId, Duration, Instant};
+
+/// A recording beside the simulation of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub governor: String,
+    pub duration_ns: i64,
+    pub tasks: Vec<TaskCheck>,
+    pub idle: IdleDistance,
+}
+
+/// CPU times are at full capacity: ns of the biggest CPU at its highest frequency.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TaskCheck {
+    pub name: String,
+    pub recorded_cpu_ns: f64,
+    pub simulated_cpu_ns: f64,
+    pub recorded_wakeups: u64,
+    pub simulated_wakeups: u64,
+}
+
+impl TaskCheck {
+    /// The CPU times differ by this share at most.
+    pub fn cpu_is_within(&self, share: f64) -> bool {
+        let (recorded, simulated) = (self.recorded_cpu_ns, self.simulated_cpu_ns);
+        (simulated - recorded).abs() <= share * recorded
+    }
+
+    /// The wake-ups differ by this share at most.
+    pub fn wakeups_are_within(&self, share: f64) -> bool {
+        let (recorded, simulated) = (self.recorded_wakeups as f64, self.simulated_wakeups as f64);
+        (simulated - recorded).abs() <= share * recorded
+    }
+}
+
+/// How far apart the lengths of idleness are, of all recorded CPUs together. Lengths are from the last task,
+/// or the last interrupt, to the next event; ticks do not end them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct IdleDistance {
+    pub recorded: usize,
+    pub simulated: usize,
+    pub recorded_idle_ns: i64,
+    pub simulated_idle_ns: i64,
+    /// Kolmogorov and Smirnov's: the widest gap between the two distributions.
+    pub ks: f64,
+    /// Wasserstein's, over the decimal logarithm: by how many decades a length is off on average.
+    pub decades: f64,
+}
+
+/// Simulates the recording on `platform`, the machine it came from, for as long as it lasts.
+pub fn check(trace: &Trace, platform: &Platform, governor: &str) -> Result<Check, SimError> {
+    let story = Story::of(trace, Some(platform))?;
+    let text = toml::write(&story, trace, Some(platform), "recording");
+    let (start, end) = story.followed.window;
+    let duration = end.since(start);
+    let request = Request {
+        workload: from_toml("the extracted workload", &text)?,
+        platform: platform.clone(),
+        governors: vec![governor.parse::<GovernorSpec>()?],
+        options: Options { duration, seeds: 1, threads: Some(1), ..Options::default() },
+    };
+    let session = Session::new(&request, &Catalog::new(Default::default()))?;
+    let run = session.simulate(0, 1, Recorder::default(), &mut |_| true);
+    let (counted, recorder) = match run {
+        Ok(Ok(done)) => done,
+        Ok(Err(reason)) => return Err(failed(governor, reason)),
+        Err(halt) => return Err(failed(governor, halt.to_string())),
+    };
+    let mut simulated = recorder.into_trace(&request.workload, platform.cpu_count());
+    simulated.window = Some((Instant(0), Instant(0) + duration));
+    let recording = Recording::new(&simulated, Some(platform));
+    let again = follow::follow(&simulated, Some(platform), &recording);
+    let mut worked: HashMap<&str, f64> = HashMap::new();
+    for thread in &again.threads {
+        if let Some(comm) = thread.comm {
+            *worked.entry(simulated.names.text(comm)).or_default() += thread.work_ns();
+        }
+    }
+    let wakeups: HashMap<&str, u64> = request
+        .workload
+        .tasks
+        .iter()
+        .zip(&counted.kinds)
+        .map(|(task, totals)| (task.name.as_str(), totals.wakeups))
+        .collect();
+    let tasks = story.followed.threads.iter().zip(&story.names);
+    let tasks = tasks.filter(|(thread, _)| !thread.acts.is_empty()).map(|(thread, name)| {
+        let name = name.as_str();
+        TaskCheck {
+            name: name.to_owned(),
+            recorded_cpu_ns: thread.work_ns(),
+            simulated_cpu_ns: worked.get(name).copied().unwrap_or(0.0),
+            recorded_wakeups: thread.wakeups,
+            simulated_wakeups: wakeups.get(name).copied().unwrap_or(0),
+        }
+    });
+    let recorded = Recording::new(trace, Some(platform));
+    let was_recorded = |cpu: CpuId| recorded.cpus.iter().any(|input| input.cpu == cpu);
+    let idle = IdleDistance::between(
+        idle_lengths(&recorded, was_recorded),
+        idle_lengths(&recording, was_recorded),
+    );
+    Ok(Check {
+        governor: governor.to_owned(),
+        duration_ns: duration.0,
+        tasks: tasks.collect(),
+        idle,
+    })
+}
+
+fn failed(governor: &str, reason: String) -> SimError {
+    SimError::Option {
+        what: "the extracted workload could not be simulated to its end",
+        given: format!("{governor}: {reason}"),
+        hint: "try another governor".to_owned(),
+    }
+}
+
+fn idle_lengths(recording: &Recording, counts: impl Fn(CpuId) -> bool) -> Vec<Duration> {
+    let cpus = recording.cpus.iter().filter(|input| counts(input.cpu));
+    let spans = cpus.flat_map(|input| &input.spans);
+    spans.map(|span| span.wake.since(span.start)).collect()
+}
+
+impl IdleDistance {
+    fn between(mut recorded: Vec<Duration>, mut simulated: Vec<Duration>) -> IdleDistance {
+        recorded.sort_unstable();
+        simulated.sort_unstable();
+        let sum = |lengths: &[Duration]| lengths.iter().map(|l| l.0).sum();
+        let mut distance = IdleDistance {
+            recorded: recorded.len(),
+            simulated: simulated.len(),
+            recorded_idle_ns: sum(&recorded),
+            simulated_idle_ns: sum(&simulated),
+            ..IdleDistance::default()
+        };
+        // Between neighbouring lengths both distributions are level: sums are exact.
+        let log = |length: Duration| (length.0.max(1) as f64).log10();
+        let mut all: Vec<Duration> = recorded.iter().chain(&simulated).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        let share = |lengths: &[Duration], at: Duration| {
+            lengths.partition_point(|l| *l <= at) as f64 / lengths.len().max(1) as f64
+        };
+        for (index, &at) in all.iter().enumerate() {
+            let gap = (share(&recorded, at) - share(&simulated, at)).abs();
+            distance.ks = distance.ks.max(gap);
+            if let Some(&next) = all.get(index + 1) {
+                distance.decades += gap * (log(next) - log(at));
+            }
+        }
+        distance
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a CPU was doing when it woke a task: its own task's work, a timer's, or an interrupt's.
+
+use torpor_engine::input::CpuInput;
+use torpor_trace::{Carries, Event, EventKind, InterruptCause, UNKNOWN_PID};
+use torpor_units::{CpuId, Instant};
+
+/// `TIMER_SOFTIRQ` and `HRTIMER_SOFTIRQ` (`include/linux/interrupt.h`).
+const TIMER_SOFTIRQS: [u32; 2] = [1, 8];
+
+/// On whose behalf a CPU wakes a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waker {
+    Task(i32),
+    Timer,
+    Interrupt,
+    /// An interrupt, and no event says which.
+    AnyInterrupt,
+}
+
+#[derive(Clone, Default)]
+struct CpuContext {
+    /// The running task; 0 is the idle task, and `None` was not told yet.
+    pid: Option<i32>,
+    irqs: u32,
+    hrtimers: u32,
+    timer_interrupts: u32,
+    softirq: Option<u32>,
+}
+
+/// Follows every CPU's context.
+pub struct Contexts {
+    cpus: Vec<CpuContext>,
+    tells_timers: bool,
+}
+
+impl Contexts {
+    pub fn new(cpus: usize, carries: Carries) -> Contexts {
+        Contexts { cpus: vec![CpuContext::default(); cpus], tells_timers: carries.hrtimers }
+    }
+
+    pub fn observe(&mut self, event: &Event) {
+        let Some(cpu) = self.cpus.get_mut(event.cpu.index()) else { return };
+        let leave = |depth: &mut u32| *depth = depth.saturating_sub(1);
+        match event.kind {
+            EventKind::SchedSwitch { next_pid, .. } => {
+                // No interrupt is under way where tasks switch: an exit must have been lost.
+                *cpu = CpuContext { pid: Some(next_pid), ..CpuContext::default() };
+            }
+            EventKind::IrqEntry { .. } => cpu.irqs += 1,
+            EventKind::IrqExit { .. } => leave(&mut cpu.irqs),
+            EventKind::InterruptEntry { cause: InterruptCause::LocalTimer } => {
+                cpu.timer_interrupts += 1;
+            }
+            EventKind::InterruptExit { cause: InterruptCause::LocalTimer } => {
+                leave(&mut cpu.timer_interrupts);
+            }
+            EventKind::InterruptEntry { .. } => cpu.irqs += 1,
+            EventKind::InterruptExit { .. } => leave(&mut cpu.irqs),
+            EventKind::HrtimerExpireEntry { .. } => cpu.hrtimers += 1,
+            EventKind::HrtimerExpireExit { .. } => leave(&mut cpu.hrtimers),
+            EventKind::SoftirqEntry { vec } => cpu.softirq = Some(vec),
+            EventKind::SoftirqExit { .. } => cpu.softirq = None,
+            // Idle again: nothing is under way any more.
+            EventKind::CpuIdle { .. } => *cpu = CpuContext { pid: Some(0), ..Default::default() },
+            _ => {}
+        }
+    }
+
+    /// The task that runs on the CPU, interrupted or not.
+    pub fn running(&self, cpu: CpuId) -> Option<i32> {
+        self.cpus.get(cpu.index()).and_then(|c| c.pid)
+    }
+
+    pub fn waker(&self, cpu: CpuId) -> Waker {
+        let Some(cpu) = self.cpus.get(cpu.index()) else { return Waker::Interrupt };
+        let in_timer_softirq = cpu.softirq.is_some_and(|vec| TIMER_SOFTIRQS.contains(&vec));
+        if cpu.hrtimers > 0 || cpu.timer_interrupts > 0 || in_timer_softirq {
+            return Waker::Timer;
+        }
+        if cpu.irqs > 0 || cpu.softirq.is_some() {
+            return Waker::Interrupt;
+        }
+        match cpu.pid {
+            Some(pid) if pid != 0 && pid != UNKNOWN_PID => Waker::Task(pid),
+            _ if self.tells_timers => Waker::Interrupt,
+            _ => Waker::AnyInterrupt,
+        }
+    }
+}
+
+/// The moment of the event behind an interrupt that an idle CPU handled at `time`: the wake-up that
+/// the reconstruction of its sleeps found there, which has the exit latency taken off.
+pub fn event_time(input: Option<&CpuInput>, time: Instant) -> Instant {
+    let Some(input) = input else { return time };
+    let behind = input.spans.partition_point(|span| span.start <= time);
+    match behind.checked_sub(1).map(|index| input.spans[index]) {
+        Some(span) if span.wake <= time => span.wake,
+        _ => time,
+    }
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Follows every task of a recording: what it worked, how it waited, who ended that.
+
+use super::context::{Contexts, Waker, event_time};
+use super::speed::Speeds;
+use std::collections::{BTreeSet, HashMap};
+use torpor_engine::input::{CpuInput, Recording};
+use torpor_platform::Platform;
+use torpor_trace::{EventKind, Name, PrevState, Trace, UNKNOWN_PID};
+use torpor_units::{CpuId, Duration, Instant};
+
+/// One thing a task did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Act {
+    /// Work, in ns of the biggest CPU at its highest frequency.
+    Run(f64),
+    /// Woke another; by number of the wake-up.
+    Wake(usize),
+    /// Waited for another task or an interrupt; by number of the wake-up.
+    Wait { number: usize, length: Duration },
+    /// Slept on a timer of its own, until this moment.
+    Sleep { until: Instant },
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// By number.
+    Task(usize),
+    Timer {
+        /// No event names the timer: the place of the interrupt speaks for one.
+        is_guess: bool,
+    },
+    Interrupt,
+    /// The recording holds no waking: it was on a CPU that was not recorded, or is lost.
+    Unseen,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct WakeUp {
+    pub at: Instant,
+    /// The CPU that woke.
+    pub cpu: CpuId,
+    pub wakee: usize,
+    pub cause: Cause,
+    /// It ended a wait. Others found the task awake.
+    pub is_used: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Running {
+        cpu: CpuId,
+        since: Instant,
+    },
+    Runnable,
+    /// Since it left this CPU.
+    Blocked {
+        cpu: Option<CpuId>,
+        since: Instant,
+    },
+    /// Woken, and not on a CPU yet.
+    Woken,
+}
+
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub pid: i32,
+    pub comm: Option<Name>,
+    /// When it is first at something.
+    pub start: Instant,
+    pub acts: Vec<Act>,
+    pub cpu_time: Duration,
+    /// Times that a wait was ended.
+    pub wakeups: u64,
+    /// Where it ran.
+    pub cpus: BTreeSet<CpuId>,
+    state: State,
+    /// A waking that found it awake: it may have been about to wait.
+    early: Option<usize>,
+}
+
+impl Thread {
+    pub fn work_ns(&self) -> f64 {
+        let of = |act: &Act| if let Act::Run(ns) = act { *ns } else { 0.0 };
+        self.acts.iter().map(of).sum()
+    }
+}
+
+/// All tasks of a recording, in the order in which they appear.
+pub struct Followed {
+    pub window: (Instant, Instant),
+    pub threads: Vec<Thread>,
+    pub wake_ups: Vec<WakeUp>,
+}
+
+pub fn follow(trace: &Trace, platform: Option<&Platform>, recording: &Recording) -> Followed {
+    let window = trace.window.unwrap_or((Instant(0), Instant(0)));
+    let cpus = trace.meta.cpu_count as usize;
+    let mut inputs: Vec<Option<&CpuInput>> = vec![None; cpus];
+    for input in &recording.cpus {
+        inputs[input.cpu.index()] = Some(input);
+    }
+    let mut follower = Follower {
+        speeds: Speeds::new(trace, platform),
+        contexts: Contexts::new(cpus, trace.carries),
+        inputs,
+        by_pid: HashMap::new(),
+        followed: Followed { window, threads: Vec::new(), wake_ups: Vec::new() },
+    };
+    for event in &trace.events {
+        let (cpu, now) = (event.cpu, event.time);
+        match event.kind {
+            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
+                follower.leave(cpu, now, prev_pid, prev_state);
+                follower.enter(cpu, now, next_pid, next_comm);
+            }
+            EventKind::SchedWaking { pid, .. } => follower.waking(cpu, now, pid),
+            EventKind::CpuFrequency { freq_khz } => {
+                follower.close_run_on(cpu, now);
+                follower.speeds.set(cpu, freq_khz);
+            }
+            _ => {}
+        }
+        follower.contexts.observe(event);
+    }
+    for thread in 0..follower.followed.threads.len() {
+        follower.close_run(thread, window.1);
+    }
+    follower.followed
+}
+
+struct Follower<'a> {
+    speeds: Speeds,
+    contexts: Contexts,
+    inputs: Vec<Option<&'a CpuInput>>,
+    by_pid: HashMap<i32, usize>,
+    followed: Followed,
+}
+
+impl Follower<'_> {
+    /// The task's number; one that was not seen before is in `state` since `start`.
+    fn thread(&mut self, pid: i32, start: Instant, state: State) -> usize {
+        let threads = &mut self.followed.threads;
+        *self.by_pid.entry(pid).or_insert_with(|| {
+            threads.push(Thread {
+                pid,
+                comm: None,
+                start,
+                acts: Vec::new(),
+                cpu_time: Duration::ZERO,
+                wakeups: 0,
+                cpus: BTreeSet::new(),
+                state,
+                early: None,
+            });
+            threads.len() - 1
+        })
+    }
+
+    fn leave(&mut self, cpu: CpuId, now: Instant, pid: i32, left: PrevState) {
+        if pid == 0 || pid == UNKNOWN_PID {
+            return;
+        }
+        // The CPU's first switch tells of a task that ran from the beginning.
+        let is_first = self.contexts.running(cpu).is_none();
+        let since = if is_first { self.followed.window.0 } else { now };
+        let index = self.thread(pid, since, State::Running { cpu, since });
+        self.close_run(index, now);
+        let thread = &mut self.followed.threads[index];
+        thread.state = match left {
+            PrevState::Runnable => State::Runnable,
+            _ => State::Blocked { cpu: Some(cpu), since: now },
+        };
+    }
+
+    fn enter(&mut self, cpu: CpuId, now: Instant, pid: i32, comm: Option<Name>) {
+        if pid == 0 || pid == UNKNOWN_PID {
+            return;
+        }
+        let index = self.thread(pid, now, State::Runnable);
+        if let State::Blocked { .. } = self.followed.threads[index].state {
+            match self.followed.threads[index].early {
+                Some(early) => self.end_wait(index, early),
+                None => {
+                    let at = match self.contexts.running(cpu) {
+                        Some(0) => event_time(self.input(cpu), now),
+                        _ => now,
+                    };
+                    self.wake_up(at, cpu, index, Cause::Unseen);
+                }
+            }
+        }
+        let thread = &mut self.followed.threads[index];
+        thread.early = None;
+        thread.comm = comm.or(thread.comm);
+        thread.cpus.insert(cpu);
+        thread.state = State::Running { cpu, since: now };
+    }
+
+    fn waking(&mut self, cpu: CpuId, now: Instant, pid: i32) {
+        let asleep = State::Blocked { cpu: None, since: self.followed.window.0 };
+        let index = self.thread(pid, self.followed.window.0, asleep);
+        let is_idle = self.contexts.running(cpu) == Some(0);
+        let event = if is_idle { event_time(self.input(cpu), now) } else { now };
+        let waker = self.contexts.waker(cpu);
+        let state = self.followed.threads[index].state;
+        let cause = match (waker, state) {
+            // A waker without a story of its own counts as outside.
+            (Waker::Task(pid), _) => {
+                self.by_pid.get(&pid).map_or(Cause::Interrupt, |task| Cause::Task(*task))
+            }
+            (Waker::Timer, _) => Cause::Timer { is_guess: false },
+            (Waker::Interrupt, _) => Cause::Interrupt,
+            // FIDELITY(extracted-timers): a device's interrupt on that CPU looks the same.
+            (Waker::AnyInterrupt, State::Blocked { cpu: Some(home), .. }) if home == cpu => {
+                Cause::Timer { is_guess: true }
+            }
+            (Waker::AnyInterrupt, _) => Cause::Interrupt,
+        };
+        let number = match state {
+            State::Blocked { .. } => self.wake_up(event, cpu, index, cause),
+            State::Running { .. } | State::Runnable | State::Woken => {
+                let wake_ups = &mut self.followed.wake_ups;
+                wake_ups.push(WakeUp { at: event, cpu, wakee: index, cause, is_used: false });
+                let number = wake_ups.len() - 1;
+                self.followed.threads[index].early = Some(number);
+                number
+            }
+        };
+        if let Cause::Task(waker) = cause {
+            self.close_run(waker, now);
+            self.followed.threads[waker].acts.push(Act::Wake(number));
+        }
+    }
+
+    /// A wake-up of a task that waits; its number.
+    fn wake_up(&mut self, at: Instant, cpu: CpuId, wakee: usize, cause: Cause) -> usize {
+        self.followed.wake_ups.push(WakeUp { at, cpu, wakee, cause, is_used: false });
+        let number = self.followed.wake_ups.len() - 1;
+        self.end_wait(wakee, number);
+        number
+    }
+
+    fn end_wait(&mut self, index: usize, number: usize) {
+        let WakeUp { at, cause, .. } = self.followed.wake_ups[number];
+        self.followed.wake_ups[number].is_used = true;
+        let thread = &mut self.followed.threads[index];
+        let State::Blocked { since, .. } = thread.state else {
+            unreachable!("only who waits is woken");
+        };
+        thread.acts.push(match cause {
+            Cause::Timer { .. } => Act::Sleep { until: at },
+            _ => Act::Wait { number, length: at.since(since).max(Duration::ZERO) },
+        });
+        thread.wakeups += 1;
+        thread.early = None;
+        thread.state = State::Woken;
+    }
+
+    fn input(&self, cpu: CpuId) -> Option<&CpuInput> {
+        self.inputs.get(cpu.index()).copied().flatten()
+    }
+
+    fn close_run_on(&mut self, cpu: CpuId, now: Instant) {
+        let running = self.contexts.running(cpu).and_then(|pid| self.by_pid.get(&pid));
+        if let Some(&index) = running {
+            self.close_run(index, now);
+        }
+    }
+
+    /// Adds what a running task has worked up to now.
+    fn close_run(&mut self, index: usize, now: Instant) {
+        let thread = &mut self.followed.threads[index];
+        let State::Running { cpu, since } = &mut thread.state else { return };
+        let ran = now.since(*since);
+        *since = now;
+        thread.cpu_time += ran;
+        let work = self.speeds.work_ns(*cpu, ran);
+        match thread.acts.last_mut() {
+            Some(Act::Run(before)) => *before += work,
+            _ if work > 0.0 => thread.acts.push(Act::Run(work)),
+            _ => {}
+        }
+    }
+}

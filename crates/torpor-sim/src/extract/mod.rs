@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Turns a recording into a workload: what each task worked and how long it slept, who woke whom,
+//! and what came from outside.
+//!
+//! A task's story becomes its list of phases, gone through once. What another task did stays
+//! closed-loop: a wait ends when the waker has come to that point of its own story, and what the
+//! waker does late, the task does late. What came from outside, timers included, stays at its
+//! recorded time. Every wake-up that ended a wait goes into the channel of the task that waited. In
+//! the order of the recording each wait finds its wake-up made, as do all before it: so the stories
+//! never lock up, on any machine.
+//!
+//! FIDELITY(extracted-early): what a task asked of one that was awake left no event, so here the
+//! answer may come first. It is then taken when the recorded one came.
+//! FIDELITY(extracted-story): a task does what it did, however late it is.
+//! FIDELITY(extracted-classes): every task is an ordinary one that may run everywhere.
+
+mod check;
+mod context;
+mod follow;
+mod speed;
+mod toml;
+
+pub use check::{Check, IdleDistance, TaskCheck, check};
+
+use crate::error::SimError;
+use follow::{Act, Cause, Followed, Thread};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use torpor_engine::input::Recording;
+use torpor_platform::Platform;
+use torpor_trace::Trace;
+use torpor_units::{CpuId, Instant};
+
+/// A workload made from a recording.
+pub struct Extracted {
+    /// The workload as a file.
+    pub text: String,
+    pub summary: Summary,
+}
+
+/// What an extracted workload holds, and how sure that is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    pub duration_ns: i64,
+    pub tasks: usize,
+    /// Waits that another task ended.
+    pub woken_by_tasks: u64,
+    /// Sleeps that a timer ended, and how many of those no event names a timer for.
+    pub woken_by_timers: u64,
+    pub timers_guessed: u64,
+    /// Waits that an interrupt ended, and interrupts that woke no task.
+    pub woken_by_interrupts: u64,
+    pub idle_interrupts: u64,
+    /// Waits that ended without a waking in the recording: on CPUs that were not recorded.
+    pub wakings_unseen: u64,
+}
+
+/// Extracts a workload called `name`; `recorded_on` is the machine of the recording, if known:
+/// without it, all CPUs are taken to be alike.
+///
+/// # Errors
+/// If the recording holds no task switches, or more CPUs than the machine.
+pub fn extract(
+    trace: &Trace,
+    recorded_on: Option<&Platform>,
+    name: &str,
+) -> Result<Extracted, SimError> {
+    let story = Story::of(trace, recorded_on)?;
+    let text = toml::write(&story, trace, recorded_on, &fit_name(name));
+    Ok(Extracted { text, summary: story.summary() })
+}
+
+/// Everything a workload is made of.
+struct Story {
+    followed: Followed,
+    /// By task; told apart by the process number.
+    names: Vec<String>,
+    /// Interrupts that woke no task.
+    idle_interrupts: Vec<(CpuId, Instant)>,
+}
+
+impl Story {
+    fn of(trace: &Trace, recorded_on: Option<&Platform>) -> Result<Story, SimError> {
+        let refuse = |what: &'static str, given: String, hint: &str| {
+            Err(SimError::Option { what, given, hint: hint.to_owned() })
+        };
+        if !trace.carries.switches {
+            return refuse(
+                "a workload is made of what tasks did, and this recording has no sched_switch",
+                format!("a {} recording", trace.meta.format),
+                "record with `torpor record`, or with the sched events on",
+            );
+        }
+        if let Some(platform) = recorded_on
+            && trace.meta.cpu_count as usize > platform.cpu_count()
+        {
+            return refuse(
+                "the recording has more CPUs than the machine it is said to come from",
+                format!("{} on `{}`", trace.meta.cpu_count, platform.name),
+                "choose the machine with --platform, or leave it out",
+            );
+        }
+        let recording = Recording::new(trace, recorded_on);
+        let followed = follow::follow(trace, recorded_on, &recording);
+        let idle_interrupts = idle_interrupts(&recording, &followed);
+        let names = followed.threads.iter().map(|thread| unique_name(thread, trace)).collect();
+        Ok(Story { followed, names, idle_interrupts })
+    }
+
+    fn summary(&self) -> Summary {
+        let (start, end) = self.followed.window;
+        let threads = self.followed.threads.iter();
+        let mut summary = Summary {
+            duration_ns: end.since(start).0,
+            tasks: threads.filter(|t| !t.acts.is_empty()).count(),
+            idle_interrupts: self.idle_interrupts.len() as u64,
+            ..Summary::default()
+        };
+        for wake_up in self.followed.wake_ups.iter().filter(|w| w.is_used) {
+            match wake_up.cause {
+                Cause::Task(_) => summary.woken_by_tasks += 1,
+                Cause::Timer { is_guess } => {
+                    summary.woken_by_timers += 1;
+                    summary.timers_guessed += u64::from(is_guess);
+                }
+                Cause::Interrupt => summary.woken_by_interrupts += 1,
+                Cause::Unseen => summary.wakings_unseen += 1,
+            }
+        }
+        summary
+    }
+}
+
+/// Wake-ups of idle CPUs that led to no task there, and that no task's wake-up stands for.
+///
+/// FIDELITY(extracted-interrupts): timers of the kernel's own among them come unannounced.
+fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, Instant)> {
+    let told: BTreeSet<(CpuId, Instant)> =
+        followed.wake_ups.iter().filter(|w| w.is_used).map(|w| (w.cpu, w.at)).collect();
+    let spans = recording.cpus.iter().flat_map(|input| {
+        input.spans.iter().filter(|s| !s.ends_visit && !s.is_resched).map(|s| (input.cpu, s.wake))
+    });
+    spans.filter(|interrupt| !told.contains(interrupt)).collect()
+}
+
+/// A task's name as a workload may have it.
+fn unique_name(thread: &Thread, trace: &Trace) -> String {
+    let comm = thread.comm.map_or("task", |name| trace.names.text(name));
+    format!("{}-{}", fit_name(comm), thread.pid)
+}
+
+fn fit_name(text: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    text.chars().map(fit).collect()
+}
+
+/// The CPU of a kernel thread that belongs to one, as `ksoftirqd/3` and `kworker/3:1` do.
+fn own_cpu(thread: &Thread, trace: &Trace) -> Option<CpuId> {
+    let comm = trace.names.text(thread.comm?);
+    let (_, number) = comm.rsplit_once('/')?;
+    let number = number.split(':').next()?;
+    let cpu = CpuId(number.parse().ok()?);
+    (thread.cpus.iter().eq([&cpu])).then_some(cpu)
+}

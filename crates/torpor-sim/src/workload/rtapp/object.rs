@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! An object of an rt-app file, with what is wrong in it told at its place.
+
+use super::json::{Entry, Json, Value};
+use torpor_toml::{Finding, Report, closest};
+
+/// An object and where it stands, such as `tasks.thread0.phases.p1`.
+pub struct Object<'a> {
+    pub path: String,
+    pub entries: &'a [Entry],
+}
+
+impl<'a> Object<'a> {
+    /// The value as an object; anything else is reported.
+    pub fn of(report: &mut Report, path: String, json: &'a Json) -> Option<Object<'a>> {
+        match &json.value {
+            Value::Object(entries) => Some(Object { path, entries }),
+            _ => {
+                let span = json.span.clone();
+                let message = "this is not an object".to_owned();
+                let allowed = Some("keys and values in `{ }`".to_owned());
+                report.push(Finding { span, key: path, message, allowed, ..Finding::default() });
+                None
+            }
+        }
+    }
+
+    pub fn key(&self, entry: &Entry) -> String {
+        if self.path.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{}.{}", self.path, entry.key)
+        }
+    }
+
+    pub fn find(&self, key: &str) -> Option<&'a Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// A finding at a value.
+    pub fn finding(&self, report: &Report, entry: &Entry, message: &str) -> Finding {
+        Finding {
+            span: entry.json.span.clone(),
+            key: self.key(entry),
+            value: Some(report.raw(entry.json.span.clone())),
+            message: message.to_owned(),
+            ..Finding::default()
+        }
+    }
+
+    /// Reports a key that is none of `known`.
+    pub fn unknown(&self, report: &mut Report, entry: &Entry, known: &[&str], why: Option<&str>) {
+        let near = closest(&entry.key, known.iter().copied());
+        report.push(Finding {
+            span: entry.key_span.clone(),
+            key: self.key(entry),
+            value: None,
+            message: match why {
+                Some(_) => "rt-app has this, a simulation does not".to_owned(),
+                None => "there is no such key here".to_owned(),
+            },
+            allowed: Some(known.join(", ")),
+            hint: why
+                .map(str::to_owned)
+                .or_else(|| near.map(|near| format!("did you mean `{near}`?"))),
+        });
+    }
+
+    /// A whole number within bounds, if the key is there.
+    pub fn integer(&self, report: &mut Report, key: &str, min: f64, max: f64) -> Option<f64> {
+        let entry = self.find(key)?;
+        self.integer_of(report, entry, min, max)
+    }
+
+    pub fn integer_of(
+        &self,
+        report: &mut Report,
+        entry: &Entry,
+        min: f64,
+        max: f64,
+    ) -> Option<f64> {
+        match entry.json.value {
+            Value::Number(number) if number.fract() == 0.0 && number >= min && number <= max => {
+                Some(number)
+            }
+            _ => {
+                let mut finding = self.finding(report, entry, "this cannot stand here");
+                finding.allowed = Some(format!("a whole number from {min} to {max}"));
+                report.push(finding);
+                None
+            }
+        }
+    }
+
+    pub fn text_of(&self, report: &mut Report, entry: &'a Entry) -> Option<&'a str> {
+        match &entry.json.value {
+            Value::Text(text) => Some(text),
+            _ => {
+                let mut finding = self.finding(report, entry, "this is not a text");
+                finding.allowed = Some("a name in double quotes".to_owned());
+                report.push(finding);
+                None
+            }
+        }
+    }
+}

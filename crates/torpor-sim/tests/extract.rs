@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Recordings made into workloads, and simulated beside what was recorded.
+
+mod support;
+
+use std::path::Path;
+use support::{count, load, machine, request};
+use torpor_governor::Catalog;
+use torpor_platform::Platform;
+use torpor_sim::extract::{Check, check, extract};
+use torpor_sim::record::Recorder;
+use torpor_sim::workload::from_toml;
+use torpor_sim::{Session, Workload};
+use torpor_trace::{Event, EventKind, PrevState, Trace};
+use torpor_units::{CpuId, Duration, Instant};
+
+/// Tasks with so many wake-ups are held to a share of them; of fewer, one is more than that.
+const WAKEUPS_JUDGED: u64 = 20;
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn print(name: &str, check: &Check) {
+    let sum =
+        |f: fn(&torpor_sim::extract::TaskCheck) -> f64| check.tasks.iter().map(f).sum::<f64>();
+    println!(
+        "{name}: {} tasks; CPU time {:.2} % off, wake-ups {:.2} % off; idle lengths: KS {:.3}, \
+         {:.2} decades",
+        check.tasks.len(),
+        100.0 * (sum(|t| t.simulated_cpu_ns) / sum(|t| t.recorded_cpu_ns) - 1.0),
+        100.0 * (sum(|t| t.simulated_wakeups as f64) / sum(|t| t.recorded_wakeups as f64) - 1.0),
+        check.idle.ks,
+        check.idle.decades,
+    );
+    let off = check.tasks.iter().filter(|t| !t.cpu_is_within(0.02) || !t.wakeups_are_within(0.05));
+    for task in off {
+        println!("  {task:?}");
+    }
+}
+
+/// The share of tasks whose CPU time, and of those with some wake-ups whose wake-ups, are right.
+fn shares(check: &Check) -> (f64, f64) {
+    let share = |good: usize, all: usize| good as f64 / all.max(1) as f64;
+    let cpu = check.tasks.iter().filter(|t| t.cpu_is_within(0.02)).count();
+    let judged = check.tasks.iter().filter(|t| t.recorded_wakeups >= WAKEUPS_JUDGED);
+    let wakeups = judged.clone().filter(|t| t.wakeups_are_within(0.05)).count();
+    (share(cpu, check.tasks.len()), share(wakeups, judged.count()))
+}
+
+const WORKLOAD: &str = r#"
+[[task]]
+name = "render"
+phase = [{ run_us = { dist = "gamma", mean = 2000, sd = 500 } }, { wake = "compose" }, { period_us = 16667 }]
+
+[[task]]
+name = "compose"
+phase = [{ wait = "compose" }, { run_us = { dist = "exponential", mean = 800 } }]
+
+[[task]]
+name = "background"
+count = 3
+phase = [{ run_us = 100 }, { sleep_us = { dist = "exponential", mean = 5000 } }]
+
+[[task]]
+name = "reader"
+phase = [{ wait = "packet" }, { run_us = 40 }]
+
+[[interrupt]]
+name = "nic"
+interval_us = { dist = "exponential", mean = 3000 }
+cpus = "1"
+wake = "packet"
+"#;
+
+fn recorded(workload: Workload, ms: i64) -> (Trace, Platform) {
+    let request = request(machine(2, ""), workload, &["menu"], ms);
+    let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
+    let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
+    let (_, recorder) = run.unwrap();
+    let mut trace = recorder.into_trace(&request.workload, 2);
+    trace.window = Some((Instant(0), Instant(0) + Duration(ms * 1_000_000)));
+    (trace, request.platform)
+}
+
+#[test]
+fn what_was_simulated_comes_back_as_it_was() {
+    let (trace, platform) = recorded(load(WORKLOAD), 2_000);
+    let check = check(&trace, &platform, "menu").unwrap();
+    print("round trip", &check);
+    for task in &check.tasks {
+        assert!(task.cpu_is_within(0.02), "{task:?}");
+        assert!(task.wakeups_are_within(0.05), "{task:?}");
+    }
+    assert!(check.idle.ks < 0.05 && check.idle.decades < 0.1, "{:?}", check.idle);
+}
+
+#[test]
+fn causes_are_told_apart() {
+    let (trace, platform) = recorded(load(WORKLOAD), 2_000);
+    let made = extract(&trace, Some(&platform), "made up!").unwrap();
+    let summary = made.summary;
+    let workload = from_toml("made.toml", &made.text).unwrap();
+    assert_eq!(workload.name, "made_up_");
+    assert_eq!((summary.tasks, workload.tasks.len()), (6, 6));
+    // 120 frames; some 666 packets; three times some 390 sleeps and 120 periods.
+    assert!((115..=121).contains(&summary.woken_by_tasks), "{summary:?}");
+    assert!((550..=780).contains(&summary.woken_by_interrupts), "{summary:?}");
+    assert!((1100..=1500).contains(&summary.woken_by_timers), "{summary:?}");
+    assert_eq!((summary.timers_guessed, summary.wakings_unseen), (0, 0));
+}
+
+/// CPU 0 does a task's 1 ms, wakes another from it, and is idle again.
+fn small_trace(freq_khz: Option<u32>) -> Trace {
+    let switch = |prev: i32, next: i32| EventKind::SchedSwitch {
+        prev_pid: prev,
+        prev_state: if prev == 0 { PrevState::Runnable } else { PrevState::Sleeping },
+        next_pid: next,
+        next_comm: None,
+    };
+    let at = |us: i64, cpu: u32, kind: EventKind| Event {
+        time: Instant(us * 1000),
+        cpu: CpuId(cpu),
+        kind,
+    };
+    let mut events = vec![
+        at(100, 0, switch(0, 7)),
+        at(600, 0, EventKind::SchedWaking { pid: 8, target_cpu: CpuId(1) }),
+        at(650, 1, switch(0, 8)),
+        at(1100, 0, switch(7, 0)),
+        at(1650, 1, switch(8, 0)),
+    ];
+    if let Some(freq_khz) = freq_khz {
+        events.insert(0, at(0, 0, EventKind::CpuFrequency { freq_khz }));
+    }
+    let mut trace =
+        Trace { events, window: Some((Instant(0), Instant(2_000_000))), ..Trace::default() };
+    trace.meta.cpu_count = 2;
+    trace.carries.switches = true;
+    trace.carries.wakings = true;
+    trace
+}
+
+#[test]
+fn work_is_scaled_by_frequency_and_a_wake_up_stands_where_it_was_made() {
+    // At half of the machine's 2 GHz, 500 us before and after the wake-up are 250 us of work.
+    let text = extract(&small_trace(Some(1_000_000)), Some(&machine(2, "")), "small").unwrap().text;
+    let waker = "start_us = 100\nrepeat = 1\nphase = [\n    \
+                 { run_us = 250 }, { wake = \"task-8\" }, { run_us = 250 },\n]";
+    assert!(text.contains(waker), "{text}");
+    let woken = "{ wait = \"task-8\", not_before_us = 600, at_least_us = 600 }, { run_us = 1000 },";
+    assert!(text.contains(woken), "{text}");
+    // Without a frequency and a machine, time is work.
+    let text = extract(&small_trace(None), None, "small").unwrap().text;
+    assert!(text.contains("{ run_us = 500 }, { wake = \"task-8\" }"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_extracted_is_refused_with_a_hint() {
+    let mut trace = small_trace(None);
+    let refused =
+        |trace: &Trace| extract(trace, Some(&machine(1, "")), "x").err().unwrap().to_string();
+    let error = refused(&trace);
+    assert!(error.contains("2 on `m`") && error.contains("--platform"), "{error}");
+    trace.carries.switches = false;
+    assert!(refused(&trace).contains("no sched_switch"));
+}
+
+#[test]
+fn a_sleep_until_a_time_that_is_past_is_missed_and_a_wait_takes_its_time() {
+    let workload = load(
+        r#"
+[[task]]
+name = "late"
+repeat = 1
+phase = [{ run_us = 500 }, { until_us = 300 }, { until_us = 900 }, { run_us = 100 }]
+
+[[task]]
+name = "early"
+repeat = 1
+phase = [{ wait = "x", not_before_us = 2000 }, { run_us = 100 }, { wait = "x", not_before_us = 50 }]
+
+[[interrupt]]
+name = "x"
+at_us = [0, 1000]
+wake = "x"
+"#,
+    );
+    let counted = count(&request(machine(2, ""), workload, &["menu"], 10)).unwrap();
+    assert_eq!((counted.kinds[0].missed, counted.kinds[0].wakeups), (1, 1));
+    // The first is there at 0 or soon after, and taken then or at 2 ms; the second is never waited
+    // for: it came at 1 ms.
+    assert_eq!((counted.kinds[1].ended, counted.kinds[1].wakeups), (1, 1));
+}
+
+#[test]
+fn wrong_times_are_told_at_their_place() {
+    let refused = |interrupt: &str| {
+        let text = format!(
+            "name = \"w\"\ntitle = \"w\"\nsource = \"w\"\n[[task]]\nname = \"t\"\n\
+             phase = [{{ run_us = 5 }}]\n[[interrupt]]\nname = \"i\"\n{interrupt}\n"
+        );
+        from_toml("t.toml", &text).unwrap_err().to_string()
+    };
+    for (interrupt, told) in [
+        ("at_us = [5, 4]", "time runs backwards: 4 after 5"),
+        ("at_us = []", "interrupts that never come"),
+        ("at_us = [5]\nburst = 2", "interrupt[0].burst = 2: `at_us` says all"),
+        ("at_us = [5]\ninterval_us = 2", "interrupt[0].interval_us = 2"),
+        ("handling_us = 2", "it is not said when they come"),
+    ] {
+        let found = refused(interrupt);
+        assert!(found.contains(told), "{interrupt}: {found}");
+    }
+}
+
+#[test]
+fn the_demo_recording_is_simulated_as_it_was() {
+    let trace = torpor_trace::read(&root().join("demo/web-server.perf.data")).unwrap();
+    let check = check(&trace, &machine(2, ""), "menu").unwrap();
+    print("demo", &check);
+    let (cpu, wakeups) = shares(&check);
+    assert!(cpu == 1.0 && wakeups == 1.0, "{cpu} {wakeups}");
+    assert!(check.idle.ks < 0.1 && check.idle.decades < 0.2, "{:?}", check.idle);
+}
+
+#[test]
+fn the_phone_recording_is_simulated_nearly_as_it_was() {
+    let path = root().join("../shared/traces/pixel6a-startup.perfetto-trace");
+    if !path.exists() {
+        eprintln!("not run: ../shared/traces is absent");
+        return;
+    }
+    let trace = torpor_trace::read(&path).unwrap();
+    let check = check(&trace, &Platform::resolve("pixel6").unwrap(), "menu").unwrap();
+    print("phone", &check);
+    let (cpu, wakeups) = shares(&check);
+    assert!(cpu >= 0.97 && wakeups >= 0.95, "{cpu} {wakeups}");
+    assert!(check.idle.ks < 0.1 && check.idle.decades < 0.4, "{:?}", check.idle);
+}

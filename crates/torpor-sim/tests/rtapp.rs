@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Workloads in rt-app's language: what they do, and what is refused.
+
+mod support;
+
+use proptest::prelude::*;
+use support::{count, machine, request};
+use torpor_sim::machine::Counted;
+use torpor_sim::workload::from_rtapp;
+
+fn run(text: &str, ms: i64) -> Counted {
+    let workload = from_rtapp("test.json", "test", text).unwrap_or_else(|e| panic!("{e}"));
+    count(&request(machine(4, ""), workload, &["menu"], ms)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn refused(text: &str) -> String {
+    match from_rtapp("test.json", "test", text) {
+        Ok(_) => panic!("this is taken: {text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Milliseconds of CPU time.
+fn cpu_ms(counted: &Counted, kind: usize) -> f64 {
+    counted.kinds[kind].cpu_time.as_us_f64() / 1e3
+}
+
+#[test]
+fn phases_and_loops_run_as_often_as_they_say() {
+    // Twice: ten times 1 ms of work, then once 3 ms. 26 ms, and 22 sleeps.
+    let counted = run(
+        r#"{
+            /* comments are taken */
+            "tasks": { "worker": {
+                "loop": 2,
+                "phases": {
+                    "light": { "loop": 10, "run": 1000, "sleep": 2000 },
+                    "heavy": { "run": 3000, "sleep": 2000 } // once
+                }
+            } },
+            "global": { "duration": 2, "calibration": "CPU0", "ftrace": true }
+        }"#,
+        200,
+    );
+    assert_eq!(cpu_ms(&counted, 0), 26.0);
+    assert_eq!(counted.kinds[0].wakeups, 22);
+    assert_eq!(counted.kinds[0].ended, 1);
+}
+
+#[test]
+fn a_key_may_come_again_and_may_have_a_number() {
+    let counted = run(
+        r#"{ "tasks": { "t": {
+            "loop": 1, "run": 1000, "sleep": 500, "run": 2000, "sleep1": 500, "run2": 4000
+        } } }"#,
+        50,
+    );
+    assert_eq!((cpu_ms(&counted, 0), counted.kinds[0].wakeups), (7.0, 2));
+}
+
+#[test]
+fn a_timer_counts_from_its_last_time_and_forgives_a_late_one_unless_it_is_absolute() {
+    // One pass of 25 ms, then passes of 1 ms, period 10 ms. Late at 25: relative, the next times are
+    // 35, 45, … 105; absolute, 20 and 30, …, so one more is missed, and passes end at 30, 40, … 100.
+    let timed = |mode: &str| {
+        let counted = run(
+            &format!(
+                r#"{{ "tasks": {{ "t": {{ "loop": 1, "phases": {{
+                    "late": {{ "run": 25000,
+                        "timer": {{ "ref": "unique", "period": 10000, "mode": "{mode}" }} }},
+                    "rest": {{ "loop": 100, "run": 1000,
+                        "timer": {{ "ref": "unique", "period": 10000, "mode": "{mode}" }} }}
+                }} }} }} }}"#
+            ),
+            104,
+        );
+        (counted.kinds[0].missed, counted.kinds[0].wakeups)
+    };
+    assert_eq!(timed("relative"), (1, 7));
+    assert_eq!(timed("absolute"), (2, 8));
+}
+
+#[test]
+fn suspended_threads_run_when_they_are_resumed_and_not_before() {
+    let counted = run(
+        r#"{ "tasks": {
+            "master": { "sleep": 10000, "run": 1000, "resume": "slaves" },
+            "slave": { "instance": 3, "suspend": "slaves", "run": 2000 }
+        } }"#,
+        60,
+    );
+    // Five rounds of a little more than 11 ms: every resume wakes all three, each runs 2 ms.
+    assert_eq!(counted.kinds[1].wakeups, 15);
+    assert_eq!(cpu_ms(&counted, 1), 30.0);
+}
+
+#[test]
+fn a_mutex_keeps_threads_apart() {
+    // Four threads hold the mutex for 2 ms each at a time. To hand it over takes a wake-up, at most
+    // 85 us from C6: without the mutex, it would be near to 400 ms.
+    let counted = run(
+        r#"{ "tasks": { "t": {
+            "instance": 4, "lock": "m", "run": 2000, "unlock": "m", "sleep": 100
+        } } }"#,
+        100,
+    );
+    assert!((94.0..=100.0).contains(&cpu_ms(&counted, 0)), "{}", cpu_ms(&counted, 0));
+}
+
+#[test]
+fn sync_and_wait_hand_over_to_one_another() {
+    // The partner waits first; each `sync` wakes the other. 1 ms each in turn, and 85 us to wake.
+    let counted = run(
+        r#"{ "tasks": {
+            "ping": { "delay": 1000, "cpus": [0], "lock": "m", "run": 1000,
+                "sync": { "ref": "c", "mutex": "m" }, "unlock": "m" },
+            "pong": { "cpus": [1], "lock": "m", "wait": { "ref": "c", "mutex": "m" }, "run": 1000,
+                "signal": "c", "unlock": "m" }
+        } }"#,
+        101,
+    );
+    let sum = cpu_ms(&counted, 0) + cpu_ms(&counted, 1);
+    assert!((91.0..=100.0).contains(&sum), "{sum}");
+    assert!((cpu_ms(&counted, 0) - cpu_ms(&counted, 1)).abs() <= 1.0);
+}
+
+#[test]
+fn nice_threads_get_less() {
+    let counted = run(
+        r#"{ "tasks": {
+            "a": { "cpus": [0], "priority": 0, "run": 1000 },
+            "b": { "cpus": [0], "priority": 5, "run": 1000 }
+        } }"#,
+        2_000,
+    );
+    // 1024 to 335.
+    let ratio = cpu_ms(&counted, 0) / cpu_ms(&counted, 1);
+    assert!((2.8..3.4).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn what_is_not_simulated_is_refused_by_name_with_its_line() {
+    let event = |event: &str| format!("{{ \"tasks\": {{\n\"t\": {{ \"run\": 5,\n{event} }} }} }}");
+    for (text, told) in [
+        (event("\"iorun\": 5"), "tasks.t.iorun: rt-app has this, a simulation does not"),
+        (event("\"mem\": 5"), "tasks.t.mem: rt-app has this"),
+        (event("\"runtime\": 5"), "`run` is work"),
+        (event("\"yield\": \"\""), "tasks.t.yield"),
+        (event("\"dl-period\": 5"), "one scheduling class"),
+        (event("\"policy\": \"SCHED_FIFO\""), "tasks.t.policy = \"SCHED_FIFO\""),
+        (event("\"slep\": 5"), "did you mean `sleep`?"),
+        (event("\"sleep\": -5"), "a whole number from 0"),
+        (event("\"sleep\": \"5\""), "tasks.t.sleep"),
+        (event("\"suspend\": \"x\""), "nobody resumes or signals this"),
+        (event("\"resume\": \"x\""), "nobody waits for this"),
+        (event("\"lock\": \"x\""), "never unlocked"),
+        (event("\"timer\": { \"ref\": \"unique\" }"), "not complete"),
+        (event("\"wait\": { \"ref\": \"c\" }"), "tasks.t.wait.mutex: this key is missing"),
+        (event("\"instance\": 2, \"timer\": { \"ref\": \"x\", \"period\": 9 }"), "take turns"),
+        (event("\"cpus\": []"), "no list of CPUs"),
+    ] {
+        let found = refused(&text);
+        assert!(found.contains(told), "{text}\n{found}");
+        assert!(found.contains("test.json:3:"), "the third line: {found}");
+    }
+    assert!(refused("{ \"tasks\": {} }").contains("at least one task"));
+    assert!(refused("{}").contains("tasks: this key is missing"));
+    assert!(refused("{ \"tasks\": { \"t\": {} } }").contains("at least one thing"));
+    assert!(refused("{ \"tasks\": { \"t\": { \"run\": 5 ").contains("is missing here"));
+    assert!(refused("{ \"global\": { \"pi_enabled\": true }, \"tasks\": {} }").contains("false"));
+}
+
+const WHOLE: &str = r#"{ "tasks": {
+    "a": { "instance": 2, "delay": 100, "phases": {
+        "p": { "loop": 3, "run": 50, "sleep": 60, "timer": { "ref": "unique", "period": 400 } },
+        "q": { "lock": "m", "run": 10, "unlock": "m", "resume": "b", "barrier": "x" } } },
+    "b": { "priority": -5, "cpus": [0, 1], "suspend": "b", "run": 70 } },
+    "global": { "default_policy": "SCHED_OTHER" } }"#;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// A file with a stretch cut out, or some of it doubled, is refused or runs.
+    #[test]
+    fn a_damaged_file_is_told_or_runs(
+        from in 0..WHOLE.len(), length in 0..60usize, doubles in any::<bool>()
+    ) {
+        let to = (from + length).min(WHOLE.len());
+        let middle = if doubles { &WHOLE[from..to] } else { "" };
+        let text = format!("{}{}{}", &WHOLE[..if doubles { to } else { from }], middle, &WHOLE[to..]);
+        if let Ok(workload) = from_rtapp("test.json", "test", &text) {
+            let _ = count(&request(machine(2, ""), workload, &["teo"], 20));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor workload extract`: a recording as a workload."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torpor import library
+from torpor.cli import EXIT_FINDING
+from torpor.cli.console import fail, print_note, write_stdout
+
+# What a simulation on the recorded machine is held to.
+_CPU_SHARE = 0.02
+_WAKEUP_SHARE = 0.05
+
+
+def extract(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A recording, of any format.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
+    ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            "--platform",
+            "-p",
+            metavar="P",
+            help="Machine that was recorded: a name, or a .toml file. Without it, all CPUs are "
+            "taken to be alike.",
+        ),
+    ] = None,
+    is_check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Write nothing; simulate it on that machine beside the recording."
+        ),
+    ] = False,
+    governor: Annotated[
+        str, typer.Option("--governor", "-g", metavar="G", help="Beside --check.")
+    ] = "menu",
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Beside --check: print the whole of it as JSON.")
+    ] = False,
+) -> None:
+    """Make a workload of a recording: what each task worked, and who woke it.
+
+    With --check, exit status 1 says that a task's CPU time is more than 2 % off, or its wake-ups
+    more than 5 %.
+    """
+    if is_check:
+        if platform is None:
+            fail("--check simulates on the machine that was recorded", hint="--platform pixel6")
+        check = library.check_extraction(trace, platform=platform, governor=governor)
+        off = [task for task in check["tasks"] if not _is_near(task)]
+        write_stdout(json.dumps(check) if is_json else _check_text(check, off))
+        raise typer.Exit(EXIT_FINDING if off else 0)
+    name = "recording" if output is None else output.stem
+    toml, summary = library.extract_workload(trace, platform=platform, name=name)
+    if output is None:
+        write_stdout(toml)
+    else:
+        output.write_text(toml, encoding="utf-8")
+        seconds = summary["duration_ns"] / 1e9
+        print_note(f"workload: {output}, {summary['tasks']} tasks, --duration {seconds:.3f}s")
+    print_note(
+        f"waits ended by tasks: {summary['woken_by_tasks']}, by timers: "
+        f"{summary['woken_by_timers']} ({summary['timers_guessed']} of them guessed), "
+        f"by interrupts: {summary['woken_by_interrupts']}, unseen: {summary['wakings_unseen']}"
+    )
+
+
+def _is_near(task: dict[str, Any]) -> bool:
+    cpu, wakeups = task["recorded_cpu_ns"], task["recorded_wakeups"]
+    return (
+        abs(task["simulated_cpu_ns"] - cpu) <= _CPU_SHARE * cpu
+        and abs(task["simulated_wakeups"] - wakeups) <= _WAKEUP_SHARE * wakeups
+    )
+
+
+def _check_text(check: dict[str, Any], off: list[dict[str, Any]]) -> str:
+    tasks, idle = check["tasks"], check["idle"]
+    cpu = [sum(task[f"{side}_cpu_ns"] for task in tasks) / 1e6 for side in _SIDES]
+    wakeups = [sum(task[f"{side}_wakeups"] for task in tasks) for side in _SIDES]
+    lines = [
+        f"tasks: {len(tasks) - len(off)} of {len(tasks)} within 2 % of the CPU time and 5 % of the "
+        "wake-ups",
+        f"CPU time at full capacity: {cpu[0]:.1f} ms recorded, {cpu[1]:.1f} ms simulated",
+        f"wake-ups: {wakeups[0]} recorded, {wakeups[1]} simulated",
+        f"idle lengths: {idle['recorded']} recorded, {idle['simulated']} simulated; Kolmogorov-"
+        f"Smirnov {idle['ks']:.3f}, {idle['decades']:.2f} decades on average",
+    ]
+    for task in off:
+        lines.append(
+            f"  {task['name']}: {task['recorded_cpu_ns'] / 1e3:.1f} us, now "
+            f"{task['simulated_cpu_ns'] / 1e3:.1f}; {task['recorded_wakeups']} wake-ups, now "
+            f"{task['simulated_wakeups']}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+_SIDES = ("recorded", "simulated")
