@@ -60,7 +60,13 @@ def _heading(result: dict[str, Any]) -> list[str]:
         compared += f"; {decisions['before_reset']} before the governor was reset left out"
     lines.append(compared)
     best = " or ".join(verdict["best"]) or "no governor"
-    line = f"This machine behaves like {best}: {percent(verdict['agreement'])}"
+    commonest = decisions["commonest"] / max(decisions["compared"], 1)
+    if verdict["agreement"] < commonest:
+        # As where no governor was asked: with at most one state, or with no idle driver.
+        line = f"No governor tried explains this machine; the nearest is {best}"
+    else:
+        line = f"This machine behaves like {best}"
+    line += f": {percent(verdict['agreement'])}"
     if verdict["next_agreement"] is not None:
         others = ", ".join(verdict["next_best"])
         line += f"; next best {others}: {percent(verdict['next_agreement'])}"
@@ -68,8 +74,7 @@ def _heading(result: dict[str, Any]) -> list[str]:
     if verdict["control"] is not None:
         share = percent(verdict["control_agreement"])
         lines.append(f"Control, the best of another family: {verdict['control']}: {share}")
-    share = percent(decisions["commonest"] / max(decisions["compared"], 1))
-    lines.append(f"Control, always the commonest state: {share}")
+    lines.append(f"Control, always the commonest state: {percent(commonest)}")
     return lines
 
 
