@@ -187,6 +187,26 @@ def sources_text(counts: dict[str, int], words: dict[str, str]) -> str:
     return ", ".join(f"{words.get(key, key)} {_share(n, total)}" for n, key in shares)
 
 
+def percent(share: float | None) -> str:
+    """Write a share with two digits; 100 % only where nothing is missing."""
+    if share is None:
+        return "-"
+    whole = 100 * share if share >= 1 else min(100 * share, 99.99)
+    return f"{whole:.2f} %"
+
+
+def agreement_text(agreement: dict[str, Any]) -> str:
+    """Say how far the recorded decisions are those of the governor that fits them best."""
+    verdict = agreement["verdict"]
+    text = (
+        f"Recorded decisions, {agreement['decisions']['compared']:,}, asked again: "
+        f"{' or '.join(verdict['best'])} agrees in {percent(verdict['agreement'])}"
+    )
+    if verdict["control"] is not None:
+        text += f", {verdict['control']} as a control in {percent(verdict['control_agreement'])}"
+    return f"{text}. `torpor fidelity` tells more."
+
+
 def _share(count: int, total: int) -> str:
     if count == total:
         return "100 %"

@@ -50,3 +50,17 @@ def test_a_true_replay_renders_below_a_megabyte(result: dict) -> None:
     for part in ("Where the time went", "Wake-up latency", "choice by choice", "Provenance"):
         assert part in html
     assert "nearest the oracle" in html
+
+
+def test_the_page_says_how_far_the_recorded_decisions_are_explained() -> None:
+    guest = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
+    dump = next(guest.glob("*before*"))
+    replay = torpor.replay(
+        str(next(guest.glob("trace.dat*"))),
+        platform=str(dump),
+        recorded_on=str(dump),
+        governors=["menu-6.12", "teo-6.12"],
+    )
+    html = report.render(replay.to_dict())
+    # Without the counters and with nothing fitted, so less than `torpor fidelity` finds.
+    assert "asked again: menu-6.12 agrees in 98." in html

@@ -88,14 +88,6 @@ def wrap(text: str, width: int, indent: str = "  ") -> str:
     )
 
 
-def percent(share: float | None) -> str:
-    """Write a share with two digits; 100 % only where nothing is missing."""
-    if share is None:
-        return "-"
-    whole = 100 * share if share >= 1 else min(100 * share, 99.99)
-    return f"{whole:.2f} %"
-
-
 def _encodable(text: str, stream: object) -> str:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:

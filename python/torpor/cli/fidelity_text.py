@@ -3,7 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import percent, render, wrap
+from torpor.cli.console import render, wrap
+from torpor.comparison import percent
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import percent, render, wrap
+from torpor.cli.console import render, wrap
 from torpor.comparison import (
     NOT_KNOWN,
     SLEEP_LENGTH_WORDS,
     Cell,
     Row,
+    agreement_text,
     rows,
     short_labels,
     sources_text,
@@ -151,17 +152,6 @@ def _cell_text(cell: Cell, is_stacked: bool) -> "Text":
     return text
 
 
-def _agreement(agreement: dict[str, Any]) -> str:
-    verdict = agreement["verdict"]
-    text = (
-        f"Recorded decisions, {agreement['decisions']['compared']:,}, asked again: "
-        f"{' or '.join(verdict['best'])} agrees in {percent(verdict['agreement'])}"
-    )
-    if verdict["control"] is not None:
-        text += f", {verdict['control']} as a control in {percent(verdict['control_agreement'])}"
-    return f"{text}. `torpor fidelity` tells more."
-
-
 def _below(trace: dict[str, Any], width: int) -> str:
     """What a reader must know of this trace's inputs, each in a line."""
     lines = []
@@ -173,7 +163,7 @@ def _below(trace: dict[str, Any], width: int) -> str:
         shares = sources_text(lengths, SLEEP_LENGTH_WORDS)
         lines.append(f"Time to the next timer known from: {shares}.")
     if agreement := trace.get("agreement"):
-        lines.append(_agreement(agreement))
+        lines.append(agreement_text(agreement))
     for loss in trace["trace"]["losses"]:
         if loss["severity"] != "info":
             lines.append(f"{loss['severity'].capitalize()}: {loss['count']} × {loss['advice']}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torpor.comparison import agreement_text
+
 from .numbers import number, share
 
 # Best first. Said in full once, here; the engine's keys stay short.
@@ -32,7 +34,9 @@ def tables(own: dict[str, Any]) -> dict[str, Any]:
         for run in own["runs"]
         if not run["error"] and sum((run.get("sleep_length_sources") or {}).values())
     ]
+    agreement = own.get("agreement")
     return {
+        "agreement": agreement_text(agreement) if agreement else None,
         "carries": sorted(own["trace"]["carries"].items(), key=lambda item: (not item[1], item[0])),
         "events": sorted(own["trace"]["event_counts"].items(), key=lambda i: (-i[1], i[0])),
         "losses": sorted(
