@@ -23,11 +23,12 @@
  *     runnable tasks counting. Placement takes the task's utilisation for at least that.
  *
  * Known weaknesses: a level costs an interval, so the highest takes at least 25 + 50 + ... +
- * 200 ms = 0.9 s. A task whose rate does not depend on the CPU hovers between levels 0 and 1:
- * the threshold after a rise asks for more than there was. It takes 1000 waits a second to begin,
- * so a journal that waits for each of few writes is never boosted. The boost ends while the task
- * sleeps, so completion interrupts run unboosted. A fall adjusts the threshold by more than the
- * interval gets shorter (1/2 from level 2 to 1 where the intervals are 2/3), which favours staying.
+ * 200 ms = 0.9 s. A rate that does not depend on the CPU hovers between levels 0 and 1, because
+ * the threshold after a rise asks for more than there was; but on a higher level it hovers there,
+ * because a fall lowers the threshold by more than the interval shrinks (by 7/8 from level 8, where
+ * the intervals are 8/9), so that the same rate looks like a gain. It takes 1000 waits a second to
+ * begin, so a journal that waits for each of few writes is never boosted. The boost ends while the
+ * task sleeps, so completion interrupts run unboosted.
  *
  * Departures from the patch as posted: a level that does not pay rose instead of falling, a slip
  * that its author corrected and posted_fall brings back; as posted the highest level then left
