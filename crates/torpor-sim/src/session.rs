@@ -9,6 +9,7 @@ use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
 use crate::record::{self, OneCpu, Recorder, Sink};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
+use crate::workload::Device;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,6 +55,7 @@ pub struct Session<'a> {
     topology: Topology,
     models: Vec<CpuModel>,
     states: Vec<Vec<StateDesc>>,
+    devices: Vec<Device>,
     overheads: Overheads,
 }
 
@@ -100,8 +102,18 @@ impl<'a> Session<'a> {
                 last: topology.cpus - 1,
             });
         }
-        let overheads = Overheads::of(platform);
-        Ok(Session { request, hz, governors, topology, models, states, overheads })
+        let devices: Result<Vec<Device>, SimError> =
+            workload.devices.iter().map(|device| device.resolve(platform)).collect();
+        Ok(Session {
+            request,
+            hz,
+            governors,
+            topology,
+            models,
+            states,
+            devices: devices?,
+            overheads: Overheads::of(platform),
+        })
     }
 
     /// The plan of a run with one seed.
@@ -111,6 +123,7 @@ impl<'a> Session<'a> {
             topology: &self.topology,
             models: &self.models,
             workload: &self.request.workload,
+            devices: &self.devices,
             overheads: self.overheads,
             seed,
         }

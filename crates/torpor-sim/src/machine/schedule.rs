@@ -147,6 +147,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &mut self.tasks[id as usize];
         task.load.update(&cpu.load, false);
         task.entity.ran = Duration::ZERO;
+        task.in_iowait = false;
         if let Some(event) = task.woken_by.take() {
             self.kinds[task.kind].latency.record(cpu.from.since(event));
         }
@@ -224,7 +225,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 fn prev_state(state: State) -> PrevState {
     match state {
         State::Runnable => PrevState::Runnable,
-        State::Blocked(Blocked::Io) => PrevState::DiskSleep,
+        State::Blocked(Blocked::Io(wait)) if wait.is_uninterruptible() => PrevState::DiskSleep,
         State::Blocked(_) => PrevState::Sleeping,
         State::Dead => PrevState::Dead,
     }
