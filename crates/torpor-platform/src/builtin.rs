@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The machines that ship with Torpor, and how a name on the command line becomes one.
 
-use crate::{ImportOptions, Platform, PlatformError, from_toml, import_sysfs};
+use crate::{ImportOptions, Platform, PlatformError, from_toml, import};
 use std::fs;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn builtins() -> Vec<Builtin> {
 }
 
 /// The machine called `name_or_path`: a built-in name, the path of a TOML file, or the path of
-/// anything that [`import_sysfs`] reads.
+/// anything that [`import`] reads.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
@@ -53,7 +53,7 @@ fn from_dump(path: &Path) -> Result<Platform, PlatformError> {
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let name = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
-    let imported = import_sysfs(path, &ImportOptions { name, title: None, hz: None })?;
+    let imported = import(path, &ImportOptions { name, title: None, hz: None })?;
     from_toml(&path.display().to_string(), &imported.toml)
 }
 

@@ -11,7 +11,9 @@ mod toml_file;
 
 pub use builtin::{Builtin, builtins, resolve};
 pub use error::PlatformError;
-pub use import::{ImportOptions, Imported, import_snapshot, import_sysfs};
+pub use import::{
+    ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,
+};
 pub use model::*;
 pub use toml_file::{from_toml, json_schema};
 pub use torpor_toml::{Problem, format_cpu_list, parse_cpu_list};

@@ -76,7 +76,7 @@ pub fn platform_toml(name: &str) -> PyResult<String> {
     }
 }
 
-/// A machine's sysfs as TOML, and notes on what sysfs does not tell.
+/// A machine's sysfs or device tree as TOML, and notes on what that does not tell.
 #[pyfunction]
 #[pyo3(signature = (root, name, title = None, hz = None))]
 pub fn import_platform(
@@ -88,7 +88,7 @@ pub fn import_platform(
 ) -> PyResult<(String, Vec<String>)> {
     let options = ImportOptions { name, title, hz: hz.map(parse_hz).transpose()? };
     let imported =
-        py.detach(|| torpor_platform::import_sysfs(&root, &options)).map_err(platform_error)?;
+        py.detach(|| torpor_platform::import(&root, &options)).map_err(platform_error)?;
     Ok((imported.toml, imported.notes))
 }
 

@@ -1,44 +1,66 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU's share of a snapshot: idle states, capacity, frequencies.
+//! sysfs: each CPU's idle states, capacity and frequencies, from a snapshot.
 
 use super::Failure;
+use super::share::{Latency, Machine, Opp, Share, Sources, State};
+use crate::Scope;
 use std::collections::BTreeMap;
-use torpor_counters::{Cpu, Snapshot, State};
+use torpor_counters::{Cpu, Snapshot};
 use torpor_units::CpuId;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SysfsCpu {
-    pub states: Vec<SysfsState>,
-    /// `None` where the kernel has no `cpu_capacity`: all CPUs are alike to it.
-    pub capacity: Option<u32>,
-    /// Ascending.
-    pub freqs_khz: Vec<u32>,
+/// The machine of a snapshot, with every CPU from 0 on.
+pub(super) fn read(snapshot: &Snapshot, notes: &mut Vec<String>) -> Result<Machine, Failure> {
+    // Counters are none of a platform's; what each CPU needs, it asks for itself.
+    for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
+        notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
+    }
+    let mut cpus = BTreeMap::new();
+    let mut without_states = Vec::new();
+    for cpu in &snapshot.cpus {
+        match read_cpu(snapshot, cpu, notes)? {
+            Some(share) => drop(cpus.insert(cpu.cpu, share)),
+            None => without_states.push(cpu.cpu),
+        }
+    }
+    fill_gaps(&mut cpus, &without_states, notes);
+    scale_capacities(&mut cpus, notes)?;
+    if cpus.values().all(|cpu| cpu.opps.is_empty()) {
+        notes.push(
+            "no scaling_available_frequencies in it (some drivers, such as intel_pstate, have \
+             none): the platform has no OPPs"
+                .to_owned(),
+        );
+    }
+    if cpus.values().any(|cpu| cpu.states[0].is_polling) {
+        notes.push("state 0 is taken to poll, because its name is POLL".to_owned());
+    }
+    let driver = snapshot.machine.driver.as_deref().unwrap_or("not known");
+    Ok(Machine {
+        origin: "sysfs",
+        title: snapshot.machine.title.clone(),
+        cpus,
+        sources: sources(driver),
+    })
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SysfsState {
-    pub name: String,
-    pub desc: String,
-    pub latency_us: u32,
-    pub residency_us: u32,
-    pub is_disabled: bool,
-}
-
-impl SysfsState {
-    /// sysfs does not show `CPUIDLE_FLAG_POLLING`; `cpuidle_poll_state_init()` gives this name.
-    pub fn is_polling(&self) -> bool {
-        self.name == "POLL"
+fn sources(driver: &str) -> Sources {
+    Sources {
+        machine: "sysfs of the machine: cpu*".to_owned(),
+        capacity: "sysfs of the machine: cpu*/cpu_capacity".to_owned(),
+        idle_states: format!("sysfs of the machine: cpu*/cpuidle, driver {driver}"),
+        opps: "sysfs of the machine: cpufreq, scaling_available_frequencies".to_owned(),
+        power: "debugfs of the machine: energy_model".to_owned(),
     }
 }
 
 /// `None` if the CPU has no idle states, as offline CPUs and CPUs without a driver have none.
 ///
 /// A snapshot keeps what it can of a damaged tree; a platform wants all of it.
-pub(super) fn read(
+fn read_cpu(
     snapshot: &Snapshot,
     cpu: &Cpu,
     notes: &mut Vec<String>,
-) -> Result<Option<SysfsCpu>, Failure> {
+) -> Result<Option<Share>, Failure> {
     let folder = format!("{}/cpuidle", cpu.cpu);
     let Some(deepest) = cpu.states.last() else {
         return Ok(None);
@@ -58,15 +80,22 @@ pub(super) fn read(
     for attr in ["cpu_capacity", "cpufreq/scaling_available_frequencies"] {
         refuse_problem(snapshot, &format!("{}/{attr}", cpu.cpu))?;
     }
-    Ok(Some(SysfsCpu { states, capacity: cpu.capacity, freqs_khz: cpu.freqs_khz.clone() }))
+    let opp = |&freq_khz: &u32| Opp { freq_khz, power_uw: None };
+    Ok(Some(Share {
+        domain: None,
+        states,
+        capacity: cpu.capacity,
+        opps: cpu.freqs_khz.iter().map(opp).collect(),
+        transition_latency_ns: None,
+    }))
 }
 
 fn read_state(
     snapshot: &Snapshot,
     folder: &str,
-    state: &State,
+    state: &torpor_counters::State,
     notes: &mut Vec<String>,
-) -> Result<SysfsState, Failure> {
+) -> Result<State, Failure> {
     let name = state.name.clone().ok_or_else(|| Failure {
         reason: format!("`{folder}/name` is not there, or empty"),
         hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
@@ -85,11 +114,16 @@ fn read_state(
             notes.push(note);
         }
     }
-    Ok(SysfsState {
+    Ok(State {
         desc: state.desc.clone().unwrap_or_default(),
-        latency_us: needed(snapshot, &format!("{folder}/latency"), state.latency_us)?,
+        latency: Latency::Whole {
+            us: needed(snapshot, &format!("{folder}/latency"), state.latency_us)?,
+        },
         residency_us: needed(snapshot, &format!("{folder}/residency"), state.residency_us)?,
         is_disabled,
+        // sysfs does not show `CPUIDLE_FLAG_POLLING`; `cpuidle_poll_state_init()` gives this name.
+        is_polling: name == "POLL",
+        scope: Scope::Cpu,
         name,
     })
 }
@@ -114,8 +148,8 @@ fn refuse_problem(snapshot: &Snapshot, path: &str) -> Result<(), Failure> {
 }
 
 /// Brings the biggest CPU to 1024, which is what the rest of Torpor counts in.
-pub(super) fn scale_capacities(
-    cpus: &mut BTreeMap<CpuId, SysfsCpu>,
+fn scale_capacities(
+    cpus: &mut BTreeMap<CpuId, Share>,
     notes: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let biggest = cpus.values().filter_map(|cpu| cpu.capacity).max();
@@ -137,4 +171,26 @@ pub(super) fn scale_capacities(
         notes.push(format!("the biggest cpu_capacity is {biggest}: all are scaled to 1024"));
     }
     Ok(())
+}
+
+/// The model wants every CPU from 0 on. One that shows no states is counted as its neighbour.
+fn fill_gaps(cpus: &mut BTreeMap<CpuId, Share>, silent: &[CpuId], notes: &mut Vec<String>) {
+    let last = cpus.keys().chain(silent).max().map_or(0, |cpu| cpu.0);
+    let mut neighbour = cpus.values().next().expect("at least one CPU has states").clone();
+    let mut filled = Vec::new();
+    for id in (0..=last).map(CpuId) {
+        match cpus.get(&id) {
+            Some(cpu) => neighbour = cpu.clone(),
+            None => {
+                filled.push(id);
+                cpus.insert(id, neighbour.clone());
+            }
+        }
+    }
+    if !filled.is_empty() {
+        notes.push(format!(
+            "CPU {} shows no idle states (offline or absent): counted as its neighbour",
+            crate::format_cpu_list(&filled)
+        ));
+    }
 }
