@@ -76,6 +76,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.publish_count(from);
         self.publish_count(to);
         self.idle_cpus.remove(to);
+        self.dequeued(id, from, true);
+        self.enqueued(id, to, true);
     }
 
     /// What a tick does for balance on a CPU that runs `running`; returns where that should go.
@@ -141,6 +143,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let leaver = (task.pid, PrevState::Runnable);
         self.publish_util(number);
         self.publish_count(number);
+        self.dequeued(id, number, true);
         self.enqueue(id, target, false);
         self.tell(id, target, Some(number));
         self.pick_next(number, Some(leaver))

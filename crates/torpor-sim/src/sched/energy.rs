@@ -62,6 +62,7 @@ mod tests {
             cpus: vec![CpuId(0)],
             capacity: 512,
             opps: vec![opp(1_000_000, 10.0), opp(2_000_000, 40.0)],
+            clock: Default::default(),
             idle_states: vec![],
         };
         let domain = PerfDomain::new(&cluster).unwrap();

@@ -7,6 +7,8 @@ use torpor_toml::{Key, Kind, Shape};
 const TIME_MAX_US: f64 = 3.6e9;
 const TIME: Kind = Kind::Number { max: TIME_MAX_US };
 const DIST: Kind = Kind::NumberOr { max: TIME_MAX_US, shape: &DISTRIBUTION };
+/// `SCHED_CAPACITY_SCALE`.
+const CLAMP: Kind = Kind::Integer { max: 1024.0 };
 const COUNT_MAX: f64 = 1e6;
 const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
 
@@ -49,6 +51,13 @@ static TASK: Shape = Shape {
             Kind::Integer { max: 88_761.0 },
             "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
         ),
+        optional(
+            "uclamp_min",
+            CLAMP,
+            "The least utilization that frequency and placement take it for while it is runnable. \
+             Without it, 0.",
+        ),
+        optional("uclamp_max", CLAMP, "The greatest one, at least `uclamp_min`. Without it, 1024."),
         optional("repeat", COUNT, "Passes through its phases. Without it, no end."),
         required("phase", Kind::Tables(&PHASE), "What it does, one after another."),
     ],
