@@ -208,6 +208,16 @@ fn linux(version: &str, test: &str) -> Option<PathBuf> {
     }
 }
 
+/// A tree of Linux 6.12, imported, or word of why the test does not run.
+fn imported_tree(source: &str) -> Option<Platform> {
+    let test = format!("{source} of Linux 6.12 against the platform that ships");
+    if !is_there("dtc", &test) {
+        return None;
+    }
+    let path = linux("6.12", &test)?.join("arch/arm64/boot/dts").join(source);
+    Some(platform(import(&path, &options())))
+}
+
 /// A cluster without what no device tree knows.
 fn without_power(cluster: &Cluster) -> Cluster {
     let mut cluster = cluster.clone();
@@ -218,16 +228,57 @@ fn without_power(cluster: &Cluster) -> Cluster {
 
 #[test]
 fn rk3399_is_what_linux_says_it_is() {
-    let test = "rk3399 against the tree of Linux 6.12";
+    let Some(imported) = imported_tree("rockchip/rk3399.dtsi") else { return };
+    let shipped = resolve("rk3399").unwrap();
+    let shipped: Vec<Cluster> = shipped.clusters.iter().map(without_power).collect();
+    assert_eq!(imported.clusters, shipped);
+}
+
+#[test]
+fn apple_m1_is_what_linux_says_but_for_what_linux_does_not_say() {
+    let Some(imported) = imported_tree("apple/t8103.dtsi") else { return };
+    let shipped = resolve("apple-m1").unwrap();
+    assert_eq!(imported.clusters.len(), shipped.clusters.len());
+    for (ours, theirs) in shipped.clusters.iter().zip(imported.clusters) {
+        let mut ours = ours.clone();
+        ours.opps.iter_mut().for_each(|opp| opp.active_power = None);
+        ours.clock.has_fast_switch = false;
+        // Mainline has no idle driver for it: WFI alone.
+        ours.idle_states.truncate(1);
+        assert_eq!(ours, theirs);
+    }
+}
+
+/// The frequencies came with a later kernel than 6.12, the idle states did not.
+#[test]
+fn pixel6_has_the_idle_states_of_linux() {
+    let Some(imported) = imported_tree("exynos/google/gs101.dtsi") else { return };
+    let shipped = resolve("pixel6").unwrap();
+    for (ours, theirs) in shipped.clusters.iter().zip(&imported.clusters) {
+        assert_eq!(ours.cpus, theirs.cpus);
+        for (ours, theirs) in ours.idle_states.iter().zip(&theirs.idle_states) {
+            let times = |s: &IdleState| (s.entry_latency, s.latency, s.target_residency);
+            assert_eq!(times(ours), times(theirs), "{}", ours.name);
+        }
+    }
+}
+
+/// Its capacities are those at like frequencies, which the note says.
+#[test]
+fn a_board_whose_firmware_has_the_frequencies_is_told_so() {
+    let test = "juno.dts of Linux 6.12";
     if !is_there("dtc", test) {
         return;
     }
     let Some(tree) = linux("6.12", test) else { return };
-    let source = tree.join("arch/arm64/boot/dts/rockchip/rk3399.dtsi");
-    let imported = platform(import(&source, &options()));
-    let shipped: Vec<Cluster> =
-        resolve("rk3399").unwrap().clusters.iter().map(without_power).collect();
-    assert_eq!(imported.clusters, shipped);
+    let juno = import(&tree.join("arch/arm64/boot/dts/arm/juno.dts"), &options()).unwrap();
+    assert!(juno.notes.iter().any(|note| note.contains("no OPPs (firmware may have them)")));
+    let juno = platform(Ok(juno));
+    assert_eq!(juno.title, "ARM Juno development board (r0)");
+    let capacities: Vec<u32> = juno.clusters.iter().map(|c| c.capacity).collect();
+    assert_eq!(capacities, [1024, 578]);
+    let scopes: Vec<Scope> = juno.clusters[0].idle_states.iter().map(|s| s.scope).collect();
+    assert_eq!(scopes, [Scope::Cpu, Scope::Cpu, Scope::Cluster]);
 }
 
 /// What a damaged blob may do: nothing but this.

@@ -43,8 +43,8 @@ fn cluster(out: &mut String, group: &Group, name: &str, sources: &Sources) {
     if !cpu.opps.is_empty() {
         line(out, format_args!("opp_source = {}", quote(&sources.opps)));
     }
-    if let Some(latency_ns) = cpu.transition_latency_ns {
-        line(out, format_args!("# clock-latency-ns: {latency_ns}"));
+    if let Some(latency_ns) = cpu.clock_latency_ns {
+        line(out, format_args!("clock_latency_ns = {latency_ns}"));
     }
     if cpu.opps.iter().any(|opp| opp.power_uw.is_some()) {
         line(out, format_args!("power_source = {}", quote(&sources.power)));

@@ -14,8 +14,8 @@ pub(super) struct Share {
     pub capacity: Option<u32>,
     /// Ascending in frequency.
     pub opps: Vec<Opp>,
-    /// What a change of frequency takes; `None` where it is not known.
-    pub transition_latency_ns: Option<u32>,
+    /// The longest time a change of frequency takes; `None` where it is not known.
+    pub clock_latency_ns: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -86,7 +86,7 @@ fn read_cpu(
         states,
         capacity: cpu.capacity,
         opps: cpu.freqs_khz.iter().map(opp).collect(),
-        transition_latency_ns: None,
+        clock_latency_ns: None,
     }))
 }
 

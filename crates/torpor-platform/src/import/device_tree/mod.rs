@@ -60,7 +60,7 @@ pub(super) fn read_blob(
             states: [vec![idle::wfi()], idle::own(*cpu)?].concat(),
             capacity,
             opps: table.opps,
-            transition_latency_ns: table.clock_latency_ns,
+            clock_latency_ns: table.clock_latency_ns,
         };
         cpus.insert(CpuId(number), share);
     }
