@@ -52,8 +52,8 @@ pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
 fn from_dump(path: &Path) -> Result<Platform, PlatformError> {
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
-    let imported = import(path, &ImportOptions { name, title: None, hz: None })?;
+    let name: String = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
+    let imported = import(path, &ImportOptions::named(name))?;
     from_toml(&path.display().to_string(), &imported.toml)
 }
 

@@ -14,12 +14,16 @@ use torpor_units::{CpuId, Duration, Hz, Power};
 const BOARD: &[u8] = include_bytes!("data/board.dtb");
 
 fn options() -> ImportOptions {
-    ImportOptions { name: "board".to_owned(), title: None, hz: Some(Hz::H250) }
+    ImportOptions { hz: Some(Hz::H250), ..ImportOptions::named("board") }
 }
 
 fn platform(imported: Result<Imported, PlatformError>) -> Platform {
     let imported = imported.unwrap_or_else(|error| panic!("{error}"));
     from_toml("imported", &imported.toml).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn capacities(machine: &Platform) -> Vec<u32> {
+    machine.clusters.iter().map(|cluster| cluster.capacity).collect()
 }
 
 fn data(name: &str) -> PathBuf {
@@ -178,8 +182,7 @@ fn what_a_tree_leaves_open_is_met_as_the_kernel_meets_it() {
     // With partial information, all CPUs are alike to the scheduler.
     let partial = edited("capacity-dmips-mhz = <512>;", "").unwrap();
     assert!(partial.notes.iter().any(|note| note.contains("takes all as alike")));
-    let capacities: Vec<u32> = platform(Ok(partial)).clusters.iter().map(|c| c.capacity).collect();
-    assert_eq!(capacities, [1024, 1024]);
+    assert_eq!(capacities(&platform(Ok(partial))), [1024, 1024]);
     // Without a voltage there is no energy model.
     let dark = edited("opp-microvolt = <800000>;", "").unwrap();
     assert!(dark.notes.iter().any(|note| note.contains("without `opp-microvolt`")));
@@ -191,6 +194,19 @@ fn what_a_tree_leaves_open_is_met_as_the_kernel_meets_it() {
     let early = edited("min-residency-us = <6000>", "min-residency-us = <600>").unwrap();
     let early = platform(Ok(early));
     assert_eq!(early.clusters[1].idle_states[2].target_residency, Duration::from_us(2500));
+}
+
+#[test]
+fn an_energy_model_stands_in_place_of_what_the_tree_implies() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let model = "cpu0/cpus:0-1\ncpu0/flags:0x1\n\
+                 cpu0/ps:500000/frequency:500000\ncpu0/ps:500000/power:41000\n";
+    std::fs::write(file.path(), model).unwrap();
+    let options = ImportOptions { energy_model: Some(file.path().into()), ..options() };
+    let board = platform(import_device_tree("board.dtb", BOARD, &options));
+    let powers = board.clusters[0].opps.iter().map(|opp| opp.active_power);
+    let mw = [41.0, 100.0].map(|mw| Some(Power::from_mw(mw)));
+    assert_eq!(powers.collect::<Vec<_>>(), mw);
 }
 
 /// A folder of Linux, or word of why the test does not run.
@@ -271,12 +287,22 @@ fn a_board_whose_firmware_has_the_frequencies_is_told_so() {
         return;
     }
     let Some(tree) = linux("6.12", test) else { return };
-    let juno = import(&tree.join("arch/arm64/boot/dts/arm/juno.dts"), &options()).unwrap();
+    let source = tree.join("arch/arm64/boot/dts/arm/juno.dts");
+    let juno = import(&source, &options()).unwrap();
     assert!(juno.notes.iter().any(|note| note.contains("no OPPs (firmware may have them)")));
     let juno = platform(Ok(juno));
     assert_eq!(juno.title, "ARM Juno development board (r0)");
-    let capacities: Vec<u32> = juno.clusters.iter().map(|c| c.capacity).collect();
-    assert_eq!(capacities, [1024, 578]);
+    assert_eq!(capacities(&juno), [1024, 578]);
+    // The kernel that runs there knows them: 578 * 850 / (1024 * 1100) of 1024.
+    let model = tempfile::NamedTempFile::new().unwrap();
+    let state = |name: &str, khz: u32| {
+        format!("{name}/ps:{khz}/frequency:{khz}\n{name}/ps:{khz}/power:{khz}\n")
+    };
+    let states = state("cpu0", 450_000) + &state("cpu0", 1_100_000) + &state("cpu2", 850_000);
+    let text = format!("cpu0/cpus:0-1\ncpu0/flags:0x1\ncpu2/cpus:2-5\ncpu2/flags:0x1\n{states}");
+    std::fs::write(model.path(), text).unwrap();
+    let with_model = ImportOptions { energy_model: Some(model.path().into()), ..options() };
+    assert_eq!(capacities(&platform(import(&source, &with_model))), [1024, 446]);
     let scopes: Vec<Scope> = juno.clusters[0].idle_states.iter().map(|s| s.scope).collect();
     assert_eq!(scopes, [Scope::Cpu, Scope::Cpu, Scope::Cluster]);
 }

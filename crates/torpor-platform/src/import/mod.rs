@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Machines described elsewhere, turned into platform files.
 //!
-//! `sysfs` and `device_tree` each read a `share` of every CPU; `emit` puts like CPUs together into
-//! clusters and writes the TOML. What comes out has been read back by [`crate::from_toml`].
+//! `sysfs` and `device_tree` each read a `share` of every CPU; `energy` adds the kernel's energy
+//! model; `emit` puts like CPUs together into clusters and writes the TOML. What comes out has been read back by [`crate::from_toml`].
 
 mod device_tree;
 mod emit;
+mod energy;
 mod share;
 mod sysfs;
 
@@ -13,8 +14,8 @@ use crate::PlatformError;
 use share::Machine;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
-use torpor_counters::{CountersError, Snapshot};
+use std::path::{Path, PathBuf};
+use torpor_counters::{CountersError, PerfDomain, Snapshot};
 use torpor_units::Hz;
 
 /// What the machine's description does not say.
@@ -26,6 +27,9 @@ pub struct ImportOptions {
     pub title: Option<String>,
     /// `CONFIG_HZ` of its kernel. Without it, what a snapshot says; otherwise 250, and a note.
     pub hz: Option<Hz>,
+    /// A dump of `/sys/kernel/debug/energy_model` that [`torpor_counters::read_energy_model`] reads.
+    /// Without it, what the dump of sysfs has of it.
+    pub energy_model: Option<PathBuf>,
 }
 
 /// A platform file, and what its reader should know about how it came to be.
@@ -34,6 +38,13 @@ pub struct Imported {
     pub toml: String,
     /// One sentence each; also in the file, as comments.
     pub notes: Vec<String>,
+}
+
+impl ImportOptions {
+    /// With nothing but a name.
+    pub fn named(name: impl Into<String>) -> ImportOptions {
+        ImportOptions { name: name.into(), title: None, hz: None, energy_model: None }
+    }
 }
 
 /// Why what was read does not make a platform.
@@ -51,12 +62,12 @@ impl Failure {
 /// Imports a machine from its device tree (`.dts`, `.dtsi`, `.dtb`), or from its sysfs in any form
 /// that [`torpor_counters::read`] takes.
 pub fn import(root: &Path, options: &ImportOptions) -> Result<Imported, PlatformError> {
-    if device_tree::is_device_tree(root, &head(root)) {
-        let mut notes = Vec::new();
-        let machine = device_tree::read(root, &mut notes).map_err(|failure| failure.at(root))?;
-        return finish(machine, options, notes).map_err(|failure| failure.at(root));
+    if !device_tree::is_device_tree(root, &head(root)) {
+        return import_sysfs(root, options);
     }
-    import_sysfs(root, options)
+    let bytes = device_tree::load(root).map_err(|failure| failure.at(root))?;
+    let name = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
+    import_device_tree(&name, &bytes, options)
 }
 
 /// Imports `/sys/devices/system/cpu` of this machine, or any dump of one that
@@ -65,10 +76,7 @@ pub fn import(root: &Path, options: &ImportOptions) -> Result<Imported, Platform
 /// Imperfect trees are met with notes where a sensible reading exists (offline CPUs, no
 /// frequencies), and with an error where the idle states themselves are not there or not sound.
 pub fn import_sysfs(root: &Path, options: &ImportOptions) -> Result<Imported, PlatformError> {
-    let snapshot =
-        torpor_counters::read(root).map_err(|CountersError { name, reason, hint }| {
-            PlatformError::Import { root: name.into(), reason, hint }
-        })?;
+    let snapshot = torpor_counters::read(root).map_err(from_counters)?;
     import_snapshot(root, &snapshot, options)
 }
 
@@ -79,10 +87,15 @@ pub fn import_snapshot(
     options: &ImportOptions,
 ) -> Result<Imported, PlatformError> {
     let mut notes = snapshot.notes.clone();
-    let machine = sysfs::read(snapshot, &mut notes).map_err(|failure| failure.at(root))?;
+    let model = match options.energy_model {
+        Some(_) => energy_model(options, &mut notes)?,
+        None => snapshot.energy_model.clone(),
+    };
     // A snapshot may hold the kernel's configuration; a rate that no kernel has is no rate.
     let hz = options.hz.or(snapshot.machine.hz.and_then(Hz::from_u32));
-    finish(machine, &ImportOptions { hz, ..options.clone() }, notes)
+    let machine = sysfs::read(snapshot, &model, &mut notes);
+    machine
+        .and_then(|machine| finish(machine, &ImportOptions { hz, ..options.clone() }, notes))
         .map_err(|failure| failure.at(root))
 }
 
@@ -93,9 +106,21 @@ pub fn import_device_tree(
     options: &ImportOptions,
 ) -> Result<Imported, PlatformError> {
     let mut notes = Vec::new();
-    device_tree::read_blob(name, bytes, &mut notes)
+    let model = energy_model(options, &mut notes)?;
+    device_tree::read(name, bytes, &model, &mut notes)
         .and_then(|machine| finish(machine, options, notes))
         .map_err(|failure| failure.at(Path::new(name)))
+}
+
+/// What the options' file has; without one, nothing.
+fn energy_model(
+    options: &ImportOptions,
+    notes: &mut Vec<String>,
+) -> Result<Vec<PerfDomain>, PlatformError> {
+    let Some(path) = &options.energy_model else { return Ok(Vec::new()) };
+    let found = torpor_counters::read_energy_model(path).map_err(from_counters)?;
+    notes.extend(found.problems.iter().map(|p| format!("`{}` {}", p.path, p.reason)));
+    Ok(found.energy_model)
 }
 
 fn finish(
@@ -114,6 +139,10 @@ fn finish(
             hint: "if the machine really says so, write the file by hand".to_owned(),
         }),
     }
+}
+
+fn from_counters(CountersError { name, reason, hint }: CountersError) -> PlatformError {
+    PlatformError::Import { root: name.into(), reason, hint }
 }
 
 /// The first bytes of a file, by which a format shows; none of a folder.

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! sysfs: each CPU's idle states, capacity and frequencies, from a snapshot.
 
-use super::Failure;
 use super::share::{Latency, Machine, Opp, Share, Sources, State};
+use super::{Failure, energy};
 use crate::Scope;
 use std::collections::BTreeMap;
-use torpor_counters::{Cpu, Snapshot};
+use torpor_counters::{Cpu, PerfDomain, Snapshot};
 use torpor_units::CpuId;
 
 /// The machine of a snapshot, with every CPU from 0 on.
-pub(super) fn read(snapshot: &Snapshot, notes: &mut Vec<String>) -> Result<Machine, Failure> {
+pub(super) fn read(
+    snapshot: &Snapshot,
+    model: &[PerfDomain],
+    notes: &mut Vec<String>,
+) -> Result<Machine, Failure> {
     // Counters are none of a platform's; what each CPU needs, it asks for itself.
     for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
         notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
@@ -24,23 +28,25 @@ pub(super) fn read(snapshot: &Snapshot, notes: &mut Vec<String>) -> Result<Machi
     }
     fill_gaps(&mut cpus, &without_states, notes);
     scale_capacities(&mut cpus, notes)?;
-    if cpus.values().all(|cpu| cpu.opps.is_empty()) {
+    if cpus.values().any(|cpu| cpu.states[0].is_polling) {
+        notes.push("state 0 is taken to poll, because its name is POLL".to_owned());
+    }
+    let driver = snapshot.machine.driver.as_deref().unwrap_or("not known");
+    let mut machine = Machine {
+        origin: "sysfs",
+        title: snapshot.machine.title.clone(),
+        cpus,
+        sources: sources(driver),
+    };
+    energy::merge(&mut machine, model, notes)?;
+    if machine.cpus.values().all(|cpu| cpu.opps.is_empty()) {
         notes.push(
             "no scaling_available_frequencies in it (some drivers, such as intel_pstate, have \
              none): the platform has no OPPs"
                 .to_owned(),
         );
     }
-    if cpus.values().any(|cpu| cpu.states[0].is_polling) {
-        notes.push("state 0 is taken to poll, because its name is POLL".to_owned());
-    }
-    let driver = snapshot.machine.driver.as_deref().unwrap_or("not known");
-    Ok(Machine {
-        origin: "sysfs",
-        title: snapshot.machine.title.clone(),
-        cpus,
-        sources: sources(driver),
-    })
+    Ok(machine)
 }
 
 fn sources(driver: &str) -> Sources {
@@ -49,7 +55,8 @@ fn sources(driver: &str) -> Sources {
         capacity: "sysfs of the machine: cpu*/cpu_capacity".to_owned(),
         idle_states: format!("sysfs of the machine: cpu*/cpuidle, driver {driver}"),
         opps: "sysfs of the machine: cpufreq, scaling_available_frequencies".to_owned(),
-        power: "debugfs of the machine: energy_model".to_owned(),
+        // sysfs has none; with an energy model, its own source stands here.
+        power: String::new(),
     }
 }
 

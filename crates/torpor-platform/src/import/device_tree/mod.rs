@@ -8,12 +8,12 @@ mod opp;
 mod source;
 mod tree;
 
-use super::Failure;
 use super::share::{Machine, Share, Sources, group};
+use super::{Failure, energy};
 use crate::Scope;
-use opp::Table;
 use std::collections::BTreeMap;
 use std::path::Path;
+use torpor_counters::PerfDomain;
 use torpor_units::CpuId;
 use tree::Node;
 
@@ -22,16 +22,16 @@ pub(super) fn is_device_tree(path: &Path, head: &[u8]) -> bool {
     source::is_source(path) || head.starts_with(&blob::MAGIC)
 }
 
-pub(super) fn read(path: &Path, notes: &mut Vec<String>) -> Result<Machine, Failure> {
-    let bytes = if source::is_source(path) { source::compile(path)? } else { source::load(path)? };
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    read_blob(&name, &bytes, notes)
+/// The file as a blob, compiled if it is none.
+pub(super) fn load(path: &Path) -> Result<Vec<u8>, Failure> {
+    if source::is_source(path) { source::compile(path) } else { source::load(path) }
 }
 
-/// `name` is what the machine's sources call the file.
-pub(super) fn read_blob(
+/// `name` is what the machine's sources call the blob's file.
+pub(super) fn read(
     name: &str,
     bytes: &[u8],
+    model: &[PerfDomain],
     notes: &mut Vec<String>,
 ) -> Result<Machine, Failure> {
     let tree = blob::read(bytes)?;
@@ -47,33 +47,27 @@ pub(super) fn read_blob(
         notes.push(format!("{off} of the CPUs are disabled in the tree: left out"));
     }
 
-    let mut tables = Vec::new();
-    for cpu in &present {
-        tables.push(opp::read(*cpu, notes)?);
-    }
-    let capacities = capacities(&present, &tables, notes)?;
     let mut cpus = BTreeMap::new();
-    for (number, ((cpu, table), capacity)) in (0..).zip(present.iter().zip(tables).zip(capacities))
-    {
+    for (number, cpu) in (0..).zip(&present) {
+        let table = opp::read(*cpu, notes)?;
         let share = Share {
             domain: domain_of(cpus_node, *cpu)?,
             states: [vec![idle::wfi()], idle::own(*cpu)?].concat(),
-            capacity,
+            capacity: None,
             opps: table.opps,
             clock_latency_ns: table.clock_latency_ns,
         };
         cpus.insert(CpuId(number), share);
     }
-    add_domain_states(&present, &mut cpus, notes)?;
-    check_states(&present, &cpus)?;
-    tell(&cpus, notes);
     let texts = [root.texts("model"), root.texts("compatible")].concat();
-    Ok(Machine {
-        origin: "a device tree",
-        title: texts.first().map(|text| (*text).to_owned()),
-        cpus,
-        sources: sources(name),
-    })
+    let title = texts.first().map(|text| (*text).to_owned());
+    let mut machine = Machine { origin: "a device tree", title, cpus, sources: sources(name) };
+    energy::merge(&mut machine, model, notes)?;
+    set_capacities(&present, &mut machine.cpus, notes)?;
+    add_domain_states(&present, &mut machine.cpus, notes)?;
+    check_states(&present, &machine.cpus)?;
+    tell(&machine.cpus, notes);
+    Ok(machine)
 }
 
 fn sources(name: &str) -> Sources {
@@ -101,41 +95,43 @@ fn is_cpu(node: Node<'_>) -> bool {
 }
 
 /// `topology_normalize_cpu_scale()`. With partial information all CPUs are alike to the kernel.
-fn capacities(
-    cpus: &[Node<'_>],
-    tables: &[Table],
+fn set_capacities(
+    nodes: &[Node<'_>],
+    cpus: &mut BTreeMap<CpuId, Share>,
     notes: &mut Vec<String>,
-) -> Result<Vec<Option<u32>>, Failure> {
+) -> Result<(), Failure> {
     const KEY: &str = "capacity-dmips-mhz";
-    let mut raw = Vec::new();
-    for cpu in cpus {
-        match cpu.u32(KEY)? {
-            Some(0) => return Err(cpu.failure(KEY, "is 0", "1 to 4294967295")),
-            dmips => raw.extend(dmips),
+    let mut dmips = Vec::new();
+    for node in nodes {
+        match node.u32(KEY)? {
+            Some(0) => return Err(node.failure(KEY, "is 0", "1 to 4294967295")),
+            found => dmips.extend(found),
         }
     }
-    if raw.len() < cpus.len() {
-        if !raw.is_empty() {
+    if dmips.len() < nodes.len() {
+        if !dmips.is_empty() {
             notes.push(format!("not all CPUs have `{KEY}`: the kernel then takes all as alike"));
         }
-        return Ok(vec![None; cpus.len()]);
+        return Ok(());
     }
-    let highest = |table: &Table| table.opps.last().map(|opp| opp.freq_khz);
-    let freqs: Vec<Option<u32>> = tables.iter().map(highest).collect();
-    if freqs.contains(&None) {
+    let highest = |cpu: &Share| cpu.opps.last().map(|opp| opp.freq_khz);
+    let freqs_khz: Option<Vec<u32>> = cpus.values().map(highest).collect();
+    let freqs_khz = freqs_khz.unwrap_or_else(|| {
         notes.push(
             "not all CPUs have OPPs: capacities are `capacity-dmips-mhz` alone, as if all had the \
              same highest frequency"
                 .to_owned(),
         );
-    }
-    let freq =
-        |freq: &Option<u32>| u128::from(if freqs.contains(&None) { 1 } else { freq.unwrap_or(1) });
-    let work: Vec<u128> =
-        raw.iter().zip(&freqs).map(|(raw, f)| u128::from(*raw) * freq(f)).collect();
+        vec![1; dmips.len()]
+    });
+    let dmips = dmips.into_iter().zip(freqs_khz);
+    let work: Vec<u64> = dmips.map(|(dmips, khz)| u64::from(dmips) * u64::from(khz)).collect();
     let biggest = work.iter().copied().max().unwrap_or(1);
-    let scaled = work.iter().map(|work| (work * 1024 / biggest) as u32);
-    Ok(scaled.map(|capacity| Some(capacity.max(1))).collect())
+    for (cpu, work) in cpus.values_mut().zip(work) {
+        let scaled = u128::from(work) * 1024 / u128::from(biggest);
+        cpu.capacity = Some((scaled as u32).max(1));
+    }
+    Ok(())
 }
 
 /// What sets CPUs apart that have the same numbers: their cluster in `cpu-map`, and whose frequency
