@@ -8,7 +8,7 @@ mod boost;
 mod schedutil;
 
 pub use boost::IoBoost;
-pub use schedutil::{CpuDemand, Release, Schedutil, rate_limit};
+pub use schedutil::{CpuDemand, Release, Schedutil, rate_limit, with_headroom};
 
 use crate::error::SimError;
 use std::fmt;

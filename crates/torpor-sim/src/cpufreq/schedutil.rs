@@ -176,3 +176,112 @@ impl Schedutil {
         Some(next)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torpor_engine::pelt::{Runqueue, Scale};
+
+    const PERIOD_NS: u64 = 1_048_576;
+
+    fn opps() -> Vec<u32> {
+        vec![250_000, 500_000, 750_000, 1_000_000]
+    }
+
+    fn demand(util: u64) -> CpuDemand {
+        CpuDemand { util, boost: 0, clamp: Clamp::NONE, capacity: 1024 }
+    }
+
+    /// A CPU that goes busy at its full speed: 206 is the first utilization that is more than a
+    /// quarter of 1024 with a quarter on top, 411 than half, 616 than three quarters. In periods
+    /// of 1.05 ms those come after 32 * log2(1024 / (1024 - util)) = 10.3, 23.7 and 42.5.
+    #[test]
+    fn the_frequency_climbs_with_the_utilization() {
+        for release in Release::ALL {
+            let mut load = Runqueue::new(0, Scale::FULL);
+            load.switch(true);
+            let mut governor = Schedutil::new(release, opps(), Duration::ZERO);
+            let mut steps = Vec::new();
+            for period in 1..=60 {
+                load.update(period * PERIOD_NS);
+                let demand = demand(load.util().into());
+                let now = Instant((period * PERIOD_NS) as i64);
+                let performance = demand.performance(release);
+                steps.extend(governor.update_shared(now, performance, 1024).map(|o| (period, o)));
+            }
+            assert_eq!(steps, [(1, 0), (11, 1), (24, 2), (43, 3)], "{}", release.name());
+        }
+    }
+
+    #[test]
+    fn half_a_cpu_asks_for_five_eighths_and_four_fifths_for_nearly_all() {
+        let fine: Vec<u32> = (1..=1_000).map(|mhz| mhz * 1_000).collect();
+        // 512 after 33.6 ms, 816 after 77.6 ms: 640 and 1020 of 1024.
+        for (util, mhz) in [(512, 625), (816, 997)] {
+            let mut governor = Schedutil::new(Release::V6_12, fine.clone(), Duration::ZERO);
+            let next =
+                governor.update_shared(Instant(0), demand(util).performance(Release::V6_12), 1024);
+            assert_eq!(next.map(|opp| fine[opp]), Some(mhz * 1_000), "{util}");
+        }
+    }
+
+    #[test]
+    fn the_rate_limit_is_the_drivers_or_follows_from_the_latency() {
+        let clock = |ns, delay_us: Option<i64>| Clock {
+            transition_latency: Duration(ns),
+            transition_delay: delay_us.map(Duration::from_us),
+            has_fast_switch: false,
+        };
+        for (clock, old_us, new_us) in [
+            (clock(0, None), 1_000, 1_000),
+            (clock(999, None), 1_000, 1_000),
+            (clock(1_000, None), 1_000, 1),
+            (clock(5_000, None), 5_000, 7),
+            (clock(500_000, None), 10_000, 750),
+            (clock(500_000, Some(2_000)), 2_000, 2_000),
+        ] {
+            assert_eq!(rate_limit(&clock, Release::V6_1), Duration::from_us(old_us), "{clock:?}");
+            assert_eq!(rate_limit(&clock, Release::V6_12), Duration::from_us(new_us), "{clock:?}");
+        }
+    }
+
+    #[test]
+    fn the_limit_counts_from_the_last_change() {
+        let mut governor = Schedutil::new(Release::V6_12, opps(), Duration(1_000));
+        assert!(!governor.is_due(Instant(999)) && governor.is_due(Instant(1_000)));
+        assert_eq!(governor.update_shared(Instant(1_000), 512, 1024), Some(1));
+        assert!(!governor.is_due(Instant(1_999)));
+        assert_eq!(governor.update_shared(Instant(2_000), 500, 1024), None, "the same OPP");
+        assert!(governor.is_due(Instant(2_001)), "looking is not changing");
+    }
+
+    #[test]
+    fn clamps_and_boosts_come_before_the_headroom_in_6_1_and_after_it_in_6_12() {
+        let clamped = |util, min, max| CpuDemand { clamp: Clamp { min, max }, ..demand(util) };
+        let both = |demand: CpuDemand| {
+            let old = with_headroom(demand.performance(Release::V6_1));
+            (old, demand.performance(Release::V6_12))
+        };
+        assert_eq!(both(clamped(800, 0, 512)), (640, 512));
+        assert_eq!(both(clamped(0, 512, 1024)), (640, 512));
+        assert_eq!(both(clamped(400, 0, 1024)), (500, 500));
+        // A boost is clamped with 6.1; with 6.12 it gets the headroom, and both are clamped.
+        let boosted = |max| CpuDemand { boost: 600, ..clamped(100, 0, max) };
+        assert_eq!((both(boosted(1024)), both(boosted(300))), ((750, 750), (375, 300)));
+    }
+
+    #[test]
+    fn a_cpu_alone_that_has_not_idled_keeps_its_frequency() {
+        for release in Release::ALL {
+            let mut governor = Schedutil::new(release, opps(), Duration::ZERO);
+            let mut next = |util, idle_calls, is_capped| {
+                governor.update_single(Instant(0), &demand(util), idle_calls, is_capped)
+            };
+            assert_eq!(next(700, 0, false), Some(3));
+            assert_eq!(next(100, 0, false), None, "not idle since");
+            assert_eq!(next(100, 1, false), Some(0), "idle since");
+            assert_eq!(next(700, 1, false), Some(3), "up at any time");
+            assert_eq!(next(100, 1, true), Some(0), "capped, so down at any time");
+        }
+    }
+}
