@@ -141,6 +141,13 @@ fn finish(
     }
 }
 
+/// What holds for several CPUs is said once.
+fn note_once(notes: &mut Vec<String>, note: String) {
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+}
+
 fn from_counters(CountersError { name, reason, hint }: CountersError) -> PlatformError {
     PlatformError::Import { root: name.into(), reason, hint }
 }

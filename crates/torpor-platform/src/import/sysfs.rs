@@ -2,7 +2,7 @@
 //! sysfs: each CPU's idle states, capacity and frequencies, from a snapshot.
 
 use super::share::{Latency, Machine, Opp, Share, Sources, State};
-use super::{Failure, energy};
+use super::{Failure, energy, note_once};
 use crate::Scope;
 use std::collections::BTreeMap;
 use torpor_counters::{Cpu, PerfDomain, Snapshot};
@@ -117,9 +117,7 @@ fn read_state(
         let (now, default) = if is_off_now { ("off", "on") } else { ("on", "off") };
         let note =
             format!("{name} is switched {now} at the moment; its default, {default}, is kept");
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
+        note_once(notes, note);
     }
     Ok(State {
         desc: state.desc.clone().unwrap_or_default(),

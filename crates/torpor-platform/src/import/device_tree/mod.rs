@@ -9,7 +9,7 @@ mod source;
 mod tree;
 
 use super::share::{Machine, Share, Sources, group};
-use super::{Failure, energy};
+use super::{Failure, energy, note_once};
 use crate::Scope;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -192,9 +192,7 @@ fn add_domain_states(
                      CPU sleeps; here governors see it as a state of each CPU",
                     state.name
                 );
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
+                note_once(notes, note);
                 share.states.push(state);
             }
         }

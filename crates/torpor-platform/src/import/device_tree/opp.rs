@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `operating-points-v2`: frequencies, and the power the kernel's energy model gives them.
 
-use super::super::Failure;
 use super::super::share::Opp;
+use super::super::{Failure, note_once};
 use super::tree::Node;
 
 /// A CPU's table, as `drivers/opp/of.c` reads it.
@@ -24,7 +24,10 @@ pub(super) fn read(cpu: Node<'_>, notes: &mut Vec<String>) -> Result<Table, Fail
     let mut clock_latency_ns = None;
     for node in table.children().filter(|node| node.is_available()) {
         if node.has("turbo-mode") {
-            note(notes, format!("`{}` is a turbo mode, off by default: left out", node.path()));
+            note_once(
+                notes,
+                format!("`{}` is a turbo mode, off by default: left out", node.path()),
+            );
             continue;
         }
         let opp = Opp { freq_khz: frequency(node)?, power_uw: power(node, coefficient)? };
@@ -39,7 +42,7 @@ pub(super) fn read(cpu: Node<'_>, notes: &mut Vec<String>) -> Result<Table, Fail
     }
     let opps: Vec<Opp> = rows.into_iter().map(|(_, opp)| opp).collect();
     if coefficient.is_some() && opps.iter().any(|opp| opp.power_uw.is_none()) {
-        note(
+        note_once(
             notes,
             format!(
                 "`{}` has OPPs without `opp-microvolt`: their power is not known",
@@ -76,11 +79,5 @@ fn power(node: Node<'_>, coefficient: Option<u32>) -> Result<Option<u64>, Failur
             &format!("is {microvolt} uV, which makes {power_uw} uW"),
             "a voltage in uV",
         )),
-    }
-}
-
-fn note(notes: &mut Vec<String>, note: String) {
-    if !notes.contains(&note) {
-        notes.push(note);
     }
 }
