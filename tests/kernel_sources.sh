@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
 # Prints a folder with the CPU-idle part of a Debian kernel source package, and the scheduler's load
-# tracking, fetching it if need be:
+# tracking and schedutil, fetching it if need be:
 #
 #     tests/kernel_sources.sh 6.1
 #
@@ -23,7 +23,8 @@ not_here() {
 }
 
 complete() {
-	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/pelt.c" ]
+	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/pelt.c" ] &&
+		[ -f "$place/kernel/sched/cpufreq_schedutil.c" ]
 }
 
 if complete; then
@@ -63,8 +64,8 @@ mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
 	"$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
 	"$package/kernel/sched/pelt.c" "$package/kernel/sched/pelt.h" \
-	"$package/kernel/sched/sched-pelt.h" ||
-	not_here "its tarball lacks the files of CPU idle or load tracking"
+	"$package/kernel/sched/sched-pelt.h" "$package/kernel/sched/cpufreq_schedutil.c" ||
+	not_here "its tarball lacks the files of CPU idle, load tracking or schedutil"
 # An older checkout may have left a folder with less in it, and somebody may be reading there.
 if [ -d "$place" ]; then
 	mv "$place" "$work/less"
