@@ -135,6 +135,7 @@ def test_what_one_side_lacks_is_not_judged():
         ('["a"]', '["z"]', "table[0].row[0].calibrated: 'z', expected one of a, b"),
         ('["a"]', '["b"]\nis_relative = true', "is_relative: expected 'a' in `calibrated`"),
         ('metric = "power_mw"\n', "", "row[0].metric: expected either this or `not_modelled`"),
+        ('workload = "periodic"\n', "", "table[0].row[0].workload: missing, here or in its table"),
         ("power_mw", "power_kw", "r: no metric `power_kw`, expected one of"),
         ('"periodic"', '"x.toml"', "x.toml"),
         ("[[table]]", "[[table", "line 14"),
@@ -148,6 +149,15 @@ def test_a_wrong_study_says_where_and_what_is_allowed(tmp_path, old, new, messag
         studies.reproduce(path)
     assert message in str(raised.value)
     assert "mine.toml" in str(raised.value) or "x.toml" in str(raised.value)
+
+
+def test_a_row_may_have_a_workload_and_a_platform_of_its_own(tmp_path):
+    path = tmp_path / "own.toml"
+    row = STUDY[STUDY.index("[[table.row]]") :]
+    own = row.replace('title = "r"', 'title = "own"\nworkload = "pipe"\nplatform = "i5-10600k"')
+    path.write_text(STUDY + own)
+    here, there = studies.reproduce(path)["tables"][0]["rows"]
+    assert here["cells"]["a"]["ours"] != there["cells"]["a"]["ours"]
 
 
 def test_placeholders_and_values_have_to_match(tmp_path):

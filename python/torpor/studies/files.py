@@ -50,9 +50,17 @@ _STUDY = {
     "note": _Key("a list of texts", False),
 }
 _COLUMN = {"name": _TEXT, "governor": _TEXT}
-_TABLE_KEYS = {"title": _TEXT, "workload": _TEXT, "columns": _TEXTS, "row": _TABLE}
+_TABLE_KEYS = {
+    "title": _TEXT,
+    "workload": _Key("text", False),
+    "platform": _Key("text", False),
+    "columns": _TEXTS,
+    "row": _TABLE,
+}
 _ROW = {
     "title": _TEXT,
+    "workload": _Key("text", False),
+    "platform": _Key("text", False),
     "metric": _Key("text", False),
     "not_modelled": _Key("text", False),
     "published": _Key("a table", False),
@@ -116,6 +124,8 @@ def _check(study: dict[str, Any]) -> None:
             _one_of(name, known, f"{place}columns")
         for number, row in enumerate(table["row"]):
             _check_row(row, table["columns"], f"{place}row[{number}].")
+            if "metric" in row and "workload" not in {**table, **row}:
+                raise StudyError(f"{place}row[{number}].workload: missing, here or in its table")
 
 
 def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:

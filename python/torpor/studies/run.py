@@ -45,14 +45,13 @@ def reproduce(
     """
     content, path = files.load(study)
     options = {
-        "platform": content["platform"],
         "duration": duration or content["duration"],
         "seeds": seeds or content["seeds"],
         "threads": threads,
         "cpufreq": content.get("cpufreq", ()),
     }
     governors = {column["name"]: column["governor"] for column in content["column"]}
-    runs = _Runs(path, governors, options)
+    runs = _Runs(path, content["platform"], governors, options)
     tables = [_table(table, runs) for table in content["table"]]
     verdicts = [
         cell["right"]
@@ -76,8 +75,11 @@ def reproduce(
 class _Runs:
     """The simulations of one study; rows that need the same one share it."""
 
-    def __init__(self, path: Path, governors: dict[str, str], options: dict[str, Any]) -> None:
+    def __init__(
+        self, path: Path, platform: str, governors: dict[str, str], options: dict[str, Any]
+    ) -> None:
         self._path = path
+        self._platform = platform
         self._governors = governors
         self._options = options
         self._done: dict[Any, dict[str, dict[str, float]]] = {}
@@ -85,14 +87,16 @@ class _Runs:
 
     def values(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, float]:
         """Return the row's metric by column, without those that failed or do not know it."""
+        ran = {"platform": self._platform, **table, **row}
         key = (
-            table["workload"],
+            ran["workload"],
+            ran["platform"],
             tuple(table["columns"]),
             tuple(sorted(row.get("values", {}).items())),
             tuple(row.get("disabled_states", ())),
         )
         if key not in self._done:
-            self._done[key] = self._simulate(table, row)
+            self._done[key] = self._simulate(ran)
         found = {}
         known: set[str] = set()
         for column, metrics in self._done[key].items():
@@ -110,22 +114,24 @@ class _Runs:
             found = {column: value * scale for column, value in found.items()}
         return found
 
-    def _simulate(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, dict[str, float]]:
-        governors = [self._governors[column] for column in table["columns"]]
+    def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, float]]:
+        """Run a row, with what it leaves to its table and study filled in."""
+        governors = [self._governors[column] for column in ran["columns"]]
         with tempfile.TemporaryDirectory() as folder:
-            workload = self._workload(table["workload"], row.get("values", {}), folder)
+            workload = self._workload(ran["workload"], ran.get("values", {}), folder)
             result = simulate(
                 workload,
+                platform=ran["platform"],
                 governors=governors,
-                disabled_states=row.get("disabled_states", ()),
+                disabled_states=ran.get("disabled_states", ()),
                 **self._options,
             ).to_dict()
         # A task's counts are sums over the seeds.
         simulated_s = result["options"]["duration_ns"] * result["options"]["seeds"] / 1e9
         metrics = {}
-        for column, run in zip(table["columns"], result["traces"][0]["runs"], strict=True):
+        for column, run in zip(ran["columns"], result["traces"][0]["runs"], strict=True):
             if run["error"]:
-                self.failures.append(f"{table['title']}: {run['governor']}: {run['error']}")
+                self.failures.append(f"{ran['title']}: {run['governor']}: {run['error']}")
             metrics[column] = {} if run["error"] else _metrics(run, simulated_s)
         return metrics
 
@@ -184,4 +190,4 @@ def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
                 },
             }
         )
-    return {"title": table["title"], "workload": table["workload"], "rows": rows}
+    return {"title": table["title"], "rows": rows}
