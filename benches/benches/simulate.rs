@@ -15,6 +15,8 @@ use torpor_units::Duration;
 
 const ROUNDS: usize = 5;
 const AIM: f64 = 3.0;
+/// With frequencies that follow utilization.
+const SCHEDUTIL_AIM: f64 = 2.0;
 
 fn main() {
     println!("{:<34} {:>12} {:>10} {:>10}", "", "events", "M/s", "ns each");
@@ -22,6 +24,10 @@ fn main() {
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
     println!("aim: {AIM} M/s with menu; {}", if rate >= AIM { "met" } else { "not met" });
+    let mut request = request(8, 100, "menu", 2_000);
+    request.options.cpufreq = vec!["schedutil".parse().unwrap_or_else(|e| panic!("{e}"))];
+    let rate = measure_request("8 CPUs, 100 tasks, menu, schedutil", &request);
+    println!("aim: {SCHEDUTIL_AIM} M/s; {}", if rate >= SCHEDUTIL_AIM { "met" } else { "not met" });
     for cpus in [8, 16, 32, 64, 128, 256] {
         measure(&format!("{cpus} CPUs, 100 tasks"), cpus, 100, "menu", 1_000);
     }
@@ -35,15 +41,22 @@ fn main() {
     simpy();
 }
 
-/// Millions of events a second, the best of some rounds.
 fn measure(what: &str, cpus: usize, tasks: usize, governor: &str, ms: usize) -> f64 {
-    let request = Request {
+    measure_request(what, &request(cpus, tasks, governor, ms))
+}
+
+fn request(cpus: usize, tasks: usize, governor: &str, ms: usize) -> Request {
+    Request {
         workload: load(cpus, tasks),
         platform: machine(cpus),
         governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
         options: Options { duration: Duration(ms as i64 * 1_000_000), ..Options::default() },
-    };
-    let session = Session::new(&request, &Catalog::new(Default::default()));
+    }
+}
+
+/// Millions of events a second, the best of some rounds.
+fn measure_request(what: &str, request: &Request) -> f64 {
+    let session = Session::new(request, &Catalog::new(Default::default()));
     let session = session.unwrap_or_else(|e| panic!("{e}"));
     let (mut best, mut events) = (0_f64, 0);
     for _ in 0..ROUNDS {
@@ -98,6 +111,11 @@ name = "all"
 cpus = "0-{}"
 capacity = 1024
 idle_state_source = "made up"
+opp_source = "made up"
+opp = [
+    {{ freq_khz = 1000000 }}, {{ freq_khz = 1500000 }}, {{ freq_khz = 2000000 }},
+    {{ freq_khz = 2500000 }}, {{ freq_khz = 3000000 }},
+]
 idle_state = [
     {{ name = "C1", exit_latency_us = 2, target_residency_us = 2 }},
     {{ name = "C1E", exit_latency_us = 10, target_residency_us = 20 }},

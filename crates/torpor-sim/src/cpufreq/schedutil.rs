@@ -143,37 +143,38 @@ impl Schedutil {
         if !is_capped {
             let has_idled = idle_calls != self.saved_idle_calls;
             self.saved_idle_calls = idle_calls;
-            if let Some(held) = self.next.filter(|held| !has_idled && next < *held) {
-                next = held;
+            if !has_idled && next < self.next {
+                next = self.next;
                 self.cached_raw_khz = cached_raw_khz;
             }
         }
         self.change(now, next)
     }
 
-    /// `get_next_freq()`: the lowest OPP at or above `max_freq * util / max`.
-    fn next_freq(&mut self, performance: u64, capacity: u64) -> usize {
+    /// `get_next_freq()`: the lowest OPP at or above `max_freq * util / max`; none as long as
+    /// nothing at all was asked for.
+    fn next_freq(&mut self, performance: u64, capacity: u64) -> Option<usize> {
         let wanted = match self.release {
             Release::V6_1 => with_headroom(performance),
             Release::V6_12 => performance,
         };
         let fastest = self.freqs_khz.len() - 1;
         let raw_khz = u64::from(self.freqs_khz[fastest]) * wanted / capacity;
-        if let Some(next) = self.next.filter(|_| raw_khz == self.cached_raw_khz) {
-            return next;
+        if raw_khz == self.cached_raw_khz {
+            return self.next;
         }
         self.cached_raw_khz = raw_khz;
-        self.freqs_khz.partition_point(|khz| u64::from(*khz) < raw_khz).min(fastest)
+        Some(self.freqs_khz.partition_point(|khz| u64::from(*khz) < raw_khz).min(fastest))
     }
 
     /// `sugov_update_next_freq()`.
-    fn change(&mut self, now: Instant, next: usize) -> Option<usize> {
-        if self.next == Some(next) {
+    fn change(&mut self, now: Instant, next: Option<usize>) -> Option<usize> {
+        if self.next == next {
             return None;
         }
-        self.next = Some(next);
+        self.next = next;
         self.last_change = now;
-        Some(next)
+        next
     }
 }
 

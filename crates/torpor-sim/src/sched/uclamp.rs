@@ -42,7 +42,8 @@ pub enum Fit {
 
 pub fn fit(util: u64, clamp: Clamp, capacity: u64) -> Fit {
     let is_limited = capacity != u64::from(FULL) || clamp.max != FULL;
-    if !fits(util, capacity) && !(is_limited && u64::from(clamp.max) <= capacity) {
+    let is_held = is_limited && u64::from(clamp.max) <= capacity;
+    if !is_held && !fits(util, capacity) {
         return Fit::None;
     }
     let min = u64::from(clamp.min.min(clamp.max));
