@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `per-task` by hand: intervals of 25 ms times level + 1, 102 of utilisation a level.
+//! `per-task` by hand: intervals of 25 ms times level + 1, 102 of utilization a level.
 
 use super::{MS, WAITS, Waiter, instance};
 use torpor_governor::Flags;
