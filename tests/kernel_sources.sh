@@ -23,7 +23,8 @@ not_here() {
 }
 
 complete() {
-	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/cpufreq_schedutil.c" ]
+	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/pelt.c" ] &&
+		[ -f "$place/kernel/sched/cpufreq_schedutil.c" ]
 }
 
 if complete; then
@@ -62,9 +63,8 @@ dpkg-deb -x ./*.deb unpacked
 mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
 	"$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
-	"$package/kernel/sched/cpufreq_schedutil.c" \
 	"$package/kernel/sched/pelt.c" "$package/kernel/sched/pelt.h" \
-	"$package/kernel/sched/sched-pelt.h" ||
+	"$package/kernel/sched/sched-pelt.h" "$package/kernel/sched/cpufreq_schedutil.c" ||
 	not_here "its tarball lacks the files of CPU idle, load tracking or schedutil"
 # An older checkout may have left a folder with less in it, and somebody may be reading there.
 if [ -d "$place" ]; then
