@@ -2,11 +2,11 @@
 /*
  * DOC: per-task - a boost that belongs to the task and has to pay
  *
- * Idea: Boost a task that waits for IO very often, a level at a time, and keep a level only if it
- * makes the task wait more often still: if IO gets no faster, a faster CPU is a waste. The boost
- * goes where the task goes, and counts when a CPU is chosen for it.
+ * Idea: Boost a task that waits for IO very often, a level at a time, and keep a level only if the
+ * task then waits more often still. If IO gets no faster, a faster CPU is a waste. The boost goes
+ * where the task goes, and counts when a CPU is chosen for it.
  *
- * State kept, per task: its level, 0 to 8, worth 102 of utilisation each; when the current
+ * State kept, per task: its level, 0 to 8, worth 102 of utilization each; when the current
  * interval of 25 ms times level + 1 began; the waits for IO in it; how many are needed to keep the
  * level; when a wait would be too long. Per CPU: how many tasks of each level are runnable.
  *
@@ -19,8 +19,8 @@
  *     The new threshold is the count, adjusted to the new interval's length, plus 5 after a rise
  *     and minus 5 after a fall. On the highest level the threshold follows the count up.
  *  4. When it wakes up more than 10 ms later, it loses level and interval.
- *  5. While it is runnable its CPU's utilisation is at least the level's, the highest of all
- *     runnable tasks counting. Placement takes the task's utilisation for at least that.
+ *  5. While it is runnable its CPU's utilization is at least the level's, the highest of all
+ *     runnable tasks counting. Placement takes the task's utilization for at least that.
  *
  * Known weaknesses: a level costs an interval, so the highest takes at least 25 + 50 + ... +
  * 200 ms = 0.9 s. A rate that does not depend on the CPU hovers between levels 0 and 1, because

@@ -34,7 +34,7 @@ MODULE_PARM_DESC(levels, "the highest level, up to 16 (default 8)");
 /* 1024 / 1.25 / 8: with the headroom that schedutil adds, the highest level is all there is. */
 static unsigned int level_util = 102;
 module_param(level_util, uint, 0644);
-MODULE_PARM_DESC(level_util, "utilisation that each level is worth, of 1024 (default 102)");
+MODULE_PARM_DESC(level_util, "utilization that each level is worth, of 1024 (default 102)");
 
 /* Above what the count of an interval varies by on its own. */
 static unsigned int waits_step = 5;

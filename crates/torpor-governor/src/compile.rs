@@ -305,7 +305,7 @@ pub(crate) fn explain(message: &str) -> (String, String) {
         let first = message.lines().find(|l| l.contains("error")).unwrap_or("the compiler failed");
         return (first.trim().to_owned(), String::new());
     }
-    let hint = "the kapi has what idle governors of Linux 6.1 and 6.12 and IO boosts use; if a kernel has this, \
+    let hint = "the kapi has what idle governors of Linux 6.1 and 6.12 use; if a kernel has this, \
                 it takes a few lines in kapi/include";
     (format!("the kapi has no {}", lacks.join(", ")), hint.to_owned())
 }

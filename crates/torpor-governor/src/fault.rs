@@ -180,7 +180,7 @@ impl fmt::Display for Cause {
                 state_count.saturating_sub(1)
             ),
             Cause::NoSuchBoost { boost } => {
-                write!(f, "answered {boost}, but utilisation is 0 to {BOOST_MAX}")
+                write!(f, "answered {boost}, but utilization is 0 to {BOOST_MAX}")
             }
         }
     }

@@ -148,8 +148,8 @@ int64_t torpor_guard_call(void *drv, void *dev, int (*call)(void *drv, void *dev
 	guarded(uint32_t result = call(drv, dev), result);
 }
 
-/* What does not fit in the answer is no utilisation either. */
-static int64_t utilisation(unsigned long boost)
+/* What does not fit in the answer is no utilization either. */
+static int64_t utilization(unsigned long boost)
 {
 	return boost > UINT32_MAX ? UINT32_MAX : boost;
 }
@@ -171,15 +171,15 @@ int64_t torpor_guard_cpu_boost(unsigned int cpu, uint64_t now, unsigned long max
 			       unsigned long (*boost)(unsigned int cpu, uint64_t now,
 						      unsigned long max_cap))
 {
-	guarded(unsigned long util = boost(cpu, now, max_cap), utilisation(util));
+	guarded(unsigned long util = boost(cpu, now, max_cap), utilization(util));
 }
 
 int64_t torpor_guard_task_boost(const void *task, unsigned long (*boost)(const void *task))
 {
-	guarded(unsigned long util = boost(task), utilisation(util));
+	guarded(unsigned long util = boost(task), utilization(util));
 }
 
 int64_t torpor_guard_rq_boost(unsigned int cpu, unsigned long (*boost)(unsigned int cpu))
 {
-	guarded(unsigned long util = boost(cpu), utilisation(util));
+	guarded(unsigned long util = boost(cpu), utilization(util));
 }

@@ -184,7 +184,7 @@ impl IoBoostInstance {
         done.map_err(|caught| self.poison(slot, Call::Update { now, flags }, caught))
     }
 
-    /// What schedutil raises the CPU's utilisation to, of its capacity `max_cap`; asked once for
+    /// What schedutil raises the CPU's utilization to, of its capacity `max_cap`; asked once for
     /// each CPU when a frequency is evaluated, because the answer can change what is kept.
     #[inline]
     pub fn cpu_boost(&mut self, slot: usize, now: Instant, max_cap: u64) -> Result<u32, Fault> {
@@ -195,7 +195,7 @@ impl IoBoostInstance {
         self.judge(slot, Call::CpuBoost { now, max_cap }, answer)
     }
 
-    /// What placement takes the task's utilisation for at least.
+    /// What placement takes the task's utilization for at least.
     #[inline]
     pub fn task_boost(&self, task: usize) -> Result<u32, Fault> {
         let Some(boost) = self.ops.task_boost else { return Ok(0) };
@@ -220,7 +220,7 @@ impl IoBoostInstance {
         self.ops.task_uclamp_min.is_some()
     }
 
-    /// What placement and energy estimates take the CPU's utilisation for at least.
+    /// What placement and energy estimates take the CPU's utilization for at least.
     #[inline]
     pub fn rq_boost(&self, slot: usize) -> Result<u32, Fault> {
         let Some(boost) = self.ops.rq_boost else { return Ok(0) };

@@ -6,7 +6,7 @@ use std::fmt;
 pub enum Kind {
     /// Idle states: a `struct cpuidle_governor`.
     Governor,
-    /// How far waiting for IO raises utilisation: a `struct ioboost_ops`.
+    /// How far waiting for IO raises utilization: a `struct ioboost_ops`.
     IoBoost,
 }
 

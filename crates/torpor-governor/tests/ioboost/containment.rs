@@ -67,13 +67,13 @@ fn a_fault_names_call_and_inputs() {
 }
 
 #[test]
-fn an_answer_that_is_no_utilisation_is_refused() {
+fn an_answer_that_is_no_utilization_is_refused() {
     for (how, boost) in [(5, 2048), (6, u32::MAX)] {
         let fault = failing(how).cpu_boost(0, Instant(5), 1024).expect_err("too high");
         assert_eq!(fault.detail().cause, Cause::NoSuchBoost { boost });
         let text = fault.to_string();
         assert!(text.contains("cpu_boost() on cpu0 answered"), "{text}");
-        assert!(text.contains("utilisation is 0 to 1024") && text.contains("max_cap=1024"));
+        assert!(text.contains("utilization is 0 to 1024") && text.contains("max_cap=1024"));
     }
     let text = failing(7).task_boost(1).expect_err("too high").to_string();
     assert!(text.contains("task_boost() answered 1025") && text.contains("task=1"), "{text}");

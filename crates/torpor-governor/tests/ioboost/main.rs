@@ -114,3 +114,27 @@ fn a_wrong_name_or_parameter_is_told_what_there_is() {
     let error = resolve(menu, Hz::H250).expect_err("a governor is no boost").to_string();
     assert!(error.contains("it registers no IO boost; an initcall must call"), "{error}");
 }
+
+#[test]
+fn the_guides_example_does_what_the_guide_says() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/write-an-io-boost.md");
+    let text = std::fs::read_to_string(guide).unwrap();
+    let (_, after) = text.split_once("```c\n").expect("the guide has an example");
+    let (example, _) = after.split_once("\n```").expect("it ends");
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("steady.c");
+    std::fs::write(&path, example).unwrap();
+
+    let mut boost = instance(&format!("{},waits=3", path.display()));
+    let mut waiter = Waiter::new(&mut boost, 0);
+    let told: Vec<u32> = (0..4)
+        .map(|_| {
+            waiter.wait(MS);
+            waiter.boost.cpu_boost(0, Instant(waiter.now_ns), 1024).unwrap()
+        })
+        .collect();
+    assert_eq!(told, [0, 0, 512, 512]);
+    let now = Instant(waiter.now_ns);
+    assert_eq!((boost.task_boost(0).unwrap(), boost.cpu_boost(1, now, 160).unwrap()), (512, 0));
+    boost.dequeue(0, 0, now, Flags::SLEEP).unwrap();
+    assert_eq!((boost.task_boost(0).unwrap(), boost.cpu_boost(0, now, 1024).unwrap()), (0, 0));
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `per-task` by hand: intervals of 25 ms times level + 1, 102 of utilisation a level.
+//! `per-task` by hand: intervals of 25 ms times level + 1, 102 of utilization a level.
 
+use super::support::Rng;
 use super::{MS, WAITS, Waiter, instance};
 use torpor_governor::Flags;
 use torpor_units::Instant;
@@ -45,11 +46,11 @@ fn a_level_takes_its_interval() {
 
 #[test]
 fn a_wait_less_and_the_level_does_not_rise() {
-    for at in 0..8 {
+    for (at, fewest) in FEWEST.iter().enumerate() {
         let mut boost = instance("per-task");
         let mut waiter = Waiter::new(&mut boost, 0);
         climb(&mut waiter, at);
-        waiter.interval(at as i64, FEWEST[at] - 1);
+        waiter.interval(at as i64, fewest - 1);
         assert_eq!(level(&waiter), at as u32, "at level {at}");
     }
 }
@@ -252,4 +253,41 @@ fn constants_are_parameters() {
     let mut waiter = Waiter::new(&mut boost, 1);
     (0..1_000).for_each(|_| waiter.wait(MS));
     assert_eq!(boost.task_boost(1).unwrap(), 0);
+}
+
+/// Whatever tasks do: a runqueue has the highest boost of those on it, and no other.
+#[test]
+fn a_runqueue_never_keeps_or_loses_a_boost() {
+    let mut boost = instance("per-task,interval_ms=1,waits_min=3,waits_step=1");
+    let mut rng = Rng::new(0x7045_0002);
+    let mut queue_of = [None; 4];
+    let (mut now_ns, mut highest) = (MS, [0; 9]);
+    for _ in 0..300_000 {
+        now_ns += rng.magnitude(20);
+        let now = Instant(now_ns);
+        let (task, slot) = (rng.below(4) as usize, rng.below(2) as usize);
+        let io = WAITS.when(!rng.one_in(300));
+        queue_of[task] = match queue_of[task] {
+            None => {
+                boost.enqueue(slot, task, now, io | Flags::WAKEUP).unwrap();
+                Some(slot)
+            }
+            Some(here) if rng.one_in(10) => {
+                boost.dequeue(here, task, now, io).unwrap();
+                boost.enqueue(slot, task, now, io).unwrap();
+                Some(slot)
+            }
+            Some(here) => {
+                boost.dequeue(here, task, now, io | Flags::SLEEP).unwrap();
+                None
+            }
+        };
+        for slot in 0..2 {
+            let there = (0..4).filter(|task| queue_of[*task] == Some(slot));
+            let wanted = there.map(|task| boost.task_boost(task).unwrap()).max().unwrap_or(0);
+            assert_eq!(boost.rq_boost(slot).unwrap(), wanted, "{queue_of:?}");
+            highest[wanted as usize / 102] += 1;
+        }
+    }
+    assert!(highest.iter().all(|n| *n > 1_000), "each level was met: {highest:?}");
 }
