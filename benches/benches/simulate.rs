@@ -3,6 +3,8 @@
 //! and with the number of tasks. An event is an entry taken off the queue: a state left, work
 //! done, a timer, a tick, an interrupt.
 //!
+//! With IO, an event is also a request served, and its interrupt.
+//!
 //! `cargo bench -p torpor-benches --bench simulate`. Beside it, where Python has simpy: the same
 //! queueing loop (tasks that work and sleep on CPUs) as a toy, without scheduler and idle states.
 
@@ -15,6 +17,7 @@ use torpor_units::Duration;
 
 const ROUNDS: usize = 5;
 const AIM: f64 = 3.0;
+const AIM_WITH_IO: f64 = 2.0;
 
 fn main() {
     println!("{:<34} {:>12} {:>10} {:>10}", "", "events", "M/s", "ns each");
@@ -22,6 +25,11 @@ fn main() {
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
     println!("aim: {AIM} M/s with menu; {}", if rate >= AIM { "met" } else { "not met" });
+    let rate = measure_load("IO: psync, 8 jobs", jobs("psync", 8, 1), 8, "menu", 2_000);
+    measure_load("IO: libaio, 1 job of 128", jobs("libaio", 1, 128), 8, "menu", 2_000);
+    measure_load("IO: io_uring, 6 jobs of 128", jobs("io_uring", 6, 128), 8, "menu", 2_000);
+    let is_met = if rate >= AIM_WITH_IO { "met" } else { "not met" };
+    println!("aim: {AIM_WITH_IO} M/s with IO; {is_met}");
     for cpus in [8, 16, 32, 64, 128, 256] {
         measure(&format!("{cpus} CPUs, 100 tasks"), cpus, 100, "menu", 1_000);
     }
@@ -35,10 +43,14 @@ fn main() {
     simpy();
 }
 
-/// Millions of events a second, the best of some rounds.
 fn measure(what: &str, cpus: usize, tasks: usize, governor: &str, ms: usize) -> f64 {
+    measure_load(what, load(cpus, tasks), cpus, governor, ms)
+}
+
+/// Millions of events a second, the best of some rounds.
+fn measure_load(what: &str, workload: Workload, cpus: usize, governor: &str, ms: usize) -> f64 {
     let request = Request {
-        workload: load(cpus, tasks),
+        workload,
         platform: machine(cpus),
         governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
         options: Options { duration: Duration(ms as i64 * 1_000_000), ..Options::default() },
@@ -81,6 +93,24 @@ phase = [
     {{ run_us = {{ dist = "exponential", mean = 200 }} }},
     {{ sleep_us = {{ dist = "exponential", mean = {sleep} }} }},
 ]
+"#
+    );
+    workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Random reads from the NVMe drive that ships.
+fn jobs(engine: &str, numjobs: u32, iodepth: u32) -> Workload {
+    let text = format!(
+        r#"
+name = "bench"
+title = "bench"
+source = "made up"
+[[fio]]
+name = "j"
+device = "nvme"
+ioengine = "{engine}"
+numjobs = {numjobs}
+iodepth = {iodepth}
 "#
     );
     workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
