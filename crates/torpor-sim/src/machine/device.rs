@@ -8,6 +8,7 @@
 //!
 //! FIDELITY(io-tags): who finds no tag goes on; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
+//! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
 
 use super::Machine;
 use super::cpu::{Line, work_of};

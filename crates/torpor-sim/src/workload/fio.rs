@@ -5,6 +5,8 @@
 //! then takes one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
 //! `iodepth_batch_complete_min` 1 and `iodepth_low` as `iodepth`: each submission and each result
 //! is a system call of its own.
+//!
+//! FIDELITY(io-work): an IO takes the same work however many are under way.
 
 use super::program::Names;
 use super::read::{clamp, from_us};
