@@ -134,6 +134,11 @@ def test_what_one_side_lacks_is_not_judged():
         ("b = 2 }", "b = '2' }", "table[0].row[0].published.b: '2', expected a number"),
         ('["a"]', '["z"]', "table[0].row[0].calibrated: 'z', expected one of a, b"),
         ('["a"]', '["b"]\nis_relative = true', "is_relative: expected 'a' in `calibrated`"),
+        (
+            'governor = "teo"',
+            'governor = "teo"\nplatform_params = { hz = "fast" }',
+            "column[1].platform_params.hz: 'fast', expected a number",
+        ),
         ('metric = "power_mw"\n', "", "row[0].metric: expected either this or `not_modelled`"),
         ('workload = "periodic"\n', "", "table[0].row[0].workload: missing, here or in its table"),
         ("power_mw", "power_kw", "r: no metric `power_kw`, expected one of"),
@@ -160,6 +165,29 @@ def test_a_row_may_have_a_workload_and_a_platform_of_its_own(tmp_path):
     assert here["cells"]["a"]["ours"] != there["cells"]["a"]["ours"]
 
 
+def test_a_row_may_have_a_duration_of_its_own(tmp_path):
+    path = tmp_path / "own.toml"
+    rows = STUDY[STUDY.index("[[table.row]]") :].replace("power_mw", "wakeups")
+    study = STUDY.replace("power_mw", "wakeups") + rows.replace("metric", 'duration = "300ms"\nmetric')
+    path.write_text(study)
+    result = studies.reproduce(path)
+    here, there = (row["cells"]["a"]["ours"] for row in result["tables"][0]["rows"])
+    assert there == pytest.approx(3 * here, abs=3)
+    assert result["durations"] == ["100ms", "300ms"]
+    # What is asked for holds for every row.
+    here, there = studies.reproduce(path, duration="50ms")["tables"][0]["rows"]
+    assert here["cells"] == there["cells"]
+
+
+def test_a_column_may_change_a_number_of_the_machine(tmp_path):
+    path = tmp_path / "own.toml"
+    own = 'governor = "menu"\nplatform_params = { hz = 1000 }'
+    study = STUDY.replace('governor = "teo"', own).replace("power_mw", "tick_wakeups")
+    path.write_text(study)
+    (row,) = studies.reproduce(path)["tables"][0]["rows"]
+    assert row["cells"]["b"]["ours"] > row["cells"]["a"]["ours"]
+
+
 def test_placeholders_and_values_have_to_match(tmp_path):
     (tmp_path / "w.toml").write_text('phase = "@other@"')
     (tmp_path / "mine.toml").write_text(
@@ -171,4 +199,4 @@ def test_placeholders_and_values_have_to_match(tmp_path):
 
 def test_an_unknown_study_is_told_with_those_there_are(torpor):
     done = torpor("reproduce", "nexus", check=2)
-    assert "study `nexus`: expected one of i5-10600k-idle, pixel6-teo, or the path" in done.stderr
+    assert f"study `nexus`: expected one of {', '.join(files.names())}, or the path" in done.stderr

@@ -30,7 +30,7 @@ const WAKEUPS: Metric = metric(
     "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
 );
 
-const OWN: [Metric; 12] = [
+const OWN: [Metric; 13] = [
     metric(
         "throughput",
         "passes",
@@ -98,6 +98,14 @@ const OWN: [Metric; 12] = [
         Direction::None,
         "Tasks that had to leave their CPU with work left.",
     ),
+    optional(metric(
+        "package_mw",
+        "package beside its CPUs",
+        "mW",
+        Direction::Lower,
+        "Its floor, and what it takes on top while any CPU works or polls, where the machine says \
+         so; part of `power_mw`.",
+    )),
     optional(metric(
         "shared_state_mw",
         "waiting for others",

@@ -271,3 +271,31 @@ phase = [{ io = "disk" }]
     // 100 ms / 100 us, less what the first and last take.
     assert!((990..=1_000).contains(&counted.kinds[0].passes), "{}", counted.kinds[0].passes);
 }
+
+#[test]
+fn a_group_has_its_channels_for_itself() {
+    // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
+    let ended = |group: &str| {
+        let tables = format!(
+            r#"
+[[task]]
+name = "ping"
+count = 2
+{group}
+stagger_us = 500000
+phase = [{{ run_us = 10 }}, {{ wake = "x" }}, {{ sleep_us = 1000 }}]
+
+[[task]]
+name = "pong"
+count = 2
+{group}
+repeat = 1
+phase = [{{ wait = "x" }}]
+"#
+        );
+        count(&request(machine(2, ""), load(&tables), &["menu"], 100)).unwrap().kinds[1].ended
+    };
+    assert_eq!(ended("group = 1"), 1);
+    assert_eq!(ended("group = 2"), 2);
+    assert_eq!(ended(""), 2);
+}
