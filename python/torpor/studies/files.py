@@ -137,13 +137,26 @@ def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
         raise StudyError(f"{place}metric: expected either this or `not_modelled`, the reason")
     for name, value in row.get("published", {}).items():
         _one_of(name, columns, f"{place}published")
-        _kind(value, "a number", f"{place}published.{name}")
+        _published(value, f"{place}published.{name}")
     for name in row.get("calibrated", []):
         _one_of(name, list(row.get("published", {})), f"{place}calibrated")
-    if row.get("is_relative") and columns[0] not in row.get("calibrated", []):
-        raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")
+    if row.get("is_relative"):
+        if columns[0] not in row.get("calibrated", []):
+            raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")
+        _kind(row["published"][columns[0]], "a number", f"{place}published.{columns[0]}")
     for name, value in row.get("values", {}).items():
         _kind(value, "a number", f"{place}values.{name}")
+
+
+def _published(value: Any, place: str) -> None:
+    """A number, or the range it is in, a bound being a range to where values end."""
+    if not isinstance(value, list):
+        _kind(value, "a number", place)
+        return
+    for end in value:
+        _kind(end, "a number", place)
+    if len(value) != 2 or value[0] > value[1]:
+        raise StudyError(f"{place}: {value!r}, expected a number, or a range: [low, high]")
 
 
 def _keys(table: dict[str, Any], allowed: dict[str, _Key], place: str) -> None:

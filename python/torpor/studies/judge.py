@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How a predicted cell is judged: by sign, by order and by size.
+"""How a predicted cell is judged: by sign, by order and by size, or by the range it should be in.
 
 Everything is said of one row: a metric's values by column, the first column being the base.
-Differences below ``noise_pct`` count as none, in the published row as in ours.
+Differences below ``noise_pct`` count as none, in the published row as in ours. What was published
+as a range or a bound is a list of two numbers, and asks for no more than to be in there.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,11 @@ from typing import Any
 #: A size is right when it is within this factor of the published one.
 SIZE_FACTOR = 2.0
 
-ASPECTS = ("sign", "order", "size")
+ASPECTS = ("sign", "order", "size", "range")
 
 
 def judge_row(
-    published: Mapping[str, float],
+    published: Mapping[str, float | list[float]],
     ours: Mapping[str, float],
     base: str,
     calibrated: list[str],
@@ -27,10 +28,16 @@ def judge_row(
 
     >>> judge_row({"a": 10, "b": 5}, {"a": 20, "b": 19}, "a", ["a"], 1.0)
     {'b': {'sign': True, 'order': True, 'size': False}}
+    >>> judge_row({"a": [70, 99]}, {"a": 84}, "a", [], 1.0)
+    {'a': {'range': True}}
     """
     noise = noise_pct / 100
-    shared = [name for name in published if name in ours]
     verdicts = {}
+    for name, value in published.items():
+        if isinstance(value, list) and name in ours and name not in calibrated:
+            verdicts[name] = {"range": value[0] <= ours[name] <= value[1]}
+    published = {name: value for name, value in published.items() if not isinstance(value, list)}
+    shared = [name for name in published if name in ours]
     for name in shared:
         if name in calibrated:
             continue
@@ -62,8 +69,11 @@ def summary(counts: Mapping[str, Mapping[str, int]]) -> str:
     >>> summary(count([{"sign": True, "order": True, "size": False}, {"size": True}]))
     '1 of 1 signs right, 1 of 1 orders, 1 of 2 sizes'
     """
-    parts = [f"{counts[a]['right']} of {counts[a]['of']} {a}s" for a in ASPECTS]
-    return f"{parts[0]} right, {parts[1]}, {parts[2]}"
+    judged = [(aspect, counts[aspect]) for aspect in ASPECTS if counts[aspect]["of"]]
+    if not judged:
+        return "nothing to judge"
+    first, *others = [f"{found['right']} of {found['of']} {aspect}s" for aspect, found in judged]
+    return ", ".join([f"{first} right", *others])
 
 
 def _sign(value: float, other: float, noise: float) -> int:

@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torpor.simulations import simulate
 from torpor.studies import files, judge
@@ -32,8 +32,9 @@ def reproduce(
         threads: Worker threads; default: one a core. The result does not depend on it.
 
     Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
-    ``published`` and ``ours`` (None where there is none), ``is_calibrated``, and ``right``: what
-    was judged, None where nothing was. ``counts`` sums that up.
+    ``published``, ``ours`` and its least and greatest seed as ``spread`` (None where there is
+    none), ``is_calibrated``, and ``right``: what was judged, None where nothing was. ``counts``
+    sums that up.
 
     Raises:
         StudyError: The study is unknown, or its file is wrong.
@@ -67,6 +68,17 @@ def reproduce(
     }
 
 
+class _Value(NamedTuple):
+    """A metric's mean over seeds, and its least and greatest seed where those are known."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+    def scaled(self, scale: float, offset: float = 0) -> "_Value":
+        return _Value(*(None if v is None else v * scale + offset for v in self))
+
+
 class _Runs:
     """The simulations of one study; rows that need the same one share it."""
 
@@ -78,13 +90,13 @@ class _Runs:
         self._duration = duration
         self._columns = {column["name"]: column for column in study["column"]}
         self._options = options
-        self._done: dict[Any, dict[str, dict[str, float]]] = {}
+        self._done: dict[Any, dict[str, dict[str, _Value | None]]] = {}
         # What ran, each once, in the order of its first row.
         self.platforms: dict[str, None] = {}
         self.durations: dict[str, None] = {}
         self.failures: list[str] = []
 
-    def values(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, float]:
+    def values(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, _Value]:
         """Return the row's metric by column, without those that failed or do not know it."""
         ran = {**self._defaults, **table, **row}
         if self._duration:
@@ -105,28 +117,30 @@ class _Runs:
         known: set[str] = set()
         for column, metrics in self._done[key].items():
             known |= metrics.keys()
-            if metrics.get(row["metric"]) is not None:
-                found[column] = metrics[row["metric"]] * row.get("scale", 1) + row.get("offset", 0)
+            value = metrics.get(row["metric"])
+            if value is not None:
+                found[column] = value.scaled(row.get("scale", 1), row.get("offset", 0))
         if known and row["metric"] not in known:
             raise files.StudyError(
                 f"study `{self._path}`: {row['title']}: no metric `{row['metric']}`, "
                 f"expected one of {', '.join(sorted(known))}"
             )
         base = table["columns"][0]
-        if row.get("is_relative") and found.get(base):
-            scale = row["published"][base] / found[base]
-            found = {column: value * scale for column, value in found.items()}
+        if row.get("is_relative") and base in found and found[base].mean:
+            scale = row["published"][base] / found[base].mean
+            found = {column: value.scaled(scale) for column, value in found.items()}
         return found
 
-    def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, float]]:
+    def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, _Value | None]]:
         """Run a row, with what it leaves to its table and study filled in."""
         # Columns on the same machine run together.
         groups: dict[str, list[str]] = {}
         for column in ran["columns"]:
             params = self._columns[column].get("platform_params", {})
-            platform = ",".join([ran["platform"], *(f"{k}={v}" for k, v in params.items())])
+            changes = "".join(f",{key}={value}" for key, value in params.items())
+            platform = f"{self._beside(ran['platform'])}{changes}"
             groups.setdefault(platform, []).append(column)
-        metrics: dict[str, dict[str, float]] = {}
+        metrics: dict[str, dict[str, _Value | None]] = {}
         with tempfile.TemporaryDirectory() as folder:
             workload = self._workload(ran["workload"], ran.get("values", {}), folder)
             for platform, columns in groups.items():
@@ -135,7 +149,7 @@ class _Runs:
 
     def _simulate_on(
         self, platform: str, columns: list[str], workload: str | Path, ran: dict[str, Any]
-    ) -> dict[str, dict[str, float]]:
+    ) -> dict[str, dict[str, _Value | None]]:
         result = simulate(
             workload,
             platform=platform,
@@ -152,12 +166,14 @@ class _Runs:
             metrics[column] = {} if run["error"] else _metrics(run, duration_s, seeds)
         return metrics
 
+    def _beside(self, name: str) -> str | Path:
+        """What ships, by its name, or the path of a file that stands beside the study."""
+        return self._path.parent / name if re.search(r"\.toml(,|$)", name) else name
+
     def _workload(self, name: str, values: dict[str, float], folder: str) -> str | Path:
         """A workload's name or path; one beside the study has its placeholders filled in."""
-        if not name.endswith(".toml"):
-            return name
-        path = self._path.parent / name
-        if not values:
+        path = self._beside(name)
+        if isinstance(path, str) or not values:
             return path
         try:
             text = path.read_text(encoding="utf-8")
@@ -176,29 +192,34 @@ class _Runs:
         return filled
 
 
-def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, float]:
+def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _Value | None]:
     """What a row can name: the catalogue's keys, what is made of them, and three of each task."""
-    metrics = dict(run["metrics"])
-    metrics["ipis_per_s"] = metrics["ipis"] / duration_s
-    known = [metrics["idle_power_mw"], metrics["package_mw"]]
-    metrics["power_without_work_mw"] = None if None in known else sum(known)
+    metrics: dict[str, _Value | None] = {}
+    for key, mean in run["metrics"].items():
+        of_seeds = [seed["metrics"][key] for seed in run["seeds"]]
+        metrics[key] = None if mean is None else _Value(mean, min(of_seeds), max(of_seeds))
+    metrics["ipis_per_s"] = metrics["ipis"] and metrics["ipis"].scaled(1 / duration_s)
+    parts = [run["metrics"][key] for key in ("idle_power_mw", "package_mw")]
+    metrics["power_without_work_mw"] = None if None in parts else _Value(sum(parts))
     for task in run["tasks"]:
         name = task["name"]
         metrics[f"latency_mean_us:{name}"] = _us(task["latency"]["mean_ns"])
         metrics[f"pass_mean_us:{name}"] = _us(task["pass_time"]["mean_ns"])
         # A task's counts are sums over the seeds.
-        metrics[f"passes_per_s:{name}"] = task["passes"] / (duration_s * seeds)
+        metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
     return metrics
 
 
-def _us(ns: int | None) -> float | None:
-    return None if ns is None else ns / 1e3
+def _us(ns: int | None) -> _Value | None:
+    return None if ns is None else _Value(ns / 1e3)
 
 
 def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
     rows = []
     for row in table["row"]:
-        ours = runs.values(table, row) if "metric" in row else {}
+        values = runs.values(table, row) if "metric" in row else {}
+        ours = {column: value.mean for column, value in values.items()}
+        spreads = {c: [v.low, v.high] for c, v in values.items() if v.low is not None}
         published, calibrated = row.get("published", {}), row.get("calibrated", [])
         noise_pct = row.get("noise_pct", DEFAULT_NOISE_PCT)
         right = judge.judge_row(published, ours, table["columns"][0], calibrated, noise_pct)
@@ -210,6 +231,7 @@ def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
                     column: {
                         "published": published.get(column),
                         "ours": ours.get(column),
+                        "spread": spreads.get(column),
                         "is_calibrated": column in calibrated,
                         "right": right.get(column),
                     }

@@ -118,7 +118,12 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             return self.sleep(number);
         }
         cpu.mode = Mode::Running;
-        cpu.tick = self.plan.models[number].tick.next(self.now);
+        let grid = &self.plan.models[number].tick;
+        cpu.tick = grid.next(self.now);
+        if grid.floor(self.now) > cpu.span.start {
+            // The last tick, stopped or not, saw an idle CPU.
+            cpu.span.nr_running = 0;
+        }
         if S::RECORDS {
             self.record_tick_start(number);
         }
