@@ -168,7 +168,9 @@ def test_a_row_may_have_a_workload_and_a_platform_of_its_own(tmp_path):
 def test_a_row_may_have_a_duration_of_its_own(tmp_path):
     path = tmp_path / "own.toml"
     rows = STUDY[STUDY.index("[[table.row]]") :].replace("power_mw", "wakeups")
-    study = STUDY.replace("power_mw", "wakeups") + rows.replace("metric", 'duration = "300ms"\nmetric')
+    study = STUDY.replace("power_mw", "wakeups") + rows.replace(
+        "metric", 'duration = "300ms"\nmetric'
+    )
     path.write_text(study)
     result = studies.reproduce(path)
     here, there = (row["cells"]["a"]["ours"] for row in result["tables"][0]["rows"])
