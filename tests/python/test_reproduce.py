@@ -159,6 +159,11 @@ def test_what_one_side_lacks_is_not_judged():
             "a = [1, 2] }\nis_relative = true",
             "published.a: [1, 2], expected a num",
         ),
+        (
+            'governor = "teo"',
+            'governor = "teo"\nplatform_params = { hz = "fast" }',
+            "column[1].platform_params.hz: 'fast', expected a number",
+        ),
         ('metric = "power_mw"\n', "", "row[0].metric: expected either this or `not_modelled`"),
         ('workload = "periodic"\n', "", "table[0].row[0].workload: missing, here or in its table"),
         ("power_mw", "power_kw", "r: no metric `power_kw`, expected one of"),
@@ -219,6 +224,31 @@ def test_a_platform_may_stand_beside_the_study(tmp_path):
     (tmp_path / "mine.toml").write_text(text)
     cells = studies.reproduce(tmp_path / "mine.toml")["tables"][0]["rows"][0]["cells"]
     assert cells["a"]["ours"] > 0
+
+
+def test_a_row_may_have_a_duration_of_its_own(tmp_path):
+    path = tmp_path / "own.toml"
+    rows = STUDY[STUDY.index("[[table.row]]") :].replace("power_mw", "wakeups")
+    study = STUDY.replace("power_mw", "wakeups") + rows.replace(
+        "metric", 'duration = "300ms"\nmetric'
+    )
+    path.write_text(study)
+    result = studies.reproduce(path)
+    here, there = (row["cells"]["a"]["ours"] for row in result["tables"][0]["rows"])
+    assert there == pytest.approx(3 * here, abs=3)
+    assert result["durations"] == ["100ms", "300ms"]
+    # What is asked for holds for every row.
+    here, there = studies.reproduce(path, duration="50ms")["tables"][0]["rows"]
+    assert here["cells"] == there["cells"]
+
+
+def test_a_column_may_change_a_number_of_the_machine(tmp_path):
+    path = tmp_path / "own.toml"
+    own = 'governor = "menu"\nplatform_params = { hz = 1000 }'
+    study = STUDY.replace('governor = "teo"', own).replace("power_mw", "tick_wakeups")
+    path.write_text(study)
+    (row,) = studies.reproduce(path)["tables"][0]["rows"]
+    assert row["cells"]["b"]["ours"] > row["cells"]["a"]["ours"]
 
 
 def test_placeholders_and_values_have_to_match(tmp_path):

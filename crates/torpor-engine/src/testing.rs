@@ -71,6 +71,7 @@ pub fn model(cluster: &Cluster) -> CpuModel {
         tick_handling: Duration::from_us(5),
         overheads: Default::default(),
         floor_power: Power::ZERO,
+        awake_power: Power::ZERO,
         clusters: vec![cluster.clone()],
     };
     let grid = TickGrid::new(Hz::H250, Duration::ZERO);

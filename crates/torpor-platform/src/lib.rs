@@ -7,6 +7,7 @@ mod builtin;
 mod error;
 mod import;
 mod model;
+mod params;
 mod toml_file;
 
 pub use builtin::{Builtin, builtins, resolve};

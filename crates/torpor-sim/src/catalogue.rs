@@ -40,7 +40,7 @@ const WAKEUPS: Metric = metric(
     "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
 );
 
-const OWN: [Metric; 14] = [
+const OWN: [Metric; 15] = [
     metric(
         "throughput",
         "passes",
@@ -108,6 +108,14 @@ const OWN: [Metric; 14] = [
         Direction::None,
         "Tasks that had to leave their CPU with work left.",
     ),
+    optional(metric(
+        "package_mw",
+        "package beside its CPUs",
+        "mW",
+        Direction::Lower,
+        "Its floor, and what it takes on top while any CPU works or polls, where the machine says \
+         so; part of `power_mw`.",
+    )),
     optional(metric(
         "shared_state_mw",
         "waiting for others",

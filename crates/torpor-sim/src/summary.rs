@@ -165,6 +165,10 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
         ("ipis", Some(counted.ipis as f64)),
         ("migrations", sum(|k| k.migrations)),
         ("preemptions", sum(|k| k.preemptions)),
+        (
+            "package_mw",
+            platform.has_power().then(|| power_mw(package_energy(platform, counted), span)),
+        ),
         ("shared_state_mw", platform.has_power().then(|| power_mw(shared, span))),
     ]);
     metrics.retain(|key, _| catalogue::metrics().iter().any(|m| m.key == *key));
@@ -176,7 +180,7 @@ fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
     if !platform.has_power() {
         return None;
     }
-    let mut energy = platform.floor_power.over(counted.span);
+    let mut energy = package_energy(platform, counted);
     for cluster in &platform.clusters {
         let busy_power = cluster.opps.last()?.active_power?;
         for cpu in &cluster.cpus {
@@ -186,6 +190,11 @@ fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
     }
     let of_groups = counted.static_energy.iter().chain(&counted.shared_energy);
     Some(of_groups.fold(energy, |sum, e| sum + *e))
+}
+
+/// What the package takes beside its CPUs and clusters.
+fn package_energy(platform: &Platform, counted: &Counted) -> Energy {
+    platform.floor_power.over(counted.span) + counted.awake_energy
 }
 
 fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {

@@ -286,3 +286,31 @@ fn the_load_of_a_tick_is_forgotten_when_the_next_tick_finds_nothing() {
     assert_eq!((states[0].usage, states[1].below), (0, 0), "{states:?}");
     assert!(states[1].usage > 8, "{states:?}");
 }
+
+#[test]
+fn a_group_has_its_channels_for_itself() {
+    // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
+    let ended = |group: &str| {
+        let tables = format!(
+            r#"
+[[task]]
+name = "ping"
+count = 2
+{group}
+stagger_us = 500000
+phase = [{{ run_us = 10 }}, {{ wake = "x" }}, {{ sleep_us = 1000 }}]
+
+[[task]]
+name = "pong"
+count = 2
+{group}
+repeat = 1
+phase = [{{ wait = "x" }}]
+"#
+        );
+        count(&request(machine(2, ""), load(&tables), &["menu"], 100)).unwrap().kinds[1].ended
+    };
+    assert_eq!(ended("group = 1"), 1);
+    assert_eq!(ended("group = 2"), 2);
+    assert_eq!(ended(""), 2);
+}

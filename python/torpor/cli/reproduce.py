@@ -69,10 +69,12 @@ def _text(result: dict[str, Any], width: int) -> str:
     folded = min(width, _TEXT_WIDTH)
     parts = [f"{result['study']}: {result['title']}"]
     parts += [wrap(f"Source: {source}", folded) for source in result["source"]]
-    parts.append(
-        f"Simulated on {result['platform']}, {result['duration']} a run, "
-        f"{result['seeds']} seeds; * calibrated"
+    seeds = "1 seed" if result["seeds"] == 1 else f"{result['seeds']} seeds"
+    ran = (
+        f"Simulated on {', '.join(result['platforms'])}, {' or '.join(result['durations'])} a run, "
+        f"{seeds}; * calibrated"
     )
+    parts.append(wrap(ran, folded))
     for table in result["tables"]:
         parts.append("\n" + render(_table(table), width=width).rstrip("\n"))
         for column, title in table["most"].items():

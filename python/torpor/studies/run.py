@@ -48,13 +48,8 @@ def reproduce(
     True
     """
     content, path = files.load(study)
-    options = {
-        "duration": duration or content["duration"],
-        "seeds": seeds or content["seeds"],
-        "threads": threads,
-    }
-    governors = {column["name"]: column["governor"] for column in content["column"]}
-    runs = _Runs(path, content["platform"], governors, options)
+    options = {"seeds": seeds or content["seeds"], "threads": threads}
+    runs = _Runs(path, content, duration, options)
     tables = [_table(table, runs) for table in content["table"]]
     verdicts = [
         cell["right"]
@@ -65,8 +60,9 @@ def reproduce(
     ]
     return {
         "study": path.stem,
-        **{key: content[key] for key in ("title", "source", "platform", "calibration")},
-        "duration": options["duration"],
+        **{key: content[key] for key in ("title", "source", "calibration")},
+        "platforms": list(runs.platforms),
+        "durations": list(runs.durations),
         "seeds": options["seeds"],
         "tables": tables,
         "counts": judge.count(verdicts),
@@ -90,21 +86,30 @@ class _Runs:
     """The simulations of one study; rows that need the same one share it."""
 
     def __init__(
-        self, path: Path, platform: str, governors: dict[str, str], options: dict[str, Any]
+        self, path: Path, study: dict[str, Any], duration: str | None, options: dict[str, Any]
     ) -> None:
         self._path = path
-        self._platform = platform
-        self._governors = governors
+        self._defaults = {key: study[key] for key in ("platform", "duration")}
+        self._duration = duration
+        self._columns = {column["name"]: column for column in study["column"]}
         self._options = options
         self._done: dict[Any, dict[str, dict[str, _Value | None]]] = {}
+        # What ran, each once, in the order of its first row.
+        self.platforms: dict[str, None] = {}
+        self.durations: dict[str, None] = {}
         self.failures: list[str] = []
 
     def values(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, _Value]:
         """Return the row's metric by column, without those that failed or do not know it."""
-        ran = {"platform": self._platform, **table, **row}
+        ran = {**self._defaults, **table, **row}
+        if self._duration:
+            ran["duration"] = self._duration
+        self.platforms[ran["platform"]] = None
+        self.durations[ran["duration"]] = None
         key = (
             ran["workload"],
             ran["platform"],
+            ran["duration"],
             tuple(table["columns"]),
             tuple(sorted(row.get("values", {}).items())),
             tuple(row.get("disabled_states", ())),
@@ -132,30 +137,45 @@ class _Runs:
 
     def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, _Value | None]]:
         """Run a row, with what it leaves to its table and study filled in."""
-        governors = [self._governors[column] for column in ran["columns"]]
-        if ran.get("against_oracle"):
-            governors.append(ORACLE)
+        # Columns on the same machine run together.
+        groups: dict[str, list[str]] = {}
+        for column in ran["columns"]:
+            params = self._columns[column].get("platform_params", {})
+            changes = "".join(f",{key}={value}" for key, value in params.items())
+            platform = f"{self._beside(ran['platform'])}{changes}"
+            groups.setdefault(platform, []).append(column)
+        metrics: dict[str, dict[str, _Value | None]] = {}
         with tempfile.TemporaryDirectory() as folder:
             workload = self._workload(ran["workload"], ran.get("values", {}), folder)
-            result = simulate(
-                workload,
-                platform=self._beside(ran["platform"]),
-                governors=governors,
-                disabled_states=ran.get("disabled_states", ()),
-                **self._options,
-            ).to_dict()
-        # A task's counts are sums over the seeds.
-        simulated_s = result["options"]["duration_ns"] * result["options"]["seeds"] / 1e9
+            for platform, columns in groups.items():
+                metrics |= self._simulate_on(platform, columns, workload, ran)
+        return {column: metrics[column] for column in ran["columns"]}
+
+    def _simulate_on(
+        self, platform: str, columns: list[str], workload: str | Path, ran: dict[str, Any]
+    ) -> dict[str, dict[str, _Value | None]]:
+        governors = [self._columns[column]["governor"] for column in columns]
+        if ran.get("against_oracle"):
+            governors.append(ORACLE)
+        result = simulate(
+            workload,
+            platform=platform,
+            governors=governors,
+            duration=ran["duration"],
+            disabled_states=ran.get("disabled_states", ()),
+            **self._options,
+        ).to_dict()
+        duration_s, seeds = result["options"]["duration_ns"] / 1e9, result["options"]["seeds"]
         metrics = {}
-        for column, run in zip(ran["columns"], result["traces"][0]["runs"], strict=True):
+        for column, run in zip(columns, result["traces"][0]["runs"], strict=True):
             if run["error"]:
                 self.failures.append(f"{ran['title']}: {run['governor']}: {run['error']}")
-            metrics[column] = {} if run["error"] else _metrics(run, simulated_s)
+            metrics[column] = {} if run["error"] else _metrics(run, duration_s, seeds)
         return metrics
 
     def _beside(self, name: str) -> str | Path:
         """What ships, by its name, or the path of a file that stands beside the study."""
-        return self._path.parent / name if name.endswith(".toml") else name
+        return self._path.parent / name if re.search(r"\.toml(,|$)", name) else name
 
     def _workload(self, name: str, values: dict[str, float], folder: str) -> str | Path:
         """A workload's name or path; one beside the study has its placeholders filled in."""
@@ -179,16 +199,26 @@ class _Runs:
         return filled
 
 
-def _metrics(run: dict[str, Any], simulated_s: float) -> dict[str, _Value | None]:
-    """What a row can name: the catalogue's keys, and two of each task."""
+def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _Value | None]:
+    """What a row can name: the catalogue's keys, what is made of them, and three of each task."""
     metrics: dict[str, _Value | None] = {}
     for key, mean in run["metrics"].items():
-        seeds = [seed["metrics"][key] for seed in run["seeds"]]
-        metrics[key] = None if mean is None else _Value(mean, min(seeds), max(seeds))
+        of_seeds = [seed["metrics"][key] for seed in run["seeds"]]
+        metrics[key] = None if mean is None else _Value(mean, min(of_seeds), max(of_seeds))
+    metrics["ipis_per_s"] = metrics["ipis"] and metrics["ipis"].scaled(1 / duration_s)
+    parts = [run["metrics"][key] for key in ("idle_power_mw", "package_mw")]
+    metrics["power_without_work_mw"] = None if None in parts else _Value(sum(parts))
     for task in run["tasks"]:
-        metrics[f"latency_mean_us:{task['name']}"] = _Value(task["latency"]["mean_ns"] / 1e3)
-        metrics[f"passes_per_s:{task['name']}"] = _Value(task["passes"] / simulated_s)
+        name = task["name"]
+        metrics[f"latency_mean_us:{name}"] = _us(task["latency"]["mean_ns"])
+        metrics[f"pass_mean_us:{name}"] = _us(task["pass_time"]["mean_ns"])
+        # A task's counts are sums over the seeds.
+        metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
     return metrics
+
+
+def _us(ns: int | None) -> _Value | None:
+    return None if ns is None else _Value(ns / 1e3)
 
 
 def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:

@@ -124,6 +124,8 @@ pub struct Counted {
     pub static_energy: Vec<Energy>,
     /// What CPUs take more while others keep a shared state from being had, by cluster.
     pub shared_energy: Vec<Energy>,
+    /// What the package takes on top while any CPU works or polls.
+    pub awake_energy: Energy,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
     /// Where it was asked for.
@@ -289,7 +291,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             kinds[task.kind].cpu_time += task.cpu_time;
             alive.push((task.kind, task.instance, task.cpu_time));
         }
-        let (static_energy, shared_energy) = self.rest.close(self.now);
+        let rest = self.rest.close(self.now);
         let cpus = self.cpus.into_iter().map(|cpu| CpuCounted {
             totals: cpu.idle.close(),
             task_time: cpu.task_time,
@@ -301,8 +303,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             kinds,
             ipis: self.ipis,
             events: self.events,
-            static_energy,
-            shared_energy,
+            static_energy: rest.of_clusters,
+            shared_energy: rest.unsaved,
+            awake_energy: rest.of_package,
             alive,
             against_oracle: None,
         };

@@ -3,7 +3,7 @@
 
 use super::keys::WORKLOAD;
 use super::program::{self, Names};
-use super::{Arrivals, Barrier, Device, Dist, Effect, Interrupt, TaskKind, Workload};
+use super::{Arrivals, Barrier, Device, Dist, Effect, Interrupt, Op, TaskKind, Workload};
 use crate::error::SimError;
 use sha2::{Digest, Sha256};
 use torpor_toml::{Finding, Report, Table};
@@ -33,13 +33,26 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
     }
     let tasks: Vec<Option<TaskKind>> =
         file.tables("task").iter().map(|table| task(report, table, &mut names)).collect();
+    names.groups = 1;
     let interrupts: Vec<Option<Interrupt>> =
         file.tables("interrupt").iter().map(|table| interrupt(report, table, &mut names)).collect();
     let devices: Vec<Option<Device>> =
         file.tables("device").iter().map(|table| device(report, table)).collect();
     names.check_channels(report);
 
-    let tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
+    let mut tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
+    let mut interrupts: Vec<Interrupt> = interrupts.into_iter().collect::<Option<_>>()?;
+    let (channels, begins) = names.channels();
+    for step in tasks.iter_mut().flat_map(|task| &mut task.program) {
+        if let Op::Wait { channel, .. } | Op::Wake { channel, .. } = &mut step.op {
+            *channel = begins[*channel];
+        }
+    }
+    for interrupt in &mut interrupts {
+        if let Effect::Wake { channel, .. } = &mut interrupt.effect {
+            *channel = begins[*channel];
+        }
+    }
     let barriers = names.barriers.iter().enumerate().map(|(index, name)| Barrier {
         name: name.clone(),
         parties: tasks.iter().filter(|t| t.meets(index)).map(|t| t.count).sum(),
@@ -52,9 +65,9 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
         tasks_max: file.number("tasks_max").unwrap_or(TASKS_MAX_DEFAULT) as usize,
         barriers: barriers.collect(),
         tasks,
-        interrupts: interrupts.into_iter().collect::<Option<_>>()?,
+        interrupts,
         devices: devices.into_iter().collect::<Option<_>>()?,
-        channels: names.channels(),
+        channels,
     })
 }
 
@@ -64,10 +77,20 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         finding.allowed = Some("3 (nice 19 of the idle policy) to 88761 (nice -20)".to_owned());
         report.push(finding);
     }
+    let count = table.number("count").unwrap_or(1.0) as u64;
+    let group = table.number("group").map_or(count, |n| n as u64);
+    if table.has("group") && (group == 0 || count % group != 0) {
+        let message = format!("{count} tasks do not fall into such groups");
+        let mut finding = table.finding("group", message);
+        finding.allowed = Some("a divisor of `count`".to_owned());
+        report.push(finding);
+    }
+    names.groups = count.checked_div(group).map_or(1, |groups| groups.max(1) as usize);
     let program = program::flatten(report, table, names);
     Some(TaskKind {
         name: table.text("name")?.to_owned(),
-        count: table.number("count").unwrap_or(1.0) as u32,
+        count: count as u32,
+        groups: names.groups,
         cpus: table.cpus("cpus").map(<[CpuId]>::to_vec),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
