@@ -5,8 +5,10 @@
 mod catalogue;
 mod error;
 pub mod extract;
+pub mod idle_predict;
 pub mod machine;
 mod options;
+pub mod oracle;
 pub mod outcome;
 mod queue;
 pub mod record;

@@ -4,6 +4,7 @@
 use crate::catalogue;
 use crate::machine::Counted;
 use crate::options::Request;
+use crate::oracle::AgainstOracle;
 use crate::outcome::{GovernorOutcome, SeedOutcome, TaskOutcome};
 use crate::stats::Interval;
 use std::collections::BTreeMap;
@@ -142,7 +143,17 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     let busy = counted.cpus.iter().fold(Duration::ZERO, |t, c| t + c.task_time + c.overhead);
     let shared: Energy = counted.shared_energy.iter().copied().sum();
     let energy = energy(platform, counted);
+    let idle_energy: Energy = counted.cpus.iter().map(|c| c.totals.energy).sum();
+    // A governor's energy against that of its oracle.
+    let of_oracle = |part: fn(Energy, AgainstOracle) -> Energy| {
+        let against = counted.against_oracle.filter(|a| a.oracle > Energy::ZERO)?;
+        let known = platform.has_power();
+        known.then(|| 100.0 * part(idle_energy, against).0 as f64 / against.oracle.0 as f64)
+    };
     metrics.extend([
+        ("over_oracle_pct", of_oracle(|own, against| own - against.oracle)),
+        ("lost_too_deep_pct", of_oracle(|_, against| against.too_deep)),
+        ("lost_too_shallow_pct", of_oracle(|_, against| against.too_shallow)),
         ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
         ("task_latency_mean_us", us(latency.mean())),
         ("task_latency_p99_us", us(latency.quantile(0.99))),
@@ -245,6 +256,13 @@ pub fn notes(request: &Request) -> Vec<String> {
             "nobody has published idle power for `{}`: energy is not known",
             platform.name
         ));
+    }
+    if request.options.against_oracle {
+        notes.push(
+            "the oracle replays the idleness of each governor's own run: it says what that could \
+             have cost, not what would have happened had it chosen"
+                .to_owned(),
+        );
     }
     let shares =
         |s: &torpor_platform::IdleState| s.scope != Scope::Cpu && s.power != StatePower::Unknown;

@@ -273,6 +273,21 @@ phase = [{ io = "disk" }]
 }
 
 #[test]
+fn the_load_of_a_tick_is_forgotten_when_the_next_tick_finds_nothing() {
+    // Ticks come at 4 and 8 ms, ..., and the one at 4 ms finds the first task at work. The second
+    // task wakes up at 50 ms, long after. For a sleep of 1 ms the menu of 3.7 takes C6 on an idle
+    // CPU, but not on a loaded one: 85 us times 21 are more than 1 ms.
+    let workload = load(
+        "[[task]]\nname = \"busy\"\nphase = [{ run_us = 5000 }, { period_us = 1000000 }]\n\
+         [[task]]\nname = \"light\"\nstart_us = 50000\nphase = [{ run_us = 5 }, { sleep_us = 1000 }]\n",
+    );
+    let counted = count(&request(machine(1, ""), workload, &["menu-3.7"], 60)).unwrap();
+    let states = &counted.cpus[0].totals.states;
+    assert_eq!((states[0].usage, states[1].below), (0, 0), "{states:?}");
+    assert!(states[1].usage > 8, "{states:?}");
+}
+
+#[test]
 fn a_group_has_its_channels_for_itself() {
     // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
     let ended = |group: &str| {

@@ -77,6 +77,8 @@ def _text(result: dict[str, Any], width: int) -> str:
     parts.append(wrap(ran, folded))
     for table in result["tables"]:
         parts.append("\n" + render(_table(table), width=width).rstrip("\n"))
+        for column, title in table["most"].items():
+            parts.append(wrap(f"{column}: most with {title}", folded))
         for row in table["rows"]:
             if row["not_modelled"]:
                 parts.append(wrap(f"{row['title']}: not modelled: {row['not_modelled']}", folded))
@@ -114,8 +116,10 @@ def _table(table: dict[str, Any]) -> "Table":
     return drawn
 
 
-def _published(value: float | list[float] | None) -> str:
-    """A number, or a range."""
+def _published(value: float | list[float] | str | None) -> str:
+    """A number, a range, or a sign."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, list):
         return "–".join(format_number(end) for end in value)
     return _number(value)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from torpor._engine import TorporError
+from torpor.studies import judge
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -56,6 +57,8 @@ _TABLE_KEYS = {
     "duration": _Key("text", False),
     "columns": _TEXTS,
     "row": _TABLE,
+    "against_oracle": _Key("true or false", False),
+    "tells_most": _Key("true or false", False),
 }
 _ROW = {
     "title": _TEXT,
@@ -149,14 +152,15 @@ def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
 
 
 def _published(value: Any, place: str) -> None:
-    """A number, or the range it is in, a bound being a range to where values end."""
-    if not isinstance(value, list):
+    """A number, or the range it is in, a bound being a range to where values end, or its sign."""
+    if isinstance(value, str):
+        _one_of(value, list(judge.DIRECTIONS), place)
+    elif not isinstance(value, list):
         _kind(value, "a number", place)
-        return
-    for end in value:
-        _kind(end, "a number", place)
-    if len(value) != 2 or value[0] > value[1]:
+    elif len(value) != 2 or any(type(end) not in (int, float) for end in value):
         raise StudyError(f"{place}: {value!r}, expected a number, or a range: [low, high]")
+    elif value[0] > value[1]:
+        raise StudyError(f"{place}: {value!r}, expected the lower end first")
 
 
 def _keys(table: dict[str, Any], allowed: dict[str, _Key], place: str) -> None:

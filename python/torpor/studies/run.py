@@ -13,6 +13,9 @@ from torpor.studies import files, judge
 #: Differences that published tables of this kind show between runs of the same thing.
 DEFAULT_NOISE_PCT = 1.0
 
+#: Beside governors: it adds metrics to each, and no column.
+ORACLE = "oracle"
+
 _PLACEHOLDER = re.compile(r'"@(\w+)@"')
 
 
@@ -34,7 +37,7 @@ def reproduce(
     Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
     ``published``, ``ours`` and its least and greatest seed as ``spread`` (None where there is
     none), ``is_calibrated``, and ``right``: what was judged, None where nothing was. ``counts``
-    sums that up.
+    sums that up. ``most`` has the title of each column's highest row, where the study asks for it.
 
     Raises:
         StudyError: The study is unknown, or its file is wrong.
@@ -110,6 +113,7 @@ class _Runs:
             tuple(table["columns"]),
             tuple(sorted(row.get("values", {}).items())),
             tuple(row.get("disabled_states", ())),
+            ran.get("against_oracle", False),
         )
         if key not in self._done:
             self._done[key] = self._simulate(ran)
@@ -150,10 +154,13 @@ class _Runs:
     def _simulate_on(
         self, platform: str, columns: list[str], workload: str | Path, ran: dict[str, Any]
     ) -> dict[str, dict[str, _Value | None]]:
+        governors = [self._columns[column]["governor"] for column in columns]
+        if ran.get("against_oracle"):
+            governors.append(ORACLE)
         result = simulate(
             workload,
             platform=platform,
-            governors=[self._columns[column]["governor"] for column in columns],
+            governors=governors,
             duration=ran["duration"],
             disabled_states=ran.get("disabled_states", ()),
             **self._options,
@@ -242,4 +249,16 @@ def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
                 },
             }
         )
-    return {"title": table["title"], "rows": rows}
+    most = _most(rows, table["columns"]) if table.get("tells_most") else {}
+    return {"title": table["title"], "rows": rows, "most": most}
+
+
+def _most(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, str]:
+    """Return by column the title of the row in which it is highest."""
+    found = {}
+    for column in columns:
+        known = [row for row in rows if row["cells"][column]["ours"] is not None]
+        if known:
+            highest = max(known, key=lambda row: row["cells"][column]["ours"])
+            found[column] = highest["title"]
+    return found

@@ -21,6 +21,7 @@ pub use task::KindTotals;
 
 use crate::error::{Halt, Stuck};
 use crate::options::Overheads;
+use crate::oracle::AgainstOracle;
 use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{CpuMask, FairQueue, Topology, Tournament, Tunables};
@@ -127,6 +128,8 @@ pub struct Counted {
     pub awake_energy: Energy,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
+    /// Where it was asked for.
+    pub against_oracle: Option<AgainstOracle>,
 }
 
 pub struct CpuCounted {
@@ -275,7 +278,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 self.rest.left(number, pending.state(), now);
+                self.end_span(number, now, now);
             }
+            self.leave_span(number, false);
         }
     }
 
@@ -302,6 +307,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             shared_energy: rest.unsaved,
             awake_energy: rest.of_package,
             alive,
+            against_oracle: None,
         };
         (counted, self.sink)
     }
@@ -360,6 +366,8 @@ fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
         idle: IdleCpu::new(model, slot, start),
         pending: None,
         span,
+        idle_since: None,
+        ended: None,
         running: None,
         queue: FairQueue::default(),
         load: pelt::Runqueue::new(0, pelt::Scale { capacity: model.capacity, freq: 1024 }),
