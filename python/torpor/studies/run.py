@@ -79,7 +79,8 @@ class _Value(NamedTuple):
     high: float | None = None
 
     def scaled(self, scale: float, offset: float = 0) -> "_Value":
-        return _Value(*(None if v is None else v * scale + offset for v in self))
+        ends = (None if end is None else end * scale + offset for end in (self.low, self.high))
+        return _Value(self.mean * scale + offset, *ends)
 
 
 class _Runs:
