@@ -49,6 +49,19 @@ def test_threads_and_repetition_change_no_byte(torpor):
     assert result["traces"][0]["strip"]["rows"]
 
 
+def test_each_governor_is_held_against_an_oracle_of_its_own(torpor):
+    arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", "-g", "oracle", "-g", "teo")
+    result = json.loads(torpor(*arguments, *QUICK, "--json", check=0).stdout)
+    runs = result["traces"][0]["runs"]
+    assert [run["governor"] for run in runs] == ["menu", "teo"]
+    for run in runs:
+        metrics = run["metrics"]
+        lost = metrics["lost_too_deep_pct"] + metrics["lost_too_shallow_pct"]
+        # What remains are ticks, and sleeps that they cut.
+        assert 0 < lost <= 1.05 * metrics["over_oracle_pct"]
+    assert any("each governor's own run" in note for note in result["notes"])
+
+
 def test_another_seed_is_another_workload(torpor):
     arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", *QUICK, "--csv")
     assert torpor(*arguments).stdout != torpor(*arguments, "--seed", "9").stdout
@@ -82,7 +95,7 @@ def test_a_workload_that_is_stuck_says_where_and_when(torpor, tmp_path):
     [
         (("framse", "-p", "pixel6"), "did you mean `frames`?"),
         (("frames", "-p", "pixel7"), "did you mean `pixel6`?"),
-        (("frames", "-p", "pixel6", "-g", "oracle"), "hint: write a run with --trace"),
+        (("frames", "-p", "pixel6", "-g", "oracle"), "whose run the oracle can replay"),
         (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
         (("frames", "-p", "pixel6", "--trace", "no/such/run.txt"), "there is no folder"),
         (("no/such.toml", "-p", "pixel6"), "read workload `no/such.toml`"),

@@ -22,6 +22,8 @@ pub struct Platform {
     /// What the package takes when every CPU is in its deepest state; constant, on top of the
     /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
     pub floor_power: Power,
+    /// What the package takes on top while any CPU works or polls; a simulation's.
+    pub awake_power: Power,
     /// What sets its frequencies unless somebody asks otherwise.
     pub cpufreq_governor: CpufreqGovernor,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.

@@ -9,6 +9,7 @@ mod columns;
 mod counters;
 mod errors;
 mod fidelity;
+mod idle_predict;
 mod kernel;
 mod lists;
 mod result;
@@ -33,6 +34,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::fidelity::verify;
+    #[pymodule_export]
+    use super::idle_predict::IdlePredict;
     #[pymodule_export]
     use super::kernel::{governor_source, kernel_files};
     #[pymodule_export]

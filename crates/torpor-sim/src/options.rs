@@ -38,6 +38,9 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Writes the first seed of the first column as a recording.
     pub trace: Option<PathBuf>,
+    /// Replay each governor's idleness by the oracle, too; [`crate::run`] sets it where the oracle
+    /// is among the governors.
+    pub against_oracle: bool,
     /// Keep the busiest CPU's decisions of the first seed for the report's strip.
     pub strip: bool,
 }
@@ -54,6 +57,7 @@ impl Default for Options {
             disabled_states: Vec::new(),
             threads: None,
             trace: None,
+            against_oracle: false,
             strip: false,
         }
     }

@@ -6,6 +6,7 @@ use crate::cpufreq::Cpufreq;
 use crate::frequency::frequency;
 use crate::machine::Counted;
 use crate::options::Request;
+use crate::oracle::AgainstOracle;
 use crate::outcome::{DeviceOutcome, GovernorOutcome, PerfDomainOutcome, SeedOutcome, TaskOutcome};
 use crate::stats::Interval;
 use std::collections::BTreeMap;
@@ -158,7 +159,17 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     let energy = energy(platform, counted);
     let frequency = frequency(platform, [counted], 0..platform.clusters.len());
     metrics.extend(io(counted, busy));
+    let idle_energy: Energy = counted.cpus.iter().map(|c| c.totals.energy).sum();
+    // A governor's energy against that of its oracle.
+    let of_oracle = |part: fn(Energy, AgainstOracle) -> Energy| {
+        let against = counted.against_oracle.filter(|a| a.oracle > Energy::ZERO)?;
+        let known = platform.has_power();
+        known.then(|| 100.0 * part(idle_energy, against).0 as f64 / against.oracle.0 as f64)
+    };
     metrics.extend([
+        ("over_oracle_pct", of_oracle(|own, against| own - against.oracle)),
+        ("lost_too_deep_pct", of_oracle(|_, against| against.too_deep)),
+        ("lost_too_shallow_pct", of_oracle(|_, against| against.too_shallow)),
         ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
         ("task_latency_mean_us", us(latency.mean())),
         ("task_latency_p99_us", us(latency.quantile(0.99))),
@@ -173,6 +184,10 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
         ("ipis", Some(counted.ipis as f64)),
         ("migrations", sum(|k| k.migrations)),
         ("preemptions", sum(|k| k.preemptions)),
+        (
+            "package_mw",
+            platform.has_power().then(|| power_mw(package_energy(platform, counted), span)),
+        ),
         ("shared_state_mw", platform.has_power().then(|| power_mw(shared, span))),
     ]);
     metrics.retain(|key, _| catalogue::metrics().iter().any(|m| m.key == *key));
@@ -202,8 +217,8 @@ fn io(counted: &Counted, busy: Duration) -> Metrics {
 /// Everything that takes power; `None` unless all of it is known.
 fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
     let clusters = (0..platform.clusters.len()).map(|n| cluster_energy(platform, n, counted));
-    let floor = platform.floor_power.over(counted.span);
-    clusters.into_iter().try_fold(floor, |sum, energy| Some(sum + energy?))
+    let package = package_energy(platform, counted);
+    clusters.into_iter().try_fold(package, |sum, energy| Some(sum + energy?))
 }
 
 /// Of a cluster's CPUs, busy and idle, and of what they share.
@@ -241,6 +256,11 @@ fn perf_domains<'a>(
         }
     };
     platform.clusters.iter().enumerate().map(of_cluster).collect()
+}
+
+/// What the package takes beside its CPUs and clusters.
+fn package_energy(platform: &Platform, counted: &Counted) -> Energy {
+    platform.floor_power.over(counted.span) + counted.awake_energy
 }
 
 fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
@@ -336,6 +356,13 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
             "nobody has published idle power for `{}`: energy is not known",
             platform.name
         ));
+    }
+    if request.options.against_oracle {
+        notes.push(
+            "the oracle replays the idleness of each governor's own run: it says what that could \
+             have cost, not what would have happened had it chosen"
+                .to_owned(),
+        );
     }
     let shares =
         |s: &torpor_platform::IdleState| s.scope != Scope::Cpu && s.power != StatePower::Unknown;

@@ -271,3 +271,61 @@ phase = [{ io = "disk" }]
     // 100 ms / 100 us, less what the first and last take.
     assert!((990..=1_000).contains(&counted.kinds[0].passes), "{}", counted.kinds[0].passes);
 }
+
+#[test]
+fn the_load_of_a_tick_is_forgotten_when_the_next_tick_finds_nothing() {
+    // Ticks come at 4 and 8 ms, ..., and the one at 4 ms finds the first task at work. The second
+    // task wakes up at 50 ms, long after. For a sleep of 1 ms the menu of 3.7 takes C6 on an idle
+    // CPU, but not on a loaded one: 85 us times 21 are more than 1 ms.
+    let workload = load(
+        "[[task]]\nname = \"busy\"\nphase = [{ run_us = 5000 }, { period_us = 1000000 }]\n\
+         [[task]]\nname = \"light\"\nstart_us = 50000\nphase = [{ run_us = 5 }, { sleep_us = 1000 }]\n",
+    );
+    let counted = count(&request(machine(1, ""), workload, &["menu-3.7"], 60)).unwrap();
+    let states = &counted.cpus[0].totals.states;
+    assert_eq!((states[0].usage, states[1].below), (0, 0), "{states:?}");
+    assert!(states[1].usage > 8, "{states:?}");
+}
+
+#[test]
+fn a_group_has_its_channels_for_itself() {
+    // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
+    let ended = |group: &str| {
+        let tables = format!(
+            r#"
+[[task]]
+name = "ping"
+count = 2
+{group}
+stagger_us = 500000
+phase = [{{ run_us = 10 }}, {{ wake = "x" }}, {{ sleep_us = 1000 }}]
+
+[[task]]
+name = "pong"
+count = 2
+{group}
+repeat = 1
+phase = [{{ wait = "x" }}]
+"#
+        );
+        count(&request(machine(2, ""), load(&tables), &["menu"], 100)).unwrap().kinds[1].ended
+    };
+    assert_eq!(ended("group = 1"), 1);
+    assert_eq!(ended("group = 2"), 2);
+    assert_eq!(ended(""), 2);
+}
+
+#[test]
+fn the_package_is_awake_while_a_cpu_works_or_polls() {
+    let extra = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"";
+    let awake_us = |platform, governor| {
+        let counted = count(&request(platform, load(PERIODIC), &[governor], 1_000)).unwrap();
+        // At 1 W, a microjoule is a microsecond.
+        counted.awake_energy.as_uj_f64()
+    };
+    // 100 us of work in each of 100 periods; the way out of C6 is part of the sleep.
+    assert_eq!(awake_us(machine(2, extra), "deepest"), 100.0 * 100.0);
+    // One of the two CPUs polls all the time.
+    assert_eq!(awake_us(polling_machine(2, extra), "shallowest"), 1e6);
+    assert_eq!(awake_us(machine(2, ""), "shallowest"), 0.0);
+}

@@ -67,6 +67,17 @@ pub(crate) static PLATFORM: Shape = Shape {
             "Where `package_floor_power_mw` comes from.",
         ),
         optional(
+            "package_awake_power_mw",
+            POWER,
+            "What the package takes on top of its CPUs while any of them works or polls. A \
+             simulation's; without it, 0.",
+        ),
+        optional(
+            "package_awake_power_source",
+            Kind::Texts,
+            "Where `package_awake_power_mw` comes from.",
+        ),
+        optional(
             "cpufreq_governor",
             Kind::Choice(CPUFREQ_GOVERNORS),
             "What sets the frequencies of a simulation. Without it, `performance`.",

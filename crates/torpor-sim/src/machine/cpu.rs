@@ -65,6 +65,10 @@ pub struct Cpu<'a> {
     pub pending: Option<Pending>,
     /// The idleness it is in: what the idle loop is told.
     pub span: Span,
+    /// Where a sink wants spans: since when there is nothing to do, and the span that an event has
+    /// ended, until it is known whether that brought a task.
+    pub idle_since: Option<Instant>,
+    pub ended: Option<Span>,
     /// The task it runs.
     pub running: Option<u32>,
     pub queue: FairQueue,

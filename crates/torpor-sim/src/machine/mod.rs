@@ -26,6 +26,7 @@ pub use task::KindTotals;
 use crate::cpufreq::{Cpufreq, IoBoost};
 use crate::error::{Halt, Stuck};
 use crate::options::Overheads;
+use crate::oracle::AgainstOracle;
 use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
@@ -143,10 +144,14 @@ pub struct Counted {
     pub static_energy: Vec<Energy>,
     /// What CPUs take more while others keep a shared state from being had, by cluster.
     pub shared_energy: Vec<Energy>,
+    /// What the package takes on top while any CPU works or polls.
+    pub awake_energy: Energy,
     /// By cluster.
     pub domains: Vec<DomainCounted>,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
+    /// Where it was asked for.
+    pub against_oracle: Option<AgainstOracle>,
 }
 
 pub struct CpuCounted {
@@ -328,7 +333,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 self.rest.left(number, pending.state(), now);
+                self.end_span(number, now, now);
             }
+            self.leave_span(number, false);
         }
     }
 
@@ -339,7 +346,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             kinds[task.kind].cpu_time += task.cpu_time;
             alive.push((task.kind, task.instance, task.cpu_time));
         }
-        let (static_energy, shared_energy) = self.rest.close(self.now);
+        let rest = self.rest.close(self.now);
         let domains = self.domains.into_iter().map(|domain| domain.close(self.now)).collect();
         let cpus = self.cpus.into_iter().map(|cpu| CpuCounted {
             totals: cpu.idle.close(),
@@ -354,10 +361,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             devices: self.devices.into_iter().map(|device| device.totals).collect(),
             ipis: self.ipis,
             events: self.events,
-            static_energy,
-            shared_energy,
+            static_energy: rest.of_clusters,
+            shared_energy: rest.unsaved,
+            awake_energy: rest.of_package,
             domains,
             alive,
+            against_oracle: None,
         };
         (counted, self.sink)
     }
@@ -415,6 +424,8 @@ fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
         idle: IdleCpu::new(model, slot, start),
         pending: None,
         span,
+        idle_since: None,
+        ended: None,
         running: None,
         queue: FairQueue::default(),
         load: pelt::Runqueue::new(

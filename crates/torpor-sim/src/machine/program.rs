@@ -82,7 +82,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     }
                 }
                 Op::Wait { channel, count, not_before, at_least } => {
-                    let held = &mut self.channels[*channel];
+                    let channel = *channel + task.group;
+                    let held = &mut self.channels[channel];
                     task.step += 1;
                     if held.waiters.is_empty() && held.held >= *count {
                         held.held -= count;
@@ -93,7 +94,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         continue;
                     }
                     held.waiters.push_back(id);
-                    let blocked = Blocked::Channel { channel: *channel, count: *count };
+                    let blocked = Blocked::Channel { channel, count: *count };
                     return self.wait_for_others(number, blocked);
                 }
                 Op::Await { channel, release } => {
@@ -124,8 +125,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     self.kinds[kind].missed += 1;
                 }
                 Op::Wake { channel, count, sync } => {
+                    let channel = *channel + task.group;
                     task.step += 1;
-                    self.post(*channel, *count, number, now, *sync);
+                    self.post(channel, *count, number, now, *sync);
                 }
                 Op::Barrier(barrier) => {
                     task.step += 1;

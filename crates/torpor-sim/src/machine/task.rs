@@ -41,6 +41,8 @@ pub struct Task {
     pub kind: usize,
     /// Which of its kind, from 0.
     pub instance: u64,
+    /// The group it belongs to.
+    pub group: usize,
     pub pid: i32,
     pub state: State,
     pub cpu: usize,
@@ -97,6 +99,7 @@ impl Task {
         Task {
             kind,
             instance,
+            group: own.group_of(instance),
             pid,
             state: State::Runnable,
             cpu: load.cpu,

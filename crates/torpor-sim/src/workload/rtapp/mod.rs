@@ -190,6 +190,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
     Some(TaskKind {
         name: name.to_owned(),
         count,
+        groups: 1,
         cpus: match cpus {
             Some(cpus) => Some(cpus?),
             None => None,
