@@ -2,7 +2,7 @@
 //! One simulated CPU: what it is at, and until when that is accounted for.
 
 use super::task::FULL_SPEED;
-use crate::sched::{FairQueue, RunqueueClamp};
+use crate::sched::FairQueue;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use torpor_engine::idle_loop::{IdleCpu, Pending};
@@ -94,13 +94,8 @@ pub struct Cpu<'a> {
     /// are the idle loop's to count.
     pub task_time: Duration,
     pub overhead: Duration,
-    /// Of both together, what has been put down to OPPs already, and to which.
-    pub settled: Duration,
-    pub busy_at: Vec<Duration>,
     /// It counts as overutilized.
     pub is_overutilized: bool,
-    /// Of its runnable tasks, where any task has clamps.
-    pub clamp: RunqueueClamp,
     /// Sleeps for which the tick was to be stopped: `tick_nohz_get_idle_calls_cpu()`.
     pub idle_calls: u64,
 }
@@ -121,17 +116,11 @@ impl Cpu<'_> {
         self.overhead += time;
     }
 
-    /// What it has been busy with since the last call, interrupts and switches under way up to
-    /// now, is put down to the OPP that it has had.
-    pub fn settle(&mut self, now: Instant) {
-        let ahead = if self.mode == Mode::Asleep || self.from <= now {
-            Duration::ZERO
-        } else {
-            self.from.since(now)
-        };
-        let busy = self.task_time + self.overhead - ahead;
-        self.busy_at[usize::from(self.span.opp)] += busy - self.settled;
-        self.settled = busy;
+    /// With tasks, interrupts and switches, up to now.
+    pub fn busy(&self, now: Instant) -> Duration {
+        let is_ahead = self.mode != Mode::Asleep && self.from > now;
+        let ahead = if is_ahead { self.from.since(now) } else { Duration::ZERO };
+        self.task_time + self.overhead - ahead
     }
 
     /// `cpu_util()`, with what the runnable tasks are expected to come to.

@@ -2,7 +2,7 @@
 //! Frequencies: who asks for one, and what happens when it changes.
 
 use super::Machine;
-use super::cpu::Mode;
+use super::cpu::{Cpu, Mode};
 use super::task::FULL_SPEED;
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
 use crate::record::Sink;
@@ -105,6 +105,25 @@ impl Domain {
     }
 }
 
+/// What a CPU was busy with, by OPP.
+pub(super) struct BusyAt {
+    pub by_opp: Vec<Duration>,
+    settled: Duration,
+}
+
+impl BusyAt {
+    pub fn new(opps: usize) -> BusyAt {
+        BusyAt { by_opp: vec![Duration::ZERO; opps], settled: Duration::ZERO }
+    }
+
+    /// What it was since the last call is put down to the OPP that it has had.
+    pub fn settle(&mut self, cpu: &Cpu<'_>, now: Instant) {
+        let busy = cpu.busy(now);
+        self.by_opp[usize::from(cpu.span.opp)] += busy - self.settled;
+        self.settled = busy;
+    }
+}
+
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `cpufreq_update_util()`.
     #[inline]
@@ -167,7 +186,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         CpuDemand {
             util: cpu.util(),
             boost: boost.map_or(0, |boost| boost.cpu_util(number, self.now, cpu.capacity)),
-            clamp: cpu.clamp.get(),
+            clamp: self.clamps[number].get(),
             capacity: cpu.capacity,
         }
     }
@@ -196,7 +215,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         for &number in &self.plan.topology.clusters[cluster] {
             self.account(number);
             let cpu = &mut self.cpus[number];
-            cpu.settle(now);
+            self.busy[number].settle(cpu, now);
             if let Some(pending) = &cpu.pending {
                 cpu.idle.change_opp(pending, cpu.span.opp, opp, now);
             }
@@ -214,7 +233,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// A task has been put on a CPU's queue; `is_renewed` if its utilization is another for it.
+    #[inline]
     pub(super) fn enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
+        if self.is_watched {
+            self.watch_enqueued(id, number, is_renewed);
+        }
+    }
+
+    fn watch_enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
         let task = &mut self.tasks[id as usize];
         let in_iowait = task.in_iowait;
         if let Some(boost) = &mut self.boost {
@@ -226,7 +252,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
         let counts_first = self.plan.cpufreq.release() == Release::V6_1;
         if self.has_uclamp && counts_first {
-            count(&mut self.cpus[number].clamp, clamp);
+            count(&mut self.clamps[number], clamp);
         }
         if in_iowait {
             self.cpufreq_update(number, true);
@@ -235,18 +261,25 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.cpufreq_update(number, false);
         }
         if self.has_uclamp && !counts_first {
-            count(&mut self.cpus[number].clamp, clamp);
+            count(&mut self.clamps[number], clamp);
         }
     }
 
     /// A task has been taken off a CPU's queue.
+    #[inline]
     pub(super) fn dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
+        if self.is_watched {
+            self.watch_dequeued(id, number, is_renewed);
+        }
+    }
+
+    fn watch_dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
         let task = &self.tasks[id as usize];
         if let Some(boost) = &mut self.boost {
             boost.dequeue(id, number, self.now, task.in_iowait);
         }
         if self.has_uclamp {
-            self.cpus[number].clamp.remove(task.clamp);
+            self.clamps[number].remove(task.clamp);
         }
         if is_renewed {
             self.cpufreq_update(number, false);

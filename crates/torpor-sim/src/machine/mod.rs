@@ -33,7 +33,7 @@ use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournamen
 use crate::workload::{Device, Workload};
 use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
 use device::DeviceState;
-use freq::Domain;
+use freq::{BusyAt, Domain};
 use rest::Rest;
 use sources::SourceState;
 use std::cmp::Reverse;
@@ -94,6 +94,11 @@ pub struct Machine<'a, P, S> {
     has_schedutil: bool,
     /// A task has clamps: without, nothing is kept for them, as in the kernel.
     has_uclamp: bool,
+    /// One of these, or an IO boost, wants to know when tasks come and go.
+    is_watched: bool,
+    /// By CPU: of its runnable tasks, and what it was busy with.
+    clamps: Vec<RunqueueClamp>,
+    busy: Vec<BusyAt>,
     boost: Option<Box<dyn IoBoost>>,
 
     tasks: Vec<Task>,
@@ -174,6 +179,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             .map(|(slot, model)| new_cpu(model, slot, domain_of(slot)))
             .collect();
         let count = cpus.len();
+        let has_uclamp = workload.tasks.iter().any(|t| t.clamp != Clamp::NONE);
+        let busy = (0..count).map(|slot| BusyAt::new(domain_of(slot).opp_count())).collect();
         let has_schedutil = domains.iter().any(Domain::is_governed);
         let owners = count + workload.tasks.len() + workload.interrupts.len();
         Machine {
@@ -199,7 +206,10 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             rest: Rest::new(platform, topology, domains.iter().map(|d| d.opp)),
             domains,
             has_schedutil,
-            has_uclamp: workload.tasks.iter().any(|t| t.clamp != Clamp::NONE),
+            has_uclamp,
+            is_watched: has_schedutil || has_uclamp,
+            clamps: vec![RunqueueClamp::default(); count],
+            busy,
             boost: None,
             tasks: Vec::new(),
             free: Vec::new(),
@@ -222,6 +232,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     /// With something that boosts what waits for IO.
     pub fn with_io_boost(mut self, boost: Box<dyn IoBoost>) -> Self {
         self.has_uclamp |= boost.sets_uclamp();
+        self.is_watched = true;
         self.boost = Some(boost);
         self
     }
@@ -325,7 +336,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             self.account(number);
             let now = self.now;
             let cpu = &mut self.cpus[number];
-            cpu.settle(now);
+            self.busy[number].settle(cpu, now);
             // Interrupts and switches that are not over yet.
             if cpu.from > now {
                 cpu.overhead -= cpu.from.since(now);
@@ -348,11 +359,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         }
         let rest = self.rest.close(self.now);
         let domains = self.domains.into_iter().map(|domain| domain.close(self.now)).collect();
-        let cpus = self.cpus.into_iter().map(|cpu| CpuCounted {
+        let cpus = self.cpus.into_iter().zip(self.busy).map(|(cpu, busy)| CpuCounted {
             totals: cpu.idle.close(),
             task_time: cpu.task_time,
             overhead: cpu.overhead,
-            busy_at: cpu.busy_at,
+            busy_at: busy.by_opp,
         });
         let counted = Counted {
             span: self.now.since(Instant(0)),
@@ -444,10 +455,7 @@ fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
         capacity: u64::from(model.capacity),
         task_time: Duration::ZERO,
         overhead: Duration::ZERO,
-        settled: Duration::ZERO,
-        busy_at: vec![Duration::ZERO; domain.opp_count()],
         is_overutilized: false,
-        clamp: RunqueueClamp::default(),
         idle_calls: 0,
     }
 }

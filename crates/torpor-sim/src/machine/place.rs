@@ -215,7 +215,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let topology = self.plan.topology;
         let of_cpu = |(place, &cpu): (usize, &usize)| {
             let mut boost = self.boost.as_ref().map_or(0, |boost| boost.queue_util(cpu));
-            let (mut util, mut clamp) = (view.util(place), self.cpus[cpu].clamp.get());
+            let (mut util, mut clamp) = (view.util(place), self.clamps[cpu].get());
             if let Some((_, with)) = with.filter(|(at, _)| *at == cpu) {
                 util = with;
                 clamp = self.clamp_with(cpu, wish);
@@ -270,7 +270,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Of a runqueue, were the task on it: a CPU without tasks has let its own go.
     fn clamp_with(&self, cpu: usize, wish: &Wish) -> Clamp {
-        let clamp = &self.cpus[cpu].clamp;
+        let clamp = &self.clamps[cpu];
         if clamp.is_idle() { wish.clamp } else { clamp.get().join(wish.clamp) }
     }
 

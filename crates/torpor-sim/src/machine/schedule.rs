@@ -98,7 +98,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let util = cpu.util();
         let (cluster, place) = self.plan.topology.cluster_of[number];
         self.utils[cluster].set(place, util as u32);
-        let is_over = fit(util, cpu.clamp.get(), cpu.capacity) == Fit::None;
+        let is_over = fit(util, self.clamps[number].get(), cpu.capacity) == Fit::None;
         if is_over != cpu.is_overutilized {
             cpu.is_overutilized = is_over;
             self.overutilized = if is_over { self.overutilized + 1 } else { self.overutilized - 1 };
