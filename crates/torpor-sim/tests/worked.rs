@@ -314,3 +314,18 @@ phase = [{{ wait = "x" }}]
     assert_eq!(ended("group = 2"), 2);
     assert_eq!(ended(""), 2);
 }
+
+#[test]
+fn the_package_is_awake_while_a_cpu_works_or_polls() {
+    let extra = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"";
+    let awake_us = |platform, governor| {
+        let counted = count(&request(platform, load(PERIODIC), &[governor], 1_000)).unwrap();
+        // At 1 W, a microjoule is a microsecond.
+        counted.awake_energy.as_uj_f64()
+    };
+    // 100 us of work in each of 100 periods; the way out of C6 is part of the sleep.
+    assert_eq!(awake_us(machine(2, extra), "deepest"), 100.0 * 100.0);
+    // One of the two CPUs polls all the time.
+    assert_eq!(awake_us(polling_machine(2, extra), "shallowest"), 1e6);
+    assert_eq!(awake_us(machine(2, ""), "shallowest"), 0.0);
+}

@@ -79,7 +79,8 @@ class _Value(NamedTuple):
     high: float | None = None
 
     def scaled(self, scale: float, offset: float = 0) -> "_Value":
-        return _Value(*(None if v is None else v * scale + offset for v in self))
+        ends = (None if end is None else end * scale + offset for end in (self.low, self.high))
+        return _Value(self.mean * scale + offset, *ends)
 
 
 class _Runs:
@@ -213,7 +214,9 @@ def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _V
         metrics[f"latency_mean_us:{name}"] = _us(task["latency"]["mean_ns"])
         # A task's counts are sums over the seeds. Passes that the end cut off count here, too.
         tasks_us = task["started"] * duration_s * 1e6
-        metrics[f"pass_mean_us:{name}"] = _Value(tasks_us / task["passes"]) if task["passes"] else None
+        metrics[f"pass_mean_us:{name}"] = (
+            _Value(tasks_us / task["passes"]) if task["passes"] else None
+        )
         metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
     return metrics
 
