@@ -33,7 +33,9 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
     need_source(report, file, "tick_handling_us", "tick_handling_source");
     cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
     need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
-    for key in ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "virt_exit_us"] {
+    let overheads =
+        ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "ipi_handling_us", "virt_exit_us"];
+    for key in overheads {
         need_source(report, file, key, "overhead_source");
     }
     cite(&mut sources, "overheads", file.texts("overhead_source"));
@@ -64,6 +66,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
             context_switch: file.number("context_switch_us").map_or(Duration::ZERO, from_us),
             ipi_send: file.number("ipi_send_us").map_or(Duration::ZERO, from_us),
             ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
+            ipi_handling: file.number("ipi_handling_us").map_or(Duration::ZERO, from_us),
             virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
         },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),

@@ -25,7 +25,7 @@ use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{CpuMask, FairQueue, Topology, Tournament, Tunables};
 use crate::workload::Workload;
-use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use cpu::{Cpu, Mode, Timer, WATCHDOG_PERIOD};
 use rest::Rest;
 use sources::{DeviceState, SourceState};
 use std::cmp::Reverse;
@@ -225,7 +225,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         let count = self.cpus.len() as i64;
         for (number, cpu) in (1..=count).zip(&mut self.cpus) {
             let first = Instant(WATCHDOG_PERIOD.0 * number / count);
-            cpu.timers.push(Reverse((first, 0, WATCHDOG)));
+            cpu.timers.push(Reverse(Timer::of_watchdog(first)));
         }
         (0..self.cpus.len()).try_for_each(|cpu| self.go_idle(cpu))
     }
