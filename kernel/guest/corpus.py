@@ -28,11 +28,15 @@ OURS = sorted(f"t-{path.stem}" for path in (ROOT / "governors" / "cpuidle").glob
 
 #: Kernels by architecture and series, and the governors whose mix is kept. To poll all the time, as
 #: shallowest does on x86-64, makes too large a recording.
-KEPT = {
+MIXED = {
     ("amd64", "6.12"): ["menu", *(name for name in OURS if name != "t-shallowest")],
     ("arm64", "6.12"): ["menu", "t-ladder", "t-menu", "t-menu-3.8", "t-shallowest", "t-teo"],
     ("amd64", "6.1"): ["menu", "t-menu", "t-menu-3.7", "t-teo"],
 }
+
+#: What simulations are compared with: see compare.py.
+COMPARED = {("amd64", "6.12"): ["menu", "t-teo-6.12"], ("arm64", "6.12"): ["menu", "t-teo-6.12"]}
+CASES = ["rates", "predict", "pingpong", "ipi"]
 
 SETUP = """
 insmod /mod/torpor_core.ko assume_kvm=1
@@ -89,11 +93,23 @@ def cpus(kernel: Kernel) -> int:
 def main() -> None:
     """Make all that is kept."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else CORPUS
-    for (arch, series), governors in KEPT.items():
-        kernel = packages.fetch(arch, series)
-        made = record(kernel, governors, ["mix"], build.modules(kernel), timeout_s=1200)
-        for (governor, workload), one in made.items():
-            print(one.save(folder / f"{arch}-{series}-{governor}-{workload}"))
+    for (arch, series), governors in MIXED.items():
+        keep(packages.fetch(arch, series), governors, ["mix"], folder)
+    for (arch, series), governors in COMPARED.items():
+        keep(packages.fetch(arch, series), governors, CASES, folder)
+
+
+def keep(kernel: Kernel, governors: list[str], workloads: list[str], folder: Path) -> None:
+    """Record and save; one guest a workload, as its memory does not hold more.
+
+    Raises as :func:`record`.
+    """
+    modules = build.modules(kernel)
+    for workload in workloads:
+        made = record(kernel, governors, [workload], modules, timeout_s=1200)
+        for (governor, _), one in made.items():
+            name = f"{kernel.arch}-{kernel.series}-{governor}-{workload}"
+            print(one.save(folder / name))
 
 
 if __name__ == "__main__":
