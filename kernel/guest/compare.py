@@ -34,8 +34,9 @@ GOVERNORS = {"menu": "menu-6.12", "t-teo-6.12": "teo-6.12"}
 class Figures:
     """Of a stretch of a recording, all CPUs together; shares are in percent.
 
-    `own` are the wake-ups from which a task of the case went on; `residency` is by state of all CPUs' time; `above` and `below` of the sleeps; lateness from
-    the moment for which a task had set its timer, or from its waking, to the switch to it.
+    `own` are the wake-ups from which a task of the case went on; `residency` is by state, of all
+    CPUs' time; `above` and `below` are of the sleeps. Lateness is from the moment for which a task
+    had set its timer, or from its waking, to the switch to it.
     """
 
     wakeups_per_s: float
@@ -50,8 +51,9 @@ class Figures:
 
 def figures(story: Story, pids: list[int], cpus: int) -> Figures:
     """Measure from the first time that one of these tasks sleeps until they run no more."""
-    turns = [turn for pid in pids for turn in story.turns.get(pid, [])]
-    begin = min(story.first_sleep_ns[pid] for pid in pids)
+    first_ns = story.first_sleep_ns
+    turns = [t for pid in pids for t in story.turns.get(pid, []) if t.event_ns >= first_ns[pid]]
+    begin = min(first_ns[pid] for pid in pids)
     end = max(turn.end_ns for turn in turns)
     sleeps = [s for s in story.sleeps if begin <= s.begin_ns and s.end_ns <= end]
     residency = {state: 0.0 for state in sorted({s.state for s in story.sleeps})}
@@ -74,8 +76,12 @@ def figures(story: Story, pids: list[int], cpus: int) -> Figures:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a simulation is off: shares in points, and the distributions of sleep lengths by
-    their widest gap (`ks`, Kolmogorov and Smirnov's) and in decades on average (Wasserstein's)."""
+    """How far a simulation is off.
+
+    Shares in points, residency that of the state that is farthest off; the distributions of sleep
+    lengths by their widest gap (`ks`, Kolmogorov and Smirnov's), and by how many decades a length
+    is off on average (Wasserstein's).
+    """
 
     wakeups_per_s: float
     own_per_s: float
@@ -89,13 +95,11 @@ class Distance:
 
 
 def distance(guest: Figures, simulated: Figures) -> Distance:
-    """Everything as simulated less guest; residency is the state's that is farthest off."""
-    states = guest.residency.keys() | simulated.residency.keys()
-    gaps = [simulated.residency.get(s, 0) - guest.residency.get(s, 0) for s in sorted(states)]
+    """Everything as simulated less guest."""
     return Distance(
         wakeups_per_s=simulated.wakeups_per_s - guest.wakeups_per_s,
         own_per_s=simulated.own_per_s - guest.own_per_s,
-        residency=max(gaps, key=abs),
+        residency=max(_residency_gaps(guest, simulated).values(), key=abs),
         above=simulated.above - guest.above,
         below=simulated.below - guest.below,
         late_p50_us=simulated.late_p50_us - guest.late_p50_us,
@@ -105,8 +109,13 @@ def distance(guest: Figures, simulated: Figures) -> Distance:
     )
 
 
+def _residency_gaps(guest: Figures, simulated: Figures) -> dict[int, float]:
+    states = sorted(guest.residency.keys() | simulated.residency.keys())
+    return {s: simulated.residency.get(s, 0) - guest.residency.get(s, 0) for s in states}
+
+
 def _gaps(one: list[int], other: list[int]) -> Iterator[tuple[float, float]]:
-    """Stretches between neighbouring lengths, in decades, and how far apart the shares are there."""
+    """How wide each stretch between neighbouring lengths is, in decades, and the gap there."""
     lengths = sorted({*one, *other})
     for low, high in pairwise([*lengths, lengths[-1]]):
         gap = bisect_right(one, low) / len(one) - bisect_right(other, low) / len(other)
@@ -128,6 +137,12 @@ class Row:
         """The simulation's from the guest."""
         return distance(self.guest, self.simulated)
 
+    @property
+    def farthest_state(self) -> int:
+        """The state whose residency is farthest off."""
+        gaps = _residency_gaps(self.guest, self.simulated)
+        return max(gaps, key=lambda state: abs(gaps[state]))
+
 
 def compare(folder: Path, kernel: str) -> list[Row]:
     """Simulate all that was recorded of a kernel, in folders named as those of the corpus."""
@@ -143,21 +158,22 @@ def compare(folder: Path, kernel: str) -> list[Row]:
         {case: stories[own, case] for case in cases.PROGRAMS}, cases.exit_latencies_us(states)
     )
     platform = cases.platform_toml(sysfs, costs)
-    return [
-        row
-        for (governor, case), story in stories.items()
-        for row in _rows(kernel, governor, case, story, _simulate(case, story, costs, platform, governor))
-    ]
+    rows: list[Row] = []
+    for (governor, case), story in stories.items():
+        workload = cases.workload_toml(case, story, costs)
+        simulated = _simulate(case, story, workload, platform, governor)
+        rows += _rows(kernel, governor, case, story, simulated)
+    return rows
 
 
-def _simulate(case: str, story: Story, costs: cases.Costs, platform: str, governor: str) -> Story:
+def _simulate(case: str, story: Story, text: str, platform: str, governor: str) -> Story:
     pids = story.pids(cases.PROGRAMS[case])
     end_ns = max(turn.end_ns for pid in pids for turn in story.turns.get(pid, []))
     with tempfile.TemporaryDirectory(prefix="compare-") as name:
         folder = Path(name)
         (folder / "guest.toml").write_text(platform, encoding="utf-8")
         workload = folder / f"{case}.toml"
-        workload.write_text(cases.workload_toml(case, story, costs), encoding="utf-8")
+        workload.write_text(text, encoding="utf-8")
         torpor.simulate(
             workload,
             platform=folder / "guest.toml",
@@ -182,23 +198,44 @@ def _rows(kernel: str, governor: str, case: str, guest: Story, simulated: Story)
     ]
 
 
+#: What a difference is of, by case: the letters of docs/concepts/simulation.md.
+CAUSES = {
+    **dict.fromkeys((f"{hz} Hz" for hz in cases.RATES_HZ), "a b"),
+    "predict": "a b c d",
+    "pingpong": "b c e",
+    "ipi": "c e",
+}
+
+#: Rates that stand for the others in the table.
+SHOWN_HZ = (11, 97, 411)
+
+HEADS = [
+    *("case", "kernel", "governor", "wake-ups/s", "of them own", "residency %"),
+    *("above %", "below %", "late p50 µs", "late p99 µs", "KS", "decades", "why"),
+]
+
+
 def table(rows: list[Row]) -> str:
-    """The rows in Markdown: what the guest had, and behind it the simulation's difference."""
-    heads = ["case", "kernel", "governor", "wake-ups/s", "own", "residency", "above %", "below %", "late p50 µs",
-             "late p99 µs", "KS", "decades"]
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for row in rows:
-        g, d = row.guest, row.distance
-        cells = [
-            row.case, row.kernel, row.governor.removeprefix("t-"),
-            f"{g.wakeups_per_s:.0f} {d.wakeups_per_s:+.0f}", f"{g.own_per_s:.0f} {d.own_per_s:+.0f}",
-            f"{d.residency:+.1f}",
-            f"{g.above:.1f} {d.above:+.1f}", f"{g.below:.1f} {d.below:+.1f}",
-            f"{g.late_p50_us:.0f} {d.late_p50_us:+.1f}", f"{g.late_p99_us:.0f} {d.late_p99_us:+.1f}",
-            f"{d.ks:.2f}", f"{d.decades:.2f}",
-        ]  # fmt: skip
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    """The rows in Markdown, each cell the guest's value and the simulation's."""
+    hidden = {f"{hz} Hz" for hz in cases.RATES_HZ if hz not in SHOWN_HZ}
+    lines = [HEADS, ["---"] * len(HEADS), *(_cells(row) for row in rows if row.case not in hidden)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _cells(row: Row) -> list[str]:
+    one, other, apart = row.guest, row.simulated, row.distance
+
+    def both(name: str, digits: int) -> str:
+        return f"{getattr(one, name):.{digits}f} / {getattr(other, name):.{digits}f}"
+
+    state = row.farthest_state
+    shares = f"{one.residency.get(state, 0):.1f} / {other.residency.get(state, 0):.1f}"
+    return [
+        *(row.case, row.kernel, row.governor.removeprefix("t-")),
+        *(both("wakeups_per_s", 0), both("own_per_s", 0), f"{state}: {shares}"),
+        *(both("above", 1), both("below", 1), both("late_p50_us", 0), both("late_p99_us", 0)),
+        *(f"{apart.ks:.2f}", f"{apart.decades:.2f}", CAUSES[row.case]),
+    ]
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What happened in a recording, a guest's or a simulation's, as far as both can be measured by it."""
+"""Sleeps of CPUs and turns of tasks in a recording, be it a guest's or a simulation's."""
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,44 +11,46 @@ import torpor
 
 _LINE = re.compile(r" *(.*?)-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{9}): (\w+): (.*)")
 _FIELD = re.compile(r"(\w+)=(\S*)")
+_SWITCH = re.compile(
+    r"prev_comm=(.*) prev_pid=(\d+) .*prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+)"
+)
 
+#: What cpu_idle calls the end of a sleep: -1 in 32 bits.
 _EXIT = 0xFFFFFFFF
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sleep:
     """A stay in an idle state; `miss` is "above", "below" or None."""
 
-    cpu: int
     state: int
     begin_ns: int
     end_ns: int
-    miss: str | None
+    miss: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Turn:
-    """A task's time on a CPU after it was woken.
+    """A task's time on a CPU, from the switch to it until it sleeps again.
 
-    `event_ns` is when it was to wake up: its timer's own time, or the waking; `fires_ns`, when the
-    timer interrupted the CPU at the latest. `wakes_ns` is when it woke the first other task, and
-    `idle_ns` when its CPU then entered an idle state, if nothing else ran there meanwhile.
+    `event_ns` is when it was to wake up: its timer's own time, or the waking; `fires_ns` when its
+    timer was to interrupt the CPU, slack included. `slept_in` is what the CPU left for it.
+    `wakes_ns` is when it first woke another task, and `idle_ns` when its CPU then entered an idle
+    state, if it came to that at once.
     """
 
-    pid: int
-    cpu: int
     event_ns: int
     fires_ns: int | None
     begin_ns: int
-    end_ns: int
-    wakes_ns: int | None
-    idle_ns: int | None
     slept_in: Sleep | None
+    end_ns: int = 0
+    wakes_ns: int | None = None
+    idle_ns: int | None = None
 
 
 @dataclass
 class Story:
-    """Of a whole recording: sleeps in order of their ends, and the turns of each task by pid."""
+    """A whole recording: sleeps in the order of their ends, and tasks by pid."""
 
     sleeps: list[Sleep] = field(default_factory=list)
     turns: dict[int, list[Turn]] = field(default_factory=dict)
@@ -67,97 +69,91 @@ def read(path: Path) -> Story:
         text = Path(folder, "trace.txt")
         torpor.convert_trace(path, text)
         with open(text, encoding="utf-8") as file:
-            return _Follower().follow(file)
+            return _Reader().read(file)
 
 
 @dataclass
 class _Cpu:
-    state: int = -1
-    since_ns: int = 0
+    """What a CPU is at: who runs, what sleep it is in or has left last, whose turn is over."""
+
     running: int = 0
-    slept: Sleep | None = None
+    sleep: Sleep | None = None
+    left: Sleep | None = None
+    last: Turn | None = None
 
 
-class _Follower:
+class _Reader:
+    """Takes events one by one, each in the method with its name."""
+
     def __init__(self) -> None:
         self.story = Story()
         self.cpus: dict[int, _Cpu] = {}
-        self.armed: dict[str, tuple[int, int, int]] = {}
+        # Of timers, whose they are and when they are to expire; of woken tasks, what Turn says.
+        self.timers: dict[str, tuple[int, int, int]] = {}
         self.woken: dict[int, tuple[int, int | None]] = {}
-        self.open: dict[int, dict] = {}
-        self.left: dict[int, dict] = {}
+        # Turns that are not over, by pid.
+        self.turns: dict[int, Turn] = {}
 
-    def follow(self, lines: Iterator[str]) -> Story:
+    def read(self, lines: Iterable[str]) -> Story:
         for line in lines:
-            found = _LINE.match(line)
-            if not found:
-                continue
-            _, pid, cpu, seconds, ns, name, text = found.groups()
-            handler = getattr(self, f"_{name}", None)
-            if handler:
-                number = int(cpu)
-                one = self.cpus.setdefault(number, _Cpu())
-                handler(int(seconds) * 10**9 + int(ns), number, one, int(pid), text)
-        for turn in self.left.values():
-            self._close(turn)
+            if found := _LINE.match(line):
+                _, pid, cpu, seconds, ns, name, text = found.groups()
+                handler = getattr(self, name, None)
+                if handler:
+                    now_ns = int(seconds) * 10**9 + int(ns)
+                    handler(now_ns, self.cpus.setdefault(int(cpu), _Cpu()), int(pid), text)
         return self.story
 
-    def _cpu_idle(self, now: int, number: int, cpu: _Cpu, _pid: int, text: str) -> None:
-        state = int(_FIELD.search(text)[2])
+    def cpu_idle(self, now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
+        state = int(_fields(text)["state"])
         if state != _EXIT:
-            cpu.state, cpu.since_ns = state, now
-            if turn := self.left.pop(number, None):
-                self._close(turn | {"idle_ns": now})
-        elif cpu.state >= 0:
-            cpu.slept = Sleep(number, cpu.state, cpu.since_ns, now, None)
-            self.story.sleeps.append(cpu.slept)
-            cpu.state = -1
+            cpu.sleep = Sleep(state, now_ns, now_ns)
+            if cpu.last:
+                cpu.last.idle_ns = now_ns
+                cpu.last = None
+        elif cpu.sleep:
+            cpu.sleep.end_ns = now_ns
+            self.story.sleeps.append(cpu.sleep)
+            cpu.sleep, cpu.left = None, cpu.sleep
 
-    def _cpu_idle_miss(self, _now: int, _number: int, cpu: _Cpu, _pid: int, text: str) -> None:
-        last = cpu.slept
-        missed = Sleep(last.cpu, last.state, last.begin_ns, last.end_ns, text.split("type=")[1])
-        at = next(i for i in range(len(self.story.sleeps) - 1, -1, -1)
-                  if self.story.sleeps[i] is last)
-        self.story.sleeps[at] = cpu.slept = missed
+    def cpu_idle_miss(self, _now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
+        if cpu.left:
+            cpu.left.miss = _fields(text)["type"]
 
-    def _hrtimer_start(self, _now: int, _number: int, _cpu: _Cpu, pid: int, text: str) -> None:
-        fields = dict(_FIELD.findall(text))
+    def hrtimer_start(self, _now_ns: int, _cpu: _Cpu, pid: int, text: str) -> None:
+        fields = _fields(text)
         if fields["function"] == "hrtimer_wakeup":
-            soft, hard = int(fields["softexpires"]), int(fields["expires"])
-            self.armed[fields["hrtimer"]] = (pid, soft, hard)
+            times = int(fields["softexpires"]), int(fields["expires"])
+            self.timers[fields["hrtimer"]] = (pid, *times)
 
-    def _hrtimer_expire_entry(self, _now: int, _number: int, _cpu: _Cpu, _pid: int, text: str) -> None:
-        pid, soft, hard = self.armed.pop(_FIELD.search(text)[2], (0, 0, 0))
-        if pid:
-            self.woken[pid] = (soft, hard)
+    def hrtimer_expire_entry(self, _now_ns: int, _cpu: _Cpu, _pid: int, text: str) -> None:
+        if started := self.timers.pop(_fields(text)["hrtimer"], None):
+            pid, soft_ns, hard_ns = started
+            self.woken[pid] = (soft_ns, hard_ns)
 
-    def _sched_waking(self, now: int, number: int, cpu: _Cpu, _pid: int, text: str) -> None:
-        pid = int(dict(_FIELD.findall(text))["pid"])
-        self.woken.setdefault(pid, (now, None))
-        waker = self.open.get(cpu.running)
-        if waker and waker["wakes_ns"] is None:
-            waker["wakes_ns"] = now
+    def sched_waking(self, now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
+        self.woken.setdefault(int(_fields(text)["pid"]), (now_ns, None))
+        waker = self.turns.get(cpu.running)
+        if waker and waker.wakes_ns is None:
+            waker.wakes_ns = now_ns
 
-    def _sched_switch(self, now: int, number: int, cpu: _Cpu, _pid: int, text: str) -> None:
-        before, after = text.split(" ==> next_comm=")
-        name, rest = after.rsplit(" next_pid=", 1)
-        following = int(rest.split()[0])
-        leaving = int(re.search(r"prev_pid=(\d+)", before)[1])
-        if (turn := self.left.pop(number, None)) is not None:
-            self._close(turn)
-        if leaving and "prev_state=R" not in before:
-            if leaving in self.story.names:
-                self.story.first_sleep_ns.setdefault(leaving, now)
-            if turn := self.open.pop(leaving, None):
-                self.left[number] = turn | {"end_ns": now}
-        if following:
-            self.story.names[following] = name
-            if woken := self.woken.pop(following, None):
-                self.open[following] = {
-                    "pid": following, "cpu": number, "event_ns": woken[0], "fires_ns": woken[1],
-                    "begin_ns": now, "wakes_ns": None, "idle_ns": None, "slept_in": cpu.slept,
-                }  # fmt: skip
-        cpu.running, cpu.slept = following, None
+    def sched_switch(self, now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
+        leaving, state, name, coming = _SWITCH.match(text).group(2, 3, 4, 5)
+        leaving, coming = int(leaving), int(coming)
+        cpu.last = None
+        # The first in a recording may have no name yet.
+        if leaving in self.story.names and not state.startswith("R"):
+            self.story.first_sleep_ns.setdefault(leaving, now_ns)
+            if turn := self.turns.pop(leaving, None):
+                turn.end_ns = now_ns
+                self.story.turns.setdefault(leaving, []).append(turn)
+                cpu.last = turn
+        if coming:
+            self.story.names[coming] = name
+            if woken := self.woken.pop(coming, None):
+                self.turns[coming] = Turn(*woken, begin_ns=now_ns, slept_in=cpu.left)
+        cpu.running, cpu.left = coming, None
 
-    def _close(self, turn: dict) -> None:
-        self.story.turns.setdefault(turn["pid"], []).append(Turn(**turn))
+
+def _fields(text: str) -> dict[str, str]:
+    return dict(_FIELD.findall(text))

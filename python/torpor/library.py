@@ -75,9 +75,9 @@ def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def convert_trace(trace: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
-    """Write a recording anew: for Perfetto if ``out`` ends in ``.perfetto-trace``, else as ftrace text.
+    """Write a recording anew, without what Torpor does not use of it.
 
-    What Torpor does not use of it is left out.
+    It is for Perfetto if ``out`` ends in ``.perfetto-trace``, and ftrace text otherwise.
 
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads, and
     :class:`torpor.EngineError` when ``out`` cannot be written.

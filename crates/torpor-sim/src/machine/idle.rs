@@ -60,7 +60,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
-    /// The CPU has left its state.
+    /// The CPU has left its state. FIDELITY(sim-irq-order): interrupts are handled only now.
     pub(super) fn resume(&mut self, number: usize) -> Result<(), Halt> {
         let now = self.now;
         let cpu = &mut self.cpus[number];

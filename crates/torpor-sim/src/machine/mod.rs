@@ -333,6 +333,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
 }
 
 /// FIDELITY(sim-frequency): every CPU runs at its highest frequency for good.
+/// FIDELITY(sim-rcu): RCU never holds the tick.
 fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
     let start = Instant(0);
     let span = Span {
