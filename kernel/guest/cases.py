@@ -18,12 +18,23 @@ from .events import Story, Turn
 
 TEMPLATES = Path(__file__).with_name("cases")
 
-#: The program of each of corpus.WORKLOADS that is compared.
-PROGRAMS = {
-    "rates": "periodic",
-    "predict": "idle_predict",
-    "pingpong": "pingpong",
-    "ipi": "ipi_burst",
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared: one of corpus.WORKLOADS, its program, and CPUs of the guest."""
+
+    workload: str
+    program: str
+    cpus: int
+
+
+#: An emulator whose CPUs take turns has one only, where one will do.
+CASES = {
+    "rates": Case("rates", "periodic", 1),
+    "predict": Case("predict", "idle_predict", 1),
+    "predict-smp": Case("predict", "idle_predict", 2),
+    "pingpong": Case("pingpong", "pingpong", 2),
+    "ipi": Case("ipi", "ipi_burst", 2),
 }
 
 #: What `rates` goes through, a second each.
@@ -45,7 +56,7 @@ def exit_latencies_us(platform: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Costs:
-    """What takes time in a kernel, in us: interrupts, and each case's own by placeholder."""
+    """What takes time in a kernel, in us: interrupts, and each workload's own by placeholder."""
 
     interrupt: float
     ipi_delivery: float
@@ -59,7 +70,7 @@ class Costs:
 
         def turns(case: str) -> list[Turn]:
             story = stories[case]
-            mine = (story.turns.get(pid, []) for pid in story.pids(PROGRAMS[case]))
+            mine = (story.turns.get(pid, []) for pid in story.pids(CASES[case].program))
             # Programs start and end with much else than what they repeat.
             return [turn for each in mine if len(each) > 3 for turn in each[1:-1]]
 
@@ -118,29 +129,31 @@ overhead_source = "measured in the guest"
 
 def begin_ns(case: str, story: Story) -> int:
     """The recording's time at which its simulation begins: a tick."""
-    first = min(story.first_sleep_ns[pid] for pid in story.pids(PROGRAMS[case]))
+    first = min(story.first_sleep_ns[pid] for pid in story.pids(CASES[case].program))
     return first // _TICK_NS * _TICK_NS - _LEAD_NS
 
 
 def workload_toml(case: str, story: Story, costs: Costs) -> str:
     """The case as a workload, its programs started when the recording's were."""
     zero_ns = begin_ns(case, story)
-    pids = story.pids(PROGRAMS[case])
-    values = {key: f"{value:.3f}" for key, value in costs.steps[case].items()}
+    pids = story.pids(CASES[case].program)
+    steps = costs.steps[CASES[case].workload]
+    values = {key: f"{value:.3f}" for key, value in steps.items()}
     values["background"] = f"{costs.background:.3f}"
+    values["cpus"] = str(CASES[case].cpus)
     values["start"] = _us(story.first_sleep_ns[pids[0]] - zero_ns)
     if case == "rates":
         # Before its first wake-up was due by a period.
         for pid, hz in zip(pids, RATES_HZ, strict=True):
             due_ns = story.turns[pid][0].event_ns
             values[f"start_{hz}"] = _us(due_ns - 10**9 // hz - zero_ns)
-    if case == "predict":
+    if CASES[case].workload == "predict":
         sleepers = [pid for pid in pids if len(story.turns[pid]) > 10]
         for number, pid in enumerate(sleepers):
             due_ns = story.turns[pid][0].event_ns
             values[f"start_{number}"] = _us(due_ns - 500_000 - zero_ns)
-    parts = [TEMPLATES / f"{case}.toml", TEMPLATES / "background.toml"]
-    text = "".join(path.read_text(encoding="utf-8") for path in parts)
+    parts = [f"{CASES[case].workload}.toml", "background.toml"]
+    text = "".join((TEMPLATES / part).read_text(encoding="utf-8") for part in parts)
     return Template(text).substitute(values)
 
 

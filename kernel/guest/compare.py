@@ -149,17 +149,17 @@ def compare(folder: Path, kernel: str) -> list[Row]:
     stories = {
         (governor, case): events.read(folder / f"{kernel}-{governor}-{case}" / "trace.dat.gz")
         for governor in GOVERNORS
-        for case in cases.PROGRAMS
+        for case in cases.CASES
     }
     own = next(iter(GOVERNORS))
-    sysfs = folder / f"{kernel}-{own}-rates" / "sysfs-before.txt"
-    states, _ = torpor.import_platform(sysfs)
+    states, _ = torpor.import_platform(folder / f"{kernel}-{own}-rates" / "sysfs-before.txt")
     costs = cases.Costs.measure(
-        {case: stories[own, case] for case in cases.PROGRAMS}, cases.exit_latencies_us(states)
+        {case: stories[own, case] for case in cases.CASES}, cases.exit_latencies_us(states)
     )
-    platform = cases.platform_toml(sysfs, costs)
     rows: list[Row] = []
     for (governor, case), story in stories.items():
+        sysfs = folder / f"{kernel}-{governor}-{case}" / "sysfs-before.txt"
+        platform = cases.platform_toml(sysfs, costs)
         workload = cases.workload_toml(case, story, costs)
         simulated = _simulate(case, story, workload, platform, governor)
         rows += _rows(kernel, governor, case, story, simulated)
@@ -167,7 +167,7 @@ def compare(folder: Path, kernel: str) -> list[Row]:
 
 
 def _simulate(case: str, story: Story, text: str, platform: str, governor: str) -> Story:
-    pids = story.pids(cases.PROGRAMS[case])
+    pids = story.pids(cases.CASES[case].program)
     end_ns = max(turn.end_ns for pid in pids for turn in story.turns.get(pid, []))
     with tempfile.TemporaryDirectory(prefix="compare-") as name:
         folder = Path(name)
@@ -187,13 +187,14 @@ def _simulate(case: str, story: Story, text: str, platform: str, governor: str) 
 
 
 def _rows(kernel: str, governor: str, case: str, guest: Story, simulated: Story) -> list[Row]:
-    ours, theirs = (s.pids(cases.PROGRAMS[case]) for s in (simulated, guest))
+    one = cases.CASES[case]
+    ours, theirs = (story.pids(one.program) for story in (simulated, guest))
     stretches = {case: (theirs, ours)}
     if case == "rates":
         by_rate = zip(cases.RATES_HZ, theirs, ours, strict=True)
         stretches = {f"{hz} Hz": ([a], [b]) for hz, a, b in by_rate}
     return [
-        Row(name, kernel, governor, figures(guest, a, 2), figures(simulated, b, 2))
+        Row(name, kernel, governor, figures(guest, a, one.cpus), figures(simulated, b, one.cpus))
         for name, (a, b) in stretches.items()
     ]
 
@@ -201,9 +202,10 @@ def _rows(kernel: str, governor: str, case: str, guest: Story, simulated: Story)
 #: What a difference is of, by case: the letters of docs/concepts/simulation.md.
 CAUSES = {
     **dict.fromkeys((f"{hz} Hz" for hz in cases.RATES_HZ), "a b"),
-    "predict": "a b c d",
-    "pingpong": "b c e",
-    "ipi": "c e",
+    "predict": "a d",
+    "predict-smp": "a c d",
+    "pingpong": "c e",
+    "ipi": "c",
 }
 
 #: Rates that stand for the others in the table.

@@ -19,13 +19,14 @@ DOCUMENT = packages.ROOT / "docs" / "concepts" / "simulation.md"
 
 #: By case, the most that a simulation may be off: own wake-ups in percent, residency, above and
 #: below in points, the median lateness in us, and lengths of sleeps in decades. Somewhat more than
-#: it is off in the recordings that are kept; where so much more that little is said, the emulator
-#: is why (see the letters in the document).
+#: it is off in the recordings that are kept. Those of `ipi` say little: the emulator is why, see
+#: the letters in the document.
 BOUNDS = {
-    "rates": (1, 3, 5, 7, 7, 1.3),
-    "predict": (13, 1.5, 7, 9, 7, 0.4),
-    "pingpong": (11, 40, 5, 9, 18, 0.1),
-    "ipi": (35, 95, 28, 12, 65, 0.4),
+    "rates": (5.5, 9, 6, 5, 6.5, 1.2),
+    "predict": (17, 1.2, 1, 5.5, 6, 0.35),
+    "predict-smp": (12, 1, 7.5, 9, 6, 0.45),
+    "pingpong": (11, 40, 4.5, 9.5, 17, 0.08),
+    "ipi": (33, 95, 30, 12, 65, 0.4),
 }
 
 NAMES = ("own wake-ups %", "residency", "above", "below", "late p50 us", "decades")
@@ -45,7 +46,7 @@ def off(row: compare.Row) -> tuple[float, ...]:
 
 def check(rows: list[compare.Row], slack: float) -> None:
     """Hold rows to `slack` times their bounds, and print each."""
-    assert len(rows) == len(compare.GOVERNORS) * (len(cases.RATES_HZ) + 3)
+    assert len(rows) == len(compare.GOVERNORS) * (len(cases.RATES_HZ) + len(cases.CASES) - 1)
     print(compare.table(rows))
     for row in rows:
         for name, found, most in zip(NAMES, off(row), BOUNDS[case_of(row)], strict=True):
@@ -78,7 +79,7 @@ def test_the_wrong_governor_is_farther_off(kept):
     rows = {(row.case, row.governor): row for row in kept["arm64-6.12"]}
     menu, teo = rows["411 Hz", "menu"], rows["411 Hz", "t-teo-6.12"]
     crossed = compare.distance(teo.guest, menu.simulated)
-    assert abs(crossed.residency) > 4 * abs(teo.distance.residency)
+    assert abs(crossed.residency) > 3 * abs(teo.distance.residency)
     assert crossed.decades > teo.distance.decades
 
 
@@ -93,6 +94,6 @@ def test_the_document_has_this_table(kept):
 @pytest.mark.parametrize("arch, series", corpus.COMPARED)
 def test_a_simulation_is_near_to_a_new_guest(arch: str, series: str, tmp_path: Path):
     kernel = here(packages.fetch, arch, series)
-    here(corpus.keep, kernel, corpus.COMPARED[arch, series], corpus.CASES, tmp_path)
+    here(corpus.keep, kernel, corpus.COMPARED[arch, series], list(cases.CASES), tmp_path)
     # Another compiler or emulator moves every start, and with it what falls together.
     check(compare.compare(tmp_path, f"{arch}-{series}"), 1.5)
