@@ -77,7 +77,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let cpu = &mut self.cpus[number];
         cpu.idle.finish(&cpu.span, &pending, &mut self.policy, &mut self.sink)?;
         self.rest.left(number, pending.state(), now);
-        if pending.sleep.got_tick {
+        // The tick takes along timers that need not come yet; those that must, come by themselves.
+        if pending.sleep.got_tick && cpu.next_timer() > now {
             self.expire_timers(number, true);
         }
         let cpu = &mut self.cpus[number];
