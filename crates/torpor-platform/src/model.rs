@@ -39,6 +39,8 @@ pub struct Overheads {
     pub ipi_send: Duration,
     /// From there to the interrupt on the other CPU.
     pub ipi_delivery: Duration,
+    /// On the receiving CPU, once it is out of its idle state.
+    pub ipi_handling: Duration,
     /// On the sending CPU, in a virtual machine.
     pub virt_exit: Duration,
 }

@@ -74,17 +74,25 @@ pub struct Overheads {
     pub ipi_send: Duration,
     /// From the sending to the interrupt on the other CPU.
     pub ipi_delivery: Duration,
+    /// On the CPU that receives it.
+    pub ipi_handling: Duration,
 }
 
 impl Overheads {
     pub fn of(platform: &Platform) -> Overheads {
-        let torpor_platform::Overheads { context_switch, ipi_send, ipi_delivery, virt_exit } =
-            platform.overheads;
+        let torpor_platform::Overheads {
+            context_switch,
+            ipi_send,
+            ipi_delivery,
+            ipi_handling,
+            virt_exit,
+        } = platform.overheads;
         Overheads {
             interrupt: platform.tick_handling,
             context_switch,
             ipi_send: ipi_send + virt_exit,
             ipi_delivery,
+            ipi_handling,
         }
     }
 }

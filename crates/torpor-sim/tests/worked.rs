@@ -77,6 +77,52 @@ fn each_wake_up_of_a_sleeping_cpu_takes_an_ipi_and_a_polling_one_takes_none() {
 }
 
 #[test]
+fn who_receives_an_ipi_takes_its_time_and_who_polls_does_not() {
+    let extra = "ipi_handling_us = 4\noverhead_source = \"x\"";
+    let asleep = count(&request(machine(2, extra), load(PING_PONG), &["shallowest"], 100)).unwrap();
+    // 10 us of work, C1's 2 us, 4 us to handle the IPI; twice.
+    let rounds = asleep.kinds[0].passes;
+    assert!(rounds.abs_diff(100_000 / (2 * (10 + 2 + 4))) <= 1, "{rounds}");
+    let latency = asleep.kinds[1].latency.clone().close();
+    assert_eq!(latency.quantile(0.5), Some(Duration::from_us(2 + 4)));
+
+    let polling = count(&request(polling_machine(2, extra), load(PING_PONG), &["shallowest"], 100));
+    let without = count(&request(polling_machine(2, ""), load(PING_PONG), &["shallowest"], 100));
+    assert_eq!(polling.unwrap().kinds[0].passes, without.unwrap().kinds[0].passes);
+}
+
+/// Two tasks sleep on one CPU, the second with slack: how late that is at most.
+fn late_with_slack(first_us: u32, ms: i64) -> Option<Duration> {
+    let workload = load(&format!(
+        r#"
+[[task]]
+name = "exact"
+phase = [{{ run_us = 10 }}, {{ period_us = {first_us} }}]
+
+[[task]]
+name = "slack"
+timer_slack_us = 50
+phase = [{{ run_us = 10 }}, {{ period_us = 10010 }}]
+"#
+    ));
+    let counted = count(&request(machine(1, ""), workload, &["shallowest"], ms)).unwrap();
+    counted.kinds[1].latency.clone().close().max()
+}
+
+#[test]
+fn a_timer_with_slack_is_late_by_all_of_it_where_nothing_else_comes() {
+    // The other timer comes 10 ms later: 50 us of slack, C1's 2 us.
+    assert_eq!(late_with_slack(20_000, 20), Some(Duration::from_us(50 + 2)));
+}
+
+#[test]
+fn a_timer_with_slack_goes_along_with_the_next_one() {
+    // Due at 10010 us; the other's timer comes at 10040 us and leaves C1 2 us later. Both tasks run
+    // 10 us each, so the second has waited 30 + 2 us, and the first's work.
+    assert_eq!(late_with_slack(10_040, 11), Some(Duration::from_us(30 + 2 + 10)));
+}
+
+#[test]
 fn a_cpu_that_is_on_its_way_is_not_told_again() {
     // Three tasks of CPU 1 are woken one after the other, while it takes its time to come.
     let workload = load(

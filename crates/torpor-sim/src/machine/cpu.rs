@@ -50,8 +50,17 @@ impl Line {
     }
 }
 
-/// A timer: when, in which order set, which task's.
-pub type Timer = Reverse<(Instant, u64, u32)>;
+/// A timer, in the order in which they expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timer {
+    /// When it interrupts the CPU of its own.
+    pub expires: Instant,
+    /// In which order they were set.
+    pub sequence: u64,
+    /// From when on another timer's interrupt takes it along.
+    pub softexpires: Instant,
+    pub task: u32,
+}
 
 /// The owner of the timer of each CPU's soft-lockup detector.
 pub const WATCHDOG: u32 = u32::MAX;
@@ -78,7 +87,7 @@ pub struct Cpu<'a> {
     /// While running: until when the task's work is accounted for; in the future while interrupts
     /// and switches hold it up. While interrupted: when the handling ends.
     pub from: Instant,
-    pub timers: BinaryHeap<Timer>,
+    pub timers: BinaryHeap<Reverse<Timer>>,
     pub irqs: VecDeque<Irq>,
     /// Tasks that slept last here and wait for IO.
     pub iowait: u16,
@@ -100,9 +109,15 @@ pub struct Cpu<'a> {
     pub idle_calls: u64,
 }
 
+impl Timer {
+    pub fn of_watchdog(at: Instant) -> Timer {
+        Timer { expires: at, sequence: 0, softexpires: at, task: WATCHDOG }
+    }
+}
+
 impl Cpu<'_> {
     pub fn next_timer(&self) -> Instant {
-        self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _, _))| *at)
+        self.timers.peek().map_or(Instant::NEVER, |Reverse(timer)| timer.expires)
     }
 
     /// How long `work` takes here.

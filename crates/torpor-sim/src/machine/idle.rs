@@ -2,7 +2,7 @@
 //! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts behind.
 
 use super::Machine;
-use super::cpu::{Irq, Line, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use super::cpu::{Irq, Line, Mode, Timer, WATCHDOG, WATCHDOG_PERIOD};
 use crate::error::Halt;
 use crate::record::Sink;
 use crate::workload::Effect;
@@ -63,7 +63,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
-    /// The CPU has left its state.
+    /// The CPU has left its state. FIDELITY(sim-irq-order): interrupts are handled only now.
     pub(super) fn resume(&mut self, number: usize) -> Result<(), Halt> {
         let now = self.now;
         let cpu = &mut self.cpus[number];
@@ -84,12 +84,19 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if is_event {
             self.end_span(number, wake, now);
         }
+        // The tick takes along timers that need not come yet; those that must, come by themselves.
+        if pending.sleep.got_tick && self.cpus[number].next_timer() > now {
+            self.expire_timers(number, true);
+        }
         let cpu = &mut self.cpus[number];
         if pending.sleep.end == SleepEnd::PollTimeout && cpu.queue.count() == 0 {
             return self.sleep(number);
         }
         // A tick that ended the sleep has been handled by then.
         cpu.from = cpu.from.max(cpu.idle.now());
+        if cpu.span.is_resched && !polls {
+            cpu.hold_up(now, self.plan.overheads.ipi_handling);
+        }
         self.handled(number)
     }
 
@@ -171,7 +178,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Handles timers that have expired and interrupts that have come, if any.
     pub(super) fn take_interrupts(&mut self, number: usize) -> Result<bool, Halt> {
-        let mut came = self.expire_timers(number);
+        let mut came = self.expire_timers(number, false);
         while let Some(irq) = self.cpus[number].irqs.pop_front() {
             self.take_interrupt(number, irq)?;
             came = true;
@@ -179,30 +186,34 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         Ok(came)
     }
 
-    /// One interrupt for all timers that are due, if any is.
-    pub(super) fn expire_timers(&mut self, number: usize) -> bool {
+    /// One interrupt for all timers that are due, the tick's where it `has_ticked`; as in
+    /// `hrtimer_interrupt()`, up to the first whose time has not come even with its slack. Whether
+    /// there was one.
+    pub(super) fn expire_timers(&mut self, number: usize, has_ticked: bool) -> bool {
         let now = self.now;
-        if self.cpus[number].next_timer() > now {
+        if self.cpus[number].next_timer() <= now {
+            let time = self.plan.overheads.interrupt;
+            self.cpus[number].hold_up(now, time);
+        } else if !has_ticked {
             return false;
         }
-        let time = self.plan.overheads.interrupt;
-        self.cpus[number].hold_up(now, time);
-        while let Some(&Reverse((at, sequence, task))) = self.cpus[number].timers.peek()
-            && at <= now
+        while let Some(&Reverse(timer)) = self.cpus[number].timers.peek()
+            && timer.softexpires <= now
         {
+            let Timer { softexpires, task, .. } = timer;
             self.cpus[number].timers.pop();
             if task == WATCHDOG {
-                let next = Reverse((at + WATCHDOG_PERIOD, sequence, WATCHDOG));
-                self.cpus[number].timers.push(next);
+                let next = softexpires + WATCHDOG_PERIOD;
+                self.cpus[number].timers.push(Reverse(Timer::of_watchdog(next)));
                 if S::RECORDS {
-                    self.record_watchdog(number, at + WATCHDOG_PERIOD);
+                    self.record_watchdog(number, next);
                 }
                 continue;
             }
             if S::RECORDS {
                 self.record_timer_expiry(number, task);
             }
-            self.wake(task, Some(number), at, false);
+            self.wake(task, Some(number), softexpires, false);
             if S::RECORDS {
                 self.record_timer_handled(number, task);
             }

@@ -31,7 +31,7 @@ use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
 use crate::workload::{Device, Workload};
-use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use cpu::{Cpu, Mode, Timer, WATCHDOG_PERIOD};
 use device::DeviceState;
 use freq::{BusyAt, Domain};
 use rest::Rest;
@@ -284,7 +284,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         let count = self.cpus.len() as i64;
         for (number, cpu) in (1..=count).zip(&mut self.cpus) {
             let first = Instant(WATCHDOG_PERIOD.0 * number / count);
-            cpu.timers.push(Reverse((first, 0, WATCHDOG)));
+            cpu.timers.push(Reverse(Timer::of_watchdog(first)));
         }
         (0..self.cpus.len()).try_for_each(|cpu| self.go_idle(cpu))
     }
@@ -411,6 +411,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     }
 }
 
+/// FIDELITY(sim-rcu): RCU never holds the tick.
 fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
     let start = Instant(0);
     let span = Span {

@@ -2,7 +2,7 @@
 //! What tasks do: their programs, step by step.
 
 use super::Machine;
-use super::cpu::work_of;
+use super::cpu::{Timer, work_of};
 use super::task::{Blocked, State};
 use crate::error::{Halt, Stuck};
 use crate::record::Sink;
@@ -201,9 +201,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
         self.timer_sequence += 1;
-        self.cpus[number].timers.push(Reverse((until, self.timer_sequence, id)));
+        let kind = &self.plan.workload.tasks[self.tasks[id as usize].kind];
+        let timer = Timer {
+            expires: until + kind.timer_slack,
+            sequence: self.timer_sequence,
+            softexpires: until,
+            task: id,
+        };
+        self.cpus[number].timers.push(Reverse(timer));
         if S::RECORDS {
-            self.record_timer_start(number, id, until);
+            self.record_timer_start(number, &timer);
         }
         self.leave(number, State::Blocked(Blocked::Timer))
     }

@@ -18,8 +18,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// Something of the running CPU's own is due.
     pub(super) fn running(&mut self, number: usize) -> Result<(), Halt> {
         self.account(number);
-        let bigger = if self.cpus[number].tick <= self.now { self.tick(number) } else { None };
-        self.expire_timers(number);
+        let has_ticked = self.cpus[number].tick <= self.now;
+        let bigger = if has_ticked { self.tick(number) } else { None };
+        self.expire_timers(number, has_ticked);
         if let Some(target) = bigger {
             self.move_running(number, target)?;
         }
@@ -27,6 +28,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if cpu.ipi <= self.now {
             cpu.ipi = Instant::NEVER;
             cpu.needs_resched = true;
+            cpu.hold_up(self.now, self.plan.overheads.ipi_handling);
         }
         self.go_on(number)
     }

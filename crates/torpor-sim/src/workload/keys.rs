@@ -63,6 +63,12 @@ static TASK: Shape = Shape {
         optional("start_us", TIME, "When the first one starts. Without it, 0."),
         optional("stagger_us", TIME, "How much later each next one starts. Without it, 0."),
         optional(
+            "timer_slack_us",
+            TIME,
+            "Its timers expire this much later, unless another timer's interrupt comes meanwhile and \
+             takes them along. Without it, 0; an ordinary task of the kernel's has 50.",
+        ),
+        optional(
             "weight",
             Kind::Integer { max: 88_761.0 },
             "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",

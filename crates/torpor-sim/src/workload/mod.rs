@@ -60,6 +60,8 @@ pub struct TaskKind {
     /// When the first starts, and how much later each next one.
     pub start: Duration,
     pub stagger: Duration,
+    /// How much later than asked its timers may expire, so that several share an interrupt.
+    pub timer_slack: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
     pub clamp: Clamp,

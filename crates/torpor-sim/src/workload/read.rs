@@ -104,6 +104,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
         clamp: clamp(report, table),
+        timer_slack: from_us(table.number("timer_slack_us").unwrap_or(0.0)),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
