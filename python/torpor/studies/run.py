@@ -205,7 +205,7 @@ class _Runs:
 
 
 def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _Value | None]:
-    """What a row can name: the catalogue's keys, what is made of them, and four of each task."""
+    """What a row can name: the catalogue's keys, what is made of them, and five of each task."""
     metrics: dict[str, _Value | None] = {}
     for key, mean in run["metrics"].items():
         of_seeds = [seed["metrics"][key] for seed in run["seeds"]]
@@ -222,6 +222,7 @@ def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _V
             _Value(tasks_us / task["passes"]) if task["passes"] else None
         )
         metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
+        metrics[f"missed_per_s:{name}"] = _Value(task["missed"] / (duration_s * seeds))
         metrics[f"iops:{name}"] = _Value(task["ios"] / (duration_s * seeds))
     return metrics
 
