@@ -3,6 +3,8 @@
 //! and with the number of tasks. An event is an entry taken off the queue: a state left, work
 //! done, a timer, a tick, an interrupt.
 //!
+//! With IO, an event is also a request served, and its interrupt.
+//!
 //! `cargo bench -p torpor-benches --bench simulate`. Beside it, where Python has simpy: the same
 //! queueing loop (tasks that work and sleep on CPUs) as a toy, without scheduler and idle states.
 
@@ -15,8 +17,8 @@ use torpor_units::Duration;
 
 const ROUNDS: usize = 5;
 const AIM: f64 = 3.0;
-/// With frequencies that follow utilization.
-const SCHEDUTIL_AIM: f64 = 2.0;
+/// With frequencies that follow utilization, and with IO.
+const FULL_AIM: f64 = 2.0;
 
 fn main() {
     println!("{:<34} {:>12} {:>10} {:>10}", "", "events", "M/s", "ns each");
@@ -24,10 +26,18 @@ fn main() {
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
     println!("aim: {AIM} M/s with menu; {}", if rate >= AIM { "met" } else { "not met" });
-    let mut request = request(8, 100, "menu", 2_000);
-    request.options.cpufreq = vec!["schedutil".parse().unwrap_or_else(|e| panic!("{e}"))];
-    let rate = measure_request("8 CPUs, 100 tasks, menu, schedutil", &request);
-    println!("aim: {SCHEDUTIL_AIM} M/s; {}", if rate >= SCHEDUTIL_AIM { "met" } else { "not met" });
+    let full = [
+        ("100 tasks", load(8, 100)),
+        ("IO: psync, 8 jobs", jobs("psync", 8, 1)),
+        ("IO: libaio, 1 job of 128", jobs("libaio", 1, 128)),
+        ("IO: io_uring, 6 jobs of 128", jobs("io_uring", 6, 128)),
+    ];
+    for (what, workload) in full {
+        let mut request = request(workload, 8, "menu", 2_000);
+        request.options.cpufreq = vec!["schedutil".parse().unwrap_or_else(|e| panic!("{e}"))];
+        let rate = measure_request(&format!("{what}, schedutil"), &request);
+        println!("aim: {FULL_AIM} M/s; {}", if rate >= FULL_AIM { "met" } else { "not met" });
+    }
     for cpus in [8, 16, 32, 64, 128, 256] {
         measure(&format!("{cpus} CPUs, 100 tasks"), cpus, 100, "menu", 1_000);
     }
@@ -42,12 +52,12 @@ fn main() {
 }
 
 fn measure(what: &str, cpus: usize, tasks: usize, governor: &str, ms: usize) -> f64 {
-    measure_request(what, &request(cpus, tasks, governor, ms))
+    measure_request(what, &request(load(cpus, tasks), cpus, governor, ms))
 }
 
-fn request(cpus: usize, tasks: usize, governor: &str, ms: usize) -> Request {
+fn request(workload: Workload, cpus: usize, governor: &str, ms: usize) -> Request {
     Request {
-        workload: load(cpus, tasks),
+        workload,
         platform: machine(cpus),
         governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
         options: Options { duration: Duration(ms as i64 * 1_000_000), ..Options::default() },
@@ -94,6 +104,24 @@ phase = [
     {{ run_us = {{ dist = "exponential", mean = 200 }} }},
     {{ sleep_us = {{ dist = "exponential", mean = {sleep} }} }},
 ]
+"#
+    );
+    workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Random reads from the NVMe drive that ships.
+fn jobs(engine: &str, numjobs: u32, iodepth: u32) -> Workload {
+    let text = format!(
+        r#"
+name = "bench"
+title = "bench"
+source = "made up"
+[[fio]]
+name = "j"
+device = "nvme"
+ioengine = "{engine}"
+numjobs = {numjobs}
+iodepth = {iodepth}
 "#
     );
     workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))

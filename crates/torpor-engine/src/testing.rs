@@ -72,6 +72,7 @@ pub fn model(cluster: &Cluster) -> CpuModel {
         tick_handling: Duration::from_us(5),
         overheads: Default::default(),
         cpufreq_governor: Default::default(),
+        io_devices: vec![],
         floor_power: Power::ZERO,
         clusters: vec![cluster.clone()],
     };

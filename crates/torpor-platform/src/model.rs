@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
+use crate::IoDevice;
 use torpor_units::{CpuId, Duration, Hz, Power};
 
 /// A machine. Built only by this crate's readers, which have checked every invariant below.
@@ -25,6 +26,7 @@ pub struct Platform {
     pub cpufreq_governor: CpufreqGovernor,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
     pub clusters: Vec<Cluster>,
+    pub io_devices: Vec<IoDevice>,
 }
 
 /// Time that a simulated kernel spends on its own work; 0 where nobody measured it.

@@ -65,6 +65,7 @@ pub struct GovernorOutcome {
     /// By metric: the difference from the first governor, over seeds both have finished.
     pub differences: BTreeMap<&'static str, Interval>,
     pub tasks: Vec<TaskOutcome>,
+    pub devices: Vec<DeviceOutcome>,
     /// Events of the simulation, over all seeds.
     pub events: u64,
 }
@@ -101,7 +102,24 @@ pub struct TaskOutcome {
     pub missed: u64,
     pub migrations: u64,
     pub preemptions: u64,
+    /// Requests to devices whose results it took.
+    pub ios: u64,
     pub latency: LatencyOutcome,
     /// How long a pass through the program took, waits included.
     pub pass_time: LatencyOutcome,
+    /// From a request's submission to the task taking its result.
+    pub io_latency: LatencyOutcome,
+}
+
+/// A device, over all seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceOutcome {
+    pub name: String,
+    pub requests: u64,
+    /// Share of time with a request under way: iostat's `%util`.
+    pub util_pct: f64,
+    /// Requests under way, on average: iostat's `aqu-sz`.
+    pub queue_size: f64,
+    /// From a request's submission to its completion by the kernel.
+    pub response: LatencyOutcome,
 }

@@ -11,6 +11,7 @@ use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
 use crate::record::{self, OneCpu, Recorder, Sink};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
+use crate::workload::Device;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,6 +59,7 @@ pub struct Session<'a> {
     topology: Topology,
     models: Vec<CpuModel>,
     states: Vec<Vec<StateDesc>>,
+    devices: Vec<Device>,
     overheads: Overheads,
 }
 
@@ -104,12 +106,23 @@ impl<'a> Session<'a> {
                 last: topology.cpus - 1,
             });
         }
-        let overheads = Overheads::of(platform);
         let cpufreq = match &options.cpufreq[..] {
             [] => vec![platform.cpufreq_governor.into()],
             asked => asked.to_vec(),
         };
-        Ok(Session { request, hz, governors, cpufreq, topology, models, states, overheads })
+        let devices: Result<Vec<Device>, SimError> =
+            workload.devices.iter().map(|device| device.resolve(platform)).collect();
+        Ok(Session {
+            request,
+            hz,
+            governors,
+            cpufreq,
+            topology,
+            models,
+            states,
+            devices: devices?,
+            overheads: Overheads::of(platform),
+        })
     }
 
     fn columns(&self) -> usize {
@@ -140,6 +153,7 @@ impl<'a> Session<'a> {
             topology: &self.topology,
             models: &self.models,
             workload: &self.request.workload,
+            devices: &self.devices,
             overheads: self.overheads,
             cpufreq: self.cpufreq_of(column),
             seed,

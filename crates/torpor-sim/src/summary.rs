@@ -6,7 +6,7 @@ use crate::cpufreq::Cpufreq;
 use crate::frequency::frequency;
 use crate::machine::Counted;
 use crate::options::Request;
-use crate::outcome::{GovernorOutcome, PerfDomainOutcome, SeedOutcome, TaskOutcome};
+use crate::outcome::{DeviceOutcome, GovernorOutcome, PerfDomainOutcome, SeedOutcome, TaskOutcome};
 use crate::stats::Interval;
 use std::collections::BTreeMap;
 use torpor_engine::latency::Latencies;
@@ -46,6 +46,7 @@ pub fn column(
     let events = done.iter().map(|(_, c)| c.events).sum();
     let tasks = tasks(request, &done);
     let perf_domains = perf_domains(platform, done.iter().map(|(_, counted)| counted));
+    let devices = devices(request, &done);
     let whole = match failed {
         Some(error) => Err(error),
         None => Ok(together(platform, done.iter().map(|(_, counted)| counted))),
@@ -64,6 +65,7 @@ pub fn column(
         seeds,
         differences: BTreeMap::new(),
         tasks,
+        devices,
         events,
     }
 }
@@ -155,6 +157,7 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     let shared: Energy = counted.shared_energy.iter().copied().sum();
     let energy = energy(platform, counted);
     let frequency = frequency(platform, [counted], 0..platform.clusters.len());
+    metrics.extend(io(counted, busy));
     metrics.extend([
         ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
         ("task_latency_mean_us", us(latency.mean())),
@@ -174,6 +177,26 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     ]);
     metrics.retain(|key, _| catalogue::metrics().iter().any(|m| m.key == *key));
     metrics
+}
+
+/// Metrics of a workload with IO; nobody knows them of another one.
+fn io(counted: &Counted, busy: Duration) -> Metrics {
+    let span = counted.span;
+    let mut latency = Latencies::default();
+    counted.kinds.iter().for_each(|k| latency.add(&k.io_latency.clone().close()));
+    let ios: u64 = counted.kinds.iter().map(|k| k.ios).sum();
+    let any = |value: f64| (ios > 0).then_some(value);
+    let us = |latency: Option<Duration>| latency.map(Duration::as_us_f64);
+    let busiest = counted.devices.iter().map(|d| d.busy).max();
+    BTreeMap::from([
+        ("iops", any(ios as f64 * 1e9 / span.0 as f64)),
+        ("io_latency_mean_us", us(latency.mean())),
+        ("io_latency_p50_us", us(latency.quantile(0.5))),
+        ("io_latency_p99_us", us(latency.quantile(0.99))),
+        ("io_latency_max_us", us(latency.max())),
+        ("device_util_pct", busiest.and_then(|b| any(100.0 * b.0 as f64 / span.0 as f64))),
+        ("cpu_per_io_us", any(busy.as_us_f64() / ios as f64)),
+    ])
 }
 
 /// Everything that takes power; `None` unless all of it is known.
@@ -226,6 +249,7 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
         .map(|(index, kind)| {
             let mut latency = Latencies::default();
             let mut pass_time = Latencies::default();
+            let mut io_latency = Latencies::default();
             let mut sum = TaskOutcome {
                 name: kind.name.clone(),
                 started: 0,
@@ -236,8 +260,10 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
                 missed: 0,
                 migrations: 0,
                 preemptions: 0,
+                ios: 0,
                 latency: LatencyOutcome::default(),
                 pass_time: LatencyOutcome::default(),
+                io_latency: LatencyOutcome::default(),
             };
             for (_, counted) in runs {
                 let own = &counted.kinds[index];
@@ -250,11 +276,34 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
                 sum.migrations += own.migrations;
                 sum.preemptions += own.preemptions;
                 latency.add(&own.latency.clone().close());
+                sum.ios += own.ios;
                 pass_time.add(&own.pass_time.clone().close());
+                io_latency.add(&own.io_latency.clone().close());
             }
             sum.latency = LatencyOutcome::new(&latency);
             sum.pass_time = LatencyOutcome::new(&pass_time);
+            sum.io_latency = LatencyOutcome::new(&io_latency);
             sum
+        })
+        .collect()
+}
+
+fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
+    let span: i64 = runs.iter().map(|(_, counted)| counted.span.0).sum();
+    let of_all = |index: usize| runs.iter().map(move |(_, counted)| &counted.devices[index]);
+    let named = request.workload.devices.iter().enumerate();
+    named
+        .map(|(index, device)| {
+            let mut response = Latencies::default();
+            of_all(index).for_each(|d| response.add(&d.response.clone().close()));
+            let share = |ns: f64| if span > 0 { ns / span as f64 } else { 0.0 };
+            DeviceOutcome {
+                name: device.name().to_owned(),
+                requests: of_all(index).map(|d| d.requests).sum(),
+                util_pct: share(100.0 * of_all(index).map(|d| d.busy.0).sum::<i64>() as f64),
+                queue_size: share(of_all(index).map(|d| d.queue_time).sum::<i128>() as f64),
+                response: LatencyOutcome::new(&response),
+            }
         })
         .collect()
 }

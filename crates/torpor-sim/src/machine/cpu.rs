@@ -32,8 +32,10 @@ pub struct Irq {
 pub enum Line {
     /// One of the workload's, by index, with the time its handler takes.
     Source { source: usize, handling: Duration },
-    /// A device has served a task's request.
-    Device { task: u32 },
+    /// A device has served requests.
+    Device { device: usize },
+    /// Another CPU had a device's interrupt, and hands its completions over.
+    Completion { device: usize },
 }
 
 /// The first device's interrupt number, for the record; sources come before.
@@ -43,7 +45,7 @@ impl Line {
     pub fn number(self) -> u32 {
         match self {
             Line::Source { source, .. } => source as u32,
-            Line::Device { .. } => DEVICE_IRQ,
+            Line::Device { device } | Line::Completion { device } => DEVICE_IRQ + device as u32,
         }
     }
 }

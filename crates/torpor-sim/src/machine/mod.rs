@@ -6,6 +6,7 @@
 
 mod balance;
 mod cpu;
+mod device;
 mod freq;
 mod idle;
 mod place;
@@ -17,6 +18,7 @@ mod sources;
 mod task;
 mod wake;
 
+pub use device::DeviceTotals;
 pub use freq::DomainCounted;
 pub use record::TIMER_SYMBOLS;
 pub use task::KindTotals;
@@ -27,11 +29,12 @@ use crate::options::Overheads;
 use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
-use crate::workload::Workload;
+use crate::workload::{Device, Workload};
 use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use device::DeviceState;
 use freq::{BusyAt, Domain};
 use rest::Rest;
-use sources::{DeviceState, SourceState};
+use sources::SourceState;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use task::{State, Task};
@@ -56,6 +59,8 @@ pub struct Plan<'a> {
     /// One a CPU.
     pub models: &'a [CpuModel],
     pub workload: &'a Workload,
+    /// One for each of the workload's.
+    pub devices: &'a [Device],
     pub overheads: Overheads,
     pub cpufreq: Cpufreq,
     pub seed: u64,
@@ -135,6 +140,8 @@ pub struct Counted {
     pub span: Duration,
     pub cpus: Vec<CpuCounted>,
     pub kinds: Vec<KindTotals>,
+    /// One for each of the workload's devices.
+    pub devices: Vec<DeviceTotals>,
     pub ipis: u64,
     pub events: u64,
     /// What clusters take beside their CPUs, by cluster.
@@ -210,7 +217,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             channels: workload.channels.iter().map(Channel::new).collect(),
             barriers: vec![Vec::new(); workload.barriers.len()],
             sources: sources::sources(workload, plan.seed),
-            devices: sources::devices(workload),
+            devices: device::devices(plan.devices, count),
             timer_sequence: 0,
             ipis: 0,
             events: 0,
@@ -291,7 +298,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         };
         match source.checked_sub(self.sources.len()) {
             None => self.source_fires(source),
-            Some(device) if device < self.devices.len() => self.device_done(device),
+            Some(device) if device < self.devices.len() => self.device_due(device),
             Some(device) => {
                 self.change_frequency(device - self.devices.len());
                 Ok(())
@@ -317,6 +324,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
 
     /// The end of the run: what is under way is counted up to now.
     fn cut(&mut self) {
+        for device in &mut self.devices {
+            device.count_to(self.now);
+        }
         for number in 0..self.cpus.len() {
             self.account(number);
             let now = self.now;
@@ -352,6 +362,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             span: self.now.since(Instant(0)),
             cpus: cpus.collect(),
             kinds,
+            devices: self.devices.into_iter().map(|device| device.totals).collect(),
             ipis: self.ipis,
             events: self.events,
             static_energy,

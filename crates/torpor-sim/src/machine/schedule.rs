@@ -190,7 +190,6 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let is_renewed = cpu.load.update(self.now.0 as u64);
         let task = &mut self.tasks[id as usize];
         task.state = state;
-        task.in_iowait = state == State::Blocked(Blocked::Io);
         task.load.update(&cpu.load, true);
         task.load.is_runnable = false;
         cpu.queue.drop_running(&task.entity);
@@ -230,7 +229,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 fn prev_state(state: State) -> PrevState {
     match state {
         State::Runnable => PrevState::Runnable,
-        State::Blocked(Blocked::Io) => PrevState::DiskSleep,
+        State::Blocked(Blocked::Io(wait)) if wait.is_uninterruptible() => PrevState::DiskSleep,
         State::Blocked(_) => PrevState::Sleeping,
         State::Dead => PrevState::Dead,
     }

@@ -2,7 +2,8 @@
 //! Tasks, and what is counted for those of a kind.
 
 use crate::sched::{Clamp, Entity};
-use crate::workload::{Stream, StreamName, TaskKind};
+use crate::workload::{IoWait, Stream, StreamName, TaskKind};
+use std::collections::VecDeque;
 use torpor_engine::latency::LatencyHistogram;
 use torpor_engine::pelt;
 use torpor_units::{Duration, Instant};
@@ -32,7 +33,7 @@ pub enum Blocked {
         count: u64,
     },
     Barrier(usize),
-    Io,
+    Io(IoWait),
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +68,11 @@ pub struct Task {
     pub next_period: Instant,
     /// Where each of its own timers stands.
     pub timers: Vec<Instant>,
+    pub started: Instant,
+    /// Requests whose results it has not taken.
+    pub io_depth: u32,
+    /// When those were submitted whose results are there.
+    pub io_done: VecDeque<Instant>,
     /// Steps since time last passed for it.
     pub steps_at_once: u32,
     pub last_step: Instant,
@@ -107,6 +113,9 @@ impl Task {
             pass_began: now,
             next_period: now,
             timers: vec![now; own.timers],
+            started: now,
+            io_depth: 0,
+            io_done: VecDeque::new(),
             steps_at_once: 0,
             last_step: now,
             woken_by: None,
@@ -142,6 +151,9 @@ pub struct KindTotals {
     /// Passes through the program, and how long each took.
     pub passes: u64,
     pub pass_time: LatencyHistogram,
+    /// Requests whose results were taken, and the time from their submission.
+    pub ios: u64,
+    pub io_latency: LatencyHistogram,
     /// Periods whose beginning found the task still busy.
     pub missed: u64,
     pub migrations: u64,

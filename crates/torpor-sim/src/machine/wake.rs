@@ -19,7 +19,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &mut self.tasks[id as usize];
         match task.state {
             State::Blocked(Blocked::Channel { .. } | Blocked::Barrier(_)) => self.under_way += 1,
-            State::Blocked(Blocked::Io) => self.cpus[task.cpu].iowait -= 1,
+            State::Blocked(Blocked::Io(_)) if task.in_iowait => self.cpus[task.cpu].iowait -= 1,
             _ => {}
         }
         task.state = State::Runnable;
