@@ -85,9 +85,27 @@ def test_the_report_of_a_simulation_is_a_page(torpor, tmp_path):
 
 def test_a_workload_that_is_stuck_says_where_and_when(torpor, tmp_path):
     (tmp_path / "stuck.toml").write_text(DEADLOCK)
-    done = torpor("simulate", "./stuck.toml", "-p", "pixel6", "-g", "menu", *QUICK, check=2)
+    fast = ("--cpufreq", "performance")
+    done = torpor("simulate", "./stuck.toml", "-p", "pixel6", "-g", "menu", *fast, *QUICK, check=2)
     assert "task `a` (0) at phase[1], 0.000" in done.stdout
     assert "deadlock" in done.stdout
+
+
+def test_every_governor_runs_under_every_frequency_policy(torpor):
+    policies = ("--cpufreq", "powersave", "--cpufreq", "schedutil@6.1,rate_limit_us=500")
+    governors = ("-g", "menu", "-g", "teo")
+    done = torpor("simulate", "frames", "-p", "pixel6", *governors, *policies, *QUICK, "--json")
+    result = json.loads(done.stdout)
+    runs = result["traces"][0]["runs"]
+    assert result["options"]["cpufreq"] == ["powersave", "schedutil@6.1,rate_limit_us=500"]
+    assert [run["governor"] for run in runs] == [
+        f"{governor} + {policy}"
+        for policy in result["options"]["cpufreq"]
+        for governor in ("menu", "teo")
+    ]
+    assert [domain["freq_khz"] for domain in runs[0]["perf_domains"]] == [300000, 400000, 500000]
+    assert runs[0]["metrics"]["freq_transitions_per_s"] == 0
+    assert runs[2]["metrics"]["freq_transitions_per_s"] > 0
 
 
 @pytest.mark.parametrize(
@@ -97,6 +115,7 @@ def test_a_workload_that_is_stuck_says_where_and_when(torpor, tmp_path):
         (("frames", "-p", "pixel7"), "did you mean `pixel6`?"),
         (("frames", "-p", "pixel6", "-g", "oracle"), "whose run the oracle can replay"),
         (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
+        (("frames", "-p", "pixel6", "--cpufreq", "ondemand"), "powersave or schedutil: ondemand"),
         (("frames", "-p", "pixel6", "--trace", "no/such/run.txt"), "there is no folder"),
         (("no/such.toml", "-p", "pixel6"), "read workload `no/such.toml`"),
     ],

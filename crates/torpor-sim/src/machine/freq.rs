@@ -6,7 +6,7 @@ use super::cpu::{Cpu, Mode};
 use super::task::FULL_SPEED;
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
 use crate::record::Sink;
-use crate::sched::{Clamp, RunqueueClamp};
+use crate::sched::Clamp;
 use torpor_engine::policy::Policy;
 use torpor_platform::Cluster;
 use torpor_units::{Duration, Instant};
@@ -245,14 +245,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let in_iowait = task.in_iowait;
         if let Some(boost) = &mut self.boost {
             boost.enqueue(id, number, self.now, in_iowait);
-            task.clamp.min =
-                self.plan.workload.tasks[task.kind].clamp.min.max(boost.uclamp_min(id));
+            let own = self.plan.workload.tasks[task.kind].clamp;
+            task.clamp.min = own.min.max(boost.uclamp_min(id));
         }
-        let (clamp, count) = (task.clamp, RunqueueClamp::add);
+        let clamp = task.clamp;
         // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
         let counts_first = self.plan.cpufreq.release() == Release::V6_1;
         if self.has_uclamp && counts_first {
-            count(&mut self.clamps[number], clamp);
+            self.clamps[number].add(clamp);
         }
         if in_iowait {
             self.cpufreq_update(number, true);
@@ -261,7 +261,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.cpufreq_update(number, false);
         }
         if self.has_uclamp && !counts_first {
-            count(&mut self.clamps[number], clamp);
+            self.clamps[number].add(clamp);
         }
     }
 

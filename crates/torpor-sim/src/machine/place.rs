@@ -164,7 +164,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `find_energy_efficient_cpu()`: the last CPU, or the one with most to spare of each domain,
     /// wherever energy rises least. `None` if none fits.
     ///
-    /// FIDELITY(sim-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies;
+    /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies;
     /// a domain's sum counts what idle CPUs were when last looked at, as in the kernel.
     fn energy_aware(&self, id: u32, prev: usize, allowed: Option<&CpuMask>) -> Option<usize> {
         let topology = self.plan.topology;
