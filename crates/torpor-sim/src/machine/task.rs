@@ -47,6 +47,8 @@ pub struct Task {
     pub load: pelt::Task,
     /// `util_est.ewma`; 0 while it has never slept.
     pub util_est: u64,
+    /// From going to wait for IO until it runs again, if its engine marks that.
+    pub in_iowait: bool,
 
     /// The step it is at.
     pub step: usize,
@@ -68,8 +70,6 @@ pub struct Task {
     pub io_depth: u32,
     /// When those were submitted whose results are there.
     pub io_done: VecDeque<Instant>,
-    /// As the kernel's: from falling asleep for IO until it runs again.
-    pub in_iowait: bool,
     /// Steps since time last passed for it.
     pub steps_at_once: u32,
     pub last_step: Instant,
@@ -100,6 +100,7 @@ impl Task {
             entity: Entity { vruntime: 0, weight: own.weight, ran: Duration::ZERO },
             load,
             util_est: 0,
+            in_iowait: false,
             step: 0,
             loops: Vec::with_capacity(own.depth),
             passes: own.repeat.unwrap_or(u64::MAX),
@@ -111,7 +112,6 @@ impl Task {
             started: now,
             io_depth: 0,
             io_done: VecDeque::new(),
-            in_iowait: false,
             steps_at_once: 0,
             last_step: now,
             woken_by: None,
