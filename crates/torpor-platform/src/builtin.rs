@@ -2,7 +2,7 @@
 //! The machines that ship with Torpor, and how a name on the command line becomes one.
 
 use crate::toml_file::io_device_from_toml;
-use crate::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import_sysfs};
+use crate::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import};
 use std::fs;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub fn io_devices() -> Vec<IoDevice> {
 }
 
 /// The machine called `name_or_path`: a built-in name, the path of a TOML file, or the path of
-/// anything that [`import_sysfs`] reads.
+/// anything that [`import`] reads.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
@@ -65,8 +65,8 @@ pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
 fn from_dump(path: &Path) -> Result<Platform, PlatformError> {
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
-    let imported = import_sysfs(path, &ImportOptions { name, title: None, hz: None })?;
+    let name: String = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
+    let imported = import(path, &ImportOptions::named(name))?;
     from_toml(&path.display().to_string(), &imported.toml)
 }
 

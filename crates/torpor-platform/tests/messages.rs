@@ -163,6 +163,7 @@ fn each_slip_is_named_with_its_key_and_line() {
         ("capacity = 512", "capacity = 5000", "cluster[0].capacity", 9, "too large"),
         ("capacity = 512", "capacity = 0", "cluster[0].capacity", 9, "without capacity"),
         ("capacity = 1024", "capacity = 1000", "cluster[1].capacity", 46, "no cluster has"),
+        ("capacity = 512\n", "", "cluster[0].capacity", 6, "missing"),
         ("cpus = \"2,3\"", "cpus = \"3\"", "cluster[1].cpus", 45, "no cluster holds cpu2"),
         ("cpus = \"2,3\"", "cpus = \"1-3\"", "cluster[1].cpus", 45, "cpu1 is already in"),
         ("cpus = \"2,3\"", "cpus = \"2,x\"", "cluster[1].cpus", 45, "`x` is not a CPU"),
@@ -244,6 +245,13 @@ fn each_slip_is_named_with_its_key_and_line() {
             "cluster[0].opp[1].opp_hz",
             19,
             "the OPP before has 700000 kHz",
+        ),
+        (
+            "freq_khz = 300000",
+            "freq_khz = 600000",
+            "cluster[0].opp[1].opp_hz",
+            19,
+            "the OPP before has 600000 kHz",
         ),
         (
             "opp_hz = 600000000",

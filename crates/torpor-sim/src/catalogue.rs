@@ -30,7 +30,7 @@ const WAKEUPS: Metric = metric(
     "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
 );
 
-const OWN: [Metric; 19] = [
+const OWN: [Metric; 22] = [
     metric(
         "throughput",
         "passes",
@@ -133,6 +133,27 @@ const OWN: [Metric; 19] = [
         "Of busy and idle CPUs, of clusters beside their CPUs, and of the package's floor.",
     ),
     metric("energy_uj", "energy", "uJ", Direction::Lower, "`power_mw` over the simulated time."),
+    optional(metric(
+        "freq_khz",
+        "frequency",
+        "kHz",
+        Direction::None,
+        "Of the CPUs' clocks, over all time and all CPUs. Not known where a machine's OPPs are not.",
+    )),
+    optional(metric(
+        "freq_busy_khz",
+        "frequency, busy",
+        "kHz",
+        Direction::None,
+        "The same over the time that CPUs were busy.",
+    )),
+    optional(metric(
+        "freq_transitions_per_s",
+        "frequency changes",
+        "1/s",
+        Direction::None,
+        "Changes of frequency of all clocks, each second.",
+    )),
     metric(
         "ipis",
         "reschedule IPIs",

@@ -36,6 +36,7 @@ pub struct WorkloadInfo {
 #[derive(Clone, Debug, Serialize)]
 pub struct OptionsInfo {
     pub hz: u32,
+    pub cpufreq: Vec<String>,
     pub latency_limit_ns: Option<i64>,
     pub disabled_states: Vec<DisabledInfo>,
     pub duration_ns: i64,
@@ -51,12 +52,15 @@ pub struct SimulationOutcome {
     pub strip: Option<Strip>,
 }
 
-/// One governor over all seeds. Metrics are means over seeds; counters of states and the latency
+/// One governor under one frequency policy over all seeds. Metrics are means over seeds; counters of states and the latency
 /// histogram are sums.
 #[derive(Clone, Debug, Serialize)]
 pub struct GovernorOutcome {
     #[serde(flatten)]
     pub run: RunOutcome,
+    pub cpufreq: String,
+    /// Clocks, by cluster.
+    pub perf_domains: Vec<PerfDomainOutcome>,
     pub seeds: Vec<SeedOutcome>,
     /// By metric: the difference from the first governor, over seeds both have finished.
     pub differences: BTreeMap<&'static str, Interval>,
@@ -64,6 +68,20 @@ pub struct GovernorOutcome {
     pub devices: Vec<DeviceOutcome>,
     /// Events of the simulation, over all seeds.
     pub events: u64,
+}
+
+/// What CPUs did that share a clock, over all seeds; null where its frequencies, or its power, are
+/// not known.
+#[derive(Clone, Debug, Serialize)]
+pub struct PerfDomainOutcome {
+    pub name: String,
+    pub cpus: Vec<u32>,
+    /// Over time, and over the time that its CPUs were busy.
+    pub freq_khz: Option<f64>,
+    pub freq_busy_khz: Option<f64>,
+    pub freq_transitions_per_s: Option<f64>,
+    /// Of its CPUs, busy and idle, and what it takes beside them; mean over seeds.
+    pub energy_uj: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]

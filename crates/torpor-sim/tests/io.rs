@@ -236,7 +236,7 @@ fn the_scheduler_sees_each_engines_wait_as_the_kernels() {
         let platform = with_device(1, "queue_depth = 8");
         let request = request(platform, load(&job(keys)), &["shallowest"], 50);
         let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
-        let plan = session.plan(1);
+        let plan = session.plan(0, 1);
         let mut noted = Vec::new();
         let mut machine = Machine::new(&plan, Noting(&mut noted), Recorder::default());
         machine.run(Instant(50_000_000), &mut |_| true).unwrap();

@@ -48,6 +48,7 @@ def reproduce(
         "duration": duration or content["duration"],
         "seeds": seeds or content["seeds"],
         "threads": threads,
+        "cpufreq": content.get("cpufreq", ()),
     }
     governors = {column["name"]: column["governor"] for column in content["column"]}
     runs = _Runs(path, content["platform"], governors, options)

@@ -18,6 +18,9 @@ const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::optional(name, kind, doc)
 }
 
+/// In the order of [`crate::CpufreqGovernor`].
+pub(crate) const CPUFREQ_GOVERNORS: &[&str] = &["performance", "powersave", "schedutil"];
+
 pub(crate) static PLATFORM: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "Short name, as typed after `--platform`."),
@@ -62,6 +65,11 @@ pub(crate) static PLATFORM: Shape = Shape {
             "package_floor_power_source",
             Kind::Texts,
             "Where `package_floor_power_mw` comes from.",
+        ),
+        optional(
+            "cpufreq_governor",
+            Kind::Choice(CPUFREQ_GOVERNORS),
+            "What sets the frequencies of a simulation. Without it, `performance`.",
         ),
         required("cluster", Kind::Tables(&CLUSTER), "CPUs alike in clock, idle states and power."),
         optional("io_device", Kind::Tables(&IO_DEVICE), "Devices that a workload's IO goes to."),
@@ -139,6 +147,26 @@ pub(crate) static CLUSTER: Shape = Shape {
             "Where the cluster's power numbers come from; required beside any of them.",
         ),
         optional("opp", Kind::Tables(&OPP), "Operating points, ascending in frequency."),
+        Key {
+            name: "clock_latency_ns",
+            aliases: &["cpuinfo_transition_latency"],
+            kind: TIME,
+            is_required: false,
+            doc: "Longest time a change of frequency takes (device tree `clock-latency-ns`, sysfs \
+                  `cpuinfo_transition_latency`). Without it, 0: not known, and at once.",
+        },
+        optional(
+            "rate_limit_us",
+            TIME,
+            "The driver's own bound between two changes (`transition_delay_us`). Without it, the \
+             kernel's rule on `clock_latency_ns`.",
+        ),
+        optional(
+            "fast_switch",
+            Kind::Bool,
+            "Whether the scheduler changes the frequency by itself, at once. Without it, a kernel \
+             thread does, in `clock_latency_ns`.",
+        ),
         required("idle_state", Kind::Tables(&IDLE_STATE), "1 to 10 states, shallowest first."),
     ],
 };

@@ -7,7 +7,7 @@ mod io_device;
 mod keys;
 mod polling;
 
-use crate::{IoDevice, Overheads, Platform, PlatformError};
+use crate::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
 use sha2::{Digest, Sha256};
 use torpor_toml::{Finding, Report, Table, format_cpu_list};
 use torpor_units::{CpuId, Duration, Hz, Power};
@@ -75,6 +75,11 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
             ipi_send: file.number("ipi_send_us").map_or(Duration::ZERO, from_us),
             ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
             virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
+        },
+        cpufreq_governor: match file.text("cpufreq_governor") {
+            Some("powersave") => CpufreqGovernor::Powersave,
+            Some("schedutil") => CpufreqGovernor::Schedutil,
+            _ => CpufreqGovernor::Performance,
         },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
         clusters,

@@ -40,6 +40,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.is_resched = false;
         cpu.span.nr_iowait = cpu.iowait;
         let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
+        cpu.idle_calls += u64::from(pending.stops_tick());
         self.rest.entered(number, pending.state(), pending.from);
         self.agenda.set(number, pending.sleep.resume);
         cpu.pending = Some(pending);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tasks, and what is counted for those of a kind.
 
-use crate::sched::Entity;
+use crate::sched::{Clamp, Entity};
 use crate::workload::{IoWait, Stream, StreamName, TaskKind};
 use std::collections::VecDeque;
 use torpor_engine::latency::LatencyHistogram;
 use torpor_engine::pelt;
 use torpor_units::{Duration, Instant};
 
-/// Work is counted in ns at 1/1024 of full speed, so that no fraction is ever lost.
-pub const FULL_SPEED: i64 = 1024;
+/// Work is counted in ns at 2^-20 of full speed, so that no fraction is ever lost: a CPU's speed is
+/// a whole number of these, by its capacity and, to 1/1024, its frequency.
+pub const FULL_SPEED: i64 = 1 << 20;
 
 /// `UTIL_EST_MARGIN`: closer estimates are left alone.
 const UTIL_EST_MARGIN: u64 = 1024 / 100;
@@ -47,6 +48,8 @@ pub struct Task {
     pub load: pelt::Task,
     /// `util_est.ewma`; 0 while it has never slept.
     pub util_est: u64,
+    /// As its runqueue counts it.
+    pub clamp: Clamp,
     /// From going to wait for IO until it runs again, if its engine marks that.
     pub in_iowait: bool,
 
@@ -57,7 +60,7 @@ pub struct Task {
     /// Passes through the program that are left.
     pub passes: u64,
     pub streams: Vec<Stream>,
-    /// Left of the current run, in 1/1024 ns of full speed.
+    /// Left of the current run, in ns at 2^-20 of full speed.
     pub work: i64,
     /// When the current pass began.
     pub pass_began: Instant,
@@ -100,6 +103,7 @@ impl Task {
             entity: Entity { vruntime: 0, weight: own.weight, ran: Duration::ZERO },
             load,
             util_est: 0,
+            clamp: own.clamp,
             in_iowait: false,
             step: 0,
             loops: Vec::with_capacity(own.depth),

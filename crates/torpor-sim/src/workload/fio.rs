@@ -9,7 +9,7 @@
 //! FIDELITY(io-work): an IO takes the same work however many are under way.
 
 use super::program::Names;
-use super::read::from_us;
+use super::read::{clamp, from_us};
 use super::{Dist, Draw, IoWait, Op, Step, TaskKind, Transfer};
 use torpor_toml::{Report, Table};
 use torpor_units::{CpuId, Duration};
@@ -69,6 +69,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         start: Duration::ZERO,
         stagger: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
+        clamp: clamp(report, table),
         repeat: None,
         draws: job.draws,
         depth: 0,

@@ -8,6 +8,8 @@ use torpor_toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
 const TIME_MAX_US: f64 = 3.6e9;
 const TIME: Kind = Kind::Number { max: TIME_MAX_US };
 const DIST: Kind = LENGTH_OR_DISTRIBUTION;
+/// `SCHED_CAPACITY_SCALE`.
+const CLAMP: Kind = Kind::Integer { max: 1024.0 };
 const COUNT_MAX: f64 = 1e6;
 const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
 
@@ -38,6 +40,15 @@ pub(super) static WORKLOAD: Shape = Shape {
     ],
 };
 
+const UCLAMP_MIN: Key = optional(
+    "uclamp_min",
+    CLAMP,
+    "The least utilization that frequency and placement take it for while it is runnable. Without \
+     it, 0.",
+);
+const UCLAMP_MAX: Key =
+    optional("uclamp_max", CLAMP, "The greatest one, at least `uclamp_min`. Without it, 1024.");
+
 static TASK: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The task's name."),
@@ -50,6 +61,8 @@ static TASK: Shape = Shape {
             Kind::Integer { max: 88_761.0 },
             "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
         ),
+        UCLAMP_MIN,
+        UCLAMP_MAX,
         optional("repeat", COUNT, "Passes through its phases. Without it, no end."),
         required("phase", Kind::Tables(&PHASE), "What it does, one after another."),
     ],
@@ -147,6 +160,8 @@ static FIO: Shape = Shape {
         ),
         optional("thinktime_us", TIME, "Sleeps so long behind each request. Without it, 0."),
         optional("cpus_allowed", Kind::Cpus, "Where it may run. Without it, everywhere."),
+        UCLAMP_MIN,
+        UCLAMP_MAX,
         optional("submit_us", DIST, "Work of submitting a request. Without it, the engine's."),
         optional("complete_us", DIST, "Work of taking a result. Without it, the engine's."),
         optional(

@@ -18,6 +18,7 @@ pub use read::{from_toml, json_schema};
 pub use rtapp::from_rtapp;
 pub use stream::{Stream, StreamName};
 
+use crate::sched::Clamp;
 use torpor_units::{CpuId, Duration, Instant};
 
 /// A workload. Built only by [`from_toml`], which has checked every invariant below.
@@ -59,6 +60,7 @@ pub struct TaskKind {
     pub stagger: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
+    pub clamp: Clamp,
     /// Passes through the program; without end by default.
     pub repeat: Option<u64>,
     pub program: Vec<Step>,

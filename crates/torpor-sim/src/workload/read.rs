@@ -7,6 +7,7 @@ use super::{
     Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, TaskKind, Workload, device, fio,
 };
 use crate::error::SimError;
+use crate::sched::Clamp;
 use sha2::{Digest, Sha256};
 use torpor_toml::{Report, Table};
 use torpor_units::{CpuId, Duration};
@@ -80,6 +81,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         cpus: table.cpus("cpus").map(<[CpuId]>::to_vec),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
+        clamp: clamp(report, table),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
@@ -87,6 +89,19 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         timers: 0,
         program: program.steps,
     })
+}
+
+pub(super) fn clamp(report: &mut Report, table: &Table) -> Clamp {
+    let value = |key, default: u16| table.number(key).map_or(default, |n| n as u16);
+    let Clamp { min, max } = Clamp::NONE;
+    let clamp = Clamp { min: value("uclamp_min", min), max: value("uclamp_max", max) };
+    if clamp.min > clamp.max {
+        let message = format!("this is below `uclamp_min`, {}", clamp.min);
+        let mut finding = table.finding("uclamp_max", message);
+        finding.allowed = Some(format!("{} to 1024", clamp.min));
+        report.push(finding);
+    }
+    clamp
 }
 
 fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<Interrupt> {
