@@ -34,6 +34,43 @@ def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
     assert done.stderr == ""
 
 
+def test_io_is_told_where_there_is_some(torpor, tmp_path):
+    done = torpor("simulate", "fio-randread", "-p", "i5-10600k", "-g", "menu", *QUICK, check=0)
+    for words in ("IO 1/s", "IO latency, p99 µs", "IO device busy %", "CPU time per IO µs"):
+        assert words in done.stdout
+    mixed = tmp_path / "mixed.toml"
+    mixed.write_text(
+        'name = "mixed"\ntitle = "t"\nsource = "s"\n'
+        '[[fio]]\nname = "reader"\ndevice = "sd"\n'
+        '[[task]]\nname = "other"\nphase = [{ run_us = 5 }, { sleep_us = 300 }]\n'
+    )
+    table = torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, check=0).stdout
+    assert "reader: IO latency, mean µs" in table
+    assert "other: IO" not in table
+    quiet = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", *QUICK, check=0).stdout
+    assert "IO" not in quiet
+
+    result = json.loads(
+        torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, "--json", check=0).stdout
+    )
+    run = result["traces"][0]["runs"][0]
+    (device,) = run["devices"]
+    assert device["name"] == "sd"
+    assert device["requests"] >= run["tasks"][1]["ios"] > 0
+    assert 0 < device["util_pct"] <= 100
+
+
+def test_a_device_that_nobody_has_is_told_with_those_there_are(torpor, tmp_path):
+    file = tmp_path / "w.toml"
+    file.write_text(
+        'name = "w"\ntitle = "t"\nsource = "s"\n[[fio]]\nname = "j"\ndevice = "emcc"\n'
+    )
+    done = torpor("simulate", file, "-p", "pixel6", check=2)
+    assert "fio[0].device" in done.stderr
+    assert "emmc, nvme, sd, ufs" in done.stderr
+    assert "did you mean `emmc`?" in done.stderr
+
+
 def test_threads_and_repetition_change_no_byte(torpor):
     arguments = ("simulate", "requests", "-p", "pixel6", *QUICK, "--json")
     one = torpor(*arguments, "-j", "1", check=0).stdout

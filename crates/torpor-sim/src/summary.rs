@@ -364,6 +364,20 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let typical: Vec<String> = request
+        .workload
+        .devices
+        .iter()
+        .filter(|device| device.ships(platform))
+        .map(|device| format!("`{}`", device.name()))
+        .collect();
+    if !typical.is_empty() {
+        notes.push(format!(
+            "no measured IO device of `{}`: {} by data sheets and choice (platforms/io_devices)",
+            platform.name,
+            typical.join(", ")
+        ));
+    }
     let shares =
         |s: &torpor_platform::IdleState| s.scope != Scope::Cpu && s.power != StatePower::Unknown;
     if platform.clusters.iter().flat_map(|c| &c.idle_states).any(shares) {
