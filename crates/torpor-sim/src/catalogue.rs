@@ -40,7 +40,7 @@ const WAKEUPS: Metric = metric(
     "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
 );
 
-const OWN: [Metric; 15] = [
+const OWN: [Metric; 16] = [
     metric(
         "throughput",
         "passes",
@@ -125,21 +125,26 @@ const OWN: [Metric; 15] = [
          others keep it from being had.",
     )),
     optional(metric(
-        "lost_too_deep_pct",
-        "lost by too deep sleeps",
-        "%",
+        "over_oracle_mw",
+        "idle power over oracle",
+        "mW",
         Direction::Lower,
-        "What sleeps took more than the cheapest state for their length, which was shallower, \
-         against the oracle's idle energy.",
+        "The same as power.",
     )),
     optional(metric(
-        "lost_too_shallow_pct",
-        "lost by too shallow sleeps",
-        "%",
+        "lost_too_deep_mw",
+        "lost by too deep sleeps",
+        "mW",
         Direction::Lower,
-        "What sleeps took more than the cheapest state for their length, which was deeper, against \
-         the oracle's idle energy. Sleeps that a tick cut short are short: what longer ones would \
-         have saved is in neither.",
+        "What sleeps took more than the cheapest state for their length, which was shallower.",
+    )),
+    optional(metric(
+        "lost_too_shallow_mw",
+        "lost by too shallow sleeps",
+        "mW",
+        Direction::Lower,
+        "What sleeps took more than the cheapest state for their length, which was deeper. Sleeps \
+         that a tick cut short are short: what longer ones would have saved is in neither.",
     )),
 ];
 

@@ -144,16 +144,16 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     let shared: Energy = counted.shared_energy.iter().copied().sum();
     let energy = energy(platform, counted);
     let idle_energy: Energy = counted.cpus.iter().map(|c| c.totals.energy).sum();
-    // A governor's energy against that of its oracle.
-    let of_oracle = |part: fn(Energy, AgainstOracle) -> Energy| {
-        let against = counted.against_oracle.filter(|a| a.oracle > Energy::ZERO)?;
-        let known = platform.has_power();
-        known.then(|| 100.0 * part(idle_energy, against).0 as f64 / against.oracle.0 as f64)
-    };
+    let against = counted.against_oracle.filter(|_| platform.has_power());
+    let over_oracle_pct = against
+        .filter(|a| a.oracle > Energy::ZERO)
+        .map(|against| 100.0 * (idle_energy - against.oracle).0 as f64 / against.oracle.0 as f64);
+    let mw = |part: fn(&AgainstOracle) -> Energy| against.map(|a| power_mw(part(&a), span));
     metrics.extend([
-        ("over_oracle_pct", of_oracle(|own, against| own - against.oracle)),
-        ("lost_too_deep_pct", of_oracle(|_, against| against.too_deep)),
-        ("lost_too_shallow_pct", of_oracle(|_, against| against.too_shallow)),
+        ("over_oracle_pct", over_oracle_pct),
+        ("over_oracle_mw", against.map(|a| power_mw(idle_energy - a.oracle, span))),
+        ("lost_too_deep_mw", mw(|a| a.too_deep)),
+        ("lost_too_shallow_mw", mw(|a| a.too_shallow)),
         ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
         ("task_latency_mean_us", us(latency.mean())),
         ("task_latency_p99_us", us(latency.quantile(0.99))),

@@ -13,13 +13,6 @@ from torpor.cli.console import print_note, write_stdout
 
 _PAUSE_NS = 1_000_000_000
 _THREADS_MAX = 1024
-#: What stands in the workload that ships, and what it says there for others.
-_SHIPPED = {
-    "count = 8": "count = {threads}",
-    "stagger_us = 125000": "stagger_us = {stagger_us}",
-    "repeat = 9": "repeat = {sleeps}",
-    "sleep_us = 20 }": "sleep_us = {delay_us} }",
-}
 
 
 def idle_predict(
@@ -56,15 +49,20 @@ def idle_predict(
 
 
 def _workload(threads: int, loop: int, delay_us: float) -> str:
+    """The workload that ships, with its four numbers and what its title says of them replaced."""
     text = library.workload_toml("idle-predict")
-    numbers = {
-        "threads": threads,
-        "stagger_us": 1_000_000 // threads,
-        "sleeps": loop - 1,
-        "delay_us": f"{delay_us:g}",
-    }
-    for shipped, wanted in _SHIPPED.items():
-        text = text.replace(shipped, wanted.format(**numbers))
+    if (threads, loop, delay_us) == (8, 10, 20):
+        return text
+    for shipped, wanted in (
+        ("Eight threads", f"{threads} threads"),
+        ("sleep 20 us nine times", f"sleep {delay_us:g} us {loop - 1} times"),
+        ("count = 8", f"count = {threads}"),
+        ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
+        ("repeat = 9", f"repeat = {loop - 1}"),
+        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay_us:g} }}"),
+    ):
+        assert shipped in text, shipped
+        text = text.replace(shipped, wanted)
     return text
 
 
