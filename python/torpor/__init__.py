@@ -3,7 +3,7 @@
 
 >>> import torpor
 >>> [p["name"] for p in torpor.platforms() if p["has_power"]]
-['i5-10600k', 'pixel6']
+['i5-10600k', 'pixel6', 'rk3399']
 
 :func:`replay` is the main job. What it returns, :class:`Replay`, holds tables that polars, pandas
 and pyarrow open without a copy. Every error is a :class:`TorporError`.
@@ -27,6 +27,7 @@ from torpor.library import (
     extract_workload,
     governors,
     import_platform,
+    ioboosts,
     platform_toml,
     platforms,
     trace_info,
@@ -61,6 +62,7 @@ __all__ = [
     "fidelity",
     "governors",
     "import_platform",
+    "ioboosts",
     "platform_toml",
     "platforms",
     "replay",

@@ -13,15 +13,24 @@ from torpor.cli.console import print_note, render, stdout_width, write_stdout
 _JSON = typer.Option("--json", help="Print as JSON.")
 
 
-def governors(is_json: Annotated[bool, _JSON] = False) -> None:
+def governors(
+    is_ioboost: Annotated[
+        bool, typer.Option("--ioboost", help="List the IO boosts instead.")
+    ] = False,
+    is_json: Annotated[bool, _JSON] = False,
+) -> None:
     """List the built-in governors and their parameters."""
-    found = library.governors()
+    found = library.ioboosts() if is_ioboost else library.governors()
     if is_json:
         write_stdout(json.dumps(found, indent=1))
         return
     rows = [[g["name"], g["summary"], ", ".join(_param(p) for p in g["params"])] for g in found]
-    write_stdout(_listing(["governor", "", "parameters"], rows))
+    write_stdout(_listing(["IO boost" if is_ioboost else "governor", "", "parameters"], rows))
+    if is_ioboost:
+        print_note("Others: PATH.c.")
+        return
     print_note("Others: PATH.c, NAME@TREE or NAME@TREE:REV, such as teo@linux-6.12.tar.xz.")
+    print_note("IO boosts: `torpor governors --ioboost`.")
 
 
 def platforms(is_json: Annotated[bool, _JSON] = False) -> None:
@@ -69,7 +78,9 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in ma
 
 def import_(
     root: Annotated[
-        str, typer.Argument(metavar="ROOT", help="The folder, or any dump of it.")
+        str, typer.Argument(
+            metavar="ROOT", help="The folder, any dump of it, or a .dts, .dtsi or .dtb."
+        )
     ] = "/sys/devices/system/cpu",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
@@ -81,11 +92,17 @@ def import_(
     hz: Annotated[
         int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
     ] = None,
+    energy_model: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Also a dump of /sys/kernel/debug/energy_model."),
+    ] = None,
 ) -> None:
-    """Describe this machine, or a dump of its /sys/devices/system/cpu, as TOML."""
+    """Describe this machine, or a dump of its /sys/devices/system/cpu, or a device tree, as TOML."""
     if name is None:
         name = output.stem if output is not None else "imported"
-    toml, notes = library.import_platform(root, name=name, title=title, hz=hz)
+    toml, notes = library.import_platform(
+        root, name=name, title=title, hz=hz, energy_model=energy_model
+    )
     if output is None:
         write_stdout(toml)
     else:
