@@ -68,6 +68,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         cpus: table.cpus("cpus_allowed").map(<[CpuId]>::to_vec),
         start: Duration::ZERO,
         stagger: Duration::ZERO,
+        timer_slack: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
         clamp: clamp(report, table),
         timer_slack: Duration::ZERO,
