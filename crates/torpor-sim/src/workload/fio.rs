@@ -71,7 +71,6 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         timer_slack: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
         clamp: clamp(report, table),
-        timer_slack: Duration::ZERO,
         groups: 1,
         repeat: None,
         draws: job.draws,
