@@ -99,7 +99,7 @@ PUBLISHED = {"menu": 100.0, "teo": 90.0, "shallow": 50.0}
 )
 def test_a_prediction_is_judged_by_sign_order_and_size(ours, teo, shallow):
     verdicts = judge.judge_row(PUBLISHED, ours, "menu", ["menu"], 1.0)
-    right = {c: " ".join(a for a in judge.ASPECTS if v[a]) for c, v in verdicts.items()}
+    right = {c: " ".join(a for a in judge.ASPECTS if v.get(a)) for c, v in verdicts.items()}
     assert right == {"teo": teo, "shallow": shallow}
 
 
