@@ -344,6 +344,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 self.rest.left(number, pending.state(), now);
+                self.sink.cut(number, pending.state(), now.since(pending.from));
                 self.end_span(number, now, now);
             }
             self.leave_span(number, false);
