@@ -49,10 +49,10 @@ impl<'a> Idleness<'a> {
 }
 
 impl Idleness<'_> {
-    fn slept(&mut self, cpu: usize, state: usize, length: Duration) {
+    /// FIDELITY(sim-oracle-opp): a sleep is priced at the OPP it ends at.
+    fn slept(&mut self, cpu: usize, state: usize, opp: u16, length: Duration) {
         let model = &self.models[cpu];
-        let highest = (model.costs.opp_count() - 1) as u16;
-        let cost = |state| model.costs.sleep(highest, state, length);
+        let cost = |state| model.costs.sleep(opp, state, length);
         let Some(best) = model.allowed().into_iter().min_by_key(|&s| cost(s)) else { return };
         let lost = cost(state) - cost(best);
         if state > best {
@@ -70,7 +70,7 @@ impl Observer for Idleness<'_> {
 
     fn decision(&mut self, decision: &Decision) {
         let length = decision.resume.since(decision.from);
-        self.slept(decision.slot, usize::from(decision.state), length);
+        self.slept(decision.slot, usize::from(decision.state), decision.opp, length);
     }
 }
 
@@ -84,7 +84,7 @@ impl Sink for Idleness<'_> {
         self.cpus[cpu].push(span);
     }
 
-    fn cut(&mut self, cpu: usize, state: usize, slept: Duration) {
-        self.slept(cpu, state, slept);
+    fn cut(&mut self, cpu: usize, state: usize, opp: u16, slept: Duration) {
+        self.slept(cpu, state, opp, slept);
     }
 }

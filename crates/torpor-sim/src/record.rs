@@ -26,7 +26,7 @@ pub trait Sink: Observer {
     fn span(&mut self, _cpu: usize, _span: Span) {}
 
     /// The end of the run cuts a sleep, of which no decision is told.
-    fn cut(&mut self, _cpu: usize, _state: usize, _slept: Duration) {}
+    fn cut(&mut self, _cpu: usize, _state: usize, _opp: u16, _slept: Duration) {}
 }
 
 impl Sink for Unobserved {
