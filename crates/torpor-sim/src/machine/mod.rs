@@ -5,6 +5,7 @@
 //! itself (a state left, a timer, the tick, work done). What others do to it moves that entry.
 
 mod balance;
+mod boost;
 mod cpu;
 mod device;
 mod freq;
@@ -23,13 +24,14 @@ pub use freq::DomainCounted;
 pub use record::TIMER_SYMBOLS;
 pub use task::KindTotals;
 
-use crate::cpufreq::{Cpufreq, IoBoost};
+use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, Stuck};
 use crate::options::Overheads;
 use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
 use crate::workload::{Device, Workload};
+use boost::Boost;
 use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
 use device::DeviceState;
 use freq::Domain;
@@ -44,6 +46,7 @@ use torpor_engine::model::CpuModel;
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
 use torpor_engine::totals::CpuTotals;
+use torpor_governor::IoBoostInstance;
 use torpor_platform::Platform;
 use torpor_units::{Duration, Energy, Instant};
 
@@ -93,7 +96,7 @@ pub struct Machine<'a, P, S> {
     has_schedutil: bool,
     /// A task has clamps: without, nothing is kept for them, as in the kernel.
     has_uclamp: bool,
-    boost: Option<Box<dyn IoBoost>>,
+    boost: Boost,
 
     tasks: Vec<Task>,
     free: Vec<u32>,
@@ -195,7 +198,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             domains,
             has_schedutil,
             has_uclamp: workload.tasks.iter().any(|t| t.clamp != Clamp::NONE),
-            boost: None,
+            boost: Boost::default(),
             tasks: Vec::new(),
             free: Vec::new(),
             kinds: vec![KindTotals::default(); workload.tasks.len()],
@@ -214,10 +217,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         }
     }
 
-    /// With something that boosts what waits for IO.
-    pub fn with_io_boost(mut self, boost: Box<dyn IoBoost>) -> Self {
-        self.has_uclamp |= boost.sets_uclamp();
-        self.boost = Some(boost);
+    /// With something that boosts what waits for IO: made for the plan's CPUs, and for as many
+    /// tasks as its workload may have.
+    pub fn with_io_boost(mut self, boost: IoBoostInstance) -> Self {
+        self.has_uclamp |= boost.sets_uclamp_min();
+        self.boost = boost.into();
         self
     }
 
@@ -245,8 +249,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 return Err(Halt::Interrupted);
             }
             self.happen(who)?;
-            if let Some(fault) = self.boost.as_mut().and_then(|boost| boost.fault()) {
-                return Err(fault.into());
+            if let Some(fault) = self.boost.fault() {
+                return Err(fault.clone().into());
             }
         }
         self.now = end;
