@@ -72,6 +72,8 @@ impl OptionsText {
             threads: typed.threads,
             trace: typed.trace,
             strip: typed.strip,
+            // Set where the oracle is among the governors.
+            against_oracle: false,
         })
     }
 }

@@ -41,6 +41,9 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Writes the first seed of the first column as a recording.
     pub trace: Option<PathBuf>,
+    /// Replay each governor's idleness by the oracle, too; [`crate::run`] sets it where the oracle
+    /// is among the governors.
+    pub against_oracle: bool,
     /// Keep the busiest CPU's decisions of the first seed for the report's strip.
     pub strip: bool,
 }
@@ -58,6 +61,7 @@ impl Default for Options {
             disabled_states: Vec::new(),
             threads: None,
             trace: None,
+            against_oracle: false,
             strip: false,
         }
     }
@@ -74,17 +78,25 @@ pub struct Overheads {
     pub ipi_send: Duration,
     /// From the sending to the interrupt on the other CPU.
     pub ipi_delivery: Duration,
+    /// On the CPU that receives it.
+    pub ipi_handling: Duration,
 }
 
 impl Overheads {
     pub fn of(platform: &Platform) -> Overheads {
-        let torpor_platform::Overheads { context_switch, ipi_send, ipi_delivery, virt_exit } =
-            platform.overheads;
+        let torpor_platform::Overheads {
+            context_switch,
+            ipi_send,
+            ipi_delivery,
+            ipi_handling,
+            virt_exit,
+        } = platform.overheads;
         Overheads {
             interrupt: platform.tick_handling,
             context_switch,
             ipi_send: ipi_send + virt_exit,
             ipi_delivery,
+            ipi_handling,
         }
     }
 }

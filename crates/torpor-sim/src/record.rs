@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use torpor_engine::decision::{Decision, Observer, Unobserved};
+use torpor_engine::input::Span;
 use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
 use torpor_units::{CpuId, Instant};
 
@@ -17,7 +18,12 @@ pub trait Sink: Observer {
     /// Whether events are taken at all: asked before they are made.
     const RECORDS: bool;
 
+    /// Whether the spans of idleness are taken, as a replay would have them.
+    const TAKES_SPANS: bool = false;
+
     fn event(&mut self, time: Instant, cpu: usize, kind: EventKind);
+
+    fn span(&mut self, _cpu: usize, _span: Span) {}
 }
 
 impl Sink for Unobserved {

@@ -7,6 +7,7 @@ use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
 use crate::options::{Overheads, Request};
+use crate::oracle::Idleness;
 use crate::outcome::{
     IoBoostInfo, OptionsInfo, Outcome, Policies, SimulationOutcome, WorkloadInfo,
 };
@@ -22,7 +23,9 @@ use torpor_engine::decision::{Decision, Unobserved};
 use torpor_engine::input::{SleepSource, TickGrid};
 use torpor_engine::model::CpuModel;
 use torpor_engine::outcome::{DisabledInfo, InputsInfo, Strip, StripRow, TraceInfo, Version};
-use torpor_engine::{EngineError, Progress, check_disabled_states, describe_governor, state_descs};
+use torpor_engine::{
+    EngineError, ORACLE, Progress, check_disabled_states, describe_governor, state_descs,
+};
 use torpor_governor::{
     Catalog, CpuSetup, Governor, GovernorError, Instance, IoBoost, IoBoostInstance, IoBoostSetup,
     IoBoostSpec, Setup, StateDesc,
@@ -61,8 +64,18 @@ pub fn run(
         .num_threads(threads)
         .build()
         .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
-    let session = Session::new(request, catalog)?;
+    let request = without_oracle(request);
+    let session = Session::new(&request, catalog)?;
     pool.install(|| session.run(progress))
+}
+
+/// The oracle is no governor here: with it, each governor is held against an oracle of its own.
+fn without_oracle(request: &Request) -> Request {
+    let mut request = request.clone();
+    let asked = request.governors.len();
+    request.governors.retain(|governor| governor.to_string() != ORACLE);
+    request.options.against_oracle |= request.governors.len() < asked;
+    request
 }
 
 /// What all runs share.
@@ -262,6 +275,24 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// One column, one seed, against its oracle if that is asked for.
+    fn seed_run(
+        &self,
+        column: usize,
+        seed: u64,
+        goes_on: &mut dyn FnMut(Instant) -> bool,
+    ) -> Result<SeedRun, Halt> {
+        if !self.request.options.against_oracle {
+            let run = self.simulate(column, seed, Unobserved, goes_on)?;
+            return Ok(run.map(|(counted, _)| counted));
+        }
+        let run = self.simulate(column, seed, Idleness::new(&self.models), goes_on)?;
+        Ok(run.map(|(counted, idleness)| Counted {
+            against_oracle: Some(idleness.close()),
+            ..counted
+        }))
+    }
+
     fn run(&self, progress: &dyn Progress) -> Result<Outcome, SimError> {
         let Request { workload, platform, options, .. } = self.request;
         let seeds: Vec<u64> = (0..u64::from(options.seeds)).map(|n| options.seed + n).collect();
@@ -289,11 +320,9 @@ impl<'a> Session<'a> {
                 if progress.cancelled() {
                     return None;
                 }
-                let run = self.simulate(column, seeds[seed], Unobserved, &mut goes_on);
-                if run.is_ok() {
-                    tell(options.duration.0);
-                }
-                run.ok().map(|run| run.map(|(counted, _)| counted))
+                let run = self.seed_run(column, seeds[seed], &mut goes_on).ok()?;
+                tell(options.duration.0);
+                Some(run)
             })
             .collect();
         // What can be compared: seeds that every column has finished.
@@ -468,16 +497,9 @@ fn check(request: &Request) -> Result<(), SimError> {
     }
     if governors.is_empty() {
         return Err(SimError::Option {
-            what: "a simulation needs a governor",
-            given: "none".to_owned(),
+            what: "a simulation needs a governor, whose run the oracle can replay",
+            given: if options.against_oracle { ORACLE } else { "none" }.to_owned(),
             hint: "--governor menu".to_owned(),
-        });
-    }
-    if let Some(oracle) = governors.iter().find(|g| g.to_string() == torpor_engine::ORACLE) {
-        return Err(SimError::Option {
-            what: "the oracle knows a recording's future; in a simulation the future hangs on it",
-            given: oracle.to_string(),
-            hint: "write a run with --trace, and replay that against the oracle".to_owned(),
         });
     }
     Ok(())

@@ -164,7 +164,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `find_energy_efficient_cpu()`: the last CPU, or the one with most to spare of each domain,
     /// wherever energy rises least. `None` if none fits.
     ///
-    /// FIDELITY(sim-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies;
+    /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies;
     /// a domain's sum counts what idle CPUs were when last looked at, as in the kernel.
     fn energy_aware(&self, id: u32, prev: usize, allowed: Option<&CpuMask>) -> Option<usize> {
         let topology = self.plan.topology;
@@ -215,7 +215,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let topology = self.plan.topology;
         let of_cpu = |(place, &cpu): (usize, &usize)| {
             let mut boost = self.boost.rq_boost(cpu);
-            let (mut util, mut clamp) = (view.util(place), self.cpus[cpu].clamp.get());
+            let (mut util, mut clamp) = (view.util(place), self.clamps[cpu].get());
             if let Some((_, with)) = with.filter(|(at, _)| *at == cpu) {
                 util = with;
                 clamp = self.clamp_with(cpu, wish);
@@ -267,7 +267,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Of a runqueue, were the task on it: a CPU without tasks has let its own go.
     fn clamp_with(&self, cpu: usize, wish: &Wish) -> Clamp {
-        let clamp = &self.cpus[cpu].clamp;
+        let clamp = &self.clamps[cpu];
         if clamp.is_idle() { wish.clamp } else { clamp.get().join(wish.clamp) }
     }
 

@@ -93,7 +93,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// in memory; others need an IPI.
     ///
     /// FIDELITY(sim-ipi): the task is on the other CPU's queue at once, where balancing sees it; the
-    /// kernel may leave it on a list until the IPI has come. Receiving one takes no time.
+    /// kernel may leave it on a list until the IPI has come.
     pub(super) fn tell(&mut self, id: u32, target: usize, by: Option<usize>) {
         match self.cpus[target].mode {
             Mode::Interrupted => {}
