@@ -156,10 +156,6 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 }
                 Op::IoWait(wait) => {
                     let Some(submitted) = task.io_done.pop_front() else {
-                        task.in_iowait = wait.in_iowait();
-                        if task.in_iowait {
-                            self.cpus[number].iowait += 1;
-                        }
                         return self.leave(number, State::Blocked(Blocked::Io(*wait)));
                     };
                     task.step += 1;

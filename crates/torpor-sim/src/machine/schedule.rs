@@ -192,6 +192,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let is_renewed = cpu.load.update(self.now.0 as u64);
         let task = &mut self.tasks[id as usize];
         task.state = state;
+        task.in_iowait = matches!(state, State::Blocked(Blocked::Io(wait)) if wait.in_iowait());
+        cpu.iowait += u16::from(task.in_iowait);
         task.load.update(&cpu.load, true);
         task.load.is_runnable = false;
         cpu.queue.drop_running(&task.entity);

@@ -52,7 +52,7 @@ pub struct Task {
     pub util_est: u64,
     /// As its runqueue counts it.
     pub clamp: Clamp,
-    /// From going to wait for IO until it runs again.
+    /// From going to wait for IO until it runs again, if its engine marks that.
     pub in_iowait: bool,
 
     /// The step it is at.

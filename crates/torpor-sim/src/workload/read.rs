@@ -31,7 +31,9 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     let mut names = Names::default();
     names.declare_tasks(report, file.tables("task"), file.tables("fio"));
     names.declare_devices(report, file.tables("device"));
-    let is_empty = |key| file.field(key).is_none_or(|f| f.raw == "[]");
+    // What is there and no list at all has been reported already.
+    let is_list = |key| file.field(key).is_none_or(|f| f.raw.starts_with('['));
+    let is_empty = |key| file.tables(key).is_empty() && is_list(key);
     if is_empty("task") && is_empty("fio") {
         let mut finding = file.finding("task", "a workload has at least one task".to_owned());
         finding.allowed = Some("`[[task]]` or `[[fio]]`".to_owned());
