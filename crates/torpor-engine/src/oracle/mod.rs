@@ -19,6 +19,7 @@
 //!   more than that.
 
 mod front;
+mod late;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use crate::input::Span;
 use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Script};
 use front::Front;
+use late::Late;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use torpor_units::{Duration, Energy, Instant, Power};
@@ -67,24 +69,38 @@ struct Step {
 
 const NO_STEP: u32 = u32::MAX;
 
-/// Finds the cheapest decisions for one CPU.
-pub fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
+/// Spans searched between two looks at whether to go on.
+const SPANS_A_LOOK: usize = 64;
+
+/// Finds the cheapest decisions for one CPU. `goes_on` is asked now and then, with the spans done;
+/// without its leave there is no plan.
+pub fn plan(
+    model: &CpuModel,
+    spans: &[Span],
+    goes_on: &mut dyn FnMut(usize) -> bool,
+) -> Option<Plan> {
     if model.states.len() <= 1 {
         // The kernel asks nobody.
-        return Plan::unasked(model, spans);
+        return Some(Plan::unasked(model, spans));
     }
     let mut search = Search::new(model);
     let safe = search.safe_until(spans);
     let start = spans.first().map_or(Instant(0), |s| s.start);
-    let mut paths =
-        vec![Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP }];
+    let mut late = Late::default();
+    late.add(Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP });
     for (k, span) in spans.iter().enumerate() {
+        if k % SPANS_A_LOOK == 0 && !goes_on(k) {
+            return None;
+        }
         let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
         let safe = Safe { here: safe[k], beyond: safe[k + 1] - work };
-        paths = search.through(span, work, safe, &paths);
+        let paths = late.take_until(span.wake.max(safe.beyond));
+        search.through(span, safe, paths).for_each(|path| late.add(path));
+        late.pass(span.ends_visit, work);
     }
+    let paths = late.take_until(Instant::NEVER);
     let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
-    Plan { choices: search.choices(best.step), energy: best.energy }
+    Some(Plan { choices: search.choices(best.step), energy: best.energy })
 }
 
 /// The latest moments at which being later is sure to be no worse: before the event of a span,
@@ -148,13 +164,18 @@ impl<'a> Search<'a> {
         safe
     }
 
-    /// Takes every path through one span. What comes out is worth keeping; `work` follows.
-    fn through(&mut self, span: &Span, work: Duration, safe: Safe, paths: &[Path]) -> Vec<Path> {
+    /// Takes every path through one span. What comes out is worth keeping.
+    fn through(
+        &mut self,
+        span: &Span,
+        safe: Safe,
+        paths: Vec<Path>,
+    ) -> impl Iterator<Item = Path> + use<> {
         let mut here =
             Crossing { span, safe, endings: Default::default(), waiting: Default::default() };
         let mut queue = BinaryHeap::new();
         for path in paths {
-            here.arrive(*path, &mut queue);
+            here.arrive(path, &mut queue);
         }
         while let Some(Earliest(path)) = queue.pop() {
             if here.is_superseded(&path) || self.is_hopeless(&path, &here) {
@@ -168,11 +189,7 @@ impl<'a> Search<'a> {
             }
         }
         let [running, stopped] = here.endings;
-        let mut out: Vec<Path> = running.into_iter().chain(stopped).collect();
-        for path in &mut out {
-            path.now += work;
-        }
-        out
+        running.into_iter().chain(stopped)
     }
 
     /// Every decision a governor could make here, with where it leads.

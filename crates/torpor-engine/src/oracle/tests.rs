@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The oracle against exhaustive search, and against random governors.
 
-use super::plan;
+use super::Plan;
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
@@ -12,6 +12,10 @@ use proptest::prelude::*;
 use torpor_governor::{Fault, Inputs, Selection};
 use torpor_platform::Cluster;
 use torpor_units::{Duration, Energy, Instant};
+
+fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
+    super::plan(model, spans, &mut |_| true).expect("nobody stops it")
+}
 
 /// The least energy over every sequence of decisions, by trying them all.
 fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped: bool) -> Energy {
@@ -181,4 +185,17 @@ fn the_latency_limit_is_kept() {
     model.set_latency_limit(Duration::from_us(100));
     let found = plan(&model, &testing::spans(&[(50_000, 100)]));
     assert_eq!(found.choices[0].state, 0);
+}
+
+#[test]
+fn a_search_ends_when_it_may_not_go_on() {
+    let model = testing::two_state_cpu();
+    let spans = testing::spans(&[(1_500, 100); 1_000]);
+    let mut done = 0;
+    let found = super::plan(&model, &spans, &mut |spans| {
+        done = spans;
+        spans < 500
+    });
+    assert!(found.is_none());
+    assert!((500..600).contains(&done), "it is asked often enough: {done}");
 }
