@@ -3,19 +3,10 @@
 
 mod support;
 
-use support::{big_little, count, load, machine, request, run};
-use torpor_platform::Platform;
-use torpor_sim::Request;
+use support::{big_little, boosted, count, load, machine, request, run};
 
 fn path(file: &str) -> String {
     format!("{}/tests/ioboost/{file}", env!("CARGO_MANIFEST_DIR"))
-}
-
-fn boosted(platform: Platform, workload: &str, boost: &str, ms: i64) -> Request {
-    let mut request = request(platform, load(workload), &["menu"], ms);
-    request.options.cpufreq = vec!["schedutil".parse().unwrap()];
-    request.options.io_boosts = vec![boost.parse().unwrap()];
-    request
 }
 
 /// 2 ms of work, then 1 ms of a disk.
@@ -180,4 +171,19 @@ fn each_governor_meets_each_boost_under_each_policy() {
         ["menu + schedutil + iowait", "teo + schedutil + iowait"]
     );
     assert_eq!(labels(&["schedutil", "schedutil@6.1"], &["none", "iowait"]).len(), 8);
+}
+
+#[test]
+fn the_result_is_the_same_on_any_number_of_threads() {
+    let on = |threads: usize| {
+        let boosts = ["none", "iowait", "per-task", "per-task-v2"];
+        let mut request = boosted(big_little(), CROWD, boosts[0], 200);
+        request.options.io_boosts = boosts.iter().map(|b| b.parse().unwrap()).collect();
+        request.options.threads = Some(threads);
+        request.options.seeds = 3;
+        serde_json::to_string(&run(&request)).unwrap()
+    };
+    let one = on(1);
+    assert_eq!(one, on(2));
+    assert_eq!(one, on(1), "again");
 }
