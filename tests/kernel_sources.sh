@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
-# Prints a folder with the CPU-idle part of a Debian kernel source package, and the scheduler's load
-# tracking, fetching it if need be:
+# Prints a folder with the CPU-idle part of a Debian kernel source package, and what of the scheduler
+# tracks load and chooses CPUs and frequencies, fetching it if need be:
 #
 #     tests/kernel_sources.sh 6.1
 #
@@ -23,7 +23,7 @@ not_here() {
 }
 
 complete() {
-	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/pelt.c" ]
+	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/fair.c" ]
 }
 
 if complete; then
@@ -62,9 +62,8 @@ dpkg-deb -x ./*.deb unpacked
 mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
 	"$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
-	"$package/kernel/sched/pelt.c" "$package/kernel/sched/pelt.h" \
-	"$package/kernel/sched/sched-pelt.h" ||
-	not_here "its tarball lacks the files of CPU idle or load tracking"
+	"$package/kernel/sched" "$package/include/linux/sched.h" ||
+	not_here "its tarball lacks the files of CPU idle or the scheduler"
 # An older checkout may have left a folder with less in it, and somebody may be reading there.
 if [ -d "$place" ]; then
 	mv "$place" "$work/less"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import initramfs
-from .devicetree import IdleState, with_idle_states
+from .devicetree import IdleState, edited
 from .packages import Kernel, NotHereError
 
 ICOUNT_SHIFT = 1
@@ -135,12 +135,14 @@ def run(
     timeout_s: float = TIMEOUT_S,
     arguments: str = "",
     psci_states: tuple[IdleState, ...] = (),
+    capacities: tuple[int, ...] = (),
 ) -> Result:
     """Boot `kernel` with `files` in its root, by path, and run `script` with busybox's shell.
 
     The script stops at the first command that fails. What it leaves in /out comes back, beside
     its exit status and the kernel's log. `arguments` are added to the kernel's command line.
-    With `psci_states` an arm64 machine has idle states of its own.
+    An arm64 machine can have idle states of its own, `psci_states`, and be told the `capacities` of
+    its CPUs, in DMIPS for each MHz.
 
     Raises NotHereError without QEMU, and GuestError where a guest panics, hangs or says nothing.
     """
@@ -158,8 +160,9 @@ def run(
         root, out = Path(folder, "root.gz"), Path(folder, "out.tar.gz")
         root.write_bytes(initramfs.pack(content))
         hardware = [*board.options, "-smp", str(cpus), "-m", str(memory_mb)]
-        if psci_states:
-            tree = with_idle_states([board.emulator, *hardware], psci_states, Path(folder))
+        if psci_states or capacities:
+            emulator = [board.emulator, *hardware]
+            tree = edited(emulator, psci_states, capacities, Path(folder))
             hardware += ["-dtb", str(tree)]
         command = [
             *(board.emulator, *COMMON, *hardware),
