@@ -74,12 +74,12 @@ DOMAINS = (
 COMPLETION_NS = 100_000
 DELAY_US = 1000
 
-DURATION_S = 2
+DURATION_S = 1
 
 #: By name, as the guest's shell runs them.
 LOADS = {
     "reader": f"random_reader /dev/nullb0 1 {DURATION_S}",
-    "readers": f"random_reader /dev/nullb0 4 {DURATION_S}",
+    "readers": f"random_reader /dev/nullb0 2 {DURATION_S}",
     "reader-little": f"taskset f random_reader /dev/nullb0 1 {DURATION_S}",
     "reader-big": f"taskset 30 random_reader /dev/nullb0 1 {DURATION_S}",
 }
@@ -135,7 +135,8 @@ def names() -> list[str]:
 def run(own: Kernel, boost: str, loads: list[str], timeout_s: float = 600) -> list[Run]:
     """Boot the kernel with this boost and run the loads, one after another.
 
-    Raises GuestError if the kernel complained, NotHereError where guests cannot be.
+    Raises GuestError if the kernel complained or places tasks without the energy model, and
+    NotHereError where guests cannot be.
     """
     files = {
         "mod/torpor_cpufreq.ko": build.modules(own)["torpor_cpufreq"],
@@ -163,7 +164,9 @@ def run(own: Kernel, boost: str, loads: list[str], timeout_s: float = 600) -> li
     if result.status != 0 or result.complaints:
         raise machine.GuestError(f"{boost}: {result.complaints}\n{result.console[-2000:]}")
     if boost != KERNELS_OWN and result.text("boost").strip() != boost:
-        raise machine.GuestError(f"the kernel has no boost {boost}: {result.text('dmesg')[-2000:]}")
+        raise machine.GuestError(f"the kernel has no boost {boost}")
+    if "starting EAS" not in result.text("dmesg"):
+        raise machine.GuestError(f"tasks are not placed by energy:\n{result.text('dmesg')[-2000:]}")
     return [_run(result, boost, name) for name in loads]
 
 
