@@ -89,18 +89,37 @@ def governors() -> str:
     parts = [f"{HEAD}# Governors\n"]
     for governor in torpor.governors():
         name = governor["name"]
-        source = ROOT / "governors" / "cpuidle" / f"{name}.c"
-        parts.append(f"## `{name}`\n")
-        if not source.exists():
+        if governor["origin"] != "built in":
+            parts.append(f"## `{name}`\n")
             parts.append(f"{governor['summary']}. See [the oracle](../concepts/oracle.md).\n")
             continue
-        parts.append(f"Rating {governor['rating']}. Source: `{source.relative_to(ROOT)}`.\n")
-        for p in governor["params"]:
-            parts.append(f"- parameter `{p['name']}` ({p['type']}), default `{p['default']}`\n")
-        block = re.search(r"/\*\n \* DOC: (.*?)\n \*/", source.read_text("utf-8"), re.S)[1]
-        text = re.sub(r"^ \* ?", "", block, flags=re.M)
-        parts.append(f"```text\n{text}\n```\n")
+        params = [
+            f"- parameter `{p['name']}` ({p['type']}), default `{p['default']}`\n"
+            for p in governor["params"]
+        ]
+        parts += policy("cpuidle", name, f"Rating {governor['rating']}. ", params)
     return "\n".join(parts)
+
+
+def ioboosts() -> str:
+    """Name, parameters with their meaning, and the DOC block of the source."""
+    parts = [f"{HEAD}# IO boosts\n"]
+    for boost in torpor.ioboosts():
+        params = [
+            f"- parameter `{p['name']}` ({p['type']}): {p['description']}\n"
+            for p in boost["params"]
+        ]
+        parts += policy("ioboost", boost["name"], "", params)
+    return "\n".join(parts)
+
+
+def policy(folder: str, name: str, lead: str, params: list[str]) -> list[str]:
+    """The section of one C file."""
+    source = ROOT / "governors" / folder / f"{name}.c"
+    block = re.search(r"/\*\n \* DOC: (.*?)\n \*/", source.read_text("utf-8"), re.S)[1]
+    text = re.sub(r"^ \* ?", "", block, flags=re.M)
+    where = f"{lead}Source: `{source.relative_to(ROOT)}`.\n"
+    return [f"## `{name}`\n", where, *params, f"```text\n{text}\n```\n"]
 
 
 def platforms() -> str:
@@ -209,7 +228,7 @@ them. `damage`: the file is damaged from some point on; the exit status is 1.
 """
 
 
-PAGES = [cli, metrics, governors, platforms, library, formats]
+PAGES = [cli, metrics, governors, ioboosts, platforms, library, formats]
 
 
 def main() -> int:

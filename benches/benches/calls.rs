@@ -7,12 +7,14 @@
 //!
 //! `cargo bench -p torpor-benches --bench calls` measures the built-in governors;
 //! with `-- menu@TREE ...` those named.
-//! Loading an instance is measured in any case.
+//! Loading an instance is measured in any case, and the calls of the IO boosts.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
 use torpor_benches::bare::{Bare, Step, add};
-use torpor_governor::{Catalog, CpuSetup, Governor, GovernorSpec, Inputs, Setup, StateDesc};
+use torpor_governor::{
+    Catalog, CpuSetup, Flags, Governor, GovernorSpec, Inputs, IoBoostSetup, Setup, StateDesc,
+};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 const STEPS: usize = 20_000;
@@ -29,6 +31,7 @@ fn main() {
         compare(&governor, &steps);
     }
     loading(&catalog);
+    boosts(&catalog);
 }
 
 fn states() -> Vec<StateDesc> {
@@ -115,5 +118,32 @@ fn loading(catalog: &Catalog) {
             black_box(governor.instantiate(&setup).expect("it loads"));
         }
         println!("load, enable and drop, {:>2} CPUs: {:?}", cpus.len(), started.elapsed() / COUNT);
+    }
+}
+
+/// A task waits for IO every 100 us: what a wake-up tells a boost and asks it.
+fn boosts(catalog: &Catalog) {
+    for name in Catalog::ioboost_names() {
+        let boost = catalog.resolve_ioboost(&name.parse().expect("a name"), Hz::H250);
+        let setup = IoBoostSetup { cpus: &[(CpuId(0), 1024)], tasks: 1 };
+        let mut boost = boost.expect("built in").instantiate(&setup).expect("it loads");
+        let mut best_ns = f64::MAX;
+        let (mut now_ns, mut sum) = (1, 0);
+        for _ in 0..ROUNDS {
+            let started = Clock::now();
+            for _ in 0..STEPS {
+                now_ns += 100_000;
+                let now = Instant(now_ns);
+                let fault = "built-in boosts do not fail";
+                boost.enqueue(0, 0, now, Flags::IOWAIT | Flags::WAKEUP).expect(fault);
+                boost.update(0, now, Flags::IOWAIT).expect(fault);
+                sum += boost.cpu_boost(0, now, 1024).expect(fault);
+                sum += boost.task_boost(0).expect(fault) + boost.rq_boost(0).expect(fault);
+                boost.dequeue(0, 0, now, Flags::IOWAIT | Flags::SLEEP).expect(fault);
+            }
+            best_ns = best_ns.min(started.elapsed().as_nanos() as f64 / STEPS as f64);
+        }
+        black_box(sum);
+        println!("IO boost {name:<31} {best_ns:>8.1} ns per wake-up, six calls");
     }
 }

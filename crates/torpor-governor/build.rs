@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles the guard, and each built-in governor for the four tick rates, and writes the table
-//! that embeds them.
+//! Compiles the guard, and each built-in policy for the four tick rates, and writes the tables that
+//! embed them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,28 @@ fn main() {
     let root = manifest.join("../..").canonicalize().unwrap();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     let kapi = root.join("kapi");
-    let governors = root.join("governors/cpuidle");
+    let (governors, ioboosts) = (root.join("governors/cpuidle"), root.join("governors/ioboost"));
     for path in ["src/guard.c", "src/flags.rs", "build.rs"] {
         println!("cargo::rerun-if-changed={path}");
     }
-    println!("cargo::rerun-if-changed={}", kapi.display());
-    println!("cargo::rerun-if-changed={}", governors.display());
+    for folder in [&kapi, &governors, &ioboosts] {
+        println!("cargo::rerun-if-changed={}", folder.display());
+    }
 
     cc::Build::new().file("src/guard.c").opt_level(2).compile("torpor_guard");
 
-    let compiler = cc::Build::new().get_compiler();
     let mut table = String::new();
-    write_kapi(&mut table, &kapi);
-    writeln!(table, "pub(crate) static BUILTINS: &[BuiltinFile] = &[").unwrap();
-    for source in files_with_suffix(&governors, "c") {
+    write_kapi(&mut table, &kapi, &ioboosts);
+    for (kind, folder) in [("GOVERNORS", &governors), ("IOBOOSTS", &ioboosts)] {
+        write_policies(&mut table, kind, folder, &kapi, &out);
+    }
+    fs::write(out.join("embedded.rs"), table).unwrap();
+}
+
+fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, out: &Path) {
+    let compiler = cc::Build::new().get_compiler();
+    writeln!(table, "pub(crate) static {kind}: &[BuiltinFile] = &[").unwrap();
+    for source in files_with_suffix(folder, "c") {
         let name = source.file_stem().unwrap().to_str().unwrap();
         writeln!(
             table,
@@ -38,7 +46,7 @@ fn main() {
         )
         .unwrap();
         for hz in HZ {
-            let image = out.join(format!("{name}-{hz}.so"));
+            let image = out.join(format!("{kind}-{name}-{hz}.so"));
             let mut command = Command::new(compiler.path());
             command.args(flags::image()).arg(flags::hz_define(hz));
             command.arg("-I").arg(kapi.join("include")).arg("-o").arg(&image);
@@ -50,17 +58,19 @@ fn main() {
         writeln!(table, "] }},").unwrap();
     }
     writeln!(table, "];").unwrap();
-    fs::write(out.join("embedded.rs"), table).unwrap();
 }
 
-/// The kapi as (path below `kapi/`, text), to compile foreign governors on machines without it.
-fn write_kapi(table: &mut String, kapi: &Path) {
+/// The kapi as (path below `kapi/`, text), to compile foreign policies on machines without it. The
+/// headers of the IO boosts, which no kernel has, lie among its own.
+fn write_kapi(table: &mut String, kapi: &Path, ioboosts: &Path) {
     let mut files = vec![kapi.join("image.c")];
     collect_headers(&kapi.join("include"), &mut files);
     files.sort();
+    let named = |file: PathBuf| (file.strip_prefix(kapi).unwrap().to_owned(), file);
+    let boost_header = |file: PathBuf| (Path::new("include").join(file.file_name().unwrap()), file);
+    let headers = files_with_suffix(ioboosts, "h").into_iter().map(boost_header);
     writeln!(table, "pub(crate) static KAPI: &[(&str, &str)] = &[").unwrap();
-    for file in files {
-        let name = file.strip_prefix(kapi).unwrap();
+    for (name, file) in files.into_iter().map(named).chain(headers) {
         writeln!(table, "({name:?}, include_str!({file:?})),").unwrap();
     }
     writeln!(table, "];").unwrap();

@@ -3,12 +3,12 @@
  * DOC: ioboost.h - what the scheduler tells a boost, and asks it
  *
  * A task that waits for IO most of the time never looks busy, so a frequency that follows
- * utilisation stays low and each request takes longer. An IO boost raises the utilisation that
+ * utilization stays low and each request takes longer. An IO boost raises the utilization that
  * is acted upon. It keeps what it knows in a block that lies in each task, and in per-CPU data
  * of its own; the scheduler calls it through struct ioboost_ops. A policy fills in the calls it
  * has use for: one that is NULL costs nothing and answers 0.
  *
- * All boosts are utilisations: 0 to SCHED_CAPACITY_SCALE, the capacity of the biggest CPU at its
+ * All boosts are utilizations: 0 to SCHED_CAPACITY_SCALE, the capacity of the biggest CPU at its
  * highest frequency. @now is nanoseconds of one clock for all calls; seen from different CPUs it
  * may be slightly out of order.
  */
@@ -50,12 +50,12 @@ struct ioboost_task {
  *	comes before the frequency update that the same wake-up causes.
  * @update: each time the scheduler would have the frequency of @cpu updated, before the rate
  *	limit; with IOBOOST_IOWAIT if a task that waited for IO was just enqueued.
- * @cpu_boost: when the rate limit has passed and the utilisation of @cpu, or of another CPU that
+ * @cpu_boost: when the rate limit has passed and the utilization of @cpu, or of another CPU that
  *	shares its clock, is evaluated: what it is to be raised to, before headroom is added.
  *	Serialised with @update of all CPUs that share the clock. @max_cap is the capacity of @cpu.
- * @task_boost: what to take a task's utilisation for at least when a CPU is looked for; unlocked.
+ * @task_boost: what to take a task's utilization for at least when a CPU is looked for; unlocked.
  * @task_uclamp_min: what to take a task's UCLAMP_MIN for at least; unlocked.
- * @rq_boost: what to take the utilisation of @cpu for at least when tasks are placed and energy
+ * @rq_boost: what to take the utilization of @cpu for at least when tasks are placed and energy
  *	is estimated; unlocked.
  */
 struct ioboost_ops {

@@ -2,15 +2,15 @@
 /*
  * DOC: none - no IO boost
  *
- * Idea: Never boost: utilisation alone decides. The reference that shows what a boost brings and
+ * Idea: Never boost: utilization alone decides. The reference that shows what a boost brings and
  * what it costs.
  *
  * State kept: none.
  *
  * Decision: none; no call is taken, and every boost is 0.
  *
- * Known weaknesses: a task that waits for each of its requests has little utilisation, so it runs
- * slowly, so its requests come late, so its utilisation stays low.
+ * Known weaknesses: a task that waits for each of its requests has little utilization, so it runs
+ * slowly, so its requests come late, so its utilization stays low.
  *
  * Departures: none; it mirrors nothing.
  *

@@ -117,13 +117,13 @@ def kernel() -> Kernel:
     import insert  # pylint: disable=import-outside-toplevel
 
     boosts = sorted(BOOSTS.glob("*.c"))
-    files = [*boosts, BOOSTS / "ioboost.h", *sorted(INSERT.iterdir())]
+    files = [INSERT / "insert.py", *insert.sources(boosts)]
     return source.build(
         "ioboost",
         "arm64",
         Path(__file__).with_name("ioboost.config"),
         lambda tree: insert.install(tree, boosts),
-        b"".join(file.read_bytes() for file in files if file.is_file()),
+        b"".join(file.read_bytes() for file in files),
     )
 
 

@@ -195,12 +195,17 @@ def _scope(text: str, hook: Hook) -> tuple[int, int]:
     return begin, text.index("\n}", begin)
 
 
+def sources(boosts: list[Path]) -> list[Path]:
+    """All files that go into our folder, those that are written there left out."""
+    headers = {header for folder in (BOOSTS, *(b.parent for b in boosts)) for header in folder.glob("*.h")}
+    return [HERE / "core.c", HERE / "hooks.h", *sorted(headers), *boosts]
+
+
 def install(linux: Path, boosts: list[Path]) -> None:
     """Put the boosts in, or update what is there."""
     objects = " ".join(f"{file.stem}.o" for file in boosts)
     makefile = f"# SPDX-License-Identifier: GPL-2.0-only\nobj-y += core.o {objects}\n"
-    sources = (HERE / "core.c", HERE / "hooks.h", BOOSTS / "ioboost.h", *boosts)
-    ours = {file.name: file.read_text(encoding="utf-8") for file in sources}
+    ours = {file.name: file.read_text(encoding="utf-8") for file in sources(boosts)}
     ours["Makefile"] = makefile
     texts = inserted(linux)
 

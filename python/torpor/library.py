@@ -12,12 +12,22 @@ def governors() -> list[dict[str, Any]]:
     """Return the built-in governors, the engine's oracle among them.
 
     Each has ``name``, ``summary``, ``rating`` (the kernel's, None for the oracle), ``origin`` and
-    ``params``: a list of ``name``, ``type`` and ``default``, from the source's ``module_param``.
+    ``params``: a list of ``name``, ``type``, ``default`` and ``description``, from the source's
+    ``module_param`` and ``MODULE_PARM_DESC``.
 
     >>> {"menu", "teo", "shallowest", "deepest", "oracle"} <= {g["name"] for g in governors()}
     True
     """
     return json.loads(_engine.governors())
+
+
+def ioboosts() -> list[dict[str, Any]]:
+    """Return the built-in IO boosts, as ``governors`` does; their ``rating`` is None.
+
+    >>> sorted(boost["name"] for boost in ioboosts())
+    ['iowait', 'none', 'per-task', 'per-task-v2']
+    """
+    return json.loads(_engine.ioboosts())
 
 
 def platforms() -> list[dict[str, Any]]:

@@ -15,6 +15,15 @@ def test_governors_are_listed_with_their_parameters(torpor):
     assert {"name", "summary", "rating", "origin", "params"} <= set(listed[0])
 
 
+
+def test_io_boosts_are_a_group_of_their_own(torpor):
+    assert "--ioboost" in torpor("governors", check=0).stderr
+    done = torpor("governors", "--ioboost", check=0)
+    assert "boost_min=128" in done.stdout and "menu" not in done.stdout
+    listed = json.loads(torpor("governors", "--ioboost", "--json", check=0).stdout)
+    assert {b["name"] for b in listed} == {"none", "iowait", "per-task", "per-task-v2"}
+    assert all(p["description"] for b in listed for p in b["params"])
+
 def test_platforms_say_whether_energy_is_known(torpor):
     listed = {p["name"]: p for p in json.loads(torpor("platforms", "--json", check=0).stdout)}
     assert listed["pixel6"]["has_power"]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The layouts that an image and the host share; `kapi/include/torpor/context.h`,
-//! `kapi/include/linux/cpuidle.h` and `kapi/image.c` have the C side.
+//! `kapi/include/linux/cpuidle.h`, `governors/ioboost/ioboost.h` and `kapi/image.c` have the C side.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts say so");
 
-pub const IMAGE_ABI: u32 = 2;
+pub const IMAGE_ABI: u32 = 3;
 pub const STATE_MAX: usize = 10;
 pub const TIMERS_MAX: usize = 4;
 pub const NAME_LEN: usize = 16;
@@ -59,6 +59,8 @@ pub struct KapiHost {
     pub bug_file: *const c_char,
     pub warn_line: c_uint,
     pub bug_line: c_uint,
+    pub ioboosts: [*const IoboostOps; 4],
+    pub nr_ioboosts: c_uint,
 }
 
 #[repr(C)]
@@ -166,4 +168,30 @@ pub struct CpuidleGovernor {
     pub disable: Option<GuardedCall>,
     pub select: Option<Select>,
     pub reflect: Option<Reflect>,
+}
+
+/// `struct ioboost_task`.
+#[repr(C)]
+pub struct IoboostTask {
+    pub state: [u64; 7],
+    pub uclamp_max: u32,
+    pub reserved: u32,
+}
+
+pub type TaskEvent = unsafe extern "C" fn(c_uint, *mut IoboostTask, u64, c_uint);
+pub type CpuEvent = unsafe extern "C" fn(c_uint, u64, c_uint);
+pub type CpuBoost = unsafe extern "C" fn(c_uint, u64, c_ulong) -> c_ulong;
+pub type TaskBoost = unsafe extern "C" fn(*const IoboostTask) -> c_ulong;
+pub type RqBoost = unsafe extern "C" fn(c_uint) -> c_ulong;
+
+#[repr(C)]
+pub struct IoboostOps {
+    pub name: [u8; NAME_LEN],
+    pub enqueue: Option<TaskEvent>,
+    pub dequeue: Option<TaskEvent>,
+    pub update: Option<CpuEvent>,
+    pub cpu_boost: Option<CpuBoost>,
+    pub task_boost: Option<TaskBoost>,
+    pub task_uclamp_min: Option<TaskBoost>,
+    pub rq_boost: Option<RqBoost>,
 }

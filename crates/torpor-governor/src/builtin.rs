@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The governors that were compiled with this crate.
+//! The policies that were compiled with this crate.
 
+use crate::Kind;
 use torpor_units::Hz;
 
 pub(crate) struct BuiltinFile {
@@ -12,6 +13,13 @@ pub(crate) struct BuiltinFile {
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
+pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
+    match kind {
+        Kind::Governor => GOVERNORS,
+        Kind::IoBoost => IOBOOSTS,
+    }
+}
+
 impl BuiltinFile {
     pub fn image(&self, hz: Hz) -> &'static [u8] {
         let i = Hz::ALL.iter().position(|h| *h == hz).expect("ALL has every rate");
@@ -19,7 +27,7 @@ impl BuiltinFile {
     }
 }
 
-/// The first sentence of the *Idea* paragraph in a governor's DOC block, on one line.
+/// The first sentence of the *Idea* paragraph in a policy's DOC block, on one line.
 pub(crate) fn summary(source: &str) -> String {
     let mut words = Vec::new();
     let mut inside = false;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Finds governors by the names users give them.
+//! Finds governors and IO boosts by the names users give them.
 
-use crate::builtin::{self, BUILTINS};
+use crate::builtin::{self, BuiltinFile};
 use crate::compile::{self, Compiler};
 use crate::elf::ImageFile;
-use crate::governor::{Compiled, Governor, Origin};
 use crate::params::Param;
+use crate::policy::{Compiled, Origin, Policy};
 use crate::program::{self, Build, Harness, Program};
-use crate::spec::{GovernorSpec, Place};
+use crate::spec::{GovernorSpec, IoBoostSpec, Place};
 use crate::tree::Sources;
-use crate::{GovernorError, sha256_hex, tree};
+use crate::{Governor, GovernorError, IoBoost, Kind, Label, sha256_hex, tree};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,19 +25,21 @@ pub struct CatalogOptions {
     pub compiler: Option<OsString>,
 }
 
-/// Resolves governor names: built-in ones at once, foreign ones by compiling them.
+/// Resolves names of governors and IO boosts: built-in ones at once, foreign ones by compiling them.
 #[derive(Debug)]
 pub struct Catalog {
     compiler: Compiler,
 }
 
-/// A governor that ships with Torpor.
+/// A governor or an IO boost that ships with Torpor.
 #[derive(Clone, Debug)]
 pub struct Builtin {
+    pub kind: Kind,
     pub name: &'static str,
     pub summary: String,
     pub params: Vec<Param>,
-    pub rating: u32,
+    /// Of a governor.
+    pub rating: Option<u32>,
     pub source: &'static str,
     pub source_sha256: String,
 }
@@ -61,36 +63,50 @@ impl Catalog {
     }
 
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        BUILTINS.iter().map(|b| b.name)
+        builtin::files(Kind::Governor).iter().map(|b| b.name)
+    }
+
+    pub fn ioboost_names() -> impl Iterator<Item = &'static str> {
+        builtin::files(Kind::IoBoost).iter().map(|b| b.name)
     }
 
     pub fn builtins() -> Vec<Builtin> {
-        let describe = |file: &builtin::BuiltinFile| {
-            let governor = builtin_governor(file.name, file.name, Hz::H250, &[])
-                .expect("a built-in governor loads");
-            Builtin {
-                name: file.name,
-                summary: builtin::summary(file.source),
-                params: governor.params().to_vec(),
-                rating: governor.rating(),
-                source: file.source,
-                source_sha256: sha256_hex(file.source.as_bytes()),
-            }
+        let describe = |file: &BuiltinFile| {
+            let governor = Governor::new(plain(file, Kind::Governor), &[]);
+            let governor = governor.expect("a built-in governor loads");
+            Builtin::new(file, &governor, Some(governor.rating()))
         };
-        BUILTINS.iter().map(describe).collect()
+        builtin::files(Kind::Governor).iter().map(describe).collect()
+    }
+
+    pub fn ioboosts() -> Vec<Builtin> {
+        let describe = |file: &BuiltinFile| {
+            let boost = IoBoost::new(plain(file, Kind::IoBoost), &[]);
+            Builtin::new(file, &boost.expect("a built-in IO boost loads"), None)
+        };
+        builtin::files(Kind::IoBoost).iter().map(describe).collect()
     }
 
     /// Finds, compiles if need be, and checks the parameters.
     pub fn resolve(&self, spec: &GovernorSpec, hz: Hz) -> Result<Governor, GovernorError> {
-        let label = spec.to_string();
+        Governor::new(self.compiled(spec, hz)?, spec.params())
+    }
+
+    /// Finds, compiles if need be, and checks the parameters.
+    pub fn resolve_ioboost(&self, spec: &IoBoostSpec, hz: Hz) -> Result<IoBoost, GovernorError> {
+        IoBoost::new(self.compiled(&spec.0, hz)?, spec.params())
+    }
+
+    fn compiled(&self, spec: &GovernorSpec, hz: Hz) -> Result<Compiled, GovernorError> {
+        let label = spec.label();
         if let Place::Builtin { name } = spec.place() {
-            return builtin_governor(name, &label, hz, spec.params());
+            let file = builtin_file(label.kind, name)?;
+            return Ok(compiled(file, label, hz));
         }
         let (name, origin, sources) = self.sources(spec)?;
         let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
         let source = Arc::from(sources.main_text());
-        let compiled = Compiled { name, label, hz, origin, source, image };
-        Governor::new(compiled, spec.params())
+        Ok(Compiled { name, label, hz, origin, source, image })
     }
 
     /// Compiles a governor, any one of the three forms, into a program of its own.
@@ -116,10 +132,11 @@ impl Catalog {
     }
 
     fn sources(&self, spec: &GovernorSpec) -> Result<(String, Origin, Sources), GovernorError> {
-        let label = spec.to_string();
+        let label = spec.label();
         Ok(match spec.place() {
             Place::Builtin { name } => {
-                (name.clone(), Origin::Builtin, tree::from_text(name, builtin_file(name)?.source))
+                let source = builtin_file(label.kind, name)?.source;
+                (name.clone(), Origin::Builtin, tree::from_text(name, source))
             }
             Place::File { path } => {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -135,28 +152,41 @@ impl Catalog {
     }
 }
 
-fn builtin_file(name: &str) -> Result<&'static builtin::BuiltinFile, GovernorError> {
-    BUILTINS.iter().find(|b| b.name == name).ok_or_else(|| {
-        let known = Catalog::builtin_names().collect::<Vec<_>>().join(", ");
-        GovernorError::Unknown { name: name.to_owned(), known }
+impl Builtin {
+    fn new(file: &BuiltinFile, policy: &Policy, rating: Option<u32>) -> Builtin {
+        Builtin {
+            kind: policy.policy_label().kind,
+            name: file.name,
+            summary: builtin::summary(file.source),
+            params: policy.params().to_vec(),
+            rating,
+            source: file.source,
+            source_sha256: sha256_hex(file.source.as_bytes()),
+        }
+    }
+}
+
+fn builtin_file(kind: Kind, name: &str) -> Result<&'static BuiltinFile, GovernorError> {
+    let files = builtin::files(kind);
+    files.iter().find(|b| b.name == name).ok_or_else(|| {
+        let known = files.iter().map(|b| b.name).collect::<Vec<_>>().join(", ");
+        GovernorError::Unknown { kind, name: name.to_owned(), known }
     })
 }
 
-fn builtin_governor(
-    name: &str,
-    label: &str,
-    hz: Hz,
-    params: &[(String, String)],
-) -> Result<Governor, GovernorError> {
-    let file = builtin_file(name)?;
+/// As it is when only its name is given.
+fn plain(file: &BuiltinFile, kind: Kind) -> Compiled {
+    compiled(file, Label { kind, text: file.name.into() }, Hz::H250)
+}
+
+fn compiled(file: &BuiltinFile, label: Label, hz: Hz) -> Compiled {
     let image = ImageFile::parse(file.image(hz)).expect("the build has made a sound image");
-    let compiled = Compiled {
-        name: name.to_owned(),
-        label: label.to_owned(),
+    Compiled {
+        name: file.name.to_owned(),
+        label,
         hz,
         origin: Origin::Builtin,
         source: Arc::from(file.source),
         image: Arc::new(image),
-    };
-    Governor::new(compiled, params)
+    }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Compiles foreign governors with the user's compiler, once per source, tick rate and compiler.
 
-use crate::GovernorError;
 use crate::builtin::KAPI;
 use crate::elf::ImageFile;
 use crate::flags;
 use crate::tree::Sources;
+use crate::{GovernorError, Label};
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -36,7 +36,7 @@ impl Compiler {
     /// The image of `sources`, from the cache or fresh.
     pub fn image(
         &self,
-        label: &str,
+        label: &Label,
         sources: &Sources,
         hz: Hz,
     ) -> Result<ImageFile, GovernorError> {
@@ -50,7 +50,7 @@ impl Compiler {
         let bytes = self.compile(label, sources, hz)?;
         write_whole(&path, &bytes).map_err(|e| cache_error(&path, e))?;
         ImageFile::parse(bytes)
-            .map_err(|reason| GovernorError::Image { governor: label.to_owned(), reason })
+            .map_err(|reason| GovernorError::Image { policy: label.clone(), reason })
     }
 
     fn key(&self, sources: &Sources, hz: Hz) -> Result<String, GovernorError> {
@@ -93,7 +93,7 @@ impl Compiler {
         GovernorError::NoCompiler { compiler, source }
     }
 
-    fn compile(&self, label: &str, sources: &Sources, hz: Hz) -> Result<Vec<u8>, GovernorError> {
+    fn compile(&self, label: &Label, sources: &Sources, hz: Hz) -> Result<Vec<u8>, GovernorError> {
         let kapi = self.unpack_kapi()?;
         let stage = Scratch::new(&self.cache).map_err(|e| cache_error(&self.cache, e))?;
         for (name, text) in &sources.files {
@@ -123,7 +123,7 @@ impl Compiler {
             .replace(&format!("{}/", stage.0.display()), &prefix(&sources.dir))
             .replace(&format!("{}/", kapi.display()), "kapi/");
         let (summary, hint) = explain(&message);
-        Err(GovernorError::Compile { governor: label.to_owned(), summary, hint, message })
+        Err(GovernorError::Compile { policy: label.clone(), summary, hint, message })
     }
 
     /// The kapi on disk, where a compiler can read it.

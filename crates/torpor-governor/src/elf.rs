@@ -250,7 +250,8 @@ fn find_symbol(data: &Bytes, sections: &[Section], name: &str) -> Result<usize, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::BUILTINS;
+    use crate::Kind;
+    use crate::builtin;
     use proptest::prelude::*;
 
     proptest! {
@@ -259,11 +260,11 @@ mod tests {
         /// A cache on disk may hold anything; reading it must end in an image or an error.
         #[test]
         fn damaged_images_are_refused_without_panic(
-            governor in 0..BUILTINS.len(),
+            governor in 0..builtin::files(Kind::Governor).len(),
             cut in proptest::option::of(0..6_000_usize),
             damage in proptest::collection::vec((0..6_000_usize, any::<u8>()), 0..6),
         ) {
-            let mut bytes = BUILTINS[governor].images[0].to_vec();
+            let mut bytes = builtin::files(Kind::Governor)[governor].images[0].to_vec();
             for (at, value) in damage {
                 let at = at % bytes.len();
                 bytes[at] = value;

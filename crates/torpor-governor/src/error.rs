@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-use crate::Fault;
+use crate::{Fault, Kind, Label};
 use std::path::PathBuf;
 
-/// Why a governor cannot be named, found, compiled, loaded or set up.
+/// Why a governor or an IO boost cannot be named, found, compiled, loaded or set up.
 #[derive(Debug, thiserror::Error)]
 pub enum GovernorError {
-    #[error("governor `{text}`: {reason}; expected {}", crate::spec::FORMS)]
-    Spec { text: String, reason: String },
+    #[error("{policy}: {reason}; expected {}", crate::spec::forms(policy.kind))]
+    Spec { policy: Label, reason: String },
 
     #[error(
-        "no governor is called `{name}`; built in are {known}\n\
-         hint: a file needs a path with `.c` (`./{name}.c`), a kernel tree an `@` (`{name}@TREE`)"
+        "no {kind} is called `{name}`; built in are {known}\n\
+         hint: a file needs a path with `.c` (`./{name}.c`){}",
+        crate::spec::tree_hint(*kind, name)
     )]
-    Unknown { name: String, known: String },
+    Unknown { kind: Kind, name: String, known: String },
 
-    #[error("governor `{governor}`: read {}: {source}", path.display())]
-    Read { governor: String, path: PathBuf, source: std::io::Error },
+    #[error("{policy}: read {}: {source}", path.display())]
+    Read { policy: Label, path: PathBuf, source: std::io::Error },
 
-    #[error("governor `{governor}`: {} has no {wanted}{}", tree.display(), hint_line(hint))]
-    NotInTree { governor: String, tree: PathBuf, wanted: String, hint: String },
+    #[error("{policy}: {} has no {wanted}{}", tree.display(), hint_line(hint))]
+    NotInTree { policy: Label, tree: PathBuf, wanted: String, hint: String },
 
-    #[error("governor `{governor}`: git show in {}: {message}", tree.display())]
-    Git { governor: String, tree: PathBuf, message: String },
+    #[error("{policy}: git show in {}: {message}", tree.display())]
+    Git { policy: Label, tree: PathBuf, message: String },
 
-    #[error("governor `{governor}` does not compile: {summary}{}\n{message}", hint_line(hint))]
-    Compile { governor: String, summary: String, hint: String, message: String },
+    #[error("{policy} does not compile: {summary}{}\n{message}", hint_line(hint))]
+    Compile { policy: Label, summary: String, hint: String, message: String },
 
     #[error(
         "no C compiler: `{compiler}` could not be started: {source}\n\
@@ -38,26 +39,26 @@ pub enum GovernorError {
     #[error("write the cache directory {}: {source}", path.display())]
     Cache { path: PathBuf, source: std::io::Error },
 
-    #[error("governor `{governor}`: its image cannot be loaded: {reason}")]
-    Image { governor: String, reason: String },
+    #[error("{policy}: its image cannot be loaded: {reason}")]
+    Image { policy: Label, reason: String },
 
-    #[error("governor `{governor}` has no parameter `{param}`; {known}")]
-    UnknownParam { governor: String, param: String, known: String },
+    #[error("{policy} has no parameter `{param}`; {known}")]
+    UnknownParam { policy: Label, param: String, known: String },
 
-    #[error("governor `{governor}`: `{value}` is no value for {param}: expected {expected}")]
-    ParamValue { governor: String, param: String, value: String, expected: String },
+    #[error("{policy}: `{value}` is no value for {param}: expected {expected}")]
+    ParamValue { policy: Label, param: String, value: String, expected: String },
 
-    #[error("governor `{governor}`: {reason}")]
-    Setup { governor: String, reason: String },
+    #[error("{policy}: {reason}")]
+    Setup { policy: Label, reason: String },
 
-    #[error("governor `{governor}`: {call} refused with error {code}")]
-    Refused { governor: String, call: &'static str, code: i32 },
+    #[error("{policy}: {call} refused with error {code}")]
+    Refused { policy: Label, call: &'static str, code: i32 },
 
     #[error(
-        "no memory for an instance of governor `{governor}`: {source}\n\
+        "no memory for an instance of {policy}: {source}\n\
          hint: each CPU takes four mappings; raise the sysctl vm.max_map_count for very many"
     )]
-    Memory { governor: String, source: std::io::Error },
+    Memory { policy: Label, source: std::io::Error },
 
     #[error(transparent)]
     Fault(#[from] Fault),

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+use crate::Label;
 use crate::guard::Caught;
 use crate::instance::Inputs;
+use crate::ioboost::{BOOST_MAX, Flags};
 use std::fmt;
 use torpor_units::{CpuId, Instant};
 
-/// A governor that crashed, hung, or answered what no driver has. Its instance is of no more use;
-/// everything else goes on.
+/// A governor or an IO boost that crashed, hung, or answered what cannot be. Its instance is of no
+/// more use; everything else goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(Box<FaultDetail>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultDetail {
-    /// As the user named the governor.
-    pub governor: String,
+    /// What failed, as the user named it.
+    pub policy: Label,
     pub cpu: CpuId,
     pub call: Call,
     pub cause: Cause,
@@ -34,6 +36,31 @@ pub enum Call {
     Timer {
         now: Instant,
     },
+    Enqueue {
+        task: usize,
+        now: Instant,
+        flags: Flags,
+    },
+    Dequeue {
+        task: usize,
+        now: Instant,
+        flags: Flags,
+    },
+    Update {
+        now: Instant,
+        flags: Flags,
+    },
+    CpuBoost {
+        now: Instant,
+        max_cap: u64,
+    },
+    TaskBoost {
+        task: usize,
+    },
+    TaskUclampMin {
+        task: usize,
+    },
+    RqBoost,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +79,10 @@ pub enum Cause {
         index: i32,
         state_count: usize,
     },
+    /// An IO boost that no CPU can follow.
+    NoSuchBoost {
+        boost: u32,
+    },
 }
 
 impl Cause {
@@ -65,8 +96,8 @@ impl Cause {
 }
 
 impl Fault {
-    pub(crate) fn new(governor: &str, cpu: CpuId, call: Call, cause: Cause) -> Fault {
-        Fault(Box::new(FaultDetail { governor: governor.to_owned(), cpu, call, cause }))
+    pub(crate) fn new(policy: &Label, cpu: CpuId, call: Call, cause: Cause) -> Fault {
+        Fault(Box::new(FaultDetail { policy: policy.clone(), cpu, call, cause }))
     }
 
     pub fn detail(&self) -> &FaultDetail {
@@ -78,15 +109,31 @@ impl std::error::Error for Fault {}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FaultDetail { governor, cpu, call, cause } = &*self.0;
-        write!(f, "governor `{governor}`: {} on {cpu} {cause}", call.name())?;
+        let FaultDetail { policy, cpu, call, cause } = &*self.0;
         match call {
-            Call::Init | Call::Enable | Call::Disable => Ok(()),
+            // Of a task, wherever it is.
+            Call::TaskBoost { .. } | Call::TaskUclampMin { .. } => {
+                write!(f, "{policy}: {} {cause}", call.name())?;
+            }
+            _ => write!(f, "{policy}: {} on {cpu} {cause}", call.name())?,
+        }
+        match call {
+            Call::Init | Call::Enable | Call::Disable | Call::RqBoost => Ok(()),
             Call::Select(inputs) => write!(f, "; its inputs: {inputs}"),
             Call::Reflect { index, now, got_tick } => {
                 write!(f, "; its inputs: index={index} now={now} got_tick={got_tick}")
             }
             Call::Timer { now } => write!(f, "; its inputs: now={now}"),
+            Call::Enqueue { task, now, flags } | Call::Dequeue { task, now, flags } => {
+                write!(f, "; its inputs: task={task} now={now} flags={flags}")
+            }
+            Call::Update { now, flags } => write!(f, "; its inputs: now={now} flags={flags}"),
+            Call::CpuBoost { now, max_cap } => {
+                write!(f, "; its inputs: now={now} max_cap={max_cap}")
+            }
+            Call::TaskBoost { task } | Call::TaskUclampMin { task } => {
+                write!(f, "; its inputs: task={task}")
+            }
         }
     }
 }
@@ -100,6 +147,13 @@ impl Call {
             Call::Select(_) => "select()",
             Call::Reflect { .. } => "reflect()",
             Call::Timer { .. } => "a timer's callback",
+            Call::Enqueue { .. } => "enqueue()",
+            Call::Dequeue { .. } => "dequeue()",
+            Call::Update { .. } => "update()",
+            Call::CpuBoost { .. } => "cpu_boost()",
+            Call::TaskBoost { .. } => "task_boost()",
+            Call::TaskUclampMin { .. } => "task_uclamp_min()",
+            Call::RqBoost => "rq_boost()",
         }
     }
 }
@@ -125,6 +179,9 @@ impl fmt::Display for Cause {
                 "answered state {index}, but the driver has states 0 to {}",
                 state_count.saturating_sub(1)
             ),
+            Cause::NoSuchBoost { boost } => {
+                write!(f, "answered {boost}, but utilization is 0 to {BOOST_MAX}")
+            }
         }
     }
 }

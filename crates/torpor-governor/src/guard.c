@@ -112,7 +112,7 @@ int torpor_guard_install(void)
 }
 
 /*
- * The three shapes of a call. The result is the low half of the answer, or the answer is one of the
+ * The shapes of a call. The result is the low half of the answer, or the answer is one of the
  * negative codes. What the governor's function takes comes first, so that it is in place already.
  *
  * Nothing may stand between the jump's place and the odd number that makes the handlers use it.
@@ -146,4 +146,40 @@ int64_t torpor_guard_reflect(void *dev, int index, void (*reflect)(void *dev, in
 int64_t torpor_guard_call(void *drv, void *dev, int (*call)(void *drv, void *dev))
 {
 	guarded(uint32_t result = call(drv, dev), result);
+}
+
+/* What does not fit in the answer is no utilization either. */
+static int64_t utilization(unsigned long boost)
+{
+	return boost > UINT32_MAX ? UINT32_MAX : boost;
+}
+
+int64_t torpor_guard_task_event(unsigned int cpu, void *task, uint64_t now, unsigned int flags,
+				void (*event)(unsigned int cpu, void *task, uint64_t now,
+					      unsigned int flags))
+{
+	guarded(event(cpu, task, now, flags), 0);
+}
+
+int64_t torpor_guard_cpu_event(unsigned int cpu, uint64_t now, unsigned int flags,
+			       void (*event)(unsigned int cpu, uint64_t now, unsigned int flags))
+{
+	guarded(event(cpu, now, flags), 0);
+}
+
+int64_t torpor_guard_cpu_boost(unsigned int cpu, uint64_t now, unsigned long max_cap,
+			       unsigned long (*boost)(unsigned int cpu, uint64_t now,
+						      unsigned long max_cap))
+{
+	guarded(unsigned long util = boost(cpu, now, max_cap), utilization(util));
+}
+
+int64_t torpor_guard_task_boost(const void *task, unsigned long (*boost)(const void *task))
+{
+	guarded(unsigned long util = boost(task), utilization(util));
+}
+
+int64_t torpor_guard_rq_boost(unsigned int cpu, unsigned long (*boost)(unsigned int cpu))
+{
+	guarded(unsigned long util = boost(cpu), utilization(util));
 }

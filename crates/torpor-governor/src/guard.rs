@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Guarded calls into images: see `guard.c`. This side prepares threads and runs the watchdog.
 
-use crate::abi::{CpuidleDevice, CpuidleDriver, GuardedCall, Reflect, Select};
+use crate::abi::{
+    CpuBoost, CpuEvent, CpuidleDevice, CpuidleDriver, GuardedCall, IoboostTask, Reflect, RqBoost,
+    Select, TaskBoost, TaskEvent,
+};
 use std::cell::RefCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_ulong, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicPtr, AtomicU64,
@@ -45,6 +48,17 @@ unsafe extern "C" {
     ) -> i64;
     fn torpor_guard_reflect(dev: *mut CpuidleDevice, index: c_int, reflect: Reflect) -> i64;
     fn torpor_guard_call(drv: *mut c_void, dev: *mut c_void, call: GuardedCall) -> i64;
+    fn torpor_guard_task_event(
+        cpu: c_uint,
+        task: *mut IoboostTask,
+        now: u64,
+        flags: c_uint,
+        event: TaskEvent,
+    ) -> i64;
+    fn torpor_guard_cpu_event(cpu: c_uint, now: u64, flags: c_uint, event: CpuEvent) -> i64;
+    fn torpor_guard_cpu_boost(cpu: c_uint, now: u64, max_cap: c_ulong, boost: CpuBoost) -> i64;
+    fn torpor_guard_task_boost(task: *const IoboostTask, boost: TaskBoost) -> i64;
+    fn torpor_guard_rq_boost(cpu: c_uint, boost: RqBoost) -> i64;
 }
 
 /// What ended a call.
@@ -94,6 +108,62 @@ pub unsafe fn call(
 ) -> Result<c_int, Caught> {
     // SAFETY: as the caller promises.
     guarded(|| unsafe { torpor_guard_call(drv, dev, function) })
+}
+
+/// # Safety
+/// `event` belongs to a loaded image, and `task` is writable.
+#[inline]
+pub unsafe fn task_event(
+    event: TaskEvent,
+    cpu: c_uint,
+    task: *mut IoboostTask,
+    now: u64,
+    flags: c_uint,
+) -> Result<(), Caught> {
+    // SAFETY: as the caller promises.
+    guarded(|| unsafe { torpor_guard_task_event(cpu, task, now, flags, event) }).map(drop)
+}
+
+/// # Safety
+/// `event` belongs to a loaded image.
+#[inline]
+pub unsafe fn cpu_event(
+    event: CpuEvent,
+    cpu: c_uint,
+    now: u64,
+    flags: c_uint,
+) -> Result<(), Caught> {
+    // SAFETY: as the caller promises.
+    guarded(|| unsafe { torpor_guard_cpu_event(cpu, now, flags, event) }).map(drop)
+}
+
+/// # Safety
+/// `boost` belongs to a loaded image.
+#[inline]
+pub unsafe fn cpu_boost(
+    boost: CpuBoost,
+    cpu: c_uint,
+    now: u64,
+    max_cap: u64,
+) -> Result<u32, Caught> {
+    // SAFETY: as the caller promises.
+    guarded(|| unsafe { torpor_guard_cpu_boost(cpu, now, max_cap, boost) }).map(|b| b as u32)
+}
+
+/// # Safety
+/// `boost` belongs to a loaded image, and `task` is readable.
+#[inline]
+pub unsafe fn task_boost(boost: TaskBoost, task: *const IoboostTask) -> Result<u32, Caught> {
+    // SAFETY: as the caller promises.
+    guarded(|| unsafe { torpor_guard_task_boost(task, boost) }).map(|b| b as u32)
+}
+
+/// # Safety
+/// `boost` belongs to a loaded image.
+#[inline]
+pub unsafe fn rq_boost(boost: RqBoost, cpu: c_uint) -> Result<u32, Caught> {
+    // SAFETY: as the caller promises.
+    guarded(|| unsafe { torpor_guard_rq_boost(cpu, boost) }).map(|b| b as u32)
 }
 
 /// The result of a call: the low half of its answer, unless that is a code of the guard.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One loaded governor with its CPUs: where calls are made.
 
+use crate::GovernorError;
 use crate::abi::{
     self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost, Reflect, Select,
 };
 use crate::fault::{Call, Cause, Fault};
 use crate::guard::{self, Caught};
 use crate::load::Loaded;
-use crate::{GovernorError, load};
-use std::ffi::CStr;
+use crate::memory::Plan;
+use crate::states::States;
 use std::fmt;
 use torpor_units::{CpuId, Duration, Instant};
 
@@ -123,8 +124,6 @@ pub struct Instance {
     slots: Box<[Slot]>,
     fault: Option<Fault>,
     governor: *const CpuidleGovernor,
-    statics_at_start: Vec<u8>,
-    label: Box<str>,
     loaded: Loaded,
 }
 
@@ -146,22 +145,14 @@ impl Instance {
         governor: &crate::Governor,
         setup: &Setup<'_>,
     ) -> Result<Instance, GovernorError> {
-        let label = governor.label();
-        let (loaded, slots) = load::load(label, governor.image(), governor.hz(), setup)?;
-        for (name, value) in governor.chosen_params() {
-            load::store_param(label, &loaded.params, name, value)?;
-        }
-        let first = setup.cpus[0].cpu;
-        // SAFETY: the image was loaded just now; its table names its own function.
-        let started =
-            unsafe { guard::call(loaded.init, std::ptr::null_mut(), std::ptr::null_mut()) };
-        let fault = |caught| loaded.fault(label, first, Call::Init, caught);
-        let code = started.map_err(fault)?;
-        if code != 0 {
-            return Err(GovernorError::Refused { governor: label.into(), call: "init()", code });
-        }
-        let chosen = loaded.registered(label, governor.name())?;
-        // SAFETY: `registered` has checked that the structure lies in the image.
+        let mut plan = Plan::new();
+        let states = States::plan(governor.policy_label(), setup, &mut plan)?;
+        let cpus: Vec<(CpuId, u64)> = setup.cpus.iter().map(|c| (c.cpu, c.capacity)).collect();
+        let mut loaded = governor.load(&cpus, plan)?;
+        let slots = states.write(&loaded);
+        loaded.start(governor.chosen_params())?;
+        let chosen = loaded.governor(governor.name())?;
+        // SAFETY: `governor` has checked that the structure lies in the image.
         let (select, reflect) = unsafe { ((*chosen).select, (*chosen).reflect) };
         let mut instance = Instance {
             select: select.expect("registering without select is refused"),
@@ -170,8 +161,6 @@ impl Instance {
             slots,
             fault: None,
             governor: chosen,
-            statics_at_start: loaded.statics(),
-            label: label.into(),
             loaded,
         };
         for slot in 0..instance.slots.len() {
@@ -189,7 +178,8 @@ impl Instance {
         if code == 0 {
             return Ok(());
         }
-        Err(GovernorError::Refused { governor: self.label.to_string(), call: "enable()", code })
+        let policy = self.loaded.label.clone();
+        Err(GovernorError::Refused { policy, call: "enable()", code })
     }
 
     /// Calls `disable` for a CPU.
@@ -370,36 +360,22 @@ impl Instance {
     /// Whether the governor's own statics differ from right after its init: it then keeps state
     /// that its CPUs share. Per-CPU data, parameters and the kapi's own data do not count.
     pub fn statics_changed(&self) -> bool {
-        self.loaded.statics() != self.statics_at_start
+        self.loaded.statics_changed()
     }
 
     /// How many `WARN_ON`s have fired, and where the first did.
     pub fn warnings(&self) -> Option<(u64, String)> {
-        // SAFETY: the host block lies in the image; the file is a string of the image.
-        unsafe {
-            let host = &*self.host;
-            (host.warn_count > 0 && !host.warn_file.is_null()).then(|| {
-                let file = CStr::from_ptr(host.warn_file).to_string_lossy();
-                (host.warn_count, format!("{file}:{}", host.warn_line))
-            })
-        }
+        self.loaded.warnings()
     }
 
     /// A module parameter's value now, as sysfs would print it.
     pub fn param(&self, name: &str) -> Option<String> {
-        let place = self.loaded.params.iter().find(|p| p.name == name)?;
-        Some(place.show())
+        self.loaded.param(name)
     }
 
     /// Writes a module parameter, as a user does through sysfs while the system runs.
     pub fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
-        // What a callback writes is the parameter's value too, wherever it lies.
-        let had_changed = self.statics_changed();
-        let stored = load::store_param(&self.label, &self.loaded.params, name, value);
-        if !had_changed {
-            self.statics_at_start = self.loaded.statics();
-        }
-        stored
+        self.loaded.set_param(name, value)
     }
 
     pub fn cpu_count(&self) -> usize {
@@ -420,14 +396,14 @@ impl Instance {
     #[cold]
     fn poison(&mut self, slot: usize, call: Call, caught: Caught) -> Fault {
         let cpu = self.cpu_id(slot);
-        self.fault.insert(self.loaded.fault(&self.label, cpu, call, caught)).clone()
+        self.fault.insert(self.loaded.fault(cpu, call, caught)).clone()
     }
 
     #[cold]
     fn poison_index(&mut self, slot: usize, inputs: Inputs, index: i32) -> Fault {
         let state_count = self.slots[slot].state_count as usize;
         let cause = Cause::NoSuchState { index, state_count };
-        let fault = Fault::new(&self.label, self.cpu_id(slot), Call::Select(inputs), cause);
+        let fault = Fault::new(&self.loaded.label, self.cpu_id(slot), Call::Select(inputs), cause);
         self.fault.insert(fault).clone()
     }
 
@@ -445,6 +421,8 @@ fn earliest_timer(cpu: &KapiCpu) -> Option<Instant> {
 
 impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Instance").field("governor", &self.label).finish_non_exhaustive()
+        f.debug_struct("Instance")
+            .field("governor", &self.loaded.label.text)
+            .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles, loads and calls CPU-idle governors: the kernel's own C source, unedited.
+//! Compiles, loads and calls CPU-idle governors, the kernel's own C source, unedited, and IO boosts.
 //!
 //! ```
 //! use torpor_governor::{Catalog, CpuSetup, Inputs, Setup, StateDesc};
@@ -43,22 +43,29 @@ mod flags;
 mod governor;
 mod guard;
 mod instance;
+mod ioboost;
+mod kind;
 mod load;
 mod memory;
 mod params;
+mod policy;
 mod program;
 mod spec;
+mod states;
 mod tree;
 
 pub use catalog::{Builtin, Catalog, CatalogOptions, SourceFiles};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};
-pub use governor::{ChosenParam, Governor, Origin};
+pub use governor::Governor;
 pub use guard::set_call_limit;
 pub use instance::{CpuSetup, Inputs, Instance, NO_LATENCY_LIMIT, Selection, Setup, StateDesc};
+pub use ioboost::{Flags, IoBoost, IoBoostInstance, IoBoostSetup};
+pub use kind::{Kind, Label};
 pub use params::{Param, ParamType};
+pub use policy::{ChosenParam, Origin, Policy};
 pub use program::{Build, Harness, HarnessFile, Program};
-pub use spec::{GovernorSpec, Place};
+pub use spec::{GovernorSpec, IoBoostSpec, Place};
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest;

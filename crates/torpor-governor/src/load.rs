@@ -1,61 +1,60 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Puts an image and the blocks of its CPUs into fresh memory.
+//! Puts an image and its CPUs into fresh memory, and starts it.
 
-use crate::abi::{self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost};
+use crate::abi::{
+    self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, IoboostOps, KapiCpu, KapiHost, NAME_LEN,
+    TorporImage,
+};
 use crate::elf::ImageFile;
 use crate::fault::{Call, Cause, Fault};
-use crate::guard::Caught;
-use crate::instance::{CpuSetup, Setup, Slot, StateDesc};
-use crate::memory::{Block, Memory, Plan};
+use crate::guard::{self, Caught};
+use crate::memory::{ALIGN_SLACK, Block, Memory, Plan};
 use crate::params::{self, ParamPlace};
-use crate::{GovernorError, abi::TorporImage};
+use crate::{GovernorError, Kind, Label};
 use std::ffi::CStr;
-use torpor_units::{CpuId, Duration, Hz};
+use torpor_units::{CpuId, Hz};
 
 /// A CPU's answers to the kapi lie on cache lines of their own.
 const KAPI_CPU_STRIDE: usize = 192;
 const _: () = assert!(size_of::<KapiCpu>() <= KAPI_CPU_STRIDE);
-/// Room to move a per-CPU copy so that its alignment is the template's.
-const ALIGN_SLACK: usize = 64;
 /// Above any machine; keeps a garbled CPU number from asking for a huge table.
 const CPU_ID_MAX: u32 = 1 << 20;
 
-/// An image in memory, before anything of it has run.
+/// An image in memory with its CPUs.
 pub struct Loaded {
+    pub label: Label,
     pub host: *mut KapiHost,
-    pub init: abi::GuardedCall,
     pub fire_timer: abi::GuardedCall,
     pub params: Vec<ParamPlace>,
     pub cpus: Box<[CpuId]>,
+    /// In the order of `cpus`.
+    pub kapi_cpus: Box<[*mut KapiCpu]>,
+    pub memory: Memory,
+    init: abi::GuardedCall,
     statics: Vec<(*const u8, usize)>,
+    statics_at_start: Vec<u8>,
     image: std::ops::Range<usize>,
-    _memory: Memory,
 }
 
+/// Loads an image for the CPUs, each with its capacity, and beside it the blocks that `plan`
+/// already has. Nothing of it runs yet.
 pub fn load(
-    label: &str,
+    label: &Label,
     file: &ImageFile,
     hz: Hz,
-    setup: &Setup<'_>,
-) -> Result<(Loaded, Box<[Slot]>), GovernorError> {
-    check_setup(label, setup)?;
-    let out_of_memory = |source| GovernorError::Memory { governor: label.to_owned(), source };
-    let broken = |reason| GovernorError::Image { governor: label.to_owned(), reason };
+    cpu_setup: &[(CpuId, u64)],
+    mut plan: Plan,
+) -> Result<Loaded, GovernorError> {
+    check_cpus(label, cpu_setup)?;
+    let out_of_memory = |source| GovernorError::Memory { policy: label.clone(), source };
+    let broken = |reason| GovernorError::Image { policy: label.clone(), reason };
 
-    let mut plan = Plan::new();
     let image_block = plan.block(file.span);
-    let id_end = setup.cpus.iter().map(|c| c.cpu.0).max().unwrap_or(0) as usize + 1;
-    let cpus_len = setup.cpus.len() * KAPI_CPU_STRIDE;
+    let id_end = cpu_setup.iter().map(|(cpu, _)| cpu.0).max().unwrap_or(0) as usize + 1;
+    let cpus_len = cpu_setup.len() * KAPI_CPU_STRIDE;
     let host_block = plan.block(cpus_len + id_end * size_of::<*mut KapiCpu>());
-    let (driver_of, tables) = distinct_tables(setup);
-    let drivers: Vec<Block> =
-        tables.iter().map(|_| plan.block(size_of::<CpuidleDriver>() + ALIGN_SLACK)).collect();
-    let per_cpu: Vec<(Block, Block)> = (setup.cpus.iter())
-        .map(|_| {
-            let device = plan.block(size_of::<CpuidleDevice>() + ALIGN_SLACK);
-            (device, plan.block(file.percpu.len() + ALIGN_SLACK))
-        })
-        .collect();
+    let percpu: Vec<Block> =
+        cpu_setup.iter().map(|_| plan.block(file.percpu.len() + ALIGN_SLACK)).collect();
     let memory = plan.map().map_err(out_of_memory)?;
 
     let base = memory.start(image_block);
@@ -67,112 +66,60 @@ pub fn load(
     let params = unsafe { params::read_descriptors(table.params_start, table.params_end) }
         .map_err(broken)?;
 
-    let drivers: Vec<*mut CpuidleDriver> = (drivers.iter().zip(&tables))
-        .map(|(block, states)| {
-            let place = memory.at_end(*block, size_of::<CpuidleDriver>(), std::ptr::null());
-            write_driver(place.cast(), states);
-            place.cast()
-        })
-        .collect();
     let template = base.wrapping_add(file.percpu.start);
     let template_len = file.percpu.len();
     let cpus = memory.start(host_block);
     let by_id = cpus.wrapping_add(cpus_len).cast::<*mut KapiCpu>();
-    let mut slots = Vec::new();
-    for (i, cpu_setup) in setup.cpus.iter().enumerate() {
-        let (device, percpu) = per_cpu[i];
-        let dev = memory.at_end(device, size_of::<CpuidleDevice>(), std::ptr::null());
-        let copy = memory.at_end(percpu, template_len, template);
+    let mut kapi_cpus = Vec::new();
+    for (i, (id, capacity)) in cpu_setup.iter().enumerate() {
+        let copy = memory.at_end(percpu[i], template_len, template);
         let cpu = cpus.wrapping_add(i * KAPI_CPU_STRIDE).cast::<KapiCpu>();
         // SAFETY: all of these lie in zeroed blocks planned for them; the template in the image.
         unsafe {
             copy.copy_from_nonoverlapping(template, template_len);
-            write_device(&mut *dev.cast(), cpu_setup);
-            (*cpu).cpu_id = cpu_setup.cpu.0;
+            (*cpu).cpu_id = id.0;
             (*cpu).percpu_offset = (copy as u64).wrapping_sub(template as u64);
-            (*cpu).capacity = cpu_setup.capacity as std::ffi::c_ulong;
-            by_id.add(cpu_setup.cpu.index()).write(cpu);
+            (*cpu).capacity = *capacity as std::ffi::c_ulong;
+            by_id.add(id.index()).write(cpu);
         }
-        let state_count = cpu_setup.states.len() as u32;
-        slots.push(Slot { cpu, dev: dev.cast(), drv: drivers[driver_of[i]], state_count });
+        kapi_cpus.push(cpu);
     }
     // SAFETY: the table was checked; the block belongs to the image.
     unsafe {
         let host = &mut *table.host;
-        host.cpu = slots[0].cpu;
+        host.cpu = kapi_cpus[0];
         host.cpu_by_id = by_id;
         host.nr_cpu_ids = id_end as u32;
     }
-    let loaded = Loaded {
+    Ok(Loaded {
+        label: label.clone(),
         host: table.host,
         init: table.init,
         fire_timer: table.fire_timer,
         statics: own_statics(file, base, &params),
+        statics_at_start: Vec::new(),
         params,
-        cpus: setup.cpus.iter().map(|c| c.cpu).collect(),
+        cpus: cpu_setup.iter().map(|(cpu, _)| *cpu).collect(),
+        kapi_cpus: kapi_cpus.into(),
         image: base as usize..base as usize + file.span,
-        _memory: memory,
-    };
-    Ok((loaded, slots.into()))
+        memory,
+    })
 }
 
-fn check_setup(label: &str, setup: &Setup<'_>) -> Result<(), GovernorError> {
-    let refuse = |reason: String| GovernorError::Setup { governor: label.to_owned(), reason };
-    if setup.cpus.is_empty() {
-        return Err(refuse("a run needs at least one CPU".into()));
+fn check_cpus(label: &Label, cpus: &[(CpuId, u64)]) -> Result<(), GovernorError> {
+    let refuse = |reason| Err(GovernorError::Setup { policy: label.clone(), reason });
+    if cpus.is_empty() {
+        return refuse("a run needs at least one CPU".to_owned());
     }
-    for (i, CpuSetup { cpu, states, .. }) in setup.cpus.iter().enumerate() {
+    for (i, (cpu, _)) in cpus.iter().enumerate() {
         if cpu.0 >= CPU_ID_MAX {
-            return Err(refuse(format!("{cpu} is above the highest number, {}", CPU_ID_MAX - 1)));
+            return refuse(format!("{cpu} is above the highest number, {}", CPU_ID_MAX - 1));
         }
-        if setup.cpus[..i].iter().any(|c| c.cpu == *cpu) {
-            return Err(refuse(format!("{cpu} is given twice")));
-        }
-        if !(1..=abi::STATE_MAX).contains(&states.len()) {
-            return Err(refuse(format!(
-                "{cpu} has {} idle states; a driver has 1 to {}",
-                states.len(),
-                abi::STATE_MAX
-            )));
-        }
-        for state in *states {
-            for (what, value) in
-                [("exit latency", state.exit_latency), ("target residency", state.target_residency)]
-            {
-                if value.is_negative() {
-                    return Err(refuse(format!(
-                        "{cpu}, state {}: {what} {value} is negative",
-                        state.name
-                    )));
-                }
-            }
+        if cpus[..i].iter().any(|(other, _)| other == cpu) {
+            return refuse(format!("{cpu} is given twice"));
         }
     }
     Ok(())
-}
-
-/// For each CPU the number of its table, and the tables. Whether a state is disabled is the
-/// CPU's, not the table's.
-fn distinct_tables<'a>(setup: &Setup<'a>) -> (Vec<usize>, Vec<&'a [StateDesc]>) {
-    let same = |a: &StateDesc, b: &StateDesc| {
-        a.name == b.name
-            && a.exit_latency == b.exit_latency
-            && a.target_residency == b.target_residency
-            && a.is_polling == b.is_polling
-    };
-    let mut tables: Vec<&[StateDesc]> = Vec::new();
-    let driver_of = (setup.cpus.iter())
-        .map(|cpu| {
-            let known = tables.iter().position(|t| {
-                t.len() == cpu.states.len() && t.iter().zip(cpu.states).all(|(a, b)| same(a, b))
-            });
-            known.unwrap_or_else(|| {
-                tables.push(cpu.states);
-                tables.len() - 1
-            })
-        })
-        .collect();
-    (driver_of, tables)
 }
 
 fn copy_image(
@@ -231,39 +178,6 @@ fn check_table(table: &TorporImage, hz: Hz) -> Result<(), String> {
     Ok(())
 }
 
-fn write_driver(driver: *mut CpuidleDriver, states: &[StateDesc]) {
-    // SAFETY: the block was planned for a driver and is zeroed, which is a valid driver.
-    let driver = unsafe { &mut *driver };
-    driver.name = c"torpor".as_ptr();
-    driver.state_count = states.len() as i32;
-    for (to, from) in driver.states.iter_mut().zip(states) {
-        copy_name(&mut to.name, &from.name);
-        copy_name(&mut to.desc, &from.name);
-        to.exit_latency_ns = from.exit_latency.0;
-        to.target_residency_ns = from.target_residency.0;
-        to.flags = if from.is_polling { abi::FLAG_POLLING } else { 0 };
-        to.exit_latency = whole_us(from.exit_latency);
-        to.target_residency = whole_us(from.target_residency);
-    }
-}
-
-fn whole_us(time: Duration) -> u32 {
-    u32::try_from(time.0 / torpor_units::NSEC_PER_USEC).unwrap_or(u32::MAX)
-}
-
-fn copy_name(to: &mut [u8], from: &str) {
-    let len = from.len().min(to.len() - 1);
-    to[..len].copy_from_slice(&from.as_bytes()[..len]);
-}
-
-fn write_device(device: &mut CpuidleDevice, setup: &CpuSetup<'_>) {
-    device.cpu = setup.cpu.0;
-    device.flags = abi::DEVICE_REGISTERED_ENABLED;
-    for (usage, state) in device.states_usage.iter_mut().zip(setup.states) {
-        usage.disable = if state.is_disabled { abi::DISABLED_BY_USER } else { 0 };
-    }
-}
-
 /// The writable statics without the parameters, which users change.
 fn own_statics(file: &ImageFile, base: *mut u8, params: &[ParamPlace]) -> Vec<(*const u8, usize)> {
     let mut cuts: Vec<(usize, usize)> =
@@ -283,7 +197,23 @@ fn own_statics(file: &ImageFile, base: *mut u8, params: &[ParamPlace]) -> Vec<(*
 }
 
 impl Loaded {
-    pub fn statics(&self) -> Vec<u8> {
+    /// Sets the parameters and runs the initcalls.
+    pub fn start(&mut self, params: &[(String, String)]) -> Result<(), GovernorError> {
+        for (name, value) in params {
+            store_param(&self.label, &self.params, name, value)?;
+        }
+        // SAFETY: the image was loaded just now; its table names its own function.
+        let started = unsafe { guard::call(self.init, std::ptr::null_mut(), std::ptr::null_mut()) };
+        let code = started.map_err(|caught| self.fault(self.cpus[0], Call::Init, caught))?;
+        if code != 0 {
+            let policy = self.label.clone();
+            return Err(GovernorError::Refused { policy, call: "init()", code });
+        }
+        self.statics_at_start = self.statics();
+        Ok(())
+    }
+
+    fn statics(&self) -> Vec<u8> {
         let mut all = Vec::new();
         for (start, len) in &self.statics {
             // SAFETY: the ranges lie in the image.
@@ -292,39 +222,85 @@ impl Loaded {
         all
     }
 
+    pub fn statics_changed(&self) -> bool {
+        self.statics() != self.statics_at_start
+    }
+
+    pub fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
+        // What a callback writes is the parameter's value too, wherever it lies.
+        let had_changed = self.statics_changed();
+        let stored = store_param(&self.label, &self.params, name, value);
+        if !had_changed {
+            self.statics_at_start = self.statics();
+        }
+        stored
+    }
+
+    pub fn param(&self, name: &str) -> Option<String> {
+        let place = self.params.iter().find(|p| p.name == name)?;
+        Some(place.show())
+    }
+
+    /// How many `WARN_ON`s have fired, and where the first did.
+    pub fn warnings(&self) -> Option<(u64, String)> {
+        // SAFETY: the host block lies in the image; the file is a string of the image.
+        unsafe {
+            let host = &*self.host;
+            (host.warn_count > 0 && !host.warn_file.is_null()).then(|| {
+                let file = CStr::from_ptr(host.warn_file).to_string_lossy();
+                (host.warn_count, format!("{file}:{}", host.warn_line))
+            })
+        }
+    }
+
     /// The governor that the image has registered: the one with the wanted name, else, as the
     /// kernel does, the one with the highest rating.
-    pub fn registered(
-        &self,
-        label: &str,
-        name: &str,
-    ) -> Result<*const CpuidleGovernor, GovernorError> {
-        let broken = |reason: String| GovernorError::Image { governor: label.to_owned(), reason };
+    pub fn governor(&self, name: &str) -> Result<*const CpuidleGovernor, GovernorError> {
         // SAFETY: the host block lies in the image.
         let host = unsafe { &*self.host };
-        let count = (host.nr_governors as usize).min(host.governors.len());
-        let known = &host.governors[..count];
-        let inside = |p: &*const CpuidleGovernor| {
-            self.image.contains(&(*p as usize))
-                && *p as usize + size_of::<CpuidleGovernor>() <= self.image.end
-        };
-        if known.is_empty() {
-            return Err(broken(
-                "it registers no governor; an initcall must call \
-                               cpuidle_register_governor()"
-                    .into(),
-            ));
-        }
-        if !known.iter().all(inside) {
-            return Err(broken("it registers a governor that is no static".into()));
-        }
+        let known = self.registered(&host.governors, host.nr_governors)?;
         // SAFETY: just checked that they lie in the image.
-        let by_name = known.iter().find(|g| unsafe { registered_name(**g) } == name.as_bytes());
+        let by_name = known.iter().find(|g| named(unsafe { &(***g).name }, name));
         let by_rating = known.iter().max_by_key(|g| unsafe { (***g).rating });
         Ok(*by_name.or(by_rating).expect("there is at least one"))
     }
 
-    pub fn fault(&self, label: &str, cpu: CpuId, call: Call, caught: Caught) -> Fault {
+    /// The IO boost that the image has registered: the one with the wanted name, else the first.
+    pub fn ioboost(&self, name: &str) -> Result<*const IoboostOps, GovernorError> {
+        // SAFETY: the host block lies in the image.
+        let host = unsafe { &*self.host };
+        let known = self.registered(&host.ioboosts, host.nr_ioboosts)?;
+        // SAFETY: just checked that they lie in the image.
+        let by_name = known.iter().find(|b| named(unsafe { &(***b).name }, name));
+        Ok(*by_name.unwrap_or(&known[0]))
+    }
+
+    /// What the image has registered of its kind: at least one, and all of it statics.
+    fn registered<'a, T>(
+        &self,
+        table: &'a [*const T; 4],
+        count: u32,
+    ) -> Result<&'a [*const T], GovernorError> {
+        let kind = self.label.kind;
+        let broken = |reason| Err(GovernorError::Image { policy: self.label.clone(), reason });
+        let known = &table[..(count as usize).min(table.len())];
+        let inside = |p: &*const T| {
+            self.image.contains(&(*p as usize)) && *p as usize + size_of::<T>() <= self.image.end
+        };
+        if known.is_empty() {
+            let function = match kind {
+                Kind::Governor => "cpuidle_register_governor",
+                Kind::IoBoost => "ioboost_register",
+            };
+            return broken(format!("it registers no {kind}; an initcall must call {function}()"));
+        }
+        if !known.iter().all(inside) {
+            return broken(format!("it registers one that is no static {kind}"));
+        }
+        Ok(known)
+    }
+
+    pub fn fault(&self, cpu: CpuId, call: Call, caught: Caught) -> Fault {
         // SAFETY: the host block lies in the image, and so does the string, unless the governor
         // has overwritten the pointer: then it is not used.
         let host = unsafe { &*self.host };
@@ -334,20 +310,18 @@ impl Loaded {
         } else {
             Cause::of(caught)
         };
-        Fault::new(label, cpu, call, cause)
+        Fault::new(&self.label, cpu, call, cause)
     }
 }
 
-unsafe fn registered_name<'a>(governor: *const CpuidleGovernor) -> &'a [u8] {
-    // SAFETY: the caller's pointer is a governor in a loaded image.
-    let name = unsafe { &(*governor).name };
-    let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
-    &name[..len]
+fn named(registered: &[u8; NAME_LEN], name: &str) -> bool {
+    let len = registered.iter().position(|&b| b == 0).unwrap_or(NAME_LEN);
+    &registered[..len] == name.as_bytes()
 }
 
 /// Finds a parameter and writes a value to it.
-pub fn store_param(
-    label: &str,
+fn store_param(
+    label: &Label,
     params: &[ParamPlace],
     name: &str,
     value: &str,
@@ -359,10 +333,10 @@ pub fn store_param(
         } else {
             format!("it has {}", names.join(", "))
         };
-        GovernorError::UnknownParam { governor: label.into(), param: name.into(), known }
+        GovernorError::UnknownParam { policy: label.clone(), param: name.into(), known }
     })?;
     place.store(value).map_err(|expected| GovernorError::ParamValue {
-        governor: label.into(),
+        policy: label.clone(),
         param: name.into(),
         value: value.into(),
         expected,

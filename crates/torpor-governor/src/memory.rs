@@ -5,6 +5,9 @@
 use std::io;
 use std::ptr::NonNull;
 
+/// Room to move what lies in a block so that its alignment is as wanted: see [`Memory::at_end`].
+pub const ALIGN_SLACK: usize = 64;
+
 /// Where a block will lie; made before the memory is.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -83,9 +86,8 @@ impl Memory {
     /// The place in `block` from which `len` bytes end as close to the untouchable page behind it
     /// as an alignment equal to `like`'s allows.
     pub fn at_end(&self, block: Block, len: usize, like: *const u8) -> *mut u8 {
-        const ALIGN: usize = 64;
         let latest = self.start(block).wrapping_add(block.len - len);
-        let excess = (latest as usize).wrapping_sub(like as usize) % ALIGN;
+        let excess = (latest as usize).wrapping_sub(like as usize) % ALIGN_SLACK;
         let place = latest.wrapping_sub(excess);
         assert!(place >= self.start(block), "the block was planned without room to align");
         place

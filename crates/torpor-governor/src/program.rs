@@ -4,7 +4,7 @@
 
 use crate::compile::{Compiler, Scratch, cache_error, explain, prefix};
 use crate::tree::Sources;
-use crate::{GovernorError, GovernorSpec, flags};
+use crate::{GovernorError, GovernorSpec, Label, flags};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub(crate) fn compile(
         return Ok(program);
     }
     let stage = Scratch::new(compiler.cache()).map_err(|e| cache_error(compiler.cache(), e))?;
-    let job = Job { compiler, label: spec.to_string(), stage: &stage.0, kapi: &kapi, sources };
+    let job = Job { compiler, label: spec.label(), stage: &stage.0, kapi: &kapi, sources };
     job.write(harness)?;
     let hz = flags::hz_define(hz.get());
     let mut kapi_side: Vec<&str> = flags::KAPI.to_vec();
@@ -178,7 +178,7 @@ fn object_name(source: &str) -> String {
 
 struct Job<'a> {
     compiler: &'a Compiler,
-    label: String,
+    label: Label,
     stage: &'a Path,
     kapi: &'a Path,
     sources: &'a Sources,
@@ -211,7 +211,7 @@ impl Job<'_> {
             command.arg("-I").arg(self.kapi.join("include"));
         }
         self.finish(command, |summary, hint, message| GovernorError::Compile {
-            governor: self.label.clone(),
+            policy: self.label.clone(),
             summary,
             hint,
             message,
@@ -225,7 +225,7 @@ impl Job<'_> {
             if build == Build::Sanitized && lacks_sanitizer(&message) {
                 return no_sanitizer(message);
             }
-            GovernorError::Compile { governor: self.label.clone(), summary, hint, message }
+            GovernorError::Compile { policy: self.label.clone(), summary, hint, message }
         })
     }
 

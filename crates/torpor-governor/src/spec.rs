@@ -1,22 +1,41 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-use crate::GovernorError;
+use crate::{GovernorError, Kind, Label};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The forms a governor can be named in, for errors and help.
-pub(crate) const FORMS: &str =
-    "NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with optional `,param=value`";
+/// The forms it can be named in, for errors and help.
+pub(crate) fn forms(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Governor => {
+            "NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with optional `,param=value`"
+        }
+        Kind::IoBoost => "NAME or PATH.c, each with optional `,param=value`",
+    }
+}
+
+/// Kernel trees have governors of their own, but no IO boosts as files.
+pub(crate) fn tree_hint(kind: Kind, name: &str) -> String {
+    match kind {
+        Kind::Governor => format!(", a kernel tree an `@` (`{name}@TREE`)"),
+        Kind::IoBoost => String::new(),
+    }
+}
 
 /// How a user names a governor. Prints as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GovernorSpec {
+    kind: Kind,
     text: String,
     place: Place,
     params: Vec<(String, String)>,
 }
 
-/// Where a governor's source is.
+/// How a user names an IO boost. Prints as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IoBoostSpec(pub(crate) GovernorSpec);
+
+/// Where a policy's source is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     Builtin {
@@ -26,7 +45,7 @@ pub enum Place {
         path: PathBuf,
     },
     /// `drivers/cpuidle/governors/NAME.c` of a kernel tree: a folder, a tarball, or, with `rev`, a
-    /// revision of a git repository.
+    /// revision of a git repository. Governors only.
     Tree {
         name: String,
         tree: PathBuf,
@@ -43,21 +62,18 @@ impl GovernorSpec {
     pub fn params(&self) -> &[(String, String)] {
         &self.params
     }
-}
 
-impl fmt::Display for GovernorSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+    pub(crate) fn label(&self) -> Label {
+        Label { kind: self.kind, text: self.text.as_str().into() }
     }
-}
 
-impl FromStr for GovernorSpec {
-    type Err = GovernorError;
-
-    fn from_str(text: &str) -> Result<GovernorSpec, GovernorError> {
-        let error = |reason: String| GovernorError::Spec { text: text.to_owned(), reason };
+    fn parse(kind: Kind, text: &str) -> Result<GovernorSpec, GovernorError> {
+        let error = |reason| {
+            let policy = Label { kind, text: text.into() };
+            GovernorError::Spec { policy, reason }
+        };
         let mut parts = text.split(',');
-        let place = parse_place(parts.next().unwrap_or("")).map_err(error)?;
+        let place = parse_place(kind, parts.next().unwrap_or("")).map_err(error)?;
         let mut params: Vec<(String, String)> = Vec::new();
         for part in parts {
             let (name, value) = part
@@ -73,11 +89,51 @@ impl FromStr for GovernorSpec {
             }
             params.push((name.to_owned(), value.to_owned()));
         }
-        Ok(GovernorSpec { text: text.to_owned(), place, params })
+        Ok(GovernorSpec { kind, text: text.to_owned(), place, params })
     }
 }
 
-fn parse_place(text: &str) -> Result<Place, String> {
+impl IoBoostSpec {
+    /// Never [`Place::Tree`].
+    pub fn place(&self) -> &Place {
+        self.0.place()
+    }
+
+    /// In the order they were given.
+    pub fn params(&self) -> &[(String, String)] {
+        self.0.params()
+    }
+}
+
+impl fmt::Display for GovernorSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for IoBoostSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for GovernorSpec {
+    type Err = GovernorError;
+
+    fn from_str(text: &str) -> Result<GovernorSpec, GovernorError> {
+        GovernorSpec::parse(Kind::Governor, text)
+    }
+}
+
+impl FromStr for IoBoostSpec {
+    type Err = GovernorError;
+
+    fn from_str(text: &str) -> Result<IoBoostSpec, GovernorError> {
+        GovernorSpec::parse(Kind::IoBoost, text).map(IoBoostSpec)
+    }
+}
+
+fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
     if text.is_empty() {
         return Err("it has no name".to_owned());
     }
@@ -86,9 +142,12 @@ fn parse_place(text: &str) -> Result<Place, String> {
     }
     // An `@` belongs to a path if a `/` comes before it: `./a@b/mine.c`.
     if let Some((name, tree)) = text.split_once('@').filter(|(name, _)| !name.contains('/')) {
+        if kind != Kind::Governor {
+            return Err(format!("kernel trees have no files of {kind}s"));
+        }
         if !is_file_stem(name) {
             return Err(format!(
-                "`{name}` is no governor's name: letters, digits, `_`, `-` and `.` make one"
+                "`{name}` is no {kind}'s name: letters, digits, `_`, `-` and `.` make one"
             ));
         }
         let (tree, rev) = match tree.rsplit_once(':') {
@@ -112,7 +171,7 @@ fn parse_place(text: &str) -> Result<Place, String> {
     }
     if !is_file_stem(text) {
         return Err(format!(
-            "`{text}` is no governor's name: letters, digits, `_`, `-` and `.` make one"
+            "`{text}` is no {kind}'s name: letters, digits, `_`, `-` and `.` make one"
         ));
     }
     Ok(Place::Builtin { name: text.to_owned() })
@@ -182,6 +241,20 @@ mod tests {
         ] {
             let error = text.parse::<GovernorSpec>().expect_err(text).to_string();
             assert!(error.contains(part) && error.contains("NAME@TREE:REV"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_io_boost_is_named_alike_but_has_no_tree() {
+        let boost: IoBoostSpec = "iowait,boost_min=64".parse().unwrap();
+        assert_eq!(boost.place(), &Place::Builtin { name: "iowait".into() });
+        assert_eq!(boost.params(), [("boost_min".into(), "64".into())]);
+        for (text, part) in
+            [("iowait@6.12", "kernel trees have no files"), ("io wait", "no IO boost's name")]
+        {
+            let error = text.parse::<IoBoostSpec>().expect_err(text).to_string();
+            let told = [part, "IO boost `", "expected NAME or PATH.c, each"];
+            assert!(told.iter().all(|t| error.contains(t)), "{text}: {error}");
         }
     }
 }

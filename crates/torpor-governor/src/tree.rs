@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Finds governors' sources: single files, kernel trees, tarballs, git revisions.
 
-use crate::GovernorError;
 use crate::compile::{Scratch, cache_error};
+use crate::{GovernorError, Label};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -77,9 +77,9 @@ pub(crate) fn from_text(name: &str, text: &str) -> Sources {
     Sources { main, files, dir: PathBuf::new() }
 }
 
-pub(crate) fn from_file(label: &str, path: &Path) -> Result<Sources, GovernorError> {
+pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorError> {
     let read_error = |path: &Path, source| GovernorError::Read {
-        governor: label.to_owned(),
+        policy: label.clone(),
         path: path.to_owned(),
         source,
     };
@@ -101,7 +101,7 @@ pub(crate) fn from_file(label: &str, path: &Path) -> Result<Sources, GovernorErr
 
 /// Looks in a working copy, a tarball, or a git revision.
 pub(crate) fn from_tree(
-    label: &str,
+    label: &Label,
     name: &str,
     tree: &Path,
     rev: Option<&str>,
@@ -134,13 +134,13 @@ pub(crate) fn from_tree(
 }
 
 fn not_in_tree(
-    label: &str,
+    label: &Label,
     tree: &Path,
     wanted: &str,
     hint: impl FnOnce() -> String,
 ) -> GovernorError {
     GovernorError::NotInTree {
-        governor: label.to_owned(),
+        policy: label.clone(),
         tree: tree.to_owned(),
         wanted: wanted.to_owned(),
         hint: hint(),
@@ -176,9 +176,9 @@ fn locate(tree: &Path) -> Option<PathBuf> {
     })
 }
 
-fn from_git(label: &str, name: &str, tree: &Path, rev: &str) -> Result<Sources, GovernorError> {
+fn from_git(label: &Label, name: &str, tree: &Path, rev: &str) -> Result<Sources, GovernorError> {
     let git_error = |message: String| GovernorError::Git {
-        governor: label.to_owned(),
+        policy: label.clone(),
         tree: tree.to_owned(),
         message,
     };
@@ -209,12 +209,9 @@ fn from_git(label: &str, name: &str, tree: &Path, rev: &str) -> Result<Sources, 
 }
 
 /// Unpacks the governors' folder, once per tarball as size and time of change tell them apart.
-fn unpack_tarball(label: &str, tarball: &Path, cache: &Path) -> Result<PathBuf, GovernorError> {
-    let read_error = |source| GovernorError::Read {
-        governor: label.to_owned(),
-        path: tarball.to_owned(),
-        source,
-    };
+fn unpack_tarball(label: &Label, tarball: &Path, cache: &Path) -> Result<PathBuf, GovernorError> {
+    let read_error =
+        |source| GovernorError::Read { policy: label.clone(), path: tarball.to_owned(), source };
     let path = tarball.canonicalize().map_err(read_error)?;
     let meta = fs::metadata(&path).map_err(read_error)?;
     let changed = meta.modified().map_err(read_error)?;

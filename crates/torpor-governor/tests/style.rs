@@ -33,7 +33,7 @@ fn each_kapi_header_says_its_kind() {
 
 #[test]
 fn c_files_are_licensed_tabbed_and_narrow() {
-    for (path, text) in files_below("kapi").into_iter().chain(files_below("governors/cpuidle")) {
+    for (path, text) in files_below("kapi").into_iter().chain(files_below("governors")) {
         let name = path.display();
         let first = text.lines().next().unwrap_or("");
         assert!(first.contains("SPDX-License-Identifier: MIT OR GPL-2.0-only"), "{name}:1");
@@ -49,13 +49,19 @@ fn c_files_are_licensed_tabbed_and_narrow() {
     }
 }
 
-/// A governor includes only what a kernel has: it must load there as it is.
+/// A policy includes only what a kernel has: it must load there as it is.
 #[test]
-fn governors_know_nothing_of_torpor() {
-    for (path, text) in files_below("governors/cpuidle") {
-        for word in ["torpor/", "kapi", "__KERNEL__"] {
-            assert!(!text.contains(word), "{}: `{word}` is banned in a governor", path.display());
+fn policies_know_nothing_of_torpor() {
+    for (folder, initcall) in
+        [("governors/cpuidle", "\npostcore_initcall("), ("governors/ioboost", "\ncore_initcall(")]
+    {
+        for (path, text) in files_below(folder) {
+            let name = path.display();
+            for word in ["torpor/", "kapi", "__KERNEL__"] {
+                assert!(!text.contains(word), "{name}: `{word}` is banned in a policy");
+            }
+            let is_policy = path.extension().is_some_and(|e| e == "c");
+            assert!(!is_policy || text.contains(initcall), "{name} has no {initcall:?}");
         }
-        assert!(text.contains("\npostcore_initcall("), "{}", path.display());
     }
 }

@@ -37,7 +37,7 @@ mod _engine {
     use super::kernel::{governor_source, kernel_files};
     #[pymodule_export]
     use super::lists::{
-        format_cpu_list, governors, import_platform, parse_cpu_list, parse_duration_ns,
+        format_cpu_list, governors, import_platform, ioboosts, parse_cpu_list, parse_duration_ns,
         platform_toml, platforms, trace_info,
     };
     #[pymodule_export]

@@ -7,28 +7,14 @@ use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
 use torpor_engine::{RecordedUsage, TraceInfo};
+use torpor_governor::{Builtin, Catalog};
 use torpor_platform::ImportOptions;
 use torpor_units::CpuId;
 
 /// The built-in governors and the engine's oracle, as a JSON list.
 #[pyfunction]
 pub fn governors() -> String {
-    let mut list: Vec<serde_json::Value> = torpor_governor::Catalog::builtins()
-        .into_iter()
-        .map(|governor| {
-            let params = governor.params.iter().map(|param| {
-                json!({"name": param.name, "type": param.kind.name(), "default": param.default})
-            });
-            json!({
-                "name": governor.name,
-                "summary": governor.summary,
-                "rating": governor.rating,
-                "origin": "built in",
-                "source_sha256": governor.source_sha256,
-                "params": params.collect::<Vec<_>>(),
-            })
-        })
-        .collect();
+    let mut list: Vec<serde_json::Value> = Catalog::builtins().iter().map(described).collect();
     list.push(json!({
         "name": torpor_engine::ORACLE,
         "summary": "Knows every wake-up before it comes; the least idle energy that can be had",
@@ -38,6 +24,32 @@ pub fn governors() -> String {
         "params": [],
     }));
     serde_json::Value::Array(list).to_string()
+}
+
+/// The built-in IO boosts, as a JSON list.
+#[pyfunction]
+pub fn ioboosts() -> String {
+    let list = Catalog::ioboosts().iter().map(described).collect();
+    serde_json::Value::Array(list).to_string()
+}
+
+fn described(builtin: &Builtin) -> serde_json::Value {
+    let params = builtin.params.iter().map(|param| {
+        json!({
+            "name": param.name,
+            "type": param.kind.name(),
+            "default": param.default,
+            "description": param.description,
+        })
+    });
+    json!({
+        "name": builtin.name,
+        "summary": builtin.summary,
+        "rating": builtin.rating,
+        "origin": "built in",
+        "source_sha256": builtin.source_sha256,
+        "params": params.collect::<Vec<_>>(),
+    })
 }
 
 /// The built-in machines, as a JSON list.

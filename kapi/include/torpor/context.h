@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#define TORPOR_IMAGE_ABI 2
+#define TORPOR_IMAGE_ABI 3
 
 struct hrtimer;
 
@@ -60,6 +60,8 @@ struct kapi_host {
 	const char *bug_file;
 	unsigned int warn_line;
 	unsigned int bug_line;
+	const void *ioboosts[4];
+	unsigned int nr_ioboosts;
 };
 
 extern struct kapi_host kapi_host __attribute__((visibility("hidden")));

@@ -13,15 +13,24 @@ from torpor.cli.console import print_note, render, stdout_width, write_stdout
 _JSON = typer.Option("--json", help="Print as JSON.")
 
 
-def governors(is_json: Annotated[bool, _JSON] = False) -> None:
+def governors(
+    is_ioboost: Annotated[
+        bool, typer.Option("--ioboost", help="List the IO boosts instead.")
+    ] = False,
+    is_json: Annotated[bool, _JSON] = False,
+) -> None:
     """List the built-in governors and their parameters."""
-    found = library.governors()
+    found = library.ioboosts() if is_ioboost else library.governors()
     if is_json:
         write_stdout(json.dumps(found, indent=1))
         return
     rows = [[g["name"], g["summary"], ", ".join(_param(p) for p in g["params"])] for g in found]
-    write_stdout(_listing(["governor", "", "parameters"], rows))
+    write_stdout(_listing(["IO boost" if is_ioboost else "governor", "", "parameters"], rows))
+    if is_ioboost:
+        print_note("Others: PATH.c.")
+        return
     print_note("Others: PATH.c, NAME@TREE or NAME@TREE:REV, such as teo@linux-6.12.tar.xz.")
+    print_note("IO boosts: `torpor governors --ioboost`.")
 
 
 def platforms(is_json: Annotated[bool, _JSON] = False) -> None:

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+use std::fmt;
+
+/// What a C file decides about, and so what it registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Idle states: a `struct cpuidle_governor`.
+    Governor,
+    /// How far waiting for IO raises utilization: a `struct ioboost_ops`.
+    IoBoost,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Governor => "governor",
+            Kind::IoBoost => "IO boost",
+        })
+    }
+}
+
+/// What a message is about, as the user named it. Prints as "governor `teo`".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub kind: Kind,
+    pub text: Box<str>,
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`", self.kind, self.text)
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a governor and an IO boost have in common: a C file, compiled, with its parameters.
+
+use crate::elf::ImageFile;
+use crate::load::{self, Loaded};
+use crate::memory::Plan;
+use crate::params::Param;
+use crate::{GovernorError, Label};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use torpor_units::{CpuId, Hz};
+
+/// A compiled policy with its parameters.
+pub struct Policy {
+    name: String,
+    label: Label,
+    hz: Hz,
+    origin: Origin,
+    source: Arc<str>,
+    source_sha256: String,
+    image: Arc<ImageFile>,
+    params: Vec<Param>,
+    /// Values that the user has chosen, as text.
+    chosen: Vec<(String, String)>,
+    settings: Vec<(String, String)>,
+}
+
+/// Where a policy's source came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Builtin,
+    File { path: PathBuf },
+    Tree { tree: PathBuf, rev: Option<String> },
+}
+
+/// A value that the user chose, as a program stores it: `raw` in the low `size` bytes, or, where
+/// `size` is 0, by the policy's own function, which takes the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenParam {
+    pub name: String,
+    pub text: String,
+    pub size: usize,
+    pub raw: u64,
+}
+
+/// A source and its image, before the parameters are known.
+pub(crate) struct Compiled {
+    pub name: String,
+    pub label: Label,
+    pub hz: Hz,
+    pub origin: Origin,
+    pub source: Arc<str>,
+    pub image: Arc<ImageFile>,
+}
+
+impl Policy {
+    /// Loads the image once to learn its parameters, and checks the chosen values.
+    pub(crate) fn new(
+        compiled: Compiled,
+        chosen: &[(String, String)],
+    ) -> Result<Policy, GovernorError> {
+        let Compiled { name, label, hz, origin, source, image } = compiled;
+        let source_sha256 = crate::sha256_hex(source.as_bytes());
+        let mut loaded = load::load(&label, &image, hz, &[(CpuId(0), 1024)], Plan::new())?;
+        let params = loaded.params.iter().map(|p| Param {
+            name: p.name.clone(),
+            kind: p.kind,
+            default: p.show(),
+            description: p.description.clone(),
+        });
+        let params: Vec<Param> = params.collect();
+        for (name, value) in chosen {
+            loaded.set_param(name, value)?;
+        }
+        let settings = loaded.params.iter().map(|p| (p.name.clone(), p.show())).collect();
+        let chosen = chosen.to_vec();
+        Ok(Policy {
+            name,
+            label,
+            hz,
+            origin,
+            source,
+            source_sha256,
+            image,
+            params,
+            chosen,
+            settings,
+        })
+    }
+
+    /// A private copy of the image for the CPUs, beside the blocks of `plan`.
+    pub(crate) fn load(&self, cpus: &[(CpuId, u64)], plan: Plan) -> Result<Loaded, GovernorError> {
+        load::load(&self.label, &self.image, self.hz, cpus, plan)
+    }
+
+    /// The file's name without `.c`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As the user typed it.
+    pub fn label(&self) -> &str {
+        &self.label.text
+    }
+
+    pub fn hz(&self) -> Hz {
+        self.hz
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The policy's own file; quoted includes are not part of it.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Of [`Policy::source`], in hexadecimal.
+    pub fn source_sha256(&self) -> &str {
+        &self.source_sha256
+    }
+
+    /// The module parameters that the source declares, with their defaults.
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    /// The parameters as they will be: the chosen values, else the defaults.
+    pub fn param_settings(&self) -> Vec<(String, String)> {
+        self.settings.clone()
+    }
+
+    /// The chosen values for a program that stores them itself.
+    pub fn stored_params(&self) -> Vec<ChosenParam> {
+        let kind = |name: &str| {
+            let param = self.params.iter().find(|p| p.name == name);
+            param.expect("resolving has checked the names").kind
+        };
+        let chosen = self.chosen.iter().map(|(name, text)| {
+            let kind = kind(name);
+            let raw = kind.parse(text).unwrap_or(0);
+            ChosenParam { name: name.clone(), text: text.clone(), size: kind.size(), raw }
+        });
+        chosen.collect()
+    }
+
+    /// The shared object's bytes.
+    pub fn image_bytes(&self) -> &[u8] {
+        &self.image.bytes
+    }
+
+    pub(crate) fn policy_label(&self) -> &Label {
+        &self.label
+    }
+
+    pub(crate) fn chosen_params(&self) -> &[(String, String)] {
+        &self.chosen
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("label", &self.label)
+            .field("hz", &self.hz)
+            .field("origin", &self.origin)
+            .field("source_sha256", &self.source_sha256)
+            .finish_non_exhaustive()
+    }
+}

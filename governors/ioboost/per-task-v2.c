@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: per-task-v2 - the task's boost as its uclamp minimum
+ *
+ * Idea: As per-task, but let what exists carry the boost: it is a uclamp minimum that the
+ * scheduler raises on its own, so placement needs to know nothing new, and a user's uclamp maximum
+ * bounds it. A CPU keeps the boost of the task that last woke up there for a moment, so that it is
+ * still fast when the next request is done.
+ *
+ * State kept, per task: as in per-task. Per CPU: the boost of the last boosted task that woke up
+ * from IO, and when.
+ *
+ * Decision:
+ *
+ *  1. Levels rise and fall as in per-task, but the step that makes a difference is the larger of 5
+ *     and a 256th of the threshold, so that it grows with the rate.
+ *  2. A task's uclamp minimum is at least 102 times its level, at most its uclamp maximum.
+ *  3. When a boosted task wakes up from IO, the CPU takes its boost over, up or down.
+ *  4. The CPU's utilization is at least that for 1 ms.
+ *
+ * Known weaknesses: those of per-task but one: the boost outlives the task's going to sleep. Of
+ * several boosted tasks the last counts, not the highest. The held boost is the CPU's, so it stays
+ * behind for 1 ms when the task moves.
+ *
+ * Departures from the patch as posted: there each frequency update of the CPU began the 1 ms anew,
+ * so a CPU that has its clock to itself never lost its boost; posted_hold brings that back. For a
+ * task without a boost the patch looks at the one that runs where the wake-up happens, and its
+ * check for IO wake-ups also passes for any other flag; here the woken task counts, and
+ * only wake-ups from IO. Moves and timeouts: as in per-task. FIDELITY(ioboost-per-task): a patch
+ * that no kernel has, from its text.
+ *
+ * References: "sched/fair: sugov: Introduce per-task io util boost", v2, C. Loehle, 18 May 2024,
+ * 20240518113947.2127802-2-christian.loehle@arm.com.
+ */
+
+#include <linux/init.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+
+#include "per-task.h"
+
+/* A 256th: high rates vary by more than 5 waits an interval. */
+static unsigned int step_shift = 8;
+module_param(step_shift, uint, 0644);
+MODULE_PARM_DESC(step_shift, "a step is at least the threshold >> this (default 8)");
+
+/* A request of a fast device is done in less. */
+static unsigned int hold_us = 1000;
+module_param(hold_us, uint, 0644);
+MODULE_PARM_DESC(hold_us, "how long a CPU keeps a task's boost, in us (default 1000)");
+
+static bool posted_hold;
+module_param(posted_hold, bool, 0644);
+MODULE_PARM_DESC(posted_hold, "each frequency update prolongs the hold, as posted (default N)");
+
+struct per_task_cpu {
+	u64		since;
+	unsigned long	boost;
+};
+
+static DEFINE_PER_CPU(struct per_task_cpu, per_task_cpus);
+
+static unsigned long per_task_uclamp_min(const struct ioboost_task *io)
+{
+	u32 level = READ_ONCE(ioboost_task_state(io, const struct per_task)->level);
+
+	return min_t(unsigned long, per_task_util(level), READ_ONCE(io->uclamp_max));
+}
+
+static void per_task_enqueue(unsigned int cpu, struct ioboost_task *io, u64 now,
+			     unsigned int flags)
+{
+	struct per_task *task = ioboost_task_state(io, struct per_task);
+	struct per_task_cpu *held = per_cpu_ptr(&per_task_cpus, cpu);
+	unsigned long boost;
+
+	if (!(flags & IOBOOST_IOWAIT))
+		return;
+
+	if (flags & IOBOOST_WAKEUP && now >= task->timeout)
+		per_task_forget(task);
+
+	boost = per_task_uclamp_min(io);
+	if (!boost)
+		return;
+	held->since = now;
+	held->boost = boost;
+}
+
+static void per_task_dequeue(unsigned int cpu, struct ioboost_task *io, u64 now,
+			     unsigned int flags)
+{
+	if (flags & IOBOOST_SLEEP)
+		per_task_sleep(ioboost_task_state(io, struct per_task), now, flags, step_shift,
+			       false);
+}
+
+static void per_task_update(unsigned int cpu, u64 now, unsigned int flags)
+{
+	if (posted_hold)
+		per_cpu_ptr(&per_task_cpus, cpu)->since = now;
+}
+
+static unsigned long per_task_cpu_boost(unsigned int cpu, u64 now, unsigned long max_cap)
+{
+	struct per_task_cpu *held = per_cpu_ptr(&per_task_cpus, cpu);
+
+	if ((s64)(now - held->since) > (s64)hold_us * NSEC_PER_USEC)
+		held->boost = 0;
+	return min(held->boost, max_cap);
+}
+
+static const struct ioboost_ops per_task_ops = {
+	.name = "per-task-v2",
+	.enqueue = per_task_enqueue,
+	.dequeue = per_task_dequeue,
+	.update = per_task_update,
+	.cpu_boost = per_task_cpu_boost,
+	.task_uclamp_min = per_task_uclamp_min,
+};
+
+static int __init per_task_init(void)
+{
+	return ioboost_register(&per_task_ops);
+}
+
+core_initcall(per_task_init);
+
+MODULE_DESCRIPTION("IO boost that belongs to the task, as its uclamp minimum");
+MODULE_LICENSE("Dual MIT/GPL");
