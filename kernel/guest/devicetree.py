@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What an emulated arm64 machine's device tree can say more of its CPUs, for a stock kernel to bind.
+"""What more an emulated arm64 machine's device tree can say of its CPUs, for any kernel to read.
 
 Idle states: QEMU answers PSCI's CPU_SUSPEND by waiting for an interrupt, as WFI does, and serves no
 latency. Capacities: all of QEMU's CPUs are as fast, whatever is said of them.
@@ -30,8 +30,8 @@ def edited(
 ) -> Path:
     """Write the device tree of QEMU's `machine` (its command line), with these things added.
 
-    `states` are those of all CPUs, and `capacities` the capacity-dmips-mhz of each. Raises NotHereError
-    without the device tree compiler.
+    `states` are those of all CPUs, and `capacities` the capacity-dmips-mhz of each. Raises
+    NotHereError without the device tree compiler.
     """
     if not shutil.which("dtc"):
         raise NotHereError("dtc is not on this machine; it is in device-tree-compiler")

@@ -5,7 +5,7 @@
 
 builds a kernel with all boosts in it, boots it with each on a machine that takes itself for an
 RK3399, and writes requests.csv, each request in its time, and summary.csv, in that folder or in
-tests/data/guest/ioboost.
+tests/data/ioboost.
 """
 
 import csv
@@ -16,13 +16,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ioboost import insert
+
 from . import build, machine, source
 from .packages import ROOT, Kernel
 
-CORPUS = ROOT / "tests" / "data" / "guest" / "ioboost"
-
-INSERT = ROOT / "kernel" / "ioboost"
-BOOSTS = ROOT / "governors" / "ioboost"
+CORPUS = ROOT / "tests" / "data" / "ioboost"
 
 #: Nothing on the command line: the kernel's own boost.
 KERNELS_OWN = "kernel"
@@ -33,7 +32,7 @@ CAPACITIES = (485,) * 4 + (1024,) * 2
 
 @dataclass(frozen=True)
 class Domain:
-    """CPUs of one clock: the first of them, its dynamic-power-coefficient, and MHz and mV of OPPs."""
+    """CPUs of one clock: the first and the last, dynamic-power-coefficient, MHz and mV of OPPs."""
 
     name: str
     first: int
@@ -70,11 +69,13 @@ DOMAINS = (
     ),
 )
 
-#: The disk, and the least time between two requests: as schedutil has it where a driver says nothing.
+#: How long the disk takes.
 COMPLETION_NS = 100_000
+
+#: The least time between two requests, as schedutil has it where a driver says nothing.
 DELAY_US = 1000
 
-DURATION_S = 1
+DURATION_S = 3
 
 #: By name, as the guest's shell runs them.
 LOADS = {
@@ -112,12 +113,9 @@ class Run:
 
 
 def kernel() -> Kernel:
-    """The kernel for arm64 with all boosts, built if need be; `source.build` says what it raises."""
-    sys.path.insert(0, str(INSERT))
-    import insert  # pylint: disable=import-outside-toplevel
-
-    boosts = sorted(BOOSTS.glob("*.c"))
-    files = [INSERT / "insert.py", *insert.sources(boosts)]
+    """The kernel for arm64 with all boosts, built if need be; raises what `source.build` does."""
+    boosts = sorted(insert.BOOSTS.glob("*.c"))
+    files = [Path(insert.__file__), *insert.sources(boosts)]
     return source.build(
         "ioboost",
         "arm64",
@@ -129,7 +127,7 @@ def kernel() -> Kernel:
 
 def names() -> list[str]:
     """All boosts, and the kernel's own before them."""
-    return [KERNELS_OWN, *sorted(file.stem for file in BOOSTS.glob("*.c"))]
+    return [KERNELS_OWN, *sorted(file.stem for file in insert.BOOSTS.glob("*.c"))]
 
 
 def run(own: Kernel, boost: str, loads: list[str], timeout_s: float = 600) -> list[Run]:
@@ -195,9 +193,7 @@ def _run(result: machine.Result, boost: str, load: str) -> Run:
             strict=True,
         )
     )
-    return Run(
-        boost, load, int(said[1]), int(said[3]), requests, end_ns - begin_ns, asked, other
-    )
+    return Run(boost, load, int(said[1]), int(said[3]), requests, end_ns - begin_ns, asked, other)
 
 
 SUMMARY = (

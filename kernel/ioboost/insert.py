@@ -197,7 +197,8 @@ def _scope(text: str, hook: Hook) -> tuple[int, int]:
 
 def sources(boosts: list[Path]) -> list[Path]:
     """All files that go into our folder, those that are written there left out."""
-    headers = {header for folder in (BOOSTS, *(b.parent for b in boosts)) for header in folder.glob("*.h")}
+    folders = {BOOSTS, *(boost.parent for boost in boosts)}
+    headers = {header for folder in folders for header in folder.glob("*.h")}
     return [HERE / "core.c", HERE / "hooks.h", *sorted(headers), *boosts]
 
 

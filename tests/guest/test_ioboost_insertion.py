@@ -3,16 +3,13 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from ioboost import insert
+
 ROOT = Path(__file__).resolve().parents[2]
-
-sys.path.insert(0, str(ROOT / "kernel" / "ioboost"))
-
-import insert  # noqa: E402
 
 BOOSTS = sorted((ROOT / "governors" / "ioboost").glob("*.c"))
 
