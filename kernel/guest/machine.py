@@ -3,7 +3,7 @@
 
 The emulated CPUs count instructions instead of time (`-icount`): all times in a guest are exact,
 idle time passes at once, and a run can be repeated to the byte, as long as nothing in it changes
-and QEMU is the same. Each executed instruction takes 2 ** ICOUNT_SHIFT ns, of all CPUs together.
+and QEMU is the same. Each executed instruction takes 2 ** icount_shift ns, of all CPUs together.
 """
 
 import io
@@ -31,7 +31,7 @@ STATES = {
 TIMEOUT_S = 120
 
 COMMON = [
-    *("-accel", "tcg", "-icount", f"shift={ICOUNT_SHIFT},sleep=off"),
+    *("-accel", "tcg"),
     *("-rtc", "base=2024-01-01T00:00:00,clock=vm"),
     *("-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"),
 ]
@@ -136,6 +136,7 @@ def run(
     arguments: str = "",
     psci_states: tuple[IdleState, ...] = (),
     capacities: tuple[int, ...] = (),
+    icount_shift: int = ICOUNT_SHIFT,
 ) -> Result:
     """Boot `kernel` with `files` in its root, by path, and run `script` with busybox's shell.
 
@@ -165,7 +166,7 @@ def run(
             tree = edited(emulator, psci_states, capacities, Path(folder))
             hardware += ["-dtb", str(tree)]
         command = [
-            *(board.emulator, *COMMON, *hardware),
+            *(board.emulator, *COMMON, "-icount", f"shift={icount_shift},sleep=off", *hardware),
             *board.line_options.format(out).split(),
             *("-kernel", str(kernel.image), "-initrd", str(root)),
             *("-append", f"console={board.console} quiet panic=-1 {arguments}".strip()),
