@@ -26,6 +26,10 @@ CORPUS = ROOT / "tests" / "data" / "ioboost"
 #: Nothing on the command line: the kernel's own boost.
 KERNELS_OWN = "kernel"
 
+#: The first of eight levels is below the lowest frequency that is worth its energy: the first of
+#: four is above it.
+COARSE = "levels=4,level_util=204"
+
 #: capacity-dmips-mhz of each CPU of an RK3399, Linux 6.12 arch/arm64/boot/dts/rockchip.
 CAPACITIES = (485,) * 4 + (1024,) * 2
 
@@ -129,12 +133,15 @@ def kernel() -> Kernel:
 
 
 def names() -> list[str]:
-    """All boosts, and the kernel's own before them."""
-    return [KERNELS_OWN, *sorted(file.stem for file in insert.BOOSTS.glob("*.c"))]
+    """All boosts, the kernel's own before them, and those with coarse steps."""
+    ours = sorted(file.stem for file in insert.BOOSTS.glob("*.c"))
+    return [KERNELS_OWN, *ours, *(f"{name},{COARSE}" for name in ours if "per-task" in name)]
 
 
 def run(own: Kernel, boost: str, loads: list[str], timeout_s: float = 600) -> list[Run]:
     """Boot the kernel with this boost and run the loads, one after another.
+
+    Parameters may follow the boost's name: `per-task,levels=4`.
 
     Raises GuestError if the kernel complained or places tasks without the energy model, and
     NotHereError where guests cannot be.
@@ -160,16 +167,25 @@ def run(own: Kernel, boost: str, loads: list[str], timeout_s: float = 600) -> li
         cpus=len(CAPACITIES),
         capacities=CAPACITIES,
         icount_shift=ICOUNT_SHIFT,
-        arguments="sched_verbose" + ("" if boost == KERNELS_OWN else f" ioboost={boost}"),
+        arguments=f"sched_verbose {_chosen(boost)}",
         timeout_s=timeout_s,
     )
     if result.status != 0 or result.complaints:
         raise machine.GuestError(f"{boost}: {result.complaints}\n{result.console[-2000:]}")
-    if boost != KERNELS_OWN and result.text("boost").strip() != boost:
+    if boost != KERNELS_OWN and result.text("boost").strip() != boost.split(",")[0]:
         raise machine.GuestError(f"the kernel has no boost {boost}")
     if "starting EAS" not in result.text("dmesg"):
         raise machine.GuestError(f"tasks are not placed by energy:\n{result.text('dmesg')[-2000:]}")
     return [_run(result, boost, name) for name in loads]
+
+
+def _chosen(boost: str) -> str:
+    """What the kernel's command line says of a boost."""
+    if boost == KERNELS_OWN:
+        return ""
+    name, *parameters = boost.split(",")
+    module = name.replace("-", "_")
+    return " ".join([f"ioboost={name}", *(f"{module}.{one}" for one in parameters)])
 
 
 def _run(result: machine.Result, boost: str, load: str) -> Run:
