@@ -3,6 +3,8 @@
 //! and with the number of tasks. An event is an entry taken off the queue: a state left, work
 //! done, a timer, a tick, an interrupt.
 //!
+//! With IO, an event is also a request served, and its interrupt.
+//!
 //! `cargo bench -p torpor-benches --bench simulate`. Beside it, where Python has simpy: the same
 //! queueing loop (tasks that work and sleep on CPUs) as a toy, without scheduler and idle states.
 
@@ -15,6 +17,8 @@ use torpor_units::Duration;
 
 const ROUNDS: usize = 5;
 const AIM: f64 = 3.0;
+/// With frequencies that follow utilization, and with IO.
+const FULL_AIM: f64 = 2.0;
 
 fn main() {
     println!("{:<34} {:>12} {:>10} {:>10}", "", "events", "M/s", "ns each");
@@ -22,6 +26,18 @@ fn main() {
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
     println!("aim: {AIM} M/s with menu; {}", if rate >= AIM { "met" } else { "not met" });
+    let full = [
+        ("100 tasks", load(8, 100)),
+        ("IO: psync, 8 jobs", jobs("psync", 8, 1)),
+        ("IO: libaio, 1 job of 128", jobs("libaio", 1, 128)),
+        ("IO: io_uring, 6 jobs of 128", jobs("io_uring", 6, 128)),
+    ];
+    for (what, workload) in full {
+        let mut request = request(workload, 8, "menu", 2_000);
+        request.options.cpufreq = vec!["schedutil".parse().unwrap_or_else(|e| panic!("{e}"))];
+        let rate = measure_request(&format!("{what}, schedutil"), &request);
+        println!("aim: {FULL_AIM} M/s; {}", if rate >= FULL_AIM { "met" } else { "not met" });
+    }
     for cpus in [8, 16, 32, 64, 128, 256] {
         measure(&format!("{cpus} CPUs, 100 tasks"), cpus, 100, "menu", 1_000);
     }
@@ -35,15 +51,22 @@ fn main() {
     simpy();
 }
 
-/// Millions of events a second, the best of some rounds.
 fn measure(what: &str, cpus: usize, tasks: usize, governor: &str, ms: usize) -> f64 {
-    let request = Request {
-        workload: load(cpus, tasks),
+    measure_request(what, &request(load(cpus, tasks), cpus, governor, ms))
+}
+
+fn request(workload: Workload, cpus: usize, governor: &str, ms: usize) -> Request {
+    Request {
+        workload,
         platform: machine(cpus),
         governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
         options: Options { duration: Duration(ms as i64 * 1_000_000), ..Options::default() },
-    };
-    let session = Session::new(&request, &Catalog::new(Default::default()));
+    }
+}
+
+/// Millions of events a second, the best of some rounds.
+fn measure_request(what: &str, request: &Request) -> f64 {
+    let session = Session::new(request, &Catalog::new(Default::default()));
     let session = session.unwrap_or_else(|e| panic!("{e}"));
     let (mut best, mut events) = (0_f64, 0);
     for _ in 0..ROUNDS {
@@ -86,6 +109,24 @@ phase = [
     workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// Random reads from the NVMe drive that ships.
+fn jobs(engine: &str, numjobs: u32, iodepth: u32) -> Workload {
+    let text = format!(
+        r#"
+name = "bench"
+title = "bench"
+source = "made up"
+[[fio]]
+name = "j"
+device = "nvme"
+ioengine = "{engine}"
+numjobs = {numjobs}
+iodepth = {iodepth}
+"#
+    );
+    workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
 fn machine(cpus: usize) -> Platform {
     let text = format!(
         r#"
@@ -98,6 +139,11 @@ name = "all"
 cpus = "0-{}"
 capacity = 1024
 idle_state_source = "made up"
+opp_source = "made up"
+opp = [
+    {{ freq_khz = 1000000 }}, {{ freq_khz = 1500000 }}, {{ freq_khz = 2000000 }},
+    {{ freq_khz = 2500000 }}, {{ freq_khz = 3000000 }},
+]
 idle_state = [
     {{ name = "C1", exit_latency_us = 2, target_residency_us = 2 }},
     {{ name = "C1E", exit_latency_us = 10, target_residency_us = 20 }},

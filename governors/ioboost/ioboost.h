@@ -52,7 +52,7 @@ struct ioboost_task {
  *	limit; with IOBOOST_IOWAIT if a task that waited for IO was just enqueued.
  * @cpu_boost: when the rate limit has passed and the utilization of @cpu, or of another CPU that
  *	shares its clock, is evaluated: what it is to be raised to, before headroom is added.
- *	Serialised with @update of all CPUs that share the clock. @max_cap is the capacity of @cpu.
+ *	Serialized with @update of all CPUs that share the clock. @max_cap is the capacity of @cpu.
  * @task_boost: what to take a task's utilization for at least when a CPU is looked for; unlocked.
  * @task_uclamp_min: what to take a task's UCLAMP_MIN for at least; unlocked.
  * @rq_boost: what to take the utilization of @cpu for at least when tasks are placed and energy

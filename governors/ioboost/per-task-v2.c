@@ -2,10 +2,9 @@
 /*
  * DOC: per-task-v2 - the task's boost as its uclamp minimum
  *
- * Idea: As per-task, but let what exists carry the boost: it is a uclamp minimum that the
- * scheduler raises on its own, so placement needs to know nothing new, and a user's uclamp maximum
- * bounds it. A CPU keeps the boost of the task that last woke up there for a moment, so that it is
- * still fast when the next request is done.
+ * Idea: The boost of per-task as the task's uclamp minimum. Placement then has nothing new to know,
+ * and a user's uclamp maximum bounds it. A CPU keeps the boost of the task that last woke up there
+ * for a moment, so that it is still fast when the next request is done.
  *
  * State kept, per task: as in per-task. Per CPU: the boost of the last boosted task that woke up
  * from IO, and when.

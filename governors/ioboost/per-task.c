@@ -2,9 +2,9 @@
 /*
  * DOC: per-task - a boost that belongs to the task and has to pay
  *
- * Idea: Boost a task that waits for IO very often, a level at a time, and keep a level only if it
- * makes the task wait more often still: if IO gets no faster, a faster CPU is a waste. The boost
- * goes where the task goes, and counts when a CPU is chosen for it.
+ * Idea: Boost a task that waits for IO very often, a level at a time, and keep a level only if the
+ * task then waits more often still. If IO gets no faster, a faster CPU is a waste. The boost goes
+ * where the task goes, and counts when a CPU is chosen for it.
  *
  * State kept, per task: its level, 0 to 8, worth 102 of utilization each; when the current
  * interval of 25 ms times level + 1 began; the waits for IO in it; how many are needed to keep the

@@ -224,7 +224,8 @@ def task_rows(result: dict[str, Any]) -> tuple[list[str], list[Row]]:
     span_s = result["options"]["duration_ns"] / 1e9 * result["options"]["seeds"]
     table = []
     for index, kind in enumerate(runs[0]["tasks"] if runs else []):
-        for title, unit, value in _OF_A_TASK:
+        does_io = any(run["tasks"][index]["ios"] for run in runs)
+        for title, unit, value in _OF_A_TASK + _OF_ITS_IO * does_io:
             values = [value(run["tasks"][index], span_s) for run in runs]
             cells = [Cell(NOT_KNOWN if v is None else format_number(v)) for v in values]
             table.append(Row(kind["name"], f"{kind['name']}: {title}", unit, "", cells))
@@ -243,6 +244,13 @@ _OF_A_TASK: list[tuple[str, str, Callable[[dict[str, Any], float], float | None]
     ("pass time, p99", "us", lambda task, _: _us(task["pass_time"]["p99_ns"])),
     ("wake-up latency, mean", "us", lambda task, _: _us(task["latency"]["mean_ns"])),
     ("wake-up latency, p99", "us", lambda task, _: _us(task["latency"]["p99_ns"])),
+]
+
+#: And of one that asks devices.
+_OF_ITS_IO: list[tuple[str, str, Callable[[dict[str, Any], float], float | None]]] = [
+    ("IO", "1/s", lambda task, span_s: task["ios"] / span_s),
+    ("IO latency, mean", "us", lambda task, _: _us(task["io_latency"]["mean_ns"])),
+    ("IO latency, p99", "us", lambda task, _: _us(task["io_latency"]["p99_ns"])),
 ]
 
 

@@ -59,15 +59,21 @@ def import_platform(
     name: str = "imported",
     title: str | None = None,
     hz: int | None = None,
+    energy_model: str | os.PathLike[str] | None = None,
 ) -> tuple[str, list[str]]:
-    """Describe a machine from its sysfs, or from any dump that :func:`torpor.snapshot` reads.
+    """Describe a machine from its sysfs, or any dump of it, or from its device tree.
 
-    Returns the TOML text and notes on what sysfs does not tell (power, for one).
+    ``root`` is what :func:`torpor.snapshot` reads, or a ``.dts``, ``.dtsi`` (which need ``cpp`` and
+    ``dtc``) or ``.dtb``. ``energy_model`` is a dump of ``/sys/kernel/debug/energy_model``.
     ``hz`` is the kernel's tick rate: 100, 250, 300 or 1000.
 
-    Raises :class:`torpor.PlatformError` when ``root`` holds no idle states.
+    Returns the TOML text and notes on what these do not tell (the power of idle, for one).
+
+    Raises :class:`torpor.PlatformError` when there is no machine in ``root``, or a number in it is
+    none that a kernel takes.
     """
-    return _engine.import_platform(os.fspath(root), name, title, hz)
+    model = None if energy_model is None else os.fspath(energy_model)
+    return _engine.import_platform(os.fspath(root), name, title, hz, model)
 
 
 def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -105,6 +105,7 @@ def simulate(
     seeds: int = 10,
     seed: int = 1,
     hz: int | None = None,
+    cpufreq: str | Iterable[str] = (),
     latency_limit: str | None = None,
     disabled_states: Iterable[int | tuple[int, int]] = (),
     threads: int | None = None,
@@ -123,6 +124,10 @@ def simulate(
         seeds: Runs a governor. Every governor meets the same ones.
         seed: The first seed; the others follow it.
         hz: Tick rate of the modelled kernel (100, 250, 300 or 1000); default: the machine's own.
+        cpufreq: Frequency policies: ``performance``, ``powersave`` or ``schedutil``, the last with
+            ``@6.1`` or ``@6.12`` (the default) and ``,rate_limit_us=N`` where wanted; default: the
+            machine's own. With several, each governor runs under each of them, as
+            ``GOVERNOR + POLICY``.
         latency_limit: PM QoS bound on the exit latency, with its unit: ``"50us"``.
         disabled_states: Indices of idle states to switch off, or pairs (CPU, index).
         threads: Worker threads; default: one a core. The result does not depend on it.
@@ -141,15 +146,18 @@ def simulate(
 
     >>> result = torpor.simulate("periodic", platform="pixel6", duration="1s", seeds=2)
     >>> result.metrics("menu")["throughput"]
-    99.0
+    98.0
     """
     if isinstance(governors, str):
         governors = [governors]
+    if isinstance(cpufreq, str):
+        cpufreq = [cpufreq]
     options = {
         "duration_ns": duration_ns(duration),
         "seed": seed,
         "seeds": seeds,
         "hz": hz,
+        "cpufreq": list(cpufreq),
         "latency_limit_ns": None if latency_limit is None else duration_ns(latency_limit),
         "disabled_states": [disabled_state(d) for d in disabled_states],
         "threads": threads,

@@ -2,8 +2,12 @@
 """`torpor governors`, `platforms`, `platform` and `trace`."""
 
 import json
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BOARD = ROOT / "crates" / "torpor-platform" / "tests" / "data" / "board.dtb"
 
 
 def test_governors_are_listed_with_their_parameters(torpor):
@@ -15,7 +19,6 @@ def test_governors_are_listed_with_their_parameters(torpor):
     assert {"name", "summary", "rating", "origin", "params"} <= set(listed[0])
 
 
-
 def test_io_boosts_are_a_group_of_their_own(torpor):
     assert "--ioboost" in torpor("governors", check=0).stderr
     done = torpor("governors", "--ioboost", check=0)
@@ -23,6 +26,7 @@ def test_io_boosts_are_a_group_of_their_own(torpor):
     listed = json.loads(torpor("governors", "--ioboost", "--json", check=0).stdout)
     assert {b["name"] for b in listed} == {"none", "iowait", "per-task", "per-task-v2"}
     assert all(p["description"] for b in listed for p in b["params"])
+
 
 def test_platforms_say_whether_energy_is_known(torpor):
     listed = {p["name"]: p for p in json.loads(torpor("platforms", "--json", check=0).stdout)}
@@ -82,6 +86,20 @@ def test_an_imported_platform_goes_to_stdout_and_its_notes_to_stderr(torpor, sys
     assert "note: " in done.stderr
 
 
+def test_a_device_tree_becomes_a_platform_with_a_kernels_powers(torpor, recording, tmp_path):
+    (tmp_path / "em.txt").write_text(
+        "cpu0/cpus:0-1\ncpu0/flags:0x1\n"
+        "cpu0/ps:500000/frequency:500000\ncpu0/ps:500000/power:41000\n"
+    )
+    done = torpor("platform", "import", BOARD, "--energy-model", "em.txt", check=0)
+    assert 'title = "A made-up board"' in done.stdout
+    # The kernel's number where it gives one, the tree's elsewhere.
+    assert "active_power_mw = 41\n" in done.stdout
+    assert "active_power_mw = 1700\n" in done.stdout
+    done = torpor("replay", "-p", BOARD, "-g", "teo", recording, check=0)
+    assert "A made-up board" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -89,6 +107,7 @@ def test_an_imported_platform_goes_to_stdout_and_its_notes_to_stderr(torpor, sys
         (["cpu/cpu0"], ["cpu/cpu0", "hint: "]),
         (["@", "--hz", "77"], ["77", "100, 250, 300, 1000"]),
         (["@", "--name", "a b"], ["a b"]),
+        (["@", "--energy-model", "cpu"], ["cpu", "no energy model in it", "hint: as root"]),
         (["@", "-o", "no/such/file.toml"], ["no/such/file.toml"]),
     ],
 )

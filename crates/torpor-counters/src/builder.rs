@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Pairs of path and value in, a snapshot out. Every reader ends here.
 
+use crate::energy_model;
 use crate::error::Failure;
 use crate::path::{Fact, Key};
 use crate::{Cpu, Machine, Problem, Snapshot, State};
@@ -19,6 +20,7 @@ pub(crate) struct Builder {
     cpus: BTreeMap<CpuId, Cpu>,
     states: BTreeMap<(CpuId, u32), State>,
     policies: BTreeMap<u32, Policy>,
+    energy_model: energy_model::Parts,
     problems: Vec<Problem>,
     notes: Vec<String>,
     conflict: Option<Failure>,
@@ -57,6 +59,14 @@ impl Builder {
                     _ => policy.freqs = Some((tail_of(path).to_owned(), value)),
                 }
             }
+            Key::PerfDomain { domain, attr } => {
+                let put = self.energy_model.put_domain(domain, attr, &value);
+                put.unwrap_or_else(|reason| self.problem(path, reason));
+            }
+            Key::PerfState { domain, state, attr } => {
+                let put = self.energy_model.put_state(domain, state, attr, &value);
+                put.unwrap_or_else(|reason| self.problem(path, reason));
+            }
             Key::Fact(fact) => self.put_fact(fact, path, value),
             Key::OutOfRange => self.problem(path, "is beyond what any kernel numbers".to_owned()),
         }
@@ -81,6 +91,10 @@ impl Builder {
 
     pub fn has_states(&self) -> bool {
         !self.states.is_empty()
+    }
+
+    pub fn has_energy_model(&self) -> bool {
+        !self.energy_model.is_empty()
     }
 
     fn put_state(&mut self, cpu: CpuId, index: u32, attr: &str, value: &str) {
@@ -163,13 +177,23 @@ impl Builder {
         }
     }
 
-    pub fn finish(mut self) -> Result<Snapshot, Failure> {
+    /// What there is, of which idle states are the least.
+    pub fn finish(self) -> Result<Snapshot, Failure> {
+        if self.states.is_empty() && self.conflict.is_none() {
+            return Err(no_states(self.machine.driver.as_deref()));
+        }
+        self.finish_any()
+    }
+
+    /// What there is, idle states or not.
+    pub fn finish_any(mut self) -> Result<Snapshot, Failure> {
         if let Some(conflict) = self.conflict {
             return Err(conflict);
         }
-        if self.states.is_empty() {
-            return Err(no_states(self.machine.driver.as_deref()));
-        }
+        let mut told = |path, reason: &str| {
+            self.problems.push(Problem { path, reason: reason.to_owned() });
+        };
+        let energy_model = self.energy_model.finish(&mut told);
         for ((cpu, _), state) in self.states {
             self.cpus.get_mut(&cpu).expect("a state's CPU is seen").states.push(state);
         }
@@ -198,6 +222,7 @@ impl Builder {
         Ok(Snapshot {
             machine: self.machine,
             cpus: self.cpus.into_values().collect(),
+            energy_model,
             problems: self.problems,
             notes: self.notes,
         })

@@ -3,7 +3,7 @@
 
 use crate::builder::{Builder, VALUE_BYTES_MAX};
 use crate::error::{CountersError, Failure};
-use crate::path::{self, FACTS, FREQS, STATE_ATTRS};
+use crate::path::{self, DOMAIN_ATTRS, FACTS, FREQS, PERF_STATE_ATTRS, STATE_ATTRS};
 use crate::{CPU_MAX, STATE_MAX, Snapshot};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -59,7 +59,58 @@ pub(crate) fn read(root: &Path) -> Result<Snapshot, Failure> {
             tree.put(&format!("{policy}/{attr}"), &mut builder);
         }
     }
+    let places = [Some(root.to_owned()), tree.filesystem()];
+    for place in places.iter().flatten() {
+        if !builder.has_energy_model() {
+            put_energy_model(place, &mut builder);
+        }
+    }
     builder.finish()
+}
+
+pub(crate) fn read_energy_model(root: &Path) -> Result<Snapshot, Failure> {
+    let mut builder = Builder::default();
+    put_energy_model(root, &mut builder);
+    builder.finish_any()
+}
+
+/// Finds the energy model in `root` itself, or where a copy has it. Only root can read the running
+/// machine's; to anybody else it is not there.
+fn put_energy_model(root: &Path, builder: &mut Builder) {
+    for below in ["", "energy_model", "kernel/debug/energy_model", "sys/kernel/debug/energy_model"]
+    {
+        for (domain, folder) in folders(&root.join(below)) {
+            if !folder.join("cpus").is_file() {
+                continue;
+            }
+            let mut put = |path: &str| {
+                let name = format!("energy_model/{domain}/{path}");
+                if let (Ok(value), Some(key)) = (read_value(&folder.join(path)), path::parse(&name))
+                {
+                    builder.put(key, &name, &value);
+                }
+            };
+            DOMAIN_ATTRS.into_iter().for_each(&mut put);
+            for (state, _) in folders(&folder) {
+                if path::is_perf_state(&state) {
+                    PERF_STATE_ATTRS.into_iter().for_each(|attr| put(&format!("{state}/{attr}")));
+                }
+            }
+        }
+        if builder.has_energy_model() {
+            return;
+        }
+    }
+}
+
+/// Each folder in a folder, by name.
+fn folders(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let named =
+        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+    let mut folders: Vec<(String, PathBuf)> = named.filter(|(_, path)| path.is_dir()).collect();
+    folders.sort();
+    folders
 }
 
 struct Tree {

@@ -12,6 +12,7 @@ mod archive;
 mod bare;
 mod builder;
 mod delta;
+mod energy_model;
 mod error;
 mod folder;
 mod model;
@@ -21,8 +22,9 @@ mod saved;
 mod text;
 
 pub use delta::{Change, CpuDelta, Delta, Note, NoteKind, StateDelta, delta, since_boot};
+pub use energy_model::{PerfDomain, PerfState, PowerUnit};
 pub use error::CountersError;
 pub use folder::{Clock, take};
 pub use model::{CPU_MAX, Cpu, Machine, Problem, STATE_MAX, Snapshot, State};
-pub use read::{read, read_bytes};
+pub use read::{read, read_bytes, read_energy_model};
 pub use saved::to_json;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The snapshot: a machine's idle states and what was counted of them, at one time.
 
+use crate::energy_model::PerfDomain;
 use serde::{Deserialize, Serialize};
 use torpor_units::CpuId;
 
@@ -16,6 +17,9 @@ pub struct Snapshot {
     pub machine: Machine,
     /// Ascending by CPU. Without states where the CPU has a folder and no idle states in it.
     pub cpus: Vec<Cpu>,
+    /// By the name of the folder; empty where the kernel has none, or root was needed to see it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub energy_model: Vec<PerfDomain>,
     /// Values that are there and cannot be used.
     pub problems: Vec<Problem>,
     /// What else a reader should know of how this came to be; one sentence each.
@@ -124,5 +128,18 @@ mod cpu_number {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CpuId, D::Error> {
         u32::deserialize(deserializer).map(CpuId)
+    }
+}
+
+pub(crate) mod cpu_numbers {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use torpor_units::CpuId;
+
+    pub fn serialize<S: Serializer>(cpus: &[CpuId], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(cpus.iter().map(|cpu| cpu.0))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CpuId>, D::Error> {
+        Ok(Vec::<u32>::deserialize(deserializer)?.into_iter().map(CpuId).collect())
     }
 }

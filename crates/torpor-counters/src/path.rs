@@ -25,10 +25,38 @@ pub(crate) enum Key<'a> {
         policy: u32,
         attr: &'a str,
     },
+    /// A domain of the energy model in debugfs.
+    PerfDomain {
+        domain: &'a str,
+        attr: DomainAttr,
+    },
+    /// One of its OPPs, by its folder's name.
+    PerfState {
+        domain: &'a str,
+        state: &'a str,
+        attr: StateAttr,
+    },
     Fact(Fact),
     /// A CPU or a state that no kernel has.
     OutOfRange,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DomainAttr {
+    Cpus,
+    Flags,
+    Units,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateAttr {
+    Frequency,
+    Power,
+}
+
+/// The files of a domain and of its OPPs that are read.
+pub(crate) const DOMAIN_ATTRS: [&str; 3] = ["cpus", "flags", "units"];
+pub(crate) const PERF_STATE_ATTRS: [&str; 2] = ["frequency", "power"];
 
 /// What the machine says of itself outside of `/sys/devices/system/cpu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,17 +113,45 @@ fn tail<'a>(parts: &[&'a str], is_whole: bool) -> Option<Key<'a>> {
         [cpu, "cpuidle", "driver", "name"] => cpu_key(number(cpu, "cpu")?, "driver"),
         [cpu, "cpuidle", state, attr] => state_key(Some(cpu), state, attr),
         [cpu, "cpuidle", state, "s2idle", attr] => state_key(Some(cpu), state, s2idle(attr)?),
-        [state, attr] if is_whole && state.starts_with("state") => state_key(None, state, attr),
-        ["." | "cpuidle", state, attr] if is_whole => state_key(None, state, attr),
+        [state, attr] | ["." | "cpuidle", state, attr]
+            if is_whole && state.starts_with("state") =>
+        {
+            state_key(None, state, attr)
+        }
         [cpu, "cpufreq", FREQS] => cpu_key(number(cpu, "cpu")?, "freqs"),
         [cpu, attr @ ("cpu_capacity" | "online")] => cpu_key(number(cpu, "cpu")?, attr),
         ["cpuidle", attr @ ("current_driver" | "current_governor" | "current_governor_ro")] => {
             Some(Key::Cpuidle { attr })
         }
+        ["energy_model", domain, attr] => domain_key(domain, attr),
+        [domain, state, attr] if is_perf_state(state) => {
+            let attr = match attr {
+                "frequency" => StateAttr::Frequency,
+                "power" => StateAttr::Power,
+                _ => return None,
+            };
+            Some(Key::PerfState { domain, state, attr })
+        }
         [policy, "related_cpus"] => policy_key(policy, "related_cpus"),
         [policy, FREQS] => policy_key(policy, "freqs"),
+        // From within the folder, as `grep -r . .` writes it.
+        [".", domain, attr] | [domain, attr] if is_whole => domain_key(domain, attr),
         _ => None,
     }
+}
+
+pub(crate) fn is_perf_state(folder: &str) -> bool {
+    number(folder, "ps:").or_else(|| number(folder, "cs:")).is_some()
+}
+
+fn domain_key<'a>(domain: &'a str, attr: &str) -> Option<Key<'a>> {
+    let attr = match attr {
+        "cpus" => DomainAttr::Cpus,
+        "flags" => DomainAttr::Flags,
+        "units" => DomainAttr::Units,
+        _ => return None,
+    };
+    Some(Key::PerfDomain { domain, attr })
 }
 
 fn s2idle(attr: &str) -> Option<&'static str> {
@@ -162,6 +218,12 @@ mod tests {
             parse("/sys/devices/system/cpu/cpu0/cpuidle/state1/s2idle/time"),
             Some(Key::State { cpu: Some(CpuId(0)), state: 1, attr: "s2idle/time" })
         );
+        let key = Key::PerfState { domain: "cpu4", state: "ps:408000", attr: StateAttr::Power };
+        for head in ["/sys/kernel/debug/energy_model/", "energy_model/", "./", ""] {
+            assert_eq!(parse(&format!("{head}cpu4/ps:408000/power")), Some(key), "{head}");
+            let key = Key::PerfDomain { domain: "cpu4", attr: DomainAttr::Cpus };
+            assert_eq!(parse(&format!("{head}cpu4/cpus")), Some(key), "{head}");
+        }
         assert_eq!(parse("/proc/uptime"), Some(Key::Fact(Fact::Uptime)));
     }
 

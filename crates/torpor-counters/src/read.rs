@@ -12,6 +12,8 @@ use std::path::Path;
 /// A tar file of a machine with 8192 CPUs is that large.
 const FILE_BYTES_MAX: u64 = 2 << 30;
 
+type Finish = fn(Builder) -> Result<Snapshot, Failure>;
+
 /// Reads a folder or a file, whatever its form.
 ///
 /// # Errors
@@ -21,14 +23,19 @@ pub fn read(path: &Path) -> Result<Snapshot, CountersError> {
     if path.is_dir() {
         return folder::read(path).map_err(|failure| failure.named(&name));
     }
+    let bytes = load(path)?;
+    read_bytes(&name, &bytes)
+}
+
+fn load(path: &Path) -> Result<Vec<u8>, CountersError> {
+    let name = path.display().to_string();
     let hint = "give a saved snapshot, a dump as text, a tar file, or a directory";
     let unreadable = |reason: String| Failure::new(reason, hint).named(&name);
     let size = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
     if size > FILE_BYTES_MAX {
         return Err(unreadable(format!("{size} bytes are more than any dump has")));
     }
-    let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    read_bytes(&name, &bytes)
+    fs::read(path).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Reads a file's bytes. `name` is what errors call it.
@@ -36,26 +43,48 @@ pub fn read(path: &Path) -> Result<Snapshot, CountersError> {
 /// # Errors
 /// Where nothing in it can be used, or two dumps are mixed in it.
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Snapshot, CountersError> {
-    read_any(bytes).map_err(|failure| failure.named(name))
+    read_any(bytes, Builder::finish).map_err(|failure| failure.named(name))
 }
 
-fn read_any(bytes: &[u8]) -> Result<Snapshot, Failure> {
+/// Reads the kernel's energy model (`/sys/kernel/debug/energy_model`) from a folder or a file,
+/// whatever its form; what else is in there does not matter.
+///
+/// # Errors
+/// Where there is none.
+pub fn read_energy_model(path: &Path) -> Result<Snapshot, CountersError> {
+    let name = path.display().to_string();
+    let snapshot = match path.is_dir() {
+        true => folder::read_energy_model(path),
+        false => read_any(&load(path)?, Builder::finish_any),
+    };
+    let none = |snapshot: Snapshot| match snapshot.energy_model.is_empty() {
+        false => Ok(snapshot),
+        true => Err(Failure::new(
+            "there is no energy model in it (energy_model/*/cpus)",
+            "as root: grep -r . /sys/kernel/debug/energy_model",
+        )),
+    };
+    snapshot.and_then(none).map_err(|failure| failure.named(&name))
+}
+
+/// `finish` says what is the least that must be there.
+fn read_any(bytes: &[u8], finish: Finish) -> Result<Snapshot, Failure> {
     let mut builder = Builder::default();
     if archive::is_gzip(bytes) {
         match archive::unpack(bytes)? {
-            Unpacked::Text(bytes) => return read_text(&bytes, builder),
+            Unpacked::Text(bytes) => return read_text(&bytes, builder, finish),
             Unpacked::Tar(archive) => archive::read(archive, &mut builder),
         }
-        return builder.finish();
+        return finish(builder);
     }
     if archive::is_tar(bytes) {
         archive::read(bytes, &mut builder);
-        return builder.finish();
+        return finish(builder);
     }
-    read_text(bytes, builder)
+    read_text(bytes, builder, finish)
 }
 
-fn read_text(bytes: &[u8], mut builder: Builder) -> Result<Snapshot, Failure> {
+fn read_text(bytes: &[u8], mut builder: Builder, finish: Finish) -> Result<Snapshot, Failure> {
     if saved::is_saved(bytes) {
         return saved::from_json(bytes);
     }
@@ -67,13 +96,13 @@ fn read_text(bytes: &[u8], mut builder: Builder) -> Result<Snapshot, Failure> {
         false => Cow::Owned(text.replace("=\r\n", "").replace("=\n", "")),
     };
     let unread = text::read(&text, &mut builder);
-    if builder.has_states() {
+    if builder.has_states() || builder.has_energy_model() {
         unread.tell(&mut builder);
-        return builder.finish();
+        return finish(builder);
     }
     // With a driver's name and no states there is nothing to guess from.
     if builder.machine().driver.is_none() {
         bare::read(&text, &mut builder)?;
     }
-    builder.finish()
+    finish(builder)
 }

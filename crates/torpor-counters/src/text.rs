@@ -140,7 +140,12 @@ fn header(line: &str) -> Option<String> {
 
 /// `path:value`, where the path is one of a file.
 fn split(line: &str) -> Option<(&str, &str)> {
-    let (path, value) = line.split_once(':')?;
+    let (mut path, mut value) = line.split_once(':')?;
+    // The energy model's folders have a colon in their names: `ps:408000`.
+    if path.ends_with("/ps") || path.ends_with("/cs") {
+        let end = path.len() + 1 + value.find(':')?;
+        (path, value) = (&line[..end], &line[end + 1..]);
+    }
     let is_path = is_word(path) && path.contains('/');
     is_path.then(|| (path, value.trim()))
 }

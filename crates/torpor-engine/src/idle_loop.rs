@@ -35,6 +35,12 @@ impl Pending {
     pub fn state(&self) -> usize {
         self.state
     }
+
+    /// The governor let the tick be stopped: `tick_nohz_idle_stop_tick()`, which counts as an idle
+    /// call.
+    pub fn stops_tick(&self) -> bool {
+        self.stop_tick
+    }
 }
 
 /// What `tick_nohz_get_sleep_length()` would answer, and whether the tick must stay.
@@ -307,6 +313,12 @@ impl<'a> IdleCpu<'a> {
             }
         }
         Ok(sleep.end == SleepEnd::Event)
+    }
+
+    /// The clock goes over to another OPP in the middle of a sleep.
+    pub fn change_opp(&mut self, pending: &Pending, opp: u16, next: u16, now: Instant) {
+        let time = now.since(pending.from);
+        self.tally.slept_before(opp, next, pending.state, time);
     }
 
     /// Nobody looks on any more: the sleep counts up to `now`, as neither too deep nor too shallow.

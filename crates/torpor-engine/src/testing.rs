@@ -32,6 +32,7 @@ fn cluster(states: Vec<IdleState>) -> Cluster {
             active_power: Some(Power::from_mw(100.0)),
             static_power: Power::ZERO,
         }],
+        clock: Default::default(),
         idle_states: states,
     }
 }
@@ -70,6 +71,8 @@ pub fn model(cluster: &Cluster) -> CpuModel {
         hz: Hz::H250,
         tick_handling: Duration::from_us(5),
         overheads: Default::default(),
+        cpufreq_governor: Default::default(),
+        io_devices: vec![],
         floor_power: Power::ZERO,
         clusters: vec![cluster.clone()],
     };

@@ -92,6 +92,13 @@ impl Tally {
         }
     }
 
+    /// `time` of a sleep that is still going on was spent at another OPP than the one it will end
+    /// at.
+    pub fn slept_before(&mut self, opp: u16, ends_at: u16, state: usize, time: Duration) {
+        self.slept[opp as usize * self.states + state].time += time;
+        self.slept[ends_at as usize * self.states + state].time -= time;
+    }
+
     /// `latency` after the event; `exit_latency` is the state's own.
     #[inline]
     pub fn woken(&mut self, state: usize, latency: Duration, exit_latency: Duration) {

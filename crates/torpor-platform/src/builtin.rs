@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The machines that ship with Torpor, and how a name on the command line becomes one.
 
-use crate::{ImportOptions, Platform, PlatformError, from_toml, import_sysfs};
+use crate::toml_file::io_device_from_toml;
+use crate::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import};
 use std::fs;
 use std::path::Path;
 
 /// File stem and text of each `platforms/*.toml`, in the order of their names.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+
+/// The same of each `platforms/io_devices/*.toml`.
+static IO_DEVICES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/io_devices.rs"));
 
 /// A machine that ships with Torpor.
 #[derive(Clone, Debug)]
@@ -28,8 +32,17 @@ pub fn builtins() -> Vec<Builtin> {
     FILES.iter().map(read).collect()
 }
 
+/// Every IO device that ships by itself, ordered by name.
+pub fn io_devices() -> Vec<IoDevice> {
+    let read = |&(name, text): &(&'static str, &'static str)| {
+        io_device_from_toml(&origin_of(&format!("io_devices/{name}")), text)
+            .unwrap_or_else(|error| panic!("a shipped IO device is broken: {error}"))
+    };
+    IO_DEVICES.iter().map(read).collect()
+}
+
 /// The machine called `name_or_path`: a built-in name, the path of a TOML file, or the path of
-/// anything that [`import_sysfs`] reads.
+/// anything that [`import`] reads.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
@@ -52,8 +65,8 @@ pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
 fn from_dump(path: &Path) -> Result<Platform, PlatformError> {
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
-    let imported = import_sysfs(path, &ImportOptions { name, title: None, hz: None })?;
+    let name: String = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
+    let imported = import(path, &ImportOptions::named(name))?;
     from_toml(&path.display().to_string(), &imported.toml)
 }
 

@@ -6,12 +6,16 @@
 mod builtin;
 mod error;
 mod import;
+mod io_device;
 mod model;
 mod toml_file;
 
-pub use builtin::{Builtin, builtins, resolve};
+pub use builtin::{Builtin, builtins, io_devices, resolve};
 pub use error::PlatformError;
-pub use import::{ImportOptions, Imported, import_snapshot, import_sysfs};
+pub use import::{
+    ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,
+};
+pub use io_device::{IoDevice, ServiceTime};
 pub use model::*;
-pub use toml_file::{from_toml, json_schema};
+pub use toml_file::{from_toml, io_device_from_toml, json_schema};
 pub use torpor_toml::{Problem, format_cpu_list, parse_cpu_list};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
+use crate::IoDevice;
 use torpor_units::{CpuId, Duration, Hz, Power};
 
 /// A machine. Built only by this crate's readers, which have checked every invariant below.
@@ -21,8 +22,11 @@ pub struct Platform {
     /// What the package takes when every CPU is in its deepest state; constant, on top of the
     /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
     pub floor_power: Power,
+    /// What sets its frequencies unless somebody asks otherwise.
+    pub cpufreq_governor: CpufreqGovernor,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
     pub clusters: Vec<Cluster>,
+    pub io_devices: Vec<IoDevice>,
 }
 
 /// Time that a simulated kernel spends on its own work; 0 where nobody measured it.
@@ -37,6 +41,15 @@ pub struct Overheads {
     pub virt_exit: Duration,
 }
 
+/// What sets frequencies, by the name it has in sysfs' `scaling_governor`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CpufreqGovernor {
+    #[default]
+    Performance,
+    Powersave,
+    Schedutil,
+}
+
 /// CPUs that share a clock, an idle-state table and power numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
@@ -46,8 +59,21 @@ pub struct Cluster {
     pub capacity: u32,
     /// Ascending in frequency; empty when the machine's OPPs are not known.
     pub opps: Vec<Opp>,
+    /// How its clock changes.
+    pub clock: Clock,
     /// Shallowest first, 1 to 10 of them (`CPUIDLE_STATE_MAX`).
     pub idle_states: Vec<IdleState>,
+}
+
+/// How fast a cluster's frequency can change, as cpufreq is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// `cpuinfo_transition_latency`; zero when it is not known.
+    pub transition_latency: Duration,
+    /// `transition_delay_us`: the driver's own bound between two changes.
+    pub transition_delay: Option<Duration>,
+    /// The scheduler changes it by itself, at once (`fast_switch_possible`).
+    pub has_fast_switch: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

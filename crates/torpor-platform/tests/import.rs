@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use torpor_platform::{
     ImportOptions, Imported, Platform, from_toml, import_snapshot, import_sysfs,
 };
-use torpor_units::{Duration, Hz};
+use torpor_units::{Duration, Hz, Power};
 
 /// name, desc, latency, residency, default_status: rows as `x86` machines show them.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -57,7 +57,7 @@ fn tree(cpus: u32, rows: &[Row]) -> TempDir {
 }
 
 fn options() -> ImportOptions {
-    ImportOptions { name: "mine".to_owned(), title: None, hz: Some(Hz::H1000) }
+    ImportOptions { hz: Some(Hz::H1000), ..ImportOptions::named("mine") }
 }
 
 fn imported(root: &Path) -> (Platform, Imported) {
@@ -239,7 +239,7 @@ fn a_directory_without_cpus_and_a_missing_one_are_told_apart() {
 #[test]
 fn a_bad_name_is_refused_as_in_any_platform_file() {
     let root = tree(1, &CORTEX);
-    let options = ImportOptions { name: "my machine".to_owned(), title: None, hz: None };
+    let options = ImportOptions::named("my machine");
     let error = import_sysfs(root.path(), &options).unwrap_err().to_string();
     assert!(error.contains("` ` cannot stand in a name"), "{error}");
 }
@@ -247,7 +247,7 @@ fn a_bad_name_is_refused_as_in_any_platform_file() {
 #[test]
 fn an_import_without_hz_assumes_250_and_says_so() {
     let root = tree(1, &CORTEX);
-    let options = ImportOptions { name: "a".to_owned(), title: Some("A \"B\"\n".into()), hz: None };
+    let options = ImportOptions { title: Some("A \"B\"\n".into()), ..ImportOptions::named("a") };
     let imported = import_sysfs(root.path(), &options).unwrap();
     assert_eq!(from_toml("t", &imported.toml).unwrap().hz, Hz::H250);
     assert!(imported.notes.iter().any(|note| note.contains("250 is assumed")));
@@ -292,6 +292,53 @@ fn a_snapshot_tells_the_tick_rate_and_the_cpus_name() {
     let platform = from_toml("t", &imported.toml).unwrap();
     assert_eq!((platform.hz, platform.title.as_str()), (Hz::H300, "A CPU"));
     assert!(!imported.notes.iter().any(|note| note.contains("tick rate")));
+}
+
+/// What a phone's kernel shows to root, beside a dump of its sysfs or within it.
+#[test]
+fn the_energy_model_gives_power_and_perf_domains() {
+    let root = tree(4, &CORTEX);
+    let model: String = [("cpu0", "0-1", 100), ("cpu2", "2-3", 400)]
+        .into_iter()
+        .map(|(name, cpus, mw)| {
+            let state = |khz: u32, mw: u32| {
+                format!("{name}/ps:{khz}/frequency:{khz}\n{name}/ps:{khz}/power:{}\n", mw * 1000)
+            };
+            let states = state(500_000, mw) + &state(1_000_000, 3 * mw);
+            format!("{name}/cpus:{cpus}\n{name}/flags:0x1\n{states}")
+        })
+        .collect();
+    let file = root.path().join("em.txt");
+    fs::write(&file, &model).unwrap();
+    let beside = ImportOptions { energy_model: Some(file.clone()), ..options() };
+    let beside = import_sysfs(root.path(), &beside).unwrap();
+    for line in model.lines() {
+        let (path, value) = line.rsplit_once(':').unwrap();
+        put(root.path(), &format!("energy_model/{path}"), value);
+    }
+    for imported in [beside, import_sysfs(root.path(), &options()).unwrap()] {
+        let platform = from_toml("t", &imported.toml).unwrap();
+        let rows: Vec<_> = platform
+            .clusters
+            .iter()
+            .map(|c| (c.cpus.len(), c.opps.iter().map(|o| (o.freq_khz, o.active_power)).collect()))
+            .collect();
+        let mw = |mw: f64| Some(Power::from_mw(mw));
+        let opps = |low, high| vec![(500_000, mw(low)), (1_000_000, mw(high))];
+        // The CPUs are alike but for whom they share a frequency with.
+        assert_eq!(rows, [(2, opps(100.0, 300.0)), (2, opps(400.0, 1200.0))]);
+        assert!(platform.sources.iter().any(|s| s.contains("energy_model")));
+        assert!(!imported.notes.iter().any(|note| note.contains("no OPPs")));
+    }
+
+    fs::write(&file, model.replace("cpu2/cpus:2-3", "cpu2/cpus:2-7")).unwrap();
+    let other = ImportOptions { energy_model: Some(file.clone()), ..options() };
+    let error = import_sysfs(root.path(), &other).unwrap_err().to_string();
+    assert!(error.contains("energy model of cpu2 is for CPU 2-7"), "{error}");
+    fs::write(&file, model.replace("flags:0x1", "flags:0x5")).unwrap();
+    fs::remove_dir_all(root.path().join("energy_model")).unwrap();
+    let bogus = import_sysfs(root.path(), &other).unwrap();
+    assert!(bogus.notes.iter().any(|note| note.contains("counts in abstract units")));
 }
 
 /// The machine that runs the tests, whichever it is: a platform, or a reason.

@@ -163,6 +163,7 @@ fn each_slip_is_named_with_its_key_and_line() {
         ("capacity = 512", "capacity = 5000", "cluster[0].capacity", 9, "too large"),
         ("capacity = 512", "capacity = 0", "cluster[0].capacity", 9, "without capacity"),
         ("capacity = 1024", "capacity = 1000", "cluster[1].capacity", 46, "no cluster has"),
+        ("capacity = 512\n", "", "cluster[0].capacity", 6, "missing"),
         ("cpus = \"2,3\"", "cpus = \"3\"", "cluster[1].cpus", 45, "no cluster holds cpu2"),
         ("cpus = \"2,3\"", "cpus = \"1-3\"", "cluster[1].cpus", 45, "cpu1 is already in"),
         ("cpus = \"2,3\"", "cpus = \"2,x\"", "cluster[1].cpus", 45, "`x` is not a CPU"),
@@ -246,6 +247,13 @@ fn each_slip_is_named_with_its_key_and_line() {
             "the OPP before has 700000 kHz",
         ),
         (
+            "freq_khz = 300000",
+            "freq_khz = 600000",
+            "cluster[0].opp[1].opp_hz",
+            19,
+            "the OPP before has 600000 kHz",
+        ),
+        (
             "opp_hz = 600000000",
             "opp_hz = 600000001",
             "cluster[0].opp[1].opp_hz",
@@ -287,6 +295,34 @@ fn each_slip_is_named_with_its_key_and_line() {
         let problem = problem(from, to);
         assert_eq!((problem.key.as_str(), problem.line), (key, line), "{to}: {problem:#?}");
         assert!(problem.message.contains(message), "{to}: {}", problem.message);
+    }
+}
+
+#[test]
+fn each_slip_in_an_io_device_is_named_with_what_is_allowed() {
+    let device = |keys: &str| {
+        format!(
+            "{GOOD}\n[[io_device]]\nname = \"d\"\nsource = \"made up\"\nread_us = 9\nwrite_us = 9\n{keys}"
+        )
+    };
+    let sound = "queue_depth = 32\nnr_hw_queues = 2\nirq_cpu = \"3\"\n";
+    assert_eq!(from_toml("test.toml", &device(sound)).unwrap().io_devices.len(), 1);
+    let twice = "queue_depth = 1\n[[io_device]]\nname = \"d\"\nsource = \"x\"\nread_us = 1\nwrite_us = 1\nqueue_depth = 1\n";
+    for (keys, key, value, allowed) in [
+        ("queue_depth = 0\n", "queue_depth", "0", "1 or more"),
+        ("queue_depth = 1\nparallelism = 0\n", "parallelism", "0", "1 or more"),
+        ("queue_depth = 1\nnr_hw_queues = 0\n", "nr_hw_queues", "0", "1 or more"),
+        ("queue_depth = 1\nirq_cpu = \"4\"\n", "irq_cpu", "\"4\"", "0 to 3"),
+        ("queue_depth = 1\nirq_cpu = \"0-1\"\n", "irq_cpu", "\"0-1\"", "one CPU"),
+        ("command_queue = false\nqueue_depth = 8\n", "queue_depth", "8", "1: the host"),
+        ("\n", "queue_depth", "", "or `command_queue = false`"),
+        (twice, "name", "\"d\"", ""),
+    ] {
+        let [problem] = &problems(&device(keys))[..] else { panic!("one problem: {keys}") };
+        let index = usize::from(keys == twice);
+        assert_eq!(problem.key, format!("io_device[{index}].{key}"));
+        assert_eq!(problem.value.as_deref().unwrap_or(""), value, "{keys}");
+        assert!(problem.allowed.as_deref().unwrap_or("").contains(allowed), "{problem:?}");
     }
 }
 

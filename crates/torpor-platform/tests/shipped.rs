@@ -2,7 +2,8 @@
 //! What holds for every machine that ships, and the numbers of the two that results rest on.
 
 use std::path::PathBuf;
-use torpor_platform::{Platform, PollLoop, StatePower, builtins, json_schema, resolve};
+use torpor_platform::{IoDevice, Platform, PollLoop, StatePower, builtins, json_schema, resolve};
+use torpor_toml::Distribution;
 use torpor_units::{CpuId, Duration, Hz, Power};
 
 fn platforms_folder() -> PathBuf {
@@ -62,10 +63,10 @@ fn the_schema_refuses_what_the_reader_refuses() {
 
 #[test]
 fn at_least_ten_x86_machines_ship_and_none_invents_power() {
-    let measured = ["pixel6", "i5-10600k"];
+    let measured = ["i5-10600k", "pixel6", "rk3399"];
     let (with_power, without): (Vec<_>, Vec<_>) =
         builtins().into_iter().partition(|b| b.platform.has_power());
-    assert_eq!(with_power.iter().map(|b| b.name).collect::<Vec<_>>(), ["i5-10600k", "pixel6"]);
+    assert_eq!(with_power.iter().map(|b| b.name).collect::<Vec<_>>(), measured);
     assert!(without.len() >= 10);
     for builtin in without {
         assert!(!measured.contains(&builtin.name));
@@ -174,13 +175,35 @@ fn the_guides_example_is_a_platform() {
     assert!(machine.has_power());
 }
 
+/// What the devices' sources say they come to, where nothing else bounds them.
+#[test]
+fn io_devices_come_to_the_iops_of_their_sources() {
+    let devices = torpor_platform::io_devices();
+    let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(names, ["emmc", "nvme", "sd", "ufs"]);
+    let read_iops = |device: &IoDevice| {
+        let Distribution::Gamma { mean, .. } = device.read.fixed else { panic!("a gamma") };
+        let one_us = mean + 4.0 * device.read.per_kib.as_us_f64();
+        f64::from(device.parallelism) * 1e6 / one_us
+    };
+    for (device, expected) in devices.iter().zip([11_000.0, 607_000.0, 1_500.0, 78_000.0]) {
+        let iops = read_iops(device);
+        assert!((iops / expected - 1.0).abs() < 0.01, "{}: {iops}", device.name);
+    }
+    // The host sends a card one command at a time; a queue's interrupt goes to one CPU.
+    assert_eq!((devices[2].nr_hw_queues, devices[2].queue_depth), (Some(1), 1));
+    assert_eq!(devices[1].nr_hw_queues, None);
+    assert!(devices.iter().all(|d| d.irq_cpu.is_some() == d.nr_hw_queues.is_some()));
+}
+
 #[test]
 fn the_guide_names_every_key() {
     let guide = std::fs::read_to_string(platforms_folder().join("README.md")).unwrap();
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
     let cluster = &schema["properties"]["cluster"]["items"];
     let below = |table: &str| cluster["properties"][table]["items"].clone();
-    for shape in [&schema, cluster, &below("opp"), &below("idle_state")] {
+    let io_device = &schema["properties"]["io_device"]["items"];
+    for shape in [&schema, cluster, &below("opp"), &below("idle_state"), io_device] {
         for (key, property) in shape["properties"].as_object().unwrap() {
             let doc = property["description"].as_str().unwrap();
             // A dashed spelling repeats its key's text; the guide tells of dashes once.

@@ -88,19 +88,20 @@ pub fn platform_toml(name: &str) -> PyResult<String> {
     }
 }
 
-/// A machine's sysfs as TOML, and notes on what sysfs does not tell.
+/// A machine's sysfs or device tree as TOML, and notes on what that does not tell.
 #[pyfunction]
-#[pyo3(signature = (root, name, title = None, hz = None))]
+#[pyo3(signature = (root, name, title = None, hz = None, energy_model = None))]
 pub fn import_platform(
     py: Python<'_>,
     root: PathBuf,
     name: String,
     title: Option<String>,
     hz: Option<u32>,
+    energy_model: Option<PathBuf>,
 ) -> PyResult<(String, Vec<String>)> {
-    let options = ImportOptions { name, title, hz: hz.map(parse_hz).transpose()? };
+    let options = ImportOptions { name, title, hz: hz.map(parse_hz).transpose()?, energy_model };
     let imported =
-        py.detach(|| torpor_platform::import_sysfs(&root, &options)).map_err(platform_error)?;
+        py.detach(|| torpor_platform::import(&root, &options)).map_err(platform_error)?;
     Ok((imported.toml, imported.notes))
 }
 

@@ -39,6 +39,7 @@ struct OptionsText {
     seed: u64,
     seeds: u32,
     hz: Option<u32>,
+    cpufreq: Vec<String>,
     latency_limit_ns: Option<i64>,
     disabled_states: Vec<DisabledText>,
     threads: Option<usize>,
@@ -55,6 +56,11 @@ impl OptionsText {
             seed: typed.seed,
             seeds: typed.seeds,
             hz: typed.hz.map(parse_hz).transpose()?,
+            cpufreq: typed
+                .cpufreq
+                .iter()
+                .map(|text| text.parse().map_err(sim_error))
+                .collect::<PyResult<_>>()?,
             latency_limit: typed.latency_limit_ns.map(Duration),
             disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),
             threads: typed.threads,

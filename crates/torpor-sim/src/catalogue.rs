@@ -30,7 +30,7 @@ const WAKEUPS: Metric = metric(
     "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
 );
 
-const OWN: [Metric; 12] = [
+const OWN: [Metric; 22] = [
     metric(
         "throughput",
         "passes",
@@ -67,6 +67,56 @@ const OWN: [Metric; 12] = [
         Direction::Lower,
         "Periods of a task whose beginning found it still busy: missed frames, for a renderer.",
     )),
+    optional(metric(
+        "iops",
+        "IO",
+        "1/s",
+        Direction::Higher,
+        "Requests to devices whose results tasks took, each second.",
+    )),
+    optional(metric(
+        "io_latency_mean_us",
+        "IO latency, mean",
+        "us",
+        Direction::Lower,
+        "From a request's submission to its task taking the result (fio's `clat`): device, \
+         interrupt, wake-up and the wait for a CPU. Over all requests.",
+    )),
+    optional(metric(
+        "io_latency_p50_us",
+        "IO latency, p50",
+        "us",
+        Direction::Lower,
+        "The latency that half of the requests do not exceed, to 0.1 %.",
+    )),
+    optional(metric(
+        "io_latency_p99_us",
+        "IO latency, p99",
+        "us",
+        Direction::Lower,
+        "The latency that 99 % of the requests do not exceed, to 0.1 %.",
+    )),
+    optional(metric(
+        "io_latency_max_us",
+        "IO latency, max",
+        "us",
+        Direction::Lower,
+        "The longest latency of a request.",
+    )),
+    optional(metric(
+        "device_util_pct",
+        "IO device busy",
+        "%",
+        Direction::None,
+        "Share of time with a request under way, as iostat's `%util`; of the busiest device.",
+    )),
+    optional(metric(
+        "cpu_per_io_us",
+        "CPU time per IO",
+        "us",
+        Direction::Lower,
+        "Time of all CPUs with tasks, interrupts and switches, for each request in `iops`.",
+    )),
     metric(
         "busy_pct",
         "CPUs busy",
@@ -83,6 +133,27 @@ const OWN: [Metric; 12] = [
         "Of busy and idle CPUs, of clusters beside their CPUs, and of the package's floor.",
     ),
     metric("energy_uj", "energy", "uJ", Direction::Lower, "`power_mw` over the simulated time."),
+    optional(metric(
+        "freq_khz",
+        "frequency",
+        "kHz",
+        Direction::None,
+        "Of the CPUs' clocks, over all time and all CPUs. Not known where a machine's OPPs are not.",
+    )),
+    optional(metric(
+        "freq_busy_khz",
+        "frequency, busy",
+        "kHz",
+        Direction::None,
+        "The same over the time that CPUs were busy.",
+    )),
+    optional(metric(
+        "freq_transitions_per_s",
+        "frequency changes",
+        "1/s",
+        Direction::None,
+        "Changes of frequency of all clocks, each second.",
+    )),
     metric(
         "ipis",
         "reschedule IPIs",

@@ -3,8 +3,10 @@
 //! that a slow wake-up delays the work behind it, and with it all that follows.
 
 mod catalogue;
+pub mod cpufreq;
 mod error;
 pub mod extract;
+mod frequency;
 pub mod machine;
 mod options;
 pub mod outcome;
@@ -17,6 +19,7 @@ mod summary;
 pub mod workload;
 
 pub use catalogue::metrics;
+pub use cpufreq::{Cpufreq, IoBoost};
 pub use error::{Halt, SimError, Stuck};
 pub use options::{Options, Overheads, Request};
 pub use session::{Session, run};

@@ -7,9 +7,11 @@ use torpor_governor::GovernorSpec;
 use torpor_platform::Platform;
 use torpor_units::{Duration, Hz};
 
+use crate::cpufreq::Cpufreq;
 use crate::workload::Workload;
 
-/// A simulation: every governor on the same workload, several seeds each.
+/// A simulation: every governor, under every frequency policy, on the same workload, several seeds
+/// each.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub workload: Workload,
@@ -26,12 +28,15 @@ pub struct Options {
     pub seeds: u32,
     /// The simulated kernel's tick rate; the platform's own by default.
     pub hz: Option<Hz>,
+    /// Frequency policies: each governor runs under all of them. The platform's own if there is
+    /// none.
+    pub cpufreq: Vec<Cpufreq>,
     /// PM QoS limit on the exit latency of any chosen state.
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
     /// Worker threads; one a core by default.
     pub threads: Option<usize>,
-    /// Writes the first seed of the first governor as a recording.
+    /// Writes the first seed of the first column as a recording.
     pub trace: Option<PathBuf>,
     /// Keep the busiest CPU's decisions of the first seed for the report's strip.
     pub strip: bool,
@@ -44,6 +49,7 @@ impl Default for Options {
             seed: 1,
             seeds: 10,
             hz: None,
+            cpufreq: Vec::new(),
             latency_limit: None,
             disabled_states: Vec::new(),
             threads: None,

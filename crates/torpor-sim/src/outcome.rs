@@ -36,6 +36,7 @@ pub struct WorkloadInfo {
 #[derive(Clone, Debug, Serialize)]
 pub struct OptionsInfo {
     pub hz: u32,
+    pub cpufreq: Vec<String>,
     pub latency_limit_ns: Option<i64>,
     pub disabled_states: Vec<DisabledInfo>,
     pub duration_ns: i64,
@@ -51,18 +52,36 @@ pub struct SimulationOutcome {
     pub strip: Option<Strip>,
 }
 
-/// One governor over all seeds. Metrics are means over seeds; counters of states and the latency
+/// One governor under one frequency policy over all seeds. Metrics are means over seeds; counters of states and the latency
 /// histogram are sums.
 #[derive(Clone, Debug, Serialize)]
 pub struct GovernorOutcome {
     #[serde(flatten)]
     pub run: RunOutcome,
+    pub cpufreq: String,
+    /// Clocks, by cluster.
+    pub perf_domains: Vec<PerfDomainOutcome>,
     pub seeds: Vec<SeedOutcome>,
     /// By metric: the difference from the first governor, over seeds both have finished.
     pub differences: BTreeMap<&'static str, Interval>,
     pub tasks: Vec<TaskOutcome>,
+    pub devices: Vec<DeviceOutcome>,
     /// Events of the simulation, over all seeds.
     pub events: u64,
+}
+
+/// What CPUs did that share a clock, over all seeds; null where its frequencies, or its power, are
+/// not known.
+#[derive(Clone, Debug, Serialize)]
+pub struct PerfDomainOutcome {
+    pub name: String,
+    pub cpus: Vec<u32>,
+    /// Over time, and over the time that its CPUs were busy.
+    pub freq_khz: Option<f64>,
+    pub freq_busy_khz: Option<f64>,
+    pub freq_transitions_per_s: Option<f64>,
+    /// Of its CPUs, busy and idle, and what it takes beside them; mean over seeds.
+    pub energy_uj: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -83,7 +102,24 @@ pub struct TaskOutcome {
     pub missed: u64,
     pub migrations: u64,
     pub preemptions: u64,
+    /// Requests to devices whose results it took.
+    pub ios: u64,
     pub latency: LatencyOutcome,
     /// How long a pass through the program took, waits included.
     pub pass_time: LatencyOutcome,
+    /// From a request's submission to the task taking its result.
+    pub io_latency: LatencyOutcome,
+}
+
+/// A device, over all seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceOutcome {
+    pub name: String,
+    pub requests: u64,
+    /// Share of time with a request under way: iostat's `%util`.
+    pub util_pct: f64,
+    /// Requests under way, on average: iostat's `aqu-sz`.
+    pub queue_size: f64,
+    /// From a request's submission to its completion by the kernel.
+    pub response: LatencyOutcome,
 }

@@ -92,6 +92,7 @@ impl Recorder {
         let carries = Carries {
             cpu_idle: true,
             cpu_idle_miss: true,
+            frequency: true,
             switches: true,
             wakings: true,
             hrtimers: true,

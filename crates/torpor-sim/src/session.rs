@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A whole request: every governor with every seed, on all cores.
+//! A whole request: every column (a governor under a frequency policy) with every seed, on all
+//! cores.
 
 use crate::catalogue;
+use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
 use crate::options::{Overheads, Request};
@@ -9,6 +11,7 @@ use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
 use crate::record::{self, OneCpu, Recorder, Sink};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
+use crate::workload::Device;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,9 +54,12 @@ pub struct Session<'a> {
     request: &'a Request,
     hz: Hz,
     governors: Vec<Governor>,
+    /// Each has all governors.
+    cpufreq: Vec<Cpufreq>,
     topology: Topology,
     models: Vec<CpuModel>,
     states: Vec<Vec<StateDesc>>,
+    devices: Vec<Device>,
     overheads: Overheads,
 }
 
@@ -100,24 +106,62 @@ impl<'a> Session<'a> {
                 last: topology.cpus - 1,
             });
         }
-        let overheads = Overheads::of(platform);
-        Ok(Session { request, hz, governors, topology, models, states, overheads })
+        let cpufreq = match &options.cpufreq[..] {
+            [] => vec![platform.cpufreq_governor.into()],
+            asked => asked.to_vec(),
+        };
+        let devices: Result<Vec<Device>, SimError> =
+            workload.devices.iter().map(|device| device.resolve(platform)).collect();
+        Ok(Session {
+            request,
+            hz,
+            governors,
+            cpufreq,
+            topology,
+            models,
+            states,
+            devices: devices?,
+            overheads: Overheads::of(platform),
+        })
     }
 
-    /// The plan of a run with one seed.
-    pub fn plan(&self, seed: u64) -> Plan<'_> {
+    fn columns(&self) -> usize {
+        self.cpufreq.len() * self.governors.len()
+    }
+
+    fn cpufreq_of(&self, column: usize) -> Cpufreq {
+        self.cpufreq[column / self.governors.len()]
+    }
+
+    fn governor_of(&self, column: usize) -> usize {
+        column % self.governors.len()
+    }
+
+    /// What a column is called: the policy only where there are several.
+    fn label(&self, column: usize) -> String {
+        let governor = &self.request.governors[self.governor_of(column)];
+        match self.cpufreq.len() {
+            1 => governor.to_string(),
+            _ => format!("{governor} + {}", self.cpufreq_of(column)),
+        }
+    }
+
+    /// The plan of a column's run with one seed.
+    pub fn plan(&self, column: usize, seed: u64) -> Plan<'_> {
         Plan {
             platform: &self.request.platform,
             topology: &self.topology,
             models: &self.models,
             workload: &self.request.workload,
+            devices: &self.devices,
             overheads: self.overheads,
+            cpufreq: self.cpufreq_of(column),
             seed,
         }
     }
 
-    /// A governor's private image for one run.
-    pub fn instance(&self, governor: usize) -> Result<Instance, String> {
+    /// The private image of a column's governor for one run.
+    pub fn instance(&self, column: usize) -> Result<Instance, String> {
         let cpus: Vec<CpuSetup<'_>> = self
             .states
             .iter()
@@ -129,22 +173,24 @@ impl<'a> Session<'a> {
                 capacity: u64::from(model.capacity),
             })
             .collect();
-        self.governors[governor].instantiate(&Setup { cpus: &cpus }).map_err(|e| e.to_string())
+        self.governors[self.governor_of(column)]
+            .instantiate(&Setup { cpus: &cpus })
+            .map_err(|e| e.to_string())
     }
 
-    /// One governor, one seed.
+    /// One column, one seed. Columns go through the governors for each frequency policy.
     pub fn simulate<S: Sink>(
         &self,
-        governor: usize,
+        column: usize,
         seed: u64,
         sink: S,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<Result<(Counted, S), String>, Halt> {
-        let instance = match self.instance(governor) {
+        let instance = match self.instance(column) {
             Ok(instance) => instance,
             Err(error) => return Ok(Err(error)),
         };
-        let plan = self.plan(seed);
+        let plan = self.plan(column, seed);
         let mut machine = Machine::new(&plan, instance, sink);
         match machine.run(Instant(0) + self.request.options.duration, goes_on) {
             Ok(()) => Ok(Ok(machine.finish())),
@@ -156,16 +202,16 @@ impl<'a> Session<'a> {
     fn run(&self, progress: &dyn Progress) -> Result<Outcome, SimError> {
         let Request { workload, platform, options, .. } = self.request;
         let seeds: Vec<u64> = (0..u64::from(options.seeds)).map(|n| options.seed + n).collect();
-        // All governors of a seed before the next seed: what is done when the user stops it can be
+        // All columns of a seed before the next seed: what is done when the user stops it can be
         // compared.
         let jobs: Vec<(usize, usize)> = (0..seeds.len())
-            .flat_map(|seed| (0..self.governors.len()).map(move |governor| (seed, governor)))
+            .flat_map(|seed| (0..self.columns()).map(move |column| (seed, column)))
             .collect();
         let total = jobs.len() as u64 * (options.duration.0 / 1_000_000) as u64;
         let done_ms = AtomicU64::new(0);
         let runs: Vec<Option<SeedRun>> = jobs
             .par_iter()
-            .map(|&(seed, governor)| {
+            .map(|&(seed, column)| {
                 let mut told = 0;
                 let mut tell = |now_ns: i64| {
                     let now_ms = (now_ns / 1_000_000) as u64;
@@ -180,39 +226,43 @@ impl<'a> Session<'a> {
                 if progress.cancelled() {
                     return None;
                 }
-                let run = self.simulate(governor, seeds[seed], Unobserved, &mut goes_on);
+                let run = self.simulate(column, seeds[seed], Unobserved, &mut goes_on);
                 if run.is_ok() {
                     tell(options.duration.0);
                 }
                 run.ok().map(|run| run.map(|(counted, _)| counted))
             })
             .collect();
-        // What can be compared: seeds that every governor has finished.
-        let mut by_governor: Vec<Vec<(u64, SeedRun)>> =
-            self.governors.iter().map(|_| Vec::new()).collect();
+        // What can be compared: seeds that every column has finished.
+        let mut by_column: Vec<Vec<(u64, SeedRun)>> =
+            (0..self.columns()).map(|_| Vec::new()).collect();
         let mut runs = runs.into_iter();
         for seed in &seeds {
-            let of_seed: Vec<Option<SeedRun>> = runs.by_ref().take(by_governor.len()).collect();
+            let of_seed: Vec<Option<SeedRun>> = runs.by_ref().take(by_column.len()).collect();
             let of_seed: Option<Vec<SeedRun>> = of_seed.into_iter().collect();
-            for (runs, run) in by_governor.iter_mut().zip(of_seed.into_iter().flatten()) {
+            for (runs, run) in by_column.iter_mut().zip(of_seed.into_iter().flatten()) {
                 runs.push((*seed, run));
             }
         }
-        let finished = by_governor[0].len();
+        let finished = by_column[0].len();
         let interrupted = finished < seeds.len();
         if finished == 0 {
             return Err(EngineError::Interrupted.into());
         }
         let wants_strip = options.strip && !interrupted;
-        let strip = wants_strip.then(|| self.strip(&by_governor[0][0].1, progress)).flatten();
-        let mut governors: Vec<_> = by_governor
+        let strip = wants_strip.then(|| self.strip(&by_column[0][0].1, progress)).flatten();
+        let mut columns: Vec<_> = by_column
             .into_iter()
-            .zip(self.request.governors.iter().zip(&self.governors))
-            .map(|(runs, (spec, governor))| {
-                summary::governor(describe_governor(spec, governor), self.request, runs)
+            .enumerate()
+            .map(|(column, runs)| {
+                let governor = self.governor_of(column);
+                let spec = &self.request.governors[governor];
+                let mut described = describe_governor(spec, &self.governors[governor]);
+                described.label = self.label(column);
+                summary::column(described, self.cpufreq_of(column), self.request, runs)
             })
             .collect();
-        summary::compare(&mut governors);
+        summary::compare(&mut columns);
         if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
             self.record(path, progress)?;
         }
@@ -227,6 +277,7 @@ impl<'a> Session<'a> {
             },
             options: OptionsInfo {
                 hz: self.hz.get(),
+                cpufreq: self.cpufreq.iter().map(Cpufreq::to_string).collect(),
                 latency_limit_ns: options.latency_limit.map(Duration::ns),
                 disabled_states: options
                     .disabled_states
@@ -238,39 +289,39 @@ impl<'a> Session<'a> {
                 seeds: finished as u32,
             },
             catalogue: catalogue::metrics(),
-            notes: summary::notes(self.request),
+            notes: summary::notes(self.request, &self.cpufreq),
             interrupted,
             traces: vec![SimulationOutcome {
                 trace: self.in_place_of_recording(),
                 inputs: no_inputs(),
-                runs: governors,
+                runs: columns,
                 strip,
             }],
         })
     }
 
-    /// The first seed once more under every governor: what the CPU did that decided most often in
-    /// `first`, for as long as every governor's choices are kept.
+    /// The first seed once more in every column: what the CPU did that decided most often in
+    /// `first`, for as long as every column's choices are kept.
     fn strip(&self, first: &SeedRun, progress: &dyn Progress) -> Option<Strip> {
         let counted = first.as_ref().ok()?;
         let cpu = (0..counted.cpus.len()).max_by_key(|&cpu| counted.cpus[cpu].totals.decisions)?;
         let options = &self.request.options;
-        let kept: Vec<Option<Vec<Decision>>> = (0..self.governors.len())
+        let kept: Vec<Option<Vec<Decision>>> = (0..self.columns())
             .into_par_iter()
-            .map(|governor| {
+            .map(|column| {
                 let sink = OneCpu { cpu, most: STRIP_SLEEPS, decisions: Vec::new() };
                 let goes_on = &mut |_| !progress.cancelled();
-                let run = self.simulate(governor, options.seed, sink, goes_on).ok()?;
+                let run = self.simulate(column, options.seed, sink, goes_on).ok()?;
                 run.ok().map(|(_, sink)| sink.decisions)
             })
             .collect();
         let full = kept.iter().flatten().filter(|decisions| decisions.len() == STRIP_SLEEPS);
         let cut = full.filter_map(|decisions| decisions.last()).map(|last| last.resume.0).min();
         let end_ns = cut.unwrap_or(options.duration.0);
-        let rows = self.request.governors.iter().zip(&kept).filter_map(|(spec, decisions)| {
+        let rows = kept.iter().enumerate().filter_map(|(column, decisions)| {
             let shown = decisions.as_ref()?.iter().filter(|d| d.from.0 < end_ns);
             let segments = shown.map(|d| (d.from.0, d.resume.0, d.state)).collect();
-            Some(StripRow { governor: spec.to_string(), segments })
+            Some(StripRow { governor: self.label(column), segments })
         });
         let rows = rows.collect();
         Some(Strip { cpu: cpu as u32, start_ns: 0, end_ns, truncated: cut.is_some(), rows })

@@ -2,9 +2,11 @@
 //! From counters to what is shown.
 
 use crate::catalogue;
+use crate::cpufreq::Cpufreq;
+use crate::frequency::frequency;
 use crate::machine::Counted;
 use crate::options::Request;
-use crate::outcome::{GovernorOutcome, SeedOutcome, TaskOutcome};
+use crate::outcome::{DeviceOutcome, GovernorOutcome, PerfDomainOutcome, SeedOutcome, TaskOutcome};
 use crate::stats::Interval;
 use std::collections::BTreeMap;
 use torpor_engine::latency::Latencies;
@@ -19,9 +21,10 @@ type Metrics = BTreeMap<&'static str, Option<f64>>;
 /// One seed under one governor, or why there is none.
 pub type SeedRun = Result<Counted, String>;
 
-/// A governor over all its seeds. The first that failed speaks for all.
-pub fn governor(
+/// A governor under a frequency policy over all its seeds. The first that failed speaks for all.
+pub fn column(
     described: Described,
+    cpufreq: Cpufreq,
     request: &Request,
     runs: Vec<(u64, SeedRun)>,
 ) -> GovernorOutcome {
@@ -42,6 +45,8 @@ pub fn governor(
         .collect();
     let events = done.iter().map(|(_, c)| c.events).sum();
     let tasks = tasks(request, &done);
+    let perf_domains = perf_domains(platform, done.iter().map(|(_, counted)| counted));
+    let devices = devices(request, &done);
     let whole = match failed {
         Some(error) => Err(error),
         None => Ok(together(platform, done.iter().map(|(_, counted)| counted))),
@@ -53,7 +58,16 @@ pub fn governor(
             (m.key, mean(seeds.iter().map(|s| s.metrics[m.key])).filter(|_| run.error.is_none()))
         })
         .collect();
-    GovernorOutcome { run, seeds, differences: BTreeMap::new(), tasks, events }
+    GovernorOutcome {
+        run,
+        cpufreq: cpufreq.to_string(),
+        perf_domains,
+        seeds,
+        differences: BTreeMap::new(),
+        tasks,
+        devices,
+        events,
+    }
 }
 
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
@@ -142,6 +156,8 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     let busy = counted.cpus.iter().fold(Duration::ZERO, |t, c| t + c.task_time + c.overhead);
     let shared: Energy = counted.shared_energy.iter().copied().sum();
     let energy = energy(platform, counted);
+    let frequency = frequency(platform, [counted], 0..platform.clusters.len());
+    metrics.extend(io(counted, busy));
     metrics.extend([
         ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
         ("task_latency_mean_us", us(latency.mean())),
@@ -151,6 +167,9 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
         ("busy_pct", Some(100.0 * busy.0 as f64 / span.0 as f64 / counted.cpus.len() as f64)),
         ("power_mw", energy.map(|e| power_mw(e, span))),
         ("energy_uj", energy.map(Energy::as_uj_f64)),
+        ("freq_khz", frequency.mean_khz),
+        ("freq_busy_khz", frequency.busy_khz),
+        ("freq_transitions_per_s", frequency.transitions_per_s),
         ("ipis", Some(counted.ipis as f64)),
         ("migrations", sum(|k| k.migrations)),
         ("preemptions", sum(|k| k.preemptions)),
@@ -160,21 +179,68 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     metrics
 }
 
+/// Metrics of a workload with IO; nobody knows them of another one.
+fn io(counted: &Counted, busy: Duration) -> Metrics {
+    let span = counted.span;
+    let mut latency = Latencies::default();
+    counted.kinds.iter().for_each(|k| latency.add(&k.io_latency.clone().close()));
+    let ios: u64 = counted.kinds.iter().map(|k| k.ios).sum();
+    let any = |value: f64| (ios > 0).then_some(value);
+    let us = |latency: Option<Duration>| latency.map(Duration::as_us_f64);
+    let busiest = counted.devices.iter().map(|d| d.busy).max();
+    BTreeMap::from([
+        ("iops", any(ios as f64 * 1e9 / span.0 as f64)),
+        ("io_latency_mean_us", us(latency.mean())),
+        ("io_latency_p50_us", us(latency.quantile(0.5))),
+        ("io_latency_p99_us", us(latency.quantile(0.99))),
+        ("io_latency_max_us", us(latency.max())),
+        ("device_util_pct", busiest.and_then(|b| any(100.0 * b.0 as f64 / span.0 as f64))),
+        ("cpu_per_io_us", any(busy.as_us_f64() / ios as f64)),
+    ])
+}
+
 /// Everything that takes power; `None` unless all of it is known.
 fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
+    let clusters = (0..platform.clusters.len()).map(|n| cluster_energy(platform, n, counted));
+    let floor = platform.floor_power.over(counted.span);
+    clusters.into_iter().try_fold(floor, |sum, energy| Some(sum + energy?))
+}
+
+/// Of a cluster's CPUs, busy and idle, and of what they share.
+fn cluster_energy(platform: &Platform, number: usize, counted: &Counted) -> Option<Energy> {
     if !platform.has_power() {
         return None;
     }
-    let mut energy = platform.floor_power.over(counted.span);
-    for cluster in &platform.clusters {
-        let busy_power = cluster.opps.last()?.active_power?;
-        for cpu in &cluster.cpus {
-            let cpu = &counted.cpus[cpu.index()];
-            energy += cpu.totals.energy + busy_power.over(cpu.task_time + cpu.overhead);
+    let cluster = &platform.clusters[number];
+    let mut energy = counted.static_energy[number] + counted.shared_energy[number];
+    for cpu in &cluster.cpus {
+        let cpu = &counted.cpus[cpu.index()];
+        energy += cpu.totals.energy;
+        for (opp, time) in cpu.busy_at.iter().enumerate() {
+            energy += cluster.opps.get(opp)?.active_power?.over(*time);
         }
     }
-    let of_groups = counted.static_energy.iter().chain(&counted.shared_energy);
-    Some(of_groups.fold(energy, |sum, e| sum + *e))
+    Some(energy)
+}
+
+/// Each clock over all seeds.
+fn perf_domains<'a>(
+    platform: &Platform,
+    runs: impl Iterator<Item = &'a Counted> + Clone,
+) -> Vec<PerfDomainOutcome> {
+    let of_cluster = |(number, cluster): (usize, &torpor_platform::Cluster)| {
+        let frequency = frequency(platform, runs.clone(), number..number + 1);
+        let energies = runs.clone().map(|counted| cluster_energy(platform, number, counted));
+        PerfDomainOutcome {
+            name: cluster.name.clone(),
+            cpus: cluster.cpus.iter().map(|cpu| cpu.0).collect(),
+            freq_khz: frequency.mean_khz,
+            freq_busy_khz: frequency.busy_khz,
+            freq_transitions_per_s: frequency.transitions_per_s,
+            energy_uj: mean(energies.map(|energy| energy.map(Energy::as_uj_f64))),
+        }
+    };
+    platform.clusters.iter().enumerate().map(of_cluster).collect()
 }
 
 fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
@@ -183,6 +249,7 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
         .map(|(index, kind)| {
             let mut latency = Latencies::default();
             let mut pass_time = Latencies::default();
+            let mut io_latency = Latencies::default();
             let mut sum = TaskOutcome {
                 name: kind.name.clone(),
                 started: 0,
@@ -193,8 +260,10 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
                 missed: 0,
                 migrations: 0,
                 preemptions: 0,
+                ios: 0,
                 latency: LatencyOutcome::default(),
                 pass_time: LatencyOutcome::default(),
+                io_latency: LatencyOutcome::default(),
             };
             for (_, counted) in runs {
                 let own = &counted.kinds[index];
@@ -207,20 +276,51 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
                 sum.migrations += own.migrations;
                 sum.preemptions += own.preemptions;
                 latency.add(&own.latency.clone().close());
+                sum.ios += own.ios;
                 pass_time.add(&own.pass_time.clone().close());
+                io_latency.add(&own.io_latency.clone().close());
             }
             sum.latency = LatencyOutcome::new(&latency);
             sum.pass_time = LatencyOutcome::new(&pass_time);
+            sum.io_latency = LatencyOutcome::new(&io_latency);
             sum
         })
         .collect()
 }
 
+fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
+    let span: i64 = runs.iter().map(|(_, counted)| counted.span.0).sum();
+    let of_all = |index: usize| runs.iter().map(move |(_, counted)| &counted.devices[index]);
+    let named = request.workload.devices.iter().enumerate();
+    named
+        .map(|(index, device)| {
+            let mut response = Latencies::default();
+            of_all(index).for_each(|d| response.add(&d.response.clone().close()));
+            let share = |ns: f64| if span > 0 { ns / span as f64 } else { 0.0 };
+            DeviceOutcome {
+                name: device.name().to_owned(),
+                requests: of_all(index).map(|d| d.requests).sum(),
+                util_pct: share(100.0 * of_all(index).map(|d| d.busy.0).sum::<i64>() as f64),
+                queue_size: share(of_all(index).map(|d| d.queue_time).sum::<i128>() as f64),
+                response: LatencyOutcome::new(&response),
+            }
+        })
+        .collect()
+}
+
 /// What the numbers do not say, where it applies.
-pub fn notes(request: &Request) -> Vec<String> {
+pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
     let platform = &request.platform;
+    let frequencies = match cpufreq {
+        [Cpufreq::Performance] => "at the highest frequency".to_owned(),
+        _ if platform.clusters.iter().all(|c| c.opps.is_empty()) => {
+            format!("at one frequency, as nobody has told the OPPs of `{}`", platform.name)
+        }
+        [only] => format!("under {only}"),
+        several => format!("under {} frequency policies", several.len()),
+    };
     let mut notes = vec![format!(
-        "closed-loop simulation of {:.6} s at the highest frequency: metrics are means over {} \
+        "closed-loop simulation of {:.6} s {frequencies}: metrics are means over {} \
          seeds, and every governor meets the same ones",
         request.options.duration.0 as f64 / 1e9,
         request.options.seeds

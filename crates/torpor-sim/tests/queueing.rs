@@ -174,10 +174,23 @@ fn any_task(index: usize) -> impl Strategy<Value = String> {
     })
 }
 
-fn any_workload() -> impl Strategy<Value = String> {
-    (any_task(0), any_task(1), any_task(2), 50..5_000u32).prop_map(|(a, b, c, interval)| {
+/// A job on the device of the workload, or on one whose completions go from CPU to CPU.
+fn any_job() -> impl Strategy<Value = String> {
+    let engine = prop::sample::select(vec!["libaio", "io_uring"]);
+    let device = prop::sample::select(vec!["d", "emmc", "sd", "nvme"]);
+    (engine, device, 1..40u32, 0..90u32).prop_map(|(engine, device, iodepth, think)| {
         format!(
-            r#"{a}{b}{c}
+            "[[fio]]\nname = \"job\"\nioengine = \"{engine}\"\ndevice = \"{device}\"\niodepth = \
+             {iodepth}\nthinktime_us = {think}\nruntime = 0.05\n"
+        )
+    })
+}
+
+fn any_workload() -> impl Strategy<Value = String> {
+    (any_task(0), any_task(1), any_task(2), any_job(), 50..5_000u32).prop_map(
+        |(a, b, c, job, interval)| {
+            format!(
+                r#"{a}{b}{c}{job}
 [[task]]
 name = "child"
 count = 1
@@ -198,8 +211,9 @@ burst_gap_us = 5
 handling_us = 2
 wake = "c"
 "#
-        )
-    })
+            )
+        },
+    )
 }
 
 proptest! {

@@ -117,10 +117,6 @@ fn mistakes_in_a_file_are_told_at_their_place() {
         ("[[task]]\nname = \"a\"\nphase = [{ wait = \"x\" }]\n", "nobody wakes this channel"),
         ("[[task]]\nname = \"a\"\nphase = [{ spawn = \"bb\" }]\n", "there is no task of this name"),
         (
-            "[[task]]\nname = \"a\"\nphase = [{ io = \"disk\" }]\n",
-            "there is no device of this name",
-        ),
-        (
             "[[task]]\nname = \"a\"\nphase = [{ run_us = 5, sleep_us = 5 }]\n",
             "`run_us` stands here, too",
         ),

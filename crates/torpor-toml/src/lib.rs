@@ -6,6 +6,7 @@
 //! come. What must hold between values is the caller's to check, with [`Table::finding`].
 
 mod cpulist;
+mod distribution;
 mod keys;
 mod problem;
 mod report;
@@ -13,6 +14,7 @@ mod schema;
 mod table;
 
 pub use cpulist::{format_cpu_list, parse_cpu_list};
+pub use distribution::{Distribution, LENGTH_OR_DISTRIBUTION};
 pub use keys::{Key, Kind, Shape};
 pub use problem::{Problem, closest, render};
 pub use report::{Finding, Report};

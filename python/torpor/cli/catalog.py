@@ -78,7 +78,9 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in ma
 
 def import_(
     root: Annotated[
-        str, typer.Argument(metavar="ROOT", help="The folder, or any dump of it.")
+        str, typer.Argument(
+            metavar="ROOT", help="The folder, any dump of it, or a .dts, .dtsi or .dtb."
+        )
     ] = "/sys/devices/system/cpu",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
@@ -90,11 +92,17 @@ def import_(
     hz: Annotated[
         int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
     ] = None,
+    energy_model: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Also a dump of /sys/kernel/debug/energy_model."),
+    ] = None,
 ) -> None:
-    """Describe this machine, or a dump of its /sys/devices/system/cpu, as TOML."""
+    """Describe this machine, or a dump of its /sys/devices/system/cpu, or a device tree, as TOML."""
     if name is None:
         name = output.stem if output is not None else "imported"
-    toml, notes = library.import_platform(root, name=name, title=title, hz=hz)
+    toml, notes = library.import_platform(
+        root, name=name, title=title, hz=hz, energy_model=energy_model
+    )
     if output is None:
         write_stdout(toml)
     else:

@@ -48,6 +48,15 @@ def simulate(
         int | None,
         typer.Option(metavar="N", help="Tick rate, 100, 250, 300 or 1000; default: the machine's."),
     ] = None,
+    cpufreq: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="P",
+            help="Frequency policy: performance, powersave or schedutil[@6.1|@6.12]"
+            "[,rate_limit_us=N]; repeat it. Each governor runs under each of them. "
+            "Default: the machine's.",
+        ),
+    ] = None,
     disable_state: Annotated[
         list[str] | None,
         typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
@@ -94,6 +103,7 @@ def simulate(
             seed=seed,
             latency_limit=None if limit_ns is None else f"{limit_ns}ns",
             hz=hz,
+            cpufreq=cpufreq or (),
             disabled_states=[values.disabled_state(text) for text in disable_state or ()],
             threads=threads,
             trace=trace,

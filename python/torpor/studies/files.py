@@ -43,6 +43,7 @@ _STUDY = {
     "platform": _TEXT,
     "duration": _TEXT,
     "seeds": _Key("a whole number of 1 or more"),
+    "cpufreq": _Key("text", False),
     "column": _TABLE,
     "table": _TABLE,
     "calibration": _TEXT,

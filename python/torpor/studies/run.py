@@ -48,6 +48,7 @@ def reproduce(
         "duration": duration or content["duration"],
         "seeds": seeds or content["seeds"],
         "threads": threads,
+        "cpufreq": content.get("cpufreq", ()),
     }
     governors = {column["name"]: column["governor"] for column in content["column"]}
     runs = _Runs(path, content["platform"], governors, options)
@@ -159,11 +160,12 @@ class _Runs:
 
 
 def _metrics(run: dict[str, Any], simulated_s: float) -> dict[str, float]:
-    """What a row can name: the catalogue's keys, and two of each task."""
+    """What a row can name: the catalogue's keys, and three of each task."""
     metrics = dict(run["metrics"])
     for task in run["tasks"]:
         metrics[f"latency_mean_us:{task['name']}"] = task["latency"]["mean_ns"] / 1e3
         metrics[f"passes_per_s:{task['name']}"] = task["passes"] / simulated_s
+        metrics[f"iops:{task['name']}"] = task["ios"] / simulated_s
     return metrics
 
 

@@ -2,6 +2,7 @@
 //! Dumps that the tests make up, dumps of real kernels, and what was counted between two.
 
 mod delta;
+mod energy;
 mod forms;
 mod guest;
 mod support;

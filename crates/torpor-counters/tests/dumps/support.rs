@@ -87,7 +87,7 @@ pub fn machine() -> impl Strategy<Value = Snapshot> {
                 governor: Some(governor.to_owned()),
                 ..Machine::default()
             };
-            Snapshot { machine, cpus, problems: Vec::new(), notes: Vec::new() }
+            Snapshot { machine, cpus, ..Snapshot::default() }
         },
     )
 }

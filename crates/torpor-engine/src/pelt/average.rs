@@ -130,11 +130,14 @@ impl Average {
         self.util_avg = u64::from(self.util_sum) / divider;
     }
 
-    /// Both, as every caller in the kernel has it.
-    pub fn update(&mut self, now_ns: u64, is_running: bool) {
-        if self.accumulate(now_ns, u64::from(is_running), u64::from(is_running), is_running) {
+    /// Both, as every caller in the kernel has it. True if the averages were renewed.
+    pub fn update(&mut self, now_ns: u64, is_running: bool) -> bool {
+        let on = u64::from(is_running);
+        let is_renewed = self.accumulate(now_ns, on, on, is_running);
+        if is_renewed {
             self.average(1);
         }
+        is_renewed
     }
 
     /// The most a sum can be at this point of the period.

@@ -50,17 +50,24 @@ impl Runqueue {
         self.scale.freq = freq;
     }
 
-    /// Accounts for the time up to `now_ns`.
-    pub fn update(&mut self, now_ns: u64) {
-        self.clock.advance(now_ns, !self.is_busy, self.scale.capacity, self.scale.freq);
-        self.apply_removed();
-        self.average.update(self.clock.now_ns(), self.is_busy);
+    /// At another frequency from the last update on, which is how the kernel has it: it reads the
+    /// scale when it updates.
+    pub fn scale_freq(&mut self, freq: u32) {
+        self.scale.freq = freq;
     }
 
-    fn apply_removed(&mut self) {
+    /// Accounts for the time up to `now_ns`. True if the utilization was renewed, which is when
+    /// the kernel tells cpufreq (`update_load_avg()`).
+    pub fn update(&mut self, now_ns: u64) -> bool {
+        self.clock.advance(now_ns, !self.is_busy, self.scale.capacity, self.scale.freq);
+        let has_lost = self.apply_removed();
+        self.average.update(self.clock.now_ns(), self.is_busy) || has_lost
+    }
+
+    fn apply_removed(&mut self) -> bool {
         let left = std::mem::take(&mut self.removed_util);
         if left == 0 {
-            return;
+            return false;
         }
         let util_avg = &mut self.average.util_avg;
         *util_avg = util_avg.saturating_sub(left);
@@ -69,6 +76,7 @@ impl Runqueue {
         let gone = left as u32 * self.average.divider();
         let util_sum = &mut self.average.util_sum;
         *util_sum = util_sum.saturating_sub(gone).max(least);
+        true
     }
 
     /// The CPU has gone over to a task, or to idling; [`Runqueue::update`] came first.

@@ -1,67 +1,91 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Writes an imported machine as TOML that a person can go on with.
 
-use super::{Group, ImportOptions};
-use crate::format_cpu_list;
+use super::ImportOptions;
+use super::share::{Group, Latency, Machine, Sources, State, group};
+use crate::{Scope, format_cpu_list};
 use std::fmt::Write as _;
 
 /// The machine's own numbers are nobody's work: no licence line in what comes out.
-pub(super) fn platform(
-    options: &ImportOptions,
-    driver: Option<&str>,
-    groups: &[Group],
-    notes: &[String],
-) -> String {
-    let driver = driver.unwrap_or("not known");
-    let mut out = String::from(
-        "# Imported from sysfs, which does not know the power of an idle state: energy on this\n\
+pub(super) fn platform(options: &ImportOptions, machine: &Machine, notes: &[String]) -> String {
+    let Machine { origin, sources, .. } = machine;
+    let mut out = format!(
+        "# Imported from {origin}, which does not know the power of an idle state: energy on this\n\
          # machine is not known. Where it was measured, add `power_mw` and `power_source`.\n",
     );
     for note in notes {
         line(&mut out, format_args!("# Note: {note}."));
     }
-    let title = options.title.as_deref().filter(|title| !title.trim().is_empty());
+    let titles = [options.title.as_deref(), machine.title.as_deref()];
+    let title = titles.into_iter().flatten().find(|title| !title.trim().is_empty());
+    let title = title.map_or_else(|| format!("Imported from {origin}"), str::to_owned);
     line(&mut out, format_args!("name = {}", quote(&options.name)));
-    line(&mut out, format_args!("title = {}", quote(title.unwrap_or("Imported from sysfs"))));
-    line(&mut out, format_args!("source = \"sysfs of the machine: cpu*\""));
+    line(&mut out, format_args!("title = {}", quote(&title)));
+    line(&mut out, format_args!("source = {}", quote(&sources.machine)));
     let hz = options.hz.map_or(250, |hz| hz.get());
     line(&mut out, format_args!("hz = {hz}"));
-    for (group, name) in groups.iter().zip(names(groups)) {
-        cluster(&mut out, group, &name, driver);
+    let groups = group(&machine.cpus);
+    for (group, name) in groups.iter().zip(names(&groups)) {
+        cluster(&mut out, group, &name, sources);
     }
     out
 }
 
-fn cluster(out: &mut String, group: &Group, name: &str, driver: &str) {
+fn cluster(out: &mut String, group: &Group, name: &str, sources: &Sources) {
     let cpu = &group.like;
     line(out, format_args!("\n[[cluster]]\nname = {}", quote(name)));
     line(out, format_args!("cpus = {}", quote(&format_cpu_list(&group.cpus))));
     line(out, format_args!("capacity = {}", cpu.capacity.unwrap_or(1024)));
     if cpu.capacity.is_some() {
-        line(out, format_args!("capacity_source = \"sysfs of the machine: cpu*/cpu_capacity\""));
+        line(out, format_args!("capacity_source = {}", quote(&sources.capacity)));
     }
-    let source = format!("sysfs of the machine: cpu*/cpuidle, driver {driver}");
-    line(out, format_args!("idle_state_source = {}", quote(&source)));
-    if !cpu.freqs_khz.is_empty() {
-        let source = "sysfs of the machine: cpufreq, scaling_available_frequencies";
-        line(out, format_args!("opp_source = {}", quote(source)));
+    line(out, format_args!("idle_state_source = {}", quote(&sources.idle_states)));
+    if !cpu.opps.is_empty() {
+        line(out, format_args!("opp_source = {}", quote(&sources.opps)));
+    }
+    if let Some(latency_ns) = cpu.clock_latency_ns {
+        line(out, format_args!("clock_latency_ns = {latency_ns}"));
+    }
+    if cpu.opps.iter().any(|opp| opp.power_uw.is_some()) {
+        line(out, format_args!("power_source = {}", quote(&sources.power)));
     }
     for state in &cpu.states {
-        line(out, format_args!("\n[[cluster.idle_state]]\nname = {}", quote(&state.name)));
-        if !state.desc.is_empty() {
-            line(out, format_args!("desc = {}", quote(&state.desc)));
-        }
-        if state.is_polling() {
-            line(out, format_args!("polling = true"));
-        }
-        line(out, format_args!("latency_us = {}", state.latency_us));
-        line(out, format_args!("target_residency_us = {}", state.residency_us));
-        if state.is_disabled {
-            line(out, format_args!("default_status = \"disabled\""));
+        idle_state(out, state);
+    }
+    for opp in &cpu.opps {
+        line(out, format_args!("\n[[cluster.opp]]\nfreq_khz = {}", opp.freq_khz));
+        if let Some(power_uw) = opp.power_uw {
+            line(out, format_args!("active_power_mw = {}", power_uw as f64 / 1e3));
         }
     }
-    for freq_khz in &cpu.freqs_khz {
-        line(out, format_args!("\n[[cluster.opp]]\nfreq_khz = {freq_khz}"));
+}
+
+fn idle_state(out: &mut String, state: &State) {
+    line(out, format_args!("\n[[cluster.idle_state]]\nname = {}", quote(&state.name)));
+    if !state.desc.is_empty() {
+        line(out, format_args!("desc = {}", quote(&state.desc)));
+    }
+    if state.is_polling {
+        line(out, format_args!("polling = true"));
+    }
+    match state.latency {
+        Latency::Whole { us } => line(out, format_args!("latency_us = {us}")),
+        Latency::Parts { entry_us, exit_us, wakeup_us } => {
+            line(out, format_args!("entry_latency_us = {entry_us}"));
+            line(out, format_args!("exit_latency_us = {exit_us}"));
+            if let Some(wakeup_us) = wakeup_us {
+                line(out, format_args!("wakeup_latency_us = {wakeup_us}"));
+            }
+        }
+    }
+    line(out, format_args!("target_residency_us = {}", state.residency_us));
+    if state.is_disabled {
+        line(out, format_args!("default_status = \"disabled\""));
+    }
+    match state.scope {
+        Scope::Cpu => {}
+        Scope::Cluster => line(out, format_args!("scope = \"cluster\"")),
+        Scope::Package => line(out, format_args!("scope = \"package\"")),
     }
 }
 

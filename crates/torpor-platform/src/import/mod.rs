@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What sysfs shows of a machine, in whatever form it was saved, turned into a platform file.
+//! Machines described elsewhere, turned into platform files.
 //!
-//! [`torpor_counters`] reads it, `cpu` takes one CPU's share, this file puts CPUs together into
-//! clusters, and `emit` writes the TOML. What comes out has been read back by
-//! [`crate::from_toml`].
+//! `sysfs` and `device_tree` each read a `share` of every CPU; `energy` adds the kernel's energy
+//! model; `emit` puts like CPUs together into clusters and writes the TOML. What comes out has been read back by [`crate::from_toml`].
 
-mod cpu;
+mod device_tree;
 mod emit;
+mod energy;
+mod share;
+mod sysfs;
 
 use crate::PlatformError;
-use cpu::SysfsCpu;
-use std::collections::BTreeMap;
-use std::path::Path;
-use torpor_counters::{CountersError, Snapshot};
-use torpor_units::{CpuId, Hz};
+use share::Machine;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use torpor_counters::{CountersError, PerfDomain, Snapshot};
+use torpor_units::Hz;
 
-/// What sysfs does not say.
+/// What the machine's description does not say.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// The platform's name: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// The machine in words. Without it, the CPU's model name, if the snapshot has it.
+    /// The machine in words. Without it, the CPU's or board's model name, if that is known.
     pub title: Option<String>,
-    /// `CONFIG_HZ` of its kernel. Without it, what the snapshot says; otherwise 250, and a note.
+    /// `CONFIG_HZ` of its kernel. Without it, what a snapshot says; otherwise 250, and a note.
     pub hz: Option<Hz>,
+    /// A dump of `/sys/kernel/debug/energy_model` that [`torpor_counters::read_energy_model`] reads.
+    /// Without it, what the dump of sysfs has of it.
+    pub energy_model: Option<PathBuf>,
 }
 
 /// A platform file, and what its reader should know about how it came to be.
@@ -34,10 +40,11 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// CPUs with the same idle states, capacity and frequencies.
-struct Group {
-    cpus: Vec<CpuId>,
-    like: SysfsCpu,
+impl ImportOptions {
+    /// With nothing but a name.
+    pub fn named(name: impl Into<String>) -> ImportOptions {
+        ImportOptions { name: name.into(), title: None, hz: None, energy_model: None }
+    }
 }
 
 /// Why what was read does not make a platform.
@@ -46,16 +53,30 @@ struct Failure {
     hint: String,
 }
 
+impl Failure {
+    fn at(self, root: &Path) -> PlatformError {
+        PlatformError::Import { root: root.to_owned(), reason: self.reason, hint: self.hint }
+    }
+}
+
+/// Imports a machine from its device tree (`.dts`, `.dtsi`, `.dtb`), or from its sysfs in any form
+/// that [`torpor_counters::read`] takes.
+pub fn import(root: &Path, options: &ImportOptions) -> Result<Imported, PlatformError> {
+    if !device_tree::is_device_tree(root, &head(root)) {
+        return import_sysfs(root, options);
+    }
+    let bytes = device_tree::load(root).map_err(|failure| failure.at(root))?;
+    let name = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
+    import_device_tree(&name, &bytes, options)
+}
+
 /// Imports `/sys/devices/system/cpu` of this machine, or any dump of one that
 /// [`torpor_counters::read`] reads.
 ///
 /// Imperfect trees are met with notes where a sensible reading exists (offline CPUs, no
 /// frequencies), and with an error where the idle states themselves are not there or not sound.
 pub fn import_sysfs(root: &Path, options: &ImportOptions) -> Result<Imported, PlatformError> {
-    let snapshot =
-        torpor_counters::read(root).map_err(|CountersError { name, reason, hint }| {
-            PlatformError::Import { root: name.into(), reason, hint }
-        })?;
+    let snapshot = torpor_counters::read(root).map_err(from_counters)?;
     import_snapshot(root, &snapshot, options)
 }
 
@@ -66,92 +87,75 @@ pub fn import_snapshot(
     options: &ImportOptions,
 ) -> Result<Imported, PlatformError> {
     let mut notes = snapshot.notes.clone();
-    let toml = import(snapshot, options, &mut notes).map_err(|failure| PlatformError::Import {
-        root: root.to_owned(),
-        reason: failure.reason,
-        hint: failure.hint,
-    })?;
-    Ok(Imported { toml, notes })
-}
-
-fn import(
-    snapshot: &Snapshot,
-    options: &ImportOptions,
-    notes: &mut Vec<String>,
-) -> Result<String, Failure> {
-    // Counters are none of a platform's; what each CPU needs, it asks for itself.
-    for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
-        notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
-    }
-    let mut cpus = BTreeMap::new();
-    let mut without_states = Vec::new();
-    for cpu in &snapshot.cpus {
-        match cpu::read(snapshot, cpu, notes)? {
-            Some(share) => drop(cpus.insert(cpu.cpu, share)),
-            None => without_states.push(cpu.cpu),
-        }
-    }
-    fill_gaps(&mut cpus, &without_states, notes);
-    cpu::scale_capacities(&mut cpus, notes)?;
-    if cpus.values().all(|cpu| cpu.freqs_khz.is_empty()) {
-        notes.push(
-            "no scaling_available_frequencies in it (some drivers, such as intel_pstate, have \
-             none): the platform has no OPPs"
-                .to_owned(),
-        );
-    }
-    if cpus.values().any(|cpu| cpu.states[0].is_polling()) {
-        notes.push("state 0 is taken to poll, because its name is POLL".to_owned());
-    }
+    let model = match options.energy_model {
+        Some(_) => energy_model(options, &mut notes)?,
+        None => snapshot.energy_model.clone(),
+    };
     // A snapshot may hold the kernel's configuration; a rate that no kernel has is no rate.
     let hz = options.hz.or(snapshot.machine.hz.and_then(Hz::from_u32));
-    if hz.is_none() {
-        notes.push("sysfs does not tell the tick rate: 250 is assumed".to_owned());
+    let machine = sysfs::read(snapshot, &model, &mut notes);
+    machine
+        .and_then(|machine| finish(machine, &ImportOptions { hz, ..options.clone() }, notes))
+        .map_err(|failure| failure.at(root))
+}
+
+/// Imports the bytes of a `.dtb`; `name` is what errors and sources call it.
+pub fn import_device_tree(
+    name: &str,
+    bytes: &[u8],
+    options: &ImportOptions,
+) -> Result<Imported, PlatformError> {
+    let mut notes = Vec::new();
+    let model = energy_model(options, &mut notes)?;
+    device_tree::read(name, bytes, &model, &mut notes)
+        .and_then(|machine| finish(machine, options, notes))
+        .map_err(|failure| failure.at(Path::new(name)))
+}
+
+/// What the options' file has; without one, nothing.
+fn energy_model(
+    options: &ImportOptions,
+    notes: &mut Vec<String>,
+) -> Result<Vec<PerfDomain>, PlatformError> {
+    let Some(path) = &options.energy_model else { return Ok(Vec::new()) };
+    let found = torpor_counters::read_energy_model(path).map_err(from_counters)?;
+    notes.extend(found.problems.iter().map(|p| format!("`{}` {}", p.path, p.reason)));
+    Ok(found.energy_model)
+}
+
+fn finish(
+    machine: Machine,
+    options: &ImportOptions,
+    mut notes: Vec<String>,
+) -> Result<Imported, Failure> {
+    if options.hz.is_none() {
+        notes.push(format!("{} does not tell the tick rate: 250 is assumed", machine.origin));
     }
-    let title = options.title.clone().or(snapshot.machine.title.clone());
-    let options = ImportOptions { hz, title, ..options.clone() };
-    let groups = group(cpus);
-    let toml = emit::platform(&options, snapshot.machine.driver.as_deref(), &groups, notes);
+    let toml = emit::platform(options, &machine, &notes);
     match crate::from_toml("the imported platform", &toml) {
-        Ok(_) => Ok(toml),
+        Ok(_) => Ok(Imported { toml, notes }),
         Err(error) => Err(Failure {
             reason: format!("what is in it does not make a platform\n{error}"),
-            hint: "if the machine really says so, write the file by hand from `cpuidle/state*`"
-                .to_owned(),
+            hint: "if the machine really says so, write the file by hand".to_owned(),
         }),
     }
 }
 
-/// The model wants every CPU from 0 on. One that shows no states is counted as its neighbour.
-fn fill_gaps(cpus: &mut BTreeMap<CpuId, SysfsCpu>, silent: &[CpuId], notes: &mut Vec<String>) {
-    let last = cpus.keys().chain(silent).max().map_or(0, |cpu| cpu.0);
-    let mut neighbour = cpus.values().next().expect("at least one CPU has states").clone();
-    let mut filled = Vec::new();
-    for id in (0..=last).map(CpuId) {
-        match cpus.get(&id) {
-            Some(cpu) => neighbour = cpu.clone(),
-            None => {
-                filled.push(id);
-                cpus.insert(id, neighbour.clone());
-            }
-        }
-    }
-    if !filled.is_empty() {
-        notes.push(format!(
-            "CPU {} shows no idle states (offline or absent): counted as its neighbour",
-            crate::format_cpu_list(&filled)
-        ));
+/// What holds for several CPUs is said once.
+fn note_once(notes: &mut Vec<String>, note: String) {
+    if !notes.contains(&note) {
+        notes.push(note);
     }
 }
 
-/// In the order of each group's first CPU.
-fn group(cpus: BTreeMap<CpuId, SysfsCpu>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for (id, cpu) in cpus {
-        match groups.iter_mut().find(|group| group.like == cpu) {
-            Some(group) => group.cpus.push(id),
-            None => groups.push(Group { cpus: vec![id], like: cpu }),
-        }
-    }
-    groups
+fn from_counters(CountersError { name, reason, hint }: CountersError) -> PlatformError {
+    PlatformError::Import { root: name.into(), reason, hint }
+}
+
+/// The first bytes of a file, by which a format shows; none of a folder.
+fn head(path: &Path) -> Vec<u8> {
+    let mut head = Vec::new();
+    // What cannot be read will be told by whoever reads all of it.
+    let _ = File::open(path).and_then(|file| file.take(8).read_to_end(&mut head));
+    head
 }

@@ -3,9 +3,9 @@
 
 use super::polling;
 use super::{cite, from_us, missing_source, need_source};
-use crate::{Cluster, IdleState, Opp, Scope, StatePower};
+use crate::{Clock, Cluster, IdleState, Opp, Scope, StatePower};
 use torpor_toml::{Report, Table};
-use torpor_units::Power;
+use torpor_units::{Duration, Power};
 
 /// `CPUIDLE_STATE_MAX`.
 const STATE_COUNT_MAX: usize = 10;
@@ -43,8 +43,26 @@ pub(super) fn build(
         cpus: table.cpus("cpus")?.to_vec(),
         capacity: table.number("capacity")? as u32,
         opps: opps?,
+        clock: build_clock(report, table),
         idle_states: idle_states.into_iter().collect::<Option<_>>()?,
     })
+}
+
+fn build_clock(report: &mut Report, cluster: &Table) -> Clock {
+    for key in ["clock_latency_ns", "rate_limit_us", "fast_switch"] {
+        if cluster.has(key) && !cluster.has("opp") {
+            let mut finding = cluster.finding(key, "there is no OPP to change to".to_owned());
+            finding.allowed = Some("beside `[[cluster.opp]]`".to_owned());
+            report.push(finding);
+        }
+        need_source(report, cluster, key, "opp_source");
+    }
+    let latency_ns = cluster.number("clock_latency_ns").unwrap_or(0.0);
+    Clock {
+        transition_latency: Duration(latency_ns.round() as i64),
+        transition_delay: cluster.number("rate_limit_us").map(from_us),
+        has_fast_switch: cluster.bool("fast_switch").unwrap_or(false),
+    }
 }
 
 fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {

@@ -2,7 +2,7 @@
 //! Every key a platform file may hold. The reader's checks and the JSON Schema both come from
 //! here, so they cannot tell different stories.
 
-use torpor_toml::{Key, Kind, Shape};
+use torpor_toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
 /// Device-tree cells and sysfs counters are 32 bits wide.
 const TIME: Kind = Kind::Number { max: u32::MAX as f64 };
@@ -17,6 +17,9 @@ const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
 const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::optional(name, kind, doc)
 }
+
+/// In the order of [`crate::CpufreqGovernor`].
+pub(crate) const CPUFREQ_GOVERNORS: &[&str] = &["performance", "powersave", "schedutil"];
 
 pub(crate) static PLATFORM: Shape = Shape {
     keys: &[
@@ -63,7 +66,66 @@ pub(crate) static PLATFORM: Shape = Shape {
             Kind::Texts,
             "Where `package_floor_power_mw` comes from.",
         ),
+        optional(
+            "cpufreq_governor",
+            Kind::Choice(CPUFREQ_GOVERNORS),
+            "What sets the frequencies of a simulation. Without it, `performance`.",
+        ),
         required("cluster", Kind::Tables(&CLUSTER), "CPUs alike in clock, idle states and power."),
+        optional("io_device", Kind::Tables(&IO_DEVICE), "Devices that a workload's IO goes to."),
+    ],
+};
+
+pub(crate) static IO_DEVICE: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "The device's name, as a workload gives it."),
+        required("source", Kind::Texts, "Where its numbers come from, or that they are chosen."),
+        optional(
+            "nr_hw_queues",
+            Kind::Integer { max: 8192.0 },
+            "Hardware queues (block layer's `nr_hw_queues`). Without it, one for each CPU.",
+        ),
+        optional(
+            "queue_depth",
+            Kind::Integer { max: 65536.0 },
+            "Requests each hardware queue takes. Those beyond wait in the kernel until a completion \
+             has been handled.",
+        ),
+        optional(
+            "command_queue",
+            Kind::Bool,
+            "False: the device knows of one request at a time, and gets the next one when the CPU \
+             has handled the last. Without it, true.",
+        ),
+        optional(
+            "parallelism",
+            Kind::Integer { max: 65536.0 },
+            "Requests the device works on at a time. Without it, 1.",
+        ),
+        required(
+            "read_us",
+            LENGTH_OR_DISTRIBUTION,
+            "Time the device takes for a read, of whatever size: a number or a distribution.",
+        ),
+        optional(
+            "read_per_kib_us",
+            TIME,
+            "Time it takes on top for each KiB of a read. Without it, 0.",
+        ),
+        required("write_us", LENGTH_OR_DISTRIBUTION, "As `read_us`, of a write."),
+        optional("write_per_kib_us", TIME, "As `read_per_kib_us`, of a write."),
+        optional(
+            "irq_cpu",
+            Kind::Cpus,
+            "The CPU its interrupts go to. Without it, each queue's own CPU.",
+        ),
+        optional(
+            "irq_us",
+            TIME,
+            "Work of the driver's interrupt handler, on top of what any interrupt takes: time on \
+             the biggest CPU at its highest frequency. Without it, 0.",
+        ),
+        optional("softirq_us", TIME, "Work of completing one request behind that. Without it, 0."),
     ],
 };
 
@@ -85,6 +147,26 @@ pub(crate) static CLUSTER: Shape = Shape {
             "Where the cluster's power numbers come from; required beside any of them.",
         ),
         optional("opp", Kind::Tables(&OPP), "Operating points, ascending in frequency."),
+        Key {
+            name: "clock_latency_ns",
+            aliases: &["cpuinfo_transition_latency"],
+            kind: TIME,
+            is_required: false,
+            doc: "Longest time a change of frequency takes (device tree `clock-latency-ns`, sysfs \
+                  `cpuinfo_transition_latency`). Without it, 0: not known, and at once.",
+        },
+        optional(
+            "rate_limit_us",
+            TIME,
+            "The driver's own bound between two changes (`transition_delay_us`). Without it, the \
+             kernel's rule on `clock_latency_ns`.",
+        ),
+        optional(
+            "fast_switch",
+            Kind::Bool,
+            "Whether the scheduler changes the frequency by itself, at once. Without it, a kernel \
+             thread does, in `clock_latency_ns`.",
+        ),
         required("idle_state", Kind::Tables(&IDLE_STATE), "1 to 10 states, shallowest first."),
     ],
 };

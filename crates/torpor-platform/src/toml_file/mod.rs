@@ -3,10 +3,11 @@
 //! `cluster` and this file build the model and check what only shows across values.
 
 mod cluster;
+mod io_device;
 mod keys;
 mod polling;
 
-use crate::{Overheads, Platform, PlatformError};
+use crate::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
 use sha2::{Digest, Sha256};
 use torpor_toml::{Finding, Report, Table, format_cpu_list};
 use torpor_units::{CpuId, Duration, Hz, Power};
@@ -18,6 +19,12 @@ const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(3);
 /// Reads the text of a platform file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
     torpor_toml::read(text, &keys::PLATFORM, |report, file| build(report, file, text))
+        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+}
+
+/// Reads the text of a file that holds one IO device.
+pub fn io_device_from_toml(origin: &str, text: &str) -> Result<IoDevice, PlatformError> {
+    torpor_toml::read(text, &keys::IO_DEVICE, io_device::build)
         .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
 }
 
@@ -48,7 +55,10 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
     for table in tables {
         clusters.push(cluster::build(report, table, &mut sources));
     }
+    let devices: Vec<Option<IoDevice>> =
+        file.tables("io_device").iter().map(|table| io_device::build(report, table)).collect();
     check_cpus(report, tables);
+    check_io_devices(report, file.tables("io_device"), tables);
     check_capacities(report, tables);
 
     let mut clusters: Vec<_> = clusters.into_iter().collect::<Option<_>>()?;
@@ -66,8 +76,14 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
             ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
             virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
         },
+        cpufreq_governor: match file.text("cpufreq_governor") {
+            Some("powersave") => CpufreqGovernor::Powersave,
+            Some("schedutil") => CpufreqGovernor::Schedutil,
+            _ => CpufreqGovernor::Performance,
+        },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
         clusters,
+        io_devices: devices.into_iter().collect::<Option<_>>()?,
     })
 }
 
@@ -97,6 +113,26 @@ fn check_cpus(report: &mut Report, clusters: &[Table]) {
         let mut finding = next.finding("cpus", message);
         finding.allowed = Some("all clusters together cover 0 to the last CPU, without gap".into());
         report.push(finding);
+    }
+}
+
+/// Every device has a name of its own, and a CPU of this machine for its interrupts.
+fn check_io_devices(report: &mut Report, devices: &[Table], clusters: &[Table]) {
+    let last = clusters.iter().flat_map(|c| c.cpus("cpus").unwrap_or(&[])).max();
+    for (index, table) in devices.iter().enumerate() {
+        let is_named = |other: &Table| other.text("name") == table.text("name");
+        if table.text("name").is_some() && devices[..index].iter().any(is_named) {
+            let message = "another device has this name already".to_owned();
+            report.push(table.finding("name", message));
+        }
+        let irq_cpu = table.cpus("irq_cpu").and_then(|cpus| cpus.first());
+        if let (Some(cpu), Some(last)) = (irq_cpu, last)
+            && cpu > last
+        {
+            let mut finding = table.finding("irq_cpu", "the machine has no such CPU".to_owned());
+            finding.allowed = Some(format!("0 to {}", last.0));
+            report.push(finding);
+        }
     }
 }
 

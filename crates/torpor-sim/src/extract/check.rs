@@ -3,6 +3,7 @@
 //! and that recording is read as the first one was.
 
 use super::{Story, follow, toml};
+use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
 use crate::options::{Options, Request};
 use crate::record::Recorder;
@@ -73,7 +74,14 @@ pub fn check(trace: &Trace, platform: &Platform, governor: &str) -> Result<Check
         workload: from_toml("the extracted workload", &text)?,
         platform: platform.clone(),
         governors: vec![governor.parse::<GovernorSpec>()?],
-        options: Options { duration, seeds: 1, threads: Some(1), ..Options::default() },
+        options: Options {
+            duration,
+            seeds: 1,
+            threads: Some(1),
+            // Work was read as that of the highest frequency, and so is compared there.
+            cpufreq: vec![Cpufreq::Performance],
+            ..Options::default()
+        },
     };
     let session = Session::new(&request, &Catalog::new(Default::default()))?;
     let run = session.simulate(0, 1, Recorder::default(), &mut |_| true);

@@ -9,10 +9,10 @@
 //! kernel's bigger CPU comes and pulls it.
 
 use super::Machine;
-use super::task::State;
+use super::task::{State, Task};
 use crate::error::Halt;
 use crate::record::Sink;
-use crate::sched::{CpuMask, fits};
+use crate::sched::{CpuMask, Fit, fit};
 use torpor_engine::policy::Policy;
 use torpor_trace::PrevState;
 
@@ -76,6 +76,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.publish_count(from);
         self.publish_count(to);
         self.idle_cpus.remove(to);
+        self.dequeued(id, from, true);
+        self.enqueued(id, to, true);
     }
 
     /// What a tick does for balance on a CPU that runs `running`; returns where that should go.
@@ -117,7 +119,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     fn bigger_cpu(&self, number: usize, running: u32) -> Option<usize> {
         let topology = self.plan.topology;
         let (task, own) = (&self.tasks[running as usize], topology.capacity[number]);
-        if !topology.is_asymmetric || fits(task.util(), u64::from(own)) {
+        let is_fine = |task: &Task| fit(task.util(), task.clamp, own.into()) == Fit::Full;
+        if !topology.is_asymmetric || is_fine(task) {
             return None;
         }
         let allowed = self.affinity[task.kind].as_ref().unwrap_or(&topology.all);
@@ -141,6 +144,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let leaver = (task.pid, PrevState::Runnable);
         self.publish_util(number);
         self.publish_count(number);
+        self.dequeued(id, number, true);
         self.enqueue(id, target, false);
         self.tell(id, target, Some(number));
         self.pick_next(number, Some(leaver))

@@ -2,7 +2,7 @@
 //! One simulated CPU: what it is at, and until when that is accounted for.
 
 use super::task::FULL_SPEED;
-use crate::sched::FairQueue;
+use crate::sched::{FairQueue, RunqueueClamp};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use torpor_engine::idle_loop::{IdleCpu, Pending};
@@ -32,8 +32,10 @@ pub struct Irq {
 pub enum Line {
     /// One of the workload's, by index, with the time its handler takes.
     Source { source: usize, handling: Duration },
-    /// A device has served a task's request.
-    Device { task: u32 },
+    /// A device has served requests.
+    Device { device: usize },
+    /// Another CPU had a device's interrupt, and hands its completions over.
+    Completion { device: usize },
 }
 
 /// The first device's interrupt number, for the record; sources come before.
@@ -43,7 +45,7 @@ impl Line {
     pub fn number(self) -> u32 {
         match self {
             Line::Source { source, .. } => source as u32,
-            Line::Device { .. } => DEVICE_IRQ,
+            Line::Device { device } | Line::Completion { device } => DEVICE_IRQ + device as u32,
         }
     }
 }
@@ -81,15 +83,22 @@ pub struct Cpu<'a> {
     pub ipi: Instant,
     /// While running: the next tick.
     pub tick: Instant,
-    /// Work done in a ns, in 1024ths.
+    /// Work done in a ns; see [`FULL_SPEED`].
     pub speed: i64,
     pub capacity: u64,
     /// Its tasks' time, and that of interrupts and switches; idle states and the ticks in them
     /// are the idle loop's to count.
     pub task_time: Duration,
     pub overhead: Duration,
+    /// Of both together, what has been put down to OPPs already, and to which.
+    pub settled: Duration,
+    pub busy_at: Vec<Duration>,
     /// It counts as overutilized.
     pub is_overutilized: bool,
+    /// Of its runnable tasks, where any task has clamps.
+    pub clamp: RunqueueClamp,
+    /// Sleeps for which the tick was to be stopped: `tick_nohz_get_idle_calls_cpu()`.
+    pub idle_calls: u64,
 }
 
 impl Cpu<'_> {
@@ -108,13 +117,26 @@ impl Cpu<'_> {
         self.overhead += time;
     }
 
+    /// What it has been busy with since the last call, interrupts and switches under way up to
+    /// now, is put down to the OPP that it has had.
+    pub fn settle(&mut self, now: Instant) {
+        let ahead = if self.mode == Mode::Asleep || self.from <= now {
+            Duration::ZERO
+        } else {
+            self.from.since(now)
+        };
+        let busy = self.task_time + self.overhead - ahead;
+        self.busy_at[usize::from(self.span.opp)] += busy - self.settled;
+        self.settled = busy;
+    }
+
     /// `cpu_util()`, with what the runnable tasks are expected to come to.
     pub fn util(&self) -> u64 {
         u64::from(self.load.util()).max(self.util_est).min(self.capacity)
     }
 }
 
-/// Work from a drawn length of time at full speed.
+/// Work from a drawn length of time at full speed; what takes longer than 2.4 hours takes that.
 pub fn work_of(length: Duration) -> i64 {
-    length.0 * FULL_SPEED
+    length.0.saturating_mul(FULL_SPEED)
 }

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use torpor_engine::idle_loop::Pending;
 use torpor_engine::model::SleepEnd;
 use torpor_engine::policy::Policy;
-use torpor_units::{Duration, Instant};
+use torpor_units::Instant;
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The last task has left the CPU.
@@ -40,6 +40,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.is_resched = false;
         cpu.span.nr_iowait = cpu.iowait;
         let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
+        cpu.idle_calls += u64::from(pending.stops_tick());
         self.rest.entered(number, pending.state(), pending.from);
         self.agenda.set(number, pending.sleep.resume);
         cpu.pending = Some(pending);
@@ -166,24 +167,23 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     fn take_interrupt(&mut self, number: usize, irq: Irq) -> Result<(), Halt> {
-        let handling = match irq.line {
-            Line::Source { handling, .. } => handling,
-            Line::Device { .. } => Duration::ZERO,
-        };
-        let time = self.plan.overheads.interrupt + handling;
-        self.cpus[number].hold_up(self.now, time);
         if S::RECORDS {
             self.record_irq(number, irq.line.number());
         }
         match irq.line {
-            Line::Device { task } => self.wake(task, Some(number), irq.at, false),
-            Line::Source { source, .. } => match self.plan.workload.interrupts[source].effect {
-                Effect::Nothing => {}
-                Effect::Wake { channel, count } => {
-                    self.post(channel, count, number, irq.at, false);
+            Line::Device { device } => self.handle_device(number, device),
+            Line::Completion { device } => self.handle_completions(number, device),
+            Line::Source { source, handling } => {
+                let time = self.plan.overheads.interrupt + handling;
+                self.cpus[number].hold_up(self.now, time);
+                match self.plan.workload.interrupts[source].effect {
+                    Effect::Nothing => {}
+                    Effect::Wake { channel, count } => {
+                        self.post(channel, count, number, irq.at, false);
+                    }
+                    Effect::Spawn { task, count } => self.spawn(task, count, Some(number))?,
                 }
-                Effect::Spawn { task, count } => self.spawn(task, count, Some(number))?,
-            },
+            }
         }
         if S::RECORDS {
             self.record_irq_handled(number, irq.line.number());

@@ -6,6 +6,8 @@
 
 mod balance;
 mod cpu;
+mod device;
+mod freq;
 mod idle;
 mod place;
 mod program;
@@ -16,18 +18,23 @@ mod sources;
 mod task;
 mod wake;
 
+pub use device::DeviceTotals;
+pub use freq::DomainCounted;
 pub use record::TIMER_SYMBOLS;
 pub use task::KindTotals;
 
+use crate::cpufreq::{Cpufreq, IoBoost};
 use crate::error::{Halt, Stuck};
 use crate::options::Overheads;
 use crate::queue::Agenda;
 use crate::record::Sink;
-use crate::sched::{CpuMask, FairQueue, Topology, Tournament, Tunables};
-use crate::workload::Workload;
+use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
+use crate::workload::{Device, Workload};
 use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use device::DeviceState;
+use freq::Domain;
 use rest::Rest;
-use sources::{DeviceState, SourceState};
+use sources::SourceState;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use task::{State, Task};
@@ -52,7 +59,10 @@ pub struct Plan<'a> {
     /// One a CPU.
     pub models: &'a [CpuModel],
     pub workload: &'a Workload,
+    /// One for each of the workload's.
+    pub devices: &'a [Device],
     pub overheads: Overheads,
+    pub cpufreq: Cpufreq,
     pub seed: u64,
 }
 
@@ -69,13 +79,21 @@ pub struct Machine<'a, P, S> {
     crowded: CpuMask,
     /// Runnable tasks of each CPU.
     counts: Tournament,
-    /// Utilization of each CPU, by cluster; kept where placement asks for it.
+    /// Utilization of each CPU, by cluster; kept where placement or schedutil asks for it.
     utils: Vec<Tournament>,
+    keeps_utils: bool,
     overutilized: usize,
     /// The idle CPU whose utilization is renewed next.
     refresh_next: usize,
     tunables: Tunables,
     affinity: Vec<Option<CpuMask>>,
+    /// One a cluster.
+    domains: Vec<Domain>,
+    /// Frequencies follow utilization.
+    has_schedutil: bool,
+    /// A task has clamps: without, nothing is kept for them, as in the kernel.
+    has_uclamp: bool,
+    boost: Option<Box<dyn IoBoost>>,
 
     tasks: Vec<Task>,
     free: Vec<u32>,
@@ -117,12 +135,16 @@ pub struct Counted {
     pub span: Duration,
     pub cpus: Vec<CpuCounted>,
     pub kinds: Vec<KindTotals>,
+    /// One for each of the workload's devices.
+    pub devices: Vec<DeviceTotals>,
     pub ipis: u64,
     pub events: u64,
     /// What clusters take beside their CPUs, by cluster.
     pub static_energy: Vec<Energy>,
     /// What CPUs take more while others keep a shared state from being had, by cluster.
     pub shared_energy: Vec<Energy>,
+    /// By cluster.
+    pub domains: Vec<DomainCounted>,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
 }
@@ -131,32 +153,36 @@ pub struct CpuCounted {
     pub totals: CpuTotals,
     pub task_time: Duration,
     pub overhead: Duration,
+    /// Both together, by OPP.
+    pub busy_at: Vec<Duration>,
 }
 
 impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     pub fn new(plan: &'a Plan<'a>, policy: P, sink: S) -> Machine<'a, P, S> {
         let Plan { topology, models, workload, platform, .. } = *plan;
+        let domains: Vec<Domain> =
+            platform.clusters.iter().map(|c| Domain::new(c, plan.cpufreq)).collect();
+        let domain_of = |slot: usize| &domains[topology.cluster_of[slot].0];
         let cpus: Vec<Cpu<'a>> = models
             .iter()
             .enumerate()
-            .map(|(slot, model)| {
-                let opps = platform.clusters[topology.cluster_of[slot].0].opps.len();
-                new_cpu(model, slot, opps.saturating_sub(1) as u16)
-            })
+            .map(|(slot, model)| new_cpu(model, slot, domain_of(slot)))
             .collect();
         let count = cpus.len();
+        let has_schedutil = domains.iter().any(Domain::is_governed);
         let owners = count + workload.tasks.len() + workload.interrupts.len();
         Machine {
             plan,
             policy,
             sink,
             now: Instant(0),
-            agenda: Agenda::new(owners + workload.devices.len()),
+            agenda: Agenda::new(owners + workload.devices.len() + domains.len()),
             cpus,
             idle_cpus: CpuMask::of(count, 0..count),
             crowded: CpuMask::empty(count),
             counts: Tournament::new(count),
             utils: topology.clusters.iter().map(|c| Tournament::new(c.len())).collect(),
+            keeps_utils: topology.is_asymmetric || has_schedutil,
             overutilized: 0,
             refresh_next: 0,
             tunables: Tunables::new(count),
@@ -165,6 +191,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 .iter()
                 .map(|t| t.cpus.as_ref().map(|cpus| topology.mask(cpus)))
                 .collect(),
+            rest: Rest::new(platform, topology, domains.iter().map(|d| d.opp)),
+            domains,
+            has_schedutil,
+            has_uclamp: workload.tasks.iter().any(|t| t.clamp != Clamp::NONE),
+            boost: None,
             tasks: Vec::new(),
             free: Vec::new(),
             kinds: vec![KindTotals::default(); workload.tasks.len()],
@@ -176,12 +207,18 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             channels: workload.channels.iter().map(Channel::new).collect(),
             barriers: vec![Vec::new(); workload.barriers.len()],
             sources: sources::sources(workload, plan.seed),
-            devices: sources::devices(workload),
+            devices: device::devices(plan.devices, count),
             timer_sequence: 0,
             ipis: 0,
             events: 0,
-            rest: Rest::new(platform, topology),
         }
+    }
+
+    /// With something that boosts what waits for IO.
+    pub fn with_io_boost(mut self, boost: Box<dyn IoBoost>) -> Self {
+        self.has_uclamp |= boost.sets_uclamp();
+        self.boost = Some(boost);
+        self
     }
 
     /// Runs from 0 to `end`. `goes_on` is asked now and then, with the time.
@@ -208,6 +245,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 return Err(Halt::Interrupted);
             }
             self.happen(who)?;
+            if let Some(fault) = self.boost.as_mut().and_then(|boost| boost.fault()) {
+                return Err(fault.into());
+            }
         }
         self.now = end;
         self.cut();
@@ -215,6 +255,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     }
 
     fn start(&mut self) -> Result<(), Halt> {
+        if S::RECORDS {
+            self.record_first_frequencies();
+        }
         for source in 0..self.sources.len() {
             self.arm_source(source);
         }
@@ -244,7 +287,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         };
         match source.checked_sub(self.sources.len()) {
             None => self.source_fires(source),
-            Some(device) => self.device_done(device),
+            Some(device) if device < self.devices.len() => self.device_due(device),
+            Some(device) => {
+                self.change_frequency(device - self.devices.len());
+                Ok(())
+            }
         }
     }
 
@@ -260,12 +307,20 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         self.owner_of_source(self.sources.len()) + device
     }
 
+    fn owner_of_domain(&self, cluster: usize) -> usize {
+        self.owner_of_device(self.devices.len()) + cluster
+    }
+
     /// The end of the run: what is under way is counted up to now.
     fn cut(&mut self) {
+        for device in &mut self.devices {
+            device.count_to(self.now);
+        }
         for number in 0..self.cpus.len() {
             self.account(number);
             let now = self.now;
             let cpu = &mut self.cpus[number];
+            cpu.settle(now);
             // Interrupts and switches that are not over yet.
             if cpu.from > now {
                 cpu.overhead -= cpu.from.since(now);
@@ -285,19 +340,23 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             alive.push((task.kind, task.instance, task.cpu_time));
         }
         let (static_energy, shared_energy) = self.rest.close(self.now);
+        let domains = self.domains.into_iter().map(|domain| domain.close(self.now)).collect();
         let cpus = self.cpus.into_iter().map(|cpu| CpuCounted {
             totals: cpu.idle.close(),
             task_time: cpu.task_time,
             overhead: cpu.overhead,
+            busy_at: cpu.busy_at,
         });
         let counted = Counted {
             span: self.now.since(Instant(0)),
             cpus: cpus.collect(),
             kinds,
+            devices: self.devices.into_iter().map(|device| device.totals).collect(),
             ipis: self.ipis,
             events: self.events,
             static_energy,
             shared_energy,
+            domains,
             alive,
         };
         (counted, self.sink)
@@ -332,8 +391,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     }
 }
 
-/// FIDELITY(sim-frequency): every CPU runs at its highest frequency for good.
-fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
+fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
     let start = Instant(0);
     let span = Span {
         start,
@@ -342,7 +400,7 @@ fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
         next_hrtimer: Instant::NEVER,
         next_wheel: Instant::NEVER,
         freq_khz: 0,
-        opp,
+        opp: domain.opp,
         util: 0,
         source: SleepSource::TimerEvents,
         stamp: WakeStamp::WakingEvent,
@@ -359,7 +417,10 @@ fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
         span,
         running: None,
         queue: FairQueue::default(),
-        load: pelt::Runqueue::new(0, pelt::Scale { capacity: model.capacity, freq: 1024 }),
+        load: pelt::Runqueue::new(
+            0,
+            pelt::Scale { capacity: model.capacity, freq: domain.freq_scale() },
+        ),
         util_est: 0,
         from: start,
         timers: BinaryHeap::new(),
@@ -368,10 +429,14 @@ fn new_cpu(model: &CpuModel, slot: usize, opp: u16) -> Cpu<'_> {
         needs_resched: false,
         ipi: Instant::NEVER,
         tick: Instant::NEVER,
-        speed: i64::from(model.capacity),
+        speed: domain.speed(model.capacity),
         capacity: u64::from(model.capacity),
         task_time: Duration::ZERO,
         overhead: Duration::ZERO,
+        settled: Duration::ZERO,
+        busy_at: vec![Duration::ZERO; domain.opp_count()],
         is_overutilized: false,
+        clamp: RunqueueClamp::default(),
+        idle_calls: 0,
     }
 }

@@ -8,9 +8,73 @@
 //! knows of hardware threads.
 
 use super::Machine;
+use crate::cpufreq::{CpuDemand, Release, with_headroom};
 use crate::record::Sink;
-use crate::sched::{CpuMask, fits};
+use crate::sched::{Clamp, CpuMask, Fit, Tournament, fit};
+use std::cmp::{Ordering, Reverse};
 use torpor_engine::policy::Policy;
+
+/// What placement takes a task for.
+struct Wish {
+    util: u64,
+    clamp: Clamp,
+}
+
+/// A CPU that the task fits, and by how much the energy rises with it there.
+#[derive(Clone, Copy)]
+struct Candidate {
+    cpu: usize,
+    fit: Fit,
+    rise: u64,
+    capacity: u32,
+}
+
+impl Candidate {
+    fn is_better(&self, best: &Candidate, prev: usize) -> bool {
+        // On a tie the last CPU stays: its caches are warm.
+        let stays = self.cpu == prev;
+        match self.fit.cmp(&best.fit) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            _ if self.fit == Fit::Full => {
+                self.rise < best.rise || (self.rise == best.rise && stays && best.cpu != prev)
+            }
+            // None is as fast as asked for: the fastest comes nearest.
+            _ => self.capacity > best.capacity || (self.capacity == best.capacity && stays),
+        }
+    }
+}
+
+/// Utilizations of a domain's CPUs, less what one task has left on one of them.
+struct View<'a> {
+    cluster: usize,
+    utils: &'a Tournament,
+    left: Option<(usize, u64)>,
+}
+
+impl View<'_> {
+    fn util(&self, place: usize) -> u64 {
+        let util = u64::from(self.utils.get(place));
+        match self.left {
+            Some((home, left)) if home == place => util.saturating_sub(left),
+            _ => util,
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.utils.sum().saturating_sub(self.left.map_or(0, |(_, left)| left))
+    }
+
+    fn greatest(&self) -> u64 {
+        let busiest = self.utils.greatest();
+        match self.left {
+            Some((home, _)) if home == busiest => {
+                (0..self.utils.count()).map(|place| self.util(place)).max().unwrap_or(0)
+            }
+            _ => self.util(busiest),
+        }
+    }
+}
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn select_cpu(&self, id: u32, by: Option<usize>, sync: bool) -> usize {
@@ -31,7 +95,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let by = by.filter(|&cpu| allowed.is_none_or(|mask| mask.contains(cpu)));
         let target = by.map_or(prev, |waker| self.wake_affine(waker, prev, sync));
-        self.idle_sibling(task.util(), prev, target, allowed)
+        self.idle_sibling(&self.wish(id), prev, target, allowed)
     }
 
     fn is_idle(&self, cpu: usize) -> bool {
@@ -49,14 +113,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `select_idle_sibling()`.
     fn idle_sibling(
         &self,
-        util: u64,
+        wish: &Wish,
         prev: usize,
         target: usize,
         allowed: Option<&CpuMask>,
     ) -> usize {
         let topology = self.plan.topology;
-        let fits_on =
-            |cpu: usize| !topology.is_asymmetric || fits(util, u64::from(topology.capacity[cpu]));
+        let fits_on = |cpu: usize| {
+            let capacity = topology.capacity[cpu].into();
+            !topology.is_asymmetric || fit(wish.util, wish.clamp, capacity) == Fit::Full
+        };
         if self.is_idle(target) && fits_on(target) {
             return target;
         }
@@ -69,89 +135,153 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let allowed = allowed.unwrap_or(&topology.all);
         if topology.is_asymmetric {
-            return self.idle_capacity(util, target, allowed);
+            return self.idle_capacity(wish, target, allowed);
         }
         let near = topology.cache_mask(target);
         self.idle_cpus.first_common(&[near, allowed], target).unwrap_or(target)
     }
 
-    /// `select_idle_capacity()`: an idle CPU that fits, else the biggest idle one.
-    fn idle_capacity(&self, util: u64, target: usize, allowed: &CpuMask) -> usize {
+    /// `select_idle_capacity()`: an idle CPU that fits, else the biggest of the idle ones that come
+    /// nearest to it.
+    fn idle_capacity(&self, wish: &Wish, target: usize, allowed: &CpuMask) -> usize {
         let topology = self.plan.topology;
-        let mut biggest = target;
+        let (mut nearest, mut nearest_fit) = (target, Fit::None);
         for &cluster in &topology.by_capacity {
             let mask = &topology.cluster_masks[cluster];
             if let Some(cpu) = self.idle_cpus.first_common(&[mask, allowed], target) {
-                if fits(util, u64::from(topology.capacity[cpu])) {
+                let fit = fit(wish.util, wish.clamp, topology.capacity[cpu].into());
+                if fit == Fit::Full {
                     return cpu;
                 }
-                biggest = cpu;
+                if fit >= nearest_fit {
+                    (nearest, nearest_fit) = (cpu, fit);
+                }
             }
         }
-        biggest
+        nearest
     }
 
     /// `find_energy_efficient_cpu()`: the last CPU, or the one with most to spare of each domain,
     /// wherever energy rises least. `None` if none fits.
     ///
-    /// FIDELITY(sched-eas): the prediction goes by schedutil's rule although frequencies are fixed;
+    /// FIDELITY(sim-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies;
     /// a domain's sum counts what idle CPUs were when last looked at, as in the kernel.
     fn energy_aware(&self, id: u32, prev: usize, allowed: Option<&CpuMask>) -> Option<usize> {
         let topology = self.plan.topology;
         let model = topology.energy_model.as_ref()?;
-        let task = &self.tasks[id as usize];
-        let own = task.util();
-        if own == 0 {
+        let (own, wish) = (self.tasks[id as usize].util(), self.wish(id));
+        if wish.util == 0 && wish.clamp.min == 0 {
             return Some(prev);
         }
-        let (home, home_place) = topology.cluster_of[task.cpu];
-        let mut best: Option<(u64, usize)> = None;
+        let mut best: Option<Candidate> = None;
         for (cluster, domain) in model.iter().enumerate() {
-            let utils = &self.utils[cluster];
-            let capacity = u64::from(self.plan.platform.clusters[cluster].capacity);
-            // What the sleeping task has left behind on its last CPU is not the others'.
-            let left = if cluster == home { task.load.util() } else { 0 };
-            let util_of = |place: usize| {
-                let util = u64::from(utils.get(place));
-                if cluster == home && place == home_place {
-                    util.saturating_sub(left)
-                } else {
-                    util
-                }
-            };
-            let sum = utils.sum().saturating_sub(left);
-            let mut busiest = utils.greatest();
-            if cluster == home && busiest == home_place {
-                let places = 0..topology.clusters[cluster].len();
-                busiest = places.max_by_key(|p| util_of(*p)).expect("a cluster has a CPU");
-            }
-            let busiest = util_of(busiest);
-            let before = domain.energy(busiest, sum);
-            let spare = match allowed {
-                None => Some(topology.clusters[cluster][utils.least()]),
-                Some(mask) => topology.clusters[cluster]
-                    .iter()
-                    .copied()
-                    .filter(|cpu| mask.contains(*cpu))
-                    .min_by_key(|cpu| util_of(topology.cluster_of[*cpu].1)),
-            };
+            let view = self.without(id, cluster);
+            let sum = view.sum();
+            let before = domain.energy(self.performance_with(&view, None, &wish), sum);
+            let spare = self.most_to_spare(&view, prev, allowed, own, &wish);
             let at_home = (topology.cluster_of[prev].0 == cluster).then_some(prev);
             for cpu in [at_home, spare.filter(|cpu| *cpu != prev)].into_iter().flatten() {
-                let with = util_of(topology.cluster_of[cpu].1) + own;
-                if !fits(with, capacity) {
+                let util = view.util(topology.cluster_of[cpu].1) + own;
+                let fit = self.fit_of(cpu, util, &wish);
+                if fit == Fit::None {
                     continue;
                 }
-                let rise = domain.energy(busiest.max(with), sum + own).saturating_sub(before);
-                // On a tie the last CPU stays: its caches are warm.
-                let is_better = best.is_none_or(|(least, at)| {
-                    rise < least || (rise == least && cpu == prev && at != prev)
-                });
-                if is_better {
-                    best = Some((rise, cpu));
+                let performance = self.performance_with(&view, Some((cpu, util)), &wish);
+                let rise = domain.energy(performance, sum + own).saturating_sub(before);
+                let candidate = Candidate { cpu, fit, rise, capacity: topology.capacity[cpu] };
+                if best.is_none_or(|best| candidate.is_better(&best, prev)) {
+                    best = Some(candidate);
                 }
             }
         }
-        best.map(|(_, cpu)| cpu)
+        best.map(|best| best.cpu)
+    }
+
+    /// Utilizations of a domain without those of a task that is about to be placed.
+    fn without(&self, id: u32, cluster: usize) -> View<'_> {
+        let task = &self.tasks[id as usize];
+        let (home, place) = self.plan.topology.cluster_of[task.cpu];
+        // What the sleeping task has left behind on its last CPU is not the others'.
+        let left = (cluster == home).then(|| (place, task.load.util()));
+        View { cluster, utils: &self.utils[cluster], left }
+    }
+
+    /// `eenv_pd_max_util()`: the greatest performance that a CPU of the domain asks for, with the
+    /// task on one of them that has `util` then.
+    fn performance_with(&self, view: &View<'_>, with: Option<(usize, u64)>, wish: &Wish) -> u64 {
+        if !self.has_wishes() {
+            return with_headroom(view.greatest().max(with.map_or(0, |(_, util)| util)));
+        }
+        let topology = self.plan.topology;
+        let of_cpu = |(place, &cpu): (usize, &usize)| {
+            let mut boost = self.boost.as_ref().map_or(0, |boost| boost.queue_util(cpu));
+            let (mut util, mut clamp) = (view.util(place), self.cpus[cpu].clamp.get());
+            if let Some((_, with)) = with.filter(|(at, _)| *at == cpu) {
+                util = with;
+                clamp = self.clamp_with(cpu, wish);
+                boost = boost.max(wish.util);
+            }
+            let capacity = topology.capacity[cpu].into();
+            CpuDemand { util, boost, clamp, capacity }.performance(Release::V6_12)
+        };
+        topology.clusters[view.cluster].iter().enumerate().map(of_cpu).max().unwrap_or(0)
+    }
+
+    /// The CPU of a domain with most to spare, of those that fit best; not `prev`, which is looked
+    /// at anyway, unless there is nothing to choose.
+    fn most_to_spare(
+        &self,
+        view: &View<'_>,
+        prev: usize,
+        allowed: Option<&CpuMask>,
+        own: u64,
+        wish: &Wish,
+    ) -> Option<usize> {
+        let topology = self.plan.topology;
+        let place_of = |cpu: usize| topology.cluster_of[cpu].1;
+        let members = &topology.clusters[view.cluster];
+        if !self.has_wishes() && allowed.is_none() {
+            return Some(members[view.utils.least()]);
+        }
+        let may = |cpu: &usize| allowed.is_none_or(|mask| mask.contains(*cpu));
+        if !self.has_wishes() {
+            return members.iter().copied().filter(may).min_by_key(|cpu| view.util(place_of(*cpu)));
+        }
+        members.iter().copied().filter(|cpu| may(cpu) && *cpu != prev).min_by_key(|&cpu| {
+            let util = view.util(place_of(cpu));
+            (Reverse(self.fit_of(cpu, util + own, wish)), util)
+        })
+    }
+
+    /// Whether clamps and boosts have to be looked at at all.
+    fn has_wishes(&self) -> bool {
+        self.has_uclamp || self.boost.is_some()
+    }
+
+    fn wish(&self, id: u32) -> Wish {
+        let task = &self.tasks[id as usize];
+        let mut wish = Wish { util: task.util(), clamp: self.plan.workload.tasks[task.kind].clamp };
+        if let Some(boost) = &self.boost {
+            wish.util = wish.util.max(boost.task_util(id));
+            wish.clamp.min = wish.clamp.min.max(boost.uclamp_min(id));
+        }
+        wish
+    }
+
+    /// Of a runqueue, were the task on it: a CPU without tasks has let its own go.
+    fn clamp_with(&self, cpu: usize, wish: &Wish) -> Clamp {
+        let clamp = &self.cpus[cpu].clamp;
+        if clamp.is_idle() { wish.clamp } else { clamp.get().join(wish.clamp) }
+    }
+
+    /// Whether a CPU fits that has `util` with the task.
+    fn fit_of(&self, cpu: usize, util: u64, wish: &Wish) -> Fit {
+        let capacity = self.plan.topology.capacity[cpu].into();
+        if !self.has_wishes() {
+            return fit(util, Clamp::NONE, capacity);
+        }
+        let boost = self.boost.as_ref().map_or(0, |boost| boost.queue_util(cpu));
+        fit(util.max(wish.util).max(boost), self.clamp_with(cpu, wish), capacity)
     }
 
     /// `find_idlest_cpu()`: an idle CPU near the parent, else the one with the fewest tasks.

@@ -138,13 +138,33 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         self.wake(other, Some(number), now, false);
                     }
                 }
-                Op::Io { device, stream } => {
-                    let service = &workload.devices[*device].service;
-                    let service = service.draw(&mut task.streams[*stream]);
+                Op::IoFill { iodepth, runtime, wait } => {
+                    let is_over = runtime.is_some_and(|r| now.since(task.started) >= r);
+                    if is_over && task.io_depth == 0 {
+                        self.leave(number, State::Dead)?;
+                        return self.check_deadlock().map_err(Halt::from);
+                    }
+                    let is_full = is_over || task.io_depth >= *iodepth;
+                    task.step = if is_full { *wait } else { task.step + 1 };
+                }
+                Op::IoSubmit { device, stream, transfer, next } => {
+                    task.step = *next;
+                    task.io_depth += 1;
+                    self.submit(number, id, *device, *stream, *transfer);
+                }
+                Op::IoWait(wait) => {
+                    let Some(submitted) = task.io_done.pop_front() else {
+                        task.in_iowait = wait.in_iowait();
+                        if task.in_iowait {
+                            self.cpus[number].iowait += 1;
+                        }
+                        return self.leave(number, State::Blocked(Blocked::Io(*wait)));
+                    };
                     task.step += 1;
-                    self.submit(*device, id, service);
-                    self.cpus[number].iowait += 1;
-                    return self.leave(number, State::Blocked(Blocked::Io));
+                    task.io_depth -= 1;
+                    let totals = &mut self.kinds[task.kind];
+                    totals.ios += 1;
+                    totals.io_latency.record(now.since(submitted));
                 }
                 Op::Spawn { task: kind, count } => {
                     task.step += 1;

@@ -52,6 +52,17 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
+    pub(super) fn record_first_frequencies(&mut self) {
+        (0..self.cpus.len()).for_each(|cpu| self.record_frequency(cpu));
+    }
+
+    pub(super) fn record_frequency(&mut self, cpu: usize) {
+        let cluster = self.plan.topology.cluster_of[cpu].0;
+        if let Some(freq_khz) = self.domains[cluster].freq_khz() {
+            self.emit(cpu, EventKind::CpuFrequency { freq_khz });
+        }
+    }
+
     /// The tick's handler, and the timer set again.
     pub(super) fn record_tick(&mut self, cpu: usize) {
         let (timer, function) = (tick_timer(cpu), self.timer_function(0));

@@ -40,6 +40,13 @@ impl Group {
         }
     }
 
+    /// Time with all inside, and CPU time waited, since the last call.
+    fn settle(&mut self, now: Instant) -> (Duration, Duration) {
+        self.pass(now);
+        let none = Duration::ZERO;
+        (std::mem::replace(&mut self.together, none), std::mem::replace(&mut self.waited, none))
+    }
+
     fn pass(&mut self, now: Instant) {
         let time = now.since(self.since);
         self.since = now;
@@ -55,17 +62,39 @@ impl Group {
 struct Shared {
     state: usize,
     group: Group,
-    /// What the state saves over the next shallower one.
-    saving: Power,
+    /// What the state saves over the next shallower one, by OPP.
+    saving: Vec<Power>,
 }
 
 struct ClusterRest {
     deepest: usize,
-    static_power: Power,
+    /// By OPP, of which there is one at least.
+    static_power: Vec<Power>,
     at_rest: Group,
     shared: Vec<Shared>,
-    /// The first of its states that the package shares.
-    package_state: Option<(usize, Power)>,
+    /// The first of its states that the package shares, and its saving by OPP.
+    package_state: Option<(usize, Vec<Power>)>,
+    /// Its OPP, since when, and the energy up to then.
+    opp: usize,
+    since: Instant,
+    static_energy: Energy,
+    unsaved: Energy,
+}
+
+impl ClusterRest {
+    /// Counts up to now at the OPP that it has had; `waited` is for the package.
+    fn settle(&mut self, now: Instant, waited: Duration) {
+        let (together, _) = self.at_rest.settle(now);
+        let awake = now.since(self.since) - together;
+        self.static_energy += self.static_power[self.opp].over(awake);
+        for shared in &mut self.shared {
+            self.unsaved += shared.saving[self.opp].over(shared.group.settle(now).1);
+        }
+        if let Some((_, saving)) = &self.package_state {
+            self.unsaved += saving[self.opp].over(waited);
+        }
+        self.since = now;
+    }
 }
 
 pub struct Rest {
@@ -79,25 +108,35 @@ pub struct Rest {
 }
 
 impl Rest {
-    pub fn new(platform: &Platform, topology: &Topology) -> Rest {
+    /// `first_opps` are those at the beginning, by cluster.
+    pub fn new(
+        platform: &Platform,
+        topology: &Topology,
+        first_opps: impl Iterator<Item = u16>,
+    ) -> Rest {
         let clusters: Vec<ClusterRest> = platform
             .clusters
             .iter()
-            .map(|cluster| {
-                let opp = cluster.opps.len().saturating_sub(1);
-                let power = |state: usize| match &cluster.idle_states[state].power {
+            .zip(first_opps)
+            .map(|(cluster, opp)| {
+                let opps = 0..cluster.opps.len().max(1);
+                let power = |state: usize, opp: usize| match &cluster.idle_states[state].power {
                     StatePower::Unknown => Power::ZERO,
                     StatePower::Constant(power) => *power,
                     StatePower::PerOpp(powers) => powers[opp],
                 };
-                let saving = |state: usize| power(state - 1) - power(state);
+                let saving = |state: usize| {
+                    opps.clone().map(|opp| power(state - 1, opp) - power(state, opp)).collect()
+                };
+                let static_power =
+                    |opp: usize| cluster.opps.get(opp).map_or(Power::ZERO, |o| o.static_power);
                 let of_scope = |scope: Scope| {
                     let states = cluster.idle_states.iter().enumerate();
                     states.filter(move |(n, s)| *n > 0 && s.scope == scope).map(|(n, _)| n)
                 };
                 ClusterRest {
                     deepest: cluster.idle_states.len() - 1,
-                    static_power: cluster.opps.last().map_or(Power::ZERO, |o| o.static_power),
+                    static_power: opps.clone().map(static_power).collect(),
                     at_rest: Group::new(cluster.cpus.len()),
                     shared: of_scope(Scope::Cluster)
                         .map(|state| Shared {
@@ -107,11 +146,16 @@ impl Rest {
                         })
                         .collect(),
                     package_state: of_scope(Scope::Package).next().map(|s| (s, saving(s))),
+                    opp: usize::from(opp),
+                    since: Instant(0),
+                    static_energy: Energy::ZERO,
+                    unsaved: Energy::ZERO,
                 }
             })
             .collect();
         let is_needed = clusters.iter().any(|c| {
-            c.static_power > Power::ZERO || !c.shared.is_empty() || c.package_state.is_some()
+            let has_static = c.static_power.iter().any(|power| *power > Power::ZERO);
+            has_static || !c.shared.is_empty() || c.package_state.is_some()
         });
         Rest {
             cluster_of: topology.cluster_of.iter().map(|(cluster, _)| *cluster).collect(),
@@ -143,12 +187,22 @@ impl Rest {
         for shared in cluster.shared.iter_mut().filter(|s| state >= s.state) {
             shared.group.change(now, enters);
         }
-        if cluster.package_state.is_some_and(|(first, _)| state >= first) {
+        if cluster.package_state.as_ref().is_some_and(|(first, _)| state >= *first) {
             self.pass_package(now);
             self.package.change(now, enters);
             let inside = &mut self.package_inside[number].0;
             *inside = if enters { *inside + 1 } else { *inside - 1 };
         }
+    }
+
+    pub fn set_opp(&mut self, cluster: usize, opp: u16, now: Instant) {
+        if !self.is_needed {
+            return;
+        }
+        self.pass_package(now);
+        let waited = std::mem::replace(&mut self.package_inside[cluster].1, Duration::ZERO);
+        self.clusters[cluster].settle(now, waited);
+        self.clusters[cluster].opp = usize::from(opp);
     }
 
     fn pass_package(&mut self, now: Instant) {
@@ -169,17 +223,8 @@ impl Rest {
             .into_iter()
             .zip(of_package)
             .map(|(mut cluster, waited)| {
-                cluster.at_rest.pass(end);
-                let awake = end.since(Instant(0)) - cluster.at_rest.together;
-                let mut unsaved = Energy::ZERO;
-                for shared in &mut cluster.shared {
-                    shared.group.pass(end);
-                    unsaved += shared.saving.over(shared.group.waited);
-                }
-                if let Some((_, saving)) = cluster.package_state {
-                    unsaved += saving.over(waited);
-                }
-                (cluster.static_power.over(awake), unsaved)
+                cluster.settle(end, waited);
+                (cluster.static_energy, cluster.unsaved)
             })
             .unzip()
     }

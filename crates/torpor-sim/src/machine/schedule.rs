@@ -6,6 +6,7 @@ use super::cpu::Mode;
 use super::task::{Blocked, State};
 use crate::error::Halt;
 use crate::record::Sink;
+use crate::sched::{Fit, fit};
 use torpor_engine::policy::Policy;
 use torpor_trace::PrevState;
 use torpor_units::{Duration, Instant};
@@ -77,25 +78,27 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.queue.charge(&mut task.entity, ran);
     }
 
-    /// Brings a CPU's utilization up to now.
+    /// Brings a CPU's utilization up to now (`update_load_avg()`).
     #[inline]
     pub(super) fn touch(&mut self, number: usize) {
-        self.cpus[number].load.update(self.now.0 as u64);
+        let is_renewed = self.cpus[number].load.update(self.now.0 as u64);
         self.publish_util(number);
+        if is_renewed {
+            self.cpufreq_update(number, false);
+        }
     }
 
-    /// Tells placement of a CPU's utilization, where placement asks for it.
+    /// Tells placement and schedutil of a CPU's utilization, where they ask for it.
     #[inline]
     pub(super) fn publish_util(&mut self, number: usize) {
-        let topology = self.plan.topology;
-        if !topology.is_asymmetric {
+        if !self.keeps_utils {
             return;
         }
         let cpu = &mut self.cpus[number];
         let util = cpu.util();
-        let (cluster, place) = topology.cluster_of[number];
+        let (cluster, place) = self.plan.topology.cluster_of[number];
         self.utils[cluster].set(place, util as u32);
-        let is_over = !crate::sched::fits(util, cpu.capacity);
+        let is_over = fit(util, cpu.clamp.get(), cpu.capacity) == Fit::None;
         if is_over != cpu.is_overutilized {
             cpu.is_overutilized = is_over;
             self.overutilized = if is_over { self.overutilized + 1 } else { self.overutilized - 1 };
@@ -147,6 +150,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &mut self.tasks[id as usize];
         task.load.update(&cpu.load, false);
         task.entity.ran = Duration::ZERO;
+        task.in_iowait = false;
         if let Some(event) = task.woken_by.take() {
             self.kinds[task.kind].latency.record(cpu.from.since(event));
         }
@@ -182,8 +186,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The running task stops to wait for something, or ends.
     pub(super) fn leave(&mut self, number: usize, state: State) -> Result<(), Halt> {
         let id = self.cpus[number].running.take().expect("it runs on this CPU");
-        self.cpus[number].load.update(self.now.0 as u64);
         let cpu = &mut self.cpus[number];
+        let is_renewed = cpu.load.update(self.now.0 as u64);
         let task = &mut self.tasks[id as usize];
         task.state = state;
         task.load.update(&cpu.load, true);
@@ -194,6 +198,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let leaver = (task.pid, prev_state(state));
         self.publish_util(number);
         self.publish_count(number);
+        self.dequeued(id, number, is_renewed);
         if matches!(state, State::Dead) {
             self.bury(id);
         }
@@ -224,7 +229,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 fn prev_state(state: State) -> PrevState {
     match state {
         State::Runnable => PrevState::Runnable,
-        State::Blocked(Blocked::Io) => PrevState::DiskSleep,
+        State::Blocked(Blocked::Io(wait)) if wait.is_uninterruptible() => PrevState::DiskSleep,
         State::Blocked(_) => PrevState::Sleeping,
         State::Dead => PrevState::Dead,
     }

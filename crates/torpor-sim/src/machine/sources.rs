@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What comes from outside the CPUs: first tasks, interrupts, devices.
+//! What comes from outside the machine: first tasks and interrupts.
 
 use super::Machine;
 use super::cpu::Line;
 use crate::error::Halt;
 use crate::record::Sink;
 use crate::workload::{Arrivals, Interrupt, Stream, StreamName, Workload};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use torpor_engine::policy::Policy;
 use torpor_units::{Duration, Instant};
 
@@ -24,15 +22,6 @@ pub(super) struct SourceState {
     pub is_active: bool,
 }
 
-/// A device with its requests.
-pub(super) struct DeviceState {
-    /// Those being served, by when they are done.
-    served: BinaryHeap<Reverse<(Instant, u64, u32)>>,
-    /// Those that wait, with the service they need.
-    waiting: VecDeque<(u32, Duration)>,
-    sequence: u64,
-}
-
 pub(super) fn sources(workload: &Workload, seed: u64) -> Vec<SourceState> {
     let make = |interrupt: &Interrupt| {
         let name = StreamName::new(seed).text("interrupt").text(&interrupt.name);
@@ -47,11 +36,6 @@ pub(super) fn sources(workload: &Workload, seed: u64) -> Vec<SourceState> {
         }
     };
     workload.interrupts.iter().map(make).collect()
-}
-
-pub(super) fn devices(workload: &Workload) -> Vec<DeviceState> {
-    let make = |_| DeviceState { served: BinaryHeap::new(), waiting: VecDeque::new(), sequence: 0 };
-    workload.devices.iter().map(make).collect()
 }
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
@@ -109,37 +93,6 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.agenda.set(self.owner_of_start(kind), next);
         self.spawn(kind, at_once, None)
     }
-
-    /// A task's request to a device.
-    pub(super) fn submit(&mut self, device: usize, task: u32, service: Duration) {
-        let servers = self.plan.workload.devices[device].servers as usize;
-        let state = &mut self.devices[device];
-        if state.served.len() < servers {
-            state.serve(self.now, task, service);
-            self.plan_device(device);
-        } else {
-            state.waiting.push_back((task, service));
-        }
-    }
-
-    /// A device is done with a request.
-    pub(super) fn device_done(&mut self, device: usize) -> Result<(), Halt> {
-        let state = &mut self.devices[device];
-        let Reverse((_, _, task)) = state.served.pop().expect("a device that is due serves");
-        if let Some((next, service)) = state.waiting.pop_front() {
-            state.serve(self.now, next, service);
-        }
-        self.plan_device(device);
-        let fixed = self.plan.workload.devices[device].cpu;
-        let cpu = fixed.map_or(self.tasks[task as usize].cpu, |cpu| cpu.index());
-        self.interrupt(cpu, Line::Device { task })
-    }
-
-    fn plan_device(&mut self, device: usize) {
-        let first = self.devices[device].served.peek();
-        let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
-        self.agenda.set(self.owner_of_device(device), at);
-    }
 }
 
 impl SourceState {
@@ -163,12 +116,5 @@ impl SourceState {
             self.burst_began
         };
         if interrupt.max.is_none_or(|max| self.fired < max) { next } else { Instant::NEVER }
-    }
-}
-
-impl DeviceState {
-    fn serve(&mut self, now: Instant, task: u32, service: Duration) {
-        self.sequence += 1;
-        self.served.push(Reverse((now + service, self.sequence, task)));
     }
 }

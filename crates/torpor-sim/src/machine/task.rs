@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tasks, and what is counted for those of a kind.
 
-use crate::sched::Entity;
-use crate::workload::{Stream, StreamName, TaskKind};
+use crate::sched::{Clamp, Entity};
+use crate::workload::{IoWait, Stream, StreamName, TaskKind};
+use std::collections::VecDeque;
 use torpor_engine::latency::LatencyHistogram;
 use torpor_engine::pelt;
 use torpor_units::{Duration, Instant};
 
-/// Work is counted in ns at 1/1024 of full speed, so that no fraction is ever lost.
-pub const FULL_SPEED: i64 = 1024;
+/// Work is counted in ns at 2^-20 of full speed, so that no fraction is ever lost: a CPU's speed is
+/// a whole number of these, by its capacity and, to 1/1024, its frequency.
+pub const FULL_SPEED: i64 = 1 << 20;
 
 /// `UTIL_EST_MARGIN`: closer estimates are left alone.
 const UTIL_EST_MARGIN: u64 = 1024 / 100;
@@ -31,7 +33,7 @@ pub enum Blocked {
         count: u64,
     },
     Barrier(usize),
-    Io,
+    Io(IoWait),
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +48,10 @@ pub struct Task {
     pub load: pelt::Task,
     /// `util_est.ewma`; 0 while it has never slept.
     pub util_est: u64,
+    /// As its runqueue counts it.
+    pub clamp: Clamp,
+    /// From going to wait for IO until it runs again.
+    pub in_iowait: bool,
 
     /// The step it is at.
     pub step: usize,
@@ -54,7 +60,7 @@ pub struct Task {
     /// Passes through the program that are left.
     pub passes: u64,
     pub streams: Vec<Stream>,
-    /// Left of the current run, in 1/1024 ns of full speed.
+    /// Left of the current run, in ns at 2^-20 of full speed.
     pub work: i64,
     /// When the current pass began.
     pub pass_began: Instant,
@@ -62,6 +68,11 @@ pub struct Task {
     pub next_period: Instant,
     /// Where each of its own timers stands.
     pub timers: Vec<Instant>,
+    pub started: Instant,
+    /// Requests whose results it has not taken.
+    pub io_depth: u32,
+    /// When those were submitted whose results are there.
+    pub io_done: VecDeque<Instant>,
     /// Steps since time last passed for it.
     pub steps_at_once: u32,
     pub last_step: Instant,
@@ -92,6 +103,8 @@ impl Task {
             entity: Entity { vruntime: 0, weight: own.weight, ran: Duration::ZERO },
             load,
             util_est: 0,
+            clamp: own.clamp,
+            in_iowait: false,
             step: 0,
             loops: Vec::with_capacity(own.depth),
             passes: own.repeat.unwrap_or(u64::MAX),
@@ -100,6 +113,9 @@ impl Task {
             pass_began: now,
             next_period: now,
             timers: vec![now; own.timers],
+            started: now,
+            io_depth: 0,
+            io_done: VecDeque::new(),
             steps_at_once: 0,
             last_step: now,
             woken_by: None,
@@ -135,6 +151,9 @@ pub struct KindTotals {
     /// Passes through the program, and how long each took.
     pub passes: u64,
     pub pass_time: LatencyHistogram,
+    /// Requests whose results were taken, and the time from their submission.
+    pub ios: u64,
+    pub io_latency: LatencyHistogram,
     /// Periods whose beginning found the task still busy.
     pub missed: u64,
     pub migrations: u64,

@@ -19,7 +19,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &mut self.tasks[id as usize];
         match task.state {
             State::Blocked(Blocked::Channel { .. } | Blocked::Barrier(_)) => self.under_way += 1,
-            State::Blocked(Blocked::Io) => self.cpus[task.cpu].iowait -= 1,
+            State::Blocked(Blocked::Io(_)) if task.in_iowait => self.cpus[task.cpu].iowait -= 1,
             _ => {}
         }
         task.state = State::Runnable;
@@ -51,8 +51,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The task becomes runnable on a CPU.
     pub(super) fn enqueue(&mut self, id: u32, target: usize, is_new: bool) {
         self.account(target);
-        self.cpus[target].load.update(self.now.0 as u64);
+        let is_renewed = self.cpus[target].load.update(self.now.0 as u64);
         let home = self.tasks[id as usize].cpu;
+        let is_attached = is_new || home != target;
         if home != target {
             self.migrate(id, home, target);
         } else {
@@ -66,6 +67,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.publish_util(target);
         self.publish_count(target);
         self.idle_cpus.remove(target);
+        self.enqueued(id, target, is_renewed || is_attached);
     }
 
     /// Takes a task's utilization and its place in line from one CPU to another, whose load is up
@@ -229,5 +231,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.live -= 1;
         self.under_way -= 1;
         self.free.push(id);
+        if let Some(boost) = &mut self.boost {
+            boost.exit(id);
+        }
     }
 }

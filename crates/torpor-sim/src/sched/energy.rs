@@ -3,8 +3,7 @@
 
 use torpor_platform::Cluster;
 
-/// Part of a CPU's capacity that is left free: `fits_capacity()`, and the margin that schedutil
-/// puts on top of a utilization.
+/// Part of a CPU's capacity that is left free: `fits_capacity()`.
 const MARGIN_NUMERATOR: u64 = 1280;
 const SCALE: u64 = 1024;
 
@@ -34,10 +33,10 @@ impl PerfDomain {
         Some(PerfDomain { capacity, states: states.collect::<Option<_>>()? })
     }
 
-    /// What the domain takes (in units of its own) with `sum_util` in all and `max_util` on its
-    /// busiest CPU: `em_cpu_energy()`.
-    pub fn energy(&self, max_util: u64, sum_util: u64) -> u64 {
-        let wanted = (max_util + (max_util >> 2)).min(self.capacity);
+    /// What the domain takes (in units of its own) with `sum_util` in all and `performance` asked
+    /// for by its busiest CPU, headroom included: `em_cpu_energy()`.
+    pub fn energy(&self, performance: u64, sum_util: u64) -> u64 {
+        let wanted = performance.min(self.capacity);
         let state = self.states.partition_point(|(performance, _)| *performance < wanted);
         let (_, cost) = self.states[state.min(self.states.len() - 1)];
         cost * sum_util
@@ -51,7 +50,7 @@ mod tests {
     use torpor_units::{CpuId, Power};
 
     #[test]
-    fn energy_is_that_of_the_lowest_opp_with_a_quarter_to_spare() {
+    fn energy_is_that_of_the_lowest_opp_that_will_do() {
         let opp = |freq_khz, mw| Opp {
             freq_khz,
             active_power: Some(Power::from_mw(mw)),
@@ -62,12 +61,13 @@ mod tests {
             cpus: vec![CpuId(0)],
             capacity: 512,
             opps: vec![opp(1_000_000, 10.0), opp(2_000_000, 40.0)],
+            clock: Default::default(),
             idle_states: vec![],
         };
         let domain = PerfDomain::new(&cluster).unwrap();
         // 256 at 10 mW: 10 * 10000 / 256 = 390; 512 at 40 mW: 781.
-        assert_eq!(domain.energy(204, 300), 390 * 300, "204 * 1.25 = 255");
-        assert_eq!(domain.energy(206, 300), 781 * 300, "206 + 51 = 257");
+        assert_eq!((domain.energy(256, 300), domain.energy(257, 300)), (390 * 300, 781 * 300));
+        assert_eq!(domain.energy(2_000, 300), 781 * 300, "there is no more");
         assert!(fits(409, 512) && !fits(410, 512));
     }
 }

@@ -10,9 +10,11 @@ mod fair;
 mod mask;
 mod topology;
 mod tournament;
+mod uclamp;
 
 pub use energy::{PerfDomain, fits};
 pub use fair::{Entity, FairQueue, Tunables};
 pub use mask::CpuMask;
 pub use topology::Topology;
 pub use tournament::Tournament;
+pub use uclamp::{Clamp, Fit, RunqueueClamp, fit};

@@ -31,6 +31,10 @@ impl Tournament {
         new
     }
 
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+
     pub fn get(&self, index: usize) -> u32 {
         self.keys[index]
     }

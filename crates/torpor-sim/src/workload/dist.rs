@@ -3,6 +3,7 @@
 //! machine; those of the system's C library do not.
 
 use super::stream::Stream;
+use torpor_toml::Distribution;
 use torpor_units::Duration;
 
 /// An hour: longer draws are cut to this. Only the tails of distributions get there.
@@ -32,6 +33,23 @@ pub enum Dist {
     Empirical {
         values: Vec<(f64, f64)>,
     },
+}
+
+/// From us, as files have it, to ns.
+impl From<&Distribution> for Dist {
+    fn from(distribution: &Distribution) -> Dist {
+        match distribution {
+            Distribution::Constant(us) => Dist::Constant(super::read::from_us(*us)),
+            Distribution::Uniform { min, max } => Dist::Uniform { min: min * 1e3, max: max * 1e3 },
+            Distribution::Exponential { mean } => Dist::Exponential { mean: mean * 1e3 },
+            Distribution::LogNormal { mean, sd } => Dist::log_normal(mean * 1e3, sd * 1e3),
+            Distribution::Gamma { mean, sd } => Dist::gamma(mean * 1e3, sd * 1e3),
+            Distribution::Empirical { values, weights } => {
+                let values: Vec<f64> = values.iter().map(|us| us * 1e3).collect();
+                Dist::empirical(&values, weights)
+            }
+        }
+    }
 }
 
 impl Dist {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Every key a workload file may hold.
 
-use torpor_toml::{Key, Kind, Shape};
+use super::fio::{ENGINES, IODEPTH_MAX};
+use torpor_toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
 /// An hour in us.
 const TIME_MAX_US: f64 = 3.6e9;
 const TIME: Kind = Kind::Number { max: TIME_MAX_US };
-const DIST: Kind = Kind::NumberOr { max: TIME_MAX_US, shape: &DISTRIBUTION };
+const DIST: Kind = LENGTH_OR_DISTRIBUTION;
+/// `SCHED_CAPACITY_SCALE`.
+const CLAMP: Kind = Kind::Integer { max: 1024.0 };
 const COUNT_MAX: f64 = 1e6;
 const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
 
-pub(super) const DISTRIBUTIONS: &[&str] =
-    &["uniform", "exponential", "lognormal", "gamma", "empirical"];
+const DIRECTIONS: &[&str] = &["randread", "randwrite", "read", "write"];
 
 const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::required(name, kind, doc)
@@ -31,11 +33,21 @@ pub(super) static WORKLOAD: Shape = Shape {
             COUNT,
             "More tasks alive at once end the run with an error. Without it, 20000.",
         ),
-        required("task", Kind::Tables(&TASK), "Tasks."),
+        optional("task", Kind::Tables(&TASK), "Tasks. One at least of these or of `fio`."),
+        optional("fio", Kind::Tables(&FIO), "Tasks that do IO, told as fio's jobs are."),
         optional("interrupt", Kind::Tables(&INTERRUPT), "Interrupts from outside."),
-        optional("device", Kind::Tables(&DEVICE), "Devices that `io` goes to."),
+        optional("device", Kind::Tables(&DEVICE), "Devices of the workload's own."),
     ],
 };
+
+const UCLAMP_MIN: Key = optional(
+    "uclamp_min",
+    CLAMP,
+    "The least utilization that frequency and placement take it for while it is runnable. Without \
+     it, 0.",
+);
+const UCLAMP_MAX: Key =
+    optional("uclamp_max", CLAMP, "The greatest one, at least `uclamp_min`. Without it, 1024.");
 
 static TASK: Shape = Shape {
     keys: &[
@@ -49,6 +61,8 @@ static TASK: Shape = Shape {
             Kind::Integer { max: 88_761.0 },
             "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
         ),
+        UCLAMP_MIN,
+        UCLAMP_MAX,
         optional("repeat", COUNT, "Passes through its phases. Without it, no end."),
         required("phase", Kind::Tables(&PHASE), "What it does, one after another."),
     ],
@@ -77,7 +91,18 @@ pub(super) static PHASE: Shape = Shape {
         optional("wait", Kind::Word, "Waits on a channel until somebody wakes it."),
         optional("wake", Kind::Word, "Wakes a channel; what nobody waits for yet is kept."),
         optional("barrier", Kind::Word, "Waits until all tasks with this barrier are there."),
-        optional("io", Kind::Word, "A request to a device; waits until it is done."),
+        optional(
+            "io",
+            Kind::Word,
+            "A request to a device (one of `device`, the platform's or one that ships); waits \
+             until it is done.",
+        ),
+        optional("bs", Kind::Text, "Beside `io`: its size, such as `4k`. Without it, 4k."),
+        optional(
+            "rw",
+            Kind::Choice(DIRECTIONS),
+            "Beside `io`: what it does. Without it, it reads.",
+        ),
         optional("spawn", Kind::Word, "Starts another task of that name."),
         optional("count", COUNT, "Beside `wait`, `wake` and `spawn`: how many. Without it, 1."),
         optional(
@@ -100,18 +125,50 @@ pub(super) static PHASE: Shape = Shape {
     ],
 };
 
-static DISTRIBUTION: Shape = Shape {
+static FIO: Shape = Shape {
     keys: &[
-        required("dist", Kind::Choice(DISTRIBUTIONS), "Which distribution."),
-        optional("mean", TIME, "Of exponential, lognormal and gamma, in us."),
-        optional("sd", TIME, "Standard deviation of lognormal and gamma, in us."),
-        optional("min", TIME, "Of uniform, in us."),
-        optional("max", TIME, "Of uniform, in us."),
-        optional("values", Kind::Numbers { max: TIME_MAX_US }, "Of empirical, in us."),
+        required("name", Kind::Word, "The job's name."),
+        required(
+            "device",
+            Kind::Word,
+            "Where its requests go: one of `device`, of the platform's `io_device`, or one that \
+             ships (emmc, nvme, sd, ufs).",
+        ),
         optional(
-            "weights",
-            Kind::Numbers { max: 1e15 },
-            "Of empirical, one a value; like by default.",
+            "ioengine",
+            Kind::Choice(ENGINES),
+            "How it asks and waits: psync in `io_schedule()`, libaio without being counted as \
+             waiting for IO, io_uring as `iowait` says. Without it, psync.",
+        ),
+        optional("numjobs", COUNT, "How many of these there are. Without it, 1."),
+        optional(
+            "iodepth",
+            Kind::Integer { max: IODEPTH_MAX },
+            "Requests that each keeps under way. Without it, 1, and with psync never more.",
+        ),
+        optional("bs", Kind::Text, "Size of a request, such as `4k`. Without it, 4k."),
+        optional(
+            "rw",
+            Kind::Choice(DIRECTIONS),
+            "What a request does. Without it, randread. A device takes its time by direction and \
+             size, wherever it goes.",
+        ),
+        optional(
+            "runtime",
+            Kind::Number { max: 3600.0 },
+            "Seconds after which it submits no more, and ends. Without it, no end.",
+        ),
+        optional("thinktime_us", TIME, "Sleeps so long behind each request. Without it, 0."),
+        optional("cpus_allowed", Kind::Cpus, "Where it may run. Without it, everywhere."),
+        UCLAMP_MIN,
+        UCLAMP_MAX,
+        optional("submit_us", DIST, "Work of submitting a request. Without it, the engine's."),
+        optional("complete_us", DIST, "Work of taking a result. Without it, the engine's."),
+        optional(
+            "iowait",
+            Kind::Bool,
+            "With io_uring: whether its wait counts as one for IO, as since Linux 6.5. False is a \
+             kernel before, or `IORING_ENTER_NO_IOWAIT` of 6.15. Without it, true.",
         ),
     ],
 };

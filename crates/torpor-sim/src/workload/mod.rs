@@ -2,7 +2,9 @@
 //! What the simulated machine has to do: tasks, interrupts, devices. Read from TOML, checked.
 
 mod builtin;
+mod device;
 mod dist;
+mod fio;
 mod keys;
 mod program;
 mod read;
@@ -10,11 +12,13 @@ mod rtapp;
 mod stream;
 
 pub use builtin::{Builtin, builtins, resolve};
+pub use device::{Device, DeviceRef, Transfer};
 pub use dist::Dist;
 pub use read::{from_toml, json_schema};
 pub use rtapp::from_rtapp;
 pub use stream::{Stream, StreamName};
 
+use crate::sched::Clamp;
 use torpor_units::{CpuId, Duration, Instant};
 
 /// A workload. Built only by [`from_toml`], which has checked every invariant below.
@@ -29,7 +33,7 @@ pub struct Workload {
     pub tasks_max: usize,
     pub tasks: Vec<TaskKind>,
     pub interrupts: Vec<Interrupt>,
-    pub devices: Vec<Device>,
+    pub devices: Vec<DeviceRef>,
     /// What tasks wait on and are woken through, by index.
     pub channels: Vec<Channel>,
     pub barriers: Vec<Barrier>,
@@ -56,6 +60,7 @@ pub struct TaskKind {
     pub stagger: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
+    pub clamp: Clamp,
     /// Passes through the program; without end by default.
     pub repeat: Option<u64>,
     pub program: Vec<Step>,
@@ -126,10 +131,22 @@ pub enum Op {
         is_absolute: bool,
     },
     Barrier(usize),
-    /// The service time is drawn from the task's stream, so that it does not hang on who else asks.
-    Io {
+    /// Sends a request, and goes on at `next`. The service time is drawn from the task's stream,
+    /// so that it does not hang on who else asks.
+    IoSubmit {
         device: usize,
         stream: usize,
+        transfer: Transfer,
+        next: usize,
+    },
+    /// Takes a request's result, or waits for one.
+    IoWait(IoWait),
+    /// Where a job goes on at the next step, to submit, or at `wait`, when `iodepth` requests are
+    /// under way; after `runtime` it submits no more, and ends with the last result.
+    IoFill {
+        iodepth: u32,
+        runtime: Option<Duration>,
+        wait: usize,
     },
     Spawn {
         task: usize,
@@ -145,6 +162,34 @@ pub enum Op {
     LoopEnd {
         begin: usize,
     },
+}
+
+/// How a task waits for its requests, and so what the scheduler sees of it (Linux 6.12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoWait {
+    /// `io_schedule()`, which a synchronous read sleeps in.
+    IoSchedule,
+    /// `read_events()` of fs/aio.c: a wait queue as any other.
+    ReadEvents,
+    /// `io_cqring_wait()`: marked since 6.5 while requests are pending, unless the ring was
+    /// entered with `IORING_ENTER_NO_IOWAIT` (6.15).
+    CqRing { iowait: bool },
+}
+
+impl IoWait {
+    /// `current->in_iowait`.
+    pub fn in_iowait(self) -> bool {
+        match self {
+            IoWait::IoSchedule => true,
+            IoWait::ReadEvents => false,
+            IoWait::CqRing { iowait } => iowait,
+        }
+    }
+
+    /// It sleeps in state D; the others in S.
+    pub fn is_uninterruptible(self) -> bool {
+        self == IoWait::IoSchedule
+    }
 }
 
 /// Interrupts from outside, one after another.
@@ -182,16 +227,6 @@ pub enum Effect {
     Spawn { task: usize, count: u32 },
 }
 
-/// A device that serves requests, `servers` at a time, in the order they came.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Device {
-    pub name: String,
-    pub service: Dist,
-    pub servers: u32,
-    /// The CPU its interrupts go to; the one that submitted by default.
-    pub cpu: Option<CpuId>,
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Barrier {
     pub name: String,
@@ -211,7 +246,10 @@ impl Workload {
     pub fn last_cpu(&self) -> Option<CpuId> {
         let tasks = self.tasks.iter().flat_map(|t| t.cpus.iter().flatten());
         let interrupts = self.interrupts.iter().flat_map(|i| &i.cpus);
-        let devices = self.devices.iter().flat_map(|d| &d.cpu);
+        let devices = self.devices.iter().filter_map(|device| match device {
+            DeviceRef::Own(device) => device.irq_cpu.as_ref(),
+            DeviceRef::Named { .. } => None,
+        });
         tasks.chain(interrupts).chain(devices).copied().max()
     }
 }

@@ -2,7 +2,7 @@
 //! A task's phases, flattened into steps, and the names they speak of.
 
 use super::read::{dist, from_us};
-use super::{Draw, Op, Step};
+use super::{DeviceRef, Draw, IoWait, Op, Step, fio};
 use std::collections::HashMap;
 use torpor_toml::{Finding, Report, Table, closest};
 use torpor_units::Instant;
@@ -41,23 +41,44 @@ struct Channel {
 #[derive(Default)]
 pub(super) struct Names {
     tasks: Vec<String>,
+    /// The workload's own devices, then those of elsewhere.
     devices: Vec<String>,
+    /// Where each of those of elsewhere is first named.
+    named_devices: Vec<Finding>,
     channels: Vec<Channel>,
     channel_index: HashMap<String, usize>,
     pub barriers: Vec<String>,
 }
 
 impl Names {
-    pub fn declare_tasks(&mut self, report: &mut Report, tables: &[Table]) {
-        self.tasks = declare(report, tables);
+    pub fn declare_tasks(&mut self, report: &mut Report, tables: &[Table], jobs: &[Table]) {
+        self.tasks = declare(report, tables.iter().chain(jobs));
     }
 
     pub fn declare_devices(&mut self, report: &mut Report, tables: &[Table]) {
-        self.devices = declare(report, tables);
+        self.devices = declare(report, tables.iter());
     }
 
     pub fn task(&self, report: &mut Report, at: &Table, key: &str, name: &str) -> Option<usize> {
         find(report, at, key, name, &self.tasks, "task")
+    }
+
+    /// A device of the workload's, or else the machine's.
+    pub fn device(&mut self, at: &Table, key: &str, name: &str) -> usize {
+        if let Some(known) = self.devices.iter().position(|n| n == name) {
+            return known;
+        }
+        self.devices.push(name.to_owned());
+        self.named_devices.push(at.finding(key, "there is no device of this name".to_owned()));
+        self.devices.len() - 1
+    }
+
+    /// The devices of elsewhere.
+    pub fn named_devices(&mut self, origin: &str, text: &str) -> Vec<DeviceRef> {
+        let findings = std::mem::take(&mut self.named_devices);
+        let names = self.devices.split_off(self.devices.len() - findings.len());
+        let named = names.into_iter().zip(findings);
+        named.map(|(name, finding)| DeviceRef::named(name, finding, origin, text)).collect()
     }
 
     fn channel(&mut self, name: &str) -> usize {
@@ -108,7 +129,7 @@ impl Names {
     }
 }
 
-fn declare(report: &mut Report, tables: &[Table]) -> Vec<String> {
+fn declare<'a>(report: &mut Report, tables: impl Iterator<Item = &'a Table>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for table in tables {
         let name = table.text("name").unwrap_or_default();
@@ -184,11 +205,13 @@ impl Program {
             finding.allowed = Some(format!("one of {} a phase", VERBS.join(", ")));
             return report.push(finding);
         };
-        let extras: [(&str, &[&str]); 5] = [
+        let extras: [(&str, &[&str]); 7] = [
             ("count", &["wait", "wake", "spawn"]),
             ("not_before_us", &["wait"]),
             ("at_least_us", &["wait"]),
             ("sync", &["wake"]),
+            ("bs", &["io"]),
+            ("rw", &["io"]),
             ("do", &["repeat"]),
         ];
         for (extra, beside) in extras {
@@ -200,6 +223,9 @@ impl Program {
         }
         if verb == "repeat" {
             return self.add_loop(report, table, place, depth, names);
+        }
+        if verb == "io" {
+            return self.add_io(report, table, place, names);
         }
         if let Some(op) = self.op(report, table, verb, names) {
             self.steps.push(Step { op, place });
@@ -231,6 +257,19 @@ impl Program {
         self.steps.push(Step { op: Op::LoopEnd { begin: begin + 1 }, place });
         let end = self.steps.len();
         self.steps[begin].op = Op::LoopBegin { times, end };
+    }
+
+    /// A request, and the wait for it, in the uninterruptible sleep that `read()` has.
+    fn add_io(&mut self, report: &mut Report, table: &Table, place: String, names: &mut Names) {
+        let (Some(name), Some(transfer)) = (table.text("io"), fio::transfer(report, table)) else {
+            return;
+        };
+        let (device, stream, next) =
+            (names.device(table, "io", name), self.draws, self.steps.len() + 1);
+        self.draws += 1;
+        let op = Op::IoSubmit { device, stream, transfer, next };
+        self.steps.push(Step { op, place: place.clone() });
+        self.steps.push(Step { op: Op::IoWait(IoWait::IoSchedule), place });
     }
 
     fn op(
@@ -274,12 +313,6 @@ impl Program {
                     names.barriers.push(name.to_owned());
                     names.barriers.len() - 1
                 }))
-            }
-            "io" => {
-                let name = table.text(verb)?;
-                let device = find(report, table, verb, name, &names.devices, "device")?;
-                self.draws += 1;
-                Op::Io { device, stream: self.draws - 1 }
             }
             _ => {
                 let task = names.task(report, table, verb, table.text(verb)?)?;

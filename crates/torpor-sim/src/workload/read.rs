@@ -3,18 +3,21 @@
 
 use super::keys::WORKLOAD;
 use super::program::{self, Names};
-use super::{Arrivals, Barrier, Device, Dist, Effect, Interrupt, TaskKind, Workload};
+use super::{
+    Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, TaskKind, Workload, device, fio,
+};
 use crate::error::SimError;
+use crate::sched::Clamp;
 use sha2::{Digest, Sha256};
-use torpor_toml::{Finding, Report, Table};
+use torpor_toml::{Report, Table};
 use torpor_units::{CpuId, Duration};
 
 const TASKS_MAX_DEFAULT: f64 = 20_000.0;
-const WEIGHT_DEFAULT: f64 = 1024.0;
+pub(super) const WEIGHT_DEFAULT: f64 = 1024.0;
 
 /// Reads the text of a workload file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Workload, SimError> {
-    torpor_toml::read(text, &WORKLOAD, |report, file| build(report, file, text))
+    torpor_toml::read(text, &WORKLOAD, |report, file| build(report, file, origin, text))
         .map_err(|problems| SimError::Workload { origin: origin.to_owned(), problems })
 }
 
@@ -23,21 +26,26 @@ pub fn json_schema() -> String {
     torpor_toml::json_schema(&WORKLOAD, "Torpor workload")
 }
 
-fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
+fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<Workload> {
     let mut names = Names::default();
-    names.declare_tasks(report, file.tables("task"));
+    names.declare_tasks(report, file.tables("task"), file.tables("fio"));
     names.declare_devices(report, file.tables("device"));
-    if file.tables("task").is_empty() && file.field("task").is_some_and(|f| f.raw.starts_with('['))
-    {
-        report.push(file.finding("task", "a workload has at least one task".to_owned()));
+    let is_empty = |key| file.field(key).is_none_or(|f| f.raw == "[]");
+    if is_empty("task") && is_empty("fio") {
+        let mut finding = file.finding("task", "a workload has at least one task".to_owned());
+        finding.allowed = Some("`[[task]]` or `[[fio]]`".to_owned());
+        report.push(finding);
     }
-    let tasks: Vec<Option<TaskKind>> =
+    let mut tasks: Vec<Option<TaskKind>> =
         file.tables("task").iter().map(|table| task(report, table, &mut names)).collect();
+    tasks.extend(file.tables("fio").iter().map(|table| fio::read(report, table, &mut names)));
     let interrupts: Vec<Option<Interrupt>> =
         file.tables("interrupt").iter().map(|table| interrupt(report, table, &mut names)).collect();
     let devices: Vec<Option<Device>> =
-        file.tables("device").iter().map(|table| device(report, table)).collect();
+        file.tables("device").iter().map(|table| device::read(report, table)).collect();
     names.check_channels(report);
+    let devices: Option<Vec<Device>> = devices.into_iter().collect();
+    let named = names.named_devices(origin, text);
 
     let tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
     let barriers = names.barriers.iter().enumerate().map(|(index, name)| Barrier {
@@ -53,7 +61,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Workload> {
         barriers: barriers.collect(),
         tasks,
         interrupts: interrupts.into_iter().collect::<Option<_>>()?,
-        devices: devices.into_iter().collect::<Option<_>>()?,
+        devices: devices?.into_iter().map(DeviceRef::Own).chain(named).collect(),
         channels: names.channels(),
     })
 }
@@ -71,6 +79,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         cpus: table.cpus("cpus").map(<[CpuId]>::to_vec),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
+        clamp: clamp(report, table),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
@@ -78,6 +87,19 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         timers: 0,
         program: program.steps,
     })
+}
+
+pub(super) fn clamp(report: &mut Report, table: &Table) -> Clamp {
+    let value = |key, default: u16| table.number(key).map_or(default, |n| n as u16);
+    let Clamp { min, max } = Clamp::NONE;
+    let clamp = Clamp { min: value("uclamp_min", min), max: value("uclamp_max", max) };
+    if clamp.min > clamp.max {
+        let message = format!("this is below `uclamp_min`, {}", clamp.min);
+        let mut finding = table.finding("uclamp_max", message);
+        finding.allowed = Some(format!("{} to 1024", clamp.min));
+        report.push(finding);
+    }
+    clamp
 }
 
 fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<Interrupt> {
@@ -148,89 +170,13 @@ fn arrivals(report: &mut Report, table: &Table) -> Option<Arrivals> {
     Some(Arrivals::At(times.iter().copied().map(from_us).collect()))
 }
 
-fn device(report: &mut Report, table: &Table) -> Option<Device> {
-    let service = dist(report, table, "service_us");
-    if table.cpus("cpu").is_some_and(|cpus| cpus.len() != 1) {
-        let mut finding = table.finding("cpu", "more than one CPU".to_owned());
-        finding.allowed = Some("one CPU in a string, such as \"0\"".to_owned());
-        report.push(finding);
-    }
-    if table.number("servers") == Some(0.0) {
-        report.push(table.finding("servers", "a device that never serves".to_owned()));
-    }
-    Some(Device {
-        name: table.text("name")?.to_owned(),
-        service: service?,
-        servers: table.number("servers").unwrap_or(1.0) as u32,
-        cpu: table.cpus("cpu").and_then(|cpus| cpus.first().copied()),
-    })
-}
-
 fn dist_or_zero(report: &mut Report, table: &Table, key: &str) -> Option<Dist> {
     if table.has(key) { dist(report, table, key) } else { Some(Dist::Constant(Duration::ZERO)) }
 }
 
 /// A distribution: a number, or a table.
 pub(super) fn dist(report: &mut Report, table: &Table, key: &str) -> Option<Dist> {
-    if let Some(us) = table.number(key) {
-        return Some(Dist::Constant(from_us(us)));
-    }
-    let inner = table.tables(key).first()?;
-    let name = inner.text("dist")?;
-    let needed: &[&str] = match name {
-        "uniform" => &["min", "max"],
-        "exponential" => &["mean"],
-        "empirical" => &["values"],
-        _ => &["mean", "sd"],
-    };
-    let mut is_sound = true;
-    let mut complain = |report: &mut Report, key: &str, message: String| {
-        let allowed = Some(format!("{name} takes {}", needed.join(" and ")));
-        report.push(Finding { allowed, ..inner.finding(key, message) });
-        is_sound = false;
-    };
-    for key in ["mean", "sd", "min", "max", "values", "weights"] {
-        let is_taken = needed.contains(&key) || (name == "empirical" && key == "weights");
-        if inner.has(key) && !is_taken {
-            complain(report, key, "this distribution does not have it".to_owned());
-        } else if !inner.has(key) && needed.contains(&key) {
-            complain(report, key, "this key is missing".to_owned());
-        }
-    }
-    for key in ["mean", "sd"] {
-        if inner.number(key) == Some(0.0) {
-            complain(report, key, "a distribution without width or place".to_owned());
-        }
-    }
-    let (values, weights) = (inner.numbers("values"), inner.numbers("weights"));
-    if let Some(values) = values {
-        if values.is_empty() {
-            complain(report, "values", "there is nothing to draw from".to_owned());
-        }
-        if let Some(weights) = weights
-            && (weights.len() != values.len() || weights.iter().sum::<f64>() <= 0.0)
-        {
-            complain(report, "weights", format!("{} values", values.len()));
-        }
-    }
-    let number = |key| inner.number(key).unwrap_or(0.0) * 1e3;
-    if name == "uniform" && number("min") > number("max") {
-        complain(report, "max", "this is below `min`".to_owned());
-    }
-    if !is_sound {
-        return None;
-    }
-    Some(match name {
-        "uniform" => Dist::Uniform { min: number("min"), max: number("max") },
-        "exponential" => Dist::Exponential { mean: number("mean") },
-        "lognormal" => Dist::log_normal(number("mean"), number("sd")),
-        "gamma" => Dist::gamma(number("mean"), number("sd")),
-        _ => {
-            let values: Vec<f64> = values?.iter().map(|us| us * 1e3).collect();
-            let equal = vec![1.0; values.len()];
-            Dist::empirical(&values, weights.unwrap_or(&equal))
-        }
-    })
+    table.distribution(report, key).map(|distribution| Dist::from(&distribution))
 }
 
 pub(super) fn from_us(us: f64) -> Duration {

@@ -12,6 +12,7 @@ mod object;
 
 use super::{Barrier, TaskKind, Workload};
 use crate::error::SimError;
+use crate::sched::Clamp;
 use events::{Names, Program};
 use json::Value;
 use object::Object;
@@ -195,6 +196,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         },
         start: Duration((delay_us * 1e3) as i64),
         stagger: Duration::ZERO,
+        clamp: Clamp::NONE,
         weight: NICE_WEIGHTS[(nice + 20.0) as usize],
         repeat: (passes >= 0.0).then_some(passes as u64),
         draws: program.draws,

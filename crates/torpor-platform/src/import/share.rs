@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One CPU's share of a machine, whatever it was read from, and the machine they make.
+
+use crate::Scope;
+use std::collections::BTreeMap;
+use torpor_units::CpuId;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// CPUs of different domains never share a cluster, however alike they are.
+    pub domain: Option<String>,
+    pub states: Vec<State>,
+    /// `None` where the kernel has no `cpu_capacity`: all CPUs are alike to it.
+    pub capacity: Option<u32>,
+    /// Ascending in frequency.
+    pub opps: Vec<Opp>,
+    /// The longest time a change of frequency takes; `None` where it is not known.
+    pub clock_latency_ns: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Opp {
+    pub freq_khz: u32,
+    /// One busy CPU, by the kernel's energy model.
+    pub power_uw: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub name: String,
+    pub desc: String,
+    pub latency: Latency,
+    pub residency_us: u32,
+    pub is_disabled: bool,
+    pub is_polling: bool,
+    pub scope: Scope,
+}
+
+/// What is known of how long a state takes to enter and to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Latency {
+    /// sysfs has one number.
+    Whole { us: u32 },
+    /// Device tree has up to three.
+    Parts { entry_us: u32, exit_us: u32, wakeup_us: Option<u32> },
+}
+
+impl Latency {
+    /// What a governor is told.
+    pub fn told_us(self) -> u64 {
+        match self {
+            Latency::Whole { us } | Latency::Parts { wakeup_us: Some(us), .. } => us.into(),
+            Latency::Parts { entry_us, exit_us, .. } => u64::from(entry_us) + u64::from(exit_us),
+        }
+    }
+}
+
+/// CPUs that are alike.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub cpus: Vec<CpuId>,
+    pub like: Share,
+}
+
+/// In the order of each group's first CPU.
+pub(super) fn group(cpus: &BTreeMap<CpuId, Share>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (id, cpu) in cpus {
+        match groups.iter_mut().find(|group| group.like == *cpu) {
+            Some(group) => group.cpus.push(*id),
+            None => groups.push(Group { cpus: vec![*id], like: cpu.clone() }),
+        }
+    }
+    groups
+}
+
+/// A machine as it was read, ready to be written as TOML.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// What it was read from, as in "imported from sysfs".
+    pub origin: &'static str,
+    pub title: Option<String>,
+    pub cpus: BTreeMap<CpuId, Share>,
+    pub sources: Sources,
+}
+
+/// Where each kind of number comes from; what no CPU has needs no source.
+#[derive(Debug)]
+pub(super) struct Sources {
+    pub machine: String,
+    pub capacity: String,
+    pub idle_states: String,
+    pub opps: String,
+    pub power: String,
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A storage device as the block layer sees it: its queues, what a request takes, and where its
+//! completion is handled.
+
+use torpor_toml::Distribution;
+use torpor_units::{CpuId, Duration};
+
+/// A device that tasks send requests to. Part of a machine, or one that ships by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IoDevice {
+    pub name: String,
+    /// Where the numbers come from, one line each.
+    pub sources: Vec<String>,
+    /// Hardware queues; `None` is one for each CPU.
+    pub nr_hw_queues: Option<u32>,
+    /// Requests that the device knows of, for each hardware queue. Those beyond wait in the kernel
+    /// until the CPU has handled a completion.
+    pub queue_depth: u32,
+    /// Requests the device works on at a time.
+    pub parallelism: u32,
+    pub read: ServiceTime,
+    pub write: ServiceTime,
+    /// The CPU its completion interrupts go to; by default each queue's own, which is the
+    /// submitting one where every CPU has a queue.
+    pub irq_cpu: Option<CpuId>,
+    /// The driver's handler, on top of what any interrupt takes: at full capacity.
+    pub irq: Duration,
+    /// The block layer's completion of one request: at full capacity.
+    pub softirq: Duration,
+}
+
+/// How long the device works on a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceTime {
+    pub fixed: Distribution,
+    pub per_kib: Duration,
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! IO devices: a machine's own, and those that ship by themselves.
+
+use super::from_us;
+use crate::{IoDevice, ServiceTime};
+use torpor_toml::{Finding, Report, Table};
+use torpor_units::Duration;
+
+pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
+    let queues = queues(report, table);
+    for (key, message) in [
+        ("nr_hw_queues", "a device that nothing reaches"),
+        ("queue_depth", "a queue that holds nothing"),
+        ("parallelism", "a device that never serves"),
+    ] {
+        if table.number(key) == Some(0.0) {
+            let allowed = Some("1 or more".to_owned());
+            report.push(Finding { allowed, ..table.finding(key, message.to_owned()) });
+        }
+    }
+    if table.cpus("irq_cpu").is_some_and(|cpus| cpus.len() != 1) {
+        let mut finding = table.finding("irq_cpu", "more than one CPU".to_owned());
+        finding.allowed = Some("one CPU in a string, such as \"0\"".to_owned());
+        report.push(finding);
+    }
+    let read = service_time(report, table, "read_us", "read_per_kib_us");
+    let write = service_time(report, table, "write_us", "write_per_kib_us");
+    let time = |key| table.number(key).map_or(Duration::ZERO, from_us);
+    let (nr_hw_queues, queue_depth) = queues?;
+    Some(IoDevice {
+        name: table.text("name")?.to_owned(),
+        sources: table.texts("source").to_vec(),
+        nr_hw_queues,
+        queue_depth,
+        parallelism: table.number("parallelism").unwrap_or(1.0) as u32,
+        read: read?,
+        write: write?,
+        irq_cpu: table.cpus("irq_cpu").and_then(|cpus| cpus.first().copied()),
+        irq: time("irq_us"),
+        softirq: time("softirq_us"),
+    })
+}
+
+/// Number and depth. Without a command queue there is one of one request.
+fn queues(report: &mut Report, table: &Table) -> Option<(Option<u32>, u32)> {
+    if table.bool("command_queue") == Some(false) {
+        for key in ["nr_hw_queues", "queue_depth"] {
+            if table.number(key).is_some_and(|number| number != 1.0) {
+                let mut finding = table.finding(key, "`command_queue` is false".to_owned());
+                finding.allowed = Some("1: the host sends a request after the last".to_owned());
+                report.push(finding);
+            }
+        }
+        return Some((Some(1), 1));
+    }
+    if !table.has("queue_depth") {
+        let mut finding = table.finding("queue_depth", "this key is missing".to_owned());
+        finding.allowed = Some("`queue_depth`, or `command_queue = false`".to_owned());
+        report.push(finding);
+    }
+    let queues = table.number("nr_hw_queues").map(|n| n as u32);
+    Some((queues, table.number("queue_depth")? as u32))
+}
+
+fn service_time(
+    report: &mut Report,
+    table: &Table,
+    fixed: &str,
+    per_kib: &str,
+) -> Option<ServiceTime> {
+    let per_kib = table.number(per_kib).map_or(Duration::ZERO, from_us);
+    Some(ServiceTime { fixed: table.distribution(report, fixed)?, per_kib })
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What sets the frequencies of the simulated machine.
+//!
+//! FIDELITY(sim-frequency): a change takes the time the platform tells, and nobody's work; handlers,
+//! switches and idle states take as long at any frequency.
+
+mod boost;
+mod schedutil;
+
+pub use boost::IoBoost;
+pub use schedutil::{CpuDemand, Release, Schedutil, rate_limit, with_headroom};
+
+use crate::error::SimError;
+use std::fmt;
+use std::str::FromStr;
+use torpor_platform::CpufreqGovernor;
+use torpor_units::Duration;
+
+/// A frequency policy as it is asked for: `schedutil@6.1,rate_limit_us=500`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cpufreq {
+    Performance,
+    Powersave,
+    Schedutil {
+        release: Release,
+        /// In place of the platform's.
+        rate_limit: Option<Duration>,
+    },
+}
+
+/// `rate_limit_us` is an unsigned int; no run lasts for longer.
+const RATE_LIMIT_MAX_US: i64 = u32::MAX as i64;
+
+impl Cpufreq {
+    pub fn is_schedutil(self) -> bool {
+        matches!(self, Cpufreq::Schedutil { .. })
+    }
+
+    /// The kernel whose order of steps the run follows.
+    pub fn release(self) -> Release {
+        match self {
+            Cpufreq::Schedutil { release, .. } => release,
+            _ => Release::default(),
+        }
+    }
+}
+
+impl From<CpufreqGovernor> for Cpufreq {
+    fn from(governor: CpufreqGovernor) -> Cpufreq {
+        match governor {
+            CpufreqGovernor::Performance => Cpufreq::Performance,
+            CpufreqGovernor::Powersave => Cpufreq::Powersave,
+            CpufreqGovernor::Schedutil => {
+                Cpufreq::Schedutil { release: Release::default(), rate_limit: None }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Cpufreq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cpufreq::Performance => f.write_str("performance"),
+            Cpufreq::Powersave => f.write_str("powersave"),
+            Cpufreq::Schedutil { release, rate_limit } => {
+                f.write_str("schedutil")?;
+                if *release != Release::default() {
+                    write!(f, "@{}", release.name())?;
+                }
+                match rate_limit {
+                    Some(limit) => write!(f, ",rate_limit_us={}", limit.0 / 1_000),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl FromStr for Cpufreq {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<Cpufreq, SimError> {
+        let wrong = |what| SimError::Option {
+            what,
+            given: text.to_owned(),
+            hint: "--cpufreq schedutil@6.12,rate_limit_us=1000".to_owned(),
+        };
+        let mut parts = text.split(',');
+        let head = parts.next().unwrap_or(text);
+        let (name, release) = match head.split_once('@') {
+            Some((name, release)) => (name, Some(release)),
+            None => (head, None),
+        };
+        let mut cpufreq = match name {
+            "performance" => Cpufreq::Performance,
+            "powersave" => Cpufreq::Powersave,
+            "schedutil" => CpufreqGovernor::Schedutil.into(),
+            _ => return Err(wrong("a frequency policy is performance, powersave or schedutil")),
+        };
+        for param in release.map(|r| ("@", r)).into_iter().chain(parts.map(key_and_value)) {
+            let Cpufreq::Schedutil { release, rate_limit } = &mut cpufreq else {
+                return Err(wrong("only schedutil has a version and parameters"));
+            };
+            match param {
+                ("@", name) => {
+                    *release = Release::named(name)
+                        .ok_or_else(|| wrong("schedutil is that of Linux 6.1 or 6.12"))?;
+                }
+                ("rate_limit_us", value) => {
+                    let us = value.parse().ok().filter(|us| (0..=RATE_LIMIT_MAX_US).contains(us));
+                    let us = us.ok_or_else(|| wrong("rate_limit_us is 0 to 4294967295"))?;
+                    *rate_limit = Some(Duration::from_us(us));
+                }
+                _ => return Err(wrong("schedutil's one parameter is rate_limit_us")),
+            }
+        }
+        Ok(cpufreq)
+    }
+}
+
+fn key_and_value(param: &str) -> (&str, &str) {
+    param.split_once('=').unwrap_or((param, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_reads_as_it_prints() {
+        for text in [
+            "performance",
+            "powersave",
+            "schedutil",
+            "schedutil@6.1",
+            "schedutil,rate_limit_us=500",
+        ] {
+            assert_eq!(text.parse::<Cpufreq>().unwrap().to_string(), text);
+        }
+        assert_eq!("schedutil@6.12".parse::<Cpufreq>().unwrap().to_string(), "schedutil");
+    }
+
+    #[test]
+    fn a_wrong_policy_says_what_is_allowed() {
+        for (text, allowed) in [
+            ("ondemand", "performance, powersave or schedutil"),
+            ("powersave,rate_limit_us=1", "only schedutil"),
+            ("schedutil@5.4", "6.1 or 6.12"),
+            ("schedutil,rate_limit_us=-1", "0 to 4294967295"),
+            ("schedutil,up_rate_limit_us=1", "one parameter"),
+        ] {
+            let error = text.parse::<Cpufreq>().unwrap_err().to_string();
+            assert!(error.contains(allowed) && error.contains(text), "{error}");
+        }
+    }
+}

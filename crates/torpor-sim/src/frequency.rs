@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Frequencies of clocks, from what was counted of them.
+
+use crate::machine::Counted;
+use std::ops::Range;
+use torpor_platform::Platform;
+use torpor_units::Duration;
+
+/// Of some clocks over some runs; `None` where an OPP is not known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frequency {
+    /// Over all time and all CPUs.
+    pub mean_khz: Option<f64>,
+    /// Over the time that CPUs were busy; none where they never were.
+    pub busy_khz: Option<f64>,
+    pub transitions_per_s: Option<f64>,
+}
+
+pub fn frequency<'a>(
+    platform: &Platform,
+    runs: impl IntoIterator<Item = &'a Counted>,
+    clusters: Range<usize>,
+) -> Frequency {
+    let (mut all, mut busy) = (Weighted::default(), Weighted::default());
+    let (mut transitions, mut span) = (0, Duration::ZERO);
+    for counted in runs {
+        span += counted.span;
+        for number in clusters.clone() {
+            let (cluster, domain) = (&platform.clusters[number], &counted.domains[number]);
+            transitions += domain.transitions;
+            for (opp, time) in domain.time_at.iter().enumerate() {
+                let khz = cluster.opps.get(opp).map(|opp| opp.freq_khz);
+                all.add(khz, Duration(time.0 * cluster.cpus.len() as i64));
+                for cpu in &cluster.cpus {
+                    busy.add(khz, counted.cpus[cpu.index()].busy_at[opp]);
+                }
+            }
+        }
+    }
+    let mean_khz = all.mean();
+    Frequency {
+        mean_khz,
+        busy_khz: busy.mean(),
+        transitions_per_s: mean_khz.map(|_| transitions as f64 * 1e9 / span.0 as f64),
+    }
+}
+
+/// A mean over time of what may be unknown.
+#[derive(Default)]
+struct Weighted {
+    khz_ns: i128,
+    time: i128,
+    is_unknown: bool,
+}
+
+impl Weighted {
+    fn add(&mut self, khz: Option<u32>, time: Duration) {
+        self.is_unknown |= khz.is_none();
+        self.khz_ns += i128::from(khz.unwrap_or(0)) * i128::from(time.0);
+        self.time += i128::from(time.0);
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (!self.is_unknown && self.time > 0).then(|| self.khz_ns as f64 / self.time as f64)
+    }
+}

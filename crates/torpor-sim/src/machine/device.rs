@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Devices: from a request to its completion, as the block layer takes it there (`blk-mq.c`).
+//!
+//! A request gets a tag of its hardware queue, or waits for one; the device works on as many as it
+//! can at a time, in the order they came. The completion interrupt goes to the queue's CPU, and
+//! the rest of the completion, which gives the tag back and wakes the task, to the CPU that
+//! submitted, if the two differ in cache or capacity.
+//!
+//! FIDELITY(io-tags): who finds no tag goes on; the kernel puts a submitter to sleep.
+//! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
+//! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
+
+use super::Machine;
+use super::cpu::{Line, work_of};
+use super::task::{Blocked, State};
+use crate::error::Halt;
+use crate::record::Sink;
+use crate::workload::{Device, Transfer};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use torpor_engine::latency::LatencyHistogram;
+use torpor_engine::policy::Policy;
+use torpor_units::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Request {
+    task: u32,
+    /// Where it was submitted, and the hardware queue it went to.
+    cpu: u32,
+    queue: u32,
+    submitted: Instant,
+    service: Duration,
+}
+
+/// What happens to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Served(Request),
+    /// The IPI that takes completions to a CPU arrives there.
+    Handed(usize),
+}
+
+/// A device with its requests.
+pub(super) struct DeviceState {
+    due: BinaryHeap<Reverse<(Instant, u64, Due)>>,
+    sequence: u64,
+    serving: u32,
+    /// Those the device knows of and does not work on yet.
+    waiting: VecDeque<Request>,
+    queues: Vec<HardwareQueue>,
+    by_cpu: Vec<CpuSide>,
+    in_flight: i64,
+    counted_to: Instant,
+    pub totals: DeviceTotals,
+}
+
+#[derive(Clone, Default)]
+struct HardwareQueue {
+    tags_used: u32,
+    /// Those without a tag.
+    held: VecDeque<Request>,
+}
+
+/// What a device has for a CPU to do.
+#[derive(Clone)]
+struct CpuSide {
+    /// Served, and the interrupt is not handled yet; with when they were.
+    served: VecDeque<(Request, Instant)>,
+    /// Handed over by the CPU that had the interrupt.
+    handed: VecDeque<(Request, Instant)>,
+    /// The handler runs until then, and takes what comes meanwhile along.
+    handles_until: Instant,
+}
+
+/// Counters of a device.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceTotals {
+    /// Requests completed.
+    pub requests: u64,
+    /// Of those, the time the device worked on them.
+    pub service: Duration,
+    /// Time with a request under way.
+    pub busy: Duration,
+    /// Requests under way, summed over time: their number times how long.
+    pub queue_time: i128,
+    /// From a request's submission to its completion by the kernel.
+    pub response: LatencyHistogram,
+}
+
+pub(super) fn devices(devices: &[Device], cpus: usize) -> Vec<DeviceState> {
+    let side =
+        CpuSide { served: VecDeque::new(), handed: VecDeque::new(), handles_until: Instant(0) };
+    let make = |device: &Device| DeviceState {
+        due: BinaryHeap::new(),
+        sequence: 0,
+        serving: 0,
+        waiting: VecDeque::new(),
+        queues: vec![HardwareQueue::default(); queue_count(device, cpus)],
+        by_cpu: vec![side.clone(); cpus],
+        in_flight: 0,
+        counted_to: Instant(0),
+        totals: DeviceTotals::default(),
+    };
+    devices.iter().map(make).collect()
+}
+
+/// `nr_hw_queues` beyond the CPUs is left unused.
+fn queue_count(device: &Device, cpus: usize) -> usize {
+    device.nr_hw_queues.map_or(cpus, |queues| (queues as usize).min(cpus))
+}
+
+impl<P: Policy, S: Sink> Machine<'_, P, S> {
+    /// A request of the task that runs on this CPU.
+    pub(super) fn submit(
+        &mut self,
+        number: usize,
+        task: u32,
+        device: usize,
+        stream: usize,
+        transfer: Transfer,
+    ) {
+        let model = &self.plan.devices[device];
+        let service = model.service(transfer, &mut self.tasks[task as usize].streams[stream]);
+        let state = &mut self.devices[device];
+        state.count_to(self.now);
+        state.in_flight += 1;
+        let queue = number * state.queues.len() / self.cpus.len();
+        let request =
+            Request { task, cpu: number as u32, queue: queue as u32, submitted: self.now, service };
+        let hardware = &mut state.queues[queue];
+        if hardware.tags_used < model.queue_depth {
+            hardware.tags_used += 1;
+            self.issue(device, request, self.now);
+        } else {
+            hardware.held.push_back(request);
+        }
+    }
+
+    /// The device learns of a request.
+    fn issue(&mut self, device: usize, request: Request, at: Instant) {
+        let state = &mut self.devices[device];
+        if state.serving < self.plan.devices[device].parallelism {
+            state.serve(request, at);
+            self.plan_device(device);
+        } else {
+            state.waiting.push_back(request);
+        }
+    }
+
+    /// Something is due at a device.
+    pub(super) fn device_due(&mut self, device: usize) -> Result<(), Halt> {
+        let now = self.now;
+        let state = &mut self.devices[device];
+        let Reverse((_, _, due)) = state.due.pop().expect("a device that is due has something");
+        let (cpu, line) = match due {
+            Due::Handed(cpu) => (cpu, Line::Completion { device }),
+            Due::Served(request) => {
+                state.serving -= 1;
+                state.totals.service += request.service;
+                if let Some(next) = state.waiting.pop_front() {
+                    state.serve(next, now);
+                }
+                let cpu = self.irq_cpu(device, request);
+                let side = &mut self.devices[device].by_cpu[cpu];
+                side.served.push_back((request, now));
+                if side.served.len() > 1 {
+                    // The interrupt that is on its way finds this one, too.
+                    self.plan_device(device);
+                    return Ok(());
+                }
+                (cpu, Line::Device { device })
+            }
+        };
+        self.plan_device(device);
+        self.interrupt(cpu, line)
+    }
+
+    /// Where every CPU has a queue, the submitting one; else the first of those that share it.
+    fn irq_cpu(&self, device: usize, request: Request) -> usize {
+        if let Some(cpu) = self.plan.devices[device].irq_cpu {
+            return cpu.index();
+        }
+        let (queues, cpus) = (self.devices[device].queues.len(), self.cpus.len());
+        (request.queue as usize * cpus).div_ceil(queues)
+    }
+
+    /// The driver's handler: takes all that the device has served for this CPU.
+    pub(super) fn handle_device(&mut self, number: usize, device: usize) {
+        let model = &self.plan.devices[device];
+        let cpu = &mut self.cpus[number];
+        if self.devices[device].by_cpu[number].handles_until <= self.now {
+            let time = self.plan.overheads.interrupt + cpu.time_for(work_of(model.irq));
+            cpu.hold_up(self.now, time);
+        }
+        while let Some((request, at)) = self.devices[device].by_cpu[number].served.pop_front() {
+            let submitter = request.cpu as usize;
+            if self.completes_here(number, submitter) {
+                self.complete(number, device, request, at);
+            } else {
+                self.hand_over(number, submitter, device, (request, at));
+            }
+        }
+        self.devices[device].by_cpu[number].handles_until = self.cpus[number].from;
+    }
+
+    /// `blk_mq_complete_need_ipi()`.
+    fn completes_here(&self, number: usize, submitter: usize) -> bool {
+        let topology = self.plan.topology;
+        number == submitter
+            || (topology.shares_cache(number, submitter)
+                && topology.capacity[number] == topology.capacity[submitter])
+    }
+
+    /// An IPI to the CPU that submitted, unless one is on its way.
+    fn hand_over(&mut self, number: usize, to: usize, device: usize, what: (Request, Instant)) {
+        let handed = &mut self.devices[device].by_cpu[to].handed;
+        handed.push_back(what);
+        if handed.len() > 1 {
+            return;
+        }
+        let overheads = self.plan.overheads;
+        self.cpus[number].hold_up(self.now, overheads.ipi_send);
+        let at = self.now + overheads.ipi_delivery;
+        self.devices[device].push(at, Due::Handed(to));
+        self.plan_device(device);
+    }
+
+    /// Completions that another CPU had the interrupt of.
+    pub(super) fn handle_completions(&mut self, number: usize, device: usize) {
+        self.cpus[number].hold_up(self.now, self.plan.overheads.interrupt);
+        while let Some((request, at)) = self.devices[device].by_cpu[number].handed.pop_front() {
+            self.complete(number, device, request, at);
+        }
+    }
+
+    /// The request is over: its tag is free, its task has a result. `at` is when the device was
+    /// done with it.
+    fn complete(&mut self, number: usize, device: usize, request: Request, at: Instant) {
+        let now = self.now;
+        let cpu = &mut self.cpus[number];
+        let time = cpu.time_for(work_of(self.plan.devices[device].softirq));
+        cpu.hold_up(now, time);
+        let free_at = cpu.from.max(now);
+        let state = &mut self.devices[device];
+        state.count_to(now);
+        state.in_flight -= 1;
+        state.totals.requests += 1;
+        state.totals.response.record(now.since(request.submitted));
+        let hardware = &mut state.queues[request.queue as usize];
+        match hardware.held.pop_front() {
+            Some(next) => self.issue(device, next, free_at),
+            None => hardware.tags_used -= 1,
+        }
+        let task = &mut self.tasks[request.task as usize];
+        task.io_done.push_back(request.submitted);
+        if matches!(task.state, State::Blocked(Blocked::Io(_))) {
+            self.wake(request.task, Some(number), at, false);
+        }
+    }
+
+    fn plan_device(&mut self, device: usize) {
+        let first = self.devices[device].due.peek();
+        let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
+        self.agenda.set(self.owner_of_device(device), at);
+    }
+}
+
+impl DeviceState {
+    fn push(&mut self, at: Instant, due: Due) {
+        self.sequence += 1;
+        self.due.push(Reverse((at, self.sequence, due)));
+    }
+
+    fn serve(&mut self, request: Request, at: Instant) {
+        self.serving += 1;
+        self.push(at + request.service, Due::Served(request));
+    }
+
+    /// Brings the totals over time up to now.
+    pub fn count_to(&mut self, now: Instant) {
+        let time = now.since(self.counted_to);
+        self.counted_to = now;
+        if self.in_flight > 0 {
+            self.totals.busy += time;
+            self.totals.queue_time += i128::from(self.in_flight) * i128::from(time.0);
+        }
+    }
+}

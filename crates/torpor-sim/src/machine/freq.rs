@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Frequencies: who asks for one, and what happens when it changes.
+
+use super::Machine;
+use super::cpu::Mode;
+use super::task::FULL_SPEED;
+use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
+use crate::record::Sink;
+use crate::sched::{Clamp, RunqueueClamp};
+use torpor_engine::policy::Policy;
+use torpor_platform::Cluster;
+use torpor_units::{Duration, Instant};
+
+/// Utilization and frequency scales: all of it.
+const SCALE: u64 = 1024;
+
+/// CPUs that share a clock: a platform's cluster.
+pub(super) struct Domain {
+    /// Of the OPPs, rising; empty where they are not known.
+    freqs_khz: Vec<u32>,
+    pub opp: u16,
+    /// The OPP that the clock is on its way to.
+    coming: Option<u16>,
+    /// What was decided last.
+    wanted: u16,
+    latency: Duration,
+    schedutil: Option<Schedutil>,
+    since: Instant,
+    time_at: Vec<Duration>,
+    transitions: u64,
+}
+
+/// What a clock did in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainCounted {
+    pub transitions: u64,
+    /// Time at each OPP; one entry where none is known.
+    pub time_at: Vec<Duration>,
+}
+
+impl Domain {
+    /// A governed clock starts at its lowest frequency.
+    pub fn new(cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
+        let freqs_khz: Vec<u32> = cluster.opps.iter().map(|opp| opp.freq_khz).collect();
+        let highest = freqs_khz.len().saturating_sub(1) as u16;
+        let opp = if cpufreq == Cpufreq::Performance { highest } else { 0 };
+        let schedutil = match cpufreq {
+            Cpufreq::Schedutil { release, rate_limit: own } if !freqs_khz.is_empty() => {
+                let limit = own.unwrap_or_else(|| rate_limit(&cluster.clock, release));
+                Some(Schedutil::new(release, freqs_khz.clone(), limit))
+            }
+            _ => None,
+        };
+        let clock = cluster.clock;
+        Domain {
+            opp,
+            coming: None,
+            wanted: opp,
+            latency: if clock.has_fast_switch { Duration::ZERO } else { clock.transition_latency },
+            schedutil,
+            since: Instant(0),
+            time_at: vec![Duration::ZERO; freqs_khz.len().max(1)],
+            transitions: 0,
+            freqs_khz,
+        }
+    }
+
+    pub fn is_governed(&self) -> bool {
+        self.schedutil.is_some()
+    }
+
+    pub fn opp_count(&self) -> usize {
+        self.time_at.len()
+    }
+
+    pub fn freq_khz(&self) -> Option<u32> {
+        self.freqs_khz.get(usize::from(self.opp)).copied()
+    }
+
+    /// `arch_scale_freq_capacity()`.
+    pub fn freq_scale(&self) -> u32 {
+        match (self.freq_khz(), self.freqs_khz.last()) {
+            (Some(khz), Some(highest)) => (u64::from(khz) * SCALE / u64::from(*highest)) as u32,
+            _ => SCALE as u32,
+        }
+    }
+
+    /// Work done in a ns by a CPU of this capacity.
+    pub fn speed(&self, capacity: u32) -> i64 {
+        let full = i64::from(capacity) * (FULL_SPEED / SCALE as i64);
+        match (self.freq_khz(), self.freqs_khz.last()) {
+            (Some(khz), Some(&highest)) => (full * i64::from(khz) / i64::from(highest)).max(1),
+            _ => full,
+        }
+    }
+
+    fn pass(&mut self, now: Instant) {
+        self.time_at[usize::from(self.opp)] += now.since(self.since);
+        self.since = now;
+    }
+
+    pub fn close(mut self, now: Instant) -> DomainCounted {
+        self.pass(now);
+        DomainCounted { transitions: self.transitions, time_at: self.time_at }
+    }
+}
+
+impl<P: Policy, S: Sink> Machine<'_, P, S> {
+    /// `cpufreq_update_util()`.
+    #[inline]
+    pub(super) fn cpufreq_update(&mut self, number: usize, is_iowait: bool) {
+        if self.has_schedutil {
+            self.sugov_update(number, is_iowait);
+        }
+    }
+
+    fn sugov_update(&mut self, number: usize, is_iowait: bool) {
+        let (now, topology) = (self.now, self.plan.topology);
+        if let Some(boost) = &mut self.boost {
+            boost.cpufreq_update(number, now, is_iowait);
+        }
+        let cluster = topology.cluster_of[number].0;
+        let Some(schedutil) = self.domains[cluster].schedutil.as_ref() else { return };
+        if !schedutil.is_due(now) {
+            return;
+        }
+        let release = schedutil.release();
+        let next = if let [only] = topology.clusters[cluster][..] {
+            let demand = self.demand(only);
+            let is_capped =
+                demand.clamp.max != Clamp::NONE.max && demand.util >= demand.clamp.max.into();
+            let idle_calls = self.cpus[only].idle_calls;
+            self.schedutil(cluster).update_single(now, &demand, idle_calls, is_capped)
+        } else {
+            let performance = self.performance(cluster, release);
+            let capacity = topology.capacity[number].into();
+            self.schedutil(cluster).update_shared(now, performance, capacity)
+        };
+        if let Some(opp) = next {
+            self.domains[cluster].wanted = opp as u16;
+            self.approach(cluster);
+        }
+    }
+
+    fn schedutil(&mut self, cluster: usize) -> &mut Schedutil {
+        self.domains[cluster].schedutil.as_mut().expect("the domain is governed")
+    }
+
+    /// The greatest of the CPUs' of a domain.
+    fn performance(&mut self, cluster: usize, release: Release) -> u64 {
+        let topology = self.plan.topology;
+        if !self.has_uclamp && self.boost.is_none() {
+            // The most utilized CPU is known already, and all else is alike.
+            let utils = &self.utils[cluster];
+            let (clamp, capacity) = (Clamp::NONE, topology.capacity[topology.clusters[cluster][0]]);
+            let util = utils.get(utils.greatest()).into();
+            let demand = CpuDemand { util, boost: 0, clamp, capacity: capacity.into() };
+            return demand.performance(release);
+        }
+        let cpus = topology.clusters[cluster].iter();
+        cpus.map(|&cpu| self.demand(cpu).performance(release)).max().unwrap_or(0)
+    }
+
+    fn demand(&mut self, number: usize) -> CpuDemand {
+        let cpu = &self.cpus[number];
+        let boost = self.boost.as_mut();
+        CpuDemand {
+            util: cpu.util(),
+            boost: boost.map_or(0, |boost| boost.cpu_util(number, self.now, cpu.capacity)),
+            clamp: cpu.clamp.get(),
+            capacity: cpu.capacity,
+        }
+    }
+
+    /// Sets the clock on its way to what is wanted, unless it is on its way already: then it goes
+    /// on from there.
+    fn approach(&mut self, cluster: usize) {
+        let domain = &mut self.domains[cluster];
+        if domain.coming.is_none() && domain.wanted != domain.opp {
+            domain.coming = Some(domain.wanted);
+            let at = self.now + domain.latency;
+            self.agenda.set(self.owner_of_domain(cluster), at);
+        }
+    }
+
+    /// The clock has got to another OPP: what is under way is accounted for, and planned anew.
+    pub(super) fn change_frequency(&mut self, cluster: usize) {
+        let now = self.now;
+        self.agenda.set(self.owner_of_domain(cluster), Instant::NEVER);
+        let domain = &mut self.domains[cluster];
+        domain.pass(now);
+        domain.opp = domain.coming.take().expect("a clock that changes is on its way");
+        domain.transitions += 1;
+        let (opp, freq_scale) = (domain.opp, domain.freq_scale());
+        self.rest.set_opp(cluster, opp, now);
+        for &number in &self.plan.topology.clusters[cluster] {
+            self.account(number);
+            let cpu = &mut self.cpus[number];
+            cpu.settle(now);
+            if let Some(pending) = &cpu.pending {
+                cpu.idle.change_opp(pending, cpu.span.opp, opp, now);
+            }
+            cpu.span.opp = opp;
+            cpu.load.scale_freq(freq_scale);
+            cpu.speed = self.domains[cluster].speed(self.plan.models[number].capacity);
+            if cpu.mode == Mode::Running {
+                self.plan_ahead(number);
+            }
+            if S::RECORDS {
+                self.record_frequency(number);
+            }
+        }
+        self.approach(cluster);
+    }
+
+    /// A task has been put on a CPU's queue; `is_renewed` if its utilization is another for it.
+    pub(super) fn enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
+        let task = &mut self.tasks[id as usize];
+        let in_iowait = task.in_iowait;
+        if let Some(boost) = &mut self.boost {
+            boost.enqueue(id, number, self.now, in_iowait);
+            task.clamp.min =
+                self.plan.workload.tasks[task.kind].clamp.min.max(boost.uclamp_min(id));
+        }
+        let (clamp, count) = (task.clamp, RunqueueClamp::add);
+        // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
+        let counts_first = self.plan.cpufreq.release() == Release::V6_1;
+        if self.has_uclamp && counts_first {
+            count(&mut self.cpus[number].clamp, clamp);
+        }
+        if in_iowait {
+            self.cpufreq_update(number, true);
+        }
+        if is_renewed {
+            self.cpufreq_update(number, false);
+        }
+        if self.has_uclamp && !counts_first {
+            count(&mut self.cpus[number].clamp, clamp);
+        }
+    }
+
+    /// A task has been taken off a CPU's queue.
+    pub(super) fn dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
+        let task = &self.tasks[id as usize];
+        if let Some(boost) = &mut self.boost {
+            boost.dequeue(id, number, self.now, task.in_iowait);
+        }
+        if self.has_uclamp {
+            self.cpus[number].clamp.remove(task.clamp);
+        }
+        if is_renewed {
+            self.cpufreq_update(number, false);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Devices that tasks send requests to: a workload's own, the machine's, or one that ships.
+
+use super::read::dist;
+use super::{Dist, Stream};
+use crate::error::SimError;
+use torpor_platform::{IoDevice, Platform, ServiceTime};
+use torpor_toml::{Finding, Problem, Report, Table, closest};
+use torpor_units::{CpuId, Duration};
+
+/// What a workload calls a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceRef {
+    /// One of the workload's own.
+    Own(Device),
+    /// One of the machine's, or one that ships.
+    Named {
+        name: String,
+        /// What there is to say if neither has it, and of which file.
+        unknown: Problem,
+        origin: String,
+    },
+}
+
+/// A device as it is simulated; [`IoDevice`] tells what the numbers are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    pub name: String,
+    pub read: Service,
+    pub write: Service,
+    pub nr_hw_queues: Option<u32>,
+    pub queue_depth: u32,
+    pub parallelism: u32,
+    pub irq_cpu: Option<CpuId>,
+    pub irq: Duration,
+    pub softirq: Duration,
+}
+
+/// How long a request takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    fixed: Dist,
+    per_kib: Duration,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    pub is_write: bool,
+    pub bytes: u32,
+}
+
+impl Device {
+    pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> Duration {
+        let service = if transfer.is_write { &self.write } else { &self.read };
+        let size = service.per_kib.0 * i64::from(transfer.bytes) / 1024;
+        service.fixed.draw(stream) + Duration(size)
+    }
+}
+
+impl From<&IoDevice> for Device {
+    fn from(device: &IoDevice) -> Device {
+        let service =
+            |time: &ServiceTime| Service { fixed: Dist::from(&time.fixed), per_kib: time.per_kib };
+        Device {
+            name: device.name.clone(),
+            read: service(&device.read),
+            write: service(&device.write),
+            nr_hw_queues: device.nr_hw_queues,
+            queue_depth: device.queue_depth,
+            parallelism: device.parallelism,
+            irq_cpu: device.irq_cpu,
+            irq: device.irq,
+            softirq: device.softirq,
+        }
+    }
+}
+
+/// The simple kind of a workload's own: every request takes the same, and as many as there are
+/// are known to the device.
+pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
+    let fixed = dist(report, table, "service_us");
+    if table.cpus("cpu").is_some_and(|cpus| cpus.len() != 1) {
+        let mut finding = table.finding("cpu", "more than one CPU".to_owned());
+        finding.allowed = Some("one CPU in a string, such as \"0\"".to_owned());
+        report.push(finding);
+    }
+    if table.number("servers") == Some(0.0) {
+        report.push(table.finding("servers", "a device that never serves".to_owned()));
+    }
+    let service = Service { fixed: fixed?, per_kib: Duration::ZERO };
+    Some(Device {
+        name: table.text("name")?.to_owned(),
+        read: service.clone(),
+        write: service,
+        nr_hw_queues: None,
+        queue_depth: u32::MAX,
+        parallelism: table.number("servers").unwrap_or(1.0) as u32,
+        irq_cpu: table.cpus("cpu").and_then(|cpus| cpus.first().copied()),
+        irq: Duration::ZERO,
+        softirq: Duration::ZERO,
+    })
+}
+
+impl DeviceRef {
+    /// A name that stands at `at`, to be looked up when the machine is known.
+    pub(super) fn named(name: String, at: Finding, origin: &str, text: &str) -> DeviceRef {
+        let mut report = Report::new(text);
+        report.push(at);
+        let unknown = report.finish().pop().expect("a finding is a problem");
+        DeviceRef::Named { name, unknown, origin: origin.to_owned() }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            DeviceRef::Own(device) => &device.name,
+            DeviceRef::Named { name, .. } => name,
+        }
+    }
+
+    /// The device on this machine.
+    pub fn resolve(&self, platform: &Platform) -> Result<Device, SimError> {
+        let (name, unknown, origin) = match self {
+            DeviceRef::Own(device) => return Ok(device.clone()),
+            DeviceRef::Named { name, unknown, origin } => (name, unknown, origin),
+        };
+        let shipped = torpor_platform::io_devices();
+        let known = || platform.io_devices.iter().chain(&shipped);
+        if let Some(device) = known().find(|device| device.name == *name) {
+            return Ok(Device::from(device));
+        }
+        let mut names: Vec<&str> = known().map(|device| device.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut problem = unknown.clone();
+        problem.hint = closest(name, names.iter().copied())
+            .map(|near| format!("did you mean `{near}`?"))
+            .or(Some("a `[[device]]` here, or an `[[io_device]]` of the platform".to_owned()));
+        problem.allowed = Some(names.join(", "));
+        Err(SimError::Workload { origin: origin.clone(), problems: vec![problem] })
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Jobs in fio's words, made into tasks.
+//!
+//! A job keeps `iodepth` requests under way: it submits one after another until there are as many,
+//! then takes one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
+//! `iodepth_batch_complete_min` 1 and `iodepth_low` as `iodepth`: each submission and each result
+//! is a system call of its own.
+//!
+//! FIDELITY(io-work): an IO takes the same work however many are under way.
+
+use super::program::Names;
+use super::read::{clamp, from_us};
+use super::{Dist, Draw, IoWait, Op, Step, TaskKind, Transfer};
+use torpor_toml::{Report, Table};
+use torpor_units::{CpuId, Duration};
+
+pub(super) const ENGINES: &[&str] = &["psync", "libaio", "io_uring"];
+/// `IORING_MAX_ENTRIES`.
+pub(super) const IODEPTH_MAX: f64 = 32_768.0;
+pub(super) const BLOCK_DEFAULT: u32 = 4096;
+/// The block size of O_DIRECT.
+const SECTOR: u64 = 512;
+const BLOCK_MAX: u64 = 1 << 30;
+
+/// A task's CPU time for one IO, where a job says nothing of it.
+struct Costs {
+    submit: Duration,
+    complete: Duration,
+}
+
+/// Chosen: about 3 us in all on a fast core, as fio with one job and one core comes to some
+/// 300,000 IOPS where the device does not bound it. `psync` comes and goes with the system call,
+/// `libaio` has two of them, and `io_uring` copies least.
+fn costs(engine: &str) -> Costs {
+    let (submit, complete) = match engine {
+        "psync" => (2_000, 1_000),
+        "libaio" => (2_200, 1_300),
+        _ => (1_800, 1_000),
+    };
+    Costs { submit: Duration(submit), complete: Duration(complete) }
+}
+
+pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKind> {
+    let engine = if table.has("ioengine") { table.text("ioengine")? } else { "psync" };
+    let iodepth = table.number("iodepth").unwrap_or(1.0) as u32;
+    check(report, table, engine, iodepth);
+    let transfer = transfer(report, table);
+    let device = names.device(table, "device", table.text("device")?);
+    let defaults = costs(engine);
+    let mut job = Job { steps: Vec::new(), draws: 0 };
+    let submit = job.work(report, table, "submit_us", defaults.submit)?;
+    let complete = job.work(report, table, "complete_us", defaults.complete)?;
+    let service = job.stream();
+    let wait = match engine {
+        "psync" => IoWait::IoSchedule,
+        "libaio" => IoWait::ReadEvents,
+        _ => IoWait::CqRing { iowait: table.bool("iowait").unwrap_or(true) },
+    };
+    let runtime = table.number("runtime").map(|s| from_us(s * 1e6));
+    job.push("ready to submit", Op::IoFill { iodepth, runtime, wait: 3 });
+    job.push("its submission", Op::Run(submit));
+    job.push(
+        "its submission",
+        Op::IoSubmit { device, stream: service, transfer: transfer?, next: 0 },
+    );
+    job.push("its wait for a result", Op::IoWait(wait));
+    job.push("its completion", Op::Run(complete));
+    if let Some(us) = table.number("thinktime_us").filter(|us| *us > 0.0) {
+        let stream = job.stream();
+        job.push("its think time", Op::Sleep(Draw { dist: Dist::Constant(from_us(us)), stream }));
+    }
+    Some(TaskKind {
+        name: table.text("name")?.to_owned(),
+        count: table.number("numjobs").unwrap_or(1.0) as u32,
+        cpus: table.cpus("cpus_allowed").map(<[CpuId]>::to_vec),
+        start: Duration::ZERO,
+        stagger: Duration::ZERO,
+        weight: super::read::WEIGHT_DEFAULT as u32,
+        clamp: clamp(report, table),
+        repeat: None,
+        draws: job.draws,
+        depth: 0,
+        timers: 0,
+        program: job.steps,
+    })
+}
+
+struct Job {
+    steps: Vec<Step>,
+    draws: usize,
+}
+
+impl Job {
+    fn stream(&mut self) -> usize {
+        self.draws += 1;
+        self.draws - 1
+    }
+
+    fn push(&mut self, place: &str, op: Op) {
+        self.steps.push(Step { op, place: place.to_owned() });
+    }
+
+    fn work(
+        &mut self,
+        report: &mut Report,
+        table: &Table,
+        key: &str,
+        default: Duration,
+    ) -> Option<Draw> {
+        let stream = self.stream();
+        let dist = if table.has(key) {
+            super::read::dist(report, table, key)?
+        } else {
+            Dist::Constant(default)
+        };
+        Some(Draw { dist, stream })
+    }
+}
+
+fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
+    if iodepth == 0 {
+        let mut finding = table.finding("iodepth", "a job without requests".to_owned());
+        finding.allowed = Some(format!("1 to {IODEPTH_MAX}"));
+        report.push(finding);
+    }
+    if engine == "psync" && iodepth > 1 {
+        let mut finding = table.finding("iodepth", "`psync` has one request at a time".to_owned());
+        finding.allowed = Some("1 with psync; more with libaio and io_uring".to_owned());
+        finding.hint = Some("`numjobs` makes more jobs".to_owned());
+        report.push(finding);
+    }
+    if table.has("iowait") && engine != "io_uring" {
+        let mut finding = table.finding("iowait", format!("`{engine}` does not ask for it"));
+        finding.allowed = Some("beside `ioengine = \"io_uring\"`".to_owned());
+        report.push(finding);
+    }
+    if table.number("numjobs") == Some(0.0) {
+        let mut finding = table.finding("numjobs", "no job at all".to_owned());
+        finding.allowed = Some("1 or more".to_owned());
+        report.push(finding);
+    }
+}
+
+/// What `rw` and `bs` say; without them a random read of 4 KiB.
+pub(super) fn transfer(report: &mut Report, table: &Table) -> Option<Transfer> {
+    let is_write = matches!(table.text("rw"), Some("write" | "randwrite"));
+    let bytes = if table.has("bs") { block_size(report, table)? } else { BLOCK_DEFAULT };
+    Some(Transfer { is_write, bytes })
+}
+
+/// As fio reads sizes: `k` and `m` are powers of 1024.
+fn block_size(report: &mut Report, table: &Table) -> Option<u32> {
+    let lower = table.text("bs")?.to_ascii_lowercase();
+    let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &lower[digits.len()..] {
+        "" | "b" => Some(1),
+        "k" | "kb" | "kib" => Some(1 << 10),
+        "m" | "mb" | "mib" => Some(1 << 20),
+        _ => None,
+    };
+    let bytes = factor.and_then(|factor| digits.parse::<u64>().ok()?.checked_mul(factor));
+    let bytes = bytes.filter(|b| (1..=BLOCK_MAX).contains(b) && b % SECTOR == 0);
+    if bytes.is_none() {
+        let mut finding = table.finding("bs", "not a size of direct IO".to_owned());
+        finding.allowed = Some("a multiple of 512 bytes up to 1 GiB, such as \"4k\"".to_owned());
+        report.push(finding);
+    }
+    bytes.map(|bytes| bytes as u32)
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Clocks: cases small enough to work out by hand.
+
+mod support;
+
+use support::{count, load, platform, request, run};
+use torpor_platform::Platform;
+use torpor_sim::machine::Counted;
+use torpor_sim::{Cpufreq, Request};
+use torpor_trace::EventKind;
+use torpor_units::{Duration, Energy, Power};
+
+/// Two CPUs on one clock of 1 or 2 GHz, by which work, C1 and running take half or all.
+fn two_speeds(cpus: usize, clock: &str) -> Platform {
+    platform(&format!(
+        r#"
+name = "m"
+title = "m"
+source = "made up"
+hz = 250
+tick_handling_us = 0
+tick_handling_source = "made up"
+[[cluster]]
+name = "all"
+cpus = "0-{}"
+capacity = 1024
+idle_state_source = "made up"
+opp_source = "made up"
+power_source = "made up"
+{clock}
+opp = [
+    {{ freq_khz = 1000000, active_power_mw = 300, static_power_mw = 7 }},
+    {{ freq_khz = 2000000, active_power_mw = 1000, static_power_mw = 20 }},
+]
+idle_state = [
+    {{ name = "C1", exit_latency_us = 0, target_residency_us = 0, power_per_opp_mw = [50, 100] }},
+    {{ name = "C6", exit_latency_us = 85, target_residency_us = 200, power_mw = 10 }},
+]
+"#,
+        cpus - 1
+    ))
+}
+
+fn under(cpufreq: &str, mut request: Request) -> Request {
+    request.options.cpufreq = vec![cpufreq.parse::<Cpufreq>().unwrap()];
+    request
+}
+
+fn counted(cpufreq: &str, platform: Platform, workload: &str, ms: i64) -> Counted {
+    count(&under(cpufreq, request(platform, load(workload), &["shallowest"], ms))).unwrap()
+}
+
+/// 100 us of work at the start of every 10 ms.
+const PERIODIC: &str =
+    "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";
+const BUSY: &str = "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 1000000 }]\n";
+
+#[test]
+fn half_the_frequency_takes_twice_the_time_at_its_own_power() {
+    for (cpufreq, opp, us, mw) in [("performance", 1, 100, 1000.0), ("powersave", 0, 200, 300.0)] {
+        let counted = counted(cpufreq, two_speeds(1, ""), PERIODIC, 1_000);
+        assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(100 * us), "{cpufreq}");
+        assert_eq!(counted.cpus[0].busy_at[opp], Duration::from_us(100 * us), "{cpufreq}");
+        assert_eq!(counted.domains[0].time_at[opp], Duration::from_us(1_000_000), "{cpufreq}");
+        assert_eq!(counted.domains[0].transitions, 0);
+        // Busy, in C1 for the rest, and the cluster's own all the time: C1 is not its deepest.
+        let idle = if opp == 1 { 100.0 } else { 50.0 };
+        let own = if opp == 1 { 20.0 } else { 7.0 };
+        let expected = (mw * 0.01 * us as f64 / 100.0) + idle * (1.0 - 0.01 * us as f64 / 100.0);
+        let outcome = run(&under(
+            cpufreq,
+            request(two_speeds(1, ""), load(PERIODIC), &["shallowest"], 1_000),
+        ));
+        let power = outcome.traces[0].runs[0].run.metrics["power_mw"].unwrap();
+        assert!((power - expected - own).abs() < 0.01, "{cpufreq}: {power}, {expected} + {own}");
+    }
+}
+
+/// A task that has always run: it is taken for 512 at its start (half of what is free), which with
+/// a quarter on top asks for 1.25 GHz: the second OPP.
+#[test]
+fn a_busy_cpu_speeds_up_when_the_rate_limit_allows() {
+    for (cpufreq, clock, at_us) in [
+        // 1 ms, where no latency is known; the first look behind it is the tick's at 4 ms.
+        ("schedutil", "", 4_000),
+        ("schedutil,rate_limit_us=7000", "", 8_000),
+        // 6.1 makes 10 ms of half a millisecond, and 6.12 0.75 ms; the change takes its time.
+        ("schedutil@6.1", "clock_latency_ns = 500000", 12_000 + 500),
+        ("schedutil", "clock_latency_ns = 500000", 4_000 + 500),
+        ("schedutil", "clock_latency_ns = 500000\nfast_switch = true", 4_000),
+        ("schedutil", "clock_latency_ns = 500000\nrate_limit_us = 9000", 12_000 + 500),
+    ] {
+        let counted = counted(cpufreq, two_speeds(1, clock), BUSY, 100);
+        let slow = counted.domains[0].time_at[0];
+        assert_eq!(slow, Duration::from_us(at_us), "{cpufreq} {clock}");
+        assert_eq!(counted.domains[0].transitions, 1, "{cpufreq} {clock}");
+    }
+}
+
+#[test]
+fn a_change_of_speed_counts_at_once_for_what_is_running() {
+    // 10 ms of work: 4 ms at half the speed leave 8 ms for the rest.
+    let work = "[[task]]\nname = \"t\"\nrepeat = 1\nphase = [{ run_us = 10000 }]\n";
+    let counted = counted("schedutil", two_speeds(1, ""), work, 100);
+    assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(12_000));
+    assert_eq!(counted.kinds[0].pass_time.clone().close().max(), Some(Duration::from_us(12_000)));
+}
+
+#[test]
+fn cpus_that_share_a_clock_go_by_the_busiest() {
+    let other = PERIODIC.replace("\"t\"", "\"u\"").replace("\"0\"", "\"1\"");
+    let workload = format!("{BUSY}\n{other}");
+    let counted = counted("schedutil", two_speeds(2, ""), &workload, 1_000);
+    // The first pass is slow, the others are not.
+    assert_eq!(counted.kinds[1].cpu_time, Duration::from_us(99 * 100 + 200));
+}
+
+/// An idle CPU takes each OPP's power for as long as the clock is there, in the middle of a sleep.
+#[test]
+fn a_sleep_takes_the_power_of_every_frequency_that_it_sees() {
+    let counted = counted("schedutil", two_speeds(2, ""), BUSY, 100);
+    let [slow, fast] = counted.domains[0].time_at[..] else { panic!("two OPPs") };
+    assert_eq!((slow.0, fast.0), (4_000_000, 96_000_000));
+    let expected = Power::from_mw(50.0).over(slow) + Power::from_mw(100.0).over(fast);
+    assert_eq!(counted.cpus[1].totals.energy, expected);
+    let own = Power::from_mw(7.0).over(slow) + Power::from_mw(20.0).over(fast);
+    assert_eq!(counted.static_energy, [own]);
+    assert_eq!(counted.shared_energy, [Energy::ZERO]);
+}
+
+#[test]
+fn a_clamp_lifts_or_holds_the_frequency() {
+    let with = |clamp: &str| BUSY.replace("phase", &format!("{clamp}\nphase"));
+    let slow = |cpufreq, workload: &str| {
+        counted(cpufreq, two_speeds(1, ""), workload, 1_000).domains[0].time_at[0].0 / 1_000_000
+    };
+    assert_eq!(slow("schedutil", &with("uclamp_max = 512")), 1_000, "never above 1 GHz");
+    // 6.1 puts the quarter on top of the clamp: 640 of 1024 is more than 1 GHz.
+    assert_eq!(slow("schedutil@6.1,rate_limit_us=1000", &with("uclamp_max = 512")), 4);
+    let small = PERIODIC.replace("phase", "uclamp_min = 600\nphase");
+    let lifted = counted("schedutil", two_speeds(1, ""), &small, 1_000);
+    assert!(lifted.domains[0].time_at[0] < Duration::from_us(30_000));
+    // A CPU with a clock of its own that keeps its tick in idle counts as never idle.
+    let free = counted("schedutil", two_speeds(2, ""), PERIODIC, 10_000);
+    assert!(free.domains[0].time_at[0] > Duration::from_us(9_000_000));
+}
+
+#[test]
+fn the_same_bytes_come_out_on_one_thread_and_on_two() {
+    let workload = format!("{PERIODIC}\n{}", BUSY.replace("\"t\"", "\"u\""));
+    let json = |threads| {
+        let mut request = request(two_speeds(2, ""), load(&workload), &["menu", "teo"], 200);
+        request.options.cpufreq =
+            ["performance", "schedutil", "schedutil@6.1"].map(|c| c.parse().unwrap()).to_vec();
+        (request.options.seeds, request.options.threads) = (2, Some(threads));
+        serde_json::to_string(&run(&request)).unwrap()
+    };
+    assert_eq!(json(1), json(2));
+}
+
+#[test]
+fn a_column_is_a_governor_under_a_policy() {
+    let mut request = request(two_speeds(1, ""), load(PERIODIC), &["menu", "teo"], 100);
+    request.options.cpufreq = vec![Cpufreq::Performance, Cpufreq::Powersave];
+    let outcome = run(&request);
+    let columns = outcome.traces[0].runs.iter();
+    let columns: Vec<_> = columns.map(|c| (&c.run.governor[..], &c.cpufreq[..])).collect();
+    assert_eq!(
+        columns,
+        [
+            ("menu + performance", "performance"),
+            ("teo + performance", "performance"),
+            ("menu + powersave", "powersave"),
+            ("teo + powersave", "powersave"),
+        ]
+    );
+    assert_eq!(outcome.options.cpufreq, ["performance", "powersave"]);
+    let last = &outcome.traces[0].runs[3];
+    assert_eq!(last.run.metrics["freq_khz"], Some(1e6));
+    assert_eq!(last.perf_domains[0].freq_busy_khz, Some(1e6));
+    let energy = last.perf_domains[0].energy_uj.unwrap();
+    assert!((energy - last.run.metrics["energy_uj"].unwrap()).abs() < 1e-6, "one clock, all of it");
+}
+
+#[test]
+fn a_recording_holds_every_change_of_frequency() {
+    for ending in ["txt", "perfetto-trace"] {
+        let path =
+            std::env::temp_dir().join(format!("torpor-freq-{}.{ending}", std::process::id()));
+        let mut request =
+            under("schedutil", request(two_speeds(2, ""), load(BUSY), &["menu"], 100));
+        request.options.trace = Some(path.clone());
+        run(&request);
+        let trace = torpor_trace::read(&path).unwrap_or_else(|e| panic!("{e}"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(trace.carries.frequency);
+        let seen: Vec<_> = trace
+            .events
+            .iter()
+            .filter_map(|event| match event.kind {
+                EventKind::CpuFrequency { freq_khz } => {
+                    Some((event.time.0 / 1_000_000, event.cpu.0, freq_khz))
+                }
+                _ => None,
+            })
+            .collect();
+        let (slow, fast) = (1_000_000, 2_000_000);
+        assert_eq!(seen, [(0, 0, slow), (0, 1, slow), (4, 0, fast), (4, 1, fast)], "{ending}");
+    }
+}
