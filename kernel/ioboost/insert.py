@@ -28,8 +28,8 @@ MARKS = {".c": " /* torpor */", ".h": " /* torpor */", "": " # torpor"}
 MADE_FOR = "Linux 6.12"
 
 
-class PlaceError(Exception):
-    """A place that this tree does not have, or has more than once."""
+class InsertError(Exception):
+    """A boost that is not there, or a place that a tree does not have, or has more than once."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ HOOKS = (
 
 
 def inserted(linux: Path) -> dict[str, str]:
-    """The tree's files with our lines in them, by path; raises PlaceError."""
+    """The tree's files with our lines in them, by path; raises InsertError."""
     texts: dict[str, str] = {}
     for hook in HOOKS:
         if hook.file not in texts:
@@ -158,7 +158,7 @@ def without(linux: Path, file: str) -> str:
     try:
         text = (linux / file).read_text(encoding="utf-8")
     except OSError as error:
-        raise PlaceError(
+        raise InsertError(
             f"{linux} has no {file}; it is no kernel's source tree, or not all of it"
         ) from error
     mark = MARKS[Path(file).suffix]
@@ -170,7 +170,7 @@ def _insert(text: str, hook: Hook) -> str:
     found = list(re.finditer(rf"^([ \t]*){hook.anchor}$", text[begin:end], re.M))
     where = f"{hook.file}: {hook.scope}: " if hook.scope else f"{hook.file}: "
     if len(found) != 1:
-        raise PlaceError(
+        raise InsertError(
             f"{where}{len(found)} lines are like `{hook.anchor}`, instead of one; "
             f"the places are those of {MADE_FOR}"
         )
@@ -187,7 +187,7 @@ def _scope(text: str, hook: Hook) -> tuple[int, int]:
         re.finditer(rf"^(?:[a-z][^\n;{{}}()]*[ *])?{hook.scope}\b[^;{{}}]*\{{", text, re.M)
     )
     if len(heads) != 1:
-        raise PlaceError(
+        raise InsertError(
             f"{hook.file}: {hook.scope} is defined {len(heads)} times, instead of once; "
             f"the places are those of {MADE_FOR}"
         )
@@ -198,6 +198,9 @@ def _scope(text: str, hook: Hook) -> tuple[int, int]:
 def sources(boosts: list[Path]) -> list[Path]:
     """All files that go into our folder, those that are written there left out."""
     folders = {BOOSTS, *(boost.parent for boost in boosts)}
+    for boost in boosts:
+        if not boost.is_file() or boost.name == "core.c":
+            raise InsertError(f"{boost}: no file of a boost; core.c is what calls them")
     headers = {header for folder in folders for header in folder.glob("*.h")}
     return [HERE / "core.c", HERE / "hooks.h", *sorted(headers), *boosts]
 
@@ -244,7 +247,7 @@ def main(arguments: list[str]) -> int:
             install(Path(linux), [Path(file) for file in files] or sorted(BOOSTS.glob("*.c")))
         else:
             uninstall(Path(linux))
-    except PlaceError as error:
+    except InsertError as error:
         print(f"insert.py: {error}", file=sys.stderr)
         return 2
     return 0

@@ -193,6 +193,13 @@ def test_a_function_that_is_gone_is_named(tree, capsys):
     assert "find_energy_efficient_cpu is defined 0 times" in capsys.readouterr().err
 
 
+def test_a_boost_that_is_not_there_is_named_and_nothing_is_written(tree, capsys):
+    before = contents(tree)
+    assert insert.main(["install", str(tree), "missing.c"]) == 2
+    assert "missing.c: no file of a boost" in capsys.readouterr().err
+    assert contents(tree) == before
+
+
 def test_a_folder_that_is_no_tree_is_refused(tmp_path, capsys):
     assert insert.main(["install", str(tmp_path)]) == 2
     assert "is no kernel's source tree" in capsys.readouterr().err
