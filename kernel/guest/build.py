@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .packages import CACHE, HOST_ARCH, ROOT, Kernel, NotHereError
+from .packages import CACHE, HOST_ARCH, ROOT, Kernel, NotHereError, locked
 
 HERE = Path(__file__).parent
 WORKLOADS = HERE / "workloads"
@@ -43,13 +43,15 @@ def modules(kernel: Kernel, **variables: str) -> dict[str, Path]:
         **variables,
     }
     command = ["make", "-C", str(ROOT / "kernel"), *(f"{k}={v}" for k, v in settings.items())]
-    done = subprocess.run(
-        command, env=own_environment(), capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0 or done.stderr:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
-    # What an earlier build has left is not among the objects of this one.
-    objects = (out / "modules.order").read_text(encoding="utf-8").split()
+    # Another test run builds in the same place.
+    with locked(CACHE / "modules"):
+        done = subprocess.run(
+            command, env=own_environment(), capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0 or done.stderr:
+            raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+        # What an earlier build has left is not among the objects of this one.
+        objects = (out / "modules.order").read_text(encoding="utf-8").split()
     return {name: out / f"{name}.ko" for name in sorted(Path(path).stem for path in objects)}
 
 

@@ -9,7 +9,7 @@ makes the recordings of tests/data/guest anew, in that folder or in another.
 import sys
 from pathlib import Path
 
-from . import build, machine, packages, recording
+from . import build, cases, machine, packages, recording
 from .packages import ROOT, Kernel
 
 CORPUS = ROOT / "tests" / "data" / "guest"
@@ -28,11 +28,14 @@ OURS = sorted(f"t-{path.stem}" for path in (ROOT / "governors" / "cpuidle").glob
 
 #: Kernels by architecture and series, and the governors whose mix is kept. To poll all the time, as
 #: shallowest does on x86-64, makes too large a recording.
-KEPT = {
+MIXED = {
     ("amd64", "6.12"): ["menu", *(name for name in OURS if name != "t-shallowest")],
     ("arm64", "6.12"): ["menu", "t-ladder", "t-menu", "t-menu-3.8", "t-shallowest", "t-teo"],
     ("amd64", "6.1"): ["menu", "t-menu", "t-menu-3.7", "t-teo"],
 }
+
+#: What simulations are compared with: see compare.py.
+COMPARED = {("amd64", "6.12"): ["menu", "t-teo-6.12"], ("arm64", "6.12"): ["menu", "t-teo-6.12"]}
 
 SETUP = """
 insmod /mod/torpor_core.ko assume_kvm=1
@@ -51,8 +54,11 @@ def record(
     modules: dict[str, Path],
     *,
     timeout_s: float = machine.TIMEOUT_S,
+    smp: int | None = None,
 ) -> dict[tuple[str, str], recording.Recording]:
     """Record each governor with each workload, in one guest: by governor and workload.
+
+    The guest has as many CPUs as it can, or `smp`.
 
     `modules` are those of torpor_core, torpor_idle and the governors. Raises GuestError if the
     kernel complained or events were lost, and NotHereError where guests cannot be.
@@ -71,7 +77,11 @@ def record(
         **{f"bin/{name}": path for name, path in build.programs(kernel.arch).items()},
     }
     result = machine.run(
-        kernel, recording.script(setup, jobs), files, cpus=cpus(kernel), timeout_s=timeout_s
+        kernel,
+        recording.script(setup, jobs),
+        files,
+        cpus=smp or cpus(kernel),
+        timeout_s=timeout_s,
     )
     if result.status != 0 or result.complaints:
         raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
@@ -89,11 +99,24 @@ def cpus(kernel: Kernel) -> int:
 def main() -> None:
     """Make all that is kept."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else CORPUS
-    for (arch, series), governors in KEPT.items():
-        kernel = packages.fetch(arch, series)
-        made = record(kernel, governors, ["mix"], build.modules(kernel), timeout_s=1200)
-        for (governor, workload), one in made.items():
-            print(one.save(folder / f"{arch}-{series}-{governor}-{workload}"))
+    for (arch, series), governors in MIXED.items():
+        keep(packages.fetch(arch, series), governors, ["mix"], folder)
+    for (arch, series), governors in COMPARED.items():
+        keep(packages.fetch(arch, series), governors, list(cases.CASES), folder)
+
+
+def keep(kernel: Kernel, governors: list[str], names: list[str], folder: Path) -> None:
+    """Record and save workloads or cases; one guest each, as its memory does not hold more.
+
+    Raises as :func:`record`.
+    """
+    modules = build.modules(kernel)
+    for name in names:
+        case = cases.CASES.get(name)
+        workload, smp = (case.workload, case.cpus) if case else (name, None)
+        made = record(kernel, governors, [workload], modules, timeout_s=1200, smp=smp)
+        for (governor, _), one in made.items():
+            print(one.save(folder / f"{kernel.arch}-{kernel.series}-{governor}-{name}"))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from torpor.checks import check, check_kinds
 from torpor.counters import Snapshot, diff, snapshot
 from torpor.library import (
     check_extraction,
+    convert_trace,
     extract_workload,
     governors,
     import_platform,
@@ -55,6 +56,7 @@ __all__ = [
     "check",
     "check_extraction",
     "check_kinds",
+    "convert_trace",
     "diff",
     "extract_workload",
     "fidelity",

@@ -90,6 +90,17 @@ def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     return json.loads(_engine.trace_info(os.fspath(path)))
 
 
+def convert_trace(trace: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
+    """Write a recording anew, without what Torpor does not use of it.
+
+    It is for Perfetto if ``out`` ends in ``.perfetto-trace``, and ftrace text otherwise.
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads, and
+    :class:`torpor.EngineError` when ``out`` cannot be written.
+    """
+    _engine.convert_trace(os.fspath(trace), os.fspath(out))
+
+
 def workloads() -> list[dict[str, Any]]:
     """Return the workloads that ship with Torpor: ``name``, ``title`` and ``tasks`` (names).
 

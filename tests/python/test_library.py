@@ -107,6 +107,22 @@ def test_a_stream_may_be_taken_twice_or_never(replay):
     assert pa.table(table).equals(pa.table(table))
 
 
+@pytest.mark.parametrize("name", ["again.txt", "again.perfetto-trace"])
+def test_a_recording_written_anew_holds_the_same_sleeps(recording, name, tmp_path):
+    torpor.convert_trace(recording, tmp_path / name)
+    before, after = (torpor.trace_info(path) for path in (recording, tmp_path / name))
+    states = [[cpu["states"] for cpu in info["cpus"]] for info in (before, after)]
+    assert states[0] == states[1]
+    assert after["event_counts"]["sched_switch"] == before["event_counts"]["sched_switch"]
+
+
+def test_a_recording_is_not_written_where_nothing_can_be(recording, tmp_path):
+    with pytest.raises(torpor.EngineError, match="no/where"):
+        torpor.convert_trace(recording, tmp_path / "no" / "where")
+    with pytest.raises(torpor.TraceError, match="absent"):
+        torpor.convert_trace("absent", tmp_path / "out")
+
+
 def test_the_same_inputs_give_the_same_bytes_on_any_number_of_threads(recording):
     texts = {
         torpor.replay(

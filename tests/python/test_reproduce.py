@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from torpor import StudyError, TorporError, studies
+from torpor import StudyError, TorporError, platform_toml, studies
 from torpor.studies import files, judge
 
 QUICK = ("--duration", "200ms", "--seeds", "2")
@@ -99,7 +99,7 @@ PUBLISHED = {"menu": 100.0, "teo": 90.0, "shallow": 50.0}
 )
 def test_a_prediction_is_judged_by_sign_order_and_size(ours, teo, shallow):
     verdicts = judge.judge_row(PUBLISHED, ours, "menu", ["menu"], 1.0)
-    right = {c: " ".join(a for a in judge.ASPECTS if v[a]) for c, v in verdicts.items()}
+    right = {c: " ".join(a for a in judge.ASPECTS if v.get(a)) for c, v in verdicts.items()}
     assert right == {"teo": teo, "shallow": shallow}
 
 
@@ -113,6 +113,23 @@ def test_no_published_change_asks_for_none():
 def test_a_base_that_is_not_calibrated_is_judged_by_its_level():
     assert judge.judge_row({"a": 100}, {"a": 190}, "a", [], 1.0) == {"a": {"size": True}}
     assert judge.judge_row({"a": 100}, {"a": 210}, "a", [], 1.0) == {"a": {"size": False}}
+
+
+def test_a_published_range_asks_for_a_value_inside():
+    published = {"a": [70, 99], "b": [99.98, 100], "c": 5}
+    ours = {"a": 70, "b": 99.9, "c": 6}
+    verdict = judge.judge_row(published, ours, "a", [], 1.0)
+    assert verdict == {"a": {"range": True}, "b": {"range": False}}
+    counts = judge.count(list(verdict.values()))
+    assert judge.summary(counts) == "1 of 2 ranges right"
+
+
+def test_a_published_sign_asks_for_no_more():
+    published = {"b": "more", "c": "less", "d": "more"}
+    ours = {"a": 100, "b": 300, "c": 99.5, "d": 90}
+    verdict = judge.judge_row(published, ours, "a", [], 1.0)
+    # Half a percent is noise.
+    assert verdict == {"b": {"sign": True}, "c": {"sign": False}, "d": {"sign": False}}
 
 
 def test_what_one_side_lacks_is_not_judged():
@@ -131,9 +148,22 @@ def test_what_one_side_lacks_is_not_judged():
         ('name = "b"', 'name = "a"', "column[1].name: 'a' is there twice"),
         ('["a", "b"]', '["a", "c"]', "table[0].columns: 'c', expected one of a, b"),
         ("b = 2 }", "c = 2 }", "table[0].row[0].published: 'c', expected one of a, b"),
-        ("b = 2 }", "b = '2' }", "table[0].row[0].published.b: '2', expected a number"),
+        ("b = 2 }", "b = '2' }", "table[0].row[0].published.b: '2', expected one of more, less"),
+        ("b = 2 }", "b = [1] }", "published.b: [1], expected a number, or a range: [low, high]"),
+        ("b = 2 }", "b = [1, true] }", "published.b: [1, True], expected a number, or a range"),
+        ("b = 2 }", "b = [2, 1] }", "published.b: [2, 1], expected the lower end first"),
         ('["a"]', '["z"]', "table[0].row[0].calibrated: 'z', expected one of a, b"),
         ('["a"]', '["b"]\nis_relative = true', "is_relative: expected 'a' in `calibrated`"),
+        (
+            "a = 1, b = 2 }",
+            "a = [1, 2] }\nis_relative = true",
+            "published.a: [1, 2], expected a num",
+        ),
+        (
+            'governor = "teo"',
+            'governor = "teo"\nplatform_params = { hz = "fast" }',
+            "column[1].platform_params.hz: 'fast', expected a number",
+        ),
         ('metric = "power_mw"\n', "", "row[0].metric: expected either this or `not_modelled`"),
         ('workload = "periodic"\n', "", "table[0].row[0].workload: missing, here or in its table"),
         ("power_mw", "power_kw", "r: no metric `power_kw`, expected one of"),
@@ -160,6 +190,86 @@ def test_a_row_may_have_a_workload_and_a_platform_of_its_own(tmp_path):
     assert here["cells"]["a"]["ours"] != there["cells"]["a"]["ours"]
 
 
+def test_a_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
+    path = tmp_path / "mine.toml"
+    path.write_text(STUDY.replace("b = 2 }", "b = [2, 3] }").replace("seeds = 1", "seeds = 3"))
+    (row,) = studies.reproduce(path)["tables"][0]["rows"]
+    low, high = row["cells"]["b"]["spread"]
+    assert low <= row["cells"]["b"]["ours"] <= high
+    lines = torpor("reproduce", "./mine.toml", check=0).stdout.splitlines()
+    assert [line for line in lines if "2.00–3.00" in line]
+    assert [line for line in lines if line.strip().startswith("seeds")]
+
+
+def test_the_oracle_adds_metrics_and_no_column(tmp_path, torpor):
+    row = STUDY[STUDY.index("[[table.row]]") :]
+    text = STUDY.replace('metric = "power_mw"', 'metric = "over_oracle_pct"').replace(
+        'workload = "periodic"', 'workload = "periodic"\nagainst_oracle = true\ntells_most = true'
+    )
+    second = row.replace('"r"', '"pipes"\nworkload = "pipe"').replace("power_mw", "over_oracle_pct")
+    (tmp_path / "mine.toml").write_text(text + second)
+    (table,) = studies.reproduce(tmp_path / "mine.toml")["tables"]
+    for row in table["rows"]:
+        assert list(row["cells"]) == ["a", "b"]
+        assert all(cell["ours"] >= 0 for cell in row["cells"].values())
+    worst = max(table["rows"], key=lambda row: row["cells"]["a"]["ours"])
+    assert table["most"]["a"] == worst["title"]
+    assert f"a: most with {worst['title']}" in torpor("reproduce", "./mine.toml", check=0).stdout
+
+
+def test_a_platform_may_stand_beside_the_study(tmp_path):
+    machine = platform_toml("pixel6").replace('name = "pixel6"', 'name = "mine"')
+    (tmp_path / "machine.toml").write_text(machine)
+    text = STUDY.replace('platform = "pixel6"', 'platform = "machine.toml"')
+    (tmp_path / "mine.toml").write_text(text)
+    cells = studies.reproduce(tmp_path / "mine.toml")["tables"][0]["rows"][0]["cells"]
+    assert cells["a"]["ours"] > 0
+
+
+def test_a_row_may_have_a_duration_of_its_own(tmp_path):
+    path = tmp_path / "own.toml"
+    # Under schedutil the first 100 ms are others than the next.
+    whole = STUDY.replace("seeds", 'cpufreq = "performance"\nseeds').replace("power_mw", "wakeups")
+    rows = whole[whole.index("[[table.row]]") :]
+    study = whole + rows.replace(
+        "metric", 'duration = "300ms"\nmetric'
+    )
+    path.write_text(study)
+    result = studies.reproduce(path)
+    here, there = (row["cells"]["a"]["ours"] for row in result["tables"][0]["rows"])
+    assert there == pytest.approx(3 * here, abs=3)
+    assert result["durations"] == ["100ms", "300ms"]
+    # What is asked for holds for every row.
+    here, there = studies.reproduce(path, duration="50ms")["tables"][0]["rows"]
+    assert here["cells"] == there["cells"]
+
+
+def test_a_column_may_change_a_number_of_the_machine(tmp_path):
+    path = tmp_path / "own.toml"
+    own = 'governor = "shallowest"\nplatform_params = { hz = 1000 }'
+    study = STUDY.replace('governor = "teo"', own).replace("power_mw", "tick_wakeups")
+    path.write_text(study.replace('governor = "menu"', 'governor = "shallowest"'))
+    (row,) = studies.reproduce(path)["tables"][0]["rows"]
+    assert row["cells"]["b"]["ours"] > 2 * row["cells"]["a"]["ours"]
+
+
+def test_columns_and_rows_may_have_frequencies_of_their_own(tmp_path):
+    path = tmp_path / "mine.toml"
+    study = STUDY.replace('governor = "teo"', 'governor = "menu"\nio_boost = "none"')
+    study = study.replace('"periodic"', '"fio-randread"').replace("power_mw", "iops:randread")
+    study = study.replace('platform = "pixel6"', 'platform = "rk3399"')
+    slow = study[study.index("[[table.row]]") :] + 'cpufreq = "powersave"\n'
+    frequency = slow.replace("iops:randread", "freq_khz:big")
+    path.write_text(study + slow + frequency)
+    rows = studies.reproduce(path, duration="500ms")["tables"][0]["rows"]
+    boosted, plain = (rows[0]["cells"][column]["ours"] for column in "ab")
+    assert boosted > 1.2 * plain
+    # Nothing is below the lowest frequency, whatever boosts.
+    slow, same = (rows[1]["cells"][column]["ours"] for column in "ab")
+    assert slow == same <= plain
+    assert [cell["ours"] for cell in rows[2]["cells"].values()] == [408_000, 408_000]
+
+
 def test_placeholders_and_values_have_to_match(tmp_path):
     (tmp_path / "w.toml").write_text('phase = "@other@"')
     (tmp_path / "mine.toml").write_text(
@@ -171,4 +281,4 @@ def test_placeholders_and_values_have_to_match(tmp_path):
 
 def test_an_unknown_study_is_told_with_those_there_are(torpor):
     done = torpor("reproduce", "nexus", check=2)
-    assert "study `nexus`: expected one of i5-10600k-idle, pixel6-teo, or the path" in done.stderr
+    assert f"study `nexus`: expected one of {', '.join(files.names())}, or the path" in done.stderr

@@ -34,6 +34,43 @@ def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
     assert done.stderr == ""
 
 
+def test_io_is_told_where_there_is_some(torpor, tmp_path):
+    done = torpor("simulate", "fio-randread", "-p", "i5-10600k", "-g", "menu", *QUICK, check=0)
+    for words in ("IO 1/s", "IO latency, p99 µs", "IO device busy %", "CPU time per IO µs"):
+        assert words in done.stdout
+    mixed = tmp_path / "mixed.toml"
+    mixed.write_text(
+        'name = "mixed"\ntitle = "t"\nsource = "s"\n'
+        '[[fio]]\nname = "reader"\ndevice = "sd"\n'
+        '[[task]]\nname = "other"\nphase = [{ run_us = 5 }, { sleep_us = 300 }]\n'
+    )
+    table = torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, check=0).stdout
+    assert "reader: IO latency, mean µs" in table
+    assert "other: IO" not in table
+    quiet = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", *QUICK, check=0).stdout
+    assert "IO" not in quiet
+
+    result = json.loads(
+        torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, "--json", check=0).stdout
+    )
+    run = result["traces"][0]["runs"][0]
+    (device,) = run["devices"]
+    assert device["name"] == "sd"
+    assert device["requests"] >= run["tasks"][1]["ios"] > 0
+    assert 0 < device["util_pct"] <= 100
+
+
+def test_a_device_that_nobody_has_is_told_with_those_there_are(torpor, tmp_path):
+    file = tmp_path / "w.toml"
+    file.write_text(
+        'name = "w"\ntitle = "t"\nsource = "s"\n[[fio]]\nname = "j"\ndevice = "emcc"\n'
+    )
+    done = torpor("simulate", file, "-p", "pixel6", check=2)
+    assert "fio[0].device" in done.stderr
+    assert "emmc, nvme, sd, ufs" in done.stderr
+    assert "did you mean `emmc`?" in done.stderr
+
+
 def test_threads_and_repetition_change_no_byte(torpor):
     arguments = ("simulate", "requests", "-p", "pixel6", *QUICK, "--json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
@@ -47,6 +84,19 @@ def test_threads_and_repetition_change_no_byte(torpor):
     ]
     assert len(result["traces"][0]["runs"][0]["seeds"]) == 3
     assert result["traces"][0]["strip"]["rows"]
+
+
+def test_each_governor_is_held_against_an_oracle_of_its_own(torpor):
+    arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", "-g", "oracle", "-g", "teo")
+    result = json.loads(torpor(*arguments, *QUICK, "--json", check=0).stdout)
+    runs = result["traces"][0]["runs"]
+    assert [run["governor"] for run in runs] == ["menu", "teo"]
+    for run in runs:
+        metrics = run["metrics"]
+        lost = metrics["lost_too_deep_mw"] + metrics["lost_too_shallow_mw"]
+        # What remains are ticks, and sleeps that they cut.
+        assert 0 < lost <= 1.05 * metrics["over_oracle_mw"] < metrics["idle_power_mw"]
+    assert any("each governor's own run" in note for note in result["notes"])
 
 
 def test_another_seed_is_another_workload(torpor):
@@ -72,9 +122,27 @@ def test_the_report_of_a_simulation_is_a_page(torpor, tmp_path):
 
 def test_a_workload_that_is_stuck_says_where_and_when(torpor, tmp_path):
     (tmp_path / "stuck.toml").write_text(DEADLOCK)
-    done = torpor("simulate", "./stuck.toml", "-p", "pixel6", "-g", "menu", *QUICK, check=2)
+    fast = ("--cpufreq", "performance")
+    done = torpor("simulate", "./stuck.toml", "-p", "pixel6", "-g", "menu", *fast, *QUICK, check=2)
     assert "task `a` (0) at phase[1], 0.000" in done.stdout
     assert "deadlock" in done.stdout
+
+
+def test_every_governor_runs_under_every_frequency_policy(torpor):
+    policies = ("--cpufreq", "powersave", "--cpufreq", "schedutil@6.1,rate_limit_us=500")
+    governors = ("-g", "menu", "-g", "teo")
+    done = torpor("simulate", "frames", "-p", "pixel6", *governors, *policies, *QUICK, "--json")
+    result = json.loads(done.stdout)
+    runs = result["traces"][0]["runs"]
+    assert result["options"]["cpufreq"] == ["powersave", "schedutil@6.1,rate_limit_us=500"]
+    assert [run["governor"] for run in runs] == [
+        f"{governor} + {policy}"
+        for policy in result["options"]["cpufreq"]
+        for governor in ("menu", "teo")
+    ]
+    assert [domain["freq_khz"] for domain in runs[0]["perf_domains"]] == [300000, 400000, 500000]
+    assert runs[0]["metrics"]["freq_transitions_per_s"] == 0
+    assert runs[2]["metrics"]["freq_transitions_per_s"] > 0
 
 
 @pytest.mark.parametrize(
@@ -82,8 +150,9 @@ def test_a_workload_that_is_stuck_says_where_and_when(torpor, tmp_path):
     [
         (("framse", "-p", "pixel6"), "did you mean `frames`?"),
         (("frames", "-p", "pixel7"), "did you mean `pixel6`?"),
-        (("frames", "-p", "pixel6", "-g", "oracle"), "hint: write a run with --trace"),
+        (("frames", "-p", "pixel6", "-g", "oracle"), "whose run the oracle can replay"),
         (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
+        (("frames", "-p", "pixel6", "--cpufreq", "ondemand"), "powersave or schedutil: ondemand"),
         (("frames", "-p", "pixel6", "--trace", "no/such/run.txt"), "there is no folder"),
         (("no/such.toml", "-p", "pixel6"), "read workload `no/such.toml`"),
     ],
@@ -147,6 +216,31 @@ def test_the_library_tells_means_and_differences():
         result.metrics("teo")
     assert "requests" in repr(result)
     assert "<table" in result._repr_html_()
+
+
+def test_schedutil_boosts_as_the_kernel_does_unless_asked_not_to(torpor):
+    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
+    runs = {}
+    for boosts in ((), ("iowait",), ("none",), ("none", "per-task,levels=4")):
+        options = [word for boost in boosts for word in ("--io-boost", boost)]
+        result = json.loads(torpor(*asked, *options, "--json", check=0).stdout)
+        runs[boosts] = result["traces"][0]["runs"]
+        named = [info["io_boost"] for info in result["options"]["io_boosts"]]
+        assert named == list(boosts or ["iowait"])
+    assert runs[()] == runs["iowait",]
+    assert [run["governor"] for run in runs["none", "per-task,levels=4"]] == [
+        "menu + none",
+        "menu + per-task,levels=4",
+    ]
+    plain, *_ = runs["none",]
+    assert plain["io_boost"] == "none"
+    assert plain["metrics"]["iops"] < 0.9 * runs[()][0]["metrics"]["iops"]
+
+
+def test_a_boost_under_another_policy_is_told_to_be_of_little_use(torpor):
+    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
+    done = torpor(*asked, "--io-boost", "per-task", "--cpufreq", "performance", check=0)
+    assert "under schedutil alone" in done.stdout.replace("\n  ", " ")
 
 
 def test_every_workload_that_ships_can_be_shown():

@@ -366,6 +366,12 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
             platform.floor_power.as_mw_f64()
         ));
     }
+    if platform.awake_power > Power::ZERO {
+        notes.push(format!(
+            "left out: {:.0} mW of the package while any CPU works or polls",
+            platform.awake_power.as_mw_f64()
+        ));
+    }
     let has_opps = platform.clusters.iter().any(|c| c.opps.len() > 1);
     if has_opps && platform.has_power() && traces.iter().any(|t| !t.trace.carries.frequency) {
         notes.push(

@@ -74,6 +74,7 @@ pub fn model(cluster: &Cluster) -> CpuModel {
         cpufreq_governor: Default::default(),
         io_devices: vec![],
         floor_power: Power::ZERO,
+        awake_power: Power::ZERO,
         clusters: vec![cluster.clone()],
     };
     let grid = TickGrid::new(Hz::H250, Duration::ZERO);

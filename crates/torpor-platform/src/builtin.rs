@@ -2,7 +2,7 @@
 //! The machines that ship with Torpor, and how a name on the command line becomes one.
 
 use crate::toml_file::io_device_from_toml;
-use crate::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import};
+use crate::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import, params};
 use std::fs;
 use std::path::Path;
 
@@ -41,24 +41,30 @@ pub fn io_devices() -> Vec<IoDevice> {
     IO_DEVICES.iter().map(read).collect()
 }
 
-/// The machine called `name_or_path`: a built-in name, the path of a TOML file, or the path of
-/// anything that [`import`] reads.
+/// The machine called `typed`: a built-in name, the path of a TOML file, or the path of anything
+/// that [`import`] reads. Behind the first two, `,key=number` replaces a number that stands once
+/// in the file.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
-pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
-    if name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
-        return from_dump(Path::new(name_or_path));
-    }
-    if name_or_path.ends_with(".toml") {
-        let text = fs::read_to_string(Path::new(name_or_path)).map_err(|source| {
-            PlatformError::Io { path: name_or_path.into(), action: "read platform", source }
+pub fn resolve(typed: &str) -> Result<Platform, PlatformError> {
+    let (name, params) = params::split(typed)?;
+    let mut platform = if name.ends_with(".toml") {
+        let text = fs::read_to_string(name).map_err(|source| PlatformError::Io {
+            path: name.into(),
+            action: "read platform",
+            source,
         })?;
-        return from_toml(name_or_path, &text);
+        from_toml(name, &params::fill(typed, &text, &params)?)?
+    } else if name.contains('/') {
+        from_dump(Path::new(name))?
+    } else {
+        let (_, text) = FILES.iter().find(|(n, _)| *n == name).ok_or_else(|| unknown(name))?;
+        from_toml(&origin_of(name), &params::fill(typed, text, &params)?)?
+    };
+    for (key, value) in params {
+        platform.name += &format!(",{key}={value}");
     }
-    match FILES.iter().find(|(name, _)| *name == name_or_path) {
-        Some((name, text)) => from_toml(&origin_of(name), text),
-        None => Err(unknown(name_or_path)),
-    }
+    Ok(platform)
 }
 
 /// The machine of a dump, named as the file is, with what a name cannot hold replaced.
@@ -102,6 +108,33 @@ mod tests {
         for builtin in builtins() {
             assert_eq!(builtin.name, builtin.platform.name);
         }
+    }
+
+    #[test]
+    fn a_number_behind_the_name_takes_the_place_of_the_files_own() {
+        let own = resolve("i5-10600k").unwrap();
+        let other = resolve("i5-10600k,hz=250,package_floor_power_mw=2e3").unwrap();
+        assert_eq!((own.hz.get(), other.hz.get()), (1000, 250));
+        assert_eq!(other.floor_power, torpor_units::Power::from_mw(2000.0));
+        assert_eq!(other.name, "i5-10600k,hz=250,package_floor_power_mw=2e3");
+        assert_eq!(other.clusters, own.clusters);
+        assert_ne!(other.sha256, own.sha256);
+    }
+
+    #[test]
+    fn a_number_that_is_not_there_or_not_one_is_told_with_those_there_are() {
+        let says = |typed: &str, text: &str| {
+            let error = resolve(typed).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+        says("i5-10600k,hertz=250", "`hertz` is not in its file; expected one of hz, package_");
+        says("i5-10600k,latency_us=1", "`latency_us` stands 4 times in its file");
+        says("i5-10600k,hz", "`hz` has no `=`: expected KEY=NUMBER");
+        says("i5-10600k,hz=fast", "hz: `fast` is not a number");
+        says("i5-10600k,hz=250,hz=250", "`hz` is given twice");
+        says("i5-10600k,hz=251", "100, 250, 300 or 1000");
+        says("./no,such.toml,hz=250", "`./no,such.toml`");
+        says("pixel-6,hz=250", "did you mean `pixel6`?");
     }
 
     #[test]

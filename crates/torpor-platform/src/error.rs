@@ -16,6 +16,9 @@ pub enum PlatformError {
     )]
     UnknownName { name: String, suggestion: Option<String>, known: Vec<&'static str> },
 
+    #[error("platform `{typed}`: {reason}")]
+    Param { typed: String, reason: String },
+
     #[error("{action} `{}`: {source}", path.display())]
     Io { path: PathBuf, action: &'static str, source: std::io::Error },
 

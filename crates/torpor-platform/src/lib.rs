@@ -8,6 +8,7 @@ mod error;
 mod import;
 mod io_device;
 mod model;
+mod params;
 mod toml_file;
 
 pub use builtin::{Builtin, builtins, io_devices, resolve};

@@ -22,6 +22,8 @@ pub struct Platform {
     /// What the package takes when every CPU is in its deepest state; constant, on top of the
     /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
     pub floor_power: Power,
+    /// What the package takes on top while any CPU works or polls; a simulation's.
+    pub awake_power: Power,
     /// What sets its frequencies unless somebody asks otherwise.
     pub cpufreq_governor: CpufreqGovernor,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
@@ -37,6 +39,8 @@ pub struct Overheads {
     pub ipi_send: Duration,
     /// From there to the interrupt on the other CPU.
     pub ipi_delivery: Duration,
+    /// On the receiving CPU, once it is out of its idle state.
+    pub ipi_handling: Duration,
     /// On the sending CPU, in a virtual machine.
     pub virt_exit: Duration,
 }

@@ -111,19 +111,21 @@ fn pixel6_has_the_device_trees_states_and_the_measured_power() {
     assert_eq!(big.opps[0].static_power, Power::ZERO);
 }
 
-/// The three measurements come back when all twelve CPUs do what they did then.
+/// The four measurements come back when all twelve CPUs do what they did then.
 #[test]
-fn i5_10600k_adds_up_to_the_three_measured_package_powers() {
+fn i5_10600k_adds_up_to_the_four_measured_package_powers() {
     let i5 = platform("i5-10600k");
     assert_eq!((i5.cpu_count(), i5.hz), (12, Hz::H1000));
     let states = &i5.clusters[0].idle_states;
-    let package_mw = |state: usize| {
+    let package_mw = |cpus: f64, state: usize| {
         let StatePower::Constant(power) = &states[state].power else { panic!("no OPPs") };
-        12.0 * power.as_mw_f64() + i5.floor_power.as_mw_f64()
+        let awake = if state == 0 { i5.awake_power.as_mw_f64() } else { 0.0 };
+        cpus * power.as_mw_f64() + i5.floor_power.as_mw_f64() + awake
     };
-    assert!((package_mw(0) - 46_000.0).abs() < 1.0);
-    assert!((package_mw(1) - 2_600.0).abs() < 1.0);
-    assert!((package_mw(3) - 1_400.0).abs() < 1.0);
+    assert!((package_mw(12.0, 0) - 46_000.0).abs() < 1.0);
+    assert!((package_mw(1.0, 0) - 19_000.0).abs() < 1.0);
+    assert!((package_mw(12.0, 1) - 2_600.0).abs() < 1.0);
+    assert!((package_mw(12.0, 3) - 1_400.0).abs() < 1.0);
     assert!(states[0].is_polling());
     assert_eq!(states[3].target_residency, Duration::from_us(3102));
     // The guess between two measurements must say that it is one.

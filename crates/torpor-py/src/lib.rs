@@ -9,6 +9,7 @@ mod columns;
 mod counters;
 mod errors;
 mod fidelity;
+mod idle_predict;
 mod kernel;
 mod lists;
 mod result;
@@ -34,11 +35,13 @@ mod _engine {
     #[pymodule_export]
     use super::fidelity::verify;
     #[pymodule_export]
+    use super::idle_predict::IdlePredict;
+    #[pymodule_export]
     use super::kernel::{governor_source, kernel_files};
     #[pymodule_export]
     use super::lists::{
-        format_cpu_list, governors, import_platform, ioboosts, parse_cpu_list, parse_duration_ns,
-        platform_toml, platforms, trace_info,
+        convert_trace, format_cpu_list, governors, import_platform, ioboosts, parse_cpu_list,
+        parse_duration_ns, platform_toml, platforms, trace_info,
     };
     #[pymodule_export]
     use super::result::{Result, replay};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What there is to choose from, and the two values that people type.
 
-use crate::errors::{PlatformError, platform_error, trace_error, value_error};
+use crate::errors::{PlatformError, platform_error, sim_error, trace_error, value_error};
 use crate::result::parse_hz;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -113,6 +113,15 @@ pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));
     info["cpus"] = json!(usage.finish());
     Ok(info.to_string())
+}
+
+/// Writes a recording in the format that the new file's name asks for.
+#[pyfunction]
+pub fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()> {
+    py.detach(|| {
+        let trace = torpor_trace::read(&path).map_err(trace_error)?;
+        torpor_sim::record::write(&trace, &out).map_err(sim_error)
+    })
 }
 
 /// A length of time with its unit, in nanoseconds.

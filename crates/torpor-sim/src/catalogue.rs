@@ -19,7 +19,17 @@ const fn optional(metric: Metric) -> Metric {
 }
 
 /// Metrics of a replay that mean nothing here: there is no recording to be late against.
-const OF_REPLAY_ONLY: [&str; 3] = ["over_oracle_pct", "delay_total_us", "absorbed_spans"];
+const OF_REPLAY_ONLY: [&str; 2] = ["delay_total_us", "absorbed_spans"];
+
+/// As in a replay, but each governor has an oracle of its own.
+const OVER_ORACLE: Metric = optional(metric(
+    "over_oracle_pct",
+    "idle energy over oracle",
+    "%",
+    Direction::Lower,
+    "How much more idle energy than the cheapest choices that keep the latency limit, made for the \
+     idleness of the governor's own run, with all of it in view.",
+));
 
 /// As in a replay, but of events that the simulation makes.
 const WAKEUPS: Metric = metric(
@@ -30,7 +40,7 @@ const WAKEUPS: Metric = metric(
     "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
 );
 
-const OWN: [Metric; 22] = [
+const OWN: [Metric; 26] = [
     metric(
         "throughput",
         "passes",
@@ -170,6 +180,14 @@ const OWN: [Metric; 22] = [
         "Tasks that had to leave their CPU with work left.",
     ),
     optional(metric(
+        "package_mw",
+        "package beside its CPUs",
+        "mW",
+        Direction::Lower,
+        "Its floor, and what it takes on top while any CPU works or polls, where the machine says \
+         so; part of `power_mw`.",
+    )),
+    optional(metric(
         "shared_state_mw",
         "waiting for others",
         "mW",
@@ -177,11 +195,34 @@ const OWN: [Metric; 22] = [
         "What CPUs in a state of their cluster or package take more than the state does, while \
          others keep it from being had.",
     )),
+    optional(metric(
+        "over_oracle_mw",
+        "idle power over oracle",
+        "mW",
+        Direction::Lower,
+        "The same as power.",
+    )),
+    optional(metric(
+        "lost_too_deep_mw",
+        "lost by too deep sleeps",
+        "mW",
+        Direction::Lower,
+        "What sleeps took more than the cheapest state for their length, which was shallower.",
+    )),
+    optional(metric(
+        "lost_too_shallow_mw",
+        "lost by too shallow sleeps",
+        "mW",
+        Direction::Lower,
+        "What sleeps took more than the cheapest state for their length, which was deeper. Sleeps \
+         that a tick cut short are short: what longer ones would have saved is in neither.",
+    )),
 ];
 
 static ALL: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let shared = METRICS.iter().filter(|m| !OF_REPLAY_ONLY.contains(&m.key));
-    let shared = shared.map(|m| if m.key == WAKEUPS.key { WAKEUPS } else { *m });
+    let defined_anew = [WAKEUPS, OVER_ORACLE];
+    let shared = shared.map(|m| *defined_anew.iter().find(|own| own.key == m.key).unwrap_or(m));
     OWN.iter().copied().chain(shared).collect()
 });
 

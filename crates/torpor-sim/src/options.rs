@@ -3,15 +3,15 @@
 
 use std::path::PathBuf;
 use torpor_engine::DisabledState;
-use torpor_governor::GovernorSpec;
+use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_platform::Platform;
 use torpor_units::{Duration, Hz};
 
 use crate::cpufreq::Cpufreq;
 use crate::workload::Workload;
 
-/// A simulation: every governor, under every frequency policy, on the same workload, several seeds
-/// each.
+/// A simulation: every governor, under every frequency policy with every IO boost, on the same
+/// workload, several seeds each.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub workload: Workload,
@@ -31,6 +31,9 @@ pub struct Options {
     /// Frequency policies: each governor runs under all of them. The platform's own if there is
     /// none.
     pub cpufreq: Vec<Cpufreq>,
+    /// IO boosts: each governor runs under each frequency policy with all of them. With none named,
+    /// schedutil has the kernel's own, `iowait`, and nothing else has any.
+    pub io_boosts: Vec<IoBoostSpec>,
     /// PM QoS limit on the exit latency of any chosen state.
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
@@ -38,6 +41,9 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Writes the first seed of the first column as a recording.
     pub trace: Option<PathBuf>,
+    /// Replay each governor's idleness by the oracle, too; [`crate::run`] sets it where the oracle
+    /// is among the governors.
+    pub against_oracle: bool,
     /// Keep the busiest CPU's decisions of the first seed for the report's strip.
     pub strip: bool,
 }
@@ -50,10 +56,12 @@ impl Default for Options {
             seeds: 10,
             hz: None,
             cpufreq: Vec::new(),
+            io_boosts: Vec::new(),
             latency_limit: None,
             disabled_states: Vec::new(),
             threads: None,
             trace: None,
+            against_oracle: false,
             strip: false,
         }
     }
@@ -70,17 +78,25 @@ pub struct Overheads {
     pub ipi_send: Duration,
     /// From the sending to the interrupt on the other CPU.
     pub ipi_delivery: Duration,
+    /// On the CPU that receives it.
+    pub ipi_handling: Duration,
 }
 
 impl Overheads {
     pub fn of(platform: &Platform) -> Overheads {
-        let torpor_platform::Overheads { context_switch, ipi_send, ipi_delivery, virt_exit } =
-            platform.overheads;
+        let torpor_platform::Overheads {
+            context_switch,
+            ipi_send,
+            ipi_delivery,
+            ipi_handling,
+            virt_exit,
+        } = platform.overheads;
         Overheads {
             interrupt: platform.tick_handling,
             context_switch,
             ipi_send: ipi_send + virt_exit,
             ipi_delivery,
+            ipi_handling,
         }
     }
 }

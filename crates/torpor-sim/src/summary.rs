@@ -6,7 +6,10 @@ use crate::cpufreq::Cpufreq;
 use crate::frequency::frequency;
 use crate::machine::Counted;
 use crate::options::Request;
-use crate::outcome::{DeviceOutcome, GovernorOutcome, PerfDomainOutcome, SeedOutcome, TaskOutcome};
+use crate::oracle::AgainstOracle;
+use crate::outcome::{
+    DeviceOutcome, GovernorOutcome, PerfDomainOutcome, Policies, SeedOutcome, TaskOutcome,
+};
 use crate::stats::Interval;
 use std::collections::BTreeMap;
 use torpor_engine::latency::Latencies;
@@ -21,10 +24,10 @@ type Metrics = BTreeMap<&'static str, Option<f64>>;
 /// One seed under one governor, or why there is none.
 pub type SeedRun = Result<Counted, String>;
 
-/// A governor under a frequency policy over all its seeds. The first that failed speaks for all.
+/// A column over all its seeds. The first that failed speaks for all.
 pub fn column(
     described: Described,
-    cpufreq: Cpufreq,
+    policies: Policies,
     request: &Request,
     runs: Vec<(u64, SeedRun)>,
 ) -> GovernorOutcome {
@@ -60,7 +63,7 @@ pub fn column(
         .collect();
     GovernorOutcome {
         run,
-        cpufreq: cpufreq.to_string(),
+        policies,
         perf_domains,
         seeds,
         differences: BTreeMap::new(),
@@ -158,7 +161,17 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
     let energy = energy(platform, counted);
     let frequency = frequency(platform, [counted], 0..platform.clusters.len());
     metrics.extend(io(counted, busy));
+    let idle_energy: Energy = counted.cpus.iter().map(|c| c.totals.energy).sum();
+    let against = counted.against_oracle.filter(|_| platform.has_power());
+    let over_oracle_pct = against
+        .filter(|a| a.oracle > Energy::ZERO)
+        .map(|against| 100.0 * (idle_energy - against.oracle).0 as f64 / against.oracle.0 as f64);
+    let mw = |part: fn(&AgainstOracle) -> Energy| against.map(|a| power_mw(part(&a), span));
     metrics.extend([
+        ("over_oracle_pct", over_oracle_pct),
+        ("over_oracle_mw", against.map(|a| power_mw(idle_energy - a.oracle, span))),
+        ("lost_too_deep_mw", mw(|a| a.too_deep)),
+        ("lost_too_shallow_mw", mw(|a| a.too_shallow)),
         ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
         ("task_latency_mean_us", us(latency.mean())),
         ("task_latency_p99_us", us(latency.quantile(0.99))),
@@ -173,6 +186,10 @@ fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
         ("ipis", Some(counted.ipis as f64)),
         ("migrations", sum(|k| k.migrations)),
         ("preemptions", sum(|k| k.preemptions)),
+        (
+            "package_mw",
+            platform.has_power().then(|| power_mw(package_energy(platform, counted), span)),
+        ),
         ("shared_state_mw", platform.has_power().then(|| power_mw(shared, span))),
     ]);
     metrics.retain(|key, _| catalogue::metrics().iter().any(|m| m.key == *key));
@@ -202,8 +219,8 @@ fn io(counted: &Counted, busy: Duration) -> Metrics {
 /// Everything that takes power; `None` unless all of it is known.
 fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
     let clusters = (0..platform.clusters.len()).map(|n| cluster_energy(platform, n, counted));
-    let floor = platform.floor_power.over(counted.span);
-    clusters.into_iter().try_fold(floor, |sum, energy| Some(sum + energy?))
+    let package = package_energy(platform, counted);
+    clusters.into_iter().try_fold(package, |sum, energy| Some(sum + energy?))
 }
 
 /// Of a cluster's CPUs, busy and idle, and of what they share.
@@ -241,6 +258,11 @@ fn perf_domains<'a>(
         }
     };
     platform.clusters.iter().enumerate().map(of_cluster).collect()
+}
+
+/// What the package takes beside its CPUs and clusters.
+fn package_energy(platform: &Platform, counted: &Counted) -> Energy {
+    platform.floor_power.over(counted.span) + counted.awake_energy
 }
 
 fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
@@ -325,6 +347,14 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
         request.options.duration.0 as f64 / 1e9,
         request.options.seeds
     )];
+    let boosts = &request.options.io_boosts;
+    if !boosts.is_empty() && !cpufreq.iter().all(|c| c.is_schedutil()) {
+        notes.push(
+            "an IO boost raises frequencies under schedutil alone; under another policy it only \
+             counts where tasks are placed"
+                .to_owned(),
+        );
+    }
     notes.push(
         "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
             .to_owned(),
@@ -335,6 +365,27 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
         notes.push(format!(
             "nobody has published idle power for `{}`: energy is not known",
             platform.name
+        ));
+    }
+    if request.options.against_oracle {
+        notes.push(
+            "the oracle replays the idleness of each governor's own run: it says what that could \
+             have cost, not what would have happened had it chosen"
+                .to_owned(),
+        );
+    }
+    let typical: Vec<String> = request
+        .workload
+        .devices
+        .iter()
+        .filter(|device| device.ships(platform))
+        .map(|device| format!("`{}`", device.name()))
+        .collect();
+    if !typical.is_empty() {
+        notes.push(format!(
+            "no measured IO device of `{}`: {} by data sheets and choice (platforms/io_devices)",
+            platform.name,
+            typical.join(", ")
         ));
     }
     let shares =

@@ -164,7 +164,7 @@ fn a_column_is_a_governor_under_a_policy() {
     request.options.cpufreq = vec![Cpufreq::Performance, Cpufreq::Powersave];
     let outcome = run(&request);
     let columns = outcome.traces[0].runs.iter();
-    let columns: Vec<_> = columns.map(|c| (&c.run.governor[..], &c.cpufreq[..])).collect();
+    let columns: Vec<_> = columns.map(|c| (&c.run.governor[..], &c.policies.cpufreq[..])).collect();
     assert_eq!(
         columns,
         [
@@ -206,5 +206,21 @@ fn a_recording_holds_every_change_of_frequency() {
             .collect();
         let (slow, fast) = (1_000_000, 2_000_000);
         assert_eq!(seen, [(0, 0, slow), (0, 1, slow), (4, 0, fast), (4, 1, fast)], "{ending}");
+    }
+}
+
+#[test]
+fn clamps_that_no_task_can_have_are_told_with_what_is_allowed() {
+    for (clamp, allowed) in [
+        ("uclamp_min = 600\nuclamp_max = 500", "600 to 1024"),
+        ("uclamp_min = 1025", "1024"),
+        ("uclamp_max = 0.5", "whole"),
+    ] {
+        let text = format!(
+            "name = \"w\"\ntitle = \"w\"\nsource = \"x\"\n{}",
+            BUSY.replace("phase", &format!("{clamp}\nphase"))
+        );
+        let error = torpor_sim::workload::from_toml("w.toml", &text).unwrap_err().to_string();
+        assert!(error.contains("uclamp_m") && error.contains(allowed), "{error}");
     }
 }

@@ -272,6 +272,11 @@ fn shipped_devices_serve_any_machine_and_are_known_by_seed() {
         request.options.seeds = 2;
         let one = run(&request);
         let metrics = &one.traces[0].runs[0].run.metrics;
+        assert!(
+            one.notes
+                .iter()
+                .any(|n| n.contains(&format!("no measured IO device of `b`: `{name}`")))
+        );
         assert!(metrics["iops"].unwrap() > 900.0, "{name}: {metrics:?}");
         assert!(metrics["device_util_pct"].unwrap() > 50.0, "{name}: {metrics:?}");
         assert!(metrics["io_latency_p50_us"] <= metrics["io_latency_p99_us"]);

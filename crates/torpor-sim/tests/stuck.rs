@@ -115,6 +115,15 @@ fn mistakes_in_a_file_are_told_at_their_place() {
             "nobody waits on this channel",
         ),
         ("[[task]]\nname = \"a\"\nphase = [{ wait = \"x\" }]\n", "nobody wakes this channel"),
+        (
+            "[[task]]\nname = \"a\"\ncount = 3\ngroup = 2\nphase = [{ run_us = 5 }]\n",
+            "3 tasks do not fall into such groups",
+        ),
+        (
+            "[[task]]\nname = \"a\"\ncount = 4\ngroup = 2\nphase = [{ wait = \"x\" }]\n\
+             [[interrupt]]\nname = \"i\"\ninterval_us = 9\nwake = \"x\"\n",
+            "1 of this channel are needed here, 2 elsewhere",
+        ),
         ("[[task]]\nname = \"a\"\nphase = [{ spawn = \"bb\" }]\n", "there is no task of this name"),
         (
             "[[task]]\nname = \"a\"\nphase = [{ run_us = 5, sleep_us = 5 }]\n",

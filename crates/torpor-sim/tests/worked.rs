@@ -77,6 +77,52 @@ fn each_wake_up_of_a_sleeping_cpu_takes_an_ipi_and_a_polling_one_takes_none() {
 }
 
 #[test]
+fn who_receives_an_ipi_takes_its_time_and_who_polls_does_not() {
+    let extra = "ipi_handling_us = 4\noverhead_source = \"x\"";
+    let asleep = count(&request(machine(2, extra), load(PING_PONG), &["shallowest"], 100)).unwrap();
+    // 10 us of work, C1's 2 us, 4 us to handle the IPI; twice.
+    let rounds = asleep.kinds[0].passes;
+    assert!(rounds.abs_diff(100_000 / (2 * (10 + 2 + 4))) <= 1, "{rounds}");
+    let latency = asleep.kinds[1].latency.clone().close();
+    assert_eq!(latency.quantile(0.5), Some(Duration::from_us(2 + 4)));
+
+    let polling = count(&request(polling_machine(2, extra), load(PING_PONG), &["shallowest"], 100));
+    let without = count(&request(polling_machine(2, ""), load(PING_PONG), &["shallowest"], 100));
+    assert_eq!(polling.unwrap().kinds[0].passes, without.unwrap().kinds[0].passes);
+}
+
+/// Two tasks sleep on one CPU, the second with slack: how late that is at most.
+fn late_with_slack(first_us: u32, ms: i64) -> Option<Duration> {
+    let workload = load(&format!(
+        r#"
+[[task]]
+name = "exact"
+phase = [{{ run_us = 10 }}, {{ period_us = {first_us} }}]
+
+[[task]]
+name = "slack"
+timer_slack_us = 50
+phase = [{{ run_us = 10 }}, {{ period_us = 10010 }}]
+"#
+    ));
+    let counted = count(&request(machine(1, ""), workload, &["shallowest"], ms)).unwrap();
+    counted.kinds[1].latency.clone().close().max()
+}
+
+#[test]
+fn a_timer_with_slack_is_late_by_all_of_it_where_nothing_else_comes() {
+    // The other timer comes 10 ms later: 50 us of slack, C1's 2 us.
+    assert_eq!(late_with_slack(20_000, 20), Some(Duration::from_us(50 + 2)));
+}
+
+#[test]
+fn a_timer_with_slack_goes_along_with_the_next_one() {
+    // Due at 10010 us; the other's timer comes at 10040 us and leaves C1 2 us later. Both tasks run
+    // 10 us each, so the second has waited 30 + 2 us, and the first's work.
+    assert_eq!(late_with_slack(10_040, 11), Some(Duration::from_us(30 + 2 + 10)));
+}
+
+#[test]
 fn a_cpu_that_is_on_its_way_is_not_told_again() {
     // Three tasks of CPU 1 are woken one after the other, while it takes its time to come.
     let workload = load(
@@ -270,4 +316,62 @@ phase = [{ io = "disk" }]
     let counted = count(&request(machine(2, ""), workload, &["shallowest"], 100)).unwrap();
     // 100 ms / 100 us, less what the first and last take.
     assert!((990..=1_000).contains(&counted.kinds[0].passes), "{}", counted.kinds[0].passes);
+}
+
+#[test]
+fn the_load_of_a_tick_is_forgotten_when_the_next_tick_finds_nothing() {
+    // Ticks come at 4 and 8 ms, ..., and the one at 4 ms finds the first task at work. The second
+    // task wakes up at 50 ms, long after. For a sleep of 1 ms the menu of 3.7 takes C6 on an idle
+    // CPU, but not on a loaded one: 85 us times 21 are more than 1 ms.
+    let workload = load(
+        "[[task]]\nname = \"busy\"\nphase = [{ run_us = 5000 }, { period_us = 1000000 }]\n\
+         [[task]]\nname = \"light\"\nstart_us = 50000\nphase = [{ run_us = 5 }, { sleep_us = 1000 }]\n",
+    );
+    let counted = count(&request(machine(1, ""), workload, &["menu-3.7"], 60)).unwrap();
+    let states = &counted.cpus[0].totals.states;
+    assert_eq!((states[0].usage, states[1].below), (0, 0), "{states:?}");
+    assert!(states[1].usage > 8, "{states:?}");
+}
+
+#[test]
+fn a_group_has_its_channels_for_itself() {
+    // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
+    let ended = |group: &str| {
+        let tables = format!(
+            r#"
+[[task]]
+name = "ping"
+count = 2
+{group}
+stagger_us = 500000
+phase = [{{ run_us = 10 }}, {{ wake = "x" }}, {{ sleep_us = 1000 }}]
+
+[[task]]
+name = "pong"
+count = 2
+{group}
+repeat = 1
+phase = [{{ wait = "x" }}]
+"#
+        );
+        count(&request(machine(2, ""), load(&tables), &["menu"], 100)).unwrap().kinds[1].ended
+    };
+    assert_eq!(ended("group = 1"), 1);
+    assert_eq!(ended("group = 2"), 2);
+    assert_eq!(ended(""), 2);
+}
+
+#[test]
+fn the_package_is_awake_while_a_cpu_works_or_polls() {
+    let extra = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"";
+    let awake_us = |platform, governor| {
+        let counted = count(&request(platform, load(PERIODIC), &[governor], 1_000)).unwrap();
+        // At 1 W, a microjoule is a microsecond.
+        counted.awake_energy.as_uj_f64()
+    };
+    // 100 us of work in each of 100 periods; the way out of C6 is part of the sleep.
+    assert_eq!(awake_us(machine(2, extra), "deepest"), 100.0 * 100.0);
+    // One of the two CPUs polls all the time.
+    assert_eq!(awake_us(polling_machine(2, extra), "shallowest"), 1e6);
+    assert_eq!(awake_us(machine(2, ""), "shallowest"), 0.0);
 }

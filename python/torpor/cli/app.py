@@ -10,6 +10,7 @@ from torpor.cli.check import check
 from torpor.cli.counters import diff, snapshot
 from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
+from torpor.cli.idle_predict import idle_predict
 from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.reproduce import reproduce
@@ -26,7 +27,10 @@ _SETTINGS = {
 }
 
 app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
-workload_app = typer.Typer(help="Show a workload, or make one of a recording.", **_SETTINGS)  # type: ignore[arg-type]
+workload_app = typer.Typer(
+    help="Show a workload, make one of a recording, or run one.",
+    **_SETTINGS,  # type: ignore[arg-type]
+)
 platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
 
@@ -71,6 +75,7 @@ app.command()(catalog.platforms)
 app.command()(catalog.workloads)
 workload_app.command("show")(catalog.show_workload)
 workload_app.command("extract")(extract)
+workload_app.command("idle-predict")(idle_predict)
 app.add_typer(workload_app, name="workload")
 platform_app.command("show")(catalog.show)
 platform_app.command("import")(catalog.import_)

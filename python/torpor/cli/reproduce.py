@@ -42,7 +42,7 @@ def reproduce(
 
     Cells that the workload was calibrated on are marked. Each other cell is judged by sign (of the
     change from the first column), order (its rank among the columns) and size (its change within a
-    factor of 2 of the published one).
+    factor of 2 of the published one). Where a range was published, the mean has to be in it.
     """
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
@@ -69,12 +69,16 @@ def _text(result: dict[str, Any], width: int) -> str:
     folded = min(width, _TEXT_WIDTH)
     parts = [f"{result['study']}: {result['title']}"]
     parts += [wrap(f"Source: {source}", folded) for source in result["source"]]
-    parts.append(
-        f"Simulated on {result['platform']}, {result['duration']} a run, "
-        f"{result['seeds']} seeds; * calibrated"
+    seeds = "1 seed" if result["seeds"] == 1 else f"{result['seeds']} seeds"
+    ran = (
+        f"Simulated on {', '.join(result['platforms'])}, {' or '.join(result['durations'])} a run, "
+        f"{seeds}; * calibrated"
     )
+    parts.append(wrap(ran, folded))
     for table in result["tables"]:
         parts.append("\n" + render(_table(table), width=width).rstrip("\n"))
+        for column, title in table["most"].items():
+            parts.append(wrap(f"{column}: most with {title}", folded))
         for row in table["rows"]:
             if row["not_modelled"]:
                 parts.append(wrap(f"{row['title']}: not modelled: {row['not_modelled']}", folded))
@@ -97,7 +101,7 @@ def _table(table: dict[str, Any]) -> "Table":
         drawn.add_column(column, justify="right", overflow="fold")
     for row in table["rows"]:
         cells = [row["cells"][column] for column in columns]
-        published = [_number(cell["published"]) for cell in cells]
+        published = [_published(cell["published"]) for cell in cells]
         ours = [_number(c["ours"]) + ("*" if c["is_calibrated"] else "") for c in cells]
         right = [_right(cell) for cell in cells]
         if any(cell["published"] is not None for cell in cells):
@@ -105,9 +109,20 @@ def _table(table: dict[str, Any]) -> "Table":
             drawn.add_row("", "here", *ours)
         else:
             drawn.add_row(row["title"], "here", *ours)
+        if any(isinstance(cell["published"], list) for cell in cells):
+            drawn.add_row("", "seeds", *(_published(cell["spread"]) for cell in cells))
         if any(right):
             drawn.add_row("", "right", *right)
     return drawn
+
+
+def _published(value: float | list[float] | str | None) -> str:
+    """A number, a range, or a sign."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "–".join(format_number(end) for end in value)
+    return _number(value)
 
 
 def _number(value: float | None) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from torpor._engine import TorporError
+from torpor.studies import judge
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,23 +45,38 @@ _STUDY = {
     "duration": _TEXT,
     "seeds": _Key("a whole number of 1 or more"),
     "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
     "column": _TABLE,
     "table": _TABLE,
     "calibration": _TEXT,
     "note": _Key("a list of texts", False),
 }
-_COLUMN = {"name": _TEXT, "governor": _TEXT}
+_COLUMN = {
+    "name": _TEXT,
+    "governor": _TEXT,
+    "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
+    "platform_params": _Key("a table", False),
+}
 _TABLE_KEYS = {
     "title": _TEXT,
     "workload": _Key("text", False),
     "platform": _Key("text", False),
+    "duration": _Key("text", False),
+    "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
     "columns": _TEXTS,
     "row": _TABLE,
+    "against_oracle": _Key("true or false", False),
+    "tells_most": _Key("true or false", False),
 }
 _ROW = {
     "title": _TEXT,
     "workload": _Key("text", False),
     "platform": _Key("text", False),
+    "duration": _Key("text", False),
+    "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
     "metric": _Key("text", False),
     "not_modelled": _Key("text", False),
     "published": _Key("a table", False),
@@ -77,8 +93,8 @@ _ROW = {
 def names() -> list[str]:
     """Return the studies that ship with Torpor.
 
-    >>> names()
-    ['i5-10600k-idle', 'pixel6-teo']
+    >>> "pixel6-teo" in names()
+    True
     """
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
@@ -117,6 +133,8 @@ def _check(study: dict[str, Any]) -> None:
         if column["name"] in known:
             raise StudyError(f"column[{index}].name: {column['name']!r} is there twice")
         known.append(column["name"])
+        for name, value in column.get("platform_params", {}).items():
+            _kind(value, "a number", f"column[{index}].platform_params.{name}")
     for index, table in enumerate(study["table"]):
         place = f"table[{index}]."
         _keys(table, _TABLE_KEYS, place)
@@ -134,13 +152,27 @@ def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
         raise StudyError(f"{place}metric: expected either this or `not_modelled`, the reason")
     for name, value in row.get("published", {}).items():
         _one_of(name, columns, f"{place}published")
-        _kind(value, "a number", f"{place}published.{name}")
+        _published(value, f"{place}published.{name}")
     for name in row.get("calibrated", []):
         _one_of(name, list(row.get("published", {})), f"{place}calibrated")
-    if row.get("is_relative") and columns[0] not in row.get("calibrated", []):
-        raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")
+    if row.get("is_relative"):
+        if columns[0] not in row.get("calibrated", []):
+            raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")
+        _kind(row["published"][columns[0]], "a number", f"{place}published.{columns[0]}")
     for name, value in row.get("values", {}).items():
         _kind(value, "a number", f"{place}values.{name}")
+
+
+def _published(value: Any, place: str) -> None:
+    """A number, or the range it is in, a bound being a range to where values end, or its sign."""
+    if isinstance(value, str):
+        _one_of(value, list(judge.DIRECTIONS), place)
+    elif not isinstance(value, list):
+        _kind(value, "a number", place)
+    elif len(value) != 2 or any(type(end) not in (int, float) for end in value):
+        raise StudyError(f"{place}: {value!r}, expected a number, or a range: [low, high]")
+    elif value[0] > value[1]:
+        raise StudyError(f"{place}: {value!r}, expected the lower end first")
 
 
 def _keys(table: dict[str, Any], allowed: dict[str, _Key], place: str) -> None:

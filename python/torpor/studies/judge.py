@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How a predicted cell is judged: by sign, by order and by size.
+"""How a predicted cell is judged: by sign, by order and by size, or by the range it should be in.
 
 Everything is said of one row: a metric's values by column, the first column being the base.
-Differences below ``noise_pct`` count as none, in the published row as in ours.
+Differences below ``noise_pct`` count as none, in the published row as in ours. What was published
+as a range or a bound is a list of two numbers, and asks for no more than to be in there. What was
+published without a number is ``more`` or ``less`` than the first column, and has but a sign.
 """
 
 from collections.abc import Mapping
@@ -11,11 +13,14 @@ from typing import Any
 #: A size is right when it is within this factor of the published one.
 SIZE_FACTOR = 2.0
 
-ASPECTS = ("sign", "order", "size")
+#: Signs without a number.
+DIRECTIONS = {"more": 1, "less": -1}
+
+ASPECTS = ("sign", "order", "size", "range")
 
 
 def judge_row(
-    published: Mapping[str, float],
+    published: Mapping[str, float | list[float] | str],
     ours: Mapping[str, float],
     base: str,
     calibrated: list[str],
@@ -27,17 +32,28 @@ def judge_row(
 
     >>> judge_row({"a": 10, "b": 5}, {"a": 20, "b": 19}, "a", ["a"], 1.0)
     {'b': {'sign': True, 'order': True, 'size': False}}
+    >>> judge_row({"a": [70, 99]}, {"a": 84}, "a", [], 1.0)
+    {'a': {'range': True}}
+    >>> judge_row({"b": "less"}, {"a": 84, "b": 90}, "a", [], 1.0)
+    {'b': {'sign': False}}
     """
     noise = noise_pct / 100
-    shared = [name for name in published if name in ours]
     verdicts = {}
+    for name in published.keys() & ours.keys() - set(calibrated):
+        value = published[name]
+        if isinstance(value, list):
+            verdicts[name] = {"range": value[0] <= ours[name] <= value[1]}
+        elif isinstance(value, str) and base in ours:
+            verdicts[name] = {"sign": _sign(ours[name], ours[base], noise) == DIRECTIONS[value]}
+    numbers = {n: v for n, v in published.items() if not isinstance(v, list | str)}
+    shared = [name for name in numbers if name in ours]
     for name in shared:
         if name in calibrated:
             continue
         if name == base:
-            verdicts[name] = {"size": _is_alike(published[name], ours[name])}
+            verdicts[name] = {"size": _is_alike(numbers[name], ours[name])}
         elif base in shared:
-            there, here = ({n: row[n] for n in shared} for row in (published, ours))
+            there, here = ({n: row[n] for n in shared} for row in (numbers, ours))
             verdicts[name] = {
                 "sign": _sign(there[name], there[base], noise)
                 == _sign(here[name], here[base], noise),
@@ -62,8 +78,11 @@ def summary(counts: Mapping[str, Mapping[str, int]]) -> str:
     >>> summary(count([{"sign": True, "order": True, "size": False}, {"size": True}]))
     '1 of 1 signs right, 1 of 1 orders, 1 of 2 sizes'
     """
-    parts = [f"{counts[a]['right']} of {counts[a]['of']} {a}s" for a in ASPECTS]
-    return f"{parts[0]} right, {parts[1]}, {parts[2]}"
+    judged = [(aspect, counts[aspect]) for aspect in ASPECTS if counts[aspect]["of"]]
+    if not judged:
+        return "nothing to judge"
+    first, *others = [f"{found['right']} of {found['of']} {aspect}s" for aspect, found in judged]
+    return ", ".join([f"{first} right", *others])
 
 
 def _sign(value: float, other: float, noise: float) -> int:

@@ -5,13 +5,19 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torpor.simulations import simulate
 from torpor.studies import files, judge
 
 #: Differences that published tables of this kind show between runs of the same thing.
 DEFAULT_NOISE_PCT = 1.0
+
+#: Beside governors: it adds metrics to each, and no column.
+ORACLE = "oracle"
+
+#: What sets frequencies: a column's own, else its row's, table's or study's, else the machine's.
+_POLICIES = ("cpufreq", "io_boost")
 
 _PLACEHOLDER = re.compile(r'"@(\w+)@"')
 
@@ -32,8 +38,9 @@ def reproduce(
         threads: Worker threads; default: one a core. The result does not depend on it.
 
     Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
-    ``published`` and ``ours`` (None where there is none), ``is_calibrated``, and ``right``: what
-    was judged, None where nothing was. ``counts`` sums that up.
+    ``published``, ``ours`` and its least and greatest seed as ``spread`` (None where there is
+    none), ``is_calibrated``, and ``right``: what was judged, None where nothing was. ``counts``
+    sums that up. ``most`` has the title of each column's highest row, where the study asks for it.
 
     Raises:
         StudyError: The study is unknown, or its file is wrong.
@@ -45,13 +52,10 @@ def reproduce(
     """
     content, path = files.load(study)
     options = {
-        "duration": duration or content["duration"],
         "seeds": seeds or content["seeds"],
         "threads": threads,
-        "cpufreq": content.get("cpufreq", ()),
     }
-    governors = {column["name"]: column["governor"] for column in content["column"]}
-    runs = _Runs(path, content["platform"], governors, options)
+    runs = _Runs(path, content, duration, options)
     tables = [_table(table, runs) for table in content["table"]]
     verdicts = [
         cell["right"]
@@ -62,8 +66,9 @@ def reproduce(
     ]
     return {
         "study": path.stem,
-        **{key: content[key] for key in ("title", "source", "platform", "calibration")},
-        "duration": options["duration"],
+        **{key: content[key] for key in ("title", "source", "calibration")},
+        "platforms": list(runs.platforms),
+        "durations": list(runs.durations),
         "seeds": options["seeds"],
         "tables": tables,
         "counts": judge.count(verdicts),
@@ -72,28 +77,53 @@ def reproduce(
     }
 
 
+class _Value(NamedTuple):
+    """A metric's mean over seeds, and its least and greatest seed where those are known."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+    def scaled(self, scale: float, offset: float = 0) -> "_Value":
+        ends = (None if end is None else end * scale + offset for end in (self.low, self.high))
+        return _Value(self.mean * scale + offset, *ends)
+
+
 class _Runs:
     """The simulations of one study; rows that need the same one share it."""
 
     def __init__(
-        self, path: Path, platform: str, governors: dict[str, str], options: dict[str, Any]
+        self, path: Path, study: dict[str, Any], duration: str | None, options: dict[str, Any]
     ) -> None:
         self._path = path
-        self._platform = platform
-        self._governors = governors
+        self._defaults = {
+            key: study[key] for key in ("platform", "duration", *_POLICIES) if key in study
+        }
+        self._duration = duration
+        self._columns = {column["name"]: column for column in study["column"]}
         self._options = options
-        self._done: dict[Any, dict[str, dict[str, float]]] = {}
+        self._done: dict[Any, dict[str, dict[str, _Value | None]]] = {}
+        # What ran, each once, in the order of its first row.
+        self.platforms: dict[str, None] = {}
+        self.durations: dict[str, None] = {}
         self.failures: list[str] = []
 
-    def values(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, float]:
+    def values(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, _Value]:
         """Return the row's metric by column, without those that failed or do not know it."""
-        ran = {"platform": self._platform, **table, **row}
+        ran = {**self._defaults, **table, **row}
+        if self._duration:
+            ran["duration"] = self._duration
+        self.platforms[ran["platform"]] = None
+        self.durations[ran["duration"]] = None
         key = (
             ran["workload"],
             ran["platform"],
+            ran["duration"],
+            *(ran.get(key) for key in _POLICIES),
             tuple(table["columns"]),
             tuple(sorted(row.get("values", {}).items())),
             tuple(row.get("disabled_states", ())),
+            ran.get("against_oracle", False),
         )
         if key not in self._done:
             self._done[key] = self._simulate(ran)
@@ -101,46 +131,75 @@ class _Runs:
         known: set[str] = set()
         for column, metrics in self._done[key].items():
             known |= metrics.keys()
-            if metrics.get(row["metric"]) is not None:
-                found[column] = metrics[row["metric"]] * row.get("scale", 1) + row.get("offset", 0)
+            value = metrics.get(row["metric"])
+            if value is not None:
+                found[column] = value.scaled(row.get("scale", 1), row.get("offset", 0))
         if known and row["metric"] not in known:
             raise files.StudyError(
                 f"study `{self._path}`: {row['title']}: no metric `{row['metric']}`, "
                 f"expected one of {', '.join(sorted(known))}"
             )
         base = table["columns"][0]
-        if row.get("is_relative") and found.get(base):
-            scale = row["published"][base] / found[base]
-            found = {column: value * scale for column, value in found.items()}
+        if row.get("is_relative") and base in found and found[base].mean:
+            scale = row["published"][base] / found[base].mean
+            found = {column: value.scaled(scale) for column, value in found.items()}
         return found
 
-    def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, float]]:
+    def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, _Value | None]]:
         """Run a row, with what it leaves to its table and study filled in."""
-        governors = [self._governors[column] for column in ran["columns"]]
+        # Columns on the same machine with the same frequencies run together.
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for column in ran["columns"]:
+            own = self._columns[column]
+            params = own.get("platform_params", {})
+            changes = "".join(f",{key}={value}" for key, value in params.items())
+            platform = f"{self._beside(ran['platform'])}{changes}"
+            policies = (str(own.get(key, ran.get(key, ""))) for key in _POLICIES)
+            groups.setdefault((platform, *policies), []).append(column)
+        metrics: dict[str, dict[str, _Value | None]] = {}
         with tempfile.TemporaryDirectory() as folder:
             workload = self._workload(ran["workload"], ran.get("values", {}), folder)
-            result = simulate(
-                workload,
-                platform=ran["platform"],
-                governors=governors,
-                disabled_states=ran.get("disabled_states", ()),
-                **self._options,
-            ).to_dict()
-        # A task's counts are sums over the seeds.
-        simulated_s = result["options"]["duration_ns"] * result["options"]["seeds"] / 1e9
+            for machine, columns in groups.items():
+                metrics |= self._simulate_on(machine, columns, workload, ran)
+        return {column: metrics[column] for column in ran["columns"]}
+
+    def _simulate_on(
+        self,
+        machine: tuple[str, ...],
+        columns: list[str],
+        workload: str | Path,
+        ran: dict[str, Any],
+    ) -> dict[str, dict[str, _Value | None]]:
+        platform, cpufreq, io_boost = machine
+        governors = [self._columns[column]["governor"] for column in columns]
+        if ran.get("against_oracle"):
+            governors.append(ORACLE)
+        result = simulate(
+            workload,
+            platform=platform,
+            governors=governors,
+            duration=ran["duration"],
+            cpufreq=cpufreq or (),
+            io_boosts=io_boost or (),
+            disabled_states=ran.get("disabled_states", ()),
+            **self._options,
+        ).to_dict()
+        duration_s, seeds = result["options"]["duration_ns"] / 1e9, result["options"]["seeds"]
         metrics = {}
-        for column, run in zip(ran["columns"], result["traces"][0]["runs"], strict=True):
+        for column, run in zip(columns, result["traces"][0]["runs"], strict=True):
             if run["error"]:
                 self.failures.append(f"{ran['title']}: {run['governor']}: {run['error']}")
-            metrics[column] = {} if run["error"] else _metrics(run, simulated_s)
+            metrics[column] = {} if run["error"] else _metrics(run, duration_s, seeds)
         return metrics
+
+    def _beside(self, name: str) -> str | Path:
+        """What ships, by its name, or the path of a file that stands beside the study."""
+        return self._path.parent / name if re.search(r"\.toml(,|$)", name) else name
 
     def _workload(self, name: str, values: dict[str, float], folder: str) -> str | Path:
         """A workload's name or path; one beside the study has its placeholders filled in."""
-        if not name.endswith(".toml"):
-            return name
-        path = self._path.parent / name
-        if not values:
+        path = self._beside(name)
+        if isinstance(path, str) or not values:
             return path
         try:
             text = path.read_text(encoding="utf-8")
@@ -159,20 +218,42 @@ class _Runs:
         return filled
 
 
-def _metrics(run: dict[str, Any], simulated_s: float) -> dict[str, float]:
-    """What a row can name: the catalogue's keys, and three of each task."""
-    metrics = dict(run["metrics"])
+def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _Value | None]:
+    """What a row can name: the catalogue's keys, what is made of them, and some of each task's."""
+    metrics: dict[str, _Value | None] = {}
+    for key, mean in run["metrics"].items():
+        of_seeds = [seed["metrics"][key] for seed in run["seeds"]]
+        metrics[key] = None if mean is None else _Value(mean, min(of_seeds), max(of_seeds))
+    metrics["ipis_per_s"] = metrics["ipis"] and metrics["ipis"].scaled(1 / duration_s)
+    parts = [run["metrics"][key] for key in ("idle_power_mw", "package_mw")]
+    metrics["power_without_work_mw"] = None if None in parts else _Value(sum(parts))
+    for domain in run["perf_domains"]:
+        for key in ("freq_khz", "freq_busy_khz"):
+            khz = domain[key]
+            metrics[f"{key}:{domain['name']}"] = None if khz is None else _Value(khz)
     for task in run["tasks"]:
-        metrics[f"latency_mean_us:{task['name']}"] = task["latency"]["mean_ns"] / 1e3
-        metrics[f"passes_per_s:{task['name']}"] = task["passes"] / simulated_s
-        metrics[f"iops:{task['name']}"] = task["ios"] / simulated_s
+        name = task["name"]
+        metrics[f"latency_mean_us:{name}"] = _us(task["latency"]["mean_ns"])
+        # A task's counts are sums over the seeds. Passes that the end cut off count here, too.
+        tasks_us = task["started"] * duration_s * 1e6
+        metrics[f"pass_mean_us:{name}"] = (
+            _Value(tasks_us / task["passes"]) if task["passes"] else None
+        )
+        metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
+        metrics[f"iops:{name}"] = _Value(task["ios"] / (duration_s * seeds))
     return metrics
+
+
+def _us(ns: int | None) -> _Value | None:
+    return None if ns is None else _Value(ns / 1e3)
 
 
 def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
     rows = []
     for row in table["row"]:
-        ours = runs.values(table, row) if "metric" in row else {}
+        values = runs.values(table, row) if "metric" in row else {}
+        ours = {column: value.mean for column, value in values.items()}
+        spreads = {c: [v.low, v.high] for c, v in values.items() if v.low is not None}
         published, calibrated = row.get("published", {}), row.get("calibrated", [])
         noise_pct = row.get("noise_pct", DEFAULT_NOISE_PCT)
         right = judge.judge_row(published, ours, table["columns"][0], calibrated, noise_pct)
@@ -184,6 +265,7 @@ def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
                     column: {
                         "published": published.get(column),
                         "ours": ours.get(column),
+                        "spread": spreads.get(column),
                         "is_calibrated": column in calibrated,
                         "right": right.get(column),
                     }
@@ -191,4 +273,16 @@ def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
                 },
             }
         )
-    return {"title": table["title"], "rows": rows}
+    most = _most(rows, table["columns"]) if table.get("tells_most") else {}
+    return {"title": table["title"], "rows": rows, "most": most}
+
+
+def _most(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, str]:
+    """Return by column the title of the row in which it is highest."""
+    found = {}
+    for column in columns:
+        known = [row for row in rows if row["cells"][column]["ours"] is not None]
+        if known:
+            highest = max(known, key=lambda row: row["cells"][column]["ours"])
+            found[column] = highest["title"]
+    return found

@@ -55,7 +55,6 @@ fn build_clock(report: &mut Report, cluster: &Table) -> Clock {
             finding.allowed = Some("beside `[[cluster.opp]]`".to_owned());
             report.push(finding);
         }
-        need_source(report, cluster, key, "opp_source");
     }
     let latency_ns = cluster.number("clock_latency_ns").unwrap_or(0.0);
     Clock {

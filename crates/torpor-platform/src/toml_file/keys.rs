@@ -49,12 +49,18 @@ pub(crate) static PLATFORM: Shape = Shape {
             "From the sending of a reschedule IPI to the interrupt. A simulation's; without it, 0.",
         ),
         optional(
+            "ipi_handling_us",
+            TIME,
+            "From the end of an idle state, or from the work, to the switch that a reschedule IPI \
+             asks for. A simulation's; without it, 0.",
+        ),
+        optional(
             "virt_exit_us",
             TIME,
             "In a virtual machine: what sending an IPI costs on top, as it exits to the \
              hypervisor. Without it, 0.",
         ),
-        optional("overhead_source", Kind::Texts, "Where these four come from."),
+        optional("overhead_source", Kind::Texts, "Where these five come from."),
         optional(
             "package_floor_power_mw",
             POWER,
@@ -65,6 +71,17 @@ pub(crate) static PLATFORM: Shape = Shape {
             "package_floor_power_source",
             Kind::Texts,
             "Where `package_floor_power_mw` comes from.",
+        ),
+        optional(
+            "package_awake_power_mw",
+            POWER,
+            "What the package takes on top of its CPUs while any of them works or polls. A \
+             simulation's; without it, 0.",
+        ),
+        optional(
+            "package_awake_power_source",
+            Kind::Texts,
+            "Where `package_awake_power_mw` comes from.",
         ),
         optional(
             "cpufreq_governor",

@@ -40,11 +40,15 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
     need_source(report, file, "tick_handling_us", "tick_handling_source");
     cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
     need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
-    for key in ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "virt_exit_us"] {
+    need_source(report, file, "package_awake_power_mw", "package_awake_power_source");
+    let overheads =
+        ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "ipi_handling_us", "virt_exit_us"];
+    for key in overheads {
         need_source(report, file, key, "overhead_source");
     }
     cite(&mut sources, "overheads", file.texts("overhead_source"));
     cite(&mut sources, "package floor power", file.texts("package_floor_power_source"));
+    cite(&mut sources, "package awake power", file.texts("package_awake_power_source"));
 
     let tables = file.tables("cluster");
     if tables.is_empty() && file.field("cluster").is_some_and(|f| f.raw.starts_with('[')) {
@@ -74,6 +78,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
             context_switch: file.number("context_switch_us").map_or(Duration::ZERO, from_us),
             ipi_send: file.number("ipi_send_us").map_or(Duration::ZERO, from_us),
             ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
+            ipi_handling: file.number("ipi_handling_us").map_or(Duration::ZERO, from_us),
             virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
         },
         cpufreq_governor: match file.text("cpufreq_governor") {
@@ -82,6 +87,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
             _ => CpufreqGovernor::Performance,
         },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
+        awake_power: Power::from_mw(file.number("package_awake_power_mw").unwrap_or(0.0)),
         clusters,
         io_devices: devices.into_iter().collect::<Option<_>>()?,
     })

@@ -2,7 +2,7 @@
 //! One simulated CPU: what it is at, and until when that is accounted for.
 
 use super::task::FULL_SPEED;
-use crate::sched::{FairQueue, RunqueueClamp};
+use crate::sched::FairQueue;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use torpor_engine::idle_loop::{IdleCpu, Pending};
@@ -50,8 +50,17 @@ impl Line {
     }
 }
 
-/// A timer: when, in which order set, which task's.
-pub type Timer = Reverse<(Instant, u64, u32)>;
+/// A timer, in the order in which they expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timer {
+    /// When it interrupts the CPU of its own.
+    pub expires: Instant,
+    /// In which order they were set.
+    pub sequence: u64,
+    /// From when on another timer's interrupt takes it along.
+    pub softexpires: Instant,
+    pub task: u32,
+}
 
 /// The owner of the timer of each CPU's soft-lockup detector.
 pub const WATCHDOG: u32 = u32::MAX;
@@ -65,6 +74,10 @@ pub struct Cpu<'a> {
     pub pending: Option<Pending>,
     /// The idleness it is in: what the idle loop is told.
     pub span: Span,
+    /// Where a sink wants spans: since when there is nothing to do, and the span that an event has
+    /// ended, until it is known whether that brought a task.
+    pub idle_since: Option<Instant>,
+    pub ended: Option<Span>,
     /// The task it runs.
     pub running: Option<u32>,
     pub queue: FairQueue,
@@ -74,7 +87,7 @@ pub struct Cpu<'a> {
     /// While running: until when the task's work is accounted for; in the future while interrupts
     /// and switches hold it up. While interrupted: when the handling ends.
     pub from: Instant,
-    pub timers: BinaryHeap<Timer>,
+    pub timers: BinaryHeap<Reverse<Timer>>,
     pub irqs: VecDeque<Irq>,
     /// Tasks that slept last here and wait for IO.
     pub iowait: u16,
@@ -90,20 +103,21 @@ pub struct Cpu<'a> {
     /// are the idle loop's to count.
     pub task_time: Duration,
     pub overhead: Duration,
-    /// Of both together, what has been put down to OPPs already, and to which.
-    pub settled: Duration,
-    pub busy_at: Vec<Duration>,
     /// It counts as overutilized.
     pub is_overutilized: bool,
-    /// Of its runnable tasks, where any task has clamps.
-    pub clamp: RunqueueClamp,
     /// Sleeps for which the tick was to be stopped: `tick_nohz_get_idle_calls_cpu()`.
     pub idle_calls: u64,
 }
 
+impl Timer {
+    pub fn of_watchdog(at: Instant) -> Timer {
+        Timer { expires: at, sequence: 0, softexpires: at, task: WATCHDOG }
+    }
+}
+
 impl Cpu<'_> {
     pub fn next_timer(&self) -> Instant {
-        self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _, _))| *at)
+        self.timers.peek().map_or(Instant::NEVER, |Reverse(timer)| timer.expires)
     }
 
     /// How long `work` takes here.
@@ -117,17 +131,11 @@ impl Cpu<'_> {
         self.overhead += time;
     }
 
-    /// What it has been busy with since the last call, interrupts and switches under way up to
-    /// now, is put down to the OPP that it has had.
-    pub fn settle(&mut self, now: Instant) {
-        let ahead = if self.mode == Mode::Asleep || self.from <= now {
-            Duration::ZERO
-        } else {
-            self.from.since(now)
-        };
-        let busy = self.task_time + self.overhead - ahead;
-        self.busy_at[usize::from(self.span.opp)] += busy - self.settled;
-        self.settled = busy;
+    /// With tasks, interrupts and switches, up to now.
+    pub fn busy(&self, now: Instant) -> Duration {
+        let is_ahead = self.mode != Mode::Asleep && self.from > now;
+        let ahead = if is_ahead { self.from.since(now) } else { Duration::ZERO };
+        self.task_time + self.overhead - ahead
     }
 
     /// `cpu_util()`, with what the runnable tasks are expected to come to.

@@ -2,11 +2,12 @@
 //! Frequencies: who asks for one, and what happens when it changes.
 
 use super::Machine;
-use super::cpu::Mode;
+use super::boost::Arrival;
+use super::cpu::{Cpu, Mode};
 use super::task::FULL_SPEED;
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
 use crate::record::Sink;
-use crate::sched::{Clamp, RunqueueClamp};
+use crate::sched::Clamp;
 use torpor_engine::policy::Policy;
 use torpor_platform::Cluster;
 use torpor_units::{Duration, Instant};
@@ -105,6 +106,25 @@ impl Domain {
     }
 }
 
+/// What a CPU was busy with, by OPP.
+pub(super) struct BusyAt {
+    pub by_opp: Vec<Duration>,
+    settled: Duration,
+}
+
+impl BusyAt {
+    pub fn new(opps: usize) -> BusyAt {
+        BusyAt { by_opp: vec![Duration::ZERO; opps], settled: Duration::ZERO }
+    }
+
+    /// What it was since the last call is put down to the OPP that it has had.
+    pub fn settle(&mut self, cpu: &Cpu<'_>, now: Instant) {
+        let busy = cpu.busy(now);
+        self.by_opp[usize::from(cpu.span.opp)] += busy - self.settled;
+        self.settled = busy;
+    }
+}
+
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `cpufreq_update_util()`.
     #[inline]
@@ -116,9 +136,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn sugov_update(&mut self, number: usize, is_iowait: bool) {
         let (now, topology) = (self.now, self.plan.topology);
-        if let Some(boost) = &mut self.boost {
-            boost.cpufreq_update(number, now, is_iowait);
-        }
+        self.boost.update(number, now, is_iowait);
         let cluster = topology.cluster_of[number].0;
         let Some(schedutil) = self.domains[cluster].schedutil.as_ref() else { return };
         if !schedutil.is_due(now) {
@@ -149,7 +167,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The greatest of the CPUs' of a domain.
     fn performance(&mut self, cluster: usize, release: Release) -> u64 {
         let topology = self.plan.topology;
-        if !self.has_uclamp && self.boost.is_none() {
+        if !self.has_uclamp && !self.boost.raises_frequency {
             // The most utilized CPU is known already, and all else is alike.
             let utils = &self.utils[cluster];
             let (clamp, capacity) = (Clamp::NONE, topology.capacity[topology.clusters[cluster][0]]);
@@ -163,11 +181,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn demand(&mut self, number: usize) -> CpuDemand {
         let cpu = &self.cpus[number];
-        let boost = self.boost.as_mut();
         CpuDemand {
             util: cpu.util(),
-            boost: boost.map_or(0, |boost| boost.cpu_util(number, self.now, cpu.capacity)),
-            clamp: cpu.clamp.get(),
+            boost: self.boost.cpu_boost(number, self.now, cpu.capacity),
+            clamp: self.clamps[number].get(),
             capacity: cpu.capacity,
         }
     }
@@ -196,7 +213,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         for &number in &self.plan.topology.clusters[cluster] {
             self.account(number);
             let cpu = &mut self.cpus[number];
-            cpu.settle(now);
+            self.busy[number].settle(cpu, now);
             if let Some(pending) = &cpu.pending {
                 cpu.idle.change_opp(pending, cpu.span.opp, opp, now);
             }
@@ -214,19 +231,26 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// A task has been put on a CPU's queue; `is_renewed` if its utilization is another for it.
-    pub(super) fn enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
+    #[inline]
+    pub(super) fn enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
+        if self.is_watched {
+            self.watch_enqueued(id, number, arrival, is_renewed);
+        }
+    }
+
+    fn watch_enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
         let task = &mut self.tasks[id as usize];
         let in_iowait = task.in_iowait;
-        if let Some(boost) = &mut self.boost {
-            boost.enqueue(id, number, self.now, in_iowait);
-            task.clamp.min =
-                self.plan.workload.tasks[task.kind].clamp.min.max(boost.uclamp_min(id));
+        self.boost.enqueue(number, id, self.now, arrival, in_iowait);
+        if self.has_uclamp {
+            let own = self.plan.workload.tasks[task.kind].clamp;
+            task.clamp.min = own.min.max(self.boost.task_uclamp_min(id));
         }
-        let (clamp, count) = (task.clamp, RunqueueClamp::add);
+        let clamp = task.clamp;
         // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
         let counts_first = self.plan.cpufreq.release() == Release::V6_1;
         if self.has_uclamp && counts_first {
-            count(&mut self.cpus[number].clamp, clamp);
+            self.clamps[number].add(clamp);
         }
         if in_iowait {
             self.cpufreq_update(number, true);
@@ -235,18 +259,23 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.cpufreq_update(number, false);
         }
         if self.has_uclamp && !counts_first {
-            count(&mut self.cpus[number].clamp, clamp);
+            self.clamps[number].add(clamp);
         }
     }
 
     /// A task has been taken off a CPU's queue.
+    #[inline]
     pub(super) fn dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
-        let task = &self.tasks[id as usize];
-        if let Some(boost) = &mut self.boost {
-            boost.dequeue(id, number, self.now, task.in_iowait);
+        if self.is_watched {
+            self.watch_dequeued(id, number, is_renewed);
         }
+    }
+
+    fn watch_dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
+        let task = &self.tasks[id as usize];
+        self.boost.dequeue(number, id, self.now, task.state, task.in_iowait);
         if self.has_uclamp {
-            self.cpus[number].clamp.remove(task.clamp);
+            self.clamps[number].remove(task.clamp);
         }
         if is_renewed {
             self.cpufreq_update(number, false);

@@ -2,12 +2,13 @@
 //! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts behind.
 
 use super::Machine;
-use super::cpu::{Irq, Line, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use super::cpu::{Irq, Line, Mode, Timer, WATCHDOG, WATCHDOG_PERIOD};
 use crate::error::Halt;
 use crate::record::Sink;
 use crate::workload::Effect;
 use std::cmp::Reverse;
 use torpor_engine::idle_loop::Pending;
+use torpor_engine::input::Span;
 use torpor_engine::model::SleepEnd;
 use torpor_engine::policy::Policy;
 use torpor_units::Instant;
@@ -34,6 +35,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     fn sleep(&mut self, number: usize) -> Result<(), Halt> {
         let cpu = &mut self.cpus[number];
         cpu.mode = Mode::Asleep;
+        cpu.idle_since.get_or_insert(cpu.idle.now());
         let timer = cpu.next_timer();
         cpu.span.next_hrtimer = timer;
         cpu.span.wake = timer;
@@ -61,7 +63,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
-    /// The CPU has left its state.
+    /// The CPU has left its state. FIDELITY(sim-irq-order): interrupts are handled only now.
     pub(super) fn resume(&mut self, number: usize) -> Result<(), Halt> {
         let now = self.now;
         let cpu = &mut self.cpus[number];
@@ -76,13 +78,25 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.record_exit(number, &pending);
         }
         let cpu = &mut self.cpus[number];
-        cpu.idle.finish(&cpu.span, &pending, &mut self.policy, &mut self.sink)?;
+        let wake = cpu.span.wake;
+        let is_event = cpu.idle.finish(&cpu.span, &pending, &mut self.policy, &mut self.sink)?;
         self.rest.left(number, pending.state(), now);
+        if is_event {
+            self.end_span(number, wake, now);
+        }
+        // The tick takes along timers that need not come yet; those that must, come by themselves.
+        if pending.sleep.got_tick && self.cpus[number].next_timer() > now {
+            self.expire_timers(number, true);
+        }
+        let cpu = &mut self.cpus[number];
         if pending.sleep.end == SleepEnd::PollTimeout && cpu.queue.count() == 0 {
             return self.sleep(number);
         }
         // A tick that ended the sleep has been handled by then.
         cpu.from = cpu.from.max(cpu.idle.now());
+        if cpu.span.is_resched && !polls {
+            cpu.hold_up(now, self.plan.overheads.ipi_handling);
+        }
         self.handled(number)
     }
 
@@ -96,6 +110,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             return Ok(false);
         }
         cpu.overhead = overhead;
+        let (wake, resume, handled) = (cpu.span.wake, pending.sleep.resume, cpu.from);
+        self.end_span(number, wake, resume);
+        self.leave_span(number, false);
+        let cpu = &mut self.cpus[number];
+        cpu.idle_since = Some(handled);
         cpu.mode = Mode::Asleep;
         cpu.span.wake = cpu.next_timer();
         cpu.idle.poll_on(pending, cpu.from, cpu.span.wake);
@@ -107,19 +126,31 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The CPU is awake without a task, and done with the interrupts it knows of.
     pub(super) fn handled(&mut self, number: usize) -> Result<(), Halt> {
         if self.cpus[number].from <= self.now {
-            self.take_interrupts(number)?;
+            let came = self.take_interrupts(number)?;
+            if came || self.cpus[number].queue.count() > 0 {
+                // Unless an event ended the sleep, it came while the CPU was awake for a tick.
+                self.end_span(number, self.cpus[number].span.wake.min(self.now), self.now);
+            }
         }
         let cpu = &mut self.cpus[number];
         if cpu.from > self.now {
             self.agenda.set(number, cpu.from);
             return Ok(());
         }
-        if cpu.queue.count() == 0 {
+        let has_task = cpu.queue.count() > 0;
+        self.leave_span(number, has_task);
+        let cpu = &mut self.cpus[number];
+        if !has_task {
             cpu.idle.enter(self.now, false);
             return self.sleep(number);
         }
         cpu.mode = Mode::Running;
-        cpu.tick = self.plan.models[number].tick.next(self.now);
+        let grid = &self.plan.models[number].tick;
+        cpu.tick = grid.next(self.now);
+        if grid.floor(self.now) > cpu.span.start {
+            // The last tick, stopped or not, saw an idle CPU.
+            cpu.span.nr_running = 0;
+        }
         if S::RECORDS {
             self.record_tick_start(number);
         }
@@ -127,43 +158,67 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.go_on(number)
     }
 
-    /// Handles timers that have expired and interrupts that have come.
-    pub(super) fn take_interrupts(&mut self, number: usize) -> Result<(), Halt> {
-        self.expire_timers(number);
-        while let Some(irq) = self.cpus[number].irqs.pop_front() {
-            self.take_interrupt(number, irq)?;
+    /// An event at `wake` has ended the idleness; the CPU is awake at `resume`.
+    #[inline]
+    pub(super) fn end_span(&mut self, number: usize, wake: Instant, resume: Instant) {
+        let cpu = &mut self.cpus[number];
+        if let Some(start) = cpu.idle_since.take().filter(|_| S::TAKES_SPANS) {
+            let wake = wake.max(start);
+            cpu.ended = Some(Span { start, wake, resume: resume.max(wake), ..cpu.span });
         }
-        Ok(())
     }
 
-    /// One interrupt for all timers that are due.
-    pub(super) fn expire_timers(&mut self, number: usize) {
-        let now = self.now;
-        if self.cpus[number].next_timer() > now {
-            return;
+    /// What the event brought is known.
+    #[inline]
+    pub(super) fn leave_span(&mut self, number: usize, has_task: bool) {
+        if let Some(span) = self.cpus[number].ended.take() {
+            self.sink.span(number, Span { ends_visit: has_task, ..span });
         }
-        let time = self.plan.overheads.interrupt;
-        self.cpus[number].hold_up(now, time);
-        while let Some(&Reverse((at, sequence, task))) = self.cpus[number].timers.peek()
-            && at <= now
+    }
+
+    /// Handles timers that have expired and interrupts that have come, if any.
+    pub(super) fn take_interrupts(&mut self, number: usize) -> Result<bool, Halt> {
+        let mut came = self.expire_timers(number, false);
+        while let Some(irq) = self.cpus[number].irqs.pop_front() {
+            self.take_interrupt(number, irq)?;
+            came = true;
+        }
+        Ok(came)
+    }
+
+    /// One interrupt for all timers that are due, the tick's where it `has_ticked`; as in
+    /// `hrtimer_interrupt()`, up to the first whose time has not come even with its slack. Whether
+    /// there was one.
+    pub(super) fn expire_timers(&mut self, number: usize, has_ticked: bool) -> bool {
+        let now = self.now;
+        if self.cpus[number].next_timer() <= now {
+            let time = self.plan.overheads.interrupt;
+            self.cpus[number].hold_up(now, time);
+        } else if !has_ticked {
+            return false;
+        }
+        while let Some(&Reverse(timer)) = self.cpus[number].timers.peek()
+            && timer.softexpires <= now
         {
+            let Timer { softexpires, task, .. } = timer;
             self.cpus[number].timers.pop();
             if task == WATCHDOG {
-                let next = Reverse((at + WATCHDOG_PERIOD, sequence, WATCHDOG));
-                self.cpus[number].timers.push(next);
+                let next = softexpires + WATCHDOG_PERIOD;
+                self.cpus[number].timers.push(Reverse(Timer::of_watchdog(next)));
                 if S::RECORDS {
-                    self.record_watchdog(number, at + WATCHDOG_PERIOD);
+                    self.record_watchdog(number, next);
                 }
                 continue;
             }
             if S::RECORDS {
                 self.record_timer_expiry(number, task);
             }
-            self.wake(task, Some(number), at, false);
+            self.wake(task, Some(number), softexpires, false);
             if S::RECORDS {
                 self.record_timer_handled(number, task);
             }
         }
+        true
     }
 
     fn take_interrupt(&mut self, number: usize, irq: Irq) -> Result<(), Halt> {

@@ -5,6 +5,7 @@
 //! itself (a state left, a timer, the tick, work done). What others do to it moves that entry.
 
 mod balance;
+mod boost;
 mod cpu;
 mod device;
 mod freq;
@@ -23,16 +24,18 @@ pub use freq::DomainCounted;
 pub use record::TIMER_SYMBOLS;
 pub use task::KindTotals;
 
-use crate::cpufreq::{Cpufreq, IoBoost};
+use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, Stuck};
 use crate::options::Overheads;
+use crate::oracle::AgainstOracle;
 use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
 use crate::workload::{Device, Workload};
-use cpu::{Cpu, Mode, WATCHDOG, WATCHDOG_PERIOD};
+use boost::Boost;
+use cpu::{Cpu, Mode, Timer, WATCHDOG_PERIOD};
 use device::DeviceState;
-use freq::Domain;
+use freq::{BusyAt, Domain};
 use rest::Rest;
 use sources::SourceState;
 use std::cmp::Reverse;
@@ -44,6 +47,7 @@ use torpor_engine::model::CpuModel;
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
 use torpor_engine::totals::CpuTotals;
+use torpor_governor::IoBoostInstance;
 use torpor_platform::Platform;
 use torpor_units::{Duration, Energy, Instant};
 
@@ -93,7 +97,12 @@ pub struct Machine<'a, P, S> {
     has_schedutil: bool,
     /// A task has clamps: without, nothing is kept for them, as in the kernel.
     has_uclamp: bool,
-    boost: Option<Box<dyn IoBoost>>,
+    /// One of these, or an IO boost, wants to know when tasks come and go.
+    is_watched: bool,
+    /// By CPU: of its runnable tasks, and what it was busy with.
+    clamps: Vec<RunqueueClamp>,
+    busy: Vec<BusyAt>,
+    boost: Boost,
 
     tasks: Vec<Task>,
     free: Vec<u32>,
@@ -143,10 +152,14 @@ pub struct Counted {
     pub static_energy: Vec<Energy>,
     /// What CPUs take more while others keep a shared state from being had, by cluster.
     pub shared_energy: Vec<Energy>,
+    /// What the package takes on top while any CPU works or polls.
+    pub awake_energy: Energy,
     /// By cluster.
     pub domains: Vec<DomainCounted>,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
+    /// Where it was asked for.
+    pub against_oracle: Option<AgainstOracle>,
 }
 
 pub struct CpuCounted {
@@ -169,6 +182,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             .map(|(slot, model)| new_cpu(model, slot, domain_of(slot)))
             .collect();
         let count = cpus.len();
+        let has_uclamp = workload.tasks.iter().any(|t| t.clamp != Clamp::NONE);
+        let busy = (0..count).map(|slot| BusyAt::new(domain_of(slot).opp_count())).collect();
         let has_schedutil = domains.iter().any(Domain::is_governed);
         let owners = count + workload.tasks.len() + workload.interrupts.len();
         Machine {
@@ -194,8 +209,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             rest: Rest::new(platform, topology, domains.iter().map(|d| d.opp)),
             domains,
             has_schedutil,
-            has_uclamp: workload.tasks.iter().any(|t| t.clamp != Clamp::NONE),
-            boost: None,
+            has_uclamp,
+            is_watched: has_schedutil || has_uclamp,
+            clamps: vec![RunqueueClamp::default(); count],
+            busy,
+            boost: Boost::default(),
             tasks: Vec::new(),
             free: Vec::new(),
             kinds: vec![KindTotals::default(); workload.tasks.len()],
@@ -214,10 +232,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         }
     }
 
-    /// With something that boosts what waits for IO.
-    pub fn with_io_boost(mut self, boost: Box<dyn IoBoost>) -> Self {
-        self.has_uclamp |= boost.sets_uclamp();
-        self.boost = Some(boost);
+    /// With something that boosts what waits for IO: made for the plan's CPUs, and for as many
+    /// tasks as its workload may have.
+    pub fn with_io_boost(mut self, boost: IoBoostInstance) -> Self {
+        self.has_uclamp |= boost.sets_uclamp_min();
+        self.is_watched = true;
+        self.boost = boost.into();
         self
     }
 
@@ -245,8 +265,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 return Err(Halt::Interrupted);
             }
             self.happen(who)?;
-            if let Some(fault) = self.boost.as_mut().and_then(|boost| boost.fault()) {
-                return Err(fault.into());
+            if let Some(fault) = self.boost.fault() {
+                return Err(fault.clone().into());
             }
         }
         self.now = end;
@@ -268,7 +288,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         let count = self.cpus.len() as i64;
         for (number, cpu) in (1..=count).zip(&mut self.cpus) {
             let first = Instant(WATCHDOG_PERIOD.0 * number / count);
-            cpu.timers.push(Reverse((first, 0, WATCHDOG)));
+            cpu.timers.push(Reverse(Timer::of_watchdog(first)));
         }
         (0..self.cpus.len()).try_for_each(|cpu| self.go_idle(cpu))
     }
@@ -320,7 +340,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             self.account(number);
             let now = self.now;
             let cpu = &mut self.cpus[number];
-            cpu.settle(now);
+            self.busy[number].settle(cpu, now);
             // Interrupts and switches that are not over yet.
             if cpu.from > now {
                 cpu.overhead -= cpu.from.since(now);
@@ -328,7 +348,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 self.rest.left(number, pending.state(), now);
+                let slept = now.since(pending.from);
+                self.sink.cut(number, pending.state(), cpu.span.opp, slept);
+                self.end_span(number, now, now);
             }
+            self.leave_span(number, false);
         }
     }
 
@@ -339,13 +363,13 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             kinds[task.kind].cpu_time += task.cpu_time;
             alive.push((task.kind, task.instance, task.cpu_time));
         }
-        let (static_energy, shared_energy) = self.rest.close(self.now);
+        let rest = self.rest.close(self.now);
         let domains = self.domains.into_iter().map(|domain| domain.close(self.now)).collect();
-        let cpus = self.cpus.into_iter().map(|cpu| CpuCounted {
+        let cpus = self.cpus.into_iter().zip(self.busy).map(|(cpu, busy)| CpuCounted {
             totals: cpu.idle.close(),
             task_time: cpu.task_time,
             overhead: cpu.overhead,
-            busy_at: cpu.busy_at,
+            busy_at: busy.by_opp,
         });
         let counted = Counted {
             span: self.now.since(Instant(0)),
@@ -354,10 +378,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             devices: self.devices.into_iter().map(|device| device.totals).collect(),
             ipis: self.ipis,
             events: self.events,
-            static_energy,
-            shared_energy,
+            static_energy: rest.of_clusters,
+            shared_energy: rest.unsaved,
+            awake_energy: rest.of_package,
             domains,
             alive,
+            against_oracle: None,
         };
         (counted, self.sink)
     }
@@ -391,6 +417,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     }
 }
 
+/// FIDELITY(sim-rcu): RCU never holds the tick.
 fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
     let start = Instant(0);
     let span = Span {
@@ -415,6 +442,8 @@ fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
         idle: IdleCpu::new(model, slot, start),
         pending: None,
         span,
+        idle_since: None,
+        ended: None,
         running: None,
         queue: FairQueue::default(),
         load: pelt::Runqueue::new(
@@ -433,10 +462,7 @@ fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
         capacity: u64::from(model.capacity),
         task_time: Duration::ZERO,
         overhead: Duration::ZERO,
-        settled: Duration::ZERO,
-        busy_at: vec![Duration::ZERO; domain.opp_count()],
         is_overutilized: false,
-        clamp: RunqueueClamp::default(),
         idle_calls: 0,
     }
 }

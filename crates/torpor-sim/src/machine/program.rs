@@ -2,7 +2,7 @@
 //! What tasks do: their programs, step by step.
 
 use super::Machine;
-use super::cpu::work_of;
+use super::cpu::{Timer, work_of};
 use super::task::{Blocked, State};
 use crate::error::{Halt, Stuck};
 use crate::record::Sink;
@@ -82,7 +82,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     }
                 }
                 Op::Wait { channel, count, not_before, at_least } => {
-                    let held = &mut self.channels[*channel];
+                    let channel = *channel + task.group;
+                    let held = &mut self.channels[channel];
                     task.step += 1;
                     if held.waiters.is_empty() && held.held >= *count {
                         held.held -= count;
@@ -93,7 +94,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         continue;
                     }
                     held.waiters.push_back(id);
-                    let blocked = Blocked::Channel { channel: *channel, count: *count };
+                    let blocked = Blocked::Channel { channel, count: *count };
                     return self.wait_for_others(number, blocked);
                 }
                 Op::Await { channel, release } => {
@@ -124,8 +125,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     self.kinds[kind].missed += 1;
                 }
                 Op::Wake { channel, count, sync } => {
+                    let channel = *channel + task.group;
                     task.step += 1;
-                    self.post(*channel, *count, number, now, *sync);
+                    self.post(channel, *count, number, now, *sync);
                 }
                 Op::Barrier(barrier) => {
                     task.step += 1;
@@ -154,10 +156,6 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 }
                 Op::IoWait(wait) => {
                     let Some(submitted) = task.io_done.pop_front() else {
-                        task.in_iowait = wait.in_iowait();
-                        if task.in_iowait {
-                            self.cpus[number].iowait += 1;
-                        }
                         return self.leave(number, State::Blocked(Blocked::Io(*wait)));
                     };
                     task.step += 1;
@@ -199,9 +197,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
         self.timer_sequence += 1;
-        self.cpus[number].timers.push(Reverse((until, self.timer_sequence, id)));
+        let kind = &self.plan.workload.tasks[self.tasks[id as usize].kind];
+        let timer = Timer {
+            expires: until + kind.timer_slack,
+            sequence: self.timer_sequence,
+            softexpires: until,
+            task: id,
+        };
+        self.cpus[number].timers.push(Reverse(timer));
         if S::RECORDS {
-            self.record_timer_start(number, id, until);
+            self.record_timer_start(number, &timer);
         }
         self.leave(number, State::Blocked(Blocked::Timer))
     }

@@ -2,6 +2,7 @@
 //! What the kernel's tracepoints would have told of a run. Only a sink that records gets here.
 
 use super::Machine;
+use super::cpu::Timer;
 use super::schedule::Leaver;
 use crate::record::Sink;
 use torpor_engine::idle_loop::Pending;
@@ -82,9 +83,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.emit(cpu, start);
     }
 
-    pub(super) fn record_timer_start(&mut self, cpu: usize, task: u32, expires: Instant) {
+    pub(super) fn record_timer_start(&mut self, cpu: usize, started: &Timer) {
+        let Timer { expires, softexpires, task, .. } = *started;
         let (timer, function) = (self.task_timer(task), self.timer_function(1));
-        let start = EventKind::HrtimerStart { timer, function, expires, softexpires: expires };
+        let start = EventKind::HrtimerStart { timer, function, expires, softexpires };
         self.emit(cpu, start);
     }
 

@@ -3,7 +3,8 @@
 //!
 //! A cluster's static power is drawn unless all of its CPUs are in their deepest state. A state
 //! that a cluster or the package shares saves over the next shallower one only while all of its
-//! CPUs are in it or deeper: until then a CPU in it takes the shallower one's power.
+//! CPUs are in it or deeper: until then a CPU in it takes the shallower one's power. The package
+//! takes its awake power while any CPU works or polls.
 
 use crate::sched::Topology;
 use torpor_platform::{Platform, Scope, StatePower};
@@ -74,6 +75,8 @@ struct ClusterRest {
     shared: Vec<Shared>,
     /// The first of its states that the package shares, and its saving by OPP.
     package_state: Option<(usize, Vec<Power>)>,
+    /// Whether its first state polls.
+    polls: bool,
     /// Its OPP, since when, and the energy up to then.
     opp: usize,
     since: Instant,
@@ -104,7 +107,20 @@ pub struct Rest {
     /// CPU time in a package state while the package was not, by cluster.
     package_inside: Vec<(usize, Duration)>,
     package_since: Instant,
+    /// CPUs neither at work nor polling.
+    asleep: Group,
+    awake_power: Power,
     is_needed: bool,
+}
+
+/// Energy that no CPU takes by itself.
+pub struct RestEnergy {
+    /// Static, by cluster.
+    pub of_clusters: Vec<Energy>,
+    /// What shared states did not save, by cluster.
+    pub unsaved: Vec<Energy>,
+    /// Of the package while it was awake.
+    pub of_package: Energy,
 }
 
 impl Rest {
@@ -146,6 +162,7 @@ impl Rest {
                         })
                         .collect(),
                     package_state: of_scope(Scope::Package).next().map(|s| (s, saving(s))),
+                    polls: cluster.idle_states[0].is_polling(),
                     opp: usize::from(opp),
                     since: Instant(0),
                     static_energy: Energy::ZERO,
@@ -153,15 +170,18 @@ impl Rest {
                 }
             })
             .collect();
-        let is_needed = clusters.iter().any(|c| {
+        let of_cluster = |c: &ClusterRest| {
             let has_static = c.static_power.iter().any(|power| *power > Power::ZERO);
             has_static || !c.shared.is_empty() || c.package_state.is_some()
-        });
+        };
+        let is_needed = platform.awake_power > Power::ZERO || clusters.iter().any(of_cluster);
         Rest {
             cluster_of: topology.cluster_of.iter().map(|(cluster, _)| *cluster).collect(),
             package: Group::new(topology.cpus),
             package_inside: vec![(0, Duration::ZERO); clusters.len()],
             package_since: Instant(0),
+            asleep: Group::new(topology.cpus),
+            awake_power: platform.awake_power,
             clusters,
             is_needed,
         }
@@ -181,6 +201,9 @@ impl Rest {
         }
         let number = self.cluster_of[cpu];
         let cluster = &mut self.clusters[number];
+        if state > 0 || !cluster.polls {
+            self.asleep.change(now, enters);
+        }
         if state == cluster.deepest {
             cluster.at_rest.change(now, enters);
         }
@@ -215,17 +238,20 @@ impl Rest {
         }
     }
 
-    /// Static energy, and what shared states did not save, by cluster.
-    pub fn close(mut self, end: Instant) -> (Vec<Energy>, Vec<Energy>) {
+    pub fn close(mut self, end: Instant) -> RestEnergy {
         self.pass_package(end);
-        let of_package: Vec<Duration> = self.package_inside.iter().map(|(_, w)| *w).collect();
-        self.clusters
+        self.asleep.pass(end);
+        let awake = end.since(Instant(0)) - self.asleep.together;
+        let waited: Vec<Duration> = self.package_inside.iter().map(|(_, w)| *w).collect();
+        let (of_clusters, unsaved) = self
+            .clusters
             .into_iter()
-            .zip(of_package)
+            .zip(waited)
             .map(|(mut cluster, waited)| {
                 cluster.settle(end, waited);
                 (cluster.static_energy, cluster.unsaved)
             })
-            .unzip()
+            .unzip();
+        RestEnergy { of_clusters, unsaved, of_package: self.awake_power.over(awake) }
     }
 }

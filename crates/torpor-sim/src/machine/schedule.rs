@@ -18,8 +18,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// Something of the running CPU's own is due.
     pub(super) fn running(&mut self, number: usize) -> Result<(), Halt> {
         self.account(number);
-        let bigger = if self.cpus[number].tick <= self.now { self.tick(number) } else { None };
-        self.expire_timers(number);
+        let has_ticked = self.cpus[number].tick <= self.now;
+        let bigger = if has_ticked { self.tick(number) } else { None };
+        self.expire_timers(number, has_ticked);
         if let Some(target) = bigger {
             self.move_running(number, target)?;
         }
@@ -27,6 +28,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if cpu.ipi <= self.now {
             cpu.ipi = Instant::NEVER;
             cpu.needs_resched = true;
+            cpu.hold_up(self.now, self.plan.overheads.ipi_handling);
         }
         self.go_on(number)
     }
@@ -98,7 +100,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let util = cpu.util();
         let (cluster, place) = self.plan.topology.cluster_of[number];
         self.utils[cluster].set(place, util as u32);
-        let is_over = fit(util, cpu.clamp.get(), cpu.capacity) == Fit::None;
+        let is_over = fit(util, self.clamps[number].get(), cpu.capacity) == Fit::None;
         if is_over != cpu.is_overutilized {
             cpu.is_overutilized = is_over;
             self.overutilized = if is_over { self.overutilized + 1 } else { self.overutilized - 1 };
@@ -190,6 +192,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let is_renewed = cpu.load.update(self.now.0 as u64);
         let task = &mut self.tasks[id as usize];
         task.state = state;
+        task.in_iowait = matches!(state, State::Blocked(Blocked::Io(wait)) if wait.in_iowait());
+        cpu.iowait += u16::from(task.in_iowait);
         task.load.update(&cpu.load, true);
         task.load.is_runnable = false;
         cpu.queue.drop_running(&task.entity);

@@ -41,6 +41,8 @@ pub struct Task {
     pub kind: usize,
     /// Which of its kind, from 0.
     pub instance: u64,
+    /// The group it belongs to.
+    pub group: usize,
     pub pid: i32,
     pub state: State,
     pub cpu: usize,
@@ -50,7 +52,7 @@ pub struct Task {
     pub util_est: u64,
     /// As its runqueue counts it.
     pub clamp: Clamp,
-    /// From going to wait for IO until it runs again.
+    /// From going to wait for IO until it runs again, if its engine marks that.
     pub in_iowait: bool,
 
     /// The step it is at.
@@ -97,6 +99,7 @@ impl Task {
         Task {
             kind,
             instance,
+            group: own.group_of(instance),
             pid,
             state: State::Runnable,
             cpu: load.cpu,

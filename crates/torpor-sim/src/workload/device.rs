@@ -118,6 +118,14 @@ impl DeviceRef {
         }
     }
 
+    /// Whether neither the workload nor the machine tells of it.
+    pub fn ships(&self, platform: &Platform) -> bool {
+        match self {
+            DeviceRef::Own(_) => false,
+            DeviceRef::Named { name, .. } => !platform.io_devices.iter().any(|d| d.name == *name),
+        }
+    }
+
     /// The device on this machine.
     pub fn resolve(&self, platform: &Platform) -> Result<Device, SimError> {
         let (name, unknown, origin) = match self {

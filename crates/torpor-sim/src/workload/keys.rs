@@ -53,9 +53,21 @@ static TASK: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The task's name."),
         optional("count", COUNT, "How many there are from the start. Without it, 1."),
+        optional(
+            "group",
+            COUNT,
+            "So many of them, in the order of their numbers, share channels; the next have their \
+             own. Without it, all.",
+        ),
         optional("cpus", Kind::Cpus, "Where it may run. Without it, everywhere."),
         optional("start_us", TIME, "When the first one starts. Without it, 0."),
         optional("stagger_us", TIME, "How much later each next one starts. Without it, 0."),
+        optional(
+            "timer_slack_us",
+            TIME,
+            "Its timers expire this much later, unless another timer's interrupt comes meanwhile and \
+             takes them along. Without it, 0; an ordinary task of the kernel's has 50.",
+        ),
         optional(
             "weight",
             Kind::Integer { max: 88_761.0 },

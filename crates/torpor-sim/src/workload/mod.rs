@@ -53,11 +53,15 @@ pub struct TaskKind {
     pub name: String,
     /// How many there are from the beginning.
     pub count: u32,
+    /// How many groups of like size they form, each with channels of its own.
+    pub groups: usize,
     /// Where they may run; everywhere by default.
     pub cpus: Option<Vec<CpuId>>,
     /// When the first starts, and how much later each next one.
     pub start: Duration,
     pub stagger: Duration,
+    /// How much later than asked its timers may expire, so that several share an interrupt.
+    pub timer_slack: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
     pub clamp: Clamp,
@@ -97,7 +101,7 @@ pub enum Op {
     Until(Instant),
     /// Until the next multiple of a period since the task's start.
     Period(Duration),
-    /// Takes `count` from a channel, or waits until it holds as many. What it holds already is
+    /// Takes `count` from a channel (that of the first group; the others' follow it), or waits until it holds as many. What it holds already is
     /// taken at `not_before`, and after `at_least`, at the earliest.
     Wait {
         channel: usize,
@@ -235,6 +239,12 @@ pub struct Barrier {
 }
 
 impl TaskKind {
+    /// The group of its task with this number; those spawned later join the groups in turn.
+    pub fn group_of(&self, instance: u64) -> usize {
+        let size = (u64::from(self.count) / self.groups as u64).max(1);
+        (instance / size) as usize % self.groups
+    }
+
     /// Whether it comes to a barrier.
     fn meets(&self, barrier: usize) -> bool {
         self.program.iter().any(|step| step.op == Op::Barrier(barrier))

@@ -35,6 +35,10 @@ struct Channel {
     name: String,
     waited: Option<Finding>,
     woken: Option<Finding>,
+    /// How many of them there are: one a group of the tasks that use it.
+    groups: usize,
+    /// Where tasks in another number of groups use it.
+    uneven: Option<Finding>,
 }
 
 /// What the file's names stand for.
@@ -48,6 +52,8 @@ pub(super) struct Names {
     channels: Vec<Channel>,
     channel_index: HashMap<String, usize>,
     pub barriers: Vec<String>,
+    /// Into how many groups fall the tasks, or the interrupts, that are being read.
+    pub groups: usize,
 }
 
 impl Names {
@@ -81,30 +87,44 @@ impl Names {
         named.map(|(name, finding)| DeviceRef::named(name, finding, origin, text)).collect()
     }
 
-    fn channel(&mut self, name: &str) -> usize {
+    fn channel(&mut self, at: &Table, key: &str, name: &str) -> usize {
         if let Some(&known) = self.channel_index.get(name) {
+            let (groups, channel) = (self.groups, &mut self.channels[known]);
+            if channel.groups != groups {
+                let message = format!(
+                    "{groups} of this channel are needed here, {} elsewhere",
+                    channel.groups
+                );
+                channel.uneven.get_or_insert_with(|| at.finding(key, message));
+            }
             return known;
         }
-        self.channels.push(Channel { name: name.to_owned(), waited: None, woken: None });
+        self.channels.push(Channel {
+            name: name.to_owned(),
+            waited: None,
+            woken: None,
+            groups: self.groups,
+            uneven: None,
+        });
         self.channel_index.insert(name.to_owned(), self.channels.len() - 1);
         self.channels.len() - 1
     }
 
     fn waited(&mut self, at: &Table, name: &str) -> usize {
-        let index = self.channel(name);
+        let index = self.channel(at, "wait", name);
         let message = "nobody wakes this channel".to_owned();
         self.channels[index].waited.get_or_insert_with(|| at.finding("wait", message));
         index
     }
 
     pub fn woken(&mut self, at: &Table, key: &str, name: &str) -> usize {
-        let index = self.channel(name);
+        let index = self.channel(at, key, name);
         let message = "nobody waits on this channel".to_owned();
         self.channels[index].woken.get_or_insert_with(|| at.finding(key, message));
         index
     }
 
-    /// Every channel must have someone at both ends.
+    /// Every channel must have someone at both ends, group by group.
     pub fn check_channels(&mut self, report: &mut Report) {
         let names: Vec<String> = self.channels.iter().map(|c| c.name.clone()).collect();
         for channel in &mut self.channels {
@@ -120,12 +140,27 @@ impl Names {
                     .or(Some("a channel needs a `wait` and a `wake` of the same name".into()));
                 report.push(Finding { hint, ..finding });
             }
+            if let Some(finding) = channel.uneven.take() {
+                let allowed = "as many groups (`count` / `group`) on both ends of a channel";
+                report.push(Finding { allowed: Some(allowed.to_owned()), ..finding });
+            }
         }
     }
 
-    pub fn channels(&self) -> Vec<super::Channel> {
-        let channel = |c: &Channel| super::Channel { name: c.name.clone(), held: 0 };
-        self.channels.iter().map(channel).collect()
+    /// All channels, those of one name in the order of their groups, and where each name's begin.
+    pub fn channels(&self) -> (Vec<super::Channel>, Vec<usize>) {
+        let (mut channels, mut begins) = (Vec::new(), Vec::new());
+        for channel in &self.channels {
+            begins.push(channels.len());
+            channels.extend((0..channel.groups).map(|group| super::Channel {
+                name: match channel.groups {
+                    1 => channel.name.clone(),
+                    _ => format!("{}#{group}", channel.name),
+                },
+                held: 0,
+            }));
+        }
+        (channels, begins)
     }
 }
 

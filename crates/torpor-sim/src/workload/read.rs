@@ -4,7 +4,8 @@
 use super::keys::WORKLOAD;
 use super::program::{self, Names};
 use super::{
-    Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, TaskKind, Workload, device, fio,
+    Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, Op, TaskKind, Workload, device,
+    fio,
 };
 use crate::error::SimError;
 use crate::sched::Clamp;
@@ -30,7 +31,9 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     let mut names = Names::default();
     names.declare_tasks(report, file.tables("task"), file.tables("fio"));
     names.declare_devices(report, file.tables("device"));
-    let is_empty = |key| file.field(key).is_none_or(|f| f.raw == "[]");
+    // What is there and no list at all has been reported already.
+    let is_list = |key| file.field(key).is_none_or(|f| f.raw.starts_with('['));
+    let is_empty = |key| file.tables(key).is_empty() && is_list(key);
     if is_empty("task") && is_empty("fio") {
         let mut finding = file.finding("task", "a workload has at least one task".to_owned());
         finding.allowed = Some("`[[task]]` or `[[fio]]`".to_owned());
@@ -39,6 +42,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     let mut tasks: Vec<Option<TaskKind>> =
         file.tables("task").iter().map(|table| task(report, table, &mut names)).collect();
     tasks.extend(file.tables("fio").iter().map(|table| fio::read(report, table, &mut names)));
+    names.groups = 1;
     let interrupts: Vec<Option<Interrupt>> =
         file.tables("interrupt").iter().map(|table| interrupt(report, table, &mut names)).collect();
     let devices: Vec<Option<Device>> =
@@ -47,7 +51,19 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     let devices: Option<Vec<Device>> = devices.into_iter().collect();
     let named = names.named_devices(origin, text);
 
-    let tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
+    let mut tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
+    let mut interrupts: Vec<Interrupt> = interrupts.into_iter().collect::<Option<_>>()?;
+    let (channels, begins) = names.channels();
+    for step in tasks.iter_mut().flat_map(|task| &mut task.program) {
+        if let Op::Wait { channel, .. } | Op::Wake { channel, .. } = &mut step.op {
+            *channel = begins[*channel];
+        }
+    }
+    for interrupt in &mut interrupts {
+        if let Effect::Wake { channel, .. } = &mut interrupt.effect {
+            *channel = begins[*channel];
+        }
+    }
     let barriers = names.barriers.iter().enumerate().map(|(index, name)| Barrier {
         name: name.clone(),
         parties: tasks.iter().filter(|t| t.meets(index)).map(|t| t.count).sum(),
@@ -60,9 +76,9 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
         tasks_max: file.number("tasks_max").unwrap_or(TASKS_MAX_DEFAULT) as usize,
         barriers: barriers.collect(),
         tasks,
-        interrupts: interrupts.into_iter().collect::<Option<_>>()?,
+        interrupts,
         devices: devices?.into_iter().map(DeviceRef::Own).chain(named).collect(),
-        channels: names.channels(),
+        channels,
     })
 }
 
@@ -72,14 +88,25 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         finding.allowed = Some("3 (nice 19 of the idle policy) to 88761 (nice -20)".to_owned());
         report.push(finding);
     }
+    let count = table.number("count").unwrap_or(1.0) as u64;
+    let group = table.number("group").map_or(count, |n| n as u64);
+    if table.has("group") && (group == 0 || count % group != 0) {
+        let message = format!("{count} tasks do not fall into such groups");
+        let mut finding = table.finding("group", message);
+        finding.allowed = Some("a divisor of `count`".to_owned());
+        report.push(finding);
+    }
+    names.groups = count.checked_div(group).map_or(1, |groups| groups.max(1) as usize);
     let program = program::flatten(report, table, names);
     Some(TaskKind {
         name: table.text("name")?.to_owned(),
-        count: table.number("count").unwrap_or(1.0) as u32,
+        count: count as u32,
+        groups: names.groups,
         cpus: table.cpus("cpus").map(<[CpuId]>::to_vec),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
         clamp: clamp(report, table),
+        timer_slack: from_us(table.number("timer_slack_us").unwrap_or(0.0)),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,

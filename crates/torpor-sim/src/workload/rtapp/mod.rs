@@ -190,6 +190,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
     Some(TaskKind {
         name: name.to_owned(),
         count,
+        groups: 1,
         cpus: match cpus {
             Some(cpus) => Some(cpus?),
             None => None,
@@ -197,6 +198,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         start: Duration((delay_us * 1e3) as i64),
         stagger: Duration::ZERO,
         clamp: Clamp::NONE,
+        timer_slack: Duration::ZERO,
         weight: NICE_WEIGHTS[(nice + 20.0) as usize],
         repeat: (passes >= 0.0).then_some(passes as u64),
         draws: program.draws,

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! How far a governor was from the oracle, in a run whose future hung on it.
+//!
+//! The oracle cannot be one of the governors: had it chosen, other things would have happened. But
+//! once a run is over, its idleness is known, CPU by CPU, and can be replayed: the oracle's cost is
+//! the least for which that very idleness could have been had. So each governor has an oracle of
+//! its own, whose runs are as different as the governors'.
+
+use crate::record::Sink;
+use torpor_engine::decision::{Decision, Observer};
+use torpor_engine::input::Span;
+use torpor_engine::model::CpuModel;
+use torpor_engine::oracle;
+use torpor_trace::EventKind;
+use torpor_units::{Duration, Energy, Instant};
+
+/// Energies of one run.
+#[derive(Clone, Copy, Debug)]
+pub struct AgainstOracle {
+    /// The least that the run's idleness could have cost.
+    pub oracle: Energy,
+    /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
+    pub too_deep: Energy,
+    pub too_shallow: Energy,
+}
+
+/// Takes a run's idleness as a replay would have it.
+pub struct Idleness<'a> {
+    models: &'a [CpuModel],
+    cpus: Vec<Vec<Span>>,
+    too_deep: Energy,
+    too_shallow: Energy,
+}
+
+impl<'a> Idleness<'a> {
+    pub fn new(models: &'a [CpuModel]) -> Idleness<'a> {
+        let cpus = vec![Vec::new(); models.len()];
+        Idleness { models, cpus, too_deep: Energy::ZERO, too_shallow: Energy::ZERO }
+    }
+
+    pub fn close(self) -> AgainstOracle {
+        let plans = self.models.iter().zip(&self.cpus).filter(|(_, spans)| !spans.is_empty());
+        AgainstOracle {
+            oracle: plans.map(|(model, spans)| oracle::plan(model, spans).energy).sum(),
+            too_deep: self.too_deep,
+            too_shallow: self.too_shallow,
+        }
+    }
+}
+
+impl Idleness<'_> {
+    /// FIDELITY(sim-oracle-opp): a sleep is priced at the OPP it ends at.
+    fn slept(&mut self, cpu: usize, state: usize, opp: u16, length: Duration) {
+        let model = &self.models[cpu];
+        let cost = |state| model.costs.sleep(opp, state, length);
+        let Some(best) = model.allowed().into_iter().min_by_key(|&s| cost(s)) else { return };
+        let lost = cost(state) - cost(best);
+        if state > best {
+            self.too_deep += lost;
+        } else {
+            self.too_shallow += lost;
+        }
+    }
+}
+
+impl Observer for Idleness<'_> {
+    fn wants(&self, _: usize) -> bool {
+        true
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        let length = decision.resume.since(decision.from);
+        self.slept(decision.slot, usize::from(decision.state), decision.opp, length);
+    }
+}
+
+impl Sink for Idleness<'_> {
+    const RECORDS: bool = false;
+    const TAKES_SPANS: bool = true;
+
+    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
+
+    fn span(&mut self, cpu: usize, span: Span) {
+        self.cpus[cpu].push(span);
+    }
+
+    fn cut(&mut self, cpu: usize, state: usize, opp: u16, slept: Duration) {
+        self.slept(cpu, state, opp, slept);
+    }
+}

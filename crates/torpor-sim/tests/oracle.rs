@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Each governor against an oracle of its own run.
+
+mod support;
+
+use support::{big_little, load, machine, polling_machine, request, run};
+use torpor_engine::decision::{Decision, Observer};
+use torpor_engine::idle_loop::CpuRun;
+use torpor_engine::input::Span;
+use torpor_engine::policy::{Choice, Script};
+use torpor_governor::Catalog;
+use torpor_platform::Platform;
+use torpor_sim::Session;
+use torpor_sim::record::Sink;
+use torpor_trace::EventKind;
+use torpor_units::Instant;
+
+const PERIODIC: &str =
+    "[[task]]\nname = \"t\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";
+
+fn over_oracle(platform: Platform, governor: &str, ms: i64) -> [f64; 3] {
+    let outcome = run(&request(platform, load(PERIODIC), &[governor, "oracle"], ms));
+    let metrics = &outcome.traces[0].runs[0].run.metrics;
+    let keys = ["over_oracle_pct", "lost_too_deep_mw", "lost_too_shallow_mw"];
+    keys.map(|key| metrics[key].expect("power is known"))
+}
+
+#[test]
+fn the_oracle_of_long_sleeps_is_deepest_and_shallowest_loses_by_shallow_sleeps() {
+    // Sleeps of 9.8 ms: deepest is what the oracle does, but for the first decision, when nothing
+    // has run yet. The watchdog's 4 s are beyond the second.
+    let [over, deep, shallow] = over_oracle(machine(1, ""), "deepest", 1_000);
+    assert!(over.abs() < 0.5, "{over}");
+    assert!(deep < 0.5 && shallow == 0.0, "{deep} {shallow}");
+    // 100 mW for 9.9 ms, against 10 mW and an overhead of (100 - 10) mW for 200 us: 990 uJ to
+    // 99 + 18. `shallowest` keeps the tick, whose sleeps of 4 ms and 1.9 ms are too shallow each:
+    // 990 uJ - 99 uJ - 3 * 18 uJ, a hundred times a second, are 84 mW.
+    let [over, deep, shallow] = over_oracle(machine(1, ""), "shallowest", 1_000);
+    assert!((over - 100.0 * (990.0 / 117.0 - 1.0)).abs() < 10.0, "{over}");
+    assert!(deep == 0.0 && (shallow - 84.0).abs() < 2.0, "{deep} {shallow}");
+}
+
+#[test]
+fn the_oracle_is_no_governor_and_stands_in_no_row() {
+    let asked = request(machine(1, ""), load(PERIODIC), &["oracle", "menu", "teo"], 100);
+    let outcome = run(&asked);
+    let names: Vec<&str> = outcome.traces[0].runs.iter().map(|r| r.run.name.as_str()).collect();
+    assert_eq!(names, ["menu", "teo"]);
+    let without = run(&request(machine(1, ""), load(PERIODIC), &["menu"], 100));
+    assert_eq!(without.traces[0].runs[0].run.metrics["over_oracle_pct"], None);
+}
+
+#[test]
+fn without_a_governor_there_is_nothing_to_replay() {
+    let asked = request(machine(1, ""), load(PERIODIC), &["oracle"], 100);
+    let error =
+        torpor_sim::run(&asked, &Catalog::new(Default::default()), &torpor_engine::Unwatched)
+            .unwrap_err();
+    assert!(error.to_string().contains("needs a governor"), "{error}");
+}
+
+/// Waits, interrupts with and without tasks, timers, pings, on CPUs that also poll.
+const MIXED: &str = r#"
+[[task]]
+name = "timer"
+count = 3
+start_us = 30
+phase = [{ run_us = 20 }, { sleep_us = { dist = "exponential", mean = 700 } }]
+
+[[task]]
+name = "ping"
+start_us = 10
+phase = [{ run_us = 10 }, { wake = "pong" }, { wait = "ping" }, { sleep_us = 90 }]
+
+[[task]]
+name = "pong"
+start_us = 10
+phase = [{ wait = "pong" }, { run_us = 10 }, { wake = "ping" }]
+
+[[task]]
+name = "worker"
+count = 2
+start_us = 20
+phase = [{ wait = "work" }, { run_us = { dist = "exponential", mean = 50 } }]
+
+[[interrupt]]
+name = "work"
+interval_us = { dist = "exponential", mean = 400 }
+wake = "work"
+
+[[interrupt]]
+name = "nothing"
+cpus = "0-1"
+interval_us = { dist = "exponential", mean = 150 }
+handling_us = 5
+"#;
+
+/// Spans and decisions of a run, by CPU.
+#[derive(Default)]
+struct Kept {
+    spans: [Vec<Span>; 2],
+    decisions: [Vec<Decision>; 2],
+}
+
+impl Observer for Kept {
+    fn wants(&self, _: usize) -> bool {
+        true
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        self.decisions[decision.slot].push(*decision);
+    }
+}
+
+impl Sink for Kept {
+    const RECORDS: bool = false;
+    const TAKES_SPANS: bool = true;
+
+    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
+
+    fn span(&mut self, cpu: usize, span: Span) {
+        self.spans[cpu].push(span);
+    }
+}
+
+/// So what the oracle is given is what there was.
+#[test]
+fn a_runs_choices_replayed_over_its_idleness_make_the_runs_sleeps() {
+    for governor in ["menu", "teo", "shallowest", "deepest"] {
+        let request = request(machine(2, ""), load(MIXED), &[governor], 200);
+        let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
+        let run = session.simulate(0, 1, Kept::default(), &mut |_| true);
+        let Ok(Ok((_, mut kept))) = run else { panic!("{governor}: the run failed") };
+        for (cpu, model) in session.plan(0, 1).models.iter().enumerate() {
+            // The end of the run cuts the last sleep, of which no decision is told.
+            kept.spans[cpu].pop();
+            let there = &kept.decisions[cpu];
+            let choices = there.iter().map(|d| Choice { state: d.state, stop_tick: d.stop_tick });
+            let mut again = Kept::default();
+            let mut replay = CpuRun::new(model, &kept.spans[cpu], cpu);
+            replay.run(&mut Script::new(choices.collect()), &mut again).unwrap();
+            let sleeps = |all: &[Decision]| -> Vec<_> {
+                all.iter().map(|d| (d.from, d.resume, d.state, d.end)).collect()
+            };
+            assert!(there.len() > 200, "{governor}, cpu {cpu}: {} decisions", there.len());
+            let (there, again) = (sleeps(there), sleeps(&again.decisions[cpu]));
+            let first = there.iter().zip(&again).position(|(a, b)| a != b);
+            assert_eq!(
+                first,
+                None,
+                "{governor}, cpu {cpu}: {:?}",
+                first.map(|k| (there[k], again[k]))
+            );
+            assert!(there.len() - again.len() <= 2, "{} {}", there.len(), again.len());
+        }
+    }
+}
+
+#[test]
+fn nobody_is_cheaper_than_the_oracle() {
+    let governors = ["menu", "teo", "haltpoll", "ladder", "shallowest", "deepest", "oracle"];
+    for platform in [machine(2, ""), polling_machine(2, ""), big_little()] {
+        let mut request = request(platform, load(MIXED), &governors, 60);
+        request.options.seeds = 2;
+        for run in &run(&request).traces[0].runs {
+            for seed in &run.seeds {
+                let over = seed.metrics["over_oracle_pct"].expect("power is known");
+                // The oracle leaves the state that the run's end finds it in.
+                assert!(over > -0.2, "{} on {}: {over}", run.run.name, request.platform.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A guest's load for the simulator: the same tasks on the same states, as workload and platform.
+
+What takes time in the guest is measured once a kernel, in recordings of its own menu: from an
+interrupt to the task, and from step to step of each program. These medians then stand for every
+governor. Of the recording that a simulation is compared with only the moments are taken at which
+programs were started, against the tick.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from string import Template
+
+import torpor
+
+from .events import Story, Turn
+
+TEMPLATES = Path(__file__).with_name("cases")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared: one of corpus.WORKLOADS, its program, and CPUs of the guest."""
+
+    workload: str
+    program: str
+    cpus: int
+
+
+#: An emulator whose CPUs take turns has one only, where one will do.
+CASES = {
+    "rates": Case("rates", "periodic", 1),
+    "predict": Case("predict", "idle_predict", 1),
+    "predict-smp": Case("predict", "idle_predict", 2),
+    "pingpong": Case("pingpong", "pingpong", 2),
+    "ipi": Case("ipi", "ipi_burst", 2),
+}
+
+#: What `rates` goes through, a second each.
+RATES_HZ = (5, 11, 23, 47, 97, 197, 411)
+
+#: Debian's tick.
+HZ = 250
+_TICK_NS = 10**9 // HZ
+
+#: A simulation begins so much before its first program.
+_LEAD_NS = 25 * _TICK_NS
+
+
+def exit_latencies_us(platform: str) -> list[float]:
+    """The exit latency of each state in a platform's text."""
+    lines = (line.partition(" = ") for line in platform.splitlines())
+    return [float(value) for key, _, value in lines if key == "latency_us"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What takes time in a kernel, in us: interrupts, and each workload's own by placeholder."""
+
+    interrupt: float
+    ipi_delivery: float
+    ipi_handling: float
+    background: float
+    steps: dict[str, dict[str, float]]
+
+    @classmethod
+    def measure(cls, stories: dict[str, Story], latencies_us: list[float]) -> "Costs":
+        """Of the recordings of all cases under one governor."""
+
+        def turns(case: str) -> list[Turn]:
+            story = stories[case]
+            mine = (story.turns.get(pid, []) for pid in story.pids(CASES[case].program))
+            # Programs start and end with much else than what they repeat.
+            return [turn for each in mine if len(each) > 3 for turn in each[1:-1]]
+
+        def left_us(turn: Turn, since_ns: int) -> float:
+            """From then until the idle state was left, apart from its exit latency."""
+            sleep = turn.slept_in
+            return (sleep.end_ns - since_ns) / 1000 - latencies_us[sleep.state]
+
+        def switched_us(turn: Turn) -> float:
+            return (turn.begin_ns - turn.slept_in.end_ns) / 1000
+
+        def to_idle(found: list[Turn]) -> float:
+            return median((t.idle_ns - t.begin_ns) / 1000 for t in found if t.idle_ns)
+
+        def chained(found: list[Turn]) -> dict[str, float]:
+            waking = [t for t in found if t.wakes_ns and t.idle_ns]
+            # The emulator may let the woken CPU go first: the quickest tenth was not held up.
+            after = quantiles([(t.idle_ns - t.wakes_ns) / 1000 for t in waking], n=10)[0]
+            before = median((t.wakes_ns - t.begin_ns) / 1000 for t in waking)
+            return {"before": before, "after": after}
+
+        asleep = [t for t in turns("rates") if t.slept_in]
+        told = [t for t in turns("pingpong") if t.slept_in and t.fires_ns is None]
+        ipi = turns("ipi")
+        story = stories["rates"]
+        workers = [*story.pids("kworker"), *story.pids("kcompactd")]
+        background = [turn for pid in workers for turn in story.turns.get(pid, [])]
+        return cls(
+            interrupt=median(left_us(t, t.fires_ns) + switched_us(t) for t in asleep if t.fires_ns),
+            ipi_delivery=median(left_us(t, t.event_ns) for t in told),
+            ipi_handling=median(switched_us(t) for t in told),
+            background=to_idle(background),
+            steps={
+                "rates": {"run": to_idle(turns("rates"))},
+                "predict": {"run": to_idle(turns("predict"))},
+                "pingpong": chained(turns("pingpong")),
+                "ipi": {
+                    **chained([t for t in ipi if t.fires_ns]),
+                    "run": to_idle([t for t in ipi if t.fires_ns is None]),
+                },
+            },
+        )
+
+
+def platform_toml(sysfs: Path, costs: Costs) -> str:
+    """The guest as a machine: its states by sysfs, and what takes time in its kernel."""
+    text, _ = torpor.import_platform(sysfs, name="guest", hz=HZ)
+    own = f"""tick_handling_us = {costs.interrupt:.3f}
+tick_handling_source = "measured in the guest"
+ipi_delivery_us = {costs.ipi_delivery:.3f}
+ipi_handling_us = {costs.ipi_handling:.3f}
+overhead_source = "measured in the guest"
+"""
+    return text.replace("\n[[cluster]]", f"{own}\n[[cluster]]", 1)
+
+
+def begin_ns(case: str, story: Story) -> int:
+    """The recording's time at which its simulation begins: a tick."""
+    first = min(story.first_sleep_ns[pid] for pid in story.pids(CASES[case].program))
+    return first // _TICK_NS * _TICK_NS - _LEAD_NS
+
+
+def workload_toml(case: str, story: Story, costs: Costs) -> str:
+    """The case as a workload, its programs started when the recording's were."""
+    zero_ns = begin_ns(case, story)
+    pids = story.pids(CASES[case].program)
+    steps = costs.steps[CASES[case].workload]
+    values = {key: f"{value:.3f}" for key, value in steps.items()}
+    values["background"] = f"{costs.background:.3f}"
+    values["cpus"] = str(CASES[case].cpus)
+    values["start"] = _us(story.first_sleep_ns[pids[0]] - zero_ns)
+    if case == "rates":
+        # Before its first wake-up was due by a period.
+        for pid, hz in zip(pids, RATES_HZ, strict=True):
+            due_ns = story.turns[pid][0].event_ns
+            values[f"start_{hz}"] = _us(due_ns - 10**9 // hz - zero_ns)
+    if CASES[case].workload == "predict":
+        sleepers = [pid for pid in pids if len(story.turns[pid]) > 10]
+        for number, pid in enumerate(sleepers):
+            due_ns = story.turns[pid][0].event_ns
+            values[f"start_{number}"] = _us(due_ns - 500_000 - zero_ns)
+    parts = [f"{CASES[case].workload}.toml", "background.toml"]
+    text = "".join((TEMPLATES / part).read_text(encoding="utf-8") for part in parts)
+    return Template(text).substitute(values)
+
+
+def _us(ns: int) -> str:
+    return f"{ns / 1000:.3f}"

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor workload idle-predict`: the workload with other numbers, or as a load of this machine."""
+
+import json
+import time
+from typing import Annotated, Any
+
+import typer
+
+from torpor import _engine, library
+from torpor.cli import values
+from torpor.cli.console import print_note, write_stdout
+
+_PAUSE_NS = 1_000_000_000
+_THREADS_MAX = 1024
+
+
+def idle_predict(
+    is_run: Annotated[
+        bool, typer.Option("--run", help="Do it on this machine; Ctrl-C ends it early.")
+    ] = False,
+    threads: Annotated[
+        int, typer.Option(metavar="N", min=1, max=_THREADS_MAX, help="Threads.")
+    ] = 8,
+    loop: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Sleeps a round, the last being a second.")
+    ] = 10,
+    delay: Annotated[str, typer.Option(metavar="TIME", help="The other sleeps.")] = "20us",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="Beside --run: how long.")] = "10s",
+    is_json: Annotated[bool, typer.Option("--json", help="Beside --run: print as JSON.")] = False,
+) -> None:
+    """Threads that sleep alike a few times and then for a second, which `menu` of 3.7 mistook.
+
+    Without --run, print it as a workload to be simulated.
+    """
+    delay_ns, duration_ns = values.duration_ns(delay), values.duration_ns(duration)
+    assert delay_ns is not None and duration_ns is not None
+    if not is_run:
+        write_stdout(_workload(threads, loop, delay_ns / 1e3))
+        return
+    load = _engine.IdlePredict(threads, loop, delay_ns, _PAUSE_NS)
+    try:
+        print_note(f"running for {duration}; Ctrl-C ends it")
+        # One sleep: looking after the threads now and then would wake the machine up, too.
+        time.sleep(duration_ns / 1e9)
+    except KeyboardInterrupt:
+        print_note("interrupted")
+    done = json.loads(load.finish())
+    write_stdout(json.dumps(done) if is_json else _text(done, threads, delay))
+
+
+def _workload(threads: int, loop: int, delay_us: float) -> str:
+    """The workload that ships, with its four numbers and what its title says of them replaced."""
+    text = library.workload_toml("idle-predict")
+    if (threads, loop, delay_us) == (8, 10, 20):
+        return text
+    for shipped, wanted in (
+        ("Eight threads", f"{threads} threads"),
+        ("sleep 20 us nine times", f"sleep {delay_us:g} us {loop - 1} times"),
+        ("count = 8", f"count = {threads}"),
+        ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
+        ("repeat = 9", f"repeat = {loop - 1}"),
+        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay_us:g} }}"),
+    ):
+        assert shipped in text, shipped
+        text = text.replace(shipped, wanted)
+    return text
+
+
+def _text(done: dict[str, Any], threads: int, delay: str) -> str:
+    lines = [f"{threads} threads, {done['elapsed_ns'] / 1e9:.2f} s"]
+    for name, key in ((f"sleeps of {delay}", "delays"), ("sleeps of 1 s", "pauses")):
+        late = done[key]
+        line = f"{name}: {late['count']} wake-ups"
+        if late["count"]:
+            p50, p99, most = (late[key] / 1e3 for key in ("p50_ns", "p99_ns", "max_ns"))
+            line += f", late by {p50:.1f} us (p50), {p99:.1f} us (p99), {most:.1f} us at most"
+        lines.append(line)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor workload idle-predict`: as a workload, and as a load of this machine."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import torpor as library
+
+
+def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
+    text = torpor("workload", "idle-predict", check=0).stdout
+    assert text.strip() == library.workload_toml("idle-predict").strip()
+    arguments = ("--threads", "3", "--loop", "5", "--delay", "75us")
+    text = torpor("workload", "idle-predict", *arguments, check=0).stdout
+    for key in ("count = 3", "stagger_us = 333333", "repeat = 4", "sleep_us = 75 }"):
+        assert key in text
+    (tmp_path / "mine.toml").write_text(text)
+    result = library.simulate(
+        tmp_path / "mine.toml", platform="pixel6", governors="menu", duration="3s", seeds=1
+    )
+    (task,) = result.to_dict()["traces"][0]["runs"][0]["tasks"]
+    assert task["started"] == 3
+
+
+def test_it_runs_for_as_long_as_it_is_told(torpor):
+    began = time.monotonic()
+    arguments = ("workload", "idle-predict", "--run", "--threads", "4", "--duration", "200ms")
+    done = json.loads(torpor(*arguments, "--json", check=0).stdout)
+    assert time.monotonic() - began < 30
+    assert 0.2e9 <= done["elapsed_ns"] < 20e9
+    # One round of nine; the second behind it is not over.
+    assert done["delays"]["count"] == 36
+    assert done["delays"]["p50_ns"] > 0
+    text = torpor(*arguments, check=0).stdout
+    assert text.startswith("4 threads, 0.2") and "sleeps of 20us: 36 wake-ups, late by" in text
+    assert "sleeps of 1 s: 0 wake-ups\n" in text
+
+
+def test_an_interrupt_ends_it_with_what_was_done(tmp_path):
+    command = [sys.executable, "-m", "torpor", "workload", "idle-predict", "--run", "--json"]
+    command += ["--duration", "100s"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, cwd=tmp_path) as process:
+        assert b"running for 100s" in process.stderr.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    assert json.loads(out)["delays"]["count"] >= 72
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--threads", "0"), "--threads"),
+        (("--loop", "1"), "--loop"),
+        (("--delay", "20"), "20"),
+        (("--duration", "-1s"), "-1s"),
+    ],
+)
+def test_a_slip_is_refused(torpor, arguments, words):
+    done = torpor("workload", "idle-predict", *arguments, check=2)
+    assert words in done.stderr and done.stdout == ""
