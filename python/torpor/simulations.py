@@ -124,9 +124,9 @@ def simulate(
         seeds: Runs a governor. Every governor meets the same ones.
         seed: The first seed; the others follow it.
         hz: Tick rate of the modelled kernel (100, 250, 300 or 1000); default: the machine's own.
-        cpufreq: Frequency policies: ``performance``, ``powersave`` or ``schedutil``, the last with
-            ``@6.1`` or ``@6.12`` (the default) and ``,rate_limit_us=N`` where wanted; default: the
-            machine's own. With several, each governor runs under each of them, as
+        cpufreq: Frequency policies: ``performance``, ``powersave``, ``userspace,freq_khz=N`` (or
+            ``N/M``, one for each cluster) or ``schedutil``, the last with ``@6.1`` or ``@6.12``
+            (the default) and ``,rate_limit_us=N`` where wanted; default: the machine's own. With several, each governor runs under each of them, as
             ``GOVERNOR + POLICY``.
         latency_limit: PM QoS bound on the exit latency, with its unit: ``"50us"``.
         disabled_states: Indices of idle states to switch off, or pairs (CPU, index).

@@ -52,8 +52,8 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="P",
-            help="Frequency policy: performance, powersave or schedutil[@6.1|@6.12]"
-            "[,rate_limit_us=N]; repeat it. Each governor runs under each of them. "
+            help="Frequency policy: performance, powersave, userspace,freq_khz=N or "
+            "schedutil[@6.1|@6.12][,rate_limit_us=N]; repeat it. Each governor runs under each of them. "
             "Default: the machine's.",
         ),
     ] = None,
