@@ -21,7 +21,7 @@ mod summary;
 pub mod workload;
 
 pub use catalogue::metrics;
-pub use cpufreq::{Cpufreq, IoBoost};
+pub use cpufreq::Cpufreq;
 pub use error::{Halt, SimError, Stuck};
 pub use options::{Options, Overheads, Request};
 pub use session::{Session, run};

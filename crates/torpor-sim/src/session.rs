@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A whole request: every column (a governor under a frequency policy) with every seed, on all
-//! cores.
+//! A whole request: every column (a governor under a frequency policy with an IO boost) with every
+//! seed, on all cores.
 
 use crate::catalogue;
 use crate::cpufreq::Cpufreq;
@@ -8,7 +8,9 @@ use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
 use crate::options::{Overheads, Request};
 use crate::oracle::Idleness;
-use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
+use crate::outcome::{
+    IoBoostInfo, OptionsInfo, Outcome, Policies, SimulationOutcome, WorkloadInfo,
+};
 use crate::record::{self, OneCpu, Recorder, Sink};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
@@ -24,7 +26,10 @@ use torpor_engine::outcome::{DisabledInfo, InputsInfo, Strip, StripRow, TraceInf
 use torpor_engine::{
     EngineError, ORACLE, Progress, check_disabled_states, describe_governor, state_descs,
 };
-use torpor_governor::{Catalog, CpuSetup, Governor, GovernorError, Instance, Setup, StateDesc};
+use torpor_governor::{
+    Catalog, CpuSetup, Governor, GovernorError, Instance, IoBoost, IoBoostInstance, IoBoostSetup,
+    IoBoostSpec, Setup, StateDesc,
+};
 use torpor_trace::Carries;
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
@@ -35,6 +40,17 @@ const STRIP_SLEEPS: usize = 20_000;
 const DURATION_MIN: Duration = Duration(10_000_000);
 /// A month, in which i64 ns and every sum have room.
 const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
+
+/// What schedutil does of itself in the kernels that are simulated.
+const MAINLINE: &str = "iowait";
+const NO_BOOST: &str = "none";
+
+/// What sets frequencies in a column.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    cpufreq: Cpufreq,
+    boost: Option<usize>,
+}
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own result.
@@ -67,8 +83,10 @@ pub struct Session<'a> {
     request: &'a Request,
     hz: Hz,
     governors: Vec<Governor>,
-    /// Each has all governors.
     cpufreq: Vec<Cpufreq>,
+    boosts: Vec<(IoBoostSpec, IoBoost)>,
+    /// Each has all governors.
+    settings: Vec<Setting>,
     topology: Topology,
     models: Vec<CpuModel>,
     states: Vec<Vec<StateDesc>>,
@@ -123,6 +141,20 @@ impl<'a> Session<'a> {
             [] => vec![platform.cpufreq_governor.into()],
             asked => asked.to_vec(),
         };
+        let asked = &options.io_boosts;
+        let boosts: &[IoBoostSpec] = match &asked[..] {
+            [] if cpufreq.iter().any(|c| c.is_schedutil()) => &[MAINLINE.parse()?],
+            asked => asked,
+        };
+        let boosts = boosts
+            .iter()
+            .map(|spec| Ok((spec.clone(), catalog.resolve_ioboost(spec, hz)?)))
+            .collect::<Result<Vec<_>, GovernorError>>()?;
+        let settings = cpufreq.iter().flat_map(|&cpufreq| match asked.len() {
+            0 => vec![Setting { cpufreq, boost: cpufreq.is_schedutil().then_some(0) }],
+            count => (0..count).map(|n| Setting { cpufreq, boost: Some(n) }).collect(),
+        });
+        let settings = settings.collect();
         let devices: Result<Vec<Device>, SimError> =
             workload.devices.iter().map(|device| device.resolve(platform)).collect();
         Ok(Session {
@@ -130,6 +162,8 @@ impl<'a> Session<'a> {
             hz,
             governors,
             cpufreq,
+            boosts,
+            settings,
             topology,
             models,
             states,
@@ -139,24 +173,37 @@ impl<'a> Session<'a> {
     }
 
     fn columns(&self) -> usize {
-        self.cpufreq.len() * self.governors.len()
+        self.settings.len() * self.governors.len()
     }
 
     fn cpufreq_of(&self, column: usize) -> Cpufreq {
-        self.cpufreq[column / self.governors.len()]
+        self.setting_of(column).cpufreq
+    }
+
+    fn boost_of(&self, column: usize) -> Option<&(IoBoostSpec, IoBoost)> {
+        self.setting_of(column).boost.map(|boost| &self.boosts[boost])
+    }
+
+    fn setting_of(&self, column: usize) -> Setting {
+        self.settings[column / self.governors.len()]
     }
 
     fn governor_of(&self, column: usize) -> usize {
         column % self.governors.len()
     }
 
-    /// What a column is called: the policy only where there are several.
+    /// What a column is called: policy and boost only where there are several.
     fn label(&self, column: usize) -> String {
-        let governor = &self.request.governors[self.governor_of(column)];
-        match self.cpufreq.len() {
-            1 => governor.to_string(),
-            _ => format!("{governor} + {}", self.cpufreq_of(column)),
+        let mut label = self.request.governors[self.governor_of(column)].to_string();
+        if self.cpufreq.len() > 1 {
+            label += &format!(" + {}", self.cpufreq_of(column));
         }
+        if let Some((boost, _)) = self.boost_of(column)
+            && self.request.options.io_boosts.len() > 1
+        {
+            label += &format!(" + {boost}");
+        }
+        label
     }
 
     /// The plan of a column's run with one seed.
@@ -191,7 +238,18 @@ impl<'a> Session<'a> {
             .map_err(|e| e.to_string())
     }
 
-    /// One column, one seed. Columns go through the governors for each frequency policy.
+    /// The private image of a column's IO boost for one run, if it has one.
+    fn io_boost(&self, column: usize) -> Option<Result<IoBoostInstance, GovernorError>> {
+        let (_, boost) = self.boost_of(column)?;
+        let cpus = self.models.iter().enumerate();
+        let cpus: Vec<(CpuId, u64)> =
+            cpus.map(|(number, model)| (CpuId(number as u32), model.capacity.into())).collect();
+        let tasks = self.request.workload.tasks_max;
+        Some(boost.instantiate(&IoBoostSetup { cpus: &cpus, tasks }))
+    }
+
+    /// One column, one seed. Columns go through the governors for each IO boost of each frequency
+    /// policy.
     pub fn simulate<S: Sink>(
         &self,
         column: usize,
@@ -205,6 +263,11 @@ impl<'a> Session<'a> {
         };
         let plan = self.plan(column, seed);
         let mut machine = Machine::new(&plan, instance, sink);
+        match self.io_boost(column) {
+            Some(Ok(boost)) => machine = machine.with_io_boost(boost),
+            Some(Err(error)) => return Ok(Err(error.to_string())),
+            None => {}
+        }
         match machine.run(Instant(0) + self.request.options.duration, goes_on) {
             Ok(()) => Ok(Ok(machine.finish())),
             Err(Halt::Interrupted) => Err(Halt::Interrupted),
@@ -212,18 +275,18 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// One governor, one seed, against its oracle if that is asked for.
+    /// One column, one seed, against its oracle if that is asked for.
     fn seed_run(
         &self,
-        governor: usize,
+        column: usize,
         seed: u64,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<SeedRun, Halt> {
         if !self.request.options.against_oracle {
-            let run = self.simulate(governor, seed, Unobserved, goes_on)?;
+            let run = self.simulate(column, seed, Unobserved, goes_on)?;
             return Ok(run.map(|(counted, _)| counted));
         }
-        let run = self.simulate(governor, seed, Idleness::new(&self.models), goes_on)?;
+        let run = self.simulate(column, seed, Idleness::new(&self.models), goes_on)?;
         Ok(run.map(|(counted, idleness)| Counted {
             against_oracle: Some(idleness.close()),
             ..counted
@@ -288,7 +351,12 @@ impl<'a> Session<'a> {
                 let spec = &self.request.governors[governor];
                 let mut described = describe_governor(spec, &self.governors[governor]);
                 described.label = self.label(column);
-                summary::column(described, self.cpufreq_of(column), self.request, runs)
+                let boost = self.boost_of(column);
+                let policies = Policies {
+                    cpufreq: self.cpufreq_of(column).to_string(),
+                    io_boost: boost.map_or(NO_BOOST.to_owned(), |(spec, _)| spec.to_string()),
+                };
+                summary::column(described, policies, self.request, runs)
             })
             .collect();
         summary::compare(&mut columns);
@@ -307,6 +375,7 @@ impl<'a> Session<'a> {
             options: OptionsInfo {
                 hz: self.hz.get(),
                 cpufreq: self.cpufreq.iter().map(Cpufreq::to_string).collect(),
+                io_boosts: self.boosts.iter().map(|(spec, boost)| describe(spec, boost)).collect(),
                 latency_limit_ns: options.latency_limit.map(Duration::ns),
                 disabled_states: options
                     .disabled_states
@@ -385,6 +454,14 @@ impl<'a> Session<'a> {
             event_counts: BTreeMap::new(),
             losses: Vec::new(),
         }
+    }
+}
+
+fn describe(spec: &IoBoostSpec, boost: &IoBoost) -> IoBoostInfo {
+    IoBoostInfo {
+        io_boost: spec.to_string(),
+        source_sha256: boost.source_sha256().to_owned(),
+        params: boost.param_settings().into_iter().collect(),
     }
 }
 

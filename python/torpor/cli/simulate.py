@@ -57,6 +57,15 @@ def simulate(
             "Default: the machine's.",
         ),
     ] = None,
+    io_boost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="B",
+            help="IO boost: iowait, none, per-task, per-task-v2 or PATH.c, each with ,param=value; "
+            "repeat it. Each governor runs with each of them. Default: iowait under schedutil, as "
+            "in the kernel.",
+        ),
+    ] = None,
     disable_state: Annotated[
         list[str] | None,
         typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
@@ -104,6 +113,7 @@ def simulate(
             latency_limit=None if limit_ns is None else f"{limit_ns}ns",
             hz=hz,
             cpufreq=cpufreq or (),
+            io_boosts=io_boost or (),
             disabled_states=[values.disabled_state(text) for text in disable_state or ()],
             threads=threads,
             trace=trace,

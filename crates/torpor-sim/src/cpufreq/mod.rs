@@ -4,10 +4,8 @@
 //! FIDELITY(sim-frequency): a change takes the time the platform tells, and nobody's work; handlers,
 //! switches and idle states take as long at any frequency.
 
-mod boost;
 mod schedutil;
 
-pub use boost::IoBoost;
 pub use schedutil::{CpuDemand, Release, Schedutil, rate_limit, with_headroom};
 
 use crate::error::SimError;

@@ -2,6 +2,7 @@
 //! Frequencies: who asks for one, and what happens when it changes.
 
 use super::Machine;
+use super::boost::Arrival;
 use super::cpu::{Cpu, Mode};
 use super::task::FULL_SPEED;
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
@@ -138,9 +139,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn sugov_update(&mut self, number: usize, is_iowait: bool) {
         let (now, topology) = (self.now, self.plan.topology);
-        if let Some(boost) = &mut self.boost {
-            boost.cpufreq_update(number, now, is_iowait);
-        }
+        self.boost.update(number, now, is_iowait);
         let cluster = topology.cluster_of[number].0;
         let Some(schedutil) = self.domains[cluster].schedutil.as_ref() else { return };
         if !schedutil.is_due(now) {
@@ -171,7 +170,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The greatest of the CPUs' of a domain.
     fn performance(&mut self, cluster: usize, release: Release) -> u64 {
         let topology = self.plan.topology;
-        if !self.has_uclamp && self.boost.is_none() {
+        if !self.has_uclamp && !self.boost.raises_frequency {
             // The most utilized CPU is known already, and all else is alike.
             let utils = &self.utils[cluster];
             let (clamp, capacity) = (Clamp::NONE, topology.capacity[topology.clusters[cluster][0]]);
@@ -185,10 +184,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn demand(&mut self, number: usize) -> CpuDemand {
         let cpu = &self.cpus[number];
-        let boost = self.boost.as_mut();
         CpuDemand {
             util: cpu.util(),
-            boost: boost.map_or(0, |boost| boost.cpu_util(number, self.now, cpu.capacity)),
+            boost: self.boost.cpu_boost(number, self.now, cpu.capacity),
             clamp: self.clamps[number].get(),
             capacity: cpu.capacity,
         }
@@ -237,19 +235,19 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// A task has been put on a CPU's queue; `is_renewed` if its utilization is another for it.
     #[inline]
-    pub(super) fn enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
+    pub(super) fn enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
         if self.is_watched {
-            self.watch_enqueued(id, number, is_renewed);
+            self.watch_enqueued(id, number, arrival, is_renewed);
         }
     }
 
-    fn watch_enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
+    fn watch_enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
         let task = &mut self.tasks[id as usize];
         let in_iowait = task.in_iowait;
-        if let Some(boost) = &mut self.boost {
-            boost.enqueue(id, number, self.now, in_iowait);
+        self.boost.enqueue(number, id, self.now, arrival, in_iowait);
+        if self.has_uclamp {
             let own = self.plan.workload.tasks[task.kind].clamp;
-            task.clamp.min = own.min.max(boost.uclamp_min(id));
+            task.clamp.min = own.min.max(self.boost.task_uclamp_min(id));
         }
         let clamp = task.clamp;
         // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
@@ -278,9 +276,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn watch_dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
         let task = &self.tasks[id as usize];
-        if let Some(boost) = &mut self.boost {
-            boost.dequeue(id, number, self.now, task.in_iowait);
-        }
+        self.boost.dequeue(number, id, self.now, task.state, task.in_iowait);
         if self.has_uclamp {
             self.clamps[number].remove(task.clamp);
         }
