@@ -251,6 +251,23 @@ def test_a_column_may_change_a_number_of_the_machine(tmp_path):
     assert row["cells"]["b"]["ours"] > row["cells"]["a"]["ours"]
 
 
+def test_columns_and_rows_may_have_frequencies_of_their_own(tmp_path):
+    path = tmp_path / "mine.toml"
+    study = STUDY.replace('governor = "teo"', 'governor = "menu"\nio_boost = "none"')
+    study = study.replace('"periodic"', '"fio-randread"').replace("power_mw", "iops:randread")
+    study = study.replace('platform = "pixel6"', 'platform = "rk3399"')
+    slow = study[study.index("[[table.row]]") :] + 'cpufreq = "powersave"\n'
+    frequency = slow.replace("iops:randread", "freq_khz:big")
+    path.write_text(study + slow + frequency)
+    rows = studies.reproduce(path, duration="500ms")["tables"][0]["rows"]
+    boosted, plain = (rows[0]["cells"][column]["ours"] for column in "ab")
+    assert boosted > 1.2 * plain
+    # Nothing is below the lowest frequency, whatever boosts.
+    slow, same = (rows[1]["cells"][column]["ours"] for column in "ab")
+    assert slow == same <= plain
+    assert [cell["ours"] for cell in rows[2]["cells"].values()] == [408_000, 408_000]
+
+
 def test_placeholders_and_values_have_to_match(tmp_path):
     (tmp_path / "w.toml").write_text('phase = "@other@"')
     (tmp_path / "mine.toml").write_text(

@@ -3,6 +3,7 @@
 //! that a slow wake-up delays the work behind it, and with it all that follows.
 
 mod catalogue;
+mod columns;
 pub mod cpufreq;
 mod error;
 pub mod extract;

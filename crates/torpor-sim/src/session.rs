@@ -3,14 +3,13 @@
 //! seed, on all cores.
 
 use crate::catalogue;
+use crate::columns::{self, Column};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
 use crate::options::{Overheads, Request};
 use crate::oracle::Idleness;
-use crate::outcome::{
-    IoBoostInfo, OptionsInfo, Outcome, Policies, SimulationOutcome, WorkloadInfo,
-};
+use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
 use crate::record::{self, OneCpu, Recorder, Sink};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
@@ -23,12 +22,9 @@ use torpor_engine::decision::{Decision, Unobserved};
 use torpor_engine::input::{SleepSource, TickGrid};
 use torpor_engine::model::CpuModel;
 use torpor_engine::outcome::{DisabledInfo, InputsInfo, Strip, StripRow, TraceInfo, Version};
-use torpor_engine::{
-    EngineError, ORACLE, Progress, check_disabled_states, describe_governor, state_descs,
-};
+use torpor_engine::{EngineError, ORACLE, Progress, check_disabled_states, state_descs};
 use torpor_governor::{
-    Catalog, CpuSetup, Governor, GovernorError, Instance, IoBoost, IoBoostInstance, IoBoostSetup,
-    IoBoostSpec, Setup, StateDesc,
+    Catalog, CpuSetup, GovernorError, Instance, IoBoostInstance, IoBoostSetup, Setup, StateDesc,
 };
 use torpor_trace::Carries;
 use torpor_units::{CpuId, Duration, Hz, Instant};
@@ -40,17 +36,6 @@ const STRIP_SLEEPS: usize = 20_000;
 const DURATION_MIN: Duration = Duration(10_000_000);
 /// A month, in which i64 ns and every sum have room.
 const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
-
-/// What schedutil does of itself in the kernels that are simulated.
-const MAINLINE: &str = "iowait";
-const NO_BOOST: &str = "none";
-
-/// What sets frequencies in a column.
-#[derive(Clone, Copy, Debug)]
-struct Setting {
-    cpufreq: Cpufreq,
-    boost: Option<usize>,
-}
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own result.
@@ -82,11 +67,7 @@ fn without_oracle(request: &Request) -> Request {
 pub struct Session<'a> {
     request: &'a Request,
     hz: Hz,
-    governors: Vec<Governor>,
-    cpufreq: Vec<Cpufreq>,
-    boosts: Vec<(IoBoostSpec, IoBoost)>,
-    /// Each has all governors.
-    settings: Vec<Setting>,
+    columns: Vec<Column>,
     topology: Topology,
     models: Vec<CpuModel>,
     states: Vec<Vec<StateDesc>>,
@@ -99,11 +80,6 @@ impl<'a> Session<'a> {
         let Request { workload, platform, options, .. } = request;
         check(request)?;
         let hz = options.hz.unwrap_or(platform.hz);
-        let governors = request
-            .governors
-            .iter()
-            .map(|spec| catalog.resolve(spec, hz))
-            .collect::<Result<_, GovernorError>>()?;
         let limit = options.latency_limit.unwrap_or(Duration::MAX);
         let grid = TickGrid::new(hz, Duration::ZERO);
         let cpus = (0..platform.cpu_count() as u32).map(CpuId);
@@ -137,73 +113,18 @@ impl<'a> Session<'a> {
                 last: topology.cpus - 1,
             });
         }
-        let cpufreq = match &options.cpufreq[..] {
-            [] => vec![platform.cpufreq_governor.into()],
-            asked => asked.to_vec(),
-        };
-        let asked = &options.io_boosts;
-        let boosts: &[IoBoostSpec] = match &asked[..] {
-            [] if cpufreq.iter().any(|c| c.is_schedutil()) => &[MAINLINE.parse()?],
-            asked => asked,
-        };
-        let boosts = boosts
-            .iter()
-            .map(|spec| Ok((spec.clone(), catalog.resolve_ioboost(spec, hz)?)))
-            .collect::<Result<Vec<_>, GovernorError>>()?;
-        let settings = cpufreq.iter().flat_map(|&cpufreq| match asked.len() {
-            0 => vec![Setting { cpufreq, boost: cpufreq.is_schedutil().then_some(0) }],
-            count => (0..count).map(|n| Setting { cpufreq, boost: Some(n) }).collect(),
-        });
-        let settings = settings.collect();
         let devices: Result<Vec<Device>, SimError> =
             workload.devices.iter().map(|device| device.resolve(platform)).collect();
         Ok(Session {
             request,
             hz,
-            governors,
-            cpufreq,
-            boosts,
-            settings,
+            columns: columns::columns(request, catalog, hz)?,
             topology,
             models,
             states,
             devices: devices?,
             overheads: Overheads::of(platform),
         })
-    }
-
-    fn columns(&self) -> usize {
-        self.settings.len() * self.governors.len()
-    }
-
-    fn cpufreq_of(&self, column: usize) -> Cpufreq {
-        self.setting_of(column).cpufreq
-    }
-
-    fn boost_of(&self, column: usize) -> Option<&(IoBoostSpec, IoBoost)> {
-        self.setting_of(column).boost.map(|boost| &self.boosts[boost])
-    }
-
-    fn setting_of(&self, column: usize) -> Setting {
-        self.settings[column / self.governors.len()]
-    }
-
-    fn governor_of(&self, column: usize) -> usize {
-        column % self.governors.len()
-    }
-
-    /// What a column is called: policy and boost only where there are several.
-    fn label(&self, column: usize) -> String {
-        let mut label = self.request.governors[self.governor_of(column)].to_string();
-        if self.cpufreq.len() > 1 {
-            label += &format!(" + {}", self.cpufreq_of(column));
-        }
-        if let Some((boost, _)) = self.boost_of(column)
-            && self.request.options.io_boosts.len() > 1
-        {
-            label += &format!(" + {boost}");
-        }
-        label
     }
 
     /// The plan of a column's run with one seed.
@@ -215,7 +136,7 @@ impl<'a> Session<'a> {
             workload: &self.request.workload,
             devices: &self.devices,
             overheads: self.overheads,
-            cpufreq: self.cpufreq_of(column),
+            cpufreq: self.columns[column].cpufreq,
             seed,
         }
     }
@@ -233,19 +154,17 @@ impl<'a> Session<'a> {
                 capacity: u64::from(model.capacity),
             })
             .collect();
-        self.governors[self.governor_of(column)]
-            .instantiate(&Setup { cpus: &cpus })
-            .map_err(|e| e.to_string())
+        self.columns[column].governor.instantiate(&Setup { cpus: &cpus }).map_err(|e| e.to_string())
     }
 
     /// The private image of a column's IO boost for one run, if it has one.
     fn io_boost(&self, column: usize) -> Option<Result<IoBoostInstance, GovernorError>> {
-        let (_, boost) = self.boost_of(column)?;
+        let boost = self.columns[column].boost.as_ref()?;
         let cpus = self.models.iter().enumerate();
         let cpus: Vec<(CpuId, u64)> =
             cpus.map(|(number, model)| (CpuId(number as u32), model.capacity.into())).collect();
         let tasks = self.request.workload.tasks_max;
-        Some(boost.instantiate(&IoBoostSetup { cpus: &cpus, tasks }))
+        Some(boost.policy.instantiate(&IoBoostSetup { cpus: &cpus, tasks }))
     }
 
     /// One column, one seed. Columns go through the governors for each IO boost of each frequency
@@ -299,7 +218,7 @@ impl<'a> Session<'a> {
         // All columns of a seed before the next seed: what is done when the user stops it can be
         // compared.
         let jobs: Vec<(usize, usize)> = (0..seeds.len())
-            .flat_map(|seed| (0..self.columns()).map(move |column| (seed, column)))
+            .flat_map(|seed| (0..self.columns.len()).map(move |column| (seed, column)))
             .collect();
         let total = jobs.len() as u64 * (options.duration.0 / 1_000_000) as u64;
         let done_ms = AtomicU64::new(0);
@@ -327,7 +246,7 @@ impl<'a> Session<'a> {
             .collect();
         // What can be compared: seeds that every column has finished.
         let mut by_column: Vec<Vec<(u64, SeedRun)>> =
-            (0..self.columns()).map(|_| Vec::new()).collect();
+            (0..self.columns.len()).map(|_| Vec::new()).collect();
         let mut runs = runs.into_iter();
         for seed in &seeds {
             let of_seed: Vec<Option<SeedRun>> = runs.by_ref().take(by_column.len()).collect();
@@ -347,22 +266,15 @@ impl<'a> Session<'a> {
             .into_iter()
             .enumerate()
             .map(|(column, runs)| {
-                let governor = self.governor_of(column);
-                let spec = &self.request.governors[governor];
-                let mut described = describe_governor(spec, &self.governors[governor]);
-                described.label = self.label(column);
-                let boost = self.boost_of(column);
-                let policies = Policies {
-                    cpufreq: self.cpufreq_of(column).to_string(),
-                    io_boost: boost.map_or(NO_BOOST.to_owned(), |(spec, _)| spec.to_string()),
-                };
-                summary::column(described, policies, self.request, runs)
+                let column = &self.columns[column];
+                summary::column(column.describe(), column.policies(), self.request, runs)
             })
             .collect();
         summary::compare(&mut columns);
         if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
             self.record(path, progress)?;
         }
+        let cpufreq = columns::cpufreq(self.request);
         Ok(Outcome {
             torpor: Version { version: env!("CARGO_PKG_VERSION") },
             platform: torpor_engine::summary::platform_info(platform),
@@ -374,8 +286,8 @@ impl<'a> Session<'a> {
             },
             options: OptionsInfo {
                 hz: self.hz.get(),
-                cpufreq: self.cpufreq.iter().map(Cpufreq::to_string).collect(),
-                io_boosts: self.boosts.iter().map(|(spec, boost)| describe(spec, boost)).collect(),
+                cpufreq: cpufreq.iter().map(Cpufreq::to_string).collect(),
+                io_boosts: columns::io_boosts(&self.columns),
                 latency_limit_ns: options.latency_limit.map(Duration::ns),
                 disabled_states: options
                     .disabled_states
@@ -387,7 +299,7 @@ impl<'a> Session<'a> {
                 seeds: finished as u32,
             },
             catalogue: catalogue::metrics(),
-            notes: summary::notes(self.request, &self.cpufreq),
+            notes: summary::notes(self.request, &cpufreq),
             interrupted,
             traces: vec![SimulationOutcome {
                 trace: self.in_place_of_recording(),
@@ -404,7 +316,7 @@ impl<'a> Session<'a> {
         let counted = first.as_ref().ok()?;
         let cpu = (0..counted.cpus.len()).max_by_key(|&cpu| counted.cpus[cpu].totals.decisions)?;
         let options = &self.request.options;
-        let kept: Vec<Option<Vec<Decision>>> = (0..self.columns())
+        let kept: Vec<Option<Vec<Decision>>> = (0..self.columns.len())
             .into_par_iter()
             .map(|column| {
                 let sink = OneCpu { cpu, most: STRIP_SLEEPS, decisions: Vec::new() };
@@ -419,7 +331,7 @@ impl<'a> Session<'a> {
         let rows = kept.iter().enumerate().filter_map(|(column, decisions)| {
             let shown = decisions.as_ref()?.iter().filter(|d| d.from.0 < end_ns);
             let segments = shown.map(|d| (d.from.0, d.resume.0, d.state)).collect();
-            Some(StripRow { governor: self.label(column), segments })
+            Some(StripRow { governor: self.columns[column].label.clone(), segments })
         });
         let rows = rows.collect();
         Some(Strip { cpu: cpu as u32, start_ns: 0, end_ns, truncated: cut.is_some(), rows })
@@ -454,14 +366,6 @@ impl<'a> Session<'a> {
             event_counts: BTreeMap::new(),
             losses: Vec::new(),
         }
-    }
-}
-
-fn describe(spec: &IoBoostSpec, boost: &IoBoost) -> IoBoostInfo {
-    IoBoostInfo {
-        io_boost: spec.to_string(),
-        source_sha256: boost.source_sha256().to_owned(),
-        params: boost.param_settings().into_iter().collect(),
     }
 }
 
