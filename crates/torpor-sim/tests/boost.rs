@@ -3,19 +3,10 @@
 
 mod support;
 
-use support::{big_little, count, load, machine, request, run};
-use torpor_platform::Platform;
-use torpor_sim::Request;
+use support::{big_little, boosted, count, load, machine, request, run};
 
 fn path(file: &str) -> String {
     format!("{}/tests/ioboost/{file}", env!("CARGO_MANIFEST_DIR"))
-}
-
-fn boosted(platform: Platform, workload: &str, boost: &str, ms: i64) -> Request {
-    let mut request = request(platform, load(workload), &["menu"], ms);
-    request.options.cpufreq = vec!["schedutil".parse().unwrap()];
-    request.options.io_boosts = vec![boost.parse().unwrap()];
-    request
 }
 
 /// 2 ms of work, then 1 ms of a disk.
