@@ -53,8 +53,8 @@ def simulate(
         typer.Option(
             metavar="P",
             help="Frequency policy: performance, powersave, userspace,freq_khz=N or "
-            "schedutil[@6.1|@6.12][,rate_limit_us=N]; repeat it. Each governor runs under each of them. "
-            "Default: the machine's.",
+            "schedutil[@6.1|@6.12][,rate_limit_us=N]; repeat it. Each governor runs under each of "
+            "them. Default: the machine's.",
         ),
     ] = None,
     io_boost: Annotated[

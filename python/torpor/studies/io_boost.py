@@ -68,7 +68,7 @@ def io_boost(
     >>> [setting["name"] for setting in result["settings"] if setting["kind"] == "boost"]
     ['none', 'iowait']
     """
-    run = {
+    run: dict[str, Any] = {
         "platform": platform,
         "governors": governor,
         "duration": duration,
@@ -149,7 +149,7 @@ def _fixed(clusters: list[_Cluster], kept_on: _Cluster | None) -> list[tuple[int
     combined = list(itertools.product(*every))
     if kept_on is None and len(combined) <= COMBINATIONS_MAX:
         return combined
-    found = []
+    found: list[tuple[int, ...]] = []
     for index, cluster in enumerate(clusters):
         if kept_on in (None, cluster):
             found += itertools.product(*lowest[:index], every[index], *lowest[index + 1 :])
