@@ -43,10 +43,11 @@ def test_it_runs_for_as_long_as_it_is_told(torpor):
 
 def test_an_interrupt_ends_it_with_what_was_done(tmp_path):
     command = [sys.executable, "-m", "torpor", "workload", "idle-predict", "--run", "--json"]
-    with subprocess.Popen(
-        [*command, "--duration", "100s"], stdout=subprocess.PIPE, cwd=tmp_path
-    ) as process:
-        time.sleep(3)
+    command += ["--duration", "100s"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, cwd=tmp_path) as process:
+        assert b"running for 100s" in process.stderr.readline()
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     assert json.loads(out)["delays"]["count"] >= 72

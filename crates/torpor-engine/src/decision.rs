@@ -12,6 +12,8 @@ pub struct Decision {
     pub from: Instant,
     pub resume: Instant,
     pub state: u8,
+    /// Of the CPU's clock at the end.
+    pub opp: u16,
     pub stop_tick: bool,
     pub tick_was_stopped: bool,
     pub sleep_length: Duration,

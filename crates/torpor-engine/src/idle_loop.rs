@@ -275,6 +275,7 @@ impl<'a> IdleCpu<'a> {
                 from,
                 resume: sleep.resume,
                 state: state as u8,
+                opp: span.opp,
                 stop_tick: pending.stop_tick,
                 tick_was_stopped: pending.tick_was_stopped,
                 sleep_length: pending.sleep_length,

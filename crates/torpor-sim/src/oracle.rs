@@ -12,7 +12,7 @@ use torpor_engine::input::Span;
 use torpor_engine::model::CpuModel;
 use torpor_engine::oracle;
 use torpor_trace::EventKind;
-use torpor_units::{Energy, Instant};
+use torpor_units::{Duration, Energy, Instant};
 
 /// Energies of one run.
 #[derive(Clone, Copy, Debug)]
@@ -48,17 +48,11 @@ impl<'a> Idleness<'a> {
     }
 }
 
-impl Observer for Idleness<'_> {
-    fn wants(&self, _: usize) -> bool {
-        true
-    }
-
-    fn decision(&mut self, decision: &Decision) {
-        let model = &self.models[decision.slot];
-        let highest = (model.costs.opp_count() - 1) as u16;
-        let residency = decision.resume.since(decision.from);
-        let cost = |state| model.costs.sleep(highest, state, residency);
-        let state = usize::from(decision.state);
+impl Idleness<'_> {
+    /// FIDELITY(sim-oracle-opp): a sleep is priced at the OPP it ends at.
+    fn slept(&mut self, cpu: usize, state: usize, opp: u16, length: Duration) {
+        let model = &self.models[cpu];
+        let cost = |state| model.costs.sleep(opp, state, length);
         let Some(best) = model.allowed().into_iter().min_by_key(|&s| cost(s)) else { return };
         let lost = cost(state) - cost(best);
         if state > best {
@@ -66,6 +60,17 @@ impl Observer for Idleness<'_> {
         } else {
             self.too_shallow += lost;
         }
+    }
+}
+
+impl Observer for Idleness<'_> {
+    fn wants(&self, _: usize) -> bool {
+        true
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        let length = decision.resume.since(decision.from);
+        self.slept(decision.slot, usize::from(decision.state), decision.opp, length);
     }
 }
 
@@ -77,5 +82,9 @@ impl Sink for Idleness<'_> {
 
     fn span(&mut self, cpu: usize, span: Span) {
         self.cpus[cpu].push(span);
+    }
+
+    fn cut(&mut self, cpu: usize, state: usize, opp: u16, slept: Duration) {
+        self.slept(cpu, state, opp, slept);
     }
 }

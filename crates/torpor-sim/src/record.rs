@@ -10,7 +10,7 @@ use std::path::Path;
 use torpor_engine::decision::{Decision, Observer, Unobserved};
 use torpor_engine::input::Span;
 use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
-use torpor_units::{CpuId, Instant};
+use torpor_units::{CpuId, Duration, Instant};
 
 /// Takes the kernel's events as they would have been recorded. Names are the workload's tasks by
 /// index.
@@ -24,6 +24,9 @@ pub trait Sink: Observer {
     fn event(&mut self, time: Instant, cpu: usize, kind: EventKind);
 
     fn span(&mut self, _cpu: usize, _span: Span) {}
+
+    /// The end of the run cuts a sleep, of which no decision is told.
+    fn cut(&mut self, _cpu: usize, _state: usize, _opp: u16, _slept: Duration) {}
 }
 
 impl Sink for Unobserved {

@@ -40,6 +40,7 @@ def idle_predict(
         return
     load = _engine.IdlePredict(threads, loop, delay_ns, _PAUSE_NS)
     try:
+        print_note(f"running for {duration}; Ctrl-C ends it")
         # One sleep: looking after the threads now and then would wake the machine up, too.
         time.sleep(duration_ns / 1e9)
     except KeyboardInterrupt:

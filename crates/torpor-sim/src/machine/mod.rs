@@ -349,6 +349,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 self.rest.left(number, pending.state(), now);
+                let slept = now.since(pending.from);
+                self.sink.cut(number, pending.state(), cpu.span.opp, slept);
                 self.end_span(number, now, now);
             }
             self.leave_span(number, false);
