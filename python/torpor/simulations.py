@@ -125,10 +125,10 @@ def simulate(
         seeds: Runs a governor. Every governor meets the same ones.
         seed: The first seed; the others follow it.
         hz: Tick rate of the modelled kernel (100, 250, 300 or 1000); default: the machine's own.
-        cpufreq: Frequency policies: ``performance``, ``powersave`` or ``schedutil``, the last with
-            ``@6.1`` or ``@6.12`` (the default) and ``,rate_limit_us=N`` where wanted; default: the
-            machine's own. With several, each governor runs under each of them, as
-            ``GOVERNOR + POLICY``.
+        cpufreq: Frequency policies: ``performance``, ``powersave``, ``userspace,freq_khz=N`` (or
+            ``N/M``, one for each cluster) or ``schedutil``, the last with ``@6.1`` or ``@6.12``
+            (the default) and ``,rate_limit_us=N`` where wanted; default: the machine's own. With
+            several, each governor runs under each of them, as ``GOVERNOR + POLICY``.
         io_boosts: IO boosts: ``iowait``, ``none``, ``per-task``, ``per-task-v2`` or ``PATH.c``, each
             with ``,param=value`` where wanted. With several, each governor runs with each of them,
             as ``GOVERNOR + BOOST``. Default: what the kernel does, so ``schedutil`` comes with

@@ -52,9 +52,9 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="P",
-            help="Frequency policy: performance, powersave or schedutil[@6.1|@6.12]"
-            "[,rate_limit_us=N]; repeat it. Each governor runs under each of them. "
-            "Default: the machine's.",
+            help="Frequency policy: performance, powersave, userspace,freq_khz=N or "
+            "schedutil[@6.1|@6.12][,rate_limit_us=N]; repeat it. Each governor runs under each of "
+            "them. Default: the machine's.",
         ),
     ] = None,
     io_boost: Annotated[

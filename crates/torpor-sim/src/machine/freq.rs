@@ -41,10 +41,13 @@ pub struct DomainCounted {
 
 impl Domain {
     /// A governed clock starts at its lowest frequency.
-    pub fn new(cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
+    pub fn new(number: usize, cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
         let freqs_khz: Vec<u32> = cluster.opps.iter().map(|opp| opp.freq_khz).collect();
-        let highest = freqs_khz.len().saturating_sub(1) as u16;
-        let opp = if cpufreq == Cpufreq::Performance { highest } else { 0 };
+        let opp = match cpufreq {
+            Cpufreq::Performance => freqs_khz.len().saturating_sub(1) as u16,
+            Cpufreq::Userspace(speeds) => speeds.opp(number, &freqs_khz) as u16,
+            Cpufreq::Powersave | Cpufreq::Schedutil { .. } => 0,
+        };
         let schedutil = match cpufreq {
             Cpufreq::Schedutil { release, rate_limit: own } if !freqs_khz.is_empty() => {
                 let limit = own.unwrap_or_else(|| rate_limit(&cluster.clock, release));

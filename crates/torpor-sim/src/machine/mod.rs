@@ -173,8 +173,9 @@ pub struct CpuCounted {
 impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     pub fn new(plan: &'a Plan<'a>, policy: P, sink: S) -> Machine<'a, P, S> {
         let Plan { topology, models, workload, platform, .. } = *plan;
-        let domains: Vec<Domain> =
-            platform.clusters.iter().map(|c| Domain::new(c, plan.cpufreq)).collect();
+        let domains: Vec<Domain> = (platform.clusters.iter().enumerate())
+            .map(|(number, cluster)| Domain::new(number, cluster, plan.cpufreq))
+            .collect();
         let domain_of = |slot: usize| &domains[topology.cluster_of[slot].0];
         let cpus: Vec<Cpu<'a>> = models
             .iter()
