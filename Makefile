@@ -48,7 +48,7 @@ guest-test-full: install-test
 guest-test-sanitized: install-test
 	@TORPOR_GUEST_SANITIZED=1 $(BIN)/python -m pytest tests/guest/test_sanitized.py
 
-bench: install
+bench: build/deps-bench install
 	@cargo bench -p torpor-benches --no-fail-fast
 
 tools:
@@ -61,6 +61,10 @@ build/deps: pyproject.toml scripts/install-deps.sh | tools
 
 build/deps-test: build/deps
 	@scripts/install-deps.sh $(VENV) test
+	@touch $@
+
+build/deps-bench: build/deps
+	@scripts/install-deps.sh $(VENV) bench
 	@touch $@
 
 # Always: cargo knows best what has changed, and is quick where nothing has.

@@ -5,8 +5,9 @@
 //!
 //! With IO, an event is also a request served, and its interrupt.
 //!
-//! `cargo bench -p torpor-benches --bench simulate`. Beside it, where Python has simpy: the same
-//! queueing loop (tasks that work and sleep on CPUs) as a toy, without scheduler and idle states.
+//! `cargo bench -p torpor-benches --bench simulate`. Beside it, where Python has simpy, which
+//! `make bench` sees to: the same queueing loop (tasks that work and sleep on CPUs) as a toy,
+//! without scheduler and idle states.
 
 use std::process::Command;
 use torpor_engine::decision::Unobserved;
