@@ -106,6 +106,7 @@ def simulate(
     seed: int = 1,
     hz: int | None = None,
     cpufreq: str | Iterable[str] = (),
+    io_boosts: str | Iterable[str] = (),
     latency_limit: str | None = None,
     disabled_states: Iterable[int | tuple[int, int]] = (),
     threads: int | None = None,
@@ -124,10 +125,14 @@ def simulate(
         seeds: Runs a governor. Every governor meets the same ones.
         seed: The first seed; the others follow it.
         hz: Tick rate of the modelled kernel (100, 250, 300 or 1000); default: the machine's own.
-        cpufreq: Frequency policies: ``performance``, ``powersave`` or ``schedutil``, the last with
-            ``@6.1`` or ``@6.12`` (the default) and ``,rate_limit_us=N`` where wanted; default: the
-            machine's own. With several, each governor runs under each of them, as
-            ``GOVERNOR + POLICY``.
+        cpufreq: Frequency policies: ``performance``, ``powersave``, ``userspace,freq_khz=N`` (or
+            ``N/M``, one for each cluster) or ``schedutil``, the last with ``@6.1`` or ``@6.12``
+            (the default) and ``,rate_limit_us=N`` where wanted; default: the machine's own. With
+            several, each governor runs under each of them, as ``GOVERNOR + POLICY``.
+        io_boosts: IO boosts: ``iowait``, ``none``, ``per-task``, ``per-task-v2`` or ``PATH.c``, each
+            with ``,param=value`` where wanted. With several, each governor runs with each of them,
+            as ``GOVERNOR + BOOST``. Default: what the kernel does, so ``schedutil`` comes with
+            ``iowait``; a ``schedutil`` that boosts nothing is ``none``.
         latency_limit: PM QoS bound on the exit latency, with its unit: ``"50us"``.
         disabled_states: Indices of idle states to switch off, or pairs (CPU, index).
         threads: Worker threads; default: one a core. The result does not depend on it.
@@ -140,8 +145,8 @@ def simulate(
     Raises:
         WorkloadError: The workload is unknown, or its file is wrong.
         PlatformError: The machine is unknown, or its file is wrong.
-        GovernorError: A governor is unknown or does not compile. One that crashes while it runs
-            raises nothing: see ``Simulation.failures``.
+        GovernorError: A governor or IO boost is unknown or does not compile. One that crashes
+            while it runs raises nothing: see ``Simulation.failures``.
         EngineError: The options do not fit together.
 
     >>> result = torpor.simulate("periodic", platform="pixel6", duration="1s", seeds=2)
@@ -152,12 +157,15 @@ def simulate(
         governors = [governors]
     if isinstance(cpufreq, str):
         cpufreq = [cpufreq]
+    if isinstance(io_boosts, str):
+        io_boosts = [io_boosts]
     options = {
         "duration_ns": duration_ns(duration),
         "seed": seed,
         "seeds": seeds,
         "hz": hz,
         "cpufreq": list(cpufreq),
+        "io_boosts": list(io_boosts),
         "latency_limit_ns": None if latency_limit is None else duration_ns(latency_limit),
         "disabled_states": [disabled_state(d) for d in disabled_states],
         "threads": threads,

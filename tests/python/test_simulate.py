@@ -218,6 +218,31 @@ def test_the_library_tells_means_and_differences():
     assert "<table" in result._repr_html_()
 
 
+def test_schedutil_boosts_as_the_kernel_does_unless_asked_not_to(torpor):
+    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
+    runs = {}
+    for boosts in ((), ("iowait",), ("none",), ("none", "per-task,levels=4")):
+        options = [word for boost in boosts for word in ("--io-boost", boost)]
+        result = json.loads(torpor(*asked, *options, "--json", check=0).stdout)
+        runs[boosts] = result["traces"][0]["runs"]
+        named = [info["io_boost"] for info in result["options"]["io_boosts"]]
+        assert named == list(boosts or ["iowait"])
+    assert runs[()] == runs["iowait",]
+    assert [run["governor"] for run in runs["none", "per-task,levels=4"]] == [
+        "menu + none",
+        "menu + per-task,levels=4",
+    ]
+    plain, *_ = runs["none",]
+    assert plain["io_boost"] == "none"
+    assert plain["metrics"]["iops"] < 0.9 * runs[()][0]["metrics"]["iops"]
+
+
+def test_a_boost_under_another_policy_is_told_to_be_of_little_use(torpor):
+    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
+    done = torpor(*asked, "--io-boost", "per-task", "--cpufreq", "performance", check=0)
+    assert "under schedutil alone" in done.stdout.replace("\n  ", " ")
+
+
 def test_every_workload_that_ships_can_be_shown():
     for workload in library.workloads():
         assert f'name = "{workload["name"]}"' in library.workload_toml(workload["name"])

@@ -220,6 +220,17 @@ impl IoBoostInstance {
         self.ops.task_uclamp_min.is_some()
     }
 
+    /// Whether any of the questions that placement asks can.
+    pub fn counts_in_placement(&self) -> bool {
+        let IoboostOps { task_boost, rq_boost, .. } = self.ops;
+        self.sets_uclamp_min() || task_boost.is_some() || rq_boost.is_some()
+    }
+
+    /// Whether [`IoBoostInstance::cpu_boost`] can.
+    pub fn raises_frequency(&self) -> bool {
+        self.ops.cpu_boost.is_some()
+    }
+
     /// What placement and energy estimates take the CPU's utilization for at least.
     #[inline]
     pub fn rq_boost(&self, slot: usize) -> Result<u32, Fault> {

@@ -40,6 +40,7 @@ struct OptionsText {
     seeds: u32,
     hz: Option<u32>,
     cpufreq: Vec<String>,
+    io_boosts: Vec<String>,
     latency_limit_ns: Option<i64>,
     disabled_states: Vec<DisabledText>,
     threads: Option<usize>,
@@ -60,6 +61,11 @@ impl OptionsText {
                 .cpufreq
                 .iter()
                 .map(|text| text.parse().map_err(sim_error))
+                .collect::<PyResult<_>>()?,
+            io_boosts: typed
+                .io_boosts
+                .iter()
+                .map(|text| text.parse().map_err(governor_error))
                 .collect::<PyResult<_>>()?,
             latency_limit: typed.latency_limit_ns.map(Duration),
             disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),

@@ -3,6 +3,7 @@
 //! that a slow wake-up delays the work behind it, and with it all that follows.
 
 mod catalogue;
+mod columns;
 pub mod cpufreq;
 mod error;
 pub mod extract;
@@ -21,7 +22,7 @@ mod summary;
 pub mod workload;
 
 pub use catalogue::metrics;
-pub use cpufreq::{Cpufreq, IoBoost};
+pub use cpufreq::Cpufreq;
 pub use error::{Halt, SimError, Stuck};
 pub use options::{Options, Overheads, Request};
 pub use session::{Session, run};

@@ -3,15 +3,15 @@
 
 use std::path::PathBuf;
 use torpor_engine::DisabledState;
-use torpor_governor::GovernorSpec;
+use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_platform::Platform;
 use torpor_units::{Duration, Hz};
 
 use crate::cpufreq::Cpufreq;
 use crate::workload::Workload;
 
-/// A simulation: every governor, under every frequency policy, on the same workload, several seeds
-/// each.
+/// A simulation: every governor, under every frequency policy with every IO boost, on the same
+/// workload, several seeds each.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub workload: Workload,
@@ -31,6 +31,9 @@ pub struct Options {
     /// Frequency policies: each governor runs under all of them. The platform's own if there is
     /// none.
     pub cpufreq: Vec<Cpufreq>,
+    /// IO boosts: each governor runs under each frequency policy with all of them. With none named,
+    /// schedutil has the kernel's own, `iowait`, and nothing else has any.
+    pub io_boosts: Vec<IoBoostSpec>,
     /// PM QoS limit on the exit latency of any chosen state.
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
@@ -53,6 +56,7 @@ impl Default for Options {
             seeds: 10,
             hz: None,
             cpufreq: Vec::new(),
+            io_boosts: Vec::new(),
             latency_limit: None,
             disabled_states: Vec::new(),
             threads: None,
@@ -63,7 +67,7 @@ impl Default for Options {
     }
 }
 
-/// Time that the kernel's own work takes.
+/// Time that the kernel's own work takes on the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overheads {
     /// Of an interrupt: the tick, a timer, a device.

@@ -37,11 +37,21 @@ pub struct WorkloadInfo {
 pub struct OptionsInfo {
     pub hz: u32,
     pub cpufreq: Vec<String>,
+    pub io_boosts: Vec<IoBoostInfo>,
     pub latency_limit_ns: Option<i64>,
     pub disabled_states: Vec<DisabledInfo>,
     pub duration_ns: i64,
     pub seed: u64,
     pub seeds: u32,
+}
+
+/// An IO boost that was run with.
+#[derive(Clone, Debug, Serialize)]
+pub struct IoBoostInfo {
+    /// As the user named it.
+    pub io_boost: String,
+    pub source_sha256: String,
+    pub params: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -52,13 +62,14 @@ pub struct SimulationOutcome {
     pub strip: Option<Strip>,
 }
 
-/// One governor under one frequency policy over all seeds. Metrics are means over seeds; counters of states and the latency
-/// histogram are sums.
+/// One governor under one frequency policy with one IO boost over all seeds. Metrics are means over
+/// seeds; counters of states and the latency histogram are sums.
 #[derive(Clone, Debug, Serialize)]
 pub struct GovernorOutcome {
     #[serde(flatten)]
     pub run: RunOutcome,
-    pub cpufreq: String,
+    #[serde(flatten)]
+    pub policies: Policies,
     /// Clocks, by cluster.
     pub perf_domains: Vec<PerfDomainOutcome>,
     pub seeds: Vec<SeedOutcome>,
@@ -68,6 +79,14 @@ pub struct GovernorOutcome {
     pub devices: Vec<DeviceOutcome>,
     /// Events of the simulation, over all seeds.
     pub events: u64,
+}
+
+/// What sets the frequencies of a column.
+#[derive(Clone, Debug, Serialize)]
+pub struct Policies {
+    pub cpufreq: String,
+    /// As the user named it; `none` without.
+    pub io_boost: String,
 }
 
 /// What CPUs did that share a clock, over all seeds; null where its frequencies, or its power, are

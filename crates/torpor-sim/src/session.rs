@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A whole request: every column (a governor under a frequency policy) with every seed, on all
-//! cores.
+//! A whole request: every column (a governor under a frequency policy with an IO boost) with every
+//! seed, on all cores.
 
 use crate::catalogue;
+use crate::columns::{self, Column};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
@@ -21,10 +22,10 @@ use torpor_engine::decision::{Decision, Unobserved};
 use torpor_engine::input::{SleepSource, TickGrid};
 use torpor_engine::model::CpuModel;
 use torpor_engine::outcome::{DisabledInfo, InputsInfo, Strip, StripRow, TraceInfo, Version};
-use torpor_engine::{
-    EngineError, ORACLE, Progress, check_disabled_states, describe_governor, state_descs,
+use torpor_engine::{EngineError, ORACLE, Progress, check_disabled_states, state_descs};
+use torpor_governor::{
+    Catalog, CpuSetup, GovernorError, Instance, IoBoostInstance, IoBoostSetup, Setup, StateDesc,
 };
-use torpor_governor::{Catalog, CpuSetup, Governor, GovernorError, Instance, Setup, StateDesc};
 use torpor_trace::Carries;
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
@@ -66,9 +67,7 @@ fn without_oracle(request: &Request) -> Request {
 pub struct Session<'a> {
     request: &'a Request,
     hz: Hz,
-    governors: Vec<Governor>,
-    /// Each has all governors.
-    cpufreq: Vec<Cpufreq>,
+    columns: Vec<Column>,
     topology: Topology,
     models: Vec<CpuModel>,
     states: Vec<Vec<StateDesc>>,
@@ -81,11 +80,6 @@ impl<'a> Session<'a> {
         let Request { workload, platform, options, .. } = request;
         check(request)?;
         let hz = options.hz.unwrap_or(platform.hz);
-        let governors = request
-            .governors
-            .iter()
-            .map(|spec| catalog.resolve(spec, hz))
-            .collect::<Result<_, GovernorError>>()?;
         let limit = options.latency_limit.unwrap_or(Duration::MAX);
         let grid = TickGrid::new(hz, Duration::ZERO);
         let cpus = (0..platform.cpu_count() as u32).map(CpuId);
@@ -119,44 +113,18 @@ impl<'a> Session<'a> {
                 last: topology.cpus - 1,
             });
         }
-        let cpufreq = match &options.cpufreq[..] {
-            [] => vec![platform.cpufreq_governor.into()],
-            asked => asked.to_vec(),
-        };
         let devices: Result<Vec<Device>, SimError> =
             workload.devices.iter().map(|device| device.resolve(platform)).collect();
         Ok(Session {
             request,
             hz,
-            governors,
-            cpufreq,
+            columns: columns::columns(request, catalog, hz)?,
             topology,
             models,
             states,
             devices: devices?,
             overheads: Overheads::of(platform),
         })
-    }
-
-    fn columns(&self) -> usize {
-        self.cpufreq.len() * self.governors.len()
-    }
-
-    fn cpufreq_of(&self, column: usize) -> Cpufreq {
-        self.cpufreq[column / self.governors.len()]
-    }
-
-    fn governor_of(&self, column: usize) -> usize {
-        column % self.governors.len()
-    }
-
-    /// What a column is called: the policy only where there are several.
-    fn label(&self, column: usize) -> String {
-        let governor = &self.request.governors[self.governor_of(column)];
-        match self.cpufreq.len() {
-            1 => governor.to_string(),
-            _ => format!("{governor} + {}", self.cpufreq_of(column)),
-        }
     }
 
     /// The plan of a column's run with one seed.
@@ -168,7 +136,7 @@ impl<'a> Session<'a> {
             workload: &self.request.workload,
             devices: &self.devices,
             overheads: self.overheads,
-            cpufreq: self.cpufreq_of(column),
+            cpufreq: self.columns[column].cpufreq,
             seed,
         }
     }
@@ -186,12 +154,21 @@ impl<'a> Session<'a> {
                 capacity: u64::from(model.capacity),
             })
             .collect();
-        self.governors[self.governor_of(column)]
-            .instantiate(&Setup { cpus: &cpus })
-            .map_err(|e| e.to_string())
+        self.columns[column].governor.instantiate(&Setup { cpus: &cpus }).map_err(|e| e.to_string())
     }
 
-    /// One column, one seed. Columns go through the governors for each frequency policy.
+    /// The private image of a column's IO boost for one run, if it has one.
+    fn io_boost(&self, column: usize) -> Option<Result<IoBoostInstance, GovernorError>> {
+        let boost = self.columns[column].boost.as_ref()?;
+        let cpus = self.models.iter().enumerate();
+        let cpus: Vec<(CpuId, u64)> =
+            cpus.map(|(number, model)| (CpuId(number as u32), model.capacity.into())).collect();
+        let tasks = self.request.workload.tasks_max;
+        Some(boost.policy.instantiate(&IoBoostSetup { cpus: &cpus, tasks }))
+    }
+
+    /// One column, one seed. Columns go through the governors for each IO boost of each frequency
+    /// policy.
     pub fn simulate<S: Sink>(
         &self,
         column: usize,
@@ -205,6 +182,11 @@ impl<'a> Session<'a> {
         };
         let plan = self.plan(column, seed);
         let mut machine = Machine::new(&plan, instance, sink);
+        match self.io_boost(column) {
+            Some(Ok(boost)) => machine = machine.with_io_boost(boost),
+            Some(Err(error)) => return Ok(Err(error.to_string())),
+            None => {}
+        }
         match machine.run(Instant(0) + self.request.options.duration, goes_on) {
             Ok(()) => Ok(Ok(machine.finish())),
             Err(Halt::Interrupted) => Err(Halt::Interrupted),
@@ -218,20 +200,20 @@ impl<'a> Session<'a> {
         if against_oracle { duration + duration } else { duration }
     }
 
-    /// One governor, one seed, against its oracle if that is asked for. The oracle's search goes
-    /// on where the simulated time ends.
+    /// One column, one seed, against its oracle if that is asked for. The oracle's search goes on
+    /// where the simulated time ends.
     fn seed_run(
         &self,
-        governor: usize,
+        column: usize,
         seed: u64,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<SeedRun, Halt> {
         if !self.request.options.against_oracle {
-            let run = self.simulate(governor, seed, Unobserved, goes_on)?;
+            let run = self.simulate(column, seed, Unobserved, goes_on)?;
             return Ok(run.map(|(counted, _)| counted));
         }
         let (counted, idleness) =
-            match self.simulate(governor, seed, Idleness::new(&self.models), goes_on)? {
+            match self.simulate(column, seed, Idleness::new(&self.models), goes_on)? {
                 Ok(run) => run,
                 Err(error) => return Ok(Err(error)),
             };
@@ -250,7 +232,7 @@ impl<'a> Session<'a> {
         // All columns of a seed before the next seed: what is done when the user stops it can be
         // compared.
         let jobs: Vec<(usize, usize)> = (0..seeds.len())
-            .flat_map(|seed| (0..self.columns()).map(move |column| (seed, column)))
+            .flat_map(|seed| (0..self.columns.len()).map(move |column| (seed, column)))
             .collect();
         let work = self.work();
         let total = jobs.len() as u64 * (work.0 / 1_000_000) as u64;
@@ -279,7 +261,7 @@ impl<'a> Session<'a> {
             .collect();
         // What can be compared: seeds that every column has finished.
         let mut by_column: Vec<Vec<(u64, SeedRun)>> =
-            (0..self.columns()).map(|_| Vec::new()).collect();
+            (0..self.columns.len()).map(|_| Vec::new()).collect();
         let mut runs = runs.into_iter();
         for seed in &seeds {
             let of_seed: Vec<Option<SeedRun>> = runs.by_ref().take(by_column.len()).collect();
@@ -299,17 +281,15 @@ impl<'a> Session<'a> {
             .into_iter()
             .enumerate()
             .map(|(column, runs)| {
-                let governor = self.governor_of(column);
-                let spec = &self.request.governors[governor];
-                let mut described = describe_governor(spec, &self.governors[governor]);
-                described.label = self.label(column);
-                summary::column(described, self.cpufreq_of(column), self.request, runs)
+                let column = &self.columns[column];
+                summary::column(column.describe(), column.policies(), self.request, runs)
             })
             .collect();
         summary::compare(&mut columns);
         if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
             self.record(path, progress)?;
         }
+        let cpufreq = columns::cpufreq(self.request);
         Ok(Outcome {
             torpor: Version { version: env!("CARGO_PKG_VERSION") },
             platform: torpor_engine::summary::platform_info(platform),
@@ -321,7 +301,8 @@ impl<'a> Session<'a> {
             },
             options: OptionsInfo {
                 hz: self.hz.get(),
-                cpufreq: self.cpufreq.iter().map(Cpufreq::to_string).collect(),
+                cpufreq: cpufreq.iter().map(Cpufreq::to_string).collect(),
+                io_boosts: columns::io_boosts(&self.columns),
                 latency_limit_ns: options.latency_limit.map(Duration::ns),
                 disabled_states: options
                     .disabled_states
@@ -333,7 +314,7 @@ impl<'a> Session<'a> {
                 seeds: finished as u32,
             },
             catalogue: catalogue::metrics(),
-            notes: summary::notes(self.request, &self.cpufreq),
+            notes: summary::notes(self.request, &cpufreq),
             interrupted,
             traces: vec![SimulationOutcome {
                 trace: self.in_place_of_recording(),
@@ -350,7 +331,7 @@ impl<'a> Session<'a> {
         let counted = first.as_ref().ok()?;
         let cpu = (0..counted.cpus.len()).max_by_key(|&cpu| counted.cpus[cpu].totals.decisions)?;
         let options = &self.request.options;
-        let kept: Vec<Option<Vec<Decision>>> = (0..self.columns())
+        let kept: Vec<Option<Vec<Decision>>> = (0..self.columns.len())
             .into_par_iter()
             .map(|column| {
                 let sink = OneCpu { cpu, most: STRIP_SLEEPS, decisions: Vec::new() };
@@ -365,7 +346,7 @@ impl<'a> Session<'a> {
         let rows = kept.iter().enumerate().filter_map(|(column, decisions)| {
             let shown = decisions.as_ref()?.iter().filter(|d| d.from.0 < end_ns);
             let segments = shown.map(|d| (d.from.0, d.resume.0, d.state)).collect();
-            Some(StripRow { governor: self.label(column), segments })
+            Some(StripRow { governor: self.columns[column].label.clone(), segments })
         });
         let rows = rows.collect();
         Some(Strip { cpu: cpu as u32, start_ns: 0, end_ns, truncated: cut.is_some(), rows })

@@ -7,7 +7,9 @@ use crate::frequency::frequency;
 use crate::machine::Counted;
 use crate::options::Request;
 use crate::oracle::AgainstOracle;
-use crate::outcome::{DeviceOutcome, GovernorOutcome, PerfDomainOutcome, SeedOutcome, TaskOutcome};
+use crate::outcome::{
+    DeviceOutcome, GovernorOutcome, PerfDomainOutcome, Policies, SeedOutcome, TaskOutcome,
+};
 use crate::stats::Interval;
 use std::collections::BTreeMap;
 use torpor_engine::latency::Latencies;
@@ -22,10 +24,10 @@ type Metrics = BTreeMap<&'static str, Option<f64>>;
 /// One seed under one governor, or why there is none.
 pub type SeedRun = Result<Counted, String>;
 
-/// A governor under a frequency policy over all its seeds. The first that failed speaks for all.
+/// A column over all its seeds. The first that failed speaks for all.
 pub fn column(
     described: Described,
-    cpufreq: Cpufreq,
+    policies: Policies,
     request: &Request,
     runs: Vec<(u64, SeedRun)>,
 ) -> GovernorOutcome {
@@ -61,7 +63,7 @@ pub fn column(
         .collect();
     GovernorOutcome {
         run,
-        cpufreq: cpufreq.to_string(),
+        policies,
         perf_domains,
         seeds,
         differences: BTreeMap::new(),
@@ -345,6 +347,14 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
         request.options.duration.0 as f64 / 1e9,
         request.options.seeds
     )];
+    let boosts = &request.options.io_boosts;
+    if !boosts.is_empty() && !cpufreq.iter().all(|c| c.is_schedutil()) {
+        notes.push(
+            "an IO boost raises frequencies under schedutil alone; under another policy it only \
+             counts where tasks are placed"
+                .to_owned(),
+        );
+    }
     notes.push(
         "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
             .to_owned(),

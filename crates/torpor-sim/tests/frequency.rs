@@ -164,7 +164,7 @@ fn a_column_is_a_governor_under_a_policy() {
     request.options.cpufreq = vec![Cpufreq::Performance, Cpufreq::Powersave];
     let outcome = run(&request);
     let columns = outcome.traces[0].runs.iter();
-    let columns: Vec<_> = columns.map(|c| (&c.run.governor[..], &c.cpufreq[..])).collect();
+    let columns: Vec<_> = columns.map(|c| (&c.run.governor[..], &c.policies.cpufreq[..])).collect();
     assert_eq!(
         columns,
         [

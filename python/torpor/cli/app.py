@@ -16,6 +16,7 @@ from torpor.cli.replay import replay
 from torpor.cli.reproduce import reproduce
 from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
+from torpor.cli.study import io_boost
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
@@ -34,6 +35,10 @@ workload_app = typer.Typer(
 platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
 
+study_app = typer.Typer(
+    help="Questions of our own, over many settings.",
+    **_SETTINGS,  # type: ignore[arg-type]
+)
 kernel_app = typer.Typer(
     help="Governors in the running kernel.",
     **_SETTINGS,  # type: ignore[arg-type]
@@ -80,6 +85,8 @@ app.add_typer(workload_app, name="workload")
 platform_app.command("show")(catalog.show)
 platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
+study_app.command("io-boost")(io_boost)
+app.add_typer(study_app, name="study")
 trace_app.command("info")(recording.info)
 app.add_typer(trace_app, name="trace")
 for each in (kernel.build, kernel.load, kernel.use, kernel.unload, kernel.status):

@@ -52,9 +52,18 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="P",
-            help="Frequency policy: performance, powersave or schedutil[@6.1|@6.12]"
-            "[,rate_limit_us=N]; repeat it. Each governor runs under each of them. "
-            "Default: the machine's.",
+            help="Frequency policy: performance, powersave, userspace,freq_khz=N or "
+            "schedutil[@6.1|@6.12][,rate_limit_us=N]; repeat it. Each governor runs under each of "
+            "them. Default: the machine's.",
+        ),
+    ] = None,
+    io_boost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="B",
+            help="IO boost: iowait, none, per-task, per-task-v2 or PATH.c, each with ,param=value; "
+            "repeat it. Each governor runs with each of them. Default: iowait under schedutil, as "
+            "in the kernel.",
         ),
     ] = None,
     disable_state: Annotated[
@@ -104,6 +113,7 @@ def simulate(
             latency_limit=None if limit_ns is None else f"{limit_ns}ns",
             hz=hz,
             cpufreq=cpufreq or (),
+            io_boosts=io_boost or (),
             disabled_states=[values.disabled_state(text) for text in disable_state or ()],
             threads=threads,
             trace=trace,

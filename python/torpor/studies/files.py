@@ -45,17 +45,26 @@ _STUDY = {
     "duration": _TEXT,
     "seeds": _Key("a whole number of 1 or more"),
     "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
     "column": _TABLE,
     "table": _TABLE,
     "calibration": _TEXT,
     "note": _Key("a list of texts", False),
 }
-_COLUMN = {"name": _TEXT, "governor": _TEXT, "platform_params": _Key("a table", False)}
+_COLUMN = {
+    "name": _TEXT,
+    "governor": _TEXT,
+    "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
+    "platform_params": _Key("a table", False),
+}
 _TABLE_KEYS = {
     "title": _TEXT,
     "workload": _Key("text", False),
     "platform": _Key("text", False),
     "duration": _Key("text", False),
+    "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
     "columns": _TEXTS,
     "row": _TABLE,
     "against_oracle": _Key("true or false", False),
@@ -66,6 +75,8 @@ _ROW = {
     "workload": _Key("text", False),
     "platform": _Key("text", False),
     "duration": _Key("text", False),
+    "cpufreq": _Key("text", False),
+    "io_boost": _Key("text", False),
     "metric": _Key("text", False),
     "not_modelled": _Key("text", False),
     "published": _Key("a table", False),

@@ -16,6 +16,9 @@ DEFAULT_NOISE_PCT = 1.0
 #: Beside governors: it adds metrics to each, and no column.
 ORACLE = "oracle"
 
+#: What sets frequencies: a column's own, else its row's, table's or study's, else the machine's.
+_POLICIES = ("cpufreq", "io_boost")
+
 _PLACEHOLDER = re.compile(r'"@(\w+)@"')
 
 
@@ -51,7 +54,6 @@ def reproduce(
     options = {
         "seeds": seeds or content["seeds"],
         "threads": threads,
-        "cpufreq": content.get("cpufreq", ()),
     }
     runs = _Runs(path, content, duration, options)
     tables = [_table(table, runs) for table in content["table"]]
@@ -94,7 +96,9 @@ class _Runs:
         self, path: Path, study: dict[str, Any], duration: str | None, options: dict[str, Any]
     ) -> None:
         self._path = path
-        self._defaults = {key: study[key] for key in ("platform", "duration")}
+        self._defaults = {
+            key: study[key] for key in ("platform", "duration", *_POLICIES) if key in study
+        }
         self._duration = duration
         self._columns = {column["name"]: column for column in study["column"]}
         self._options = options
@@ -115,6 +119,7 @@ class _Runs:
             ran["workload"],
             ran["platform"],
             ran["duration"],
+            *(ran.get(key) for key in _POLICIES),
             tuple(table["columns"]),
             tuple(sorted(row.get("values", {}).items())),
             tuple(row.get("disabled_states", ())),
@@ -142,23 +147,30 @@ class _Runs:
 
     def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, _Value | None]]:
         """Run a row, with what it leaves to its table and study filled in."""
-        # Columns on the same machine run together.
-        groups: dict[str, list[str]] = {}
+        # Columns on the same machine with the same frequencies run together.
+        groups: dict[tuple[str, ...], list[str]] = {}
         for column in ran["columns"]:
-            params = self._columns[column].get("platform_params", {})
+            own = self._columns[column]
+            params = own.get("platform_params", {})
             changes = "".join(f",{key}={value}" for key, value in params.items())
             platform = f"{self._beside(ran['platform'])}{changes}"
-            groups.setdefault(platform, []).append(column)
+            policies = (str(own.get(key, ran.get(key, ""))) for key in _POLICIES)
+            groups.setdefault((platform, *policies), []).append(column)
         metrics: dict[str, dict[str, _Value | None]] = {}
         with tempfile.TemporaryDirectory() as folder:
             workload = self._workload(ran["workload"], ran.get("values", {}), folder)
-            for platform, columns in groups.items():
-                metrics |= self._simulate_on(platform, columns, workload, ran)
+            for machine, columns in groups.items():
+                metrics |= self._simulate_on(machine, columns, workload, ran)
         return {column: metrics[column] for column in ran["columns"]}
 
     def _simulate_on(
-        self, platform: str, columns: list[str], workload: str | Path, ran: dict[str, Any]
+        self,
+        machine: tuple[str, ...],
+        columns: list[str],
+        workload: str | Path,
+        ran: dict[str, Any],
     ) -> dict[str, dict[str, _Value | None]]:
+        platform, cpufreq, io_boost = machine
         governors = [self._columns[column]["governor"] for column in columns]
         if ran.get("against_oracle"):
             governors.append(ORACLE)
@@ -167,6 +179,8 @@ class _Runs:
             platform=platform,
             governors=governors,
             duration=ran["duration"],
+            cpufreq=cpufreq or (),
+            io_boosts=io_boost or (),
             disabled_states=ran.get("disabled_states", ()),
             **self._options,
         ).to_dict()
@@ -205,7 +219,7 @@ class _Runs:
 
 
 def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _Value | None]:
-    """What a row can name: the catalogue's keys, what is made of them, and four of each task."""
+    """What a row can name: the catalogue's keys, what is made of them, and some of each task's."""
     metrics: dict[str, _Value | None] = {}
     for key, mean in run["metrics"].items():
         of_seeds = [seed["metrics"][key] for seed in run["seeds"]]
@@ -213,6 +227,10 @@ def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _V
     metrics["ipis_per_s"] = metrics["ipis"] and metrics["ipis"].scaled(1 / duration_s)
     parts = [run["metrics"][key] for key in ("idle_power_mw", "package_mw")]
     metrics["power_without_work_mw"] = None if None in parts else _Value(sum(parts))
+    for domain in run["perf_domains"]:
+        for key in ("freq_khz", "freq_busy_khz"):
+            khz = domain[key]
+            metrics[f"{key}:{domain['name']}"] = None if khz is None else _Value(khz)
     for task in run["tasks"]:
         name = task["name"]
         metrics[f"latency_mean_us:{name}"] = _us(task["latency"]["mean_ns"])
@@ -222,6 +240,7 @@ def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _V
             _Value(tasks_us / task["passes"]) if task["passes"] else None
         )
         metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
+        metrics[f"missed_per_s:{name}"] = _Value(task["missed"] / (duration_s * seeds))
         metrics[f"iops:{name}"] = _Value(task["ios"] / (duration_s * seeds))
     return metrics
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What sets the frequencies of the simulated machine.
 //!
-//! FIDELITY(sim-frequency): a change takes the time the platform tells, and nobody's work; handlers,
-//! switches and idle states take as long at any frequency.
+//! FIDELITY(sim-frequency): a change takes the time the platform tells, and nobody's work; idle
+//! states, and ticks in them, take as long at any frequency.
 
-mod boost;
 mod schedutil;
 
-pub use boost::IoBoost;
 pub use schedutil::{CpuDemand, Release, Schedutil, rate_limit, with_headroom};
 
 use crate::error::SimError;
@@ -21,11 +19,42 @@ use torpor_units::Duration;
 pub enum Cpufreq {
     Performance,
     Powersave,
+    /// Held where somebody has set it: of each perf domain, in the platform's order.
+    Userspace(SetSpeeds),
     Schedutil {
         release: Release,
         /// In place of the platform's.
         rate_limit: Option<Duration>,
     },
+}
+
+/// What was written to `scaling_setspeed` of each perf domain; the last goes for all that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetSpeeds([u32; 4]);
+
+impl SetSpeeds {
+    fn parse(text: &str) -> Option<SetSpeeds> {
+        let given: Vec<u32> = text.split('/').map(|khz| khz.parse().ok()).collect::<Option<_>>()?;
+        let mut speeds = [*given.last()?; 4];
+        speeds.get_mut(..given.len())?.copy_from_slice(&given);
+        Some(SetSpeeds(speeds))
+    }
+
+    /// `CPUFREQ_RELATION_L`: the lowest OPP at or above what was set, or the highest.
+    pub fn opp(&self, domain: usize, freqs_khz: &[u32]) -> usize {
+        let khz = self.0[domain.min(self.0.len() - 1)];
+        let highest = freqs_khz.len().saturating_sub(1);
+        freqs_khz.partition_point(|freq| *freq < khz).min(highest)
+    }
+}
+
+impl fmt::Display for SetSpeeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [.., last] = self.0;
+        let told = self.0.iter().rposition(|khz| *khz != last).map_or(1, |index| index + 2);
+        let texts: Vec<String> = self.0[..told].iter().map(u32::to_string).collect();
+        f.write_str(&texts.join("/"))
+    }
 }
 
 /// `rate_limit_us` is an unsigned int; no run lasts for longer.
@@ -62,6 +91,7 @@ impl fmt::Display for Cpufreq {
         match self {
             Cpufreq::Performance => f.write_str("performance"),
             Cpufreq::Powersave => f.write_str("powersave"),
+            Cpufreq::Userspace(speeds) => write!(f, "userspace,freq_khz={speeds}"),
             Cpufreq::Schedutil { release, rate_limit } => {
                 f.write_str("schedutil")?;
                 if *release != Release::default() {
@@ -95,7 +125,19 @@ impl FromStr for Cpufreq {
             "performance" => Cpufreq::Performance,
             "powersave" => Cpufreq::Powersave,
             "schedutil" => CpufreqGovernor::Schedutil.into(),
-            _ => return Err(wrong("a frequency policy is performance, powersave or schedutil")),
+            "userspace" => {
+                let speeds = text.strip_prefix("userspace,freq_khz=").and_then(SetSpeeds::parse);
+                let wanted = "userspace has freq_khz: of all perf domains, or of each, up to 4";
+                return speeds.map(Cpufreq::Userspace).ok_or_else(|| SimError::Option {
+                    what: wanted,
+                    given: text.to_owned(),
+                    hint: "--cpufreq userspace,freq_khz=408000/1008000".to_owned(),
+                });
+            }
+            _ => {
+                let known = "a frequency policy is performance, powersave, schedutil or userspace";
+                return Err(wrong(known));
+            }
         };
         for param in release.map(|r| ("@", r)).into_iter().chain(parts.map(key_and_value)) {
             let Cpufreq::Schedutil { release, rate_limit } = &mut cpufreq else {
@@ -131,6 +173,9 @@ mod tests {
         for text in [
             "performance",
             "powersave",
+            "userspace,freq_khz=1008000",
+            "userspace,freq_khz=408000/1008000",
+            "userspace,freq_khz=1/2/2/1",
             "schedutil",
             "schedutil@6.1",
             "schedutil,rate_limit_us=500",
@@ -141,9 +186,23 @@ mod tests {
     }
 
     #[test]
+    fn a_set_speed_is_the_lowest_opp_that_is_not_below_it() {
+        let Ok(Cpufreq::Userspace(speeds)) = "userspace,freq_khz=600000/1000000".parse() else {
+            panic!("a policy");
+        };
+        let opps = [408_000, 600_000, 816_000];
+        let chosen: Vec<usize> = (0..5).map(|domain| speeds.opp(domain, &opps)).collect();
+        assert_eq!(chosen, [1, 2, 2, 2, 2], "the highest where none is high enough");
+        assert_eq!(speeds.opp(0, &[]), 0, "OPPs that are not known");
+    }
+
+    #[test]
     fn a_wrong_policy_says_what_is_allowed() {
         for (text, allowed) in [
-            ("ondemand", "performance, powersave or schedutil"),
+            ("ondemand", "performance, powersave, schedutil or userspace"),
+            ("userspace", "has freq_khz"),
+            ("userspace,freq_khz=fast", "has freq_khz"),
+            ("userspace,freq_khz=1/2/3/4/5", "up to 4"),
             ("powersave,rate_limit_us=1", "only schedutil"),
             ("schedutil@5.4", "6.1 or 6.12"),
             ("schedutil,rate_limit_us=-1", "0 to 4294967295"),

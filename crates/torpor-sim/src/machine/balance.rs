@@ -9,6 +9,7 @@
 //! kernel's bigger CPU comes and pulls it.
 
 use super::Machine;
+use super::boost::Arrival;
 use super::task::{State, Task};
 use crate::error::Halt;
 use crate::record::Sink;
@@ -77,7 +78,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.publish_count(to);
         self.idle_cpus.remove(to);
         self.dequeued(id, from, true);
-        self.enqueued(id, to, true);
+        self.enqueued(id, to, Arrival::Move, true);
     }
 
     /// What a tick does for balance on a CPU that runs `running`; returns where that should go.
@@ -145,7 +146,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.publish_util(number);
         self.publish_count(number);
         self.dequeued(id, number, true);
-        self.enqueue(id, target, false);
+        self.enqueue(id, target, Arrival::Move);
         self.tell(id, target, Some(number));
         self.pick_next(number, Some(leaver))
     }

@@ -2,6 +2,7 @@
 //! Frequencies: who asks for one, and what happens when it changes.
 
 use super::Machine;
+use super::boost::Arrival;
 use super::cpu::{Cpu, Mode};
 use super::task::FULL_SPEED;
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
@@ -40,10 +41,13 @@ pub struct DomainCounted {
 
 impl Domain {
     /// A governed clock starts at its lowest frequency.
-    pub fn new(cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
+    pub fn new(number: usize, cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
         let freqs_khz: Vec<u32> = cluster.opps.iter().map(|opp| opp.freq_khz).collect();
-        let highest = freqs_khz.len().saturating_sub(1) as u16;
-        let opp = if cpufreq == Cpufreq::Performance { highest } else { 0 };
+        let opp = match cpufreq {
+            Cpufreq::Performance => freqs_khz.len().saturating_sub(1) as u16,
+            Cpufreq::Userspace(speeds) => speeds.opp(number, &freqs_khz) as u16,
+            Cpufreq::Powersave | Cpufreq::Schedutil { .. } => 0,
+        };
         let schedutil = match cpufreq {
             Cpufreq::Schedutil { release, rate_limit: own } if !freqs_khz.is_empty() => {
                 let limit = own.unwrap_or_else(|| rate_limit(&cluster.clock, release));
@@ -135,9 +139,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn sugov_update(&mut self, number: usize, is_iowait: bool) {
         let (now, topology) = (self.now, self.plan.topology);
-        if let Some(boost) = &mut self.boost {
-            boost.cpufreq_update(number, now, is_iowait);
-        }
+        self.boost.update(number, now, is_iowait);
         let cluster = topology.cluster_of[number].0;
         let Some(schedutil) = self.domains[cluster].schedutil.as_ref() else { return };
         if !schedutil.is_due(now) {
@@ -168,7 +170,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The greatest of the CPUs' of a domain.
     fn performance(&mut self, cluster: usize, release: Release) -> u64 {
         let topology = self.plan.topology;
-        if !self.has_uclamp && self.boost.is_none() {
+        if !self.has_uclamp && !self.boost.raises_frequency {
             // The most utilized CPU is known already, and all else is alike.
             let utils = &self.utils[cluster];
             let (clamp, capacity) = (Clamp::NONE, topology.capacity[topology.clusters[cluster][0]]);
@@ -182,10 +184,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn demand(&mut self, number: usize) -> CpuDemand {
         let cpu = &self.cpus[number];
-        let boost = self.boost.as_mut();
         CpuDemand {
             util: cpu.util(),
-            boost: boost.map_or(0, |boost| boost.cpu_util(number, self.now, cpu.capacity)),
+            boost: self.boost.cpu_boost(number, self.now, cpu.capacity),
             clamp: self.clamps[number].get(),
             capacity: cpu.capacity,
         }
@@ -234,19 +235,19 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// A task has been put on a CPU's queue; `is_renewed` if its utilization is another for it.
     #[inline]
-    pub(super) fn enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
+    pub(super) fn enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
         if self.is_watched {
-            self.watch_enqueued(id, number, is_renewed);
+            self.watch_enqueued(id, number, arrival, is_renewed);
         }
     }
 
-    fn watch_enqueued(&mut self, id: u32, number: usize, is_renewed: bool) {
+    fn watch_enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
         let task = &mut self.tasks[id as usize];
         let in_iowait = task.in_iowait;
-        if let Some(boost) = &mut self.boost {
-            boost.enqueue(id, number, self.now, in_iowait);
+        self.boost.enqueue(number, id, self.now, arrival, in_iowait);
+        if self.has_uclamp {
             let own = self.plan.workload.tasks[task.kind].clamp;
-            task.clamp.min = own.min.max(boost.uclamp_min(id));
+            task.clamp.min = own.min.max(self.boost.task_uclamp_min(id));
         }
         let clamp = task.clamp;
         // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
@@ -275,9 +276,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn watch_dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
         let task = &self.tasks[id as usize];
-        if let Some(boost) = &mut self.boost {
-            boost.dequeue(id, number, self.now, task.in_iowait);
-        }
+        self.boost.dequeue(number, id, self.now, task.state, task.in_iowait);
         if self.has_uclamp {
             self.clamps[number].remove(task.clamp);
         }

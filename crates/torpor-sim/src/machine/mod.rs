@@ -5,6 +5,7 @@
 //! itself (a state left, a timer, the tick, work done). What others do to it moves that entry.
 
 mod balance;
+mod boost;
 mod cpu;
 mod device;
 mod freq;
@@ -23,7 +24,7 @@ pub use freq::DomainCounted;
 pub use record::TIMER_SYMBOLS;
 pub use task::KindTotals;
 
-use crate::cpufreq::{Cpufreq, IoBoost};
+use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, Stuck};
 use crate::options::Overheads;
 use crate::oracle::AgainstOracle;
@@ -31,6 +32,7 @@ use crate::queue::Agenda;
 use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
 use crate::workload::{Device, Workload};
+use boost::Boost;
 use cpu::{Cpu, Mode, Timer, WATCHDOG_PERIOD};
 use device::DeviceState;
 use freq::{BusyAt, Domain};
@@ -45,6 +47,7 @@ use torpor_engine::model::CpuModel;
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
 use torpor_engine::totals::CpuTotals;
+use torpor_governor::IoBoostInstance;
 use torpor_platform::Platform;
 use torpor_units::{Duration, Energy, Instant};
 
@@ -99,7 +102,7 @@ pub struct Machine<'a, P, S> {
     /// By CPU: of its runnable tasks, and what it was busy with.
     clamps: Vec<RunqueueClamp>,
     busy: Vec<BusyAt>,
-    boost: Option<Box<dyn IoBoost>>,
+    boost: Boost,
 
     tasks: Vec<Task>,
     free: Vec<u32>,
@@ -170,8 +173,9 @@ pub struct CpuCounted {
 impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     pub fn new(plan: &'a Plan<'a>, policy: P, sink: S) -> Machine<'a, P, S> {
         let Plan { topology, models, workload, platform, .. } = *plan;
-        let domains: Vec<Domain> =
-            platform.clusters.iter().map(|c| Domain::new(c, plan.cpufreq)).collect();
+        let domains: Vec<Domain> = (platform.clusters.iter().enumerate())
+            .map(|(number, cluster)| Domain::new(number, cluster, plan.cpufreq))
+            .collect();
         let domain_of = |slot: usize| &domains[topology.cluster_of[slot].0];
         let cpus: Vec<Cpu<'a>> = models
             .iter()
@@ -210,7 +214,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             is_watched: has_schedutil || has_uclamp,
             clamps: vec![RunqueueClamp::default(); count],
             busy,
-            boost: None,
+            boost: Boost::default(),
             tasks: Vec::new(),
             free: Vec::new(),
             kinds: vec![KindTotals::default(); workload.tasks.len()],
@@ -229,11 +233,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         }
     }
 
-    /// With something that boosts what waits for IO.
-    pub fn with_io_boost(mut self, boost: Box<dyn IoBoost>) -> Self {
-        self.has_uclamp |= boost.sets_uclamp();
+    /// With something that boosts what waits for IO: made for the plan's CPUs, and for as many
+    /// tasks as its workload may have.
+    pub fn with_io_boost(mut self, boost: IoBoostInstance) -> Self {
+        self.has_uclamp |= boost.sets_uclamp_min();
         self.is_watched = true;
-        self.boost = Some(boost);
+        self.boost = boost.into();
         self
     }
 
@@ -261,8 +266,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 return Err(Halt::Interrupted);
             }
             self.happen(who)?;
-            if let Some(fault) = self.boost.as_mut().and_then(|boost| boost.fault()) {
-                return Err(fault.into());
+            if let Some(fault) = self.boost.fault() {
+                return Err(fault.clone().into());
             }
         }
         self.now = end;

@@ -214,7 +214,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let topology = self.plan.topology;
         let of_cpu = |(place, &cpu): (usize, &usize)| {
-            let mut boost = self.boost.as_ref().map_or(0, |boost| boost.queue_util(cpu));
+            let mut boost = self.boost.rq_boost(cpu);
             let (mut util, mut clamp) = (view.util(place), self.clamps[cpu].get());
             if let Some((_, with)) = with.filter(|(at, _)| *at == cpu) {
                 util = with;
@@ -255,17 +255,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Whether clamps and boosts have to be looked at at all.
     fn has_wishes(&self) -> bool {
-        self.has_uclamp || self.boost.is_some()
+        self.has_uclamp || self.boost.counts_in_placement
     }
 
     fn wish(&self, id: u32) -> Wish {
         let task = &self.tasks[id as usize];
-        let mut wish = Wish { util: task.util(), clamp: self.plan.workload.tasks[task.kind].clamp };
-        if let Some(boost) = &self.boost {
-            wish.util = wish.util.max(boost.task_util(id));
-            wish.clamp.min = wish.clamp.min.max(boost.uclamp_min(id));
-        }
-        wish
+        let own = self.plan.workload.tasks[task.kind].clamp;
+        let clamp = Clamp { min: own.min.max(self.boost.task_uclamp_min(id)), ..own };
+        Wish { util: task.util().max(self.boost.task_boost(id)), clamp }
     }
 
     /// Of a runqueue, were the task on it: a CPU without tasks has let its own go.
@@ -280,7 +277,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if !self.has_wishes() {
             return fit(util, Clamp::NONE, capacity);
         }
-        let boost = self.boost.as_ref().map_or(0, |boost| boost.queue_util(cpu));
+        let boost = self.boost.rq_boost(cpu);
         fit(util.max(wish.util).max(boost), self.clamp_with(cpu, wish), capacity)
     }
 

@@ -2,6 +2,7 @@
 //! Waking tasks, and telling the CPUs they go to.
 
 use super::Machine;
+use super::boost::Arrival;
 use super::cpu::Mode;
 use super::task::{Blocked, State, Task};
 use crate::error::Halt;
@@ -30,7 +31,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if S::RECORDS {
             self.record_waking(by.unwrap_or(target), id, target);
         }
-        self.enqueue(id, target, false);
+        self.enqueue(id, target, Arrival::WakeUp);
         self.tell(id, target, by);
     }
 
@@ -49,7 +50,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// The task becomes runnable on a CPU.
-    pub(super) fn enqueue(&mut self, id: u32, target: usize, is_new: bool) {
+    pub(super) fn enqueue(&mut self, id: u32, target: usize, arrival: Arrival) {
+        let is_new = arrival == Arrival::New;
         self.account(target);
         let is_renewed = self.cpus[target].load.update(self.now.0 as u64);
         let home = self.tasks[id as usize].cpu;
@@ -67,7 +69,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.publish_util(target);
         self.publish_count(target);
         self.idle_cpus.remove(target);
-        self.enqueued(id, target, is_renewed || is_attached);
+        self.enqueued(id, target, arrival, is_renewed || is_attached);
     }
 
     /// Takes a task's utilization and its place in line from one CPU to another, whose load is up
@@ -213,10 +215,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     format!("more than {} tasks alive: a fork that runs away", workload.tasks_max);
                 return Err(self.stuck(id, reason).into());
             }
+            self.boost.begin(id, workload.tasks[kind].clamp.max);
             if S::RECORDS {
                 self.record_waking(by.unwrap_or(target), id, target);
             }
-            self.enqueue(id, target, true);
+            self.enqueue(id, target, Arrival::New);
             self.tell(id, target, by);
         }
         Ok(())
@@ -231,8 +234,5 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.live -= 1;
         self.under_way -= 1;
         self.free.push(id);
-        if let Some(boost) = &mut self.boost {
-            boost.exit(id);
-        }
     }
 }

@@ -107,6 +107,14 @@ pub fn request(platform: Platform, workload: Workload, governors: &[&str], ms: i
     }
 }
 
+/// Under menu and schedutil.
+pub fn boosted(platform: Platform, workload: &str, boost: &str, ms: i64) -> Request {
+    let mut request = request(platform, load(workload), &["menu"], ms);
+    request.options.cpufreq = vec!["schedutil".parse().unwrap()];
+    request.options.io_boosts = vec![boost.parse().unwrap()];
+    request
+}
+
 /// One governor, seed 1: the raw counters, or why it ended.
 pub fn count(request: &Request) -> Result<Counted, String> {
     count_seed(request, 1)

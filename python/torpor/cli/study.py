@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor study`: questions of our own, over many settings."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torpor.cli import values
+from torpor.cli.console import fail, print_note, render, stdout_width, write_stdout
+from torpor.comparison import format_number
+from torpor.studies import io_boost as study
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def io_boost(
+    workload: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="A workload with IO: a name or a .toml file. Default: one job of random reads, "
+            "calibrated on an RK3399.",
+        ),
+    ] = None,
+    platform: Annotated[
+        str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
+    ] = "rk3399",
+    governor: Annotated[
+        str, typer.Option("--governor", "-g", metavar="G", help="The idle governor.")
+    ] = "teo",
+    io_boosts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--io-boost",
+            metavar="B",
+            help="A boost, with ,param=value; repeat it. Default: all built-in ones, as they are "
+            "and with one parameter changed.",
+        ),
+    ] = None,
+    cpufreq: Annotated[
+        str, typer.Option(metavar="P", help="The frequency policy that is boosted.")
+    ] = study.DEFAULT_CPUFREQ,
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Simulated time a run, such as 2s.")
+    ] = "2s",
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs a setting.")] = 3,
+    threads: Annotated[
+        int | None,
+        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw IOPS over energy: .svg, or .html with a table."),
+    ] = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print all settings as JSON.")] = False,
+) -> None:
+    """Compare IO boosts by IOPS and energy with the best that any fixed frequency does.
+
+    Fixed frequencies are gone through on every cluster, the work placed as ever and kept on one
+    cluster. Listed are those that no other beats in both.
+    """
+    if plot is not None and plot.suffix not in (".svg", ".html"):
+        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg or .html")
+    if plot is not None and not plot.parent.is_dir():
+        fail(f"`{plot}`: there is no folder `{plot.parent}`")
+    result = study.io_boost(
+        workload or study.DEFAULT_WORKLOAD,
+        platform=platform,
+        governor=governor,
+        io_boosts=io_boosts or study.DEFAULT_BOOSTS,
+        cpufreq=cpufreq,
+        duration=f"{values.duration_ns(duration)}ns",
+        seeds=seeds,
+        threads=threads,
+    )
+    if plot is not None:
+        from torpor.report import scatter
+
+        scatter.write(result, plot)
+        print_note(f"plot: {plot}")
+    if is_json:
+        write_stdout(json.dumps(result, indent=1))
+    else:
+        write_stdout(_text(result, stdout_width()))
+
+
+def _text(result: dict[str, Any], width: int) -> str:
+    fixed = [s for s in result["settings"] if s["kind"] == "fixed"]
+    front = sorted((s for s in fixed if s["is_front"]), key=lambda s: s["iops"])
+    head = (
+        f"{result['workload']}\n{result['platform']}; {result['governor']}, {result['cpufreq']}\n"
+    )
+    boosts = [s for s in result["settings"] if s["kind"] == "boost"]
+    table = render(_table(boosts, front), width=width)
+    return f"{head}\n{table}\nFixed: the best {len(front)} of {len(fixed)}."
+
+
+def _table(boosts: list[dict[str, Any]], front: list[dict[str, Any]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    drawn.add_column("IO boost")
+    for title in ("IOPS", "µJ an IO", "mW", *(f"{name} MHz" for name in boosts[0]["freq_mhz"])):
+        drawn.add_column(title, justify="right")
+    for group in (boosts, front):
+        for setting in group:
+            numbers = (setting["iops"], setting["uj_per_io"], setting["power_mw"])
+            cells = [*numbers, *setting["freq_mhz"].values()]
+            drawn.add_row(setting["name"], *(format_number(cell) for cell in cells))
+        drawn.add_section()
+    return drawn

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What IO boosts buy and cost: IOPS against energy, beside every fixed frequency."""
+
+import itertools
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torpor import library
+from torpor._engine import TorporError
+from torpor.simulations import simulate
+from torpor.studies import files
+
+#: One job of psync on the author's RK3399.
+DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"
+
+#: Each boost as it is, and with one parameter changed.
+DEFAULT_BOOSTS = (
+    "none",
+    "iowait",
+    "iowait,boost_max=512",
+    "iowait,fall_shift=2",
+    "per-task",
+    "per-task,levels=4",
+    "per-task,level_util=51",
+    "per-task,interval_ms=50",
+    "per-task-v2",
+    "per-task-v2,levels=4",
+)
+
+#: As kernels before 6.9 had it on machines with a slow clock, the author's among them.
+DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
+
+#: More combinations of OPPs than this, and clusters are gone through one by one.
+COMBINATIONS_MAX = 100
+
+_JOB = re.compile(r"^\[\[(fio|task)\]\][^\S\n]*(?:#.*)?\n", re.MULTILINE)
+
+
+def io_boost(
+    workload: str | os.PathLike[str] = DEFAULT_WORKLOAD,
+    *,
+    platform: str | os.PathLike[str] = "rk3399",
+    governor: str = "teo",
+    io_boosts: Iterable[str] = DEFAULT_BOOSTS,
+    cpufreq: str = DEFAULT_CPUFREQ,
+    duration: str = "2s",
+    seeds: int = 3,
+    threads: int | None = None,
+) -> dict[str, Any]:
+    """Run a workload with IO under each boost, and at each fixed frequency.
+
+    Fixed are all combinations of the clusters' OPPs, or, where there are more than
+    ``COMBINATIONS_MAX``, those of one cluster with the others at their lowest; and then each
+    cluster's again with the work kept on that cluster.
+
+    Returns plain data: ``settings``, each with its ``kind`` (``boost`` or ``fixed``), ``name``,
+    ``iops``, ``uj_per_io``, ``power_mw``, ``freq_mhz`` by cluster, and ``is_front``: no fixed
+    frequency has both more IOPS and less energy an IO. Beside them what was run.
+
+    Raises:
+        TorporError: A name is unknown, the workload has no IO, or the machine's power is not known.
+
+    >>> result = io_boost(io_boosts=["none", "iowait"], duration="50ms", seeds=1)
+    >>> [setting["name"] for setting in result["settings"] if setting["kind"] == "boost"]
+    ['none', 'iowait']
+    """
+    run: dict[str, Any] = {
+        "platform": platform,
+        "governors": governor,
+        "duration": duration,
+        "seeds": seeds,
+        "threads": threads,
+    }
+    boosted = simulate(workload, cpufreq=cpufreq, io_boosts=list(io_boosts), **run).to_dict()
+    settings = _settings(boosted, "boost", list(io_boosts))
+    clusters = _clusters(platform)
+    for kept_on in [*clusters, None]:
+        fixed = _fixed(clusters, kept_on)
+        with tempfile.TemporaryDirectory() as folder:
+            kept = workload if kept_on is None else _keep_on(workload, kept_on, Path(folder))
+            policies = [f"userspace,freq_khz={'/'.join(map(str, freqs))}" for freqs in fixed]
+            found = simulate(kept, cpufreq=policies, io_boosts="none", **run).to_dict()
+        names = [_name(freqs, clusters, kept_on) for freqs in fixed]
+        settings += _settings(found, "fixed", names)
+    front = _front([setting for setting in settings if setting["kind"] == "fixed"])
+    for setting in settings:
+        setting["is_front"] = setting in front
+    return {
+        "workload": boosted["workload"]["title"],
+        "platform": boosted["platform"]["title"],
+        "governor": governor,
+        "cpufreq": cpufreq,
+        "duration": duration,
+        "seeds": seeds,
+        "settings": settings,
+    }
+
+
+def _settings(result: dict[str, Any], kind: str, names: list[str]) -> list[dict[str, Any]]:
+    found = []
+    for name, run in zip(names, result["traces"][0]["runs"], strict=True):
+        if run["error"]:
+            raise TorporError(f"{run['governor']}: {run['error']}")
+        metrics = run["metrics"]
+        iops, power_mw = metrics.get("iops"), metrics["power_mw"]
+        if not iops:
+            raise TorporError(f"workload `{result['workload']['name']}`: no IO was done")
+        if power_mw is None:
+            raise TorporError(
+                f"platform `{result['platform']['name']}`: its power is not known, expected one "
+                "that has it, such as rk3399 or pixel6"
+            )
+        found.append(
+            {
+                "kind": kind,
+                "name": name,
+                "iops": iops,
+                "uj_per_io": power_mw * 1e3 / iops,
+                "power_mw": power_mw,
+                "freq_mhz": {d["name"]: d["freq_khz"] / 1e3 for d in run["perf_domains"]},
+            }
+        )
+    return found
+
+
+class _Cluster(NamedTuple):
+    name: str
+    cpus: str
+    freqs_khz: tuple[int, ...]
+
+
+def _clusters(platform: str | os.PathLike[str]) -> list[_Cluster]:
+    is_file = Path(platform).suffix == ".toml"
+    text = Path(platform).read_text("utf-8") if is_file else library.platform_toml(str(platform))
+    return [
+        _Cluster(each["name"], each["cpus"], tuple(opp["freq_khz"] for opp in each.get("opp", ())))
+        for each in files.tomllib.loads(text)["cluster"]
+    ]
+
+
+def _fixed(clusters: list[_Cluster], kept_on: _Cluster | None) -> list[tuple[int, ...]]:
+    """Combinations of frequencies, one of each cluster."""
+    every = [cluster.freqs_khz or (0,) for cluster in clusters]
+    lowest = [freqs[:1] for freqs in every]
+    combined = list(itertools.product(*every))
+    if kept_on is None and len(combined) <= COMBINATIONS_MAX:
+        return combined
+    found: list[tuple[int, ...]] = []
+    for index, cluster in enumerate(clusters):
+        if kept_on in (None, cluster):
+            found += itertools.product(*lowest[:index], every[index], *lowest[index + 1 :])
+    return list(dict.fromkeys(found))
+
+
+def _keep_on(workload: str | os.PathLike[str], cluster: _Cluster, folder: Path) -> Path:
+    """The same workload with all of its tasks on one cluster."""
+    path = Path(workload)
+    is_file = path.suffix == ".toml"
+    text = path.read_text("utf-8") if is_file else library.workload_toml(str(workload))
+    kept = folder / f"{path.stem}.toml"
+    pin = {"fio": "cpus_allowed", "task": "cpus"}
+    kept.write_text(
+        _JOB.sub(lambda found: f'{found[0]}{pin[found[1]]} = "{cluster.cpus}"\n', text), "utf-8"
+    )
+    return kept
+
+
+def _name(freqs: tuple[int, ...], clusters: list[_Cluster], kept_on: _Cluster | None) -> str:
+    told = [
+        f"{cluster.name} {khz // 1000}"
+        for cluster, khz in zip(clusters, freqs, strict=True)
+        if kept_on in (None, cluster)
+    ]
+    return ", ".join(told) + (" MHz" if kept_on is None else " MHz, kept there")
+
+
+def _front(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that no other has both more IOPS and less energy than; the first of equal ones."""
+    front: list[dict[str, Any]] = []
+    # Dearest last, of equally dear ones the fastest first: each that is faster than all before it.
+    for setting in sorted(settings, key=lambda s: (s["uj_per_io"], -s["iops"])):
+        if not front or setting["iops"] > front[-1]["iops"]:
+            front.append(setting)
+    return front
