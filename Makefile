@@ -52,7 +52,7 @@ guest-test-sanitized: install-test
 guest-test-ioboost: install-test
 	@TORPOR_GUEST_IOBOOST=1 $(BIN)/python -m pytest tests/guest/test_ioboost.py
 
-bench: install
+bench: build/deps-bench install
 	@cargo bench -p torpor-benches --no-fail-fast
 
 tools:
@@ -65,6 +65,10 @@ build/deps: pyproject.toml scripts/install-deps.sh | tools
 
 build/deps-test: build/deps
 	@scripts/install-deps.sh $(VENV) test
+	@touch $@
+
+build/deps-bench: build/deps
+	@scripts/install-deps.sh $(VENV) bench
 	@touch $@
 
 # Always: cargo knows best what has changed, and is quick where nothing has.
