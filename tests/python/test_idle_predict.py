@@ -15,9 +15,9 @@ import torpor as library
 def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
     text = torpor("workload", "idle-predict", check=0).stdout
     assert text.strip() == library.workload_toml("idle-predict").strip()
-    arguments = ("--threads", "3", "--loop", "5", "--delay", "75us")
+    arguments = ("--threads", "3", "--loop", "5", "--delay", "1234567us")
     text = torpor("workload", "idle-predict", *arguments, check=0).stdout
-    for key in ("count = 3", "stagger_us = 333333", "repeat = 4", "sleep_us = 75 }"):
+    for key in ("count = 3", "stagger_us = 333333", "repeat = 4", "sleep_us = 1234567 }"):
         assert key in text
     (tmp_path / "mine.toml").write_text(text)
     result = library.simulate(

@@ -54,13 +54,15 @@ def _workload(threads: int, loop: int, delay_us: float) -> str:
     text = library.workload_toml("idle-predict")
     if (threads, loop, delay_us) == (8, 10, 20):
         return text
+    # Every digit, and none behind the point where there is no need.
+    delay = f"{delay_us:.15g}"
     for shipped, wanted in (
         ("Eight threads", f"{threads} threads"),
-        ("sleep 20 us nine times", f"sleep {delay_us:g} us {loop - 1} times"),
+        ("sleep 20 us nine times", f"sleep {delay} us {loop - 1} times"),
         ("count = 8", f"count = {threads}"),
         ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
         ("repeat = 9", f"repeat = {loop - 1}"),
-        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay_us:g} }}"),
+        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay} }}"),
     ):
         assert shipped in text, shipped
         text = text.replace(shipped, wanted)
