@@ -119,6 +119,21 @@ fn a_source_and_its_blob_make_the_same_platform() {
 }
 
 #[test]
+fn a_source_may_include_in_either_way() {
+    if !is_there("dtc", "includes of a .dts") {
+        return;
+    }
+    let board = std::fs::read_to_string(data("board.dts")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("name.dtsi"), "/ { model = \"Another\"; };\n").unwrap();
+    for include in ["#include", "/include/"] {
+        let source = folder.path().join("board.dts");
+        std::fs::write(&source, format!("{board}\n{include} \"name.dtsi\"\n")).unwrap();
+        assert_eq!(platform(import(&source, &options())).title, "Another", "{include}");
+    }
+}
+
+#[test]
 fn a_slip_is_named_with_node_and_property() {
     if !is_there("dtc", "slips in a .dts") {
         return;
