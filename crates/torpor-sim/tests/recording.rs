@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{frames, load, machine, request};
+use support::{frames, machine, request};
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
 use torpor_sim::Session;
