@@ -27,6 +27,12 @@ def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
     assert task["started"] == 3
 
 
+def test_a_round_is_no_longer_than_a_workload_can_say(torpor):
+    for number, allowed in (("1", "2"), ("1000002", "1000001"), ("5000000000", "1000001")):
+        done = torpor("workload", "idle-predict", "--run", "--loop", number, check=2)
+        assert f"or equal to {allowed}" in done.stderr
+
+
 def test_it_runs_for_as_long_as_it_is_told(torpor):
     began = time.monotonic()
     arguments = ("workload", "idle-predict", "--run", "--threads", "4", "--duration", "200ms")

@@ -13,6 +13,8 @@ from torpor.cli.console import print_note, write_stdout
 
 _PAUSE_NS = 1_000_000_000
 _THREADS_MAX = 1024
+#: A workload's phases repeat no more often than that.
+_LOOP_MAX = 1_000_001
 
 
 def idle_predict(
@@ -23,7 +25,10 @@ def idle_predict(
         int, typer.Option(metavar="N", min=1, max=_THREADS_MAX, help="Threads.")
     ] = 8,
     loop: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Sleeps a round, the last being a second.")
+        int,
+        typer.Option(
+            metavar="N", min=2, max=_LOOP_MAX, help="Sleeps a round, the last being a second."
+        ),
     ] = 10,
     delay: Annotated[str, typer.Option(metavar="TIME", help="The other sleeps.")] = "20us",
     duration: Annotated[str, typer.Option(metavar="TIME", help="Beside --run: how long.")] = "10s",
