@@ -1,31 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Lists `workloads/*.toml` for `builtin.rs`, so that adding a workload means adding one file.
+//! Lists `workloads/*.toml` for `builtin.rs`.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+#[path = "../torpor-toml/shipped.rs"]
+mod shipped;
 
 fn main() {
-    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
-        .join("../../workloads")
-        .canonicalize()
-        .expect("the workspace has a folder `workloads`");
-    println!("cargo::rerun-if-changed={}", folder.display());
-
-    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
-        .expect("`workloads` can be listed")
-        .map(|entry| entry.expect("`workloads` can be listed").path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "toml"))
-        .collect();
-    files.sort();
-
-    let mut list = String::from("&[\n");
-    for file in &files {
-        println!("cargo::rerun-if-changed={}", file.display());
-        let name = file.file_stem().and_then(|s| s.to_str()).expect("file names are UTF-8");
-        writeln!(list, "    ({name:?}, include_str!({file:?})),").expect("strings take all text");
-    }
-    list.push_str("]\n");
-    let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("builtins.rs");
-    fs::write(out, list).expect("cargo's output folder can be written");
+    shipped::list("workloads", "builtins.rs");
 }

@@ -15,9 +15,9 @@ import torpor as library
 def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
     text = torpor("workload", "idle-predict", check=0).stdout
     assert text.strip() == library.workload_toml("idle-predict").strip()
-    arguments = ("--threads", "3", "--loop", "5", "--delay", "75us")
+    arguments = ("--threads", "3", "--loop", "5", "--delay", "1234567us")
     text = torpor("workload", "idle-predict", *arguments, check=0).stdout
-    for key in ("count = 3", "stagger_us = 333333", "repeat = 4", "sleep_us = 75 }"):
+    for key in ("count = 3", "stagger_us = 333333", "repeat = 4", "sleep_us = 1234567 }"):
         assert key in text
     (tmp_path / "mine.toml").write_text(text)
     result = library.simulate(
@@ -25,6 +25,12 @@ def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
     )
     (task,) = result.to_dict()["traces"][0]["runs"][0]["tasks"]
     assert task["started"] == 3
+
+
+def test_a_round_is_no_longer_than_a_workload_can_say(torpor):
+    for number, allowed in (("1", "2"), ("1000002", "1000001"), ("5000000000", "1000001")):
+        done = torpor("workload", "idle-predict", "--run", "--loop", number, check=2)
+        assert f"or equal to {allowed}" in done.stderr
 
 
 def test_it_runs_for_as_long_as_it_is_told(torpor):

@@ -62,9 +62,7 @@ def test_io_is_told_where_there_is_some(torpor, tmp_path):
 
 def test_a_device_that_nobody_has_is_told_with_those_there_are(torpor, tmp_path):
     file = tmp_path / "w.toml"
-    file.write_text(
-        'name = "w"\ntitle = "t"\nsource = "s"\n[[fio]]\nname = "j"\ndevice = "emcc"\n'
-    )
+    file.write_text('name = "w"\ntitle = "t"\nsource = "s"\n[[fio]]\nname = "j"\ndevice = "emcc"\n')
     done = torpor("simulate", file, "-p", "pixel6", check=2)
     assert "fio[0].device" in done.stderr
     assert "emmc, nvme, sd, ufs" in done.stderr

@@ -2,8 +2,10 @@
 //! What the check says of the built-in governors and of the kernel's own files. Each entry has
 //! its paragraph in `docs/findings.md`.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
+
+use std::path::Path;
 use torpor_check::{Kind, Options, check};
 use torpor_governor::{Catalog, CatalogOptions, CpuSetup, Governor, Inputs, Setup, StateDesc};
 use torpor_units::{CpuId, Duration, Hz, Instant};
@@ -22,24 +24,9 @@ fn found(governor: &str) -> Vec<Kind> {
     report.findings.iter().map(|finding| finding.kind).collect()
 }
 
-/// The unpacked kernel source of a Debian package, or why it cannot be had.
-fn kernel_sources(version: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new("sh").arg(root.join("tests/kernel_sources.sh")).arg(version).output();
-    let output = output.expect("sh could not be started");
-    match output.status.code() {
-        Some(0) => Some(String::from_utf8_lossy(&output.stdout).trim().into()),
-        Some(77) => {
-            let why = String::from_utf8_lossy(&output.stderr);
-            eprintln!("not run: the check of Linux {version}: {}", why.trim());
-            None
-        }
-        _ => panic!("kernel_sources.sh: {}", String::from_utf8_lossy(&output.stderr)),
-    }
-}
-
 fn compare(version: &str, expected: &[(&str, &[Kind])]) {
-    let Some(tree) = kernel_sources(version) else { return };
+    let test = format!("the check of Linux {version}");
+    let Some(tree) = upstream::kernel_sources(version, &test) else { return };
     for (name, kinds) in expected {
         assert_eq!(found(&format!("{name}@{}", tree.display())), *kinds, "{name} of {version}");
     }
@@ -114,7 +101,8 @@ fn menu_takes_a_timer_71_minutes_away_for_one_that_is_due() {
     let hour_and_more_ns = (1_i64 << 32) * 1_000;
     let mut names = vec!["menu".to_owned()];
     for version in ["6.1", "6.12"] {
-        names.extend(kernel_sources(version).map(|tree| format!("menu@{}", tree.display())));
+        let tree = upstream::kernel_sources(version, &format!("timers of menu of Linux {version}"));
+        names.extend(tree.map(|tree| format!("menu@{}", tree.display())));
     }
     for name in names {
         let spec = name.parse().expect("a name");

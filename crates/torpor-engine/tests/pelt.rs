@@ -3,9 +3,10 @@
 //!
 //! `TORPOR_PELT_UPDATES` sets how many updates to compare with each kernel.
 
-use std::io::{Read, Write};
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use torpor_engine::pelt::{Average, Clock};
 
 const UPDATES: usize = 2_000_000;
@@ -25,7 +26,7 @@ type Update = [u64; 5];
 type Answer = [u64; 8];
 
 fn compare(version: &str) {
-    let Some(program) = upstream(version) else { return };
+    let Some(program) = program(version) else { return };
     let count = std::env::var("TORPOR_PELT_UPDATES").map_or(UPDATES, |n| n.parse().unwrap());
     let updates = updates(count);
     let theirs = answers(&program, &updates);
@@ -137,55 +138,17 @@ impl Rng {
 }
 
 /// Compiles the kernel's file with what it needs around it.
-fn upstream(version: &str) -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+fn program(version: &str) -> Option<PathBuf> {
     let test = format!("load tracking against Linux {version}");
-    let script = here.join("../../tests/kernel_sources.sh");
-    let output = Command::new("sh").arg(script).arg(version).output().expect("sh starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    match output.status.code() {
-        Some(0) => {}
-        Some(77) => {
-            eprintln!("not run: {test}: {}", told.trim());
-            return None;
-        }
-        _ => panic!("kernel_sources.sh: {told}"),
-    }
-    let tree = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let folder = upstream::kernel_sources(version, &test)?.join("kernel/sched");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pelt-{version}"));
-    let compiler = std::env::var_os("CC").unwrap_or("cc".into());
-    let status = Command::new(compiler)
-        .args(["-std=gnu11", "-O2", "-fno-strict-overflow", "-w", "-I"])
-        .arg(tree.join("kernel/sched"))
-        .args((version == "6.1").then_some("-DUTIL_EST_STRUCT"))
-        .arg("-o")
-        .arg(&program)
-        .arg(here.join("tests/pelt/upstream.c"))
-        .status();
-    match status {
-        Ok(status) => assert!(status.success(), "pelt.c of Linux {version} does not compile"),
-        Err(error) => {
-            eprintln!("not run: {test}: no C compiler: {error}");
-            return None;
-        }
-    }
+    let define = if version == "6.1" { "-DUTIL_EST_STRUCT" } else { "-UUTIL_EST_STRUCT" };
+    let args = ["-fno-strict-overflow", define];
+    upstream::compile(&program, "tests/pelt/upstream.c", &folder, &args, &test)?;
     Some(program)
 }
 
 fn answers(program: &Path, updates: &[Update]) -> Vec<Answer> {
-    let mut child = Command::new(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the compiled program starts");
-    let mut stdin = child.stdin.take().expect("it was piped");
-    let bytes: Vec<u8> = updates.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
-    let mut answered = Vec::new();
-    child.stdout.take().expect("it was piped").read_to_end(&mut answered).expect("it answers");
-    writer.join().expect("no panic").expect("it reads to the end");
-    assert!(child.wait().expect("it ends").success());
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    let answer = |bytes: &[u8]| std::array::from_fn(|i| word(&bytes[8 * i..8 * i + 8]));
-    answered.chunks_exact(64).map(answer).collect()
+    let answered = upstream::answers(program, [""; 0], updates.iter().flatten().copied());
+    answered.chunks_exact(8).map(|words| words.try_into().expect("eight words")).collect()
 }

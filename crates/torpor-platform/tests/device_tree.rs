@@ -2,6 +2,9 @@
 //! Import from device trees: a board of our own as source and as blob, slips in it, damage to it,
 //! and the kernel's own trees against the platforms that ship.
 
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
+
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,6 +122,21 @@ fn a_source_and_its_blob_make_the_same_platform() {
 }
 
 #[test]
+fn a_source_may_include_in_either_way() {
+    if !is_there("dtc", "includes of a .dts") {
+        return;
+    }
+    let board = std::fs::read_to_string(data("board.dts")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("name.dtsi"), "/ { model = \"Another\"; };\n").unwrap();
+    for include in ["#include", "/include/"] {
+        let source = folder.path().join("board.dts");
+        std::fs::write(&source, format!("{board}\n{include} \"name.dtsi\"\n")).unwrap();
+        assert_eq!(platform(import(&source, &options())).title, "Another", "{include}");
+    }
+}
+
+#[test]
 fn a_slip_is_named_with_node_and_property() {
     if !is_there("dtc", "slips in a .dts") {
         return;
@@ -209,28 +227,13 @@ fn an_energy_model_stands_in_place_of_what_the_tree_implies() {
     assert_eq!(powers.collect::<Vec<_>>(), mw);
 }
 
-/// A folder of Linux, or word of why the test does not run.
-fn linux(version: &str, test: &str) -> Option<PathBuf> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel_sources.sh");
-    let output = Command::new("sh").arg(script).arg(version).output().expect("sh starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    match output.status.code() {
-        Some(0) => Some(String::from_utf8_lossy(&output.stdout).trim().into()),
-        Some(77) => {
-            eprintln!("not run: {test}: {}", told.trim());
-            None
-        }
-        _ => panic!("kernel_sources.sh: {told}"),
-    }
-}
-
 /// A tree of Linux 6.12, imported, or word of why the test does not run.
 fn imported_tree(source: &str) -> Option<Platform> {
     let test = format!("{source} of Linux 6.12 against the platform that ships");
     if !is_there("dtc", &test) {
         return None;
     }
-    let path = linux("6.12", &test)?.join("arch/arm64/boot/dts").join(source);
+    let path = upstream::kernel_sources("6.12", &test)?.join("arch/arm64/boot/dts").join(source);
     Some(platform(import(&path, &options())))
 }
 
@@ -286,7 +289,7 @@ fn a_board_whose_firmware_has_the_frequencies_is_told_so() {
     if !is_there("dtc", test) {
         return;
     }
-    let Some(tree) = linux("6.12", test) else { return };
+    let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
     let source = tree.join("arch/arm64/boot/dts/arm/juno.dts");
     let juno = import(&source, &options()).unwrap();
     assert!(juno.notes.iter().any(|note| note.contains("no OPPs (firmware may have them)")));

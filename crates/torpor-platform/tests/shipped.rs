@@ -155,6 +155,18 @@ fn arm_poll_idle_tells_governors_its_limit() {
     assert!(matches!(plain[0].poll_loop, Some(PollLoop::PollIdle { .. })));
 }
 
+/// With a number replaced it is another machine, in name and in hash; without, the very file.
+#[test]
+fn a_machine_has_its_files_hash_whichever_way_it_is_named() {
+    let pixel6 = builtins().into_iter().find(|b| b.name == "pixel6").unwrap().platform;
+    let path = platforms_folder().join("pixel6.toml");
+    assert_eq!(platform("pixel6").sha256, pixel6.sha256);
+    assert_eq!(platform(path.to_str().unwrap()).sha256, pixel6.sha256);
+    let faster = platform("pixel6,hz=1000");
+    assert_eq!((faster.name.as_str(), faster.hz), ("pixel6,hz=1000", Hz::H1000));
+    assert_ne!(faster.sha256, pixel6.sha256);
+}
+
 #[test]
 fn a_machine_keeps_the_states_that_are_off_by_default() {
     let denverton = platform("denverton-c3850");

@@ -4,7 +4,7 @@
 mod support;
 
 use std::path::Path;
-use support::{count, load, machine, request};
+use support::{count, frames, load, machine, request};
 use torpor_governor::Catalog;
 use torpor_platform::Platform;
 use torpor_sim::extract::{Check, check, extract};
@@ -48,29 +48,12 @@ fn shares(check: &Check) -> (f64, f64) {
     (share(cpu, check.tasks.len()), share(wakeups, judged.count()))
 }
 
-const WORKLOAD: &str = r#"
-[[task]]
-name = "render"
-phase = [{ run_us = { dist = "gamma", mean = 2000, sd = 500 } }, { wake = "compose" }, { period_us = 16667 }]
-
-[[task]]
-name = "compose"
-phase = [{ wait = "compose" }, { run_us = { dist = "exponential", mean = 800 } }]
-
-[[task]]
-name = "background"
-count = 3
-phase = [{ run_us = 100 }, { sleep_us = { dist = "exponential", mean = 5000 } }]
+const PACKETS: &str = r#"
+wake = "packet"
 
 [[task]]
 name = "reader"
 phase = [{ wait = "packet" }, { run_us = 40 }]
-
-[[interrupt]]
-name = "nic"
-interval_us = { dist = "exponential", mean = 3000 }
-cpus = "1"
-wake = "packet"
 "#;
 
 fn recorded(workload: Workload, ms: i64) -> (Trace, Platform) {
@@ -85,7 +68,7 @@ fn recorded(workload: Workload, ms: i64) -> (Trace, Platform) {
 
 #[test]
 fn what_was_simulated_comes_back_as_it_was() {
-    let (trace, platform) = recorded(load(WORKLOAD), 2_000);
+    let (trace, platform) = recorded(frames(PACKETS), 2_000);
     let check = check(&trace, &platform, "menu").unwrap();
     print("round trip", &check);
     for task in &check.tasks {
@@ -97,7 +80,7 @@ fn what_was_simulated_comes_back_as_it_was() {
 
 #[test]
 fn causes_are_told_apart() {
-    let (trace, platform) = recorded(load(WORKLOAD), 2_000);
+    let (trace, platform) = recorded(frames(PACKETS), 2_000);
     let made = extract(&trace, Some(&platform), "made up!").unwrap();
     let summary = made.summary;
     let workload = from_toml("made.toml", &made.text).unwrap();

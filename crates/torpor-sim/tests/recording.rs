@@ -3,36 +3,15 @@
 
 mod support;
 
-use support::{load, machine, request};
+use support::{frames, machine, request};
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
 use torpor_sim::Session;
 use torpor_sim::record::{self, Recorder};
 use torpor_trace::{EventKind, Trace};
 
-const WORKLOAD: &str = r#"
-[[task]]
-name = "render"
-phase = [{ run_us = { dist = "gamma", mean = 2000, sd = 500 } }, { wake = "compose" }, { period_us = 16667 }]
-
-[[task]]
-name = "compose"
-phase = [{ wait = "compose" }, { run_us = { dist = "exponential", mean = 800 } }]
-
-[[task]]
-name = "background"
-count = 3
-phase = [{ run_us = 100 }, { sleep_us = { dist = "exponential", mean = 5000 } }]
-
-[[interrupt]]
-name = "nic"
-interval_us = { dist = "exponential", mean = 3000 }
-cpus = "1"
-handling_us = 5
-"#;
-
 fn recorded(governor: &str) -> (Recorder, torpor_sim::Request) {
-    let request = request(machine(2, ""), load(WORKLOAD), &[governor], 2_000);
+    let request = request(machine(2, ""), frames("handling_us = 5"), &[governor], 2_000);
     let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
     let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
     let (_, recorder) = run.unwrap();

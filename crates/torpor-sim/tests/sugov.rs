@@ -3,9 +3,10 @@
 //!
 //! `TORPOR_SUGOV_UPDATES` sets how many updates to compare with each kernel, alone and shared.
 
-use std::io::{Read, Write};
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use torpor_platform::Clock;
 use torpor_sim::cpufreq::{CpuDemand, Release, Schedutil, rate_limit};
 use torpor_sim::sched::Clamp;
@@ -40,7 +41,7 @@ struct Update {
 }
 
 fn compare(release: Release) {
-    let Some(program) = upstream(release) else { return };
+    let Some(program) = program(release) else { return };
     let count = std::env::var("TORPOR_SUGOV_UPDATES").map_or(UPDATES, |n| n.parse().unwrap());
     let clock = Clock { transition_latency: Duration(500_000), ..Clock::default() };
     for (cpus, limit) in
@@ -116,21 +117,9 @@ fn updates(count: usize, cpus: usize) -> Vec<Update> {
 }
 
 /// Compiles the kernel's file, up to its sysfs interface, with what it needs around it.
-fn upstream(release: Release) -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+fn program(release: Release) -> Option<PathBuf> {
     let test = format!("schedutil against Linux {}", release.name());
-    let script = here.join("../../tests/kernel_sources.sh");
-    let output = Command::new("sh").arg(script).arg(release.name()).output().expect("sh starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    match output.status.code() {
-        Some(0) => {}
-        Some(77) => {
-            eprintln!("not run: {test}: {}", told.trim());
-            return None;
-        }
-        _ => panic!("kernel_sources.sh: {told}"),
-    }
-    let tree = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let tree = upstream::kernel_sources(release.name(), &test)?;
     let text = std::fs::read_to_string(tree.join("kernel/sched/cpufreq_schedutil.c")).unwrap();
     let (governor, _) = text.split_once("sysfs interface").expect("the file has its sections");
     let (governor, _) = governor.rsplit_once('\n').expect("the section has a line of its own");
@@ -138,44 +127,19 @@ fn upstream(release: Release) -> Option<PathBuf> {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("sugov.c"), governor).unwrap();
     let program = folder.join("sugov");
-    let status = Command::new(std::env::var_os("CC").unwrap_or("cc".into()))
-        .args(["-std=gnu11", "-O2", "-w", "-I"])
-        .arg(&folder)
-        .args((release == Release::V6_1).then_some("-DLINUX_6_1"))
-        .arg("-o")
-        .arg(&program)
-        .arg(here.join("tests/sugov/upstream.c"))
-        .status();
-    match status {
-        Ok(status) => assert!(status.success(), "{test}: it does not compile"),
-        Err(error) => {
-            eprintln!("not run: {test}: no C compiler: {error}");
-            return None;
-        }
-    }
+    let args: &[&str] = if release == Release::V6_1 { &["-DLINUX_6_1"] } else { &[] };
+    upstream::compile(&program, "tests/sugov/upstream.c", &folder, args, &test)?;
     Some(program)
 }
 
 /// The frequency in kHz and when it was decided on, after each update.
 fn answers(program: &Path, updates: &[Update], cpus: usize, limit: Duration) -> Vec<(u64, u64)> {
-    let mut child = Command::new(program)
-        .args([cpus.to_string(), limit.0.to_string(), CAPACITY.to_string()])
-        .args(FREQS_KHZ.map(|khz| khz.to_string()))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the compiled program starts");
-    let words = |u: &Update| {
+    let args = [cpus.to_string(), limit.0.to_string(), CAPACITY.to_string()];
+    let args = args.into_iter().chain(FREQS_KHZ.map(|khz| khz.to_string()));
+    let words = updates.iter().flat_map(|u| {
         let clamp = u64::from(u.clamp.min) | u64::from(u.clamp.max) << 32;
         [u.cpu as u64, u.time_ns, u.util, clamp, u.idle_calls]
-    };
-    let bytes: Vec<u8> = updates.iter().flat_map(words).flat_map(u64::to_le_bytes).collect();
-    let mut stdin = child.stdin.take().expect("it was piped");
-    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
-    let mut answered = Vec::new();
-    child.stdout.take().expect("it was piped").read_to_end(&mut answered).expect("it answers");
-    writer.join().expect("no panic").expect("it reads to the end");
-    assert!(child.wait().expect("it ends").success());
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    answered.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..]))).collect()
+    });
+    let answered = upstream::answers(program, args, words);
+    answered.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }

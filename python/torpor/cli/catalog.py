@@ -78,9 +78,10 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in ma
 
 def import_(
     root: Annotated[
-        str, typer.Argument(
+        str,
+        typer.Argument(
             metavar="ROOT", help="The folder, any dump of it, or a .dts, .dtsi or .dtb."
-        )
+        ),
     ] = "/sys/devices/system/cpu",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
@@ -97,7 +98,7 @@ def import_(
         typer.Option(metavar="PATH", help="Also a dump of /sys/kernel/debug/energy_model."),
     ] = None,
 ) -> None:
-    """Describe this machine, or a dump of its /sys/devices/system/cpu, or a device tree, as TOML."""
+    """Describe this machine, a dump of its /sys/devices/system/cpu, or a device tree, as TOML."""
     if name is None:
         name = output.stem if output is not None else "imported"
     toml, notes = library.import_platform(

@@ -13,6 +13,8 @@ from torpor.cli.console import print_note, write_stdout
 
 _PAUSE_NS = 1_000_000_000
 _THREADS_MAX = 1024
+#: A workload's phases repeat no more often than that.
+_LOOP_MAX = 1_000_001
 
 
 def idle_predict(
@@ -23,7 +25,10 @@ def idle_predict(
         int, typer.Option(metavar="N", min=1, max=_THREADS_MAX, help="Threads.")
     ] = 8,
     loop: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Sleeps a round, the last being a second.")
+        int,
+        typer.Option(
+            metavar="N", min=2, max=_LOOP_MAX, help="Sleeps a round, the last being a second."
+        ),
     ] = 10,
     delay: Annotated[str, typer.Option(metavar="TIME", help="The other sleeps.")] = "20us",
     duration: Annotated[str, typer.Option(metavar="TIME", help="Beside --run: how long.")] = "10s",
@@ -54,13 +59,15 @@ def _workload(threads: int, loop: int, delay_us: float) -> str:
     text = library.workload_toml("idle-predict")
     if (threads, loop, delay_us) == (8, 10, 20):
         return text
+    # Every digit, and none behind the point where there is no need.
+    delay = f"{delay_us:.15g}"
     for shipped, wanted in (
         ("Eight threads", f"{threads} threads"),
-        ("sleep 20 us nine times", f"sleep {delay_us:g} us {loop - 1} times"),
+        ("sleep 20 us nine times", f"sleep {delay} us {loop - 1} times"),
         ("count = 8", f"count = {threads}"),
         ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
         ("repeat = 9", f"repeat = {loop - 1}"),
-        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay_us:g} }}"),
+        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay} }}"),
     ):
         assert shipped in text, shipped
         text = text.replace(shipped, wanted)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor import replay as run_replay
-from torpor.cli import EXIT_FAILURE, EXIT_FINDING, progress, values
+from torpor.cli import EXIT_FAILURE, EXIT_FINDING, options, progress, values
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.replays import DEFAULT_GOVERNORS
 
@@ -23,29 +23,10 @@ def replay(
             "--platform", "-p", metavar="P", help="Machine: a name, a .toml file, or a dump."
         ),
     ],
-    governors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--governor",
-            "-g",
-            metavar="G",
-            help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with ,param=value; repeat it. "
-            "The first is what the others are compared with. "
-            f"Default: {', '.join(DEFAULT_GOVERNORS)}.",
-        ),
-    ] = None,
-    latency_limit: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="PM QoS bound on the exit latency, such as 50us."),
-    ] = None,
-    hz: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Tick rate, 100, 250, 300 or 1000; default: the machine's."),
-    ] = None,
-    disable_state: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
-    ] = None,
+    governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
+    latency_limit: options.LatencyLimit = None,
+    hz: options.Hz = None,
+    disable_state: options.DisableState = None,
     recorded_on: Annotated[
         str | None,
         typer.Option(
@@ -61,13 +42,8 @@ def replay(
         str | None,
         typer.Option(metavar="A:B,...", help="Recorded CPU A runs as CPU B of the machine."),
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
-    ] = None,
-    is_json: Annotated[
-        bool, typer.Option("--json", help="Print the whole result as JSON.")
-    ] = False,
+    threads: options.Threads = None,
+    is_json: options.WholeAsJson = False,
     is_csv: Annotated[
         bool, typer.Option("--csv", help="Print a line a trace and governor.")
     ] = False,
@@ -79,9 +55,7 @@ def replay(
         Path | None,
         typer.Option(metavar="FILE", help="Write every decision, as .parquet or .arrow."),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
-    ] = None,
+    report: options.ReportPath = None,
 ) -> None:
     """Replay recordings against governors on a machine, and compare them."""
     if is_json and is_csv:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torpor import studies
-from torpor.cli import EXIT_FINDING, values
+from torpor.cli import EXIT_FINDING, options, values
 from torpor.cli.console import render, stdout_width, wrap, write_stdout
 from torpor.comparison import format_number
 from torpor.studies import judge
@@ -30,10 +30,7 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Runs a governor, not the study's.")
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
-    ] = None,
+    threads: options.Threads = None,
     is_json: Annotated[
         bool, typer.Option("--json", help="Print as JSON: a list of studies.")
     ] = False,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor import simulate as run_simulation
-from torpor.cli import EXIT_FAILURE, EXIT_FINDING, progress, values
+from torpor.cli import EXIT_FAILURE, EXIT_FINDING, options, progress, values
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.simulations import DEFAULT_GOVERNORS
 
@@ -22,17 +22,7 @@ def simulate(
     platform: Annotated[
         str, typer.Option("--platform", "-p", metavar="P", help="Machine: a name, or a .toml file.")
     ],
-    governors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--governor",
-            "-g",
-            metavar="G",
-            help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with ,param=value; repeat it. "
-            "The first is what the others are compared with. "
-            f"Default: {', '.join(DEFAULT_GOVERNORS)}.",
-        ),
-    ] = None,
+    governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="Simulated time a run, such as 10s.")
     ] = "10s",
@@ -40,14 +30,8 @@ def simulate(
         int, typer.Option(metavar="N", min=1, help="Runs a governor; all meet the same seeds.")
     ] = 10,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")] = 1,
-    latency_limit: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="PM QoS bound on the exit latency, such as 50us."),
-    ] = None,
-    hz: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Tick rate, 100, 250, 300 or 1000; default: the machine's."),
-    ] = None,
+    latency_limit: options.LatencyLimit = None,
+    hz: options.Hz = None,
     cpufreq: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,14 +50,8 @@ def simulate(
             "in the kernel.",
         ),
     ] = None,
-    disable_state: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
-    ] = None,
+    disable_state: options.DisableState = None,
+    threads: options.Threads = None,
     trace: Annotated[
         Path | None,
         typer.Option(
@@ -82,13 +60,9 @@ def simulate(
             "ftrace text.",
         ),
     ] = None,
-    is_json: Annotated[
-        bool, typer.Option("--json", help="Print the whole result as JSON.")
-    ] = False,
+    is_json: options.WholeAsJson = False,
     is_csv: Annotated[bool, typer.Option("--csv", help="Print a line a governor.")] = False,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
-    ] = None,
+    report: options.ReportPath = None,
 ) -> None:
     """Simulate a workload on a machine under each governor, and compare them.
 

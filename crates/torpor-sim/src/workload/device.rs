@@ -53,8 +53,9 @@ pub struct Transfer {
 impl Device {
     pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> Duration {
         let service = if transfer.is_write { &self.write } else { &self.read };
-        let size = service.per_kib.0 * i64::from(transfer.bytes) / 1024;
-        service.fixed.draw(stream) + Duration(size)
+        // An hour and more for each KiB of a GiB: the product alone is more than 64 bits hold.
+        let size = i128::from(service.per_kib.0) * i128::from(transfer.bytes) / 1024;
+        service.fixed.draw(stream) + Duration(size as i64)
     }
 }
 
@@ -146,5 +147,31 @@ impl DeviceRef {
             .or(Some("a `[[device]]` here, or an `[[io_device]]` of the platform".to_owned()));
         problem.allowed = Some(names.join(", "));
         Err(SimError::Workload { origin: origin.clone(), problems: vec![problem] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::stream::StreamName;
+
+    #[test]
+    fn the_slowest_device_serves_the_largest_transfer() {
+        let per_kib = Duration::from_us(u32::MAX.into());
+        let time = Service { fixed: Dist::Constant(Duration(1)), per_kib };
+        let device = Device {
+            name: "x".to_owned(),
+            read: time.clone(),
+            write: time,
+            nr_hw_queues: None,
+            queue_depth: 1,
+            parallelism: 1,
+            irq_cpu: None,
+            irq: Duration::ZERO,
+            softirq: Duration::ZERO,
+        };
+        let transfer = Transfer { is_write: false, bytes: 1 << 30 };
+        let service = device.service(transfer, &mut StreamName::new(1).stream());
+        assert_eq!(service, Duration((per_kib.0 << 20) + 1));
     }
 }

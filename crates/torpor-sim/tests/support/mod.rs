@@ -54,6 +54,30 @@ idle_state = [
     )
 }
 
+/// Frames that two tasks make, work in the background, and interrupts; `more` says what those do.
+pub fn frames(more: &str) -> Workload {
+    const FRAMES: &str = r#"
+[[task]]
+name = "render"
+phase = [{ run_us = { dist = "gamma", mean = 2000, sd = 500 } }, { wake = "compose" }, { period_us = 16667 }]
+
+[[task]]
+name = "compose"
+phase = [{ wait = "compose" }, { run_us = { dist = "exponential", mean = 800 } }]
+
+[[task]]
+name = "background"
+count = 3
+phase = [{ run_us = 100 }, { sleep_us = { dist = "exponential", mean = 5000 } }]
+
+[[interrupt]]
+name = "nic"
+interval_us = { dist = "exponential", mean = 3000 }
+cpus = "1"
+"#;
+    load(&format!("{FRAMES}{more}"))
+}
+
 /// Two CPUs of capacity 256 (0 and 1) that are cheap, two of 1024 that are not.
 pub fn big_little() -> Platform {
     let cluster = |name: &str, cpus: &str, capacity: u32, power: (u32, u32)| {

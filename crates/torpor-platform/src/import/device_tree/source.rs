@@ -41,14 +41,16 @@ pub(super) fn compile(path: &Path) -> Result<Vec<u8>, Failure> {
     source.push_str(&format!("#include \"{}\"\n", path.display()));
     let mut cpp = Command::new("cpp");
     cpp.args(["-nostdinc", "-undef", "-D__DTS__", "-x", "assembler-with-cpp"]);
-    for folder in include_folders(&path) {
-        cpp.arg("-I").arg(folder);
-    }
-    let preprocessed = run(cpp.arg("-"), source.as_bytes(), "cpp", "cpp")?;
     // Warnings are of the source's style and no business of a reader.
     let mut dtc = Command::new("dtc");
-    dtc.args(["-I", "dts", "-O", "dtb", "-q", "-q", "-o", "-", "-"]);
-    run(&mut dtc, &preprocessed, "dtc", "device-tree-compiler")
+    dtc.args(["-I", "dts", "-O", "dtb", "-q", "-q", "-o", "-"]);
+    for folder in include_folders(&path) {
+        cpp.arg("-I").arg(&folder);
+        // For dtc's own `/include/`.
+        dtc.arg("-i").arg(&folder);
+    }
+    let preprocessed = run(cpp.arg("-"), source.as_bytes(), "cpp", "cpp")?;
+    run(dtc.arg("-"), &preprocessed, "dtc", "device-tree-compiler")
 }
 
 /// The file's own folder, and where the kernel tree around it keeps what its trees include.
