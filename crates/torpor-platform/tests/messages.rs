@@ -119,7 +119,7 @@ fn each_slip_is_named_with_its_key_and_line() {
             "polling = true\ndriver = \"wfe\"",
             "cluster[0].idle_state[0].driver",
             25,
-            "this is a string",
+            "there is no such choice here",
         ),
         (
             "polling = true",
@@ -162,7 +162,7 @@ fn each_slip_is_named_with_its_key_and_line() {
             "hz = 250\ncpufreq_governor = \"ondemand\"",
             "cpufreq_governor",
             5,
-            "this is a string",
+            "there is no such choice here",
         ),
         (
             "capacity = 1024",

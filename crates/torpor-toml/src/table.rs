@@ -244,6 +244,7 @@ fn read_value(
         (Kind::Choice(choices), DeValue::String(text)) if choices.contains(&text.as_ref()) => {
             Ok(Value::Text(text.to_string()))
         }
+        (Kind::Choice(_), DeValue::String(_)) => Err("there is no such choice here".to_owned()),
         (Kind::Bool, DeValue::Boolean(value)) => Ok(Value::Bool(*value)),
         (Kind::Number { max } | Kind::NumberOr { max, .. }, item) => {
             check_number(item, max).map(Value::Number)

@@ -44,6 +44,7 @@ def render(result: dict[str, Any]) -> str:
         data=_data,
         unit=unit,
         prose=_prose,
+        breaks=_breaks,
     )
     script = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
@@ -140,6 +141,11 @@ def _governors(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for run in trace["runs"]:
             seen.setdefault(run["governor"], run)
     return list(seen.values())
+
+
+def _breaks(name: str) -> Markup:
+    """A column's name that may wrap behind its separators, not in the midst of a word."""
+    return Markup(re.sub(r"(?<=[,=_/@])", "<wbr>", str(escape(name))))
 
 
 def _prose(text: str) -> Markup:
