@@ -47,8 +47,8 @@ def io_boost(
     governor: str = "teo",
     io_boosts: Iterable[str] = DEFAULT_BOOSTS,
     cpufreq: str = DEFAULT_CPUFREQ,
-    duration: str = "2s",
-    seeds: int = 3,
+    duration: str = "10s",
+    seeds: int = 1,
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Run a workload with IO under each boost, and at each fixed frequency.
