@@ -247,9 +247,7 @@ def test_a_row_may_have_a_duration_of_its_own(tmp_path):
     # Under schedutil the first 100 ms are others than the next.
     whole = STUDY.replace("seeds", 'cpufreq = "performance"\nseeds').replace("power_mw", "wakeups")
     rows = whole[whole.index("[[table.row]]") :]
-    study = whole + rows.replace(
-        "metric", 'duration = "300ms"\nmetric'
-    )
+    study = whole + rows.replace("metric", 'duration = "300ms"\nmetric')
     path.write_text(study)
     result = studies.reproduce(path)
     here, there = (row["cells"]["a"]["ours"] for row in result["tables"][0]["rows"])
