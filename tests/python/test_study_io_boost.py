@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from torpor import workload_toml
 from torpor.report import scatter
 from torpor.studies.io_boost import io_boost
 
@@ -50,6 +51,14 @@ def test_a_machine_with_many_opps_is_gone_through_cluster_by_cluster():
     )
     # All at their lowest, once and not for each cluster; and the boost.
     assert len(result["settings"]) == (11 + 14 + 17) + (11 + 14 + 17 - 2) + 1
+
+
+def test_work_that_says_where_it_runs_stays_there(tmp_path):
+    pinned = tmp_path / "pinned.toml"
+    text = workload_toml("fio-randread").replace("[[fio]]", '[[fio]]\ncpus_allowed = "4"')
+    pinned.write_text(text, encoding="utf-8")
+    settings = io_boost(pinned, io_boosts=["none"], duration="20ms", seeds=1)["settings"]
+    assert not [s["name"] for s in settings if "kept there" in s["name"]]
 
 
 def test_no_label_lies_on_another(result):
