@@ -45,8 +45,8 @@ def io_boost(
     ] = study.DEFAULT_CPUFREQ,
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="Simulated time a run, such as 2s.")
-    ] = "2s",
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs a setting.")] = 3,
+    ] = "10s",
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs a setting.")] = 1,
     threads: Annotated[
         int | None,
         typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),

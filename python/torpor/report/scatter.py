@@ -234,10 +234,13 @@ def _labels(marks: list[_Mark], line: list[tuple[float, float]]) -> list[str]:
     """Each where it hides least: near its point, off the others and off what is placed already."""
     taken = [_square(mark.x, mark.y, mark.radius) for mark in marks] + _along(line)
     paper = _Box(_LEFT, _TOP - 8, _WIDTH - 4, _HEIGHT - _BOTTOM - 2)
+    placed: list[_Box] = []
     drawn = []
     for mark in marks:
-        box, away = min(_candidates(mark), key=lambda c: (_hidden(c[0], taken, paper), c[1], c[0]))
-        taken.append(box)
+        box, away = min(
+            _candidates(mark), key=lambda c: (_hidden(c[0], taken, placed, paper), c[1], c[0])
+        )
+        placed.append(box)
         if away:
             x = min(max(mark.x, box.left), box.right)
             y = box.top if box.top > mark.y else box.bottom
@@ -271,7 +274,7 @@ def _candidates(mark: _Mark) -> list[tuple[_Box, int]]:
     width = max(map(len, mark.names)) * _FONT * _LETTER
     height = _LINE * len(mark.names)
     found = []
-    for away, gap in enumerate((3.0, 14.0, 28.0, 44.0)):
+    for away, gap in enumerate((3.0, 14.0, 28.0, 44.0, 64.0, 90.0)):
         for dx, dy in _SIDES:
             reach = (mark.radius + gap) * (0.75 if dx and dy else 1)
             left = mark.x + dx * reach - width * (1 - dx) / 2
@@ -280,10 +283,11 @@ def _candidates(mark: _Mark) -> list[tuple[_Box, int]]:
     return found
 
 
-def _hidden(box: _Box, taken: list[_Box], paper: _Box) -> float:
-    """How much of a label would lie on something else, or beside the paper."""
-    area = (box.right - box.left) * (box.bottom - box.top)
-    return round(sum(map(box.overlap, taken)) + 2 * (area - box.overlap(paper)), 3)
+def _hidden(box: _Box, taken: list[_Box], placed: list[_Box], paper: _Box) -> float:
+    """How much of a label is on something else, above all on another one, or off the paper."""
+    beside = (box.right - box.left) * (box.bottom - box.top) - box.overlap(paper)
+    found = sum(map(box.overlap, taken)) + 4 * sum(map(box.overlap, placed)) + 4 * beside
+    return round(found, 3)
 
 
 def _legend(boosts: list[dict[str, Any]]) -> str:

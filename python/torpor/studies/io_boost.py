@@ -37,6 +37,7 @@ DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
 #: More combinations of OPPs than this, and clusters are gone through one by one.
 COMBINATIONS_MAX = 100
 
+_PINNED = re.compile(r"^\s*(cpus|cpus_allowed)\s*=", re.MULTILINE)
 _JOB = re.compile(r"^\[\[(fio|task)\]\][^\S\n]*(?:#.*)?\n", re.MULTILINE)
 
 
@@ -47,15 +48,15 @@ def io_boost(
     governor: str = "teo",
     io_boosts: Iterable[str] = DEFAULT_BOOSTS,
     cpufreq: str = DEFAULT_CPUFREQ,
-    duration: str = "2s",
-    seeds: int = 3,
+    duration: str = "10s",
+    seeds: int = 1,
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Run a workload with IO under each boost, and at each fixed frequency.
 
     Fixed are all combinations of the clusters' OPPs, or, where there are more than
     ``COMBINATIONS_MAX``, those of one cluster with the others at their lowest; and then each
-    cluster's again with the work kept on that cluster.
+    cluster's again with the work kept on that cluster, unless it says itself where it may run.
 
     Returns plain data: ``settings``, each with its ``kind`` (``boost`` or ``fixed``), ``name``,
     ``iops``, ``uj_per_io``, ``power_mw``, ``freq_mhz`` by cluster, and ``is_front``: no fixed
@@ -78,10 +79,14 @@ def io_boost(
     boosted = simulate(workload, cpufreq=cpufreq, io_boosts=list(io_boosts), **run).to_dict()
     settings = _settings(boosted, "boost", list(io_boosts))
     clusters = _clusters(platform)
-    for kept_on in [*clusters, None]:
+    text = _workload_text(workload)
+    for kept_on in [None] if _PINNED.search(text) else [*clusters, None]:
         fixed = _fixed(clusters, kept_on)
         with tempfile.TemporaryDirectory() as folder:
-            kept = workload if kept_on is None else _keep_on(workload, kept_on, Path(folder))
+            kept = workload
+            if kept_on is not None:
+                kept = Path(folder) / "kept.toml"
+                kept.write_text(_keep_on(text, kept_on), "utf-8")
             policies = [f"userspace,freq_khz={'/'.join(map(str, freqs))}" for freqs in fixed]
             found = simulate(kept, cpufreq=policies, io_boosts="none", **run).to_dict()
         names = [_name(freqs, clusters, kept_on) for freqs in fixed]
@@ -156,17 +161,15 @@ def _fixed(clusters: list[_Cluster], kept_on: _Cluster | None) -> list[tuple[int
     return list(dict.fromkeys(found))
 
 
-def _keep_on(workload: str | os.PathLike[str], cluster: _Cluster, folder: Path) -> Path:
-    """The same workload with all of its tasks on one cluster."""
+def _workload_text(workload: str | os.PathLike[str]) -> str:
     path = Path(workload)
-    is_file = path.suffix == ".toml"
-    text = path.read_text("utf-8") if is_file else library.workload_toml(str(workload))
-    kept = folder / f"{path.stem}.toml"
+    return path.read_text("utf-8") if path.suffix == ".toml" else library.workload_toml(str(path))
+
+
+def _keep_on(text: str, cluster: _Cluster) -> str:
+    """The same workload with all of its tasks on one cluster."""
     pin = {"fio": "cpus_allowed", "task": "cpus"}
-    kept.write_text(
-        _JOB.sub(lambda found: f'{found[0]}{pin[found[1]]} = "{cluster.cpus}"\n', text), "utf-8"
-    )
-    return kept
+    return _JOB.sub(lambda found: f'{found[0]}{pin[found[1]]} = "{cluster.cpus}"\n', text)
 
 
 def _name(freqs: tuple[int, ...], clusters: list[_Cluster], kept_on: _Cluster | None) -> str:
