@@ -115,13 +115,13 @@ fn together<'a, 'b>(
             sum.totals.add(&cpu.totals);
         }
         for (number, energy) in counted.static_energy.iter().enumerate() {
-            if *energy > Energy::ZERO {
-                let sum = clusters.entry(number).or_insert((Energy::ZERO, Duration::ZERO));
-                sum.0 += *energy;
-                sum.1 += counted.span;
-            }
+            let sum = clusters.entry(number).or_insert((Energy::ZERO, Duration::ZERO));
+            sum.0 += *energy;
+            sum.1 += counted.span;
         }
     }
+    // A run may have none by its frequencies, and counts; where none has any, there is none.
+    clusters.retain(|_, (energy, _)| *energy > Energy::ZERO);
     RunCounts { cpus, clusters, decisions: Vec::new() }
 }
 
@@ -398,4 +398,35 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(energy: i128) -> Counted {
+        Counted {
+            span: Duration(1_000),
+            cpus: Vec::new(),
+            kinds: Vec::new(),
+            devices: Vec::new(),
+            ipis: 0,
+            events: 0,
+            static_energy: vec![Energy(energy), Energy::ZERO],
+            shared_energy: Vec::new(),
+            awake_energy: Energy::ZERO,
+            domains: Vec::new(),
+            alive: Vec::new(),
+            against_oracle: None,
+        }
+    }
+
+    /// The second run had a frequency without static power all along: the mean is half.
+    #[test]
+    fn a_run_without_static_energy_counts_in_the_mean_of_those_with() {
+        let platform = torpor_platform::resolve("pixel6").unwrap();
+        let counts = together(&platform, [run(80), run(0)].iter());
+        let clusters: Vec<_> = counts.clusters.into_iter().collect();
+        assert_eq!(clusters, [(0, (Energy(80), Duration(2_000)))]);
+    }
 }
