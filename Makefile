@@ -8,6 +8,7 @@
 #   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
 #                          and unloading (hours)
 #   make guest-test-sanitized   the governors in a kernel with lockdep, KASAN and UBSAN, built first
+#   make guest-test-ioboost     IO boosts in a kernel with an energy model, built first
 #   make clean   remove what the above made
 #
 # Both set up all they need in build/ and target/; only Rust, a C compiler and Python are yours.
@@ -21,7 +22,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long guest-test guest-test-full guest-test-sanitized bench tools install install-test clean
+.PHONY: demo test test-long guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -47,6 +48,9 @@ guest-test-full: install-test
 
 guest-test-sanitized: install-test
 	@TORPOR_GUEST_SANITIZED=1 $(BIN)/python -m pytest tests/guest/test_sanitized.py
+
+guest-test-ioboost: install-test
+	@TORPOR_GUEST_IOBOOST=1 $(BIN)/python -m pytest tests/guest/test_ioboost.py
 
 bench: install
 	@cargo bench -p torpor-benches --no-fail-fast

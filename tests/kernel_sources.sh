@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
-# Prints a folder with the CPU-idle part of a Debian kernel source package, the scheduler's load
-# tracking and schedutil, and some device trees, fetching it if need be:
+# Prints a folder with the CPU-idle part of a Debian kernel source package, its scheduler, and some
+# device trees, fetching it if need be:
 #
 #     tests/kernel_sources.sh 6.1
 #
@@ -23,8 +23,7 @@ not_here() {
 }
 
 complete() {
-	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/pelt.c" ] &&
-		[ -f "$place/kernel/sched/cpufreq_schedutil.c" ] &&
+	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/fair.c" ] &&
 		[ -d "$place/arch/arm64/boot/dts/rockchip" ]
 }
 
@@ -64,12 +63,11 @@ dpkg-deb -x ./*.deb unpacked
 mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
 	"$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
-	"$package/kernel/sched/pelt.c" "$package/kernel/sched/pelt.h" \
-	"$package/kernel/sched/sched-pelt.h" "$package/kernel/sched/cpufreq_schedutil.c" \
+	"$package/kernel/sched" "$package/include/linux/sched.h" \
 	"$package/arch/arm64/boot/dts/apple" "$package/arch/arm64/boot/dts/arm" \
 	"$package/arch/arm64/boot/dts/exynos" "$package/arch/arm64/boot/dts/rockchip" \
 	"$package/include/dt-bindings" "$package/include/uapi/linux/input-event-codes.h" ||
-	not_here "its tarball lacks files of CPU idle, load tracking, schedutil or device trees"
+	not_here "its tarball lacks files of CPU idle, the scheduler or device trees"
 # An older checkout may have left a folder with less in it, and somebody may be reading there.
 if [ -d "$place" ]; then
 	mv "$place" "$work/less"

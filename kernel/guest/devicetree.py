@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Idle states in an emulated arm64 machine's device tree, which a stock kernel binds by itself.
+"""What more an emulated arm64 machine's device tree can say of its CPUs, for any kernel to read.
 
-QEMU answers PSCI's CPU_SUSPEND by waiting for an interrupt, as WFI does, and serves no latency.
+Idle states: QEMU answers PSCI's CPU_SUSPEND by waiting for an interrupt, as WFI does, and serves no
+latency. Capacities: all of QEMU's CPUs are as fast, whatever is said of them.
 """
 
 import re
@@ -24,10 +25,13 @@ class IdleState:
     min_residency_us: int
 
 
-def with_idle_states(machine: list[str], states: tuple[IdleState, ...], folder: Path) -> Path:
-    """Write the device tree of QEMU's `machine` (its command line), with idle states added.
+def edited(
+    machine: list[str], states: tuple[IdleState, ...], capacities: tuple[int, ...], folder: Path
+) -> Path:
+    """Write the device tree of QEMU's `machine` (its command line), with these things added.
 
-    Raises NotHereError without the device tree compiler.
+    `states` are those of all CPUs, and `capacities` the capacity-dmips-mhz of each. Raises
+    NotHereError without the device tree compiler.
     """
     if not shutil.which("dtc"):
         raise NotHereError("dtc is not on this machine; it is in device-tree-compiler")
@@ -35,14 +39,24 @@ def with_idle_states(machine: list[str], states: tuple[IdleState, ...], folder: 
     dump = [f"{word},dumpdtb={plain}" if word.startswith("virt") else word for word in machine]
     _run([*dump, "-display", "none"])
     _run(["dtc", "-q", "-I", "dtb", "-O", "dts", "-o", source, plain])
-    source.write_text(_add(source.read_text(encoding="utf-8"), states), encoding="utf-8")
+    text = source.read_text(encoding="utf-8")
+    if states:
+        text = _add_states(text, states)
+    for cpu, capacity in enumerate(capacities):
+        text = _add_to_cpu(text, f"{cpu:x}", f"capacity-dmips-mhz = <{capacity}>;")
+    source.write_text(text, encoding="utf-8")
     _run(["dtc", "-q", "-I", "dts", "-O", "dtb", "-o", out, source])
     return out
 
 
-def _add(text: str, states: tuple[IdleState, ...]) -> str:
+def _add_to_cpu(text: str, number: str, line: str) -> str:
+    """Add a property to the CPU of this number, a regular expression."""
+    return re.sub(rf"(cpu@{number} \{{\n)", rf"\1{line}\n", text)
+
+
+def _add_states(text: str, states: tuple[IdleState, ...]) -> str:
     references = " ".join(f"&idle_{index}" for index in range(len(states)))
-    text = re.sub(r"(cpu@\w+ \{\n)", rf"\1cpu-idle-states = <{references}>;\n", text)
+    text = _add_to_cpu(text, r"\w+", f"cpu-idle-states = <{references}>;")
     nodes = "".join(_node(index, state) for index, state in enumerate(states))
     # A node's properties come before its children, of which a CPU is the first or a later one.
     before, cpu, after = re.split(r"(\n\s*cpu@0 \{)", text, maxsplit=1)

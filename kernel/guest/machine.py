@@ -3,7 +3,7 @@
 
 The emulated CPUs count instructions instead of time (`-icount`): all times in a guest are exact,
 idle time passes at once, and a run can be repeated to the byte, as long as nothing in it changes
-and QEMU is the same. Each executed instruction takes 2 ** ICOUNT_SHIFT ns, of all CPUs together.
+and QEMU is the same. Each executed instruction takes 2 ** icount_shift ns, of all CPUs together.
 """
 
 import io
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import initramfs
-from .devicetree import IdleState, with_idle_states
+from .devicetree import IdleState, edited
 from .packages import Kernel, NotHereError
 
 ICOUNT_SHIFT = 1
@@ -31,7 +31,7 @@ STATES = {
 TIMEOUT_S = 120
 
 COMMON = [
-    *("-accel", "tcg", "-icount", f"shift={ICOUNT_SHIFT},sleep=off"),
+    *("-accel", "tcg"),
     *("-rtc", "base=2024-01-01T00:00:00,clock=vm"),
     *("-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"),
 ]
@@ -135,12 +135,15 @@ def run(
     timeout_s: float = TIMEOUT_S,
     arguments: str = "",
     psci_states: tuple[IdleState, ...] = (),
+    capacities: tuple[int, ...] = (),
+    icount_shift: int = ICOUNT_SHIFT,
 ) -> Result:
     """Boot `kernel` with `files` in its root, by path, and run `script` with busybox's shell.
 
     The script stops at the first command that fails. What it leaves in /out comes back, beside
     its exit status and the kernel's log. `arguments` are added to the kernel's command line.
-    With `psci_states` an arm64 machine has idle states of its own.
+    An arm64 machine can have idle states of its own, `psci_states`, and be told the `capacities` of
+    its CPUs, in DMIPS for each MHz.
 
     Raises NotHereError without QEMU, and GuestError where a guest panics, hangs or says nothing.
     """
@@ -158,11 +161,12 @@ def run(
         root, out = Path(folder, "root.gz"), Path(folder, "out.tar.gz")
         root.write_bytes(initramfs.pack(content))
         hardware = [*board.options, "-smp", str(cpus), "-m", str(memory_mb)]
-        if psci_states:
-            tree = with_idle_states([board.emulator, *hardware], psci_states, Path(folder))
+        if psci_states or capacities:
+            emulator = [board.emulator, *hardware]
+            tree = edited(emulator, psci_states, capacities, Path(folder))
             hardware += ["-dtb", str(tree)]
         command = [
-            *(board.emulator, *COMMON, *hardware),
+            *(board.emulator, *COMMON, "-icount", f"shift={icount_shift},sleep=off", *hardware),
             *board.line_options.format(out).split(),
             *("-kernel", str(kernel.image), "-initrd", str(root)),
             *("-append", f"console={board.console} quiet panic=-1 {arguments}".strip()),

@@ -89,7 +89,7 @@ def test_dkms_lists_the_modules_that_are_built(tmp_path, arch):
         wrappers -= {name for name in wrappers if name.endswith("_arm64")}
     assert listed[0] == "1.2"
     assert set(listed[1:]) == wrappers
-    assert len(listed[1:]) == len(GOVERNORS) + (3 if arch == "aarch64" else 2)
+    assert len(listed[1:]) == len(GOVERNORS) + (4 if arch == "aarch64" else 3)
 
 
 def test_a_name_that_a_kernel_cannot_take_is_refused(tmp_path):

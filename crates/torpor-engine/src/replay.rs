@@ -63,6 +63,7 @@ pub fn run(
     let tick = |count: usize| {
         let now = done.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
         progress.advance(what, now, total);
+        !progress.cancelled()
     };
     let jobs: Vec<(usize, &[usize])> =
         (0..deciders.len()).flat_map(|d| shards.iter().map(move |s| (d, s.as_slice()))).collect();
@@ -72,8 +73,7 @@ pub fn run(
             if progress.cancelled() {
                 return Part { decider: d, outcome: Err(None) };
             }
-            let outcome = run_shard(seats, shard, &deciders[d], kept, &tick);
-            Part { decider: d, outcome: outcome.map_err(Some) }
+            Part { decider: d, outcome: run_shard(seats, shard, &deciders[d], kept, &tick) }
         })
         .collect();
     if progress.cancelled() {
@@ -124,7 +124,7 @@ pub fn run(
 
 struct Part {
     decider: usize,
-    /// `Err(None)`: not started, because the user asked to stop.
+    /// `Err(None)`: not run to its end, because the user asked to stop.
     outcome: Result<ShardResult, Option<String>>,
 }
 
@@ -189,8 +189,8 @@ fn run_shard(
     shard: &[usize],
     decider: &Decider,
     kept: Kept,
-    tick: &dyn Fn(usize),
-) -> Result<ShardResult, String> {
+    tick: &dyn Fn(usize) -> bool,
+) -> Result<ShardResult, Option<String>> {
     let mut results = Vec::with_capacity(shard.len());
     let mut instance = match decider {
         Decider::Governor(governor) => Some(instantiate(seats, shard, governor)?),
@@ -198,12 +198,13 @@ fn run_shard(
     };
     for (slot, &seat) in shard.iter().enumerate() {
         let Seat { input, model, .. } = &seats[seat];
+        let mut told = 0;
+        let mut goes_on = |spans: usize| tick(spans - std::mem::replace(&mut told, spans));
         let result = match &mut instance {
-            Some(instance) => {
-                run_seat(seat, slot, input, model, instance, kept).map_err(|e| e.to_string())?
-            }
+            Some(instance) => run_seat(seat, slot, input, model, instance, kept)
+                .map_err(|e| Some(e.to_string()))?,
             None => {
-                let plan = oracle::plan(model, &input.spans);
+                let plan = oracle::plan(model, &input.spans, &mut goes_on).ok_or(None)?;
                 let mut script = Script::new(plan.choices);
                 let result = run_seat(seat, 0, input, model, &mut script, kept)
                     .expect("a script does not fail");
@@ -212,7 +213,9 @@ fn run_shard(
             }
         };
         results.push(result);
-        tick(input.spans.len());
+        if !goes_on(input.spans.len()) {
+            return Err(None);
+        }
     }
     let statics_changed = instance.as_ref().is_some_and(Instance::statics_changed);
     let clusters = static_energies(seats, &mut results);

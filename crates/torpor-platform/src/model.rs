@@ -31,7 +31,8 @@ pub struct Platform {
     pub io_devices: Vec<IoDevice>,
 }
 
-/// Time that a simulated kernel spends on its own work; 0 where nobody measured it.
+/// Time that a simulated kernel spends on its own work, on the biggest CPU at its highest
+/// frequency; 0 where nobody measured it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
     pub context_switch: Duration,

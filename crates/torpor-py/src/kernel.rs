@@ -12,7 +12,7 @@ type Files = BTreeMap<String, Cow<'static, [u8]>>;
 /// Files of `kernel/` as name and content, embedded so that an installed Torpor has them, too.
 macro_rules! kernel_files {
     ($($name:literal)*) => {
-        [$(($name, include_bytes!(concat!("../../../kernel/", $name)))),*] as [(&str, &[u8]); 14]
+        [$(($name, include_bytes!(concat!("../../../kernel/", $name)))),*] as [(&str, &[u8]); 15]
     };
 }
 
@@ -22,7 +22,8 @@ pub fn kernel_files() -> Files {
     let parts = kernel_files!(
         "Kbuild" "Makefile" "compat/core.c" "compat/core.h" "compat/governor.h"
         "compat/governor_end.h" "compat/log.c" "compat/log.h" "compat/record.h" "compat/symbols.h"
-        "drivers/cpu.h" "drivers/idle.c" "drivers/poll_arm64.c" "scripts/wrap.sh"
+        "drivers/cpu.h" "drivers/cpufreq.c" "drivers/idle.c" "drivers/poll_arm64.c"
+        "scripts/wrap.sh"
     );
     let governors = Catalog::builtins().into_iter().map(|governor| {
         let path = format!("governors/cpuidle/{}.c", governor.name);

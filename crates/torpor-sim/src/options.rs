@@ -67,7 +67,7 @@ impl Default for Options {
     }
 }
 
-/// Time that the kernel's own work takes.
+/// Time that the kernel's own work takes on the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overheads {
     /// Of an interrupt: the tick, a timer, a device.

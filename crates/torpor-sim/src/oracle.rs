@@ -38,13 +38,15 @@ impl<'a> Idleness<'a> {
         Idleness { models, cpus, too_deep: Energy::ZERO, too_shallow: Energy::ZERO }
     }
 
-    pub fn close(self) -> AgainstOracle {
-        let plans = self.models.iter().zip(&self.cpus).filter(|(_, spans)| !spans.is_empty());
-        AgainstOracle {
-            oracle: plans.map(|(model, spans)| oracle::plan(model, spans).energy).sum(),
-            too_deep: self.too_deep,
-            too_shallow: self.too_shallow,
+    /// `goes_on` is asked now and then, with the spans done and all; `None` without its leave.
+    pub fn close(self, goes_on: &mut dyn FnMut(usize, usize) -> bool) -> Option<AgainstOracle> {
+        let total = self.cpus.iter().map(Vec::len).sum();
+        let (mut done, mut oracle) = (0, Energy::ZERO);
+        for (model, spans) in self.models.iter().zip(&self.cpus).filter(|(_, s)| !s.is_empty()) {
+            oracle += oracle::plan(model, spans, &mut |now| goes_on(done + now, total))?.energy;
+            done += spans.len();
         }
+        Some(AgainstOracle { oracle, too_deep: self.too_deep, too_shallow: self.too_shallow })
     }
 }
 

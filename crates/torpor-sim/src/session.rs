@@ -7,7 +7,7 @@ use crate::columns::{self, Column};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan};
-use crate::options::{Overheads, Request};
+use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
 use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
 use crate::record::{self, OneCpu, Recorder, Sink};
@@ -194,7 +194,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// One column, one seed, against its oracle if that is asked for.
+    /// How long a run counts as: one that is held against its oracle, twice.
+    fn work(&self) -> Duration {
+        let Options { duration, against_oracle, .. } = self.request.options;
+        if against_oracle { duration + duration } else { duration }
+    }
+
+    /// One column, one seed, against its oracle if that is asked for. The oracle's search goes on
+    /// where the simulated time ends.
     fn seed_run(
         &self,
         column: usize,
@@ -205,11 +212,18 @@ impl<'a> Session<'a> {
             let run = self.simulate(column, seed, Unobserved, goes_on)?;
             return Ok(run.map(|(counted, _)| counted));
         }
-        let run = self.simulate(column, seed, Idleness::new(&self.models), goes_on)?;
-        Ok(run.map(|(counted, idleness)| Counted {
-            against_oracle: Some(idleness.close()),
-            ..counted
-        }))
+        let (counted, idleness) =
+            match self.simulate(column, seed, Idleness::new(&self.models), goes_on)? {
+                Ok(run) => run,
+                Err(error) => return Ok(Err(error)),
+            };
+        let duration = self.request.options.duration.0;
+        let searched = |done: usize, all: usize| {
+            Instant(duration + (i128::from(duration) * done as i128 / all as i128) as i64)
+        };
+        let against = idleness.close(&mut |done, all| goes_on(searched(done, all)));
+        let against_oracle = Some(against.ok_or(Halt::Interrupted)?);
+        Ok(Ok(Counted { against_oracle, ..counted }))
     }
 
     fn run(&self, progress: &dyn Progress) -> Result<Outcome, SimError> {
@@ -220,7 +234,8 @@ impl<'a> Session<'a> {
         let jobs: Vec<(usize, usize)> = (0..seeds.len())
             .flat_map(|seed| (0..self.columns.len()).map(move |column| (seed, column)))
             .collect();
-        let total = jobs.len() as u64 * (options.duration.0 / 1_000_000) as u64;
+        let work = self.work();
+        let total = jobs.len() as u64 * (work.0 / 1_000_000) as u64;
         let done_ms = AtomicU64::new(0);
         let runs: Vec<Option<SeedRun>> = jobs
             .par_iter()
@@ -240,7 +255,7 @@ impl<'a> Session<'a> {
                     return None;
                 }
                 let run = self.seed_run(column, seeds[seed], &mut goes_on).ok()?;
-                tell(options.duration.0);
+                tell(work.0);
                 Some(run)
             })
             .collect();

@@ -172,3 +172,18 @@ fn each_governor_meets_each_boost_under_each_policy() {
     );
     assert_eq!(labels(&["schedutil", "schedutil@6.1"], &["none", "iowait"]).len(), 8);
 }
+
+#[test]
+fn the_result_is_the_same_on_any_number_of_threads() {
+    let on = |threads: usize| {
+        let boosts = ["none", "iowait", "per-task", "per-task-v2"];
+        let mut request = boosted(big_little(), CROWD, boosts[0], 200);
+        request.options.io_boosts = boosts.iter().map(|b| b.parse().unwrap()).collect();
+        request.options.threads = Some(threads);
+        request.options.seeds = 3;
+        serde_json::to_string(&run(&request)).unwrap()
+    };
+    let one = on(1);
+    assert_eq!(one, on(2));
+    assert_eq!(one, on(1), "again");
+}

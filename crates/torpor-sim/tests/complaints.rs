@@ -119,7 +119,7 @@ idle_state = [{{ name = "WFI", exit_latency_us = 1, target_residency_us = 1, pow
     assert!(big < 0.02 && more > 0.15, "of the other task's time on the big ones: {big} {more}");
 }
 
-/// 400 waits a second for a device that takes 2.5 ms each: 50 us shorter work is 2 % at best. But
+/// 400 waits a second for a device that takes 2.5 ms each: 100 us shorter work is 4 % at best. But
 /// there is one wake-up in each tick of 4 ms, so `iowait` boosts it as much as a reader with
 /// twenty times the waits. `per-task` asks for 1000 a second to begin.
 #[test]
@@ -135,7 +135,7 @@ fn infrequent_waits_look_like_heavy_io() {
     };
     let ((few, rare), (many, heavy)) = (of("iowait", 2_500), of("iowait", 100));
     assert!(20 * few < many && rare > 0.9 * heavy, "{few} {rare} {many} {heavy}");
-    assert!(few as f64 <= 1.02 * of("none", 2_500).0 as f64, "for nothing");
+    assert!(few as f64 <= 1.04 * of("none", 2_500).0 as f64, "for nothing");
     let ((_, rare), (_, heavy)) = (of("per-task", 2_500), of("per-task", 100));
     assert!(rare < 220.0 && heavy > 4.0 * rare, "{rare} {heavy}");
 }
@@ -151,8 +151,8 @@ fn it_does_not_place_the_task_on_a_bigger_cpu() {
         (ios(&counted), task_time(&counted, 4..6) as f64 / task_time(&counted, 0..6) as f64)
     };
     let ((ios, big), (more, bigger)) = (of("iowait"), of("per-task"));
-    assert!(big < 0.01 && bigger > 0.8, "{big} {bigger}");
-    assert!(more as f64 > 1.1 * ios as f64, "{more} {ios}");
+    assert!(big < 0.01 && bigger > 0.5, "{big} {bigger}");
+    assert!(more > ios, "{more} {ios}");
 }
 
 /// A reader on CPU 0 that has to move: after 4 s another task is woken up there and keeps it for

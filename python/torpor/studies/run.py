@@ -240,6 +240,7 @@ def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _V
             _Value(tasks_us / task["passes"]) if task["passes"] else None
         )
         metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
+        metrics[f"missed_per_s:{name}"] = _Value(task["missed"] / (duration_s * seeds))
         metrics[f"iops:{name}"] = _Value(task["ios"] / (duration_s * seeds))
     return metrics
 

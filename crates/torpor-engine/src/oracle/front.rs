@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The paths worth keeping at one place: none is both no later and no cheaper than another.
 
-use super::Path;
-use torpor_units::Instant;
+use super::{Path, Safe};
 
 /// Kept paths in order of time.
 #[derive(Default)]
@@ -12,19 +11,18 @@ pub(super) struct Front {
 
 impl Front {
     /// Keeps `path` unless a kept one is as late and as cheap; drops those it makes needless.
-    /// Says whether it was kept. A path later than `safe_until` makes only those of its own
-    /// moment needless.
-    pub(super) fn offer(&mut self, path: Path, safe_until: Instant) -> bool {
+    /// Says whether it was kept. Where being later is not `safe`, a path makes only those of its
+    /// own moment needless.
+    pub(super) fn offer(&mut self, path: Path, safe: Safe) -> bool {
         let at = self.paths.partition_point(|p| p.now < path.now);
-        let beats = |p: &Path| p.now == path.now || p.now <= safe_until;
-        if self.paths[at..].iter().any(|p| p.energy <= path.energy && beats(p)) {
+        let no_worse = |earlier: &Path, later: &Path| {
+            earlier.now == later.now
+                || (earlier.now < later.now && safe.covers(earlier.now, later.now))
+        };
+        if self.paths[at..].iter().any(|p| p.energy <= path.energy && no_worse(&path, p)) {
             return false;
         }
-        let is_safe = path.now <= safe_until;
-        self.paths.retain(|p| {
-            let is_beaten = p.now == path.now || (is_safe && p.now < path.now);
-            !(is_beaten && p.energy >= path.energy)
-        });
+        self.paths.retain(|p| !(p.energy >= path.energy && no_worse(p, &path)));
         let at = self.paths.partition_point(|p| p.now < path.now);
         self.paths.insert(at, path);
         true
@@ -51,7 +49,7 @@ impl IntoIterator for Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_units::Energy;
+    use torpor_units::{Energy, Instant};
 
     fn path(now: i64, energy: i128, step: u32) -> Path {
         Path { now: Instant(now), tick_stopped: false, energy: Energy(energy), step }
@@ -60,14 +58,17 @@ mod tests {
     #[test]
     fn later_and_cheaper_replaces_earlier_and_dearer() {
         let mut front = Front::default();
-        let mut offer = |now, energy, step| front.offer(path(now, energy, step), Instant(100));
+        let safe = Safe { until: Instant(100), tick: Instant(50) };
+        let mut offer = |now, energy, step| front.offer(path(now, energy, step), safe);
         assert!(offer(10, 5, 0));
         assert!(offer(20, 9, 1));
         assert!(!offer(15, 9, 2), "as dear as the later one");
         assert!(offer(15, 7, 3));
         assert!(offer(30, 6, 4), "later than all, cheaper than two");
+        assert!(offer(60, 5, 6), "has missed a tick");
+        assert!(offer(70, 4, 7), "so has the one that it replaces");
         assert!(offer(200, 1, 5), "too late to replace any");
         let steps: Vec<u32> = front.iter().map(|p| p.step).collect();
-        assert_eq!(steps, [0, 4, 5]);
+        assert_eq!(steps, [0, 4, 7, 5]);
     }
 }

@@ -11,14 +11,15 @@
 //!   earlier one does, the later one can do with the same or shorter sleeps. So of two ways to
 //!   get to a place, one that is both earlier and dearer is dropped. Two things can break this:
 //!   the later one may be too late to stop the tick in a short span, or to be woken by a tick just
-//!   ahead of the event, which hides part of the exit latency. [`Safe`] says up to when neither
-//!   can happen.
+//!   ahead of the event, which hides part of the exit latency. [`Safe`] says when neither can
+//!   happen.
 //! - Being earlier by `d` costs at most `d` times the highest power, plus one more trip in and
 //!   out, where some state is free to enter: the earlier one can rest there until it meets the
 //!   later one. So a path is dropped once even its best ending is dearer than a finished path by
 //!   more than that.
 
 mod front;
+mod late;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use crate::input::Span;
 use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Script};
 use front::Front;
+use late::Late;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use torpor_units::{Duration, Energy, Instant, Power};
@@ -67,32 +69,62 @@ struct Step {
 
 const NO_STEP: u32 = u32::MAX;
 
-/// Finds the cheapest decisions for one CPU.
-pub fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
+/// Spans searched between two looks at whether to go on.
+const SPANS_A_LOOK: usize = 64;
+
+/// Finds the cheapest decisions for one CPU. `goes_on` is asked now and then, with the spans done;
+/// without its leave there is no plan.
+pub fn plan(
+    model: &CpuModel,
+    spans: &[Span],
+    goes_on: &mut dyn FnMut(usize) -> bool,
+) -> Option<Plan> {
     if model.states.len() <= 1 {
         // The kernel asks nobody.
-        return Plan::unasked(model, spans);
+        return Some(Plan::unasked(model, spans));
     }
     let mut search = Search::new(model);
-    let safe = search.safe_until(spans);
+    let safe = search.safe(spans);
     let start = spans.first().map_or(Instant(0), |s| s.start);
-    let mut paths =
-        vec![Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP }];
+    let mut late = Late::default();
+    late.add(Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP });
     for (k, span) in spans.iter().enumerate() {
+        if k % SPANS_A_LOOK == 0 && !goes_on(k) {
+            return None;
+        }
         let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
-        let safe = Safe { here: safe[k], beyond: safe[k + 1] - work };
-        paths = search.through(span, work, safe, &paths);
+        let beyond = safe[k + 1].ahead_of(work, span.wake);
+        let paths = late.take_until(span.wake.max(beyond.until));
+        search.through(span, safe[k], beyond, paths).for_each(|path| late.add(path));
+        late.pass(span.ends_visit, work);
     }
+    let paths = late.take_until(Instant::NEVER);
     let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
-    Plan { choices: search.choices(best.step), energy: best.energy }
+    Some(Plan { choices: search.choices(best.step), energy: best.energy })
 }
 
-/// The latest moments at which being later is sure to be no worse: before the event of a span,
-/// and past it.
+/// When being later at a place is sure to be no worse.
 #[derive(Clone, Copy)]
 struct Safe {
-    here: Instant,
-    beyond: Instant,
+    /// The CPU will have settled in any state when the event comes, so that it resumes as the
+    /// earlier one does.
+    until: Instant,
+    /// The tick that would begin the exit ahead of the event, and that the later one has missed if
+    /// it stands between the two.
+    tick: Instant,
+}
+
+impl Safe {
+    fn covers(self, earlier: Instant, later: Instant) -> bool {
+        later <= self.until && (later < self.tick || earlier >= self.tick)
+    }
+
+    /// The same as seen before `work`, for paths that are not earlier than `first`.
+    fn ahead_of(self, work: Duration, first: Instant) -> Safe {
+        let tick = self.tick - work;
+        let tick = if tick <= first { Instant::NEVER } else { tick };
+        Safe { until: self.until - work, tick }
+    }
 }
 
 struct Search<'a> {
@@ -131,65 +163,56 @@ impl<'a> Search<'a> {
         Search { model, allowed, steps, longest_entry, latest_ending, trip, peak_power }
     }
 
-    /// For each span, and for the end, the latest arrival that is safe: the CPU will have settled
-    /// in any state when the event comes, so that it resumes as the earlier one does, and has not
-    /// missed a tick that would have begun the exit ahead of the event.
-    fn safe_until(&self, spans: &[Span]) -> Vec<Instant> {
+    /// For each span, and for the end.
+    fn safe(&self, spans: &[Span]) -> Vec<Safe> {
         let mut safe = Vec::with_capacity(spans.len() + 1);
         for (k, span) in spans.iter().enumerate() {
             let is_last = k + 1 == spans.len();
-            let settled = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
+            let until = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
             let tick = self.model.tick.floor(span.wake);
             let helps = span.wake.since(tick) <= self.latest_ending;
-            let before_tick = if helps { tick - Duration(1) } else { Instant::NEVER };
-            safe.push(settled.min(before_tick));
+            safe.push(Safe { until, tick: if helps { tick } else { Instant::NEVER } });
         }
-        safe.push(Instant::NEVER);
+        safe.push(Safe { until: Instant::NEVER, tick: Instant::NEVER });
         safe
     }
 
-    /// Takes every path through one span. What comes out is worth keeping; `work` follows.
-    fn through(&mut self, span: &Span, work: Duration, safe: Safe, paths: &[Path]) -> Vec<Path> {
-        let mut here =
-            Crossing { span, safe, endings: Default::default(), waiting: Default::default() };
+    /// Takes every path through one span. What comes out is worth keeping.
+    fn through(
+        &mut self,
+        span: &Span,
+        here: Safe,
+        beyond: Safe,
+        paths: Vec<Path>,
+    ) -> impl Iterator<Item = Path> + use<> {
+        let mut crossing = Crossing::new(span, here, beyond);
         let mut queue = BinaryHeap::new();
         for path in paths {
-            here.arrive(*path, &mut queue);
+            crossing.arrive(path, &mut queue);
         }
         while let Some(Earliest(path)) = queue.pop() {
-            if here.is_superseded(&path) || self.is_hopeless(&path, &here) {
-                continue;
-            }
-            for next in self.decisions_from(&path, span) {
-                match next {
-                    Next::Ending(ending) => here.end(ending),
-                    Next::Awake(awake) => here.arrive(awake, &mut queue),
-                }
+            if !crossing.is_superseded(&path) && !self.is_hopeless(&path, &crossing) {
+                self.decide(&path, &mut crossing, &mut queue);
             }
         }
-        let [running, stopped] = here.endings;
-        let mut out: Vec<Path> = running.into_iter().chain(stopped).collect();
-        for path in &mut out {
-            path.now += work;
-        }
-        out
+        let [running, stopped] = crossing.endings;
+        running.into_iter().chain(stopped)
     }
 
-    /// Every decision a governor could make here, with where it leads.
-    fn decisions_from(&mut self, path: &Path, span: &Span) -> Vec<Next> {
-        let model = self.model;
+    /// Every decision a governor could make here, each to where it leads.
+    fn decide(&mut self, path: &Path, crossing: &mut Crossing<'_>, queue: &mut Queue) {
+        let (model, span) = (self.model, crossing.span);
         let (jiffy, tick) = (model.tick.floor(path.now), model.tick.hz.tick());
         let next = next_events(span, tick, jiffy, path.now, path.tick_stopped);
         if gives_up(span, path.now) {
             // A decision without an effect.
-            let step = self.steps.len() as u32;
             let choice = Choice { state: self.allowed[0] as u8, stop_tick: false };
-            self.steps.push(Step { before: path.step, choice });
-            return vec![Next::Ending(Path { step, ..*path })];
+            self.step(path.step, choice, |step| crossing.end(Path { step, ..*path }));
+            return;
         }
         let can_stop = !path.tick_stopped && !next.must_keep_tick;
-        let mut out = Vec::with_capacity(2 * self.allowed.len());
-        for &state in &self.allowed {
+        for index in 0..self.allowed.len() {
+            let state = self.allowed[index];
             for stop_tick in [true, false] {
                 if stop_tick && !can_stop {
                     continue;
@@ -203,45 +226,53 @@ impl<'a> Search<'a> {
                 } else {
                     model.sleep(state, path.now, span.wake, alarms)
                 };
-                let step = self.steps.len() as u32;
-                let choice = Choice { state: state as u8, stop_tick };
-                self.steps.push(Step { before: path.step, choice });
                 let residency = sleep.resume.since(path.now);
+                let choice = Choice { state: state as u8, stop_tick };
                 let mut after = Path {
                     now: sleep.resume,
                     tick_stopped,
                     energy: path.energy + model.costs.sleep(span.opp, state, residency),
-                    step,
+                    step: NO_STEP,
                 };
-                out.push(match sleep.end {
-                    SleepEnd::Event => Next::Ending(after),
-                    SleepEnd::PollTimeout => Next::Awake(after),
+                if matches!(sleep.end, SleepEnd::Tick | SleepEnd::GovernorTimer) {
                     // The plan arms no timers: it knows better.
-                    SleepEnd::Tick | SleepEnd::GovernorTimer => {
-                        after.now += model.tick_handling;
-                        after.energy += model.costs.awake(span.opp, model.tick_handling);
-                        Next::Awake(after)
-                    }
+                    after.now += model.tick_handling;
+                    after.energy += model.costs.awake(span.opp, model.tick_handling);
+                }
+                let is_over = sleep.end == SleepEnd::Event;
+                self.step(path.step, choice, |step| match (Path { step, ..after }, is_over) {
+                    (ending, true) => crossing.end(ending),
+                    (awake, false) => crossing.arrive(awake, queue),
                 });
+                let is_same_with_tick = span.ends_visit && is_over && jiffy + tick > span.wake;
+                if stop_tick && is_same_with_tick {
+                    break;
+                }
             }
         }
-        out
+    }
+
+    /// Offers the path that a choice leads to, and forgets the step unless the path is kept.
+    fn step(&mut self, before: u32, choice: Choice, offer: impl FnOnce(u32) -> bool) {
+        if offer(self.steps.len() as u32) {
+            self.steps.push(Step { before, choice });
+        }
     }
 
     /// Whether some ending already found beats the best this path can still reach.
-    fn is_hopeless(&self, path: &Path, here: &Crossing<'_>) -> bool {
+    fn is_hopeless(&self, path: &Path, crossing: &Crossing<'_>) -> bool {
         let Some(trip) = self.trip else { return false };
-        let wake = here.span.wake;
-        let floor = self.model.costs.floor_power(here.span.opp);
+        let wake = crossing.span.wake;
+        let floor = self.model.costs.floor_power(crossing.span.opp);
         let at_least = path.energy + floor.over(wake.since(path.now).max(Duration::ZERO));
         let latest = wake.max(path.now) + self.latest_ending;
         let beaten_by = |ending: &Path| {
             let head_start = latest.since(ending.now).max(Duration::ZERO);
-            ending.now <= here.safe.beyond
+            crossing.beyond.covers(wake, ending.now)
                 && ending.energy + self.peak_power.over(head_start) + trip <= at_least
         };
         let beaten = |stopped: bool| {
-            here.endings[usize::from(here.ends_stopped(stopped))].iter().any(beaten_by)
+            crossing.endings[usize::from(crossing.ends_stopped(stopped))].iter().any(beaten_by)
         };
         beaten(true) && (path.tick_stopped || beaten(false))
     }
@@ -259,42 +290,47 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Where a decision leads: past the event, or awake again before it.
-enum Next {
-    Ending(Path),
-    Awake(Path),
-}
+type Queue = BinaryHeap<Earliest>;
 
 /// The paths inside one span.
 struct Crossing<'a> {
     span: &'a Span,
-    safe: Safe,
+    here: Safe,
+    beyond: Safe,
     /// Past the event, by whether the tick is stopped then.
     endings: [Front; 2],
     /// Awake before the event, by whether the tick is stopped.
     waiting: [Front; 2],
 }
 
-impl Crossing<'_> {
+impl<'a> Crossing<'a> {
+    fn new(span: &'a Span, here: Safe, beyond: Safe) -> Crossing<'a> {
+        Crossing { span, here, beyond, endings: Default::default(), waiting: Default::default() }
+    }
+
     fn ends_stopped(&self, tick_stopped: bool) -> bool {
         tick_stopped && !self.span.ends_visit
     }
 
-    /// A path stands before the event, or finds that it has already happened.
-    fn arrive(&mut self, path: Path, queue: &mut BinaryHeap<Earliest>) {
+    /// A path stands before the event, or finds that it has already happened. Says whether it was
+    /// kept.
+    fn arrive(&mut self, path: Path, queue: &mut Queue) -> bool {
         if path.now > self.span.wake {
-            self.end(path);
-        } else if gives_up(self.span, path.now) {
-            // Not to be weighed against earlier paths: those have a sleep to pay for.
-            queue.push(Earliest(path));
-        } else if self.waiting[usize::from(path.tick_stopped)].offer(path, self.safe.here) {
+            return self.end(path);
+        }
+        // One that gives up is not to be weighed against earlier paths: those have a sleep to pay
+        // for.
+        let is_kept = gives_up(self.span, path.now)
+            || self.waiting[usize::from(path.tick_stopped)].offer(path, self.here);
+        if is_kept {
             queue.push(Earliest(path));
         }
+        is_kept
     }
 
-    fn end(&mut self, mut path: Path) {
+    fn end(&mut self, mut path: Path) -> bool {
         path.tick_stopped = self.ends_stopped(path.tick_stopped);
-        self.endings[usize::from(path.tick_stopped)].offer(path, self.safe.beyond);
+        self.endings[usize::from(path.tick_stopped)].offer(path, self.beyond)
     }
 
     fn is_superseded(&self, path: &Path) -> bool {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The oracle against exhaustive search, and against random governors.
 
-use super::plan;
+use super::Plan;
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
@@ -12,6 +12,10 @@ use proptest::prelude::*;
 use torpor_governor::{Fault, Inputs, Selection};
 use torpor_platform::Cluster;
 use torpor_units::{Duration, Energy, Instant};
+
+fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
+    super::plan(model, spans, &mut |_| true).expect("nobody stops it")
+}
 
 /// The least energy over every sequence of decisions, by trying them all.
 fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped: bool) -> Energy {
@@ -111,15 +115,28 @@ fn recordings(count: usize, idle_us: i64) -> impl Strategy<Value = Vec<Span>> {
     // Now and then the event is there at once, and the entry is given up.
     let idle = prop_oneof![1 => Just(0), 7 => 0..idle_us];
     let one = (idle, 0i64..400, any::<[bool; 2]>());
-    prop::collection::vec(one, 1..=count).prop_map(|raw| {
-        let pairs: Vec<(i64, i64)> = raw.iter().map(|r| (r.0, r.1)).collect();
-        let mut spans = testing::spans(&pairs);
-        for (span, (_, _, [ends_visit, holds])) in spans.iter_mut().zip(&raw) {
-            span.ends_visit = *ends_visit;
-            span.rcu_holds_tick = *holds;
-        }
-        spans
+    prop::collection::vec(one, 1..=count).prop_map(as_spans)
+}
+
+/// Spans so short that a trip makes a path late for several, about the tick that comes at 4 ms.
+fn crowded_recordings() -> impl Strategy<Value = Vec<Span>> {
+    let lead = (0i64..50, 3_600i64..3_990, any::<[bool; 2]>());
+    let one = (0i64..90, 0i64..40, any::<[bool; 2]>());
+    (lead, prop::collection::vec(one, 1..=6)).prop_map(|(lead, mut raw)| {
+        raw.insert(0, lead);
+        as_spans(raw)
     })
+}
+
+/// Idle and work in us, then whether the event ends the visit and whether RCU holds the tick.
+fn as_spans(raw: Vec<(i64, i64, [bool; 2])>) -> Vec<Span> {
+    let pairs: Vec<(i64, i64)> = raw.iter().map(|r| (r.0, r.1)).collect();
+    let mut spans = testing::spans(&pairs);
+    for (span, (_, _, [ends_visit, holds])) in spans.iter_mut().zip(&raw) {
+        span.ends_visit = *ends_visit;
+        span.rcu_holds_tick = *holds;
+    }
+    spans
 }
 
 proptest! {
@@ -137,6 +154,16 @@ proptest! {
         }
         // Keep the exhaustive tree small: polling gives up after a quarter of the tick.
         model.default_poll_limit = Duration::from_us(1_000);
+        let found = plan(&model, &spans);
+        prop_assert_eq!(found.energy, exhaustive(&model, &spans, 0, spans[0].start, false));
+    }
+
+    #[test]
+    fn equals_exhaustive_search_where_paths_stay_late(
+        cluster in clusters(),
+        spans in crowded_recordings(),
+    ) {
+        let model = testing::model(&cluster);
         let found = plan(&model, &spans);
         prop_assert_eq!(found.energy, exhaustive(&model, &spans, 0, spans[0].start, false));
     }
@@ -181,4 +208,17 @@ fn the_latency_limit_is_kept() {
     model.set_latency_limit(Duration::from_us(100));
     let found = plan(&model, &testing::spans(&[(50_000, 100)]));
     assert_eq!(found.choices[0].state, 0);
+}
+
+#[test]
+fn a_search_ends_when_it_may_not_go_on() {
+    let model = testing::two_state_cpu();
+    let spans = testing::spans(&[(1_500, 100); 1_000]);
+    let mut done = 0;
+    let found = super::plan(&model, &spans, &mut |spans| {
+        done = spans;
+        spans < 500
+    });
+    assert!(found.is_none());
+    assert!((500..600).contains(&done), "it is asked often enough: {done}");
 }

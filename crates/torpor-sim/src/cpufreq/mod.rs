@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What sets the frequencies of the simulated machine.
 //!
-//! FIDELITY(sim-frequency): a change takes the time the platform tells, and nobody's work; handlers,
-//! switches and idle states take as long at any frequency.
+//! FIDELITY(sim-frequency): a change takes the time the platform tells, and nobody's work; idle
+//! states, and ticks in them, take as long at any frequency.
 
 mod schedutil;
 

@@ -86,6 +86,8 @@ pub struct Schedutil {
     release: Release,
     /// Of the OPPs, rising.
     freqs_khz: Vec<u32>,
+    /// OPPs that are never asked for.
+    inefficient: Vec<bool>,
     rate_limit: Duration,
     /// The OPP that was decided for last; `None` before any.
     next: Option<usize>,
@@ -99,6 +101,7 @@ impl Schedutil {
         assert!(!freqs_khz.is_empty(), "a policy has an OPP");
         Schedutil {
             release,
+            inefficient: vec![false; freqs_khz.len()],
             freqs_khz,
             rate_limit,
             next: None,
@@ -106,6 +109,13 @@ impl Schedutil {
             last_change: Instant(0),
             saved_idle_calls: 0,
         }
+    }
+
+    /// `CPUFREQ_RELATION_E`: passes over OPPs that the energy model calls inefficient. The highest
+    /// is none.
+    pub fn passing_over(self, inefficient: Vec<bool>) -> Schedutil {
+        assert_eq!(inefficient.len(), self.freqs_khz.len(), "one answer an OPP");
+        Schedutil { inefficient, ..self }
     }
 
     pub fn release(&self) -> Release {
@@ -151,7 +161,7 @@ impl Schedutil {
         self.change(now, next)
     }
 
-    /// `get_next_freq()`: the lowest OPP at or above `max_freq * util / max`; none as long as
+    /// `get_next_freq()`: the lowest efficient OPP at or above `max_freq * util / max`; none as long as
     /// nothing at all was asked for.
     fn next_freq(&mut self, performance: u64, capacity: u64) -> Option<usize> {
         let wanted = match self.release {
@@ -164,7 +174,8 @@ impl Schedutil {
             return self.next;
         }
         self.cached_raw_khz = raw_khz;
-        Some(self.freqs_khz.partition_point(|khz| u64::from(*khz) < raw_khz).min(fastest))
+        let lowest = self.freqs_khz.partition_point(|khz| u64::from(*khz) < raw_khz);
+        (lowest..fastest).find(|opp| !self.inefficient[*opp]).or(Some(fastest))
     }
 
     /// `sugov_update_next_freq()`.
@@ -212,6 +223,17 @@ mod tests {
             }
             assert_eq!(steps, [(1, 0), (11, 1), (24, 2), (43, 3)], "{}", release.name());
         }
+    }
+
+    #[test]
+    fn an_inefficient_opp_is_never_asked_for() {
+        let governor = Schedutil::new(Release::V6_12, opps(), Duration::ZERO);
+        let mut governor = governor.passing_over(vec![true, false, true, false]);
+        let asked = |util: u64, governor: &mut Schedutil| {
+            governor.update_shared(Instant(0), demand(util).performance(Release::V6_12), 1024)
+        };
+        assert_eq!(asked(10, &mut governor), Some(1), "250 MHz would do");
+        assert_eq!(asked(500, &mut governor), Some(3), "625 MHz, which 750 MHz would do");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use torpor_engine::input::Recording;
 use torpor_governor::{Catalog, GovernorSpec};
-use torpor_platform::Platform;
+use torpor_platform::{Overheads, Platform};
 use torpor_trace::Trace;
 use torpor_units::{CpuId, Duration, Instant};
 
@@ -70,9 +70,15 @@ pub fn check(trace: &Trace, platform: &Platform, governor: &str) -> Result<Check
     let text = toml::write(&story, trace, Some(platform), "recording");
     let (start, end) = story.followed.window;
     let duration = end.since(start);
+    // What interrupts and IPIs took of a task's time was read as its work.
+    let without_overheads = Platform {
+        overheads: Overheads::default(),
+        tick_handling: Duration::ZERO,
+        ..platform.clone()
+    };
     let request = Request {
         workload: from_toml("the extracted workload", &text)?,
-        platform: platform.clone(),
+        platform: without_overheads,
         governors: vec![governor.parse::<GovernorSpec>()?],
         options: Options {
             duration,

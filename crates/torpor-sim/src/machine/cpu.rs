@@ -125,8 +125,10 @@ impl Cpu<'_> {
         Duration((work + self.speed - 1) / self.speed)
     }
 
-    /// Interrupts or a switch hold up what runs here.
-    pub fn hold_up(&mut self, now: Instant, time: Duration) {
+    /// Interrupts or a switch hold up what runs here; `length` is that of the biggest CPU at its
+    /// highest frequency.
+    pub fn hold_up(&mut self, now: Instant, length: Duration) {
+        let time = self.time_for(work_of(length));
         self.from = self.from.max(now) + time;
         self.overhead += time;
     }

@@ -11,7 +11,7 @@
 //! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
 
 use super::Machine;
-use super::cpu::{Line, work_of};
+use super::cpu::Line;
 use super::task::{Blocked, State};
 use crate::error::Halt;
 use crate::record::Sink;
@@ -189,8 +189,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let model = &self.plan.devices[device];
         let cpu = &mut self.cpus[number];
         if self.devices[device].by_cpu[number].handles_until <= self.now {
-            let time = self.plan.overheads.interrupt + cpu.time_for(work_of(model.irq));
-            cpu.hold_up(self.now, time);
+            cpu.hold_up(self.now, self.plan.overheads.interrupt + model.irq);
         }
         while let Some((request, at)) = self.devices[device].by_cpu[number].served.pop_front() {
             let submitter = request.cpu as usize;
@@ -238,8 +237,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     fn complete(&mut self, number: usize, device: usize, request: Request, at: Instant) {
         let now = self.now;
         let cpu = &mut self.cpus[number];
-        let time = cpu.time_for(work_of(self.plan.devices[device].softirq));
-        cpu.hold_up(now, time);
+        cpu.hold_up(now, self.plan.devices[device].softirq);
         let free_at = cpu.from.max(now);
         let state = &mut self.devices[device];
         state.count_to(now);

@@ -7,7 +7,7 @@ use super::cpu::{Cpu, Mode};
 use super::task::FULL_SPEED;
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
 use crate::record::Sink;
-use crate::sched::Clamp;
+use crate::sched::{Clamp, inefficient};
 use torpor_engine::policy::Policy;
 use torpor_platform::Cluster;
 use torpor_units::{Duration, Instant};
@@ -51,7 +51,8 @@ impl Domain {
         let schedutil = match cpufreq {
             Cpufreq::Schedutil { release, rate_limit: own } if !freqs_khz.is_empty() => {
                 let limit = own.unwrap_or_else(|| rate_limit(&cluster.clock, release));
-                Some(Schedutil::new(release, freqs_khz.clone(), limit))
+                let schedutil = Schedutil::new(release, freqs_khz.clone(), limit);
+                Some(schedutil.passing_over(inefficient(cluster)))
             }
             _ => None,
         };

@@ -11,7 +11,7 @@ const SCALE: u64 = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfDomain {
     capacity: u64,
-    /// Capacity at each OPP, and what a unit of utilization costs there.
+    /// Capacity at each efficient OPP, and what a unit of utilization costs there.
     states: Vec<(u64, u64)>,
 }
 
@@ -20,17 +20,38 @@ pub fn fits(util: u64, capacity: u64) -> bool {
     util * MARGIN_NUMERATOR < capacity * SCALE
 }
 
+/// Capacity at each OPP, and what a unit of utilization costs there; `None` if a power is not known.
+fn states(cluster: &Cluster) -> Option<Vec<(u64, u64)>> {
+    let fastest = u64::from(cluster.opps.last()?.freq_khz);
+    let capacity = u64::from(cluster.capacity);
+    let states = cluster.opps.iter().map(|opp| {
+        let performance = (capacity * u64::from(opp.freq_khz) / fastest).max(1);
+        let power_uw = u64::try_from(opp.active_power?.0).ok()?;
+        Some((performance, 10 * power_uw / performance))
+    });
+    states.collect()
+}
+
+/// `EM_PERF_STATE_INEFFICIENT` of each OPP: a faster one does the same work for no more energy.
+/// schedutil and the energy estimate pass over these. Without an energy model there are none.
+pub fn inefficient(cluster: &Cluster) -> Vec<bool> {
+    let Some(states) = states(cluster) else { return vec![false; cluster.opps.len()] };
+    let least_above = |opp: usize| states[opp + 1..].iter().map(|(_, cost)| *cost).min();
+    let is_inefficient = |opp: usize| least_above(opp).is_some_and(|cost| states[opp].1 >= cost);
+    (0..states.len()).map(is_inefficient).collect()
+}
+
 impl PerfDomain {
     /// `None` if the power of an OPP is not known.
     pub fn new(cluster: &Cluster) -> Option<PerfDomain> {
-        let fastest = u64::from(cluster.opps.last()?.freq_khz);
-        let capacity = u64::from(cluster.capacity);
-        let states = cluster.opps.iter().map(|opp| {
-            let performance = (capacity * u64::from(opp.freq_khz) / fastest).max(1);
-            let power_uw = u64::try_from(opp.active_power?.0).ok()?;
-            Some((performance, 10 * power_uw / performance))
-        });
-        Some(PerfDomain { capacity, states: states.collect::<Option<_>>()? })
+        let efficient = states(cluster)?.into_iter().zip(inefficient(cluster));
+        Some(PerfDomain {
+            capacity: cluster.capacity.into(),
+            states: efficient
+                .filter(|(_, is_inefficient)| !is_inefficient)
+                .map(|(s, _)| s)
+                .collect(),
+        })
     }
 
     /// What the domain takes (in units of its own) with `sum_util` in all and `performance` asked
@@ -49,22 +70,36 @@ mod tests {
     use torpor_platform::Opp;
     use torpor_units::{CpuId, Power};
 
-    #[test]
-    fn energy_is_that_of_the_lowest_opp_that_will_do() {
-        let opp = |freq_khz, mw| Opp {
+    fn cluster(opps: &[(u32, f64)]) -> Cluster {
+        let opp = |&(freq_khz, mw): &(u32, f64)| Opp {
             freq_khz,
             active_power: Some(Power::from_mw(mw)),
             static_power: Power::ZERO,
         };
-        let cluster = Cluster {
+        Cluster {
             name: "x".into(),
             cpus: vec![CpuId(0)],
             capacity: 512,
-            opps: vec![opp(1_000_000, 10.0), opp(2_000_000, 40.0)],
+            opps: opps.iter().map(opp).collect(),
             clock: Default::default(),
             idle_states: vec![],
-        };
-        let domain = PerfDomain::new(&cluster).unwrap();
+        }
+    }
+
+    /// Half the speed at half the power does the same work for the same energy, only later.
+    #[test]
+    fn an_opp_that_saves_nothing_is_passed_over() {
+        let opps = cluster(&[(500_000, 5.0), (1_000_000, 10.0), (2_000_000, 40.0)]);
+        assert_eq!(inefficient(&opps), [true, false, false]);
+        let domain = PerfDomain::new(&opps).unwrap();
+        assert_eq!(domain.energy(100, 300), domain.energy(256, 300));
+        let unknown = Cluster { opps: vec![Opp { active_power: None, ..opps.opps[0] }], ..opps };
+        assert_eq!(inefficient(&unknown), [false]);
+    }
+
+    #[test]
+    fn energy_is_that_of_the_lowest_opp_that_will_do() {
+        let domain = PerfDomain::new(&cluster(&[(1_000_000, 10.0), (2_000_000, 40.0)])).unwrap();
         // 256 at 10 mW: 10 * 10000 / 256 = 390; 512 at 40 mW: 781.
         assert_eq!((domain.energy(256, 300), domain.energy(257, 300)), (390 * 300, 781 * 300));
         assert_eq!(domain.energy(2_000, 300), 781 * 300, "there is no more");

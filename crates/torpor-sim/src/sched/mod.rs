@@ -12,7 +12,7 @@ mod topology;
 mod tournament;
 mod uclamp;
 
-pub use energy::{PerfDomain, fits};
+pub use energy::{PerfDomain, fits, inefficient};
 pub use fair::{Entity, FairQueue, Tunables};
 pub use mask::CpuMask;
 pub use topology::Topology;

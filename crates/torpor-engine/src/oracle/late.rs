@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Paths that may be too late for the span at hand, or for many more.
+//!
+//! Where idleness is short, a trip to a deep state makes a path late for hundreds of spans. It
+//! does nothing in them, so it is not looked at either: the work between spans delays every path
+//! alike, and is kept apart from their times.
+
+use super::Path;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use torpor_units::{Duration, Instant};
+
+#[derive(Default)]
+pub(super) struct Late {
+    /// By whether the tick is stopped, and by time without the work so far; each moment's cheapest.
+    paths: [BTreeMap<Instant, Path>; 2],
+    work: Duration,
+}
+
+impl Late {
+    pub(super) fn add(&mut self, path: Path) {
+        let moment = path.now - self.work;
+        keep_cheapest(&mut self.paths[usize::from(path.tick_stopped)], moment, path);
+    }
+
+    /// Takes out those that arrive by `until`.
+    pub(super) fn take_until(&mut self, until: Instant) -> Vec<Path> {
+        let mut taken = Vec::new();
+        for paths in &mut self.paths {
+            while let Some(first) = paths.first_entry()
+                && *first.key() + self.work <= until
+            {
+                let now = *first.key() + self.work;
+                taken.push(Path { now, ..first.remove() });
+            }
+        }
+        taken
+    }
+
+    /// A span ends, and with it a visit to the idle loop or not; `work` follows.
+    pub(super) fn pass(&mut self, ends_visit: bool, work: Duration) {
+        if ends_visit {
+            let [running, stopped] = &mut self.paths;
+            for (moment, path) in std::mem::take(stopped) {
+                keep_cheapest(running, moment, Path { tick_stopped: false, ..path });
+            }
+        }
+        self.work += work;
+    }
+}
+
+fn keep_cheapest(paths: &mut BTreeMap<Instant, Path>, moment: Instant, path: Path) {
+    match paths.entry(moment) {
+        Entry::Vacant(free) => {
+            free.insert(path);
+        }
+        Entry::Occupied(mut kept) if path.energy < kept.get().energy => {
+            kept.insert(path);
+        }
+        Entry::Occupied(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torpor_units::Energy;
+
+    #[test]
+    fn a_late_path_arrives_later_by_all_work_and_meets_the_others_of_its_moment() {
+        let path = |now: i64, tick_stopped: bool, energy: i128| Path {
+            now: Instant(now),
+            tick_stopped,
+            energy: Energy(energy),
+            step: 0,
+        };
+        let mut late = Late::default();
+        late.add(path(50, true, 7));
+        late.pass(false, Duration(5));
+        late.add(path(55, true, 6));
+        late.add(path(55, true, 8));
+        late.add(path(55, false, 9));
+        assert!(late.take_until(Instant(54)).is_empty());
+        late.pass(true, Duration(10));
+        assert_eq!(late.take_until(Instant(65)), [path(65, false, 6)]);
+    }
+}
