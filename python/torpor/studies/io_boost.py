@@ -32,7 +32,7 @@ DEFAULT_BOOSTS = (
 )
 
 #: As kernels before 6.9 had it on machines with a slow clock, the author's among them.
-DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
+DEFAULT_CPUFREQ = "schedutil@6.1,rate_limit_us=10000"
 
 #: More combinations of OPPs than this, and clusters are gone through one by one.
 COMBINATIONS_MAX = 100

@@ -52,7 +52,7 @@ impl Domain {
             Cpufreq::Schedutil { release, rate_limit: own } if !freqs_khz.is_empty() => {
                 let limit = own.unwrap_or_else(|| rate_limit(&cluster.clock, release));
                 let schedutil = Schedutil::new(release, freqs_khz.clone(), limit);
-                Some(schedutil.passing_over(inefficient(cluster)))
+                Some(schedutil.passing_over(inefficient(cluster, release)))
             }
             _ => None,
         };

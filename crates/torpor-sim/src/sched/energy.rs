@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The energy model that placement goes by (`include/linux/energy_model.h` of Linux 6.12).
 
+use crate::cpufreq::Release;
 use torpor_platform::Cluster;
 
 /// Part of a CPU's capacity that is left free: `fits_capacity()`.
@@ -34,17 +35,31 @@ fn states(cluster: &Cluster) -> Option<Vec<(u64, u64)>> {
 
 /// `EM_PERF_STATE_INEFFICIENT` of each OPP: a faster one does the same work for no more energy.
 /// schedutil and the energy estimate pass over these. Without an energy model there are none.
-pub fn inefficient(cluster: &Cluster) -> Vec<bool> {
-    let Some(states) = states(cluster) else { return vec![false; cluster.opps.len()] };
-    let least_above = |opp: usize| states[opp + 1..].iter().map(|(_, cost)| *cost).min();
-    let is_inefficient = |opp: usize| least_above(opp).is_some_and(|cost| states[opp].1 >= cost);
-    (0..states.len()).map(is_inefficient).collect()
+pub fn inefficient(cluster: &Cluster, release: Release) -> Vec<bool> {
+    let Some(costs) = costs(cluster, release) else { return vec![false; cluster.opps.len()] };
+    let least_above = |opp: usize| costs[opp + 1..].iter().min();
+    let is_inefficient = |opp: usize| least_above(opp).is_some_and(|cost| costs[opp] >= *cost);
+    (0..costs.len()).map(is_inefficient).collect()
+}
+
+/// What [`inefficient`] compares. Until 6.8 it was `fmax * power / freq`: of OPPs at one voltage,
+/// which cost the same, rounding decides, and so the release.
+fn costs(cluster: &Cluster, release: Release) -> Option<Vec<u64>> {
+    if release == Release::V6_12 {
+        return Some(states(cluster)?.into_iter().map(|(_, cost)| cost).collect());
+    }
+    let fastest = u64::from(cluster.opps.last()?.freq_khz);
+    let costs = cluster.opps.iter().map(|opp| {
+        let power_uw = u64::try_from(opp.active_power?.0).ok()?;
+        Some(fastest * power_uw / u64::from(opp.freq_khz).max(1))
+    });
+    costs.collect()
 }
 
 impl PerfDomain {
     /// `None` if the power of an OPP is not known.
     pub fn new(cluster: &Cluster) -> Option<PerfDomain> {
-        let efficient = states(cluster)?.into_iter().zip(inefficient(cluster));
+        let efficient = states(cluster)?.into_iter().zip(inefficient(cluster, Release::V6_12));
         Some(PerfDomain {
             capacity: cluster.capacity.into(),
             states: efficient
@@ -90,11 +105,21 @@ mod tests {
     #[test]
     fn an_opp_that_saves_nothing_is_passed_over() {
         let opps = cluster(&[(500_000, 5.0), (1_000_000, 10.0), (2_000_000, 40.0)]);
-        assert_eq!(inefficient(&opps), [true, false, false]);
+        assert_eq!(inefficient(&opps, Release::V6_12), [true, false, false]);
         let domain = PerfDomain::new(&opps).unwrap();
         assert_eq!(domain.energy(100, 300), domain.energy(256, 300));
         let unknown = Cluster { opps: vec![Opp { active_power: None, ..opps.opps[0] }], ..opps };
-        assert_eq!(inefficient(&unknown), [false]);
+        assert_eq!(inefficient(&unknown, Release::V6_12), [false]);
+    }
+
+    /// The RK3399's lowest OPPs have one voltage: 1416 * 27769 / 408 = 96374.8 is below
+    /// 1416 * 40837 / 600 = 96375.3, and 10 * 27769 / 109 = 2547 above 10 * 40837 / 161 = 2536.
+    #[test]
+    fn whether_an_opp_saves_anything_can_be_the_releases_rounding() {
+        let opps = [(408_000, 27.769), (600_000, 40.837), (1_416_000, 179.212)];
+        let little = Cluster { capacity: 381, ..cluster(&opps) };
+        assert_eq!(inefficient(&little, Release::V6_1), [false; 3]);
+        assert_eq!(inefficient(&little, Release::V6_12), [true, false, false]);
     }
 
     #[test]
