@@ -129,10 +129,10 @@ def simulate(
             ``N/M``, one for each cluster) or ``schedutil``, the last with ``@6.1`` or ``@6.12``
             (the default) and ``,rate_limit_us=N`` where wanted; default: the machine's own. With
             several, each governor runs under each of them, as ``GOVERNOR + POLICY``.
-        io_boosts: IO boosts: ``iowait``, ``none``, ``per-task``, ``per-task-v2`` or ``PATH.c``, each
-            with ``,param=value`` where wanted. With several, each governor runs with each of them,
-            as ``GOVERNOR + BOOST``. Default: what the kernel does, so ``schedutil`` comes with
-            ``iowait``; a ``schedutil`` that boosts nothing is ``none``.
+        io_boosts: IO boosts: ``iowait``, ``none``, ``per-task``, ``per-task-v2`` or ``PATH.c``,
+            each with ``,param=value`` where wanted. With several, each governor runs with each of
+            them, as ``GOVERNOR + BOOST``. Default: what the kernel does, so ``schedutil`` comes
+            with ``iowait``; a ``schedutil`` that boosts nothing is ``none``.
         latency_limit: PM QoS bound on the exit latency, with its unit: ``"50us"``.
         disabled_states: Indices of idle states to switch off, or pairs (CPU, index).
         threads: Worker threads; default: one a core. The result does not depend on it.

@@ -33,6 +33,13 @@ def test_a_round_is_no_longer_than_a_workload_can_say(torpor):
         assert f"or equal to {allowed}" in done.stderr
 
 
+def test_it_runs_no_longer_than_a_month(torpor):
+    run = ("workload", "idle-predict", "--run", "--duration")
+    for duration in ("2592001s", "9223372036s"):
+        error = " ".join(torpor(*run, duration, check=2).stderr.split())
+        assert f"`{duration}`" in error and "30 days" in error and "Traceback" not in error
+
+
 def test_it_runs_for_as_long_as_it_is_told(torpor):
     began = time.monotonic()
     arguments = ("workload", "idle-predict", "--run", "--threads", "4", "--duration", "200ms")

@@ -16,6 +16,7 @@ use crate::summary::{self, SeedRun};
 use crate::workload::Device;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_engine::decision::{Decision, Unobserved};
@@ -421,5 +422,27 @@ fn check(request: &Request) -> Result<(), SimError> {
             hint: "--governor menu".to_owned(),
         });
     }
-    Ok(())
+    once(
+        &options.cpufreq,
+        "each frequency policy (--cpufreq) is given once",
+        "two columns would be the same; leave one out, or change its rate_limit_us",
+    )?;
+    once(
+        &options.io_boosts,
+        "each IO boost (--io-boost) is given once",
+        "two columns would be the same; leave one out, or change its parameters",
+    )
+}
+
+/// What columns are called has to tell them apart.
+fn once<T: Display>(all: &[T], what: &'static str, hint: &str) -> Result<(), SimError> {
+    let texts: Vec<String> = all.iter().map(T::to_string).collect();
+    match (1..texts.len()).find(|&number| texts[..number].contains(&texts[number])) {
+        None => Ok(()),
+        Some(second) => Err(SimError::Option {
+            what,
+            given: format!("`{}` twice", texts[second]),
+            hint: hint.to_owned(),
+        }),
+    }
 }

@@ -4,6 +4,8 @@
 mod support;
 
 use support::{big_little, boosted, count, load, machine, request, run};
+use torpor_governor::Catalog;
+use torpor_sim::Session;
 
 fn path(file: &str) -> String {
     format!("{}/tests/ioboost/{file}", env!("CARGO_MANIFEST_DIR"))
@@ -171,6 +173,23 @@ fn each_governor_meets_each_boost_under_each_policy() {
         ["menu + schedutil + iowait", "teo + schedutil + iowait"]
     );
     assert_eq!(labels(&["schedutil", "schedutil@6.1"], &["none", "iowait"]).len(), 8);
+}
+
+#[test]
+fn what_would_make_the_same_column_twice_is_refused() {
+    let refused = |cpufreq: &[&str], boosts: &[&str]| {
+        let mut request = request(machine(1, ""), load(IO), &["menu"], 20);
+        request.options.cpufreq = cpufreq.iter().map(|c| c.parse().unwrap()).collect();
+        request.options.io_boosts = boosts.iter().map(|b| b.parse().unwrap()).collect();
+        Session::new(&request, &Catalog::new(Default::default()))
+            .err()
+            .expect("refused")
+            .to_string()
+    };
+    let error = refused(&["powersave", "schedutil", "schedutil@6.12"], &[]);
+    assert!(error.contains("--cpufreq") && error.contains("`schedutil` twice"), "{error}");
+    let error = refused(&[], &["none", "per-task", "none"]);
+    assert!(error.contains("--io-boost") && error.contains("`none` twice"), "{error}");
 }
 
 #[test]

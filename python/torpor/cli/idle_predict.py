@@ -13,6 +13,8 @@ from torpor.cli.console import print_note, write_stdout
 
 _PAUSE_NS = 1_000_000_000
 _THREADS_MAX = 1024
+#: As long as a simulation; a sleep of centuries the system refuses.
+_DURATION_MAX_NS = 30 * 86_400 * 10**9
 #: A workload's phases repeat no more often than that.
 _LOOP_MAX = 1_000_001
 
@@ -43,6 +45,8 @@ def idle_predict(
     if not is_run:
         write_stdout(_workload(threads, loop, delay_ns / 1e3))
         return
+    if duration_ns > _DURATION_MAX_NS:
+        raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
     load = _engine.IdlePredict(threads, loop, delay_ns, _PAUSE_NS)
     try:
         print_note(f"running for {duration}; Ctrl-C ends it")

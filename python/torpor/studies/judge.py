@@ -34,13 +34,16 @@ def judge_row(
     {'b': {'sign': True, 'order': True, 'size': False}}
     >>> judge_row({"a": [70, 99]}, {"a": 84}, "a", [], 1.0)
     {'a': {'range': True}}
+    >>> judge_row({"c": [1, 2], "b": [1, 2], "a": [1, 2]}, {"a": 1, "b": 2, "c": 3}, "a", [], 1.0)
+    {'c': {'range': False}, 'b': {'range': True}, 'a': {'range': True}}
     >>> judge_row({"b": "less"}, {"a": 84, "b": 90}, "a", [], 1.0)
     {'b': {'sign': False}}
     """
     noise = noise_pct / 100
     verdicts = {}
-    for name in published.keys() & ours.keys() - set(calibrated):
-        value = published[name]
+    for name, value in published.items():
+        if name in calibrated or name not in ours:
+            continue
         if isinstance(value, list):
             verdicts[name] = {"range": value[0] <= ours[name] <= value[1]}
         elif isinstance(value, str) and base in ours:

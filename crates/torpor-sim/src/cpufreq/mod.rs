@@ -139,29 +139,34 @@ impl FromStr for Cpufreq {
                 return Err(wrong(known));
             }
         };
-        for param in release.map(|r| ("@", r)).into_iter().chain(parts.map(key_and_value)) {
+        for param in release.map(Param::Release).into_iter().chain(parts.map(Param::Other)) {
             let Cpufreq::Schedutil { release, rate_limit } = &mut cpufreq else {
                 return Err(wrong("only schedutil has a version and parameters"));
             };
             match param {
-                ("@", name) => {
+                Param::Release(name) => {
                     *release = Release::named(name)
                         .ok_or_else(|| wrong("schedutil is that of Linux 6.1 or 6.12"))?;
                 }
-                ("rate_limit_us", value) => {
+                Param::Other(param) => {
+                    let value =
+                        param.strip_prefix("rate_limit_us=").filter(|_| rate_limit.is_none());
+                    let value = value
+                        .ok_or_else(|| wrong("schedutil's one parameter is rate_limit_us, once"))?;
                     let us = value.parse().ok().filter(|us| (0..=RATE_LIMIT_MAX_US).contains(us));
                     let us = us.ok_or_else(|| wrong("rate_limit_us is 0 to 4294967295"))?;
                     *rate_limit = Some(Duration::from_us(us));
                 }
-                _ => return Err(wrong("schedutil's one parameter is rate_limit_us")),
             }
         }
         Ok(cpufreq)
     }
 }
 
-fn key_and_value(param: &str) -> (&str, &str) {
-    param.split_once('=').unwrap_or((param, ""))
+/// What stands behind a policy's name: after `@`, or after a comma.
+enum Param<'a> {
+    Release(&'a str),
+    Other(&'a str),
 }
 
 #[cfg(test)]
@@ -207,6 +212,9 @@ mod tests {
             ("schedutil@5.4", "6.1 or 6.12"),
             ("schedutil,rate_limit_us=-1", "0 to 4294967295"),
             ("schedutil,up_rate_limit_us=1", "one parameter"),
+            ("schedutil,@=6.1", "one parameter"),
+            ("schedutil,rate_limit_us", "one parameter"),
+            ("schedutil,rate_limit_us=1,rate_limit_us=2", "rate_limit_us, once"),
         ] {
             let error = text.parse::<Cpufreq>().unwrap_err().to_string();
             assert!(error.contains(allowed) && error.contains(text), "{error}");
