@@ -84,6 +84,20 @@ fn a_device_works_on_as_many_as_it_can_and_no_more() {
     }
 }
 
+#[test]
+fn a_request_without_a_tag_is_not_served_before_it_has_one() {
+    // Of three jobs' requests the device has two, one after the other, 10 us each. With C1's 2 us,
+    // the first is completed from 12 us to 62; only then does the third get its tag, though the
+    // device is done with the second at 20. That is completed next, and the third at 112.
+    let keys = "queue_depth = 2, nr_hw_queues = 1, softirq_us = 50, irq_cpu = \"0\"";
+    let mut platform = with_device(4, keys);
+    platform.io_devices[0].read.fixed = torpor_toml::Distribution::Constant(10.0);
+    let job = job("numjobs = 3\nthinktime_us = 20000");
+    let counted = count(&request(platform, load(&job), &["shallowest"], 10)).unwrap();
+    let response = counted.devices[0].response.clone().close();
+    assert_eq!((response.count(), response.max()), (3, Some(Duration::from_us(112))));
+}
+
 /// Little: requests under way are their rate times their time; and a device is busy for as long
 /// as it works on them (utilization law).
 #[test]

@@ -361,6 +361,21 @@ phase = [{{ wait = "x" }}]
     assert_eq!(ended(""), 2);
 }
 
+/// Of what a CPU handles while it polls, nothing is overhead; not the end of the run, either.
+#[test]
+fn a_run_may_end_while_an_interrupt_is_handled_by_a_cpu_that_polls() {
+    // One interrupt, at 8 ms; 5 ms to handle it; the end is at 10 ms.
+    let interrupt = "[[interrupt]]\nname = \"i\"\ninterval_us = 8000\nhandling_us = 5000\n";
+    let task = "[[task]]\nname = \"t\"\nrepeat = 1\nphase = [{ sleep_us = 100000 }]\n";
+    let workload = load(&format!("{interrupt}{task}"));
+    let polling = polling_machine(1, "");
+    let counted = count(&request(polling, workload.clone(), &["shallowest"], 10)).unwrap();
+    assert_eq!(counted.cpus[0].overhead, Duration::ZERO);
+    // In C1 it is woken up, 2 us before it begins.
+    let counted = count(&request(machine(1, ""), workload, &["shallowest"], 10)).unwrap();
+    assert_eq!(counted.cpus[0].overhead, Duration::from_us(1_998));
+}
+
 #[test]
 fn the_package_is_awake_while_a_cpu_works_or_polls() {
     let extra = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"";

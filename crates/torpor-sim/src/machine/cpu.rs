@@ -135,9 +135,14 @@ impl Cpu<'_> {
 
     /// With tasks, interrupts and switches, up to now.
     pub fn busy(&self, now: Instant) -> Duration {
+        self.task_time + self.overhead - self.ahead(now)
+    }
+
+    /// Interrupts and switches that are counted and not over yet. Those that a CPU handles while
+    /// it polls are part of its sleep, and not counted.
+    pub fn ahead(&self, now: Instant) -> Duration {
         let is_ahead = self.mode != Mode::Asleep && self.from > now;
-        let ahead = if is_ahead { self.from.since(now) } else { Duration::ZERO };
-        self.task_time + self.overhead - ahead
+        if is_ahead { self.from.since(now) } else { Duration::ZERO }
     }
 
     /// `cpu_util()`, with what the runnable tasks are expected to come to.

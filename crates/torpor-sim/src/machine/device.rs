@@ -45,8 +45,8 @@ pub(super) struct DeviceState {
     due: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     sequence: u64,
     serving: u32,
-    /// Those the device knows of and does not work on yet.
-    waiting: VecDeque<Request>,
+    /// Those it does not work on yet, with when it knows of them.
+    waiting: VecDeque<(Request, Instant)>,
     queues: Vec<HardwareQueue>,
     by_cpu: Vec<CpuSide>,
     in_flight: i64,
@@ -136,14 +136,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
-    /// The device learns of a request.
+    /// The device learns of a request at `at`.
     fn issue(&mut self, device: usize, request: Request, at: Instant) {
         let state = &mut self.devices[device];
         if state.serving < self.plan.devices[device].parallelism {
             state.serve(request, at);
             self.plan_device(device);
         } else {
-            state.waiting.push_back(request);
+            state.waiting.push_back((request, at));
         }
     }
 
@@ -157,8 +157,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             Due::Served(request) => {
                 state.serving -= 1;
                 state.totals.service += request.service;
-                if let Some(next) = state.waiting.pop_front() {
-                    state.serve(next, now);
+                if let Some((next, at)) = state.waiting.pop_front() {
+                    state.serve(next, at.max(now));
                 }
                 let cpu = self.irq_cpu(device, request);
                 let side = &mut self.devices[device].by_cpu[cpu];

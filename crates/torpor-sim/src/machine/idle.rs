@@ -31,7 +31,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.sleep(number)
     }
 
-    /// One decision of the idle loop.
+    /// One decision of the idle loop, by a CPU that nothing holds up.
     fn sleep(&mut self, number: usize) -> Result<(), Halt> {
         let cpu = &mut self.cpus[number];
         cpu.mode = Mode::Asleep;
@@ -43,6 +43,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.nr_iowait = cpu.iowait;
         let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
         cpu.idle_calls += u64::from(pending.stops_tick());
+        debug_assert_eq!(pending.from, self.now, "power is counted from now on");
         self.rest.entered(number, pending.state(), pending.from);
         self.agenda.set(number, pending.sleep.resume);
         cpu.pending = Some(pending);
@@ -89,7 +90,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.expire_timers(number, true);
         }
         let cpu = &mut self.cpus[number];
-        if pending.sleep.end == SleepEnd::PollTimeout && cpu.queue.count() == 0 {
+        if pending.sleep.end == SleepEnd::PollTimeout && cpu.queue.count() == 0 && cpu.from <= now {
             return self.sleep(number);
         }
         // A tick that ended the sleep has been handled by then.

@@ -342,10 +342,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             let now = self.now;
             let cpu = &mut self.cpus[number];
             self.busy[number].settle(cpu, now);
-            // Interrupts and switches that are not over yet.
-            if cpu.from > now {
-                cpu.overhead -= cpu.from.since(now);
-            }
+            cpu.overhead -= cpu.ahead(now);
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 self.rest.left(number, pending.state(), now);
