@@ -135,10 +135,11 @@ fn parse_cpus(value: &str) -> Result<Vec<CpuId>, String> {
     for range in value.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let cpu = |text: &str| text.parse().ok().filter(|cpu| *cpu <= crate::CPU_MAX);
-        let (Some(first), Some(last)) = (cpu(first), cpu(last)) else { return Err(bad()) };
+        let range = cpu(first).zip(cpu(last)).filter(|(first, last)| first <= last);
+        let (first, last) = range.ok_or_else(bad)?;
         cpus.extend((first..=last).map(CpuId));
     }
-    if cpus.is_empty() || !cpus.is_sorted_by(|a, b| a < b) {
+    if !cpus.is_sorted_by(|a, b| a < b) {
         return Err(bad());
     }
     Ok(cpus)

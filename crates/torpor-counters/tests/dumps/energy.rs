@@ -96,6 +96,7 @@ fn what_is_not_whole_is_told() {
     let rows = [
         ("cpu0/cpus:0-3\n", "", "energy_model/cpu0/cpus", "is not there"),
         ("cpu0/cpus:0-3\n", "cpu0/cpus:3-0\n", "cpu0/cpus", "holds `3-0`"),
+        ("cpu0/cpus:0-3\n", "cpu0/cpus:0,7-3\n", "cpu0/cpus", "holds `0,7-3`"),
         ("cpu0/ps:408000/power:27769\n", "", "energy_model/cpu0/ps:408000", "lacks"),
         ("power:27769", "power:0", "cpu0/ps:408000/power", "not a number from 1 to"),
         ("0x3", "3x0", "cpu0/flags", "not flags"),

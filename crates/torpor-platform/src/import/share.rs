@@ -55,6 +55,12 @@ impl Latency {
     }
 }
 
+/// A capacity where the biggest is 1024; one that is too small for that is 1.
+pub(super) fn scaled_capacity(capacity: u64, biggest: u64) -> u32 {
+    let scaled = u128::from(capacity) * 1024 / u128::from(biggest.max(1));
+    (scaled as u32).max(1)
+}
+
 /// CPUs that are alike.
 #[derive(Debug)]
 pub(super) struct Group {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! sysfs: each CPU's idle states, capacity and frequencies, from a snapshot.
 
-use super::share::{Latency, Machine, Opp, Share, Sources, State};
+use super::share::{Latency, Machine, Opp, Share, Sources, State, scaled_capacity};
 use super::{Failure, energy, note_once};
 use crate::Scope;
 use std::collections::BTreeMap;
@@ -169,8 +169,7 @@ fn scale_capacities(
                 hint: "a CPU without capacity does no work; remove the file if it is wrong".into(),
             });
         }
-        let scaled = u64::from(capacity) * 1024 / u64::from(biggest);
-        cpu.capacity = Some((scaled as u32).max(1));
+        cpu.capacity = Some(scaled_capacity(capacity.into(), biggest.into()));
     }
     if biggest != 1024 {
         notes.push(format!("the biggest cpu_capacity is {biggest}: all are scaled to 1024"));

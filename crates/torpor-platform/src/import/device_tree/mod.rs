@@ -8,7 +8,7 @@ mod opp;
 mod source;
 mod tree;
 
-use super::share::{Machine, Share, Sources, group};
+use super::share::{Machine, Share, Sources, group, scaled_capacity};
 use super::{Failure, energy, note_once};
 use crate::Scope;
 use std::collections::BTreeMap;
@@ -128,8 +128,7 @@ fn set_capacities(
     let work: Vec<u64> = dmips.map(|(dmips, khz)| u64::from(dmips) * u64::from(khz)).collect();
     let biggest = work.iter().copied().max().unwrap_or(1);
     for (cpu, work) in cpus.values_mut().zip(work) {
-        let scaled = u128::from(work) * 1024 / u128::from(biggest);
-        cpu.capacity = Some((scaled as u32).max(1));
+        cpu.capacity = Some(scaled_capacity(work, biggest));
     }
     Ok(())
 }
