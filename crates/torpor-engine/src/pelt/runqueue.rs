@@ -151,7 +151,8 @@ impl Task {
         self.average.period_units = to.average.period_units;
         self.average.util_sum = self.average.util_avg as u32 * self.average.divider();
         to.average.util_avg += self.average.util_avg;
-        to.average.util_sum += self.average.util_sum;
+        // As the kernel's u32: it wraps with some ninety tasks that are always busy.
+        to.average.util_sum = to.average.util_sum.wrapping_add(self.average.util_sum);
     }
 
     pub fn util(&self) -> u64 {
