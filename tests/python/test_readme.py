@@ -19,6 +19,6 @@ def test_the_readme_shows_what_the_demo_prints():
 
 def test_every_option_that_the_readme_names_exists(torpor):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    help_text = torpor("replay", "--help").stdout
+    help_text = torpor("replay", "--help").stdout + torpor("simulate", "--help").stdout
     for option in set(re.findall(r"`(--[a-z-]+|-[A-Za-z])\b", text)):
         assert re.search(rf"(?<![\w-]){option}\b", help_text), option

@@ -150,7 +150,7 @@ def test_every_governor_runs_under_every_frequency_policy(torpor):
         (("frames", "-p", "pixel7"), "did you mean `pixel6`?"),
         (("frames", "-p", "pixel6", "-g", "oracle"), "whose run the oracle can replay"),
         (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
-        (("frames", "-p", "pixel6", "--cpufreq", "ondemand"), "powersave or schedutil: ondemand"),
+        (("frames", "-p", "pixel6", "--cpufreq", "ondemand"), "schedutil or userspace: ondemand"),
         (("frames", "-p", "pixel6", "--trace", "no/such/run.txt"), "there is no folder"),
         (("no/such.toml", "-p", "pixel6"), "read workload `no/such.toml`"),
     ],
