@@ -2,7 +2,8 @@
 #
 #   make demo    build, replay the recording that ships with the project, write report.html
 #   make test    everything CI runs
-#   make test-long    damages every recording ten thousand times (an hour of one core)
+#   make test-long    damages every recording ten thousand times, and replays some (two hours)
+#   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
 #   make bench   the benchmarks
 #   make guest-test        of these, the governors in stock kernels under QEMU
 #   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
@@ -22,7 +23,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
+.PHONY: demo test test-long attack guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -35,10 +36,15 @@ demo: install
 	@echo "The first table as a page: $(CURDIR)/report.html"
 
 test: install-test
+	@scripts/install-test-packages.sh
 	@$(BIN)/python scripts/run_tests.py
 
 test-long:
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
+	@cargo test --release -p torpor-sim --test damaged -- --ignored --nocapture
+
+attack: install-test
+	@PYTHONPATH=tests $(BIN)/python -m attack --minutes $(or $(MINUTES),60)
 
 guest-test: install-test
 	@$(BIN)/python -m pytest tests/guest

@@ -2,6 +2,7 @@
 """Writes docs/reference from the code: ``python docs/generate.py``; ``--check`` only compares."""
 
 import inspect
+import json
 import re
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from typing import Any
 import typer
 
 import torpor
+from torpor import _engine
 from torpor.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +48,7 @@ def cli() -> str:
 
 
 def replayed(platform: str) -> dict:
-    """The plainest result on a platform: its catalogue and the platform are what is wanted."""
+    """The plainest result on a platform: the platform is what is wanted."""
     result = torpor.replay(
         RECORDING, platform=platform, governors="shallowest", decisions=False, strip=False
     )
@@ -54,10 +56,8 @@ def replayed(platform: str) -> dict:
 
 
 def metrics() -> str:
-    """The catalogues as results hold them."""
-    simulated = torpor.simulate(
-        "periodic", platform="pixel6", governors="shallowest", duration="10ms", seeds=1
-    )
+    """The engine's catalogues."""
+    catalogues = json.loads(_engine.metrics())
     return f"""{HEAD}# Metrics
 
 In the order of the table. *Better* says which direction is an improvement; `none` where neither is.
@@ -65,12 +65,12 @@ In the order of the table. *Better* says which direction is an improvement; `non
 
 ## Of a replay
 
-{metric_table(replayed("pixel6")["catalogue"])}
+{metric_table(catalogues["replay"])}
 ## Of a simulation
 
 Means over seeds.
 
-{metric_table(simulated.to_dict()["catalogue"])}"""
+{metric_table(catalogues["simulation"])}"""
 
 
 def metric_table(catalogue: list[dict]) -> str:
@@ -188,7 +188,8 @@ def formats() -> str:
         )
     ]
     events = re.findall(
-        r'(?:full|simple!|entry!|exit!)\(\s*"(\w+)"', (TRACE / "tracepoint.rs").read_text("utf-8")
+        r'(?:full|simple!|entry!|exit!)\(\s*"(\w+)"',
+        (TRACE / "tracepoint" / "mod.rs").read_text("utf-8"),
     )
     losses = re.findall(
         r'\w+, (Info|Loss|Damage), "(\w+)",\s+"(.*?)";',
@@ -202,7 +203,7 @@ def formats() -> str:
         loss_rows.append(f"| `{key}` | {severity.lower()} | {advice} |")
     return f"""{HEAD}# Formats
 
-Recognised by content, never by name. Each may be gzip-compressed.
+Recognised by content, never by name. Each may be packed with gzip or zstd.
 
 | format | usual names | recognised by |
 |---|---|---|
@@ -211,9 +212,14 @@ Recognised by content, never by name. Each may be gzip-compressed.
 A copy of the machine's `/proc/kallsyms` beside a recording, named as the recording with `.kallsyms`
 added, gives names to timer functions that the recording has by address alone.
 
+`-` is standard input. A recording that comes through a pipe, or is packed, is held in memory: at
+most 8 GiB, or half of the machine's memory where that is less. What is no recording is refused by
+its first 64 KiB.
+
 ## Events
 
-Events of these kernel names become inputs. Others are counted and passed over.
+Events of these kernel names become inputs. Others are counted and passed over. `sched_wakeup` is
+used where a recording has no `sched_waking`, and the result says so (`wakeups_for_wakings`).
 
 {textwrap.fill(", ".join(f"`{e}`" for e in events), 110, break_on_hyphens=False)}
 
@@ -228,7 +234,62 @@ them. `damage`: the file is damaged from some point on; the exit status is 1.
 """
 
 
-PAGES = [cli, metrics, governors, ioboosts, platforms, library, formats]
+#: What changed with each format of results.
+FORMATS = [
+    (
+        1,
+        "Replays and simulations without `format` and `kind`. A simulation had its runs in "
+        "`traces[0]`.",
+    ),
+    (
+        2,
+        "`format` and `kind`. A simulation has `runs`, `comparison` and `strip` itself. A section "
+        "(a recording's, or the simulation) has its `comparison`: rows with base, change, interval "
+        "and best, which every page paints. `differences` of a run are in its cells. A metric has "
+        "its `kind`. `ab` has a `comparison` in place of `rows`.",
+    ),
+]
+
+
+def results() -> str:
+    """What results hold: their formats, and their tables with types and units."""
+    changes = "\n".join(
+        ["| format | what changed |", "|---|---|", *(f"| {n} | {text} |" for n, text in FORMATS)]
+    )
+    parts = [
+        f"""{HEAD}# Results
+
+Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
+it). `torpor.load` reads what `--json` and `--parquet` wrote, of any kind, and results of earlier
+formats, which it brings into the shape of today.
+
+{changes}
+
+The tables of each kind follow. All columns are nullable: null is what is not known. Units stand in
+the metadata of Arrow and Parquet columns under `unit`, too. *+ metrics*: one column
+[a metric](metrics.md) follows.
+"""
+    ]
+    kind = None
+    for table in json.loads(_engine.tables()):
+        if table["kind"] != kind:
+            kind = table["kind"]
+            parts.append(f"## `{kind}`\n")
+        columns = [
+            f"`{c['name']}` ({', '.join(filter(None, [c['type'], c['unit']]))})"
+            for c in table["columns"]
+        ]
+        more = ["*+ metrics*"] if table["has_metrics"] else []
+        text = f"**{table['name']}**, one row {table['row']}: {', '.join([*columns, *more])}."
+        parts.append(textwrap.fill(text, 110, break_on_hyphens=False) + "\n")
+    parts.append(
+        "A replay has `decisions`, too, one row a decision, where they were kept: too many for "
+        "JSON,\nthey are in `--parquet` and `--decisions` alone.\n"
+    )
+    return "\n".join(parts)
+
+
+PAGES = [cli, metrics, results, governors, ioboosts, platforms, library, formats]
 
 
 def main() -> int:

@@ -27,13 +27,23 @@ static __in("torpor_param") __aligned(8) const struct kapi_param no_param = { };
 extern __hidden const initcall_t __start_torpor_init[], __stop_torpor_init[];
 extern __hidden const struct kapi_param __start_torpor_param[], __stop_torpor_param[];
 
+#if KAPI_BEFORE(5, 5)
+#include <torpor/old_governors.h>
+#else
+static struct kapi_governor *as_host_calls_it(struct cpuidle_governor *gov)
+{
+	return gov;
+}
+#endif
+
 __hidden int cpuidle_register_governor(struct cpuidle_governor *gov)
 {
 	if (!gov || !gov->select)
 		return -EINVAL;
 	if (kapi_host.nr_governors == ARRAY_SIZE(kapi_host.governors))
 		return -ENOSPC;
-	kapi_host.governors[kapi_host.nr_governors++] = gov;
+	kapi_host.governors[kapi_host.nr_governors] = as_host_calls_it(gov);
+	kapi_host.nr_governors++;
 	return 0;
 }
 
@@ -230,12 +240,8 @@ static int emit_number(char *page, int len, u64 number, unsigned int base)
 	return len;
 }
 
-__hidden int sysfs_emit(char *page, const char *format, ...)
+static int emit(char *page, int len, const char *format, __builtin_va_list args)
 {
-	__builtin_va_list args;
-	int len = 0;
-
-	__builtin_va_start(args, format);
 	for (; *format; format++) {
 		const char *start = format;
 		int longs = 0;
@@ -273,9 +279,30 @@ __hidden int sysfs_emit(char *page, const char *format, ...)
 			len = emit_char(page, len, '%');
 		}
 	}
-	__builtin_va_end(args);
 	page[len] = 0;
 	return len;
+}
+
+__hidden int sysfs_emit(char *page, const char *format, ...)
+{
+	__builtin_va_list args;
+	int len;
+
+	__builtin_va_start(args, format);
+	len = emit(page, 0, format, args);
+	__builtin_va_end(args);
+	return len;
+}
+
+__hidden int sysfs_emit_at(char *page, int at, const char *format, ...)
+{
+	__builtin_va_list args;
+	int len;
+
+	__builtin_va_start(args, format);
+	len = emit(page, at, format, args);
+	__builtin_va_end(args);
+	return len - at;
 }
 
 /* Runs the initcalls; the first failure is the image's. */

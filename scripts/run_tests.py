@@ -7,7 +7,6 @@ check that is no test runner. What does not run says why.
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -109,21 +108,6 @@ def has_cargo(component: str) -> bool:
     return done.returncode == 0
 
 
-def install_browser() -> None:
-    """Install Chromium where that is possible; the browser test says so itself where it is not."""
-    if shutil.which("chromium") and shutil.which("chromedriver"):
-        return
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-qq", "-y", "--no-install-recommends"]
-    print("set up: chromium, for the report's browser test", flush=True)
-    for command in (["apt-get", "update", "-qq"], [*install, "chromium", "chromium-driver"]):
-        subprocess.run(
-            command, env=environment, check=False, stdin=subprocess.DEVNULL, capture_output=True
-        )
-
-
 def main() -> int:
     """Run all checks; 0 if none failed."""
     # Optimizing across crates gains a replay some 5 %, and costs each of the many test binaries a
@@ -138,6 +122,7 @@ def main() -> int:
     total += run("Python lint", [python, "-m", "ruff", "check", *PYTHON_FOLDERS])
     total += run("Python format", [python, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS])
     total += run("Python types", [python, "-m", "mypy", "python/torpor"])
+    total += run("Stub of the engine", [python, "-m", "mypy.stubtest", "torpor._engine"])
     # The extension module is left out here: the Python tests build it and test it from outside.
     workspace = ["--release", "--workspace", "--exclude", "torpor-py"]
     if has_cargo("clippy"):
@@ -151,7 +136,6 @@ def main() -> int:
         count_cargo,
         CargoFilter(),
     )
-    install_browser()
     total += run("Python tests", [python, "-m", "pytest", "tests"], count_pytest)
     SUMMARY.parent.mkdir(exist_ok=True)
     SUMMARY.write_text(f"{total}\n", encoding="utf-8")

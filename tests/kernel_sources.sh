@@ -7,7 +7,8 @@
 #     tests/kernel_sources.sh 6.1
 #
 # The folder is $TORPOR_KERNEL_SOURCES/linux-source-VERSION, by default below build/kernel-sources/
-# of this repository, and stays. Fetching takes about 15 seconds and 140 MB of download.
+# of this repository, and stays. Fetching takes about 15 seconds and 140 MB of download, and 40 MB
+# more for the lists of other suites if this machine's own have no such release.
 # Exit 77: the package cannot be had here; the reason is on stderr.
 set -eu
 
@@ -24,7 +25,7 @@ not_here() {
 
 complete() {
 	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/fair.c" ] &&
-		[ -d "$place/arch/arm64/boot/dts/rockchip" ]
+		[ -f "$place/arch/arm64/boot/dts/qcom/sm8250.dtsi" ]
 }
 
 if complete; then
@@ -53,21 +54,48 @@ trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 cd "$work"
 
-fetch() {
-	apt-get -qq -o APT::Sandbox::User=root download "$package" >apt.log 2>&1
+download() {
+	apt-get -qq -o APT::Sandbox::User=root "$@" download "$package" >apt.log 2>&1
 }
-fetch || { apt-get -qq update >update.log 2>&1 && fetch; } ||
+
+# Releases that this machine's suites do not have: all of Debian's suites, in lists of our own.
+download_from_any_suite() {
+	mkdir -p apt/lists/partial apt/archives/partial
+	# From where this machine's own suites come.
+	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort -u |
+		while read -r place; do
+			case $place in
+			*security*) suites="bullseye-security bookworm-security trixie-security" ;;
+			*) suites="trixie-backports forky sid experimental" ;;
+			esac
+			for suite in $suites; do
+				echo "deb $place $suite main"
+			done
+		done >apt/sources.list
+	set -- -o Dir::Etc::sourcelist="$PWD/apt/sources.list" -o Dir::Etc::sourceparts=- \
+		-o Dir::State::lists="$PWD/apt/lists" -o Dir::Cache="$PWD/apt" \
+		-o Acquire::Languages=none
+	apt-get -qq -o APT::Sandbox::User=root "$@" update >apt.log 2>&1
+	download "$@"
+}
+
+download || { apt-get -qq update >update.log 2>&1 && download; } || download_from_any_suite ||
 	not_here "apt-get download failed: $(tail -n 1 apt.log)"
 
 dpkg-deb -x ./*.deb unpacked
 mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
-	"$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
+	"$package/Makefile" "$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
 	"$package/kernel/sched" "$package/include/linux/sched.h" \
 	"$package/arch/arm64/boot/dts/apple" "$package/arch/arm64/boot/dts/arm" \
 	"$package/arch/arm64/boot/dts/exynos" "$package/arch/arm64/boot/dts/rockchip" \
-	"$package/include/dt-bindings" "$package/include/uapi/linux/input-event-codes.h" ||
-	not_here "its tarball lacks files of CPU idle, the scheduler or device trees"
+	"$package/arch/arm64/boot/dts/qcom/sm8250.dtsi" \
+	"$package/include/dt-bindings" "$package/include/uapi/linux/input-event-codes.h" \
+	2>tar.log || true
+# Not every release has every vendor's device trees.
+[ -d tree/drivers/cpuidle/governors ] && [ -f tree/kernel/sched/fair.c ] &&
+	[ -f tree/arch/arm64/boot/dts/qcom/sm8250.dtsi ] ||
+	not_here "its tarball lacks files of CPU idle, the scheduler or device trees: $(tail -n 1 tar.log)"
 # An older checkout may have left a folder with less in it, and somebody may be reading there.
 if [ -d "$place" ]; then
 	mv "$place" "$work/less"

@@ -7,7 +7,7 @@
 //!
 //! Then the time that a minute of browsing on a phone takes, by governor.
 //!
-//! `cargo bench -p torpor-benches --bench simulate`. Beside it, where Python has simpy, which
+//! `cargo bench -p torpor-benches --bench simulate`, with `-- growth` that of many tasks alone. Beside it, where Python has simpy, which
 //! `make bench` sees to: the same queueing loop (tasks that work and sleep on CPUs) as a toy,
 //! without scheduler and idle states.
 
@@ -22,11 +22,16 @@ const ROUNDS: usize = 5;
 const AIM: f64 = 3.0;
 /// With frequencies that follow utilization, with IO and with a boost for it.
 const FULL_AIM: f64 = 2.0;
+/// With a hundred times as many tasks an event costs at most this many times as much.
+const GROWTH_AIM: f64 = 1.3;
 /// Of a phone's minute.
 const MINUTE_AIM_S: f64 = 1.0;
 
 fn main() {
     println!("{:<34} {:>12} {:>10} {:>10}", "", "events", "M/s", "ns each");
+    if std::env::args().any(|arg| arg == "growth") {
+        return growth();
+    }
     let rate = measure("8 CPUs, 100 tasks, menu", 8, 100, "menu", 2_000);
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
@@ -52,6 +57,7 @@ fn main() {
     for tasks in [100, 316, 1_000, 3_162, 10_000] {
         measure(&format!("8 CPUs, {tasks} tasks"), 8, tasks, "menu", 1_000);
     }
+    growth();
     for cpus in [8, 32, 128, 256] {
         let tasks = cpus * 40;
         measure(&format!("{cpus} CPUs, {tasks} tasks"), cpus, tasks, "menu", 64_000 / cpus);
@@ -78,6 +84,28 @@ fn phone_minute() {
             "phone minute, {governor}: {events} events, {took_s:.2} s; aim {MINUTE_AIM_S} s: {verdict}"
         );
     }
+}
+
+fn growth() {
+    let settled = [100, 1_000, 10_000].map(measure_settled);
+    let growth = settled[2] / settled[0];
+    let verdict = if growth <= GROWTH_AIM { "met" } else { "not met" };
+    println!("10000 tasks: {growth:.2} times the cost of 100; aim {GROWTH_AIM}: {verdict}");
+}
+
+/// What an event costs once all tasks are there: starting them is no event, and of 10,000 a good
+/// part of a run's first second.
+fn measure_settled(tasks: usize) -> f64 {
+    let cost = |ms: usize| fastest(&request(load(8, tasks), 8, "menu", ms));
+    let ((few, short_s), (many, long_s)) = (cost(1_000), cost(3_000));
+    let ns = 1e9 * (long_s - short_s) / (many - few) as f64;
+    println!(
+        "{:<34} {:>12} {:>10.2} {ns:>10.0}",
+        format!("8 CPUs, {tasks} tasks, settled"),
+        many - few,
+        1e3 / ns
+    );
+    ns
 }
 
 fn measure(what: &str, cpus: usize, tasks: usize, governor: &str, ms: usize) -> f64 {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What every reader promises, whatever the bytes.
 
-use torpor_trace::{EventKind, read_bytes};
-use torpor_units::Instant;
+use torpor_trace::{Event, EventKind, read_bytes};
+use torpor_units::{Duration, Instant};
+
+/// What lies behind a gap of more than 30 days is damage, and left out.
+const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
 
 /// Reads the bytes and checks what the engine relies on.
 ///
@@ -22,5 +25,7 @@ pub fn read_is_sound(bytes: &[u8]) {
             assert!(target_cpu.0 < trace.meta.cpu_count);
         }
     }
+    let is_near = |pair: &[Event]| pair[1].time.since(pair[0].time) <= GAP_MAX;
+    assert!(trace.events.windows(2).all(is_near));
     assert_eq!(trace.meta.sha256.len(), 64);
 }

@@ -39,7 +39,8 @@
  *  - Where this_cpu_load() is gone the CPU's utilization stands in: on the same scale, 1024 for
  *    a task that always runs, but an average, and 1024 at most.
  *  - Power is not compared: drivers no longer state it, and the values that used to stand in fell
- *    from state to state, so that the last state that passes won, as it does here.
+ *    from state to state, so that the last state that passes won, as it does here. State 0 had
+ *    nothing to fall below: it is what is left over, and its exit latency counts for nothing.
  *  - All drivers measure residencies, so there is no case for those that do not.
  *
  * References: Linux 3.7 drivers/cpuidle/governors/menu.c, as the parent of the patches in
@@ -198,7 +199,8 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 		    exit_us > latency_req_us || exit_us * multiplier > predicted_us)
 			continue;
 		idx = i;
-		menu->exit_us = exit_us;
+		/* State 0 was what remained, not one that saves power: see the departures. */
+		menu->exit_us = i ? exit_us : 0;
 	}
 	return idx;
 }

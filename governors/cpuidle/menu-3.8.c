@@ -336,7 +336,8 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 		if (exit_us > latency_req_us || exit_us * multiplier > prediction->length_us)
 			continue;
 		idx = i;
-		menu->exit_us = exit_us;
+		/* As in menu-3.7: state 0 is what remains. */
+		menu->exit_us = i ? exit_us : 0;
 	}
 	return idx;
 }

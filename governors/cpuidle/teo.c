@@ -40,19 +40,25 @@
  *  - shallowest: of a utilized CPU, the first enabled state, without steps 2 to 4; of a sleep
  *    that began so, nothing is learnt. A timer before state 1 pays off comes first: then state 0
  *    is taken and the last verdict stays.
+ *  - v2: after step 4, the next enabled state that is shallower, or as many states further as it
+ *    takes to pay off in the expected sleep; with no more than two states, the first enabled one in
+ *    place of steps 2 to 4. Of a sleep that began utilized, nothing is learnt.
+ *  - v3: as v2, but only from state 1 to state 0, and never to a state that polls.
+ *  - v4: as v3, but all sleeps are learnt from.
  *  - step: after step 4, one enabled state shallower, or as many as it takes to pay off in the
- *    expected sleep; with no more than two states, the first enabled one at once, before step 2. It
- *    never steps to a state that polls; step 5 still may.
- *  - gradual: after step 4, the index is scaled by the share of the capacity that is free and
+ *    expected sleep; with no more than two states, the first enabled one in place of steps 2 to 4,
+ *    unless a timer before state 1 pays off makes it state 0. It never steps to a state that polls;
+ *    step 5 still may.
+ *  - gradual: after step 5, the index is scaled by the share of the capacity that is free and
  *    rounded down, to the next enabled state from there, down before up, that does not poll.
  *
  * Known weaknesses: the decaying counts never reach zero, so bins that have not been used for
  * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
  * search meet each state's bin by its index, so a state that is disabled keeps its counts. Where
  * only one state is enabled up to the candidate, the latency limit is not looked at, nor, but for
- * the two-state case, the utilization. A threshold on utilization says little about the length of
- * one sleep: on a little CPU 1/64 is next to nothing, and a CPU can be utilized through sleeps of
- * many milliseconds.
+ * the two-state case and gradual, the utilization. A threshold on utilization says little about
+ * the length of one sleep: on a little CPU 1/64 is next to nothing, and a CPU can be utilized
+ * through sleeps of many milliseconds.
  *
  * Departures: with util_mode=off none known; it decides as Linux 6.1 (stable 6.1.192) does, which
  * a test checks with random sequences of calls. It is structured and told anew. The other modes:
@@ -63,8 +69,9 @@
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
  * Governor" in Documentation/admin-guide/pm/cpuidle.rst. Utilization: shallowest is the RFC
- * "cpuidle: teo: Introduce optional util-awareness" of 15 September 2022; step is commit
- * 9ce0f7c4bc64 (Linux 6.3), reverted by 0a2998fa48f0 (6.11); gradual is Yu Chen's proposal.
+ * "cpuidle: teo: Introduce optional util-awareness" of 15 September 2022; v2 to v4 are its later
+ * postings as their changelogs tell; step is the fifth and sixth and commit 9ce0f7c4bc64 (Linux
+ * 6.3), reverted by 0a2998fa48f0 (6.11); gradual is Yu Chen's proposal. For 6.6 see teo-6.6.
  */
 
 #include <linux/cpuidle.h>
@@ -91,6 +98,9 @@
 enum teo_util_mode {
 	UTIL_OFF,
 	UTIL_SHALLOWEST,
+	UTIL_V2,
+	UTIL_V3,
+	UTIL_V4,
 	UTIL_STEP,
 	UTIL_GRADUAL,
 };
@@ -98,6 +108,9 @@ enum teo_util_mode {
 static const char * const teo_util_modes[] = {
 	[UTIL_OFF] =		"off",
 	[UTIL_SHALLOWEST] =	"shallowest",
+	[UTIL_V2] =		"v2",
+	[UTIL_V3] =		"v3",
+	[UTIL_V4] =		"v4",
 	[UTIL_STEP] =		"step",
 	[UTIL_GRADUAL] =	"gradual",
 };
@@ -125,7 +138,7 @@ static const struct kernel_param_ops teo_util_mode_ops = {
 };
 
 module_param_cb(util_mode, &teo_util_mode_ops, &util_mode, 0644);
-MODULE_PARM_DESC(util_mode, "off, shallowest, step or gradual");
+MODULE_PARM_DESC(util_mode, "off, shallowest, v2, v3, v4, step or gradual");
 
 /*
  * A 64th of the capacity: above what housekeeping amounts to, and soon reached when work begins.
@@ -149,7 +162,7 @@ struct teo_cpu {
 	unsigned int total;
 	int recent_bin[NR_RECENT];
 	int next_recent;
-	/* The sleep began on a utilized CPU; for UTIL_SHALLOWEST, which does not learn from it. */
+	/* The sleep began on a utilized CPU; for modes that do not learn from such. */
 	bool utilized;
 };
 
@@ -179,6 +192,12 @@ static bool teo_utilized(int cpu)
 	unsigned int shift = min(READ_ONCE(util_shift), 31U);
 
 	return teo_util(cpu) > arch_scale_cpu_capacity(cpu) >> shift;
+}
+
+/* The first three postings took it that a utilized CPU's sleeps tell nothing of others. */
+static bool teo_ignores_utilized(int mode)
+{
+	return mode == UTIL_SHALLOWEST || mode == UTIL_V2 || mode == UTIL_V3;
 }
 
 static void teo_add(struct teo_counts *sum, const struct teo_counts *bin)
@@ -349,16 +368,12 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	struct teo_choice choice = { .idx = -1, .sleep_ns = teo->sleep_length_ns };
 	struct teo_counts sum = { }, shallower = { };
 	int i, within_limit = 0;
+	bool utilized = false;
 
 	*first = 0;
 	if (drv->state_count < 2) {
 		choice.idx = 0;
 		return choice;
-	}
-	if (mode == UTIL_STEP && drv->state_count == 2 && teo_utilized(dev->cpu)) {
-		choice.idx = teo_first(drv, dev, false);
-		if (choice.idx >= 0)
-			return choice;
 	}
 	if (!dev->states_usage[0].disable) {
 		choice.idx = 0;
@@ -366,10 +381,19 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 			return choice;
 	}
 
-	if (mode == UTIL_SHALLOWEST) {
-		teo->utilized = teo_utilized(dev->cpu);
-		if (teo->utilized) {
-			choice.idx = max(teo_first(drv, dev, true), 0);
+	if (mode != UTIL_OFF && mode != UTIL_GRADUAL) {
+		utilized = teo_utilized(dev->cpu);
+		teo->utilized = utilized;
+	}
+	if (utilized && mode == UTIL_SHALLOWEST) {
+		choice.idx = max(teo_first(drv, dev, true), 0);
+		return choice;
+	}
+	if (utilized && drv->state_count == 2) {
+		int idx = teo_first(drv, dev, mode == UTIL_V2);
+
+		if (idx >= 0) {
+			choice.idx = idx;
 			return choice;
 		}
 	}
@@ -394,10 +418,9 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	} else if (choice.idx > *first) {
 		teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
 		choice.idx = min(choice.idx, within_limit);
-		if (mode == UTIL_STEP && teo_utilized(dev->cpu))
-			choice.idx = teo_shallower(drv, dev, choice.idx, choice.sleep_ns, false);
-		else if (mode == UTIL_GRADUAL && teo_utilized(dev->cpu))
-			choice.idx = teo_scaled(drv, dev, choice.idx);
+		if (utilized && (choice.idx == 1 || (mode != UTIL_V3 && mode != UTIL_V4)))
+			choice.idx = teo_shallower(drv, dev, choice.idx, choice.sleep_ns,
+						   mode == UTIL_V2);
 	}
 	return choice;
 }
@@ -410,7 +433,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 	ktime_t delta_tick_ns;
 
 	if (dev->last_state_idx >= 0) {
-		if (mode != UTIL_SHALLOWEST || !teo->utilized)
+		if (!teo->utilized || !teo_ignores_utilized(mode))
 			teo_learn(teo, drv, dev);
 		/* Not to be learnt from twice, should the driver refuse the next state. */
 		dev->last_state_idx = -1;
@@ -428,6 +451,8 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 		    drv->states[choice.idx].target_residency_ns > delta_tick_ns)
 			choice.idx = teo_shallower(drv, dev, choice.idx, delta_tick_ns, true);
 	}
+	if (mode == UTIL_GRADUAL && teo_utilized(dev->cpu))
+		return teo_scaled(drv, dev, choice.idx);
 	return choice.idx;
 }
 

@@ -169,7 +169,9 @@ static struct cpuidle_governor *best_governor(void)
  * torpor_unregister_governor - the inverse that the kernel does not have
  * @gov: the governor; no device is enabled with it, or its module would be in use
  *
- * When this returns no CPU is inside the governor or will ever be.
+ * Another one is there: torpor_can_unregister() has seen to it. The core's pointer goes from this
+ * governor to that one and is never empty in between, since a CPU that wakes up reads it without a
+ * lock. When this returns no CPU is inside the governor or will ever be.
  */
 void torpor_unregister_governor(struct cpuidle_governor *gov)
 {
@@ -178,10 +180,8 @@ void torpor_unregister_governor(struct cpuidle_governor *gov)
 	list_del(&gov->governor_list);
 	if (prev_governor && *prev_governor == gov)
 		*prev_governor = NULL;
-	if (curr_governor && *curr_governor == gov) {
-		*curr_governor = NULL;
+	if (curr_governor && *curr_governor == gov)
 		static_call(torpor_cpuidle_switch_governor)(best_governor());
-	}
 	cpuidle_resume_and_unlock();
 
 	/* A CPU that slept through all this may have come back into reflect() since. */
@@ -192,11 +192,20 @@ EXPORT_SYMBOL_GPL(torpor_unregister_governor);
 /**
  * torpor_can_unregister - whether a registered governor can be taken out again
  *
- * It takes the core's variables: nobody else can tell which governor is current.
+ * It takes the core's variables, since nobody else can tell which governor is current, and another
+ * governor to leave the machine with. A governor that comes first stays, so that one is always
+ * there for those that come after it.
  */
 bool torpor_can_unregister(void)
 {
-	return governors && curr_governor;
+	bool is_alone;
+
+	if (!governors || !curr_governor)
+		return false;
+	cpuidle_pause_and_lock();
+	is_alone = list_is_singular(governors);
+	cpuidle_resume_and_unlock();
+	return !is_alone;
 }
 EXPORT_SYMBOL_GPL(torpor_can_unregister);
 

@@ -16,7 +16,7 @@ static int __init torpor_start(void)
 		return -ENODEV;
 	}
 	if (!torpor_can_unregister()) {
-		pr_info("%s: stays loaded, since this kernel does not list its data symbols\n",
+		pr_info("%s: stays loaded: this kernel has no other governor, or lists no data symbols\n",
 			KBUILD_MODNAME);
 		__module_get(THIS_MODULE);
 	}

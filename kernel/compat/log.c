@@ -5,6 +5,9 @@
  * With log_decisions=1, /sys/kernel/debug/torpor/cpuN holds what every governor's module was asked
  * on CPU N from then on, one record a call. A governor that is fed with the log elsewhere has to
  * decide the same each time. A log that is full takes no more records and counts them in `lost`.
+ *
+ * A record's kind is written last, and a reader stops at the first record that has none: what it
+ * sees is whole, at any time.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -27,11 +30,15 @@ static unsigned int log_kb = 4096;
 module_param(log_kb, uint, 0444);
 MODULE_PARM_DESC(log_kb, "room of each CPU's log, in KiB");
 
-/* Grows only; @claimed can pass @room, by what was lost. */
+/*
+ * Grows only; @claimed can pass @room, by what was lost. Records before @whole are known to be
+ * written; more may be.
+ */
 struct torpor_log {
 	struct torpor_record *records;
 	unsigned long room;
 	atomic_long_t claimed;
+	unsigned long whole;
 };
 
 static DEFINE_PER_CPU(struct torpor_log, logs);
@@ -41,13 +48,27 @@ DEFINE_PER_CPU(struct torpor_logged *, torpor_current_call);
 EXPORT_PER_CPU_SYMBOL_GPL(torpor_current_call);
 
 /* An idle CPU writes its own; whoever enables a governor writes that of the CPU it does it for. */
-static void log_append(unsigned int cpu, const struct torpor_record *record)
+static void log_append(unsigned int cpu, enum torpor_record_kind kind,
+		       const struct torpor_record *record)
 {
 	struct torpor_log *log = per_cpu_ptr(&logs, cpu);
 	unsigned long place = atomic_long_fetch_inc(&log->claimed);
 
-	if (place < log->room)
-		log->records[place] = *record;
+	if (place >= log->room)
+		return;
+	log->records[place] = *record;
+	smp_store_release(&log->records[place].kind, kind);
+}
+
+/* How many records from the first one on are written. */
+static unsigned long log_whole(struct torpor_log *log)
+{
+	unsigned long count = READ_ONCE(log->whole);
+
+	while (count < log->room && smp_load_acquire(&log->records[count].kind))
+		count++;
+	WRITE_ONCE(log->whole, count);
+	return count;
 }
 
 bool torpor_log_is_on(void)
@@ -70,8 +91,8 @@ void torpor_log_begin(struct torpor_logged *logged, enum torpor_record_kind kind
 	int i;
 
 	*logged = (struct torpor_logged) {
+		.kind = kind,
 		.record = {
-			.kind = kind,
 			.cpu = smp_processor_id(),
 			.time_ns = local_clock(),
 		},
@@ -95,7 +116,7 @@ EXPORT_SYMBOL_GPL(torpor_log_begin);
 void torpor_log_end(struct torpor_logged *logged)
 {
 	this_cpu_write(torpor_current_call, logged->outer);
-	log_append(logged->record.cpu, &logged->record);
+	log_append(logged->record.cpu, logged->kind, &logged->record);
 }
 EXPORT_SYMBOL_GPL(torpor_log_end);
 
@@ -119,7 +140,6 @@ void torpor_log_table(const char *governor, struct cpuidle_driver *drv,
 		      struct cpuidle_device *dev)
 {
 	struct torpor_record record = {
-		.kind = TORPOR_ENABLE,
 		.cpu = dev->cpu,
 		.state = drv->state_count,
 		.time_ns = local_clock(),
@@ -127,16 +147,15 @@ void torpor_log_table(const char *governor, struct cpuidle_driver *drv,
 	int i;
 
 	strscpy(record.entry.name, governor, sizeof(record.entry.name));
-	log_append(dev->cpu, &record);
+	log_append(dev->cpu, TORPOR_ENABLE, &record);
 
-	record.kind = TORPOR_STATE;
 	for (i = 0; i < drv->state_count; i++) {
 		record.state = i;
 		record.entry.flags = drv->states[i].flags;
 		record.entry.exit_latency_ns = drv->states[i].exit_latency_ns;
 		record.entry.target_residency_ns = drv->states[i].target_residency_ns;
 		strscpy(record.entry.name, drv->states[i].name, sizeof(record.entry.name));
-		log_append(dev->cpu, &record);
+		log_append(dev->cpu, TORPOR_STATE, &record);
 	}
 }
 EXPORT_SYMBOL_GPL(torpor_log_table);
@@ -144,10 +163,9 @@ EXPORT_SYMBOL_GPL(torpor_log_table);
 static ssize_t log_read(struct file *file, char __user *to, size_t count, loff_t *offset)
 {
 	struct torpor_log *log = file->private_data;
-	unsigned long used = min_t(unsigned long, atomic_long_read(&log->claimed), log->room);
 
 	return simple_read_from_buffer(to, count, offset, log->records,
-				       used * sizeof(*log->records));
+				       log_whole(log) * sizeof(*log->records));
 }
 
 static const struct file_operations log_file = {
@@ -185,7 +203,6 @@ void torpor_log_stop(void)
 int torpor_log_start(void)
 {
 	struct torpor_record header = {
-		.kind = TORPOR_HEADER,
 		.header = {
 			.magic = TORPOR_LOG_MAGIC,
 			.version = TORPOR_LOG_VERSION,
@@ -204,14 +221,14 @@ int torpor_log_start(void)
 		char name[16];
 
 		log->room = log_kb * 1024UL / sizeof(*log->records);
-		log->records = vmalloc(log->room * sizeof(*log->records));
+		log->records = vzalloc(log->room * sizeof(*log->records));
 		if (!log->records) {
 			torpor_log_stop();
 			return -ENOMEM;
 		}
 		header.cpu = cpu;
 		header.time_ns = local_clock();
-		log_append(cpu, &header);
+		log_append(cpu, TORPOR_HEADER, &header);
 		snprintf(name, sizeof(name), "cpu%d", cpu);
 		debugfs_create_file(name, 0400, log_folder, log, &log_file);
 	}

@@ -10,6 +10,7 @@
 
 /* A call on its way; a timer can ring while reflect() runs, which is @outer then. */
 struct torpor_logged {
+	enum torpor_record_kind kind;
 	struct torpor_record record;
 	struct torpor_logged *outer;
 };

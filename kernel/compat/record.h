@@ -66,7 +66,7 @@ struct torpor_header {
 	u32	hz;
 };
 
-/* All are of one size. */
+/* All are of one size. In a log, a record without a kind is not written yet. */
 struct torpor_record {
 	u8	kind;
 	u8	flags;

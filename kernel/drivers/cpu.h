@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What an idle state takes of the CPU itself: waiting for an interrupt, and spending time. */
+/*
+ * What an idle state takes of the CPU itself: waiting for an interrupt, and spending time. And what
+ * a driver takes of all of them: to be out of its states before it goes.
+ */
 #ifndef _TORPOR_CPU_H
 #define _TORPOR_CPU_H
 
+#include <linux/cpu.h>
+#include <linux/cpumask.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #if defined(CONFIG_X86_64)
 #include <asm/msr.h>
@@ -69,5 +75,27 @@ static __always_inline void torpor_count_down(unsigned long rounds)
 #else
 #error "idle states are served on x86-64 and arm64 only"
 #endif
+
+static inline long torpor_nothing(void *unused)
+{
+	return 0;
+}
+
+/*
+ * Called when no CPU can enter a state any more; when it returns, all have left them.
+ *
+ * A driver with an .owner could not be unloaded: each registered device holds it. Without one,
+ * unregistering is not enough. It waits for RCU, but a CPU in an idle state is no reader: it may
+ * still serve its exit latency. A CPU that runs another task has left the idle one's code.
+ */
+static inline void torpor_wait_until_left(void)
+{
+	unsigned int cpu;
+
+	cpus_read_lock();
+	for_each_online_cpu(cpu)
+		work_on_cpu(cpu, torpor_nothing, NULL);
+	cpus_read_unlock();
+}
 
 #endif /* _TORPOR_CPU_H */

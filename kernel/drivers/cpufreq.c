@@ -10,7 +10,7 @@
  *     policies=0-3@408000:6800,600000:40800/4-5@408000:121000,1800000:1130000
  *
  * lists CPUS@KHZ:POWER_UW,... of each frequency domain, from the lowest frequency up; the power is
- * that of one CPU. The CPUs' capacities are not the driver's: arm64 takes them from the device
+ * that of one CPU. A CPU is in one domain. The CPUs' capacities are not the driver's: arm64 takes them from the device
  * tree's capacity-dmips-mhz and the highest frequencies here.
  *
  * delay_us= is the least time between two requests of a domain that schedutil is told.
@@ -30,6 +30,8 @@
 
 #define DOMAINS_MAX	8
 #define OPPS_MAX	32
+/* The core computes with Hz in 64 bits and kHz in 32; its own marks are the highest of those. */
+#define KHZ_MAX		INT_MAX
 
 static char *policies = "0@1000000:100000";
 module_param(policies, charp, 0444);
@@ -140,19 +142,25 @@ static int freq_parse_domain(struct domain *domain, char *text)
 {
 	char *cpus = strsep(&text, "@");
 	unsigned int khz, last_khz = 0;
+	const struct domain *other;
 	char *opp, *power;
 
 	if (!text || cpulist_parse(cpus, &domain->cpus) || cpumask_empty(&domain->cpus))
 		return -EINVAL;
 	if (!cpumask_subset(&domain->cpus, cpu_possible_mask))
 		return -ENXIO;
+	for (other = domains; other < domain; other++) {
+		if (cpumask_intersects(&domain->cpus, &other->cpus))
+			return -EEXIST;
+	}
 	while ((opp = strsep(&text, ","))) {
 		unsigned int i = domain->opp_count++;
 
 		power = opp;
 		strsep(&power, ":");
 		if (i == OPPS_MAX || !power || kstrtouint(opp, 10, &khz) ||
-		    kstrtouint(power, 10, &domain->power_uw[i]) || khz <= last_khz)
+		    kstrtouint(power, 10, &domain->power_uw[i]) || khz <= last_khz ||
+		    khz > KHZ_MAX)
 			return -EINVAL;
 		domain->khz[i].frequency = khz;
 		last_khz = khz;
@@ -172,6 +180,10 @@ static int freq_parse(char *table)
 			return -E2BIG;
 		}
 		ret = freq_parse_domain(&domains[domain_count], text);
+		if (ret == -EEXIST) {
+			pr_err("policies: number %u has a CPU of one before it\n", domain_count);
+			return ret;
+		}
 		if (ret) {
 			pr_err("policies: number %u is no CPUS@KHZ:POWER_UW,... of this machine's CPUs, with at most %d rising frequencies\n",
 			       domain_count, OPPS_MAX);

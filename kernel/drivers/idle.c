@@ -9,7 +9,8 @@
  *     states=POLL,C1:2:2,C1E:10:20,C6:133:600
  *
  * lists NAME:EXIT_LATENCY_US:TARGET_RESIDENCY_US from the shallowest to the deepest. POLL, which
- * can only be the first, is the kernel's own polling state.
+ * can only be the first, is the kernel's own polling state. An exit latency is served with
+ * interrupts off, and is 100 ms at most.
  *
  * serve= says how the exit latency is spent:
  *
@@ -36,6 +37,12 @@
 #include <linux/time64.h>
 
 #include "cpu.h"
+
+/* Several times that of any machine's deepest state, and far from what a lockup detector minds. */
+#define EXIT_LATENCY_MAX_US	(100 * USEC_PER_MSEC)
+
+/* Two instructions at 20 GHz: no CPU does a round in less. */
+#define COUNT_MIN_PS		100
 
 enum serve { SERVE_OFF, SERVE_TIME, SERVE_COUNT };
 
@@ -105,7 +112,7 @@ static __cpuidle int idle_enter(struct cpuidle_device *dev, struct cpuidle_drive
 	return index;
 }
 
-/* No .owner: each device would hold the module, and none could be unloaded. */
+/* No .owner: see torpor_wait_until_left(). */
 static struct cpuidle_driver idle_driver = {
 	.name =	"torpor_idle",
 };
@@ -121,6 +128,8 @@ static int idle_parse_state(struct cpuidle_state *state, char *text)
 	if (kstrtouint(latency, 10, &state->exit_latency) ||
 	    kstrtouint(text, 10, &state->target_residency))
 		return -EINVAL;
+	if (state->exit_latency > EXIT_LATENCY_MAX_US)
+		return -ERANGE;
 	if (strscpy(state->name, name, sizeof(state->name)) < 0)
 		return -ENAMETOOLONG;
 	strscpy(state->desc, name, sizeof(state->desc));
@@ -146,8 +155,8 @@ static int idle_parse_states(struct cpuidle_driver *drv, char *table)
 		}
 		ret = idle_parse_state(&drv->states[idx], text);
 		if (ret) {
-			pr_err("states: %s, number %d, is no NAME:EXIT_LATENCY_US:TARGET_RESIDENCY_US with a name of at most %d characters\n",
-			       text, idx, CPUIDLE_NAME_LEN - 1);
+			pr_err("states: %s, number %d, is no NAME:EXIT_LATENCY_US:TARGET_RESIDENCY_US with a name of at most %d characters and a latency of at most %lu us\n",
+			       text, idx, CPUIDLE_NAME_LEN - 1, EXIT_LATENCY_MAX_US);
 			return ret;
 		}
 		latency_cycles[idx] = div_u64((u64)drv->states[idx].exit_latency *
@@ -163,8 +172,9 @@ static int __init idle_init(void)
 	char *table;
 	int ret;
 
-	if (!count_ps) {
-		pr_err("count_ps: a round takes more than 0\n");
+	if (count_ps < COUNT_MIN_PS) {
+		pr_err("count_ps: %u is less than %d, and no CPU does a round in that\n",
+		       count_ps, COUNT_MIN_PS);
 		return -EINVAL;
 	}
 	table = kstrdup(states, GFP_KERNEL);
@@ -184,6 +194,7 @@ static int __init idle_init(void)
 static void __exit idle_exit(void)
 {
 	cpuidle_unregister(&idle_driver);
+	torpor_wait_until_left();
 }
 
 module_init(idle_init);

@@ -2,17 +2,31 @@
 /*
  * DOC: torpor_poll_arm64 - waits for work without going to sleep, on arm64
  *
- * Two states. In WFE the CPU watches its own need_resched flag: it waits for an event, which a
- * write to the flag, an interrupt, or the event stream of the timer raises, and wakes up without
- * the cost of an interrupt. After poll_limit_us it gives up (dev->poll_time_limit), and the
- * governor is asked again. WFI is the state that every arm64 CPU has; it pays off for sleeps of
- * poll_limit_us and more.
+ * Two states, as in the driver that was posted in April 2024 (linux-pm, "arm64: cpuidle: Add
+ * arm_poll_idle"). In WFE the CPU watches its own need_resched flag: it waits for an event, which a
+ * write to the flag or an interrupt raises, and wakes up without the cost of an interrupt. After
+ * poll_limit it gives up (dev->poll_time_limit), and the governor is asked again. WFI is the state
+ * that every arm64 CPU has. Governors are told poll_limit for its latency and its target residency:
+ * cpuidle_poll_time() takes the limit from there.
  *
- * Without the event stream a CPU could wait in WFE for ever, so the driver refuses to load where
- * there is none. The stream ticks at 10 kHz or so: a poll can outlast its limit by 100 us.
+ * Something has to end the wait when no event comes:
+ *
+ *  - WFET, where all CPUs have it (FEAT_WFxT): it takes the time at which to give up, and the limit
+ *    is exact.
+ *  - The timer's event stream otherwise. It ticks at 10 kHz or so: a poll can outlast its limit by
+ *    100 us.
+ *
+ * With neither a CPU could wait for ever, so the driver refuses to load where the CPUs lack WFET
+ * and the stream is not built in or off (clocksource.arm_arch_timer.evtstrm=0).
+ *
+ * A hypervisor can trap WFE and WFET. Then a poll takes a way out of the guest and back each time,
+ * and may lose the CPU; KVM traps them where other tasks wait for the CPU.
  *
  * Where the kernel has no TIF_POLLING_NRFLAG for arm64, as in 6.1 and 6.12, whoever wakes a
  * polling CPU sends it an interrupt all the same. Then only the way out of WFI is saved.
+ *
+ * CPUs whose device tree has a thermal-idle node get an idle cooling device, as with the kernel's
+ * own drivers. The kernel cannot take it back: it stays when the module goes.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,6 +34,9 @@
 #include <linux/cpufeature.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpuidle.h>
+#include <linux/cpumask.h>
+#include <linux/jiffies.h>
+#include <linux/kprobes.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -36,20 +53,63 @@
 #define STATE_WFE	0
 #define STATE_WFI	1
 
+/* What drivers/cpuidle/cpuidle.c allows a limit to be, which headers do not have. */
+#define POLL_MIN_NS	(10 * NSEC_PER_USEC)
+#define POLL_MAX_NS	(TICK_NSEC / 16)
+
 /* In the benchmarks of the first such driver, longer limits gained nothing beyond it. */
-static unsigned int poll_limit_us = 100;
-module_param(poll_limit_us, uint, 0444);
-MODULE_PARM_DESC(poll_limit_us, "how long to poll, in microseconds");
+static unsigned int poll_limit = 100;
+module_param(poll_limit, uint, 0444);
+MODULE_PARM_DESC(poll_limit, "how long to poll, in microseconds");
+
+static bool has_wfet __read_mostly;
 
 static struct cpuidle_device __percpu *poll_devices;
 static enum cpuhp_state poll_hotplug_state;
 
+/*
+ * cpuidle_poll_time(), which is not exported: the governor's own limit, else the residency of the
+ * first state that may be used and is worth it.
+ */
+static __cpuidle u64 poll_time_ns(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	u64 residency_ns = drv->states[STATE_WFI].target_residency_ns;
+
+	if (!dev->poll_limit_ns) {
+		dev->poll_limit_ns = POLL_MAX_NS;
+		if (!dev->states_usage[STATE_WFI].disable && residency_ns >= POLL_MIN_NS)
+			dev->poll_limit_ns = min_t(u64, residency_ns, POLL_MAX_NS);
+	}
+	return dev->poll_limit_ns;
+}
+
+/*
+ * Waits until *@flags is not @seen any more, an event comes, or the counter reaches @deadline.
+ *
+ * The pending event is used up first; then the exclusive load makes a write to *@flags the next.
+ * WFET is written as its code, which older assemblers do not know by name.
+ */
+static __always_inline void poll_wait_until(unsigned long *flags, unsigned long seen, u64 deadline)
+{
+	unsigned long now;
+
+	asm volatile("	sevl\n"
+		     "	wfe\n"
+		     "	ldxr	%0, %1\n"
+		     "	cmp	%0, %2\n"
+		     "	b.ne	1f\n"
+		     "	msr	s0_3_c1_c0_0, %3\n"
+		     "1:"
+		     : "=&r" (now), "+Q" (*flags)
+		     : "r" (seen), "r" (deadline)
+		     : "cc", "memory");
+}
+
 static __cpuidle int poll_enter_wfe(struct cpuidle_device *dev, struct cpuidle_driver *drv,
 				    int index)
 {
-	u64 limit_ns = dev->poll_limit_ns ?: (u64)poll_limit_us * NSEC_PER_USEC;
-	u64 limit_cycles = div_u64(limit_ns * torpor_cycles_khz(), NSEC_PER_MSEC);
 	u64 start = torpor_cycles();
+	u64 limit = div_u64(poll_time_ns(drv, dev) * torpor_cycles_khz(), NSEC_PER_MSEC);
 
 	dev->poll_time_limit = false;
 
@@ -59,11 +119,14 @@ static __cpuidle int poll_enter_wfe(struct cpuidle_device *dev, struct cpuidle_d
 		unsigned long seen;
 
 		while (!((seen = READ_ONCE(*flags)) & _TIF_NEED_RESCHED)) {
-			if (torpor_cycles() - start > limit_cycles) {
+			if (torpor_cycles() - start >= limit) {
 				dev->poll_time_limit = true;
 				break;
 			}
-			__cmpwait_relaxed(flags, seen);
+			if (has_wfet)
+				poll_wait_until(flags, seen, start + limit);
+			else
+				__cmpwait_relaxed(flags, seen);
 		}
 	}
 	raw_local_irq_disable();
@@ -93,7 +156,6 @@ static struct cpuidle_driver poll_driver = {
 		[STATE_WFI] = {
 			.name =		"WFI",
 			.desc =		"waiting for an interrupt",
-			.exit_latency =	1,
 			.enter =	poll_enter_wfi,
 		},
 	},
@@ -114,20 +176,47 @@ static int poll_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
+/* Linux knows WFET from 5.19 on. */
+static bool __init poll_finds_wfet(void)
+{
+#ifdef KERNEL_HWCAP_WFXT
+	return cpu_have_named_feature(WFXT);
+#else
+	return false;
+#endif
+}
+
+/* Not exported; a kprobe, which is, knows where it is, in kernels with CONFIG_CPU_IDLE_THERMAL. */
+static void __init poll_register_cooling(void)
+{
+	struct kprobe probe = { .symbol_name = "cpuidle_cooling_register" };
+	void (*cooling_register)(struct cpuidle_driver *drv);
+
+	if (register_kprobe(&probe)) {
+		pr_debug("this kernel has no idle cooling\n");
+		return;
+	}
+	cooling_register = (typeof(cooling_register))probe.addr;
+	unregister_kprobe(&probe);
+	cooling_register(&poll_driver);
+}
+
 static int __init poll_init(void)
 {
 	int ret;
 
-	if (!poll_limit_us || poll_limit_us > USEC_PER_SEC) {
-		pr_err("poll_limit_us: %u is not within 1 and %lu\n", poll_limit_us, USEC_PER_SEC);
+	if (!poll_limit || poll_limit > USEC_PER_SEC) {
+		pr_err("poll_limit: %u is not within 1 and %lu\n", poll_limit, USEC_PER_SEC);
 		return -EINVAL;
 	}
-	if (!cpu_have_named_feature(EVTSTRM)) {
-		pr_err("this machine's timer has no event stream (CONFIG_ARM_ARCH_TIMER_EVTSTREAM)\n");
+	has_wfet = poll_finds_wfet();
+	if (!has_wfet && !cpu_have_named_feature(EVTSTRM)) {
+		pr_err("these CPUs have no WFET, and their timer no event stream (CONFIG_ARM_ARCH_TIMER_EVTSTREAM, clocksource.arm_arch_timer.evtstrm)\n");
 		return -ENODEV;
 	}
 
-	poll_driver.states[STATE_WFI].target_residency = poll_limit_us;
+	poll_driver.states[STATE_WFI].exit_latency = poll_limit;
+	poll_driver.states[STATE_WFI].target_residency = poll_limit;
 	ret = cpuidle_register_driver(&poll_driver);
 	if (ret) {
 		if (ret == -EBUSY)
@@ -147,10 +236,12 @@ static int __init poll_init(void)
 	if (ret < 0)
 		goto free_devices;
 	poll_hotplug_state = ret;
-	pr_info("polls up to %u us\n", poll_limit_us);
+	poll_register_cooling();
+	pr_info("polls up to %u us, by %s\n", poll_limit, has_wfet ? "WFET" : "the event stream");
 	return 0;
 
 free_devices:
+	torpor_wait_until_left();
 	free_percpu(poll_devices);
 unregister_driver:
 	cpuidle_unregister_driver(&poll_driver);
@@ -160,6 +251,7 @@ unregister_driver:
 static void __exit poll_exit(void)
 {
 	cpuhp_remove_state(poll_hotplug_state);
+	torpor_wait_until_left();
 	cpuidle_unregister_driver(&poll_driver);
 	free_percpu(poll_devices);
 }

@@ -201,6 +201,9 @@ def sources(boosts: list[Path]) -> list[Path]:
     for boost in boosts:
         if not boost.is_file() or boost.name == "core.c":
             raise InsertError(f"{boost}: no file of a boost; core.c is what calls them")
+        # It becomes a word of a makefile.
+        if not re.fullmatch(r"\w[\w.+-]*", boost.stem, re.A):
+            raise InsertError(f"{boost}: expected letters, digits, `_`, `-`, `.`, `+` in the name")
     headers = {header for folder in folders for header in folder.glob("*.h")}
     return [HERE / "core.c", HERE / "hooks.h", *sorted(headers), *boosts]
 

@@ -34,6 +34,7 @@ from torpor.library import (
     workload_toml,
     workloads,
 )
+from torpor.records import Record, load
 from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
 from torpor.simulations import Simulation, simulate
 from torpor.studies import StudyError, reproduce
@@ -45,6 +46,7 @@ __all__ = [
     "EngineError",
     "GovernorError",
     "PlatformError",
+    "Record",
     "Replay",
     "Simulation",
     "Snapshot",
@@ -63,6 +65,7 @@ __all__ = [
     "governors",
     "import_platform",
     "ioboosts",
+    "load",
     "platform_toml",
     "platforms",
     "replay",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torpor import _engine
+from torpor.records import Record, headed
 
 DEFAULT_SEED = 1
 DEFAULT_DECISIONS = 1_000_000
@@ -20,7 +21,8 @@ def check_kinds() -> list[dict[str, Any]]:
     ... }
     True
     """
-    return json.loads(_engine.check_kinds())
+    found: list[dict[str, Any]] = json.loads(_engine.check_kinds())
+    return found
 
 
 def check(
@@ -30,7 +32,7 @@ def check(
     decisions: int = DEFAULT_DECISIONS,
     hz: int = DEFAULT_HZ,
     progress: Callable[[int], None] | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Drive a governor with random and adversarial legal calls, under sanitizers.
 
     ``governor`` is named as everywhere: ``NAME``, ``PATH.c`` or ``NAME@TREE``. Needs a C compiler
@@ -46,4 +48,4 @@ def check(
     Raises :class:`torpor.GovernorError` when the governor or the program around it cannot be
     compiled.
     """
-    return json.loads(_engine.check(governor, seed, decisions, hz, progress))
+    return headed("check", json.loads(_engine.check(governor, seed, decisions, hz, progress)))

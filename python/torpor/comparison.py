@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The comparison of governors: rows from the metric catalogue, changes against the first one.
+"""A result's rows as every page paints them: terminal, report, notebook, CSV.
 
-Every place that shows the comparison (terminal, notebook, CSV) takes it from here.
+The engine compares (``crates/torpor-result``): what a change is, whether it is more than chance and
+who is best stands in a section's ``comparison``. Nothing here computes.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-NOT_KNOWN = "not known"
-FAILED = "failed"
-
-# From ten times on, a factor reads better than a percentage.
-_FACTOR_FROM = 10.0
+from torpor import _engine
+from torpor.texts import spreadsheet_field
 
 # The catalogue is ASCII; people are used to the sign.
 _UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
@@ -22,8 +20,11 @@ class Cell(NamedTuple):
 
     text: str
     change: str = ""
-    #: Better than the first governor, by the metric's direction; None when that says nothing.
+    #: Better than the base, by the metric's direction; None where nobody can tell.
     is_better: bool | None = None
+    #: Nobody beats it; several cannot be told from each other.
+    is_best: bool = False
+    is_known: bool = True
 
     @property
     def full(self) -> str:
@@ -43,37 +44,67 @@ class Row(NamedTuple):
     @property
     def heading(self) -> str:
         """The title with the unit, so that no cell repeats it."""
-        unit = _UNITS.get(self.unit, self.unit)
-        return f"{self.title} {unit}" if unit else self.title
+        return f"{self.title} {unit_text(self.unit)}" if self.unit else self.title
 
 
-def rows(result: dict[str, Any], trace: dict[str, Any]) -> list[Row]:
-    """Return the comparison of one trace, one row a metric in the catalogue's order."""
-    runs = trace["runs"]
-    table = []
-    for metric in result["catalogue"]:
-        values = [run["metrics"].get(metric["key"]) for run in runs]
-        if is_left_out(metric, values):
-            continue
-        cells = []
-        for index, (run, value) in enumerate(zip(runs, values, strict=True)):
-            if run["error"]:
-                cells.append(Cell(FAILED))
-            elif value is None:
-                cells.append(Cell(NOT_KNOWN))
-            else:
-                base = values[0] if index and not runs[0]["error"] else None
-                interval = run.get("differences", {}).get(metric["key"])
-                cells.append(_cell(metric, value, base, interval))
-        table.append(
-            Row(metric["key"], metric["title"], metric["unit"], metric["definition"], cells)
+def unit_text(unit: str) -> str:
+    """Spell a unit as people do.
+
+    >>> unit_text("us"), unit_text("mW")
+    ('µs', 'mW')
+    """
+    return _UNITS.get(unit, unit)
+
+
+def sections(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a result that have ``runs`` and a ``comparison`` of them.
+
+    A replay has one a recording; anything else is one itself.
+    """
+    traces: list[dict[str, Any]] | None = result.get("traces")
+    return [result] if traces is None else traces
+
+
+def section_name(section: dict[str, Any]) -> str:
+    """Return the recording or the workload."""
+    return str(section["trace"]["path"] if "trace" in section else section["workload"]["name"])
+
+
+def rows(comparison: dict[str, Any]) -> list[Row]:
+    """Return the rows of a ``comparison``, as the engine made them."""
+    return [
+        Row(
+            row["key"],
+            row["title"],
+            row["unit"],
+            row["definition"],
+            [_cell(cell) for cell in row["cells"]],
         )
-    return table
+        for row in comparison["rows"]
+    ]
 
 
-def is_left_out(metric: dict[str, Any], values: list[float | None]) -> bool:
-    """Whether a row would say nothing: an optional metric that is 0 or not known for everyone."""
-    return metric.get("is_optional", False) and not any(values)
+def _cell(cell: dict[str, Any]) -> Cell:
+    change = cell["change"] or {"text": "", "is_better": None}
+    return Cell(
+        cell["text"],
+        change["text"],
+        change["is_better"],
+        cell["is_best"],
+        cell["value"] is not None,
+    )
+
+
+def base_text(comparison: dict[str, Any]) -> str | None:
+    """Say what changes are against where it is not the first column, and what noise hides."""
+    labels, base = comparison["labels"], comparison["base"]
+    if base is None or len(labels) < 2:
+        return None
+    if base:
+        return f"Changes are against {labels[base]}, the first that finished."
+    if comparison["sampling"] == "paired" and comparison["samples"] < 2:
+        return "Of one run each nobody can tell what differs by chance."
+    return None
 
 
 def short_labels(governors: list[str]) -> list[str]:
@@ -101,79 +132,13 @@ def _base_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _cell(
-    metric: dict[str, Any],
-    value: float,
-    base: float | None,
-    interval: dict[str, float] | None,
-) -> Cell:
-    text = _value_text(metric, value)
-    if base is None or metric["direction"] == "none":
-        return Cell(text)
-    if text == _value_text(metric, base):
-        # Two values that read alike differ by less than anyone can act on.
-        return Cell(text)
-    is_better = (value < base) == (metric["direction"] == "lower")
-    # A change of a percentage in per cent would be read as percentage points.
-    change = "" if metric["unit"] == "%" else format_change(base, value)
-    if interval is not None:
-        change = _with_margin(metric, change, base, interval)
-        if interval["low"] <= 0 <= interval["high"]:
-            return Cell(text, change)
-    return Cell(text, change, is_better)
-
-
-def _with_margin(
-    metric: dict[str, Any], change: str, base: float, interval: dict[str, float]
-) -> str:
-    """A change with half its confidence interval, in the change's own unit."""
-    margin = (interval["high"] - interval["low"]) / 2
-    if metric["unit"] == "%":
-        return f"{interval['mean']:+.2g} ±{margin:.2g}".replace("-", "−")
-    if not change or change.startswith("×"):
-        return change
-    return f"{change} ±{abs(100 * margin / base):.2g}"
-
-
-def _value_text(metric: dict[str, Any], value: float) -> str:
-    # A metric without unit is a count.
-    return format_number(value) if metric["unit"] else f"{value:.0f}"
-
-
 def format_number(value: float) -> str:
     """Format with as many digits as a reader compares by.
 
     >>> [format_number(v) for v in (104086.4, 2716.4, 187.83, 9.614, 1.0, 0.00123, 0.0)]
     ['104086', '2716.4', '187.8', '9.61', '1.00', '0.00123', '0']
     """
-    magnitude = abs(value)
-    if magnitude == 0:
-        return "0"
-    if magnitude >= 10_000:
-        text = f"{value:.0f}"
-    elif magnitude >= 100:
-        text = f"{value:.1f}"
-    elif magnitude >= 1:
-        text = f"{value:.2f}"
-    elif magnitude >= 0.1:
-        text = f"{value:.3f}"
-    else:
-        text = f"{value:.3g}"
-    return text.replace("-", "−", 1)
-
-
-def format_change(base: float, value: float) -> str:
-    """Format the change from base to value; nothing can be said of a base of 0.
-
-    >>> format_change(209.1, 187.8), format_change(1.5, 46.0), format_change(0, 3)
-    ('−10.19 %', '×30.7', '')
-    """
-    if base == 0:
-        return ""
-    ratio = value / base
-    if ratio >= _FACTOR_FROM:
-        return f"×{ratio:.1f}" if ratio < 100 else f"×{ratio:.0f}"
-    return f"{(ratio - 1) * 100:+.2f} %".replace("-", "−")
+    return _engine.format_number(value)
 
 
 def sources_text(counts: dict[str, int], words: dict[str, str]) -> str:
@@ -218,40 +183,15 @@ def _share(count: int, total: int) -> str:
 
 
 def task_rows(result: dict[str, Any]) -> tuple[list[str], list[Row]]:
-    """Return a simulation's tasks: the governors that finished, and rows whose key is the task."""
-    runs = [run for run in result["traces"][0]["runs"] if not run["error"]]
-    names = short_labels([run["governor"] for run in runs])
-    span_s = result["options"]["duration_ns"] / 1e9 * result["options"]["seeds"]
-    table = []
-    for index, kind in enumerate(runs[0]["tasks"] if runs else []):
-        does_io = any(run["tasks"][index]["ios"] for run in runs)
-        for title, unit, value in _OF_A_TASK + _OF_ITS_IO * does_io:
-            values = [value(run["tasks"][index], span_s) for run in runs]
-            cells = [Cell(NOT_KNOWN if v is None else format_number(v)) for v in values]
-            table.append(Row(kind["name"], f"{kind['name']}: {title}", unit, "", cells))
-    return names, table
-
-
-def _us(value_ns: float | None) -> float | None:
-    return None if value_ns is None else value_ns / 1e3
-
-
-#: What is told of a kind of task: title, unit, and how it follows from the result.
-_OF_A_TASK: list[tuple[str, str, Callable[[dict[str, Any], float], float | None]]] = [
-    ("passes", "1/s", lambda task, span_s: task["passes"] / span_s),
-    ("CPU time", "%", lambda task, span_s: task["cpu_time_ns"] / 1e7 / span_s),
-    ("pass time, mean", "us", lambda task, _: _us(task["pass_time"]["mean_ns"])),
-    ("pass time, p99", "us", lambda task, _: _us(task["pass_time"]["p99_ns"])),
-    ("wake-up latency, mean", "us", lambda task, _: _us(task["latency"]["mean_ns"])),
-    ("wake-up latency, p99", "us", lambda task, _: _us(task["latency"]["p99_ns"])),
-]
-
-#: And of one that asks devices.
-_OF_ITS_IO: list[tuple[str, str, Callable[[dict[str, Any], float], float | None]]] = [
-    ("IO", "1/s", lambda task, span_s: task["ios"] / span_s),
-    ("IO latency, mean", "us", lambda task, _: _us(task["io_latency"]["mean_ns"])),
-    ("IO latency, p99", "us", lambda task, _: _us(task["io_latency"]["p99_ns"])),
-]
+    """Return a simulation's tasks: the governors, and rows whose key is the task."""
+    compared = result["task_comparisons"]
+    names = compared[0]["comparison"]["labels"] if compared else []
+    table = [
+        row._replace(key=task["name"], title=f"{task['name']}: {row.title}")
+        for task in compared
+        for row in rows(task["comparison"])
+    ]
+    return short_labels(names), table
 
 
 SLEEP_LENGTH_WORDS = {
@@ -263,7 +203,7 @@ SLEEP_LENGTH_WORDS = {
 
 
 def to_csv(result: dict[str, Any]) -> str:
-    """Return one line a trace and governor, one column a metric; not known is empty."""
+    """Return one line a recording and governor, one column a metric; not known is empty."""
     import csv
     import io
 
@@ -271,9 +211,71 @@ def to_csv(result: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["trace", "platform", "governor", "error", *keys])
-    for trace in result["traces"]:
-        for run in trace["runs"]:
-            head = [trace["trace"]["path"], result["platform"]["name"], run["governor"]]
+    for section in sections(result):
+        for run in section["runs"]:
+            head = [section_name(section), result["platform"]["name"], run["governor"]]
+            texts = [spreadsheet_field(text or "") for text in (*head, run["error"])]
             values = [run["metrics"].get(key) for key in keys]
-            writer.writerow([*head, run["error"], *values])
+            writer.writerow([*texts, *values])
     return out.getvalue()
+
+
+def fill(
+    metrics: Iterable[dict[str, Any]],
+    columns: Iterable[dict[str, Any]],
+    *,
+    is_paired: bool,
+) -> dict[str, Any]:
+    """Have the engine compare columns that were measured elsewhere.
+
+    A metric has ``key``, ``title``, ``unit``, ``kind`` and ``direction``; a column ``label`` and
+    ``samples``, each with its ``number`` and ``values``. With ``is_paired``, samples of the same
+    number are pairs.
+    """
+    import json
+
+    table = {
+        "metrics": list(metrics),
+        "columns": list(columns),
+        "sampling": "paired" if is_paired else "exact",
+    }
+    found: dict[str, Any] = json.loads(_engine.compare(json.dumps(table)))
+    return found
+
+
+def paired(first: Sequence[float], second: Sequence[float]) -> dict[str, Any] | None:
+    """Return the change from first to second, paired by place; None for less than two pairs.
+
+    >>> change = paired([1.0, 2.0, 3.0], [2.0, 3.0, 4.5])
+    >>> f"{change['difference']:.3f} {change['low']:.3f} {change['high']:.3f}"
+    '1.167 0.450 1.884'
+    >>> change["is_significant"]
+    True
+    """
+    metric = {"key": "x", "title": "x", "unit": "", "kind": "figure", "direction": "none"}
+    columns = [
+        {"label": label, "samples": [{"number": n, "values": {"x": x}} for n, x in enumerate(xs)]}
+        for label, xs in (("first", first), ("second", second))
+    ]
+    (row,) = fill([metric], columns, is_paired=True)["rows"]
+    change: dict[str, Any] | None = row["cells"][1]["change"]
+    return change if change and change["low"] is not None else None
+
+
+def refill(result: dict[str, Any]) -> None:
+    """Have the engine compare the runs of each section anew, from their ``metrics`` or seeds."""
+    for section in sections(result):
+        columns = [
+            {
+                "label": run["governor"],
+                "has_failed": bool(run["error"]),
+                "competes": run["kind"] == "governor",
+                "samples": [
+                    {"number": seed["seed"], "values": seed["metrics"]}
+                    for seed in run.get("seeds", [{"seed": 0, "metrics": run["metrics"]}])
+                ],
+            }
+            for run in section["runs"]
+        ]
+        is_paired = any("seeds" in run for run in section["runs"])
+        section["comparison"] = fill(result["catalogue"], columns, is_paired=is_paired)

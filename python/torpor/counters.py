@@ -9,8 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from torpor import _engine, shares
+from torpor import _engine
 from torpor._engine import CountersError, TorporError
+from torpor.files import write_whole
+from torpor.records import Record, headed
 
 SYSFS = "/sys/devices/system/cpu"
 COUNTERS = ("usage", "time_us", "above", "below", "rejected")
@@ -42,7 +44,7 @@ class Snapshot:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Save it; the same snapshot gives the same bytes."""
-        Path(path).write_text(self._text, encoding="utf-8")
+        write_whole(path, self._text)
 
     def __repr__(self) -> str:
         machine, cpus = self._data["machine"], self._data["cpus"]
@@ -72,7 +74,7 @@ def diff(
     labels: Sequence[str] | None = None,
     by: str = "table",
     is_paired: bool = False,
-) -> dict[str, Any]:
+) -> Record:
     """Count what happened between snapshots.
 
     Each snapshot but the first ends an interval that its predecessor began. With ``is_paired``
@@ -104,7 +106,7 @@ def diff(
     groups = [_group(intervals, members) for members in _members(intervals, by)]
     for interval in intervals:
         del interval["cpus"]
-    return {"intervals": intervals, "groups": groups}
+    return headed("diff", {"intervals": intervals, "groups": groups})
 
 
 def _intervals(
@@ -263,7 +265,7 @@ def _changes(first: dict[str, Any], column: dict[str, Any]) -> dict[str, Any]:
             [(c[key], c["usage"]) for c in side["clusters"] if None not in (c[key], c["usage"])]
             for side in (first, column)
         ]
-        changes[key] = shares.compare(*pairs)
+        changes[key] = json.loads(_engine.compare_shares(*pairs))
     return changes
 
 

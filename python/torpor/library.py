@@ -18,16 +18,18 @@ def governors() -> list[dict[str, Any]]:
     >>> {"menu", "teo", "shallowest", "deepest", "oracle"} <= {g["name"] for g in governors()}
     True
     """
-    return json.loads(_engine.governors())
+    found: list[dict[str, Any]] = json.loads(_engine.governors())
+    return found
 
 
 def ioboosts() -> list[dict[str, Any]]:
     """Return the built-in IO boosts, as ``governors`` does; their ``rating`` is None.
 
     >>> sorted(boost["name"] for boost in ioboosts())
-    ['iowait', 'none', 'per-task', 'per-task-v2']
+    ['intel-pstate', 'iowait', 'none', 'per-task', 'per-task-v2']
     """
-    return json.loads(_engine.ioboosts())
+    found: list[dict[str, Any]] = json.loads(_engine.ioboosts())
+    return found
 
 
 def platforms() -> list[dict[str, Any]]:
@@ -39,7 +41,8 @@ def platforms() -> list[dict[str, Any]]:
     >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")
     8
     """
-    return json.loads(_engine.platforms())
+    found: list[dict[str, Any]] = json.loads(_engine.platforms())
+    return found
 
 
 def platform_toml(name: str) -> str:
@@ -87,7 +90,8 @@ def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
     """
-    return json.loads(_engine.trace_info(os.fspath(path)))
+    found: dict[str, Any] = json.loads(_engine.trace_info(os.fspath(path)))
+    return found
 
 
 def convert_trace(trace: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
@@ -107,7 +111,8 @@ def workloads() -> list[dict[str, Any]]:
     >>> "periodic" in [w["name"] for w in workloads()]
     True
     """
-    return json.loads(_engine.workloads())
+    found: list[dict[str, Any]] = json.loads(_engine.workloads())
+    return found
 
 
 def workload_toml(name: str) -> str:
@@ -155,4 +160,7 @@ def check_extraction(
     apart the lengths of idleness are, as ``ks`` (Kolmogorov and Smirnov's) and ``decades``
     (Wasserstein's, over the decimal logarithm).
     """
-    return json.loads(_engine.check_extraction(os.fspath(trace), os.fspath(platform), governor))
+    found: dict[str, Any] = json.loads(
+        _engine.check_extraction(os.fspath(trace), os.fspath(platform), governor)
+    )
+    return found

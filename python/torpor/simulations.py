@@ -4,10 +4,11 @@
 import json
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
-from torpor import _engine
-from torpor.comparison import to_csv
+from torpor import _engine, journals
+from torpor.records import Compared
 from torpor.replays import disabled_state, duration_ns
 
 #: As in a replay, without the oracle: a simulation's future hangs on the choices.
@@ -16,84 +17,68 @@ DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest")
 _Path = str | os.PathLike[str]
 
 
-class Simulation:
-    """The outcome of :func:`simulate`."""
+class Simulation(Compared):
+    """The outcome of :func:`simulate`.
 
-    def __init__(self, result: _engine.Simulation) -> None:
-        self._result = result
-        self._parsed: dict[str, Any] | None = None
+    Tables (each an object with ``__arrow_c_stream__``: hand it to ``polars.DataFrame`` or
+    ``pyarrow.table``, or call ``to_polars()`` or ``to_pandas()``): ``summary``, ``seeds``,
+    ``states``, ``latency``, ``comparison``, ``tasks``, ``devices`` and ``perf_domains``.
+    """
 
-    @property
-    def notes(self) -> list[str]:
-        """The limits of what this simulation can claim, each said once."""
-        return list(self._dict["notes"])
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Governors that did not finish, with the reason; the others' results stand."""
-        runs = self._dict["traces"][0]["runs"]
-        return {run["governor"]: run["error"] for run in runs if run["error"]}
+    def __init__(
+        self, text: str, folder: Path | None = None, made: _engine.Simulation | None = None
+    ) -> None:
+        """Hold the JSON text of a simulation; ``made`` knows of its journal."""
+        super().__init__(text, folder)
+        self._made = made
 
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended it: the seeds that every governor had finished are counted."""
-        return self._dict["interrupted"]
+        return bool(self._dict["interrupted"])
+
+    @property
+    def resumed_runs(self) -> int:
+        """How many runs, each of a governor and a seed, were taken from the journal."""
+        return 0 if self._made is None else self._made.resumed_runs
+
+    @property
+    def journal_failure(self) -> str | None:
+        """Why the journal could not keep every run; None where it could."""
+        return None if self._made is None else self._made.journal_failure
 
     def metrics(self, governor: str) -> dict[str, float | None]:
         """Return the means over seeds of one governor, by metric; None is not known."""
         return dict(self._run(governor)["metrics"])
 
     def differences(self, governor: str) -> dict[str, tuple[float, float, float]]:
-        """Return the paired differences from the first governor, by metric.
+        """Return the paired differences from the base, by metric.
+
+        The base is the first governor that finished.
 
         Each is (mean, low, high), with low and high the 95 % confidence interval.
         """
-        found = self._run(governor)["differences"]
-        return {key: (d["mean"], d["low"], d["high"]) for key, d in found.items()}
-
-    def to_json(self) -> str:
-        """Return the whole result as JSON text, the same bytes for the same inputs."""
-        return self._result.json()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole result as plain Python data; yours to change."""
-        return json.loads(self._result.json())
-
-    def to_csv(self) -> str:
-        """Return the means over seeds as CSV; a field that is not known is empty."""
-        return to_csv(self._dict)
-
-    def write_report(self, path: _Path) -> None:
-        """Write the result as one HTML page that needs no network.
-
-        Raises OSError if the file cannot be written.
-        """
-        from torpor import report
-
-        report.write(self._dict, path)
-
-    @property
-    def _dict(self) -> dict[str, Any]:
-        if self._parsed is None:
-            self._parsed = json.loads(self._result.json())
-        return self._parsed
+        column = self._dict["runs"].index(self._run(governor))
+        changes = {
+            row["key"]: row["cells"][column]["change"] for row in self._dict["comparison"]["rows"]
+        }
+        return {
+            key: (change["difference"], change["low"], change["high"])
+            for key, change in changes.items()
+            if change is not None and change["low"] is not None
+        }
 
     def _run(self, governor: str) -> dict[str, Any]:
-        runs = self._dict["traces"][0]["runs"]
+        runs = self._dict["runs"]
         for run in runs:
             if run["governor"] == governor:
-                return run
+                return dict(run)
         raise KeyError(f"{governor!r}: expected one of {[run['governor'] for run in runs]}")
 
     def __repr__(self) -> str:
-        names = [run["governor"] for run in self._dict["traces"][0]["runs"]]
+        names = [run["governor"] for run in self._dict["runs"]]
         workload, machine = self._dict["workload"]["name"], self._dict["platform"]["name"]
         return f"<torpor.Simulation of {workload} on {machine}: {', '.join(names)}>"
-
-    def _repr_html_(self) -> str:
-        from torpor.notebook import to_html
-
-        return to_html(self._dict)
 
 
 def simulate(
@@ -109,15 +94,19 @@ def simulate(
     io_boosts: str | Iterable[str] = (),
     latency_limit: str | None = None,
     disabled_states: Iterable[int | tuple[int, int]] = (),
+    enabled_states: Iterable[str] = (),
     threads: int | None = None,
+    isolate: bool | None = None,
     trace: _Path | None = None,
     strip: bool = False,
+    journal: _Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Simulation:
     """Simulate a workload on a machine under each governor, with the same seeds.
 
     Args:
-        workload: Name of a workload that ships, or the path of a TOML file.
+        workload: Name of a workload that ships, the path of a file (TOML, rt-app's JSON, fio's job
+            file), or a command line such as ``perf bench sched pipe -l 1000``.
         platform: Name of a built-in machine, or the path of a TOML file.
         governors: ``NAME``, ``PATH.c``, ``NAME@TREE`` or ``NAME@TREE:REV``, each with
             ``,param=value`` where wanted. The first is what the others are compared with.
@@ -129,16 +118,22 @@ def simulate(
             ``N/M``, one for each cluster) or ``schedutil``, the last with ``@6.1`` or ``@6.12``
             (the default) and ``,rate_limit_us=N`` where wanted; default: the machine's own. With
             several, each governor runs under each of them, as ``GOVERNOR + POLICY``.
-        io_boosts: IO boosts: ``iowait``, ``none``, ``per-task``, ``per-task-v2`` or ``PATH.c``,
-            each with ``,param=value`` where wanted. With several, each governor runs with each of
-            them, as ``GOVERNOR + BOOST``. Default: what the kernel does, so ``schedutil`` comes
-            with ``iowait``; a ``schedutil`` that boosts nothing is ``none``.
+        io_boosts: IO boosts: a name of :func:`torpor.ioboosts` or ``PATH.c``, each with
+            ``,param=value`` where wanted. With several, each governor runs with each of them, as
+            ``GOVERNOR + BOOST``. Default: what the kernel does, so ``schedutil`` comes with
+            ``iowait``; a ``schedutil`` that boosts nothing is ``none``.
         latency_limit: PM QoS bound on the exit latency, with its unit: ``"50us"``.
         disabled_states: Indices of idle states to switch off, or pairs (CPU, index).
+        enabled_states: Names or indices of idle states to switch on that the machine has off.
         threads: Worker threads; default: one a core. The result does not depend on it.
+        isolate: Run each governor and IO boost in a process of its own, so that nothing it does to
+            that ends yours; default: those that do not ship with Torpor. The result does not depend
+            on it.
         trace: Write the first seed of the first governor as a recording: a Perfetto trace if the
             name ends in ``.perfetto-trace``, else ftrace text.
         strip: Keep the busiest CPU's choices of the first seed for the report's time strip.
+        journal: Keep every finished run in this file, and take from it what an earlier call with
+            the same inputs has finished. Nobody removes it.
         progress: Called now and then with (what, done, total), in ms of simulated time. Ctrl-C
             works without it too: it ends the call with what is finished (``interrupted``).
 
@@ -168,16 +163,18 @@ def simulate(
         "io_boosts": list(io_boosts),
         "latency_limit_ns": None if latency_limit is None else duration_ns(latency_limit),
         "disabled_states": [disabled_state(d) for d in disabled_states],
+        "enabled_states": list(enabled_states),
         "threads": threads,
+        "isolate": isolate,
         "trace": None if trace is None else os.fspath(trace),
         "strip": strip,
+        "journal": journals.options(journal),
     }
-    return Simulation(
-        _engine.simulate(
-            os.fspath(workload),
-            os.fspath(platform),
-            list(governors),
-            json.dumps(options),
-            progress,
-        )
+    found = _engine.simulate(
+        os.fspath(workload),
+        os.fspath(platform),
+        list(governors),
+        json.dumps(options),
+        progress,
     )
+    return Simulation(found.json(), made=found)

@@ -5,9 +5,9 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from torpor import _engine
+from torpor.records import Record
 from torpor.replays import disabled_state, duration_ns
 
 DEFAULT_DISAGREEMENTS = 10
@@ -29,9 +29,10 @@ def fidelity(
     disabled_states: Iterable[int | tuple[int, int]] = (),
     probes: bool = True,
     fit: bool = True,
+    isolate: bool | None = None,
     disagreements: int = DEFAULT_DISAGREEMENTS,
     progress: Callable[[str, int, int], None] | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Ask governors what the recorded one was asked, and compare their answers with its own.
 
     This is no replay: what a governor is told next is what came of the *recorded* answer, and the
@@ -48,6 +49,8 @@ def fidelity(
         disabled_states: States that were off there: indices, or pairs (CPU, index).
         probes: Take the answers that probes recorded; else timer events have to do.
         fit: Choose the assumptions that agree best where no probe makes them needless.
+        isolate: Run each governor in a process of its own, so that nothing it does to that ends
+            yours; default: those that do not ship with Torpor.
         disagreements: How many of the first disagreements to return.
         progress: Called now and then with (what, done, total).
 
@@ -87,18 +90,18 @@ def fidelity(
         "disabled_states": [disabled_state(state) for state in disabled_states],
         "reset_at_ns": _reset_at_ns(path),
         "disagreements": disagreements,
+        "isolate": isolate,
     }
     counters = None if before is None or after is None else (os.fspath(before), os.fspath(after))
-    return json.loads(
-        _engine.verify(
-            os.fspath(trace),
-            os.fspath(platform),
-            list(governors),
-            counters,
-            json.dumps(options),
-            progress,
-        )
+    verified = _engine.verify(
+        os.fspath(trace),
+        os.fspath(platform),
+        list(governors),
+        counters,
+        json.dumps(options),
+        progress,
     )
+    return Record(json.loads(verified))
 
 
 def _dumps_beside(trace: Path) -> tuple[Path, Path] | None:

@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Guests, each booted once for all tests that look at it."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
-sys.path.insert(0, str(ROOT / "kernel"))
-
-from guest import build, machine, packages  # noqa: E402
-from machines import here  # noqa: E402
+from apparatus import build, machine, packages
+from machines import here
 
 
 @pytest.fixture(scope="session", params=["amd64", "arm64"])

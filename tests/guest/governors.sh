@@ -83,8 +83,9 @@ rmmod torpor_t_teo
 cat $cpuidle/current_governor > /out/current_after_unloading
 
 if [ -f torpor_poll_arm64.ko ]; then
-	insmod torpor_poll_arm64.ko poll_limit_us=200
+	insmod torpor_poll_arm64.ko poll_limit=200
 	cat $cpuidle/current_driver > /out/poll_driver
+	cat /sys/devices/system/cpu/cpu0/cpuidle/state*/latency > /out/poll_latencies
 	use menu /out/poll
 	rmmod torpor_poll_arm64
 fi

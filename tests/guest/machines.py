@@ -3,7 +3,7 @@
 
 import pytest
 
-from guest.packages import NotHereError
+from apparatus.packages import NotHereError
 
 
 def here(function, *args):

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 import torpor
-from guest import build, corpus, packages
+from apparatus import build, corpus, packages
 from machines import here
 
 #: All governors, workloads and kernels, which takes an hour.

@@ -3,7 +3,7 @@
 
 import pytest
 
-from guest import machine
+from apparatus import machine
 from machines import here
 
 SCRIPT = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guest import build
+from apparatus import build
 from machines import here
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -99,4 +99,5 @@ def test_the_arm64_polling_driver_polls_and_falls_back_to_wfi(guest):
     used = usage(guest, "poll")
     assert used["WFE"] > 10, used
     assert used["WFI"] > 100, used
-    assert guest.text("dmesg").count("polls up to 200 us") == 1
+    assert guest.text("poll_latencies").split() == ["0", "200"]
+    assert guest.text("dmesg").count("polls up to 200 us, by the event stream") == 1

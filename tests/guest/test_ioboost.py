@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from guest import ioboost
+from apparatus import ioboost
 from machines import here
 
 pytestmark = pytest.mark.skipif(

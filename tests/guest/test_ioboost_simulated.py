@@ -3,7 +3,7 @@
 
 import pytest
 
-from guest import ioboost, ioboost_simulated
+from apparatus import ioboost, ioboost_simulated
 
 GUIDE = ioboost.ROOT / "docs" / "guides" / "io-boost-in-a-kernel.md"
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from guest import build, machine
-from guest.devicetree import IdleState
+from apparatus import build, machine
+from apparatus.devicetree import IdleState
 from machines import here
 
 #: A Pixel 6's little cores (platforms/pixel6.toml): a retention state for QEMU's sake.

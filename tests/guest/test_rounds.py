@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guest import build, machine
+from apparatus import build, machine
 from machines import here
 
 #: One round takes about 3 s.

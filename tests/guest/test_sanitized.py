@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guest import build, machine, sanitized
+from apparatus import build, machine, sanitized
 from machines import here
 
 HERE = Path(__file__).parent

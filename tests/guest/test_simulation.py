@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from guest import cases, compare, corpus, packages
+from apparatus import cases, compare, corpus, packages
 from machines import here
 
 IS_FULL = bool(os.environ.get("TORPOR_GUEST_FULL"))
@@ -86,7 +86,7 @@ def test_the_wrong_governor_is_farther_off(kept):
 def test_the_document_has_this_table(kept):
     table = compare.table([row for kernel in compare.KERNELS for row in kept[kernel]])
     assert table in DOCUMENT.read_text(encoding="utf-8"), (
-        "make it anew: PYTHONPATH=kernel build/venv/bin/python -m guest.compare"
+        "make it anew: PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.compare"
     )
 
 

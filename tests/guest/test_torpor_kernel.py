@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor kernel build` makes what a stock kernel takes, from what the package carries along."""
 
-from guest import build
-from guest.build import TOOLS
+from apparatus import build
+from apparatus.build import TOOLS
 from machines import here
 from torpor.kernel import modules
 from torpor.kernel.build import Builder
@@ -15,7 +15,9 @@ def test_governors_are_built_for_a_kernel_that_is_not_running(kernel, tmp_path, 
     monkeypatch.setenv("ARCH", architecture)
     monkeypatch.setenv("CROSS_COMPILE", prefix)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    source = tmp_path / "mine.c"
+    monkeypatch.chdir(tmp_path)
+    # Neither make nor its shell may read it.
+    source = tmp_path / "$(touch X);touch X;mine's $(shell touch X) own,.c"
     source.write_bytes(modules._engine.kernel_files()["governors/cpuidle/menu.c"])
 
     told = []
@@ -26,5 +28,6 @@ def test_governors_are_built_for_a_kernel_that_is_not_running(kernel, tmp_path, 
     files = builder.build(wanted)
     assert len(told) == 2
     assert {"torpor_core", "torpor_t_teo", wanted[1].module} <= {file.stem for file in files}
+    assert not list(tmp_path.rglob("X"))
     for file in files:
         assert f"vermagic={kernel.release} ".encode() in file.read_bytes()

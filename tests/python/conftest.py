@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the tests stand on: the installed package, the demo recording, recordings by others."""
+"""What the tests stand on: the installed package, the demo recording, guests' recordings."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED_TRACES = ROOT.parent / "shared" / "traces"
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A shell's background jobs ignore SIGINT, and so would all that tests start there: `make test &`.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -19,15 +23,6 @@ def recording() -> Path:
     found = sorted(ROOT.glob("demo/*.perf.data"))
     assert found, "demo/ holds no *.perf.data"
     return found[0]
-
-
-@pytest.fixture(scope="session")
-def pixel_recording() -> Path:
-    """A Pixel 6a's start-up, other people's data."""
-    path = SHARED_TRACES / "pixel6a-startup.perfetto-trace"
-    if not path.exists():
-        pytest.skip("not run, because shared/traces is absent")
-    return path
 
 
 @pytest.fixture
@@ -57,13 +52,13 @@ def run_on_kernel(kernel, monkeypatch):
     from torpor import TorporError
     from torpor.cli.app import app
 
-    def run(*args, status=0):
+    def run(*args, status=0, answers=None):
         def make_system(*, is_dry_run=False):
             kernel.is_dry_run = is_dry_run
             return kernel
 
         monkeypatch.setattr("torpor.cli.kernel.make_system", make_system)
-        done = CliRunner().invoke(app, [str(arg) for arg in args])
+        done = CliRunner().invoke(app, [str(arg) for arg in args], input=answers)
         if isinstance(done.exception, TorporError):
             assert status == 2
             return str(done.exception)

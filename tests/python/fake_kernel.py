@@ -24,6 +24,8 @@ class FakeKernel(System):
         #: Modules that do not load, or do not go; and what is made by `make` of nothing.
         self.broken: set[str] = set()
         self.stuck: set[str] = set()
+        #: Whether make is killed while it writes its last file.
+        self.kills_make = False
         self.offers = {}
         put = self.put
         put("proc/sys/kernel/osrelease", f"{RELEASE}\n")
@@ -48,7 +50,19 @@ class FakeKernel(System):
 
     def run(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         error = getattr(self, f"_{command[0]}")(*command[1:])
+        if error == "killed":
+            return subprocess.CompletedProcess(command, -9, "", "")
         return subprocess.CompletedProcess(command, int(error is not None), "", error or "")
+
+    def set_governor(self, name: str) -> None:
+        # A file keeps what is not written over; one of sysfs does not.
+        if not self.is_dry_run:
+            self.put("sys/devices/system/cpu/cpuidle/current_governor", "")
+        super().set_governor(name)
+
+    def pretend_nothing(self) -> None:
+        """Be as a command after a dry run finds it."""
+        self._pretended_governor = None
 
     def _dmesg(self) -> None:
         return None
@@ -62,7 +76,11 @@ class FakeKernel(System):
         out = Path(settings["OUT"])
         out.mkdir(parents=True, exist_ok=True)
         for name in (CORE, "torpor_idle", *map(module_of, names)):
-            (out / f"{name}.ko").write_text("")
+            # As of make: what is there already is not made again.
+            if not (out / f"{name}.ko").exists():
+                (out / f"{name}.ko").write_text("half" if self.kills_make else "whole")
+        if self.kills_make:
+            return "killed"
         self.offers |= {module_of(name): name for name in names}
         return None
 

@@ -7,14 +7,17 @@ Too deep, too shallow, power and latency are those of the published PCMark table
 
 from typing import Any
 
+from torpor import comparison
+
 _CATALOGUE = (
-    # key, title, unit, direction, definition
-    ("wakeups", "wake-ups", "", "none", "Times an idle CPU was woken."),
-    ("above_pct", "too deep (above)", "%", "lower", "Sleeps shorter than the target residency."),
-    ("below_pct", "too shallow (below)", "%", "lower", "Sleeps long enough for a deeper state."),
-    ("latency_mean_us", "wake-up latency, mean", "us", "lower", "Wake-up event to running."),
-    ("idle_power_mw", "idle power", "mW", "lower", "Power of idle CPUs and their wake-ups."),
+    # key, title, unit, kind, direction, definition
+    ("wakeups", "wake-ups", "", "count", "none", "Times an idle CPU was woken."),
+    ("above_pct", "too deep (above)", "%", "share", "lower", "Shorter than the target residency."),
+    ("below_pct", "too shallow (below)", "%", "share", "lower", "Long enough for a deeper state."),
+    ("latency_mean_us", "wake-up latency, mean", "us", "time", "lower", "Event to running."),
+    ("idle_power_mw", "idle power", "mW", "power", "lower", "Power of idle CPUs."),
 )
+_FIELDS = ("key", "title", "unit", "kind", "direction", "definition")
 
 _VALUES = {
     "menu": (6809, 24.15, 2.81, 204.6, 209.1),
@@ -30,7 +33,9 @@ def result(
     failed: str | None = None,
 ) -> dict[str, Any]:
     """Return a result for these governors; the one called ``failed`` has crashed."""
-    return {
+    found = {
+        "format": 2,
+        "kind": "replay",
         "torpor": {"version": "0.0.0"},
         "platform": {
             "name": "pixel6",
@@ -48,13 +53,12 @@ def result(
             "recorded_on": None,
             "seed": 0,
         },
-        "catalogue": [
-            dict(zip(("key", "title", "unit", "direction", "definition"), row, strict=True))
-            for row in _CATALOGUE
-        ],
+        "catalogue": [dict(zip(_FIELDS, row, strict=True)) for row in _CATALOGUE],
         "notes": ["Open loop: a slower wake-up does not change the work that follows."],
         "traces": [_trace(governors, has_power, failed)],
     }
+    comparison.refill(found)
+    return found
 
 
 def _trace(governors: tuple[str, ...], has_power: bool, failed: str | None) -> dict[str, Any]:

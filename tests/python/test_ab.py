@@ -10,11 +10,12 @@ import threading
 import pytest
 
 from fake_kernel import changes
-from torpor.kernel import ab, paired
+from torpor import comparison
+from torpor.kernel import ab, journal
 from torpor.kernel.build import Builder
 from torpor.kernel.errors import KernelError
 from torpor.kernel.rapl import Meter
-from torpor.kernel.rows import rows, values
+from torpor.kernel.rows import compare, values
 
 RANGE_UJ = 1_000_000
 
@@ -71,15 +72,16 @@ def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
 
     table = {line.split("  ")[0]: line for line in text.splitlines() if "  " in line}
     # 10 and 4 of 100 sleeps, in every round alike; 0.2 J and 0.1 J.
-    assert re.search(r"10\.00\s+4\.00 \(−6\.00 ± 0\.00\)", table["too deep (above) %"])
-    assert re.search(r"1\.00\s+1\.00 \(\+0\.00 ± 0\.00\)", table["too shallow (below) %"])
-    assert re.search(r"0\.200\s+0\.100 \(−50\.00 ± 0\.00 %\)", table["package energy J"])
+    assert re.search(r"10\.00\s+4\.00 \(−6\.00 ±0\.00 pp\)", table["too deep (above) %"])
+    assert re.search(r"1\.00\s+1\.00$", table["too shallow (below) %"])
+    assert re.search(r"0\.200\s+0\.100 \(−50\.00 ±0\.00 %\)", table["package energy J"])
     assert "too deep (above) (lower)" in text and "too shallow (below) (" not in text
     assert "menu is the kernel's own, t-teo is t-teo" in text
 
     assert len(found["runs"]) == 20 and found["finished_rounds"] == 10
     assert found["governors"][1]["parameters"] == ["util_shift=5"]
-    assert {row["key"] for row in found["rows"]} >= {"figure", "wall_s", "package_w", "above_pct"}
+    keys = {row["key"] for row in found["comparison"]["rows"]}
+    assert keys >= {"figure", "wall_s", "package_w", "above_pct"}
     assert [run["figure"] for run in found["runs"]] == [3] * 20
 
 
@@ -88,8 +90,8 @@ def test_every_second_round_goes_backwards_so_that_a_drift_meets_all_alike(kerne
     made = ab.compare(plan, kernel, Builder(kernel))
     assert [run["governor"] for run in made.runs] == ["menu", "teo", "teo", "menu"] * 2
     # Each run is 10 slower than the one before; teo's 6 less are all that is left.
-    figure = rows(made.runs, ["menu", "teo"])[0]
-    assert figure["values"][1]["change"]["difference"] == -6
+    figure = compare(made.runs, ["menu", "teo"])["rows"][0]
+    assert figure["cells"][1]["change"]["difference"] == -6
 
 
 def test_a_seed_shuffles_each_round_and_always_the_same_way(kernel, load):
@@ -137,6 +139,82 @@ def test_a_signal_keeps_the_rounds_that_are_finished(kernel, load, tmp_path):
     lines = [json.loads(line) for line in raw.read_text().splitlines()]
     assert lines[0]["kernel"] == "6.12.1-fake" and lines[1:] == made.runs
     assert kernel.governor == "menu" and kernel.modules() == []
+
+
+def killed_in_the_middle(kernel, load):
+    """Leave what `ab` leaves when it is killed while its second governor is measured."""
+    killer = f"{' '.join(load)}; test $(cat {kernel.machine.root}/runs) -lt 2 || kill -9 $PPID"
+    pid = os.fork()
+    if not pid:
+        try:
+            ab.compare(
+                ab.Plan(["menu", "t-teo"], ["sh", "-c", killer], warm_up=0), kernel, Builder(kernel)
+            )
+        finally:
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+    # What a kernel knows outlives any process.
+    kernel.offers["torpor_t_teo"] = "t-teo"
+
+
+def test_after_a_kill_nothing_is_changed_until_what_was_is_back(kernel, load, run_on_kernel):
+    killed_in_the_middle(kernel, load)
+    assert kernel.governor == "t-teo" and kernel.modules() == ["torpor_core", "torpor_t_teo"]
+    command = ["ab", "-g", "menu", "-g", "ladder", "--", *load]
+    for refused in (command, ["kernel", "use", "teo", "--", "true"]):
+        error = run_on_kernel(*refused, status=2)
+        assert re.search(r"`torpor ab` \(process \d+\) ended without putting things back", error)
+        assert "`menu` before; loaded since: torpor_core, torpor_t_teo" in error
+        assert "torpor kernel restore" in error
+    kernel.told.clear()
+    run_on_kernel("kernel", "restore", "-n")
+    kernel.pretend_nothing()
+    assert kernel.governor == "t-teo"
+    run_on_kernel("kernel", "restore")
+    undone = ["echo menu > current_governor", "rmmod torpor_t_teo", "rmmod torpor_core"]
+    assert changes(kernel.told) == undone * 2
+    assert (kernel.governor, kernel.governors, kernel.modules()) == ("menu", ["menu", "teo"], [])
+    assert "nothing is left" in run_on_kernel("kernel", "restore")
+
+
+def test_the_next_comparison_offers_to_put_back_what_was(kernel, load, run_on_kernel, monkeypatch):
+    killed_in_the_middle(kernel, load)
+    monkeypatch.setattr("torpor.cli.ab._can_ask", lambda: True)
+    command = ["ab", "-g", "menu", "-g", "teo", "--rounds", "2", "--", *load]
+    assert "kernel restore" in run_on_kernel(*command, answers="n\n", status=2)
+    assert kernel.governor == "t-teo"
+    assert "was killed: governor `menu` before" in run_on_kernel(*command, answers="y\n")
+    assert (kernel.governor, kernel.modules()) == ("menu", [])
+
+
+def test_what_cannot_be_restored_remains_to_be(kernel, load, run_on_kernel):
+    killed_in_the_middle(kernel, load)
+    kernel.stuck = {"torpor_t_teo"}
+    error = run_on_kernel("kernel", "restore", status=2)
+    assert "not put back as it was: torpor_t_teo, torpor_core" in error
+    assert kernel.governor == "menu"
+    kernel.stuck = set()
+    kernel.unrestored.clear()
+    run_on_kernel("kernel", "restore")
+    assert kernel.modules() == []
+
+
+def test_a_journal_that_cannot_be_read_is_named(kernel, load, run_on_kernel):
+    file = kernel.put("run/torpor/journal.json", "{")
+    error = run_on_kernel("kernel", "restore", status=2)
+    assert f"`{file}` cannot be read" in error and "remove it" in error
+
+
+def test_a_comparison_does_not_touch_what_unload_goes_back_to(kernel, load):
+    plan = ab.Plan(["teo", "menu"], load, rounds=1)
+    ab.compare(plan, kernel, Builder(kernel))
+    assert not list((kernel.machine.root / "run/torpor").glob("[gj]*"))
+    assert kernel.governor == "menu"
+
+
+def test_of_two_comparisons_the_second_is_refused(kernel, load):
+    with journal.locked(kernel, "torpor ab"), pytest.raises(KernelError, match="being changed by"):
+        ab.compare(ab.Plan(["teo", "menu"], load, rounds=1), kernel, Builder(kernel))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +276,8 @@ def test_what_is_not_known_makes_no_row():
     }
     found = values(run)
     assert found["above_pct"] is None and found["below_pct"] == 25 and found["deepest_pct"] == 50
-    keys = [row["key"] for row in rows([run, run | {"governor": "b"}], ["a", "b"])]
+    found = compare([run | {"round": 1}, run | {"governor": "b", "round": 1}], ["a", "b"])
+    keys = [row["key"] for row in found["rows"]]
     assert "above_pct" not in keys and "figure" not in keys and "below_pct" in keys
 
 
@@ -209,8 +288,7 @@ def test_an_interval_holds_the_truth_as_often_as_it_says():
     hits = 0
     for _ in range(2000):
         first = [stream.gauss(100, 20) for _ in range(5)]
-        second = [value + stream.gauss(3, 2) for value in first]
-        change = paired.change(first, second)
+        change = comparison.paired(first, [value + stream.gauss(3, 2) for value in first])
         hits += change["low"] <= 3 <= change["high"]
     assert 0.93 < hits / 2000 < 0.97
-    assert paired.change([1.0], [2.0]) is None
+    assert comparison.paired([1.0], [2.0]) is None

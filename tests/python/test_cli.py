@@ -37,11 +37,13 @@ def test_no_governor_named_means_both_references_and_the_oracle(torpor, recordin
 
 def test_json_has_the_shape_that_others_build_on(torpor, recording):
     result = json.loads(torpor(*REPLAY, recording, "--json", check=0).stdout)
-    assert set(result) == {"torpor", "platform", "options", "catalogue", "notes", "traces"}
-    metric = {"key", "title", "unit", "direction", "definition"}
+    assert set(result) == {
+        *("format", "kind", "torpor", "platform", "options", "catalogue", "notes", "traces")
+    }
+    metric = {"key", "title", "unit", "kind", "direction", "definition"}
     assert all(metric <= set(m) for m in result["catalogue"])
     trace = result["traces"][0]
-    assert set(trace) == {"trace", "inputs", "agreement", "runs", "strip"}
+    assert set(trace) == {"trace", "inputs", "agreement", "runs", "comparison", "strip"}
     assert {"path", "sha256", "format", "clock", "cpu_count", "duration_ns", "losses"} <= set(
         trace["trace"]
     )
@@ -90,7 +92,9 @@ def test_tables_and_decisions_are_written(torpor, recording, tmp_path):
         "summary.parquet",
         "states.parquet",
         "latency.parquet",
+        "comparison.parquet",
         "decisions.parquet",
+        "result.json",
     }
     assert (tmp_path / "d.arrow").read_bytes().startswith(b"ARROW1")
     assert "tables: out/tables" in done.stderr
@@ -118,25 +122,15 @@ def test_an_ascii_terminal_gets_ascii(torpor, recording):
     assert "us " in done.stdout
 
 
-def test_the_pixel_recording_replays_within_half_a_second(torpor, pixel_recording):
-    governors = ("menu", "teo", "shallowest", "deepest", "oracle", "teo")
-    arguments = [a for name in governors for a in ("-g", name)]
-    torpor("replay", "-p", "pixel6", pixel_recording, *arguments, check=0)
-    times_s = []
-    for _ in range(3):
-        started_s = time.monotonic()
-        torpor("replay", "-p", "pixel6", pixel_recording, *arguments, check=0)
-        times_s.append(time.monotonic() - started_s)
-    # 0.5 s is the promise for a machine at rest; tests run on busy ones.
-    assert min(times_s) < 2.0
-
-
 BAD = [
     # arguments after `replay`, words that must stand in the error
     (["@", "-p", "pixel-6"], ["`pixel-6`", "did you mean `pixel6`?"]),
-    (["@", "-p", "nothing_like_it"], ["`nothing_like_it`", "known: ", "i5-10600k"]),
+    (["@", "-p", "nothing_like_it"], ["`nothing_like_it`", "expected one of", "i5-10600k"]),
     (["@", "-p", "mine.toml"], ["mine.toml", "No such file"]),
-    (["@", "-p", "pixel6", "-g", "meno"], ["`meno`", "built in are", "hint: "]),
+    (
+        ["@", "-p", "pixel6", "-g", "meno"],
+        ["`meno`", "expected one of deepest", "hint: did you mean `menu`?"],
+    ),
     (["@", "-p", "pixel6", "-g", "mine.c"], ["mine.c"]),
     (["@", "-p", "pixel6", "-g", "menu,nothing=1"], ["no parameter `nothing`"]),
     (["@", "-p", "pixel6", "-g", ""], ["NAME, PATH.c"]),
@@ -207,7 +201,7 @@ postcore_initcall(init_crash);
 def test_a_governor_that_crashes_is_a_finding_and_the_others_stand(torpor, recording, tmp_path):
     (tmp_path / "crash.c").write_text(CRASH)
     done = torpor(*REPLAY, "-g", "./crash.c", recording, check=1)
-    assert re.search(r"too deep \(above\) % +\d\S* +\d\S* +failed", done.stdout)
+    assert re.search(r"too deep \(above\) % +\d\S* +\d\S* \(\S+ pp\) +failed", done.stdout)
     assert re.search(r"^\./crash\.c failed: .*select", done.stdout, re.M)
     alone = torpor("replay", "-p", "pixel6", "-g", "./crash.c", recording, check=2)
     assert "failed" in alone.stdout

@@ -19,12 +19,23 @@ def test_governors_are_listed_with_their_parameters(torpor):
     assert {"name", "summary", "rating", "origin", "params"} <= set(listed[0])
 
 
+def test_a_list_of_parameters_folds_in_a_pipe_too(torpor):
+    lines = torpor("governors", check=0).stdout.splitlines()
+    assert 80 < max(map(len, lines)) <= 120
+
+
 def test_io_boosts_are_a_group_of_their_own(torpor):
     assert "--ioboost" in torpor("governors", check=0).stderr
     done = torpor("governors", "--ioboost", check=0)
     assert "boost_min=128" in done.stdout and "menu" not in done.stdout
     listed = json.loads(torpor("governors", "--ioboost", "--json", check=0).stdout)
-    assert {b["name"] for b in listed} == {"none", "iowait", "per-task", "per-task-v2"}
+    assert {b["name"] for b in listed} == {
+        "intel-pstate",
+        "none",
+        "iowait",
+        "per-task",
+        "per-task-v2",
+    }
     assert all(p["description"] for b in listed for p in b["params"])
 
 

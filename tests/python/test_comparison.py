@@ -8,12 +8,13 @@ import pytest
 
 import small_result
 from torpor.cli.table import comparison_text
-from torpor.comparison import format_change, format_number, rows, to_csv
+from torpor.comparison import format_number, refill, rows, to_csv
 from torpor.notebook import to_html
 
 
 def cells(result, key):
-    row = next(r for r in rows(result, result["traces"][0]) if r.key == key)
+    refill(result)
+    row = next(r for r in rows(result["traces"][0]["comparison"]) if r.key == key)
     return [cell.full for cell in row.cells]
 
 
@@ -31,23 +32,32 @@ def test_changes_are_against_the_first_governor_as_published():
     ]
 
 
-def test_a_share_has_no_change_in_per_cent():
-    assert cells(small_result.result(), "above_pct") == ["24.15", "10.32", "0"]
+def test_a_share_changes_by_percentage_points():
+    assert cells(small_result.result(), "above_pct") == [
+        "24.15",
+        "10.32 (−13.83 pp)",
+        "0 (−24.15 pp)",
+    ]
 
 
-def test_a_metric_without_direction_has_no_change():
+def test_a_metric_without_direction_changes_without_a_verdict():
     result = small_result.result()
     result["traces"][0]["runs"][1]["metrics"]["wakeups"] = 7000
-    assert cells(result, "wakeups") == ["6809", "7000", "6809"]
+    assert cells(result, "wakeups") == ["6809", "7000 (+2.81 %)", "6809"]
+    wakeups = rows(result["traces"][0]["comparison"])[0]
+    assert [(cell.is_better, cell.is_best) for cell in wakeups.cells] == [(None, False)] * 3
 
 
 def test_better_follows_the_direction():
     result = small_result.result(("menu", "teo"))
-    power = rows(result, result["traces"][0])[-1]
+    power = rows(result["traces"][0]["comparison"])[-1]
     assert [cell.is_better for cell in power.cells] == [None, True]
+    assert [cell.is_best for cell in power.cells] == [False, True]
     result["catalogue"][-1]["direction"] = "higher"
-    power = rows(result, result["traces"][0])[-1]
+    refill(result)
+    power = rows(result["traces"][0]["comparison"])[-1]
     assert [cell.is_better for cell in power.cells] == [None, False]
+    assert [cell.is_best for cell in power.cells] == [True, False]
 
 
 def test_energy_nobody_measured_is_not_known():
@@ -56,32 +66,17 @@ def test_energy_nobody_measured_is_not_known():
 
 def test_a_failed_governor_leaves_the_others_standing():
     result = small_result.result(failed="teo")
-    assert cells(result, "above_pct") == ["24.15", "failed", "0"]
+    assert cells(result, "above_pct") == ["24.15", "failed", "0 (−24.15 pp)"]
     text = comparison_text(result, 120)
     assert "teo failed: crashed in select() on CPU 3" in text
 
 
-def test_no_change_is_told_against_a_first_governor_that_failed():
-    assert cells(small_result.result(failed="menu"), "idle_power_mw") == [
-        "failed",
-        "187.8",
-        "205.5",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("base", "value", "text"),
-    [
-        (100, 100.004, "+0.00 %"),
-        (2, 1, "−50.00 %"),
-        (1, 10, "×10.0"),
-        (1, 1620, "×1620"),
-        (0, 5, ""),
-        (3, 0, "−100.00 %"),
-    ],
-)
-def test_change(base, value, text):
-    assert format_change(base, value) == text
+def test_changes_are_against_the_first_that_finished_and_every_page_says_so():
+    result = small_result.result(failed="menu")
+    assert cells(result, "idle_power_mw") == ["failed", "187.8", "205.5 (+9.42 %)"]
+    told = "Changes are against teo, the first that finished."
+    assert told in comparison_text(result, 100)
+    assert told in to_html(result)
 
 
 def test_a_tiny_number_keeps_its_digits():

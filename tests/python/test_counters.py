@@ -171,6 +171,31 @@ def test_what_came_in_between_is_told(torpor, machine, tmp_path):
     assert "2 C6 (off)" in done.stdout
 
 
+@pytest.mark.parametrize("by_width", [range(1, 60), range(60, 118), range(118, 140)])
+def test_no_digit_is_cut_however_narrow_the_terminal(by_width):
+    from torpor.cli.columns import columns_text
+
+    headings = ["state", "latency µs", "residency µs", "usage", "time ms", "below ‰", "rejected"]
+    rows = [
+        ["0 POLL", "0", "0", "12,345", "1,234,567.8", "2.34", "-"],
+        ["3 C6 (off)", "133", "600", "9,999,999,999", "8,123,456.7", "1.00", "8,123,456"],
+        ["all", "", "", "9,999,999,999", "9,358,024.5", "7.66", "8,123,456"],
+    ]
+    for width in by_width:
+        text = columns_text(headings, rows, width)
+        assert "…" not in text
+        for row in rows:
+            for cell in row[1:]:
+                assert cell in text
+        lines = [line for line in text.splitlines() if line.startswith("all")]
+        told = [word for line in lines for word in line.split() if word != "all"]
+        assert told == [cell for cell in rows[-1][1:] if cell]
+        # The widest a line needs to be is one name beside one number.
+        assert max(map(len, text.splitlines())) <= max(width, len("3 C6 (off)   9,999,999,999"))
+        if width >= 118:
+            assert len(lines) == 1
+
+
 def test_a_damaged_dump_is_a_finding(torpor, machine, tmp_path):
     (tmp_path / "a.txt").write_text(grep(machine))
     (tmp_path / "b.txt").write_text(grep(machine).replace("time:0", "time:"))

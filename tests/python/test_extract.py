@@ -14,9 +14,7 @@ def test_a_recording_becomes_a_workload_that_runs(torpor, tmp_path):
     assert 'name = "server"' in made.read_text(encoding="utf-8")
     run = ("--duration", "200ms", "--seeds", "1", "--json")
     done = torpor("simulate", str(made), "-p", "i5-10600k", "-g", "teo", *run, check=0)
-    tasks = {
-        task["name"]: task for task in json.loads(done.stdout)["traces"][0]["runs"][0]["tasks"]
-    }
+    tasks = {task["name"]: task for task in json.loads(done.stdout)["runs"][0]["tasks"]}
     assert tasks["nginx-18207"]["wakeups"] > 10
 
 

@@ -23,7 +23,7 @@ def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
     result = library.simulate(
         tmp_path / "mine.toml", platform="pixel6", governors="menu", duration="3s", seeds=1
     )
-    (task,) = result.to_dict()["traces"][0]["runs"][0]["tasks"]
+    (task,) = result.to_dict()["runs"][0]["tasks"]
     assert task["started"] == 3
 
 

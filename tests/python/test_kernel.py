@@ -10,9 +10,10 @@ import pytest
 import torpor
 from fake_kernel import RELEASE, changes
 from torpor import _engine
-from torpor.kernel import governors, modules, support
+from torpor.kernel import governors, journal, modules, support
 from torpor.kernel.build import Builder
 from torpor.kernel.errors import KernelError
+from torpor.kernel.system import System
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,6 +53,78 @@ def test_every_name_is_one_that_the_kernel_takes(tmp_path, name):
     found = modules.resolve(str(path))
     assert len(found.name) <= 15 and re.fullmatch(r"[\w.-]+", found.name)
     assert all(len(governor.name) <= 15 for governor in modules.every_builtin())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["$(touch X)", "$(shell touch X)", "a;touch X;", "q'\"`x`", "new\nline", "a b\\", "%:#", "a,b"],
+)
+def test_no_name_reaches_make_or_its_shell(kernel, tmp_path, name):
+    path = tmp_path / f"{name}.c"
+    path.write_text('#include "gov.h"\n')
+    (tmp_path / "gov.h").write_text("int x;\n")
+    found = modules.resolve(str(path))
+    assert sorted(found.files) == ["gov.h", "governor.c"] and found.main == "governor.c"
+    (core, module, *_) = Builder(kernel).build([found])
+    assert re.fullmatch(r"make -C [\w./=%+-]+( [A-Z]+=[\w./%+-]*)+", kernel.told[-1])
+    assert core.exists() and module.exists()
+
+
+@pytest.mark.parametrize("name", ["a b.h", "$(shell touch X).h", "a;b.h", "governor.c"])
+def test_a_name_that_is_in_the_text_is_refused_where_make_would_read_it(tmp_path, name):
+    (tmp_path / "mine.c").write_text(f'#include "{name}"\n')
+    (tmp_path / name).write_text("int x;\n")
+    with pytest.raises(KernelError, match="no name that a kernel's build takes") as error:
+        modules.resolve(str(tmp_path / "mine.c"))
+    assert f"`{name}`" in str(error.value)
+
+
+def test_what_cannot_be_given_is_refused_by_name():
+    with pytest.raises(KernelError, match="so CONFIG_X cannot be set"):
+        modules.resolve("./mine.c,CONFIG_X=y")
+    with pytest.raises(KernelError, match=r"udcff\.c': the name is not UTF-8"):
+        modules.resolve("./\udcff.c")
+
+
+@pytest.mark.parametrize("folder", ["my headers", "a;touch X", "$(touch X)", "a:b", "é"])
+def test_folders_that_a_build_cannot_be_in_are_refused_by_name(kernel, monkeypatch, folder):
+    headers = kernel.machine.path(f"lib/modules/{RELEASE}/build")
+    other = headers.with_name(folder)
+    headers.rename(other)
+    with pytest.raises(KernelError, match="cannot be built in or from") as error:
+        Builder(kernel, headers=other).build([])
+    assert f"`{other}`" in str(error.value) and kernel.told == []
+
+
+def test_modules_go_into_any_folder(kernel, tmp_path):
+    paths = Builder(kernel, out=tmp_path / "my modules; here").build([modules.resolve("teo")])
+    assert all(path.read_text() == "whole" for path in paths) and len(paths) == 3
+    assert sorted(paths[0].parent.iterdir()) == sorted(paths)
+
+
+def test_the_compilers_words_are_about_the_users_file(kernel, tmp_path, monkeypatch):
+    path = tmp_path / "mine.c"
+    path.write_text("int x\n")
+    found = modules.resolve(str(path))
+
+    def make(_, settings):
+        raise KernelError(f"failed: {settings['GOVERNOR']}:7:1: error: expected `;`")
+
+    monkeypatch.setattr(kernel, "make", make)
+    with pytest.raises(KernelError, match=f"failed: {re.escape(str(path))}:7:1: error"):
+        Builder(kernel).build([found])
+
+
+def test_a_module_that_was_half_built_is_not_taken_for_one(kernel):
+    builder = Builder(kernel)
+    wanted = [modules.resolve("teo")]
+    kernel.kills_make = True
+    with pytest.raises(KernelError, match=r"was killed \(signal 9\)"):
+        builder.build_missing(wanted)
+    assert not list(builder.out.glob("*"))
+    kernel.kills_make = False
+    builder.build_missing(wanted)
+    assert {file.read_text() for file in builder.out.iterdir()} == {"whole"}
 
 
 def test_a_parameter_that_the_governor_lacks_is_refused_before_the_kernel_ignores_it():
@@ -145,6 +218,23 @@ def test_unloading_goes_back_to_the_governor_before_ours(kernel, run_on_kernel):
     assert "loaded as `ladder`" in run_on_kernel("kernel", "unload", "ladder", status=2)
 
 
+def test_one_at_a_time_changes_governors(kernel, run_on_kernel):
+    with journal.locked(kernel, "torpor ab"):
+        for command in (["load", "teo"], ["use", "teo"], ["unload"], ["restore"]):
+            error = run_on_kernel("kernel", *command, status=2)
+            assert re.search(r"being changed by `torpor ab`, process \d+", error)
+    assert kernel.told == []
+    run_on_kernel("kernel", "load", "teo")
+
+
+def test_a_governor_is_written_at_once_and_cut_by_nobody(fake):
+    system = System([].append, root=fake.root)
+    fake.governor.write_text("menu\n")
+    # A file of sysfs takes the write for all of its value; this one keeps the rest.
+    with pytest.raises(KernelError, match="took `ab` for governor and has `abnu`"):
+        system.set_governor("ab")
+
+
 def test_one_thing_that_cannot_be_undone_keeps_no_other_from_it(kernel):
     with ExitStack() as undo:
         wanted = [modules.resolve("teo"), modules.resolve("menu")]
@@ -159,6 +249,7 @@ def test_one_thing_that_cannot_be_undone_keeps_no_other_from_it(kernel):
     [
         ("proc/sys/kernel/osrelease", "5.10.0-8-amd64", "older than 5.15"),
         ("proc/sys/kernel/osrelease", "mine", "no kernel's release"),
+        ("proc/sys/kernel/osrelease", "6.12/../$(touch X)", "no kernel's release"),
         ("proc/kallsyms", "0 T kallsyms_lookup_name\n", "no register_kprobe"),
         ("proc/kallsyms", "", "CONFIG_KALLSYMS"),
         ("proc/modules", None, "CONFIG_MODULES"),

@@ -30,6 +30,14 @@ def test_tables_have_the_columns_that_are_documented(replay):
         "latency_ns",
         "outcome",
         "wake",
+        "span",
+        "util",
+        "nr_iowait",
+        "to_tick_ns",
+        "event_ns",
+        "cause",
+        "energy_uj",
+        "regret_uj",
     ]
     assert replay.summary.column_names[:5] == ["trace", "platform", "governor", "kind", "error"]
     catalogue = [metric["key"] for metric in replay.to_dict()["catalogue"]]
@@ -54,7 +62,7 @@ def test_decisions_add_up_to_the_states_and_the_metrics(replay):
     pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
     pc = pytest.importorskip("pyarrow.compute")
     decisions, states = pa.table(replay.decisions), pa.table(replay.states)
-    for run in replay.to_dict()["traces"][0]["runs"]:
+    for run in replay.runs:
         mine = decisions.filter(pc.equal(decisions["governor"].cast("string"), run["governor"]))
         counted = states.filter(pc.equal(states["governor"], run["governor"]))
         assert mine.num_rows == run["metrics"]["sleeps"] == pc.sum(counted["usage"]).as_py()
@@ -68,7 +76,7 @@ def test_decisions_add_up_to_the_states_and_the_metrics(replay):
 def test_the_histogram_counts_every_wakeup(replay):
     pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
     counts = pl.DataFrame(replay.latency).group_by("governor").agg(pl.col("count").sum())
-    told = {r["governor"]: r["latency"]["count"] for r in replay.to_dict()["traces"][0]["runs"]}
+    told = {r["governor"]: r["latency"]["count"] for r in replay.runs}
     assert dict(counts.iter_rows()) == told
 
 

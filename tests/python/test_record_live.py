@@ -109,6 +109,17 @@ def test_perf_records_what_torpor_reads(perf_works, torpor, tmp_path):
     assert (tmp_path / "b.perf.data.kallsyms").exists()
 
 
+def until_it_heeds_signals(process):
+    """Wait until a recorder catches SIGCHLD: the last of its handlers, and Python has none."""
+    status = Path(f"/proc/{process.pid}/status")
+    for _ in range(600):
+        caught = int(re.search(r"^SigCgt:\s*(\w+)$", status.read_text(), re.M)[1], 16)
+        if caught & 1 << signal.SIGCHLD - 1:
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not begin within a minute")
+
+
 @pytest.mark.parametrize("backend", ["tracefs", "perf"])
 def test_ctrl_c_keeps_what_there_is(backend, request, tmp_path):
     request.getfixturevalue("writable" if backend == "tracefs" else "perf_works")
@@ -117,10 +128,8 @@ def test_ctrl_c_keeps_what_there_is(backend, request, tmp_path):
         [sys.executable, "-m", "torpor", "record", "-o", output, "--backend", backend],
         stderr=subprocess.PIPE,
         text=True,
-        # A shell's background jobs ignore SIGINT, and so would what the tests started there.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    time.sleep(1.5)
+    until_it_heeds_signals(running)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0 and f"recorded {output}" in said

@@ -93,9 +93,12 @@ def test_a_perf_that_dies_in_between_ends_the_recording(fake, output, stand_in):
 
 
 def test_a_perf_that_ends_without_its_last_line_left_no_recording(fake, output, stand_in):
+    output.write_text("an earlier one")
     stand_in(at_end="Thread and evlist pollfd index mismatch")
     with pytest.raises(RecordError, match="index mismatch"):
         recorded(fake, output)
+    assert output.read_text() == "an earlier one"
+    assert [path.name for path in output.parent.glob(".torpor-*")] == []
 
 
 def test_ctrl_c_on_the_terminal_leaves_perf_to_the_session(fake, output, stand_in):

@@ -64,6 +64,21 @@ def test_the_pixel_study_is_calibrated_on_menu_alone():
     assert {column for row in rows for column in row.get("calibrated", [])} == {"menu"}
 
 
+def test_jankbench_is_predicted_whole():
+    study, _ = files.load("pixel6-teo")
+    (table,) = [t for t in study["table"] if t["title"].startswith("Jankbench")]
+    assert [row["published"]["menu"] for row in table["row"]] == [
+        13.9,
+        1.5,
+        144.6,
+        26.0,
+        4.74,
+        139.5,
+        124.0,
+    ]
+    assert not any(row.get("calibrated") for row in table["row"])
+
+
 def test_every_value_that_was_published_is_printed(torpor):
     done = torpor("reproduce", *QUICK, check=0)
     for name in files.names():
@@ -78,7 +93,7 @@ def test_the_same_study_gives_the_same_bytes_on_any_number_of_threads(torpor):
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
     (result,) = json.loads(one)
-    assert result["counts"]["sign"]["of"] == 35
+    assert result["counts"]["sign"]["of"] == 51
     assert result["failures"] == []
 
 
@@ -182,7 +197,7 @@ def test_what_one_side_lacks_is_not_judged():
         ),
         ('metric = "power_mw"\n', "", "row[0].metric: expected either this or `not_modelled`"),
         ('workload = "periodic"\n', "", "table[0].row[0].workload: missing, here or in its table"),
-        ("power_mw", "power_kw", "r: no metric `power_kw`, expected one of"),
+        ("power_mw", "power_kw", "r: no metric is called `power_kw`: expected one of"),
         ('"periodic"', '"x.toml"', "x.toml"),
         ("[[table]]", "[[table", "line 14"),
     ],
@@ -295,4 +310,7 @@ def test_placeholders_and_values_have_to_match(tmp_path):
 
 def test_an_unknown_study_is_told_with_those_there_are(torpor):
     done = torpor("reproduce", "nexus", check=2)
-    assert f"study `nexus`: expected one of {', '.join(files.names())}, or the path" in done.stderr
+    assert (
+        f"no study is called `nexus`: expected one of {', '.join(files.names())}\nhint: "
+        in done.stderr
+    )

@@ -53,7 +53,7 @@ def test_io_is_told_where_there_is_some(torpor, tmp_path):
     result = json.loads(
         torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, "--json", check=0).stdout
     )
-    run = result["traces"][0]["runs"][0]
+    run = result["runs"][0]
     (device,) = run["devices"]
     assert device["name"] == "sd"
     assert device["requests"] >= run["tasks"][1]["ios"] > 0
@@ -74,20 +74,20 @@ def test_threads_and_repetition_change_no_byte(torpor):
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
     result = json.loads(one)
-    assert [run["governor"] for run in result["traces"][0]["runs"]] == [
+    assert [run["governor"] for run in result["runs"]] == [
         "menu",
         "teo",
         "shallowest",
         "deepest",
     ]
-    assert len(result["traces"][0]["runs"][0]["seeds"]) == 3
-    assert result["traces"][0]["strip"]["rows"]
+    assert len(result["runs"][0]["seeds"]) == 3
+    assert result["strip"]["rows"]
 
 
 def test_each_governor_is_held_against_an_oracle_of_its_own(torpor):
     arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", "-g", "oracle", "-g", "teo")
     result = json.loads(torpor(*arguments, *QUICK, "--json", check=0).stdout)
-    runs = result["traces"][0]["runs"]
+    runs = result["runs"]
     assert [run["governor"] for run in runs] == ["menu", "teo"]
     for run in runs:
         metrics = run["metrics"]
@@ -131,7 +131,7 @@ def test_every_governor_runs_under_every_frequency_policy(torpor):
     governors = ("-g", "menu", "-g", "teo")
     done = torpor("simulate", "frames", "-p", "pixel6", *governors, *policies, *QUICK, "--json")
     result = json.loads(done.stdout)
-    runs = result["traces"][0]["runs"]
+    runs = result["runs"]
     assert result["options"]["cpufreq"] == ["powersave", "schedutil@6.1,rate_limit_us=500"]
     assert [run["governor"] for run in runs] == [
         f"{governor} + {policy}"
@@ -150,7 +150,10 @@ def test_every_governor_runs_under_every_frequency_policy(torpor):
         (("frames", "-p", "pixel7"), "did you mean `pixel6`?"),
         (("frames", "-p", "pixel6", "-g", "oracle"), "whose run the oracle can replay"),
         (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
-        (("frames", "-p", "pixel6", "--cpufreq", "ondemand"), "schedutil or userspace: ondemand"),
+        (
+            ("frames", "-p", "pixel6", "--cpufreq", "ondemand"),
+            "no frequency policy is called `ondemand`",
+        ),
         (("frames", "-p", "pixel6", "--trace", "no/such/run.txt"), "there is no folder"),
         (("no/such.toml", "-p", "pixel6"), "read workload `no/such.toml`"),
     ],
@@ -222,7 +225,7 @@ def test_schedutil_boosts_as_the_kernel_does_unless_asked_not_to(torpor):
     for boosts in ((), ("iowait",), ("none",), ("none", "per-task,levels=4")):
         options = [word for boost in boosts for word in ("--io-boost", boost)]
         result = json.loads(torpor(*asked, *options, "--json", check=0).stdout)
-        runs[boosts] = result["traces"][0]["runs"]
+        runs[boosts] = result["runs"]
         named = [info["io_boost"] for info in result["options"]["io_boosts"]]
         assert named == list(boosts or ["iowait"])
     assert runs[()] == runs["iowait",]
@@ -246,3 +249,53 @@ def test_every_workload_that_ships_can_be_shown():
         assert f'name = "{workload["name"]}"' in library.workload_toml(workload["name"])
     with pytest.raises(library.WorkloadError, match="did you mean"):
         library.workload_toml("frame")
+
+
+def test_authors_own_command_lines_are_workloads(torpor, tmp_path):
+    line = "--name=a --filename=/dev/nvme0n1 --rw=randread --direct=1 --group_reporting"
+    one = torpor("simulate", "--fio", line, "-p", "rk3399", "-g", "menu", *QUICK, check=0).stdout
+    assert "IO 1/s" in one
+    assert "without meaning here: group_reporting" in " ".join(one.split())
+    job = tmp_path / "job.fio"
+    job.write_text(
+        "[global]\nfilename=nvme\ndirect=1\n[reads]\nrw=randread\n[writes]\nrw=randwrite\n"
+    )
+    both = torpor("simulate", job, "-p", "rk3399", "-g", "menu", *QUICK, check=0).stdout
+    assert "reads: IO latency" in both and "writes.2: IO latency" in both
+    pipe = "perf bench sched pipe -l 1000"
+    table = torpor("simulate", pipe, "-p", "i5-10600k", "-g", "menu", *QUICK, check=0).stdout
+    assert "ping" in table
+    assert 'wake = "to-pong"' in library.workload_toml(pipe)
+
+
+def test_a_command_line_that_is_wrong_says_where(torpor):
+    done = torpor("simulate", "perf bench sched pipe --lop 3", "-p", "pixel6", check=2)
+    assert "there is no such option here" in done.stderr
+    assert "^^^^^" in done.stderr
+    assert "--fio" in torpor("simulate", "-p", "pixel6", check=2).stderr
+    both = torpor("simulate", "frames", "--fio", "--name=a", "-p", "pixel6", check=2)
+    assert "WORKLOAD" in both.stderr
+
+
+def test_frames_have_a_duration_and_a_deadline(tmp_path):
+    load = tmp_path / "chain.toml"
+    load.write_text(
+        'name = "chain"\ntitle = "t"\nsource = "s"\n'
+        '[[flow]]\nname = "frame"\ndeadline_us = 2600\n'
+        '[[task]]\nname = "ui"\n'
+        'phase = [{ begin = "frame" }, { run_us = 1000 }, { wake = "go" }, { period_us = 10000 }]\n'
+        '[[task]]\nname = "draw"\nphase = [{ wait = "go" }, { run_us = 1500 }, { end = "frame" }]\n'
+    )
+    result = library.simulate(
+        load,
+        platform="i5-10600k",
+        governors=["shallowest", "deepest"],
+        duration="200ms",
+        seeds=2,
+    ).to_dict()
+    shallow, deep = result["runs"]
+    (flow,) = shallow["flows"]
+    assert flow["name"] == "frame" and flow["deadline_ns"] == 2_600_000
+    # 200 ms hold 20 frames; so do the two seeds, each.
+    assert flow["begun"] == 40
+    assert shallow["metrics"]["flow_mean_us"] < deep["metrics"]["flow_mean_us"]

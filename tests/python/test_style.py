@@ -29,6 +29,9 @@ BANNED = [
     (r"(?<![\w.])/(?:home|root|work|Users)/", "a path relative to the project", SOURCE_SUFFIXES),
     (r"\bc-?states?\b.{0,20}\bindex \+ 1", "the kernel's own index", {".rs", ".py"}),
 ]
+#: Tables of another program's names: what is quoted there is not ours to call.
+FOREIGN_NAMES = {"crates/torpor-sim/src/workload/command/fio/names.rs": "fio's options"}
+QUOTED = re.compile(r'"[^"]*"')
 #: Names of the standard library and of libc.
 NOT_OURS = re.compile(r"\b(?:as|from|subsec)_(?:nanos|micros|millis)\b|\btv_[nu]?sec\b")
 
@@ -78,12 +81,13 @@ def test_banned_words_do_not_come_back():
     for path in sources():
         if path == Path(__file__):
             continue
+        name = str(path.relative_to(ROOT))
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            ours = NOT_OURS.sub("", QUOTED.sub("", line) if name in FOREIGN_NAMES else line)
             for pattern, instead, suffixes in BANNED:
                 if path.suffix not in suffixes:
                     continue
-                found = re.search(pattern, NOT_OURS.sub("", line))
+                found = re.search(pattern, ours)
                 if found:
-                    where = f"{path.relative_to(ROOT)}:{number}"
-                    findings.append(f"{where}: `{found.group()}` is banned, use {instead}")
+                    findings.append(f"{name}:{number}: `{found.group()}` is banned, use {instead}")
     told(findings)

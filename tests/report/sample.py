@@ -9,50 +9,15 @@ Nothing here is a measurement. Run as a script to write the samples' reports to 
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 from bisect import bisect_left
 from typing import Any
 
+from torpor import _engine, comparison
+
 MS = 1_000_000
-CATALOGUE = [
-    ("wakeups", "wake-ups", "", "none", "Times a CPU left an idle state, of any cause."),
-    ("sleeps", "sleeps", "", "none", "Times a CPU entered an idle state."),
-    (
-        "above_pct",
-        "too deep (above)",
-        "%",
-        "lower",
-        "Share of all wake-ups after a sleep shorter than the target residency of the state "
-        "entered, while a shallower state was enabled (the kernel's rule).",
-    ),
-    (
-        "below_pct",
-        "too shallow (below)",
-        "%",
-        "lower",
-        "Share of all wake-ups after a sleep that the next deeper enabled state would have "
-        "fitted (the kernel's rule).",
-    ),
-    ("deepest_residency_pct", "time in deepest state", "%", "higher", "Share of wall time."),
-    ("idle_residency_pct", "time idle", "%", "none", "Share of wall time in any idle state."),
-    ("latency_mean_us", "wake-up latency, mean", "µs", "lower", "From wake-up event to running."),
-    ("latency_p50_us", "wake-up latency, p50", "µs", "lower", "Half of the wake-ups are faster."),
-    ("latency_p99_us", "wake-up latency, p99", "µs", "lower", "99 % of the wake-ups are faster."),
-    ("latency_max_us", "wake-up latency, max", "µs", "lower", "The slowest wake-up."),
-    ("idle_power_mw", "idle power", "mW", "lower", "Idle energy over wall time, all CPUs."),
-    ("idle_energy_uj", "idle energy", "µJ", "lower", "Energy of idle states and transitions."),
-    (
-        "over_oracle_pct",
-        "idle energy over oracle",
-        "%",
-        "lower",
-        "Idle energy above that of the cheapest choice sequence that knows the future.",
-    ),
-    ("tick_wakeups", "tick wake-ups", "", "lower", "Sleeps that the scheduler tick ended."),
-    ("poll_timeouts", "poll time-outs", "", "none", "Polls that ended without an event."),
-    ("delay_total_us", "carried delay", "µs", "lower", "Latency above the recorded one, summed."),
-    ("absorbed_spans", "absorbed spans", "", "lower", "Idle spans swallowed by late work."),
-]
+CATALOGUE = json.loads(_engine.metrics())["replay"]
 # Latency buckets 1 % wide, as the engine keeps them: 300 ns to 17 ms.
 BOUNDS = sorted({round(300 * 1.01**k) for k in range(1100)})
 
@@ -232,15 +197,12 @@ def _result(
         if best and energy is not None:
             run["metrics"]["over_oracle_pct"] = 100 * (energy / best[0] - 1)
     spans = count * len(cpus)
-    return {
-        "torpor": {"version": "0.1.0"},
+    result = {
+        "format": 2, "kind": "replay", "torpor": {"version": "0.1.0"},
         "platform": platform,
         "options": {"hz": 250, "latency_limit_ns": None, "disabled_states": [],
                     "recorded_on": None, "seed": 0},
-        "catalogue": [
-            dict(zip(("key", "title", "unit", "direction", "definition"), row, strict=True))
-            for row in CATALOGUE
-        ],
+        "catalogue": [metric for metric in CATALOGUE if metric["key"] in runs[0]["metrics"]],
         "notes": [
             "Replay is open loop: it cannot see that a slower wake-up changes the work.",
             "A state asked for is not a state reached: hardware may demote it.",
@@ -261,6 +223,8 @@ def _result(
                       "rows": strip_rows},
         }],
     }  # fmt: skip
+    comparison.refill(result)
+    return result
 
 
 def _trace(name: str, fmt: str, machine: str, losses: list[dict]) -> dict:
@@ -335,6 +299,7 @@ def errored(count: int = 60) -> dict:
         "latency": {"count": 0, "mean_ns": 0, "p50_ns": 0, "p99_ns": 0, "max_ns": 0,
                     "histogram": []},
     })  # fmt: skip
+    comparison.refill(result)
     return result
 
 
@@ -349,7 +314,7 @@ def hostile() -> dict:
             return {k: poison(v, k) for k, v in value.items()}
         if isinstance(value, list):
             return [poison(v, key) for v in value]
-        fixed = ("key", "direction", "severity", "kind", "unit")
+        fixed = ("key", "direction", "severity", "kind", "unit", "sampling")
         return value + HOSTILE if isinstance(value, str) and key not in fixed else value
 
     result = poison(pixel(30))
@@ -358,6 +323,7 @@ def hostile() -> dict:
     first["trace"]["event_counts"][HOSTILE] = 1
     first["runs"][1]["params"] = {HOSTILE: HOSTILE}
     first["runs"][2]["error"] = HOSTILE
+    comparison.refill(result)
     return result
 
 
@@ -365,7 +331,7 @@ if __name__ == "__main__":
     import sys
     from pathlib import Path
 
-    from report_under_test import report
+    from torpor import report
 
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sample
-from report_under_test import report
+from torpor import report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CHROMEDRIVER = shutil.which("chromedriver")
@@ -196,7 +196,8 @@ def test_the_table_holds_the_numbers_of_the_result(browser: Browser, name: str) 
         "[tr.dataset.key, [...tr.cells].slice(1).map((td) => "
         "[td.querySelector('data') && td.querySelector('data').value, td.innerText])])"
     )
-    assert [key for key, _ in shown] == [metric["key"] for metric in result["catalogue"]]
+    rows = result["traces"][0]["comparison"]["rows"]
+    assert [key for key, _ in shown] == [row["key"] for row in rows]
     for key, cells in shown:
         for run, (exact, text) in zip(runs, cells, strict=True):
             value = run["metrics"][key]

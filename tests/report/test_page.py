@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import sample
-from report_under_test import report
+from torpor import comparison, report
 
 strip, finding = report.page.strip, report.page.finding
 
@@ -72,7 +72,7 @@ def unpack(text: str, state_count: int, quantum_ns: int) -> list[tuple[int, int,
 
 def test_same_result_gives_same_bytes_whatever_the_hash_seed(pixel_html: str) -> None:
     script = (
-        "import sample, sys; from report_under_test import report;"
+        "import sample, sys; from torpor import report;"
         "sys.stdout.buffer.write(report.render(sample.pixel()).encode())"
     )
     for seed in ("1", "2"):
@@ -233,6 +233,61 @@ def test_finding_without_power_ranks_by_wrong_depth() -> None:
     )
 
 
+def seeded(name: str, key: str, *values: float, **metrics: float):
+    """A simulation's run, with a value a seed and their mean."""
+    made = run(name, **metrics)
+    made["metrics"][key] = sum(values) / len(values)
+    made["seeds"] = [{"seed": n, "metrics": {key: value}} for n, value in enumerate(values, 1)]
+    return made
+
+
+def test_finding_makes_no_verdict_where_no_timer_was_known() -> None:
+    runs = [
+        run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
+        run("teo", over_oracle_pct=4.25, latency_mean_us=75.5),
+    ]
+    told = finding(runs, {"probe": 0, "timer_events": 0, "waking_timer": 0, "tick_only": 900})
+    assert told.startswith("No verdict: of 100.00 % of the decisions")
+    assert "teo" not in told
+
+
+def test_finding_stands_with_the_share_of_decisions_it_does_not_rest_on() -> None:
+    runs = [run("menu", idle_energy_uj=2.0), run("teo", idle_energy_uj=1.0)]
+    told = finding(runs, {"timer_events": 80, "tick_only": 20})
+    assert told.startswith("teo uses the least idle energy")
+    assert "In 20.00 % of the decisions no timer but the tick was known" in told
+    assert "of the decisions" not in finding(runs, {"timer_events": 1000, "tick_only": 1})
+
+
+def test_finding_names_no_best_within_the_noise() -> None:
+    # -1, +1, -0.5: a mean of -0.17 with an interval of some 2.6 on either side.
+    runs = [seeded("menu", "energy_uj", 10, 11, 12), seeded("teo", "energy_uj", 9, 12, 11.5)]
+    assert finding(runs) == (
+        "No governor's energy differs from the least, 10.83 µJ, by more than chance."
+    )
+    # 5 lower in each seed, and not by the same: that is no chance.
+    runs.append(seeded("mine", "energy_uj", 5, 6.1, 6.9))
+    assert finding(runs).startswith("mine uses the least energy, 6.00 µJ.")
+    runs.append(seeded("yours", "energy_uj", 5.1, 6.0, 6.95))
+    told = finding(runs)
+    assert "mine and yours use the least energy" in told
+    assert "do not tell them apart" in told
+
+
+def test_finding_of_one_seed_is_no_verdict() -> None:
+    runs = [seeded("menu", "energy_uj", 10), seeded("teo", "energy_uj", 9)]
+    assert "in one seed, of which nobody can tell" in finding(runs)
+
+
+def test_finding_takes_total_energy_where_it_is_known() -> None:
+    """To idle for less and to work for more is no gain."""
+    runs = [
+        seeded("menu", "energy_uj", 10, 11, 12, idle_energy_uj=5.0),
+        seeded("teo", "energy_uj", 20, 21.5, 22, idle_energy_uj=1.0),
+    ]
+    assert finding(runs).startswith("menu uses the least energy, 11.00 µJ")
+
+
 def test_finding_says_when_there_is_none() -> None:
     runs = [run("mine", error="crashed"), run("oracle", "oracle", over_oracle_pct=0.0)]
     assert finding(runs) == ("No governor finished on this trace, so there is nothing to compare.")
@@ -257,6 +312,7 @@ def test_changes_are_against_the_first_governor() -> None:
     runs = result["traces"][0]["runs"]
     runs[0]["metrics"]["idle_power_mw"], runs[1]["metrics"]["idle_power_mw"] = 209.1, 187.8
     runs[0]["metrics"]["above_pct"], runs[1]["metrics"]["above_pct"] = 16.64, 9.61
+    comparison.refill(result)
     html = report.render(result)
     # 187.8 / 209.1 = 0.89814; 9.61 - 16.64 = -7.03 points.
     power, above = comparison_row(html, "idle_power_mw"), comparison_row(html, "above_pct")
@@ -326,6 +382,7 @@ def test_a_result_with_hardly_anything_still_renders() -> None:
     for entry in trace["runs"]:
         entry["error"] = "compile error"
         entry["clusters"], entry["latency"] = [], None
+    comparison.refill(result)
     trace["strip"] = None
     trace["trace"].update(losses=[], event_counts={}, kernel_release=None, machine=None)
     trace["inputs"]["sleep_length_sources"] = dict.fromkeys(

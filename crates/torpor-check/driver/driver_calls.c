@@ -58,7 +58,7 @@ struct cpu {
 static struct snapshot snapshots[4];
 static struct cpu cpus[BLOCK_CPUS];
 static struct cpuidle_driver *driver;
-static struct cpuidle_governor *governor;
+static struct kapi_governor *governor;
 static struct kapi_cpu **cpu_by_id;
 static struct block *block;
 
@@ -119,12 +119,12 @@ static bool names_equal(const char *a, const char *b)
 }
 
 /* The one with the file's name, else, as the kernel does, the one with the highest rating. */
-static struct cpuidle_governor *registered(const char *name)
+static struct kapi_governor *registered(const char *name)
 {
-	struct cpuidle_governor *best = NULL;
+	struct kapi_governor *best = NULL;
 
 	for (unsigned int i = 0; i < kapi_host.nr_governors; i++) {
-		struct cpuidle_governor *one = kapi_host.governors[i];
+		struct kapi_governor *one = kapi_host.governors[i];
 
 		if (names_equal(one->name, name))
 			return one;
@@ -233,7 +233,8 @@ static void fill_cpu(struct cpu *cpu, const struct block_cpu *from)
 	copy_bytes((char *)cpu->dev, (const char *)&empty, sizeof(empty));
 	copy_bytes(cpu->percpu, __start_torpor_percpu,
 		   __stop_torpor_percpu - __start_torpor_percpu);
-	*cpu->kapi = (struct kapi_cpu){ .percpu_offset = offset, .cpu_id = from->cpu_id };
+	*cpu->kapi = (struct kapi_cpu){ .percpu_offset = offset, .cpu_id = from->cpu_id,
+					  .driver = driver };
 	cpu->clock_ns = block->clock_ns;
 	cpu->kapi->now_ns = cpu->clock_ns;
 	cpu->kapi->capacity = SCHED_CAPACITY_SCALE;

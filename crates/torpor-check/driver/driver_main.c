@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -122,6 +123,7 @@ static void run(struct block *block)
 		_exit(2);
 	}
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		run_limited(block);
 		_exit(0);
 	}

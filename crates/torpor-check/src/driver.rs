@@ -10,6 +10,7 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 use torpor_governor::{ChosenParam, Harness, HarnessFile, Program};
 
 macro_rules! file {
@@ -30,6 +31,8 @@ pub const HARNESS: Harness<'static> = Harness {
 const CPU_LIMIT_MS: u32 = 1_000;
 /// The same for a sequence that is being shrunk, where each one that hangs costs so much.
 const CPU_LIMIT_ISOLATED_MS: u32 = 60;
+/// Wall time for a reply. What takes CPU time is ended long before.
+const REPLY_LIMIT: Duration = Duration::from_secs(60);
 /// The exit status of kapi_bug().
 const EXIT_BUG: i32 = 3;
 /// The exit status when the governor cannot be used; the block has the reason.
@@ -79,6 +82,40 @@ struct Process {
     replies: ChildStdout,
 }
 
+enum Reply {
+    Byte,
+    /// It has ended.
+    None,
+    Late,
+}
+
+/// For a byte, as long as anything that takes CPU time can take on a busy machine.
+fn wait(replies: &mut ChildStdout) -> Reply {
+    let mut poll = libc::pollfd { fd: replies.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let until = Instant::now() + REPLY_LIMIT;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        // SAFETY: one descriptor, which is open.
+        match unsafe { libc::poll(&mut poll, 1, left.as_millis() as i32) } {
+            0 => return Reply::Late,
+            1.. if replies.read_exact(&mut [0]).is_ok() => return Reply::Byte,
+            1.. => return Reply::None,
+            _ => {}
+        }
+    }
+}
+
+impl Process {
+    /// With whatever it has started: it leads a group of its own.
+    fn end(&self) {
+        // SAFETY: it has not been waited for, so the number is still its own.
+        unsafe {
+            libc::kill(self.child.id() as i32, libc::SIGKILL);
+            libc::kill(-(self.child.id() as i32), libc::SIGKILL);
+        }
+    }
+}
+
 pub struct Driver {
     program: Program,
     shared: Shared,
@@ -124,7 +161,8 @@ impl Driver {
         block.cpu_limit_ms = if how.is_isolated { CPU_LIMIT_ISOLATED_MS } else { CPU_LIMIT_MS };
         let process = self.process.as_mut().expect("it was started above");
         let asked = process.requests.write_all(&[0]).is_ok();
-        let answered = asked && process.replies.read_exact(&mut [0]).is_ok();
+        let reply = if asked { wait(&mut process.replies) } else { Reply::None };
+        let answered = matches!(reply, Reply::Byte);
         let status = if answered {
             ExitStatus::from_raw(self.shared.get().wait_status)
         } else {
@@ -132,7 +170,11 @@ impl Driver {
         };
         let steps = self.shared.get().progress as usize;
         let ended = !answered || !status.success();
-        let crash = if ended { Some(self.crash(status)?) } else { None };
+        let crash = match reply {
+            Reply::Late => Some(self.endless()),
+            _ if ended => Some(self.crash(status)?),
+            _ => None,
+        };
         Ok(Ran { steps, crash })
     }
 
@@ -177,29 +219,46 @@ impl Driver {
             .env("UBSAN_OPTIONS", "exitcode=86:print_stacktrace=0");
         // SAFETY: fcntl may be called between fork and exec.
         unsafe {
-            command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
+            command.pre_exec(move || {
+                libc::setpgid(0, 0);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                match libc::fcntl(fd, libc::F_SETFD, 0) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
             });
         }
         let mut child = command.spawn().map_err(start_error)?;
         let (requests, mut replies) =
             (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        let is_ready = replies.read_exact(&mut [0]).is_ok();
+        let reply = wait(&mut replies);
         self.process = Some(Process { child, requests, replies });
-        if is_ready {
+        if matches!(reply, Reply::Byte) {
             return Ok(None);
         }
         let status = self.reap()?;
+        if matches!(reply, Reply::Late) {
+            return Ok(Some(self.endless()));
+        }
         self.crash(status).map(Some)
     }
 
     fn reap(&mut self) -> Result<ExitStatus, CheckError> {
         let mut process = self.process.take().expect("only a started process ends");
+        process.end();
         process
             .child
             .wait()
             .map_err(|source| CheckError::Start { path: self.program.path.clone(), source })
+    }
+
+    /// It takes no CPU time, or it would have been ended: it sleeps, or has stopped itself.
+    fn endless(&mut self) -> Crash {
+        let block = self.shared.get();
+        let call = block::PHASES.get(block.phase as usize).copied().unwrap_or("a call");
+        let cpu = block.phase_cpu as u8;
+        let words = "it sleeps".to_owned();
+        Crash { cause: Cause::Endless, call, cpu, words, signature: call.to_owned() }
     }
 
     fn crash(&mut self, status: ExitStatus) -> Result<Crash, CheckError> {
@@ -218,15 +277,18 @@ impl Driver {
             (Cause::Bug, text.clone(), text)
         } else if status.signal() == Some(libc::SIGPROF) {
             (Cause::Endless, String::new(), call.to_owned())
-        } else if let Some(found) = words::read(&said) {
-            found
+        } else if let Some((cause, text, place)) = words::read(&said) {
+            // Only now: the user's name for the file may hold anything, spaces among it.
+            let named = |said: String| self.program.with_file_named(&said);
+            (cause, named(text), named(place))
         } else if let Some(signal) = status.signal() {
             let arithmetic = signal == libc::SIGFPE;
             let cause = if arithmetic { Cause::Arithmetic } else { Cause::Memory };
             let text = format!("signal {signal}");
             (cause, text.clone(), format!("{text} in {call}"))
         } else {
-            return Err(CheckError::Driver { status, said: said.into_owned() });
+            let governor = self.program.governor.clone();
+            return Err(CheckError::Driver { governor, call, status, said: said.into_owned() });
         };
         Ok(Crash { cause, call, cpu: block.phase_cpu as u8, words, signature })
     }
@@ -235,8 +297,8 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // Its stdin closes, which ends it; it is at rest, so that takes no time.
-            drop(process.requests);
+            // It is at rest, or stopped.
+            process.end();
             let _ = process.child.wait();
         }
     }

@@ -12,10 +12,11 @@ const NR_CPUS: u64 = 8192;
 /// `PID_MAX_LIMIT`: no more tasks can wait for IO.
 const TASKS_MAX: u64 = 1 << 22;
 
-/// The sequence of a seed; the same on every machine.
-pub fn sequence(seed: u64, hz: Hz) -> Sequence {
+/// The sequence of a seed; the same on every machine. Its table has `states_min` states or more, 1
+/// or 2, and is otherwise the same.
+pub fn sequence(seed: u64, hz: Hz, states_min: usize) -> Sequence {
     let mut rng = Rng::new(seed);
-    let states = states(&mut rng);
+    let states = states(&mut rng, states_min);
     let style = Style::random(&mut rng);
     let cpus = cpus(&mut rng, &states);
     let clock_ns = match rng.below(8) {
@@ -36,8 +37,8 @@ pub fn sequence(seed: u64, hz: Hz) -> Sequence {
     Sequence { states, cpus, clock_ns, steps }
 }
 
-fn states(rng: &mut Rng) -> Vec<State> {
-    let count = 1 + rng.below(STATES_MAX as u64);
+fn states(rng: &mut Rng, least: usize) -> Vec<State> {
+    let count = (1 + rng.below(STATES_MAX as u64)).max(least as u64);
     let is_polling = rng.one_in(2);
     let (mut exit_ns, mut residency_ns) = (0, 0);
     // A step's size in bits: small steps crowd the states below a tick period, large ones reach

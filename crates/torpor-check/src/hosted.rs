@@ -18,7 +18,7 @@ pub fn hosted(
     seed: u64,
     answer: &mut dyn FnMut(i32, bool),
 ) -> Result<(), GovernorError> {
-    let sequence = generate::sequence(seed, governor.hz());
+    let sequence = generate::sequence(seed, governor.hz(), 1);
     let tables: Vec<Vec<StateDesc>> =
         sequence.cpus.iter().map(|cpu| table(&sequence, cpu.disabled_mask)).collect();
     let cpus: Vec<CpuSetup<'_>> = (sequence.cpus.iter().zip(&tables))
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn the_driver_and_the_host_give_the_same_answers() {
         let cache = std::env::temp_dir().join(format!("torpor-hosted-{}", std::process::id()));
-        let options = CatalogOptions { cache_dir: Some(cache.clone()), compiler: None };
+        let options = CatalogOptions { cache_dir: Some(cache.clone()), ..Default::default() };
         let catalog = Catalog::new(options);
         let mut compared = 0;
         for name in ["menu", "teo", "deepest"] {
@@ -195,7 +195,7 @@ mod tests {
                 let mut answers = Vec::new();
                 hosted(&governor, seed, &mut |state, stop| answers.push((state, stop)))
                     .expect("it loads");
-                let sequence = generate::sequence(seed, Hz::H250);
+                let sequence = generate::sequence(seed, Hz::H250, 1);
                 driver.run(&sequence, How::default()).expect("the driver runs");
                 let is_idle = |(step, _): &(&Step, &Answer)| step.op == op::IDLE;
                 let drivers: Vec<(i32, bool)> = (sequence.steps.iter().zip(driver.answers()))

@@ -53,8 +53,8 @@ pub const KINDS: &[KindInfo] = &[
         name: "index",
         title: "an index that is no state",
         definition: "select() returns a number below 0 or not below drv->state_count. A kernel \
-                     reads past the driver's table then. Tables of one state are asked about too; \
-                     kernels that never ask there cannot be hurt by it.",
+                     reads past the driver's table then. Tables of one state are asked about \
+                     unless the governor's own tree never asks there, as none does since 7.0.",
         rule: Some(no_such_state),
     },
     KindInfo {

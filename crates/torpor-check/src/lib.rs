@@ -72,8 +72,8 @@ pub enum CheckError {
     #[error("the governor cannot be driven: {reason}")]
     Refused { reason: String },
 
-    #[error("the driver ended by itself: {status}\n{said}")]
-    Driver { status: ExitStatus, said: String },
+    #[error("governor `{governor}` has ended its program in {call}: {status}\n{said}")]
+    Driver { governor: String, call: &'static str, status: ExitStatus, said: String },
 }
 
 /// Checks one governor. `progress` is told how many decisions were made; `false` from it ends the
@@ -94,7 +94,9 @@ pub fn check(
     };
     let source_sha256 = sanitized.source_sha256.clone();
     let judge = Judge::new(Driver::new(sanitized, &params)?, Driver::new(plain, &params)?);
-    let mut hunt = Hunt { judge, options, counts: Vec::new(), first: Vec::new() };
+    // A table that the governor's own kernel keeps from it is no legal one.
+    let states_min = if catalog.asks_about_one_state(spec)? { 1 } else { 2 };
+    let mut hunt = Hunt { judge, options, states_min, counts: Vec::new(), first: Vec::new() };
     let (decisions, sequences, ended_early) = hunt.run(progress)?;
     let timing = if hunt.first.iter().any(|(_, b)| b.crash.is_some()) {
         // What it breaks may change how long it takes.
@@ -118,6 +120,7 @@ pub fn check(
 struct Hunt<'a> {
     judge: Judge,
     options: &'a Options,
+    states_min: usize,
     counts: Vec<(Kind, u64)>,
     /// The first breach of each kind and signature, with the seed of its sequence.
     first: Vec<(u64, Breach)>,
@@ -152,7 +155,7 @@ impl Hunt<'_> {
 
     /// Runs one sequence; says how the program has ended if it has.
     fn sequence(&mut self, seed: u64, in_plain: bool) -> Result<Option<Kind>, CheckError> {
-        let sequence = generate::sequence(seed, self.options.hz);
+        let sequence = generate::sequence(seed, self.options.hz, self.states_min);
         let counts = &mut self.counts;
         let mut count = |kind: Kind, by: u64| match counts.iter_mut().find(|(k, _)| *k == kind) {
             Some((_, n)) => *n += by,
@@ -187,7 +190,7 @@ impl Hunt<'_> {
                 break;
             }
             let seed = self.options.seed.wrapping_add(i);
-            let sequence = generate::sequence(seed, self.options.hz);
+            let sequence = generate::sequence(seed, self.options.hz, self.states_min);
             let times = self.judge.times_ns(&sequence)?;
             let worst = times.iter().enumerate().max_by_key(|(_, t)| **t);
             if let Some((step, time_ns)) = worst.filter(|(_, t)| u64::from(**t) > SLOW_NS) {
@@ -218,7 +221,7 @@ impl Hunt<'_> {
         let mut findings = Vec::new();
         let first = std::mem::take(&mut self.first);
         for (seed, breach) in first {
-            let whole = generate::sequence(seed, self.options.hz);
+            let whole = generate::sequence(seed, self.options.hz, self.states_min);
             let judge = &mut self.judge;
             let (kind, signature) = (breach.kind, breach.signature.as_str());
             // What does not show itself again, such as a slow decision on a busy machine, is
@@ -226,8 +229,9 @@ impl Hunt<'_> {
             if judge.shows(&whole, kind, signature)?.is_none() {
                 continue;
             }
+            let least = self.states_min;
             let small = shrink::shrink(whole, breach.step, &mut |s| {
-                Ok(judge.shows(s, kind, signature)?.is_some())
+                Ok(s.states.len() >= least && judge.shows(s, kind, signature)?.is_some())
             })?;
             let Some(again) = judge.shows(&small, kind, signature)? else { continue };
             let count = self.counts.iter().find(|(k, _)| *k == kind).map_or(1, |(_, n)| *n);

@@ -317,7 +317,7 @@ mod tests {
 
     /// Shrinks with a test that no driver takes part in.
     fn shrunk(seed: u64, test: impl Fn(&Sequence) -> bool) -> Sequence {
-        let sequence = generate::sequence(seed, Hz::H250);
+        let sequence = generate::sequence(seed, Hz::H250, 1);
         assert!(test(&sequence), "seed {seed} must show it");
         let last = sequence.steps.len() - 1;
         shrink(sequence, last, &mut |s| Ok(test(s))).expect("the test never fails")
@@ -327,7 +327,7 @@ mod tests {
     fn two_steps_far_apart_are_what_stays() {
         let is_limited = |s: &Step| s.op == op::IDLE && s.latency_req_ns == 0;
         let seed = (0..200).find(|seed| {
-            let steps = generate::sequence(*seed, Hz::H250).steps;
+            let steps = generate::sequence(*seed, Hz::H250, 1).steps;
             steps.len() > 100 && steps.iter().filter(|s| is_limited(s)).count() >= 2
         });
         let seed = seed.expect("limits of 0 are frequent");
@@ -338,8 +338,8 @@ mod tests {
 
     #[test]
     fn removing_a_state_moves_what_names_later_ones() {
-        let seed = (0..200).find(|seed| generate::sequence(*seed, Hz::H250).states.len() >= 4);
-        let mut sequence = generate::sequence(seed.expect("most tables are longer"), Hz::H250);
+        let seed = (0..200).find(|seed| generate::sequence(*seed, Hz::H250, 1).states.len() >= 4);
+        let mut sequence = generate::sequence(seed.expect("most tables are longer"), Hz::H250, 1);
         sequence.cpus[0].disabled_mask = 0b1101;
         let toggle = |arg| Step { op: op::TOGGLE, arg, ..plain_step(0) };
         sequence.steps = vec![toggle(0), toggle(1), toggle(3)];

@@ -123,7 +123,7 @@ const BAD: &[Bad] = &[
 
 fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    Catalog::new(CatalogOptions { cache_dir: Some(cache), compiler: None })
+    Catalog::new(CatalogOptions { cache_dir: Some(cache), ..Default::default() })
 }
 
 fn path(file: &str) -> String {
@@ -155,6 +155,24 @@ fn each_flaw_is_found_shrunk_to_its_minimum_and_alone() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Both sanitizers' words, for any name that a file may have.
+#[test]
+fn a_file_is_called_what_its_user_calls_it() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd names");
+    std::fs::create_dir_all(&dir).expect("the folder can be made");
+    let bad = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
+    std::fs::copy(bad.join("bad.h"), dir.join("bad.h")).expect("it can be copied");
+    for (file, place) in [("memory_table", ":11"), ("memory_states", ":")] {
+        let path = dir.join(format!("my {file}, 1\n.c"));
+        std::fs::copy(bad.join(format!("{file}.c")), &path).expect("it can be copied");
+        let spec = path.to_str().expect("it is UTF-8").parse().expect("it is a governor's name");
+        let report = check(&catalog(), &spec, &options(200_000), &mut |_| true).expect("it runs");
+        let words = &report.findings[0].words;
+        assert!(words.contains(&format!("my {file}, 1\\n.c{place}")), "{words}");
+        assert!(!words.contains("hosted-governor"), "{words}");
+    }
 }
 
 #[test]
@@ -193,6 +211,7 @@ fn without_the_sanitizers_library_the_message_names_the_package() {
     let catalog = Catalog::new(CatalogOptions {
         cache_dir: Some(dir.join("cache")),
         compiler: Some(compiler.into()),
+        ..Default::default()
     });
     let spec = "shallowest".parse().expect("a name");
     let error =

@@ -12,7 +12,7 @@ use torpor_units::{CpuId, Duration, Hz, Instant};
 
 fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    Catalog::new(CatalogOptions { cache_dir: Some(cache), compiler: None })
+    Catalog::new(CatalogOptions { cache_dir: Some(cache), ..Default::default() })
 }
 
 fn found(governor: &str) -> Vec<Kind> {
@@ -47,8 +47,8 @@ fn linux_6_1_has_what_the_findings_say() {
         &[
             ("menu", &[Kind::Disabled, Kind::Latency]),
             ("teo", &[]),
-            ("ladder", &[Kind::Disabled, Kind::Latency, Kind::Tick, Kind::Memory]),
-            ("haltpoll", &[Kind::Index, Kind::Disabled, Kind::Latency]),
+            ("ladder", &[Kind::Disabled, Kind::Latency, Kind::Tick]),
+            ("haltpoll", &[Kind::Disabled, Kind::Latency]),
         ],
     );
 }
@@ -60,10 +60,44 @@ fn linux_6_12_has_what_the_findings_say() {
         &[
             ("menu", &[Kind::Disabled]),
             ("teo", &[]),
-            ("ladder", &[Kind::Disabled, Kind::Latency, Kind::Tick, Kind::Memory]),
-            ("haltpoll", &[Kind::Index, Kind::Disabled, Kind::Latency]),
+            ("ladder", &[Kind::Disabled, Kind::Latency, Kind::Tick]),
+            ("haltpoll", &[Kind::Disabled, Kind::Latency]),
         ],
     );
+}
+
+/// The same governors in a tree whose idle loop asks about tables of one state, as it did before
+/// 7.0, and in one whose loop does not.
+#[test]
+fn a_table_of_one_state_is_offered_where_the_trees_own_idle_loop_offers_it() {
+    let test = "tables of one state";
+    let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
+    let governors = Path::new("drivers/cpuidle/governors");
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("one-state");
+    for (release, check, expected) in [
+        ("VERSION = 6\nPATCHLEVEL = 12\n", "", true),
+        ("VERSION = 6\nPATCHLEVEL = 12\n", "if (drv->state_count > 1)", false),
+        ("VERSION = 7\nPATCHLEVEL = 0\n", "", true),
+    ] {
+        let copy = root.join(format!("{}-{expected}", &release[10..11]));
+        for folder in [governors, Path::new("kernel/sched")] {
+            std::fs::create_dir_all(copy.join(folder)).expect("a folder");
+        }
+        for file in ["ladder.c", "haltpoll.c"] {
+            let text = std::fs::read(tree.join(governors).join(file)).expect("the tree has it");
+            std::fs::write(copy.join(governors).join(file), text).expect("it is written");
+        }
+        std::fs::write(copy.join("Makefile"), release).expect("it is written");
+        std::fs::write(copy.join("kernel/sched/idle.c"), check).expect("it is written");
+        let spec = |name: &str| format!("{name}@{}", copy.display());
+        let asks = |name: &str| {
+            catalog().asks_about_one_state(&spec(name).parse().expect("a spec")).expect("it reads")
+        };
+        assert_eq!(asks("ladder"), expected, "{release}{check}");
+        let found = [found(&spec("ladder")), found(&spec("haltpoll"))].concat();
+        assert_eq!(found.contains(&Kind::Memory), expected, "{release}{check}");
+        assert_eq!(found.contains(&Kind::Index), expected, "{release}{check}");
+    }
 }
 
 /// The state chosen for a timer that far away, after eight sleeps of 100 ms.

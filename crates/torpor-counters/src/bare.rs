@@ -92,7 +92,7 @@ pub(crate) fn read(text: &str, builder: &mut Builder) -> Result<(), Failure> {
             let key = Key::State { cpu: Some(cpu), state: index, attr };
             builder.put(key, "", value.as_bytes());
         }
-        index += 1;
+        index = index.saturating_add(1);
     }
     builder.note(
         "its values have no names: told apart by their order, CPUs taken as numbered without a gap"
@@ -109,7 +109,7 @@ fn fits(lines: &[&str], files: &[&str]) -> bool {
         _ => is_number(line),
     };
     !lines.is_empty()
-        && lines.len() % files.len() == 0
+        && lines.len().checked_rem(files.len()) == Some(0)
         && lines.iter().zip(files.iter().cycle()).all(fits)
 }
 
@@ -119,7 +119,7 @@ fn is_number(line: &str) -> bool {
 
 /// `cpu0 cpu1 cpu10 cpu11 … cpu2 …`, as far as the kernel counts.
 fn shell_order(count: usize) -> Vec<CpuId> {
-    let count = count.min(crate::CPU_MAX as usize + 1) as u32;
+    let count = count.min((crate::CPU_MAX as usize).saturating_add(1)) as u32;
     let mut cpus: Vec<CpuId> = (0..count).map(CpuId).collect();
     cpus.sort_by_cached_key(|cpu| cpu.0.to_string());
     cpus

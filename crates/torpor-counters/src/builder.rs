@@ -316,7 +316,7 @@ fn parse_uptime(value: &str) -> Option<i64> {
     let hundredths = Some(hundredths).filter(|digits| digits.len() == 2)?;
     let seconds: i64 = parse_number(seconds, i64::MAX).ok()?;
     let hundredths: i64 = parse_number(hundredths, 99).ok()?;
-    seconds.checked_mul(1_000_000_000)?.checked_add(hundredths * 10_000_000)
+    seconds.checked_mul(1_000_000_000)?.checked_add(hundredths.checked_mul(10_000_000)?)
 }
 
 pub(crate) fn shown(value: &str) -> String {

@@ -86,13 +86,14 @@ impl Change {
     /// The way from one value to the next. Over half of the range backwards is a wrap forwards.
     pub fn between(before: u64, after: u64) -> Change {
         const HALF_32: u64 = 1 << 31;
+        const WHOLE_32: u64 = 1 << 32;
         const HALF_64: u64 = 1 << 63;
-        if after >= before {
-            Change::Forward(after - before)
+        if let Some(way) = after.checked_sub(before) {
+            Change::Forward(way)
         } else if before >= HALF_64 && after < HALF_64 {
             Change::Wrapped(after.wrapping_sub(before))
-        } else if (HALF_32..2 * HALF_32).contains(&before) && after < HALF_32 {
-            Change::Wrapped(after + 2 * HALF_32 - before)
+        } else if (HALF_32..WHOLE_32).contains(&before) && after < HALF_32 {
+            Change::Wrapped(after.wrapping_sub(before) % WHOLE_32)
         } else {
             Change::Back
         }
@@ -215,7 +216,7 @@ fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
     for (old, new) in &pairs {
         for (name, value, _) in &COUNTERS {
             let (Some(before), Some(after)) = (value(old), value(new)) else { continue };
-            moved += usize::from(before != 0);
+            moved = usize::saturating_add(moved, usize::from(before != 0));
             match Change::between(before, after) {
                 Change::Forward(_) => {}
                 Change::Wrapped(_) => wrapped.push((new.index, *name)),
@@ -231,7 +232,7 @@ fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
             }
         }
     }
-    if wrapped.len() * 2 > moved {
+    if wrapped.len() > moved / 2 {
         let text = "most counters went back (driver registered anew?): left out";
         notes.add(NoteKind::WentBack, cpu, text.to_owned());
         return None;
@@ -331,11 +332,10 @@ struct Notes(Vec<Note>);
 impl Notes {
     fn add(&mut self, kind: NoteKind, cpu: Option<CpuId>, text: String) {
         let place = self.0.iter().position(|note| note.kind == kind && note.text == text);
-        let place = place.unwrap_or_else(|| {
-            self.0.push(Note { kind, cpus: Vec::new(), text });
-            self.0.len() - 1
-        });
-        self.0[place].cpus.extend(cpu);
+        match place.and_then(|place| self.0.get_mut(place)) {
+            Some(note) => note.cpus.extend(cpu),
+            None => self.0.push(Note { kind, cpus: cpu.into_iter().collect(), text }),
+        }
     }
 }
 

@@ -8,6 +8,9 @@
 //! Every reader does the same: it finds pairs of a sysfs path and a value, and hands them to one
 //! builder. What cannot be used is told in the snapshot, never dropped in silence.
 
+// Numbers of a damaged dump may be any.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod archive;
 mod bare;
 mod builder;

@@ -6,11 +6,14 @@ use crate::builder::Builder;
 use crate::error::{CountersError, Failure};
 use crate::{Snapshot, bare, folder, saved, text};
 use std::borrow::Cow;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// A tar file of a machine with 8192 CPUs is that large.
 const FILE_BYTES_MAX: u64 = 2 << 30;
+/// Through a pipe come texts. Devices have no end, and nothing tells them apart before.
+const PIPE_BYTES_MAX: u64 = 256 << 20;
 
 type Finish = fn(Builder) -> Result<Snapshot, Failure>;
 
@@ -31,11 +34,16 @@ fn load(path: &Path) -> Result<Vec<u8>, CountersError> {
     let name = path.display().to_string();
     let hint = "give a saved snapshot, a dump as text, a tar file, or a directory";
     let unreadable = |reason: String| Failure::new(reason, hint).named(&name);
-    let size = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(unreadable(format!("{size} bytes are more than any dump has")));
+    let io = |error: std::io::Error| unreadable(error.to_string());
+    let file = File::open(path).map_err(io)?;
+    let is_file = file.metadata().map_err(io)?.is_file();
+    let max = if is_file { FILE_BYTES_MAX } else { PIPE_BYTES_MAX };
+    let mut bytes = Vec::new();
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > max {
+        return Err(unreadable(format!("more than {max} bytes, which no dump has")));
     }
-    fs::read(path).map_err(|error| unreadable(error.to_string()))
+    Ok(bytes)
 }
 
 /// Reads a file's bytes. `name` is what errors call it.

@@ -41,7 +41,14 @@ pub(crate) fn from_json(bytes: &[u8]) -> Result<Snapshot, Failure> {
             "the file is damaged, or its copy was cut short; `torpor snapshot -o FILE` writes one",
         )
     };
-    let head: Head = serde_json::from_slice(bytes).map_err(broken)?;
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(broken)?;
+    if value.get("torpor").is_some() && value.get("format").is_none() {
+        return Err(Failure::new(
+            "it is the JSON of one of Torpor's results, not counters".to_owned(),
+            "`torpor diff` compares two dumps of sysfs; `torpor snapshot -o FILE` takes one",
+        ));
+    }
+    let head: Head = serde_json::from_value(value).map_err(broken)?;
     if head.format != FORMAT || head.version != VERSION {
         return Err(Failure::new(
             format!("it is `{}` version {}", head.format, head.version),
@@ -75,4 +82,18 @@ fn check(snapshot: &Snapshot) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_in_json_is_named_and_not_called_damaged() {
+        let result = br#"{"torpor": {"version": "0.1.0"}, "platform": {}, "traces": []}"#;
+        let Err(failure) = from_json(result) else { panic!("it is no snapshot") };
+        let text = format!("{failure:?}");
+        assert!(text.contains("one of Torpor's results"), "{text}");
+        assert!(!text.contains("damaged"), "{text}");
+    }
 }

@@ -20,8 +20,9 @@ pub(crate) struct Unread {
 
 impl Unread {
     fn line(&mut self, number: usize, line: &str) {
-        self.count += 1;
-        self.first.get_or_insert_with(|| format!("line {}: `{}`", number + 1, shown(line)));
+        self.count = self.count.saturating_add(1);
+        self.first
+            .get_or_insert_with(|| format!("line {}: `{}`", number.saturating_add(1), shown(line)));
     }
 
     pub fn tell(self, builder: &mut Builder) {
@@ -113,7 +114,7 @@ impl Pair {
             None if self.is_header => return true,
             _ => return false,
         };
-        let is_room = self.value.chars().count() + 1 + line.chars().count() < chars_max;
+        let is_room = self.value.chars().chain(line.chars()).count() < chars_max.saturating_sub(1);
         if is_room {
             self.value.push(' ');
             self.value.push_str(line);
@@ -143,8 +144,9 @@ fn split(line: &str) -> Option<(&str, &str)> {
     let (mut path, mut value) = line.split_once(':')?;
     // The energy model's folders have a colon in their names: `ps:408000`.
     if path.ends_with("/ps") || path.ends_with("/cs") {
-        let end = path.len() + 1 + value.find(':')?;
-        (path, value) = (&line[..end], &line[end + 1..]);
+        let inner = value.find(':')?;
+        let end = path.len().checked_add(inner)?.checked_add(1)?;
+        (path, value) = (line.get(..end)?, value.get(inner..)?.strip_prefix(':')?);
     }
     let is_path = is_word(path) && path.contains('/');
     is_path.then(|| (path, value.trim()))

@@ -3,7 +3,7 @@
 
 use crate::input::CpuInput;
 use torpor_platform::Cluster;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_units::{Energy, Instant, Power};
 
 /// When one CPU was in its deepest state: intervals in order, none overlapping.
 pub type DeepTimes = Vec<(Instant, Instant)>;
@@ -13,20 +13,17 @@ pub fn has_static_power(cluster: &Cluster) -> bool {
     cluster.opps.iter().any(|opp| opp.static_power > Power::ZERO)
 }
 
-/// The cluster's own energy over its CPUs' common time, and that time.
+/// The cluster's own energy over the replayed span.
 ///
 /// CPUs that the recording does not show count as resting in their deepest state: they had
-/// nothing to do.
+/// nothing to do. So do those in a sleep that the recording cuts.
 pub fn static_energy(
     cluster: &Cluster,
     inputs: &[&CpuInput],
     deep: &[DeepTimes],
-) -> (Energy, Duration) {
-    let start = inputs.iter().map(|i| i.window().0).max().unwrap_or(Instant(0));
-    let end = inputs.iter().map(|i| i.window().1).min().unwrap_or(Instant(0));
-    if end <= start {
-        return (Energy::ZERO, Duration::ZERO);
-    }
+    span: (Instant, Instant),
+) -> Energy {
+    let (start, end) = span;
     // All CPUs share the clock, so the first one's frequency is the cluster's.
     let opps: Vec<(Instant, u16)> = inputs[0].spans.iter().map(|s| (s.start, s.opp)).collect();
     let power_at = |time: Instant| {
@@ -37,7 +34,9 @@ pub fn static_energy(
     let mut changes: Vec<(Instant, i32)> = deep
         .iter()
         .flatten()
-        .flat_map(|&(from, to)| [(from.clamp(start, end), 1), (to.clamp(start, end), -1)])
+        .copied()
+        .chain(inputs.iter().zip(deep).flat_map(|(input, deep)| cut_sleeps(input, deep, span)))
+        .flat_map(|(from, to)| [(from.clamp(start, end), 1), (to.clamp(start, end), -1)])
         .chain(opps.iter().map(|&(from, _)| (from.clamp(start, end), 0)))
         .chain([(end, 0)])
         .collect();
@@ -50,12 +49,25 @@ pub fn static_energy(
         resting += change;
         since = at;
     }
-    (energy, end.since(start))
+    energy
+}
+
+/// What of the sleeps that the recording cuts does not overlap one that was replayed: that may
+/// have ended later than the recorded one.
+fn cut_sleeps(
+    input: &CpuInput,
+    deep: &[(Instant, Instant)],
+    span: (Instant, Instant),
+) -> [(Instant, Instant); 2] {
+    let [before, (from, to)] = input.cut.within(span);
+    let replayed_to = deep.last().map_or(from, |(_, to)| *to);
+    [before, (from.max(replayed_to).min(to), to)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::CutSleeps;
     use crate::testing;
     use torpor_units::CpuId;
 
@@ -65,11 +77,16 @@ mod tests {
         let mut cluster = testing::two_state_cluster();
         cluster.opps[0].static_power = Power::from_mw(1.0);
         let spans = testing::spans(&[(10_000, 0)]);
-        let input = CpuInput { cpu: CpuId(0), spans };
+        let input = CpuInput { cpu: CpuId(0), spans, cut: Default::default() };
         let ms = |n: i64| Instant(n * 1_000_000);
         let deep = [vec![(ms(2), ms(8))], vec![(ms(5), ms(9))]];
-        let (energy, time) = static_energy(&cluster, &[&input, &input], &deep);
-        assert_eq!(time, Duration::from_us(10_000));
-        assert_eq!(energy.as_uj_f64(), 7.0);
+        let energy = |inputs: [&CpuInput; 2], span| static_energy(&cluster, &inputs, &deep, span);
+        assert_eq!(energy([&input, &input], (ms(0), ms(10))).as_uj_f64(), 7.0);
+        // Over 12 ms, of whose last 2 nothing is known: nobody rests in them.
+        assert_eq!(energy([&input, &input], (ms(0), ms(12))).as_uj_f64(), 9.0);
+        // Both fell asleep at 11 ms, for longer than the recording goes on.
+        let cut = CutSleeps { until: None, from: Some(ms(11)) };
+        let asleep = CpuInput { cut, ..input };
+        assert_eq!(energy([&asleep, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.0);
     }
 }

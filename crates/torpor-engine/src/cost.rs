@@ -80,6 +80,11 @@ impl CostTable {
         self.awake.len()
     }
 
+    /// Of a state, once in it.
+    pub fn power(&self, opp: u16, state: usize) -> Power {
+        self.costs[opp as usize * self.states + state].power
+    }
+
     /// No state, and no tick, takes less than this.
     pub fn floor_power(&self, opp: u16) -> Power {
         self.row(opp).chain([self.awake[opp as usize]]).min().unwrap_or(Power::ZERO)

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Single decisions, for those who ask to see them.
 
-use crate::input::SleepSource;
+use crate::input::{SleepSource, WakeStamp};
 use crate::model::{SleepEnd, Verdict};
-use torpor_units::{Duration, Instant};
+use torpor_units::{Duration, Energy, Instant};
 
 /// One pass through the idle loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Decision {
     pub slot: usize,
+    /// The idleness it is part of: its number among the CPU's. A simulation does not count them.
+    pub span: u32,
     pub from: Instant,
     pub resume: Instant,
     pub state: u8,
@@ -17,6 +19,19 @@ pub struct Decision {
     pub stop_tick: bool,
     pub tick_was_stopped: bool,
     pub sleep_length: Duration,
+    /// To the next tick, if it was running.
+    pub to_tick: Option<Duration>,
+    pub util: u64,
+    pub nr_iowait: u16,
+    /// The event that ends the idleness, and how its moment is known.
+    pub event: Instant,
+    pub stamp: WakeStamp,
+    /// The event brought a task of another CPU's.
+    pub is_resched: bool,
+    /// Of the sleep and of the tick or timer that it ended with; what of the sleep's is more than
+    /// the cheapest state for its length would have taken.
+    pub energy: Energy,
+    pub regret: Energy,
     pub source: SleepSource,
     pub verdict: Verdict,
     pub end: SleepEnd,

@@ -2,7 +2,7 @@
 use thiserror::Error;
 use torpor_governor::GovernorError;
 use torpor_trace::TraceError;
-use torpor_units::CpuId;
+use torpor_units::{CpuId, Duration};
 
 /// Why a replay could not be done.
 #[derive(Debug, Error)]
@@ -13,14 +13,15 @@ pub enum EngineError {
     Governor(#[from] GovernorError),
     #[error(
         "recording `{path}` has {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
-         hint: choose CPUs with --cpu, or place them with --cpu-map {number}:0"
+         hint: choose CPUs with --cpu, or place them with --cpu-map {number}:0, where several may \
+         be one"
     )]
     NoSuchCpu { path: String, cpu: CpuId, number: u32, platform: String, last: usize },
     #[error(
-        "two CPUs of recording `{path}` would be {cpu} of platform `{platform}`\n\
-         hint: give each its own place with --cpu-map"
+        "no CPU of recording `{path}` sleeps once between --from and --to: its idleness goes from \
+         {first} to {last} after its first event"
     )]
-    SharedPlace { path: String, cpu: CpuId, platform: String },
+    NothingBetween { path: String, first: Duration, last: Duration },
     #[error(
         "recording `{path}` holds no sleep that can be replayed: {found}\n\
          hint: record power:cpu_idle on CPUs that wake up at least twice"

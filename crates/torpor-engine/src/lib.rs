@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The idle loop, replay, the cost model, the metrics and the oracle.
+//! The idle loop, replay, the cost model and the oracle.
 
-pub mod catalogue;
 pub mod cluster;
 pub mod cost;
 pub mod decision;
@@ -12,7 +11,6 @@ pub mod idle_loop;
 pub mod input;
 #[cfg(test)]
 mod io_and_polling;
-pub mod latency;
 pub mod model;
 pub mod options;
 pub mod oracle;
@@ -28,10 +26,13 @@ pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod totals;
+pub mod trace_info;
 pub mod verify;
 
 pub use error::EngineError;
-pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched};
-pub use outcome::{Outcome, TraceInfo};
+pub use model::state_descs;
+pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched, worker_threads};
+pub use outcome::Outcome;
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
-pub use session::{check_disabled_states, describe_governor, run, state_descs};
+pub use session::{asks_for_oracle, check_disabled_states, describe_governor, run};
+pub use trace_info::TraceInfo;

@@ -5,7 +5,8 @@ use crate::cluster;
 use crate::cost::CostTable;
 use crate::input::TickGrid;
 use crate::poll;
-use torpor_platform::{Cluster, Platform, PollLoop};
+use torpor_governor::StateDesc;
+use torpor_platform::{Cluster, IdleState, Platform, PollLoop};
 use torpor_units::{Duration, Instant};
 
 /// `CPUIDLE_STATE_MAX`.
@@ -48,12 +49,14 @@ pub struct CpuModel {
     pub poll_loop: Option<PollLoop>,
     /// What `cpuidle_poll_time()` answers when no governor has set a limit.
     pub default_poll_limit: Duration,
+    /// The deepest state that is not off by default.
+    pub deepest: usize,
     /// The cluster takes power of its own unless all CPUs are in their deepest state.
     pub watches_deepest: bool,
 }
 
 /// Why a sleep ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SleepEnd {
     /// The event that the recording holds.
     Event,
@@ -93,7 +96,7 @@ impl Alarms {
 }
 
 /// The kernel's verdict on a sleep (`cpuidle_enter_state()`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Verdict {
     Fit,
     /// Too deep.
@@ -137,6 +140,7 @@ impl CpuModel {
             capacity: table.capacity,
             poll_loop: table.idle_states[0].poll_loop,
             default_poll_limit,
+            deepest: table.deepest(),
             watches_deepest: cluster::has_static_power(table),
         }
     }
@@ -248,6 +252,21 @@ fn poll_limit(states: &[StateModel], tick: Duration) -> Duration {
         .map(|s| s.target_residency.min(most))
         .next()
         .unwrap_or(most)
+}
+
+/// The states of a CPU as a governor is told of them.
+pub fn state_descs(states: &[IdleState], model: &CpuModel) -> Vec<StateDesc> {
+    states
+        .iter()
+        .zip(&model.states)
+        .map(|(state, model)| StateDesc {
+            name: state.name.clone(),
+            exit_latency: model.latency,
+            target_residency: model.target_residency,
+            is_polling: model.is_polling,
+            is_disabled: !model.is_enabled,
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -27,7 +27,11 @@ pub struct Options {
     pub recorded_on: Option<Platform>,
     /// Only these CPUs of the recording.
     pub cpus: Option<Vec<CpuId>>,
-    /// Which platform CPU stands in for a CPU of the recording; itself by default.
+    /// Only this part of the recording, from its first event on; sleeps that it cuts are left out.
+    pub from: Option<Duration>,
+    pub to: Option<Duration>,
+    /// Which platform CPU stands in for a CPU of the recording; itself by default. Several may
+    /// share one: each then runs as if it were alone there.
     pub cpu_map: BTreeMap<CpuId, CpuId>,
     /// Worker threads; one a core by default.
     pub threads: Option<usize>,
@@ -48,6 +52,13 @@ pub struct DisabledState {
 pub trait Progress: Sync {
     fn advance(&self, what: &str, done: u64, total: u64);
     fn cancelled(&self) -> bool;
+}
+
+/// Threads for so many that a user wants, 0 for one a core. More than a few a core help nothing,
+/// and no result depends on their number.
+pub fn worker_threads(wanted: Option<usize>) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    wanted.unwrap_or(0).min(4 * cores)
 }
 
 /// Nobody watches.

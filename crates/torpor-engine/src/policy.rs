@@ -91,8 +91,10 @@ impl Policy for Instance {
 /// Decisions made beforehand, one a call, for a single CPU.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    pub choices: Vec<Choice>,
+    choices: Vec<Repeated>,
     next: usize,
+    /// How often the next has been made.
+    made: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +103,20 @@ pub struct Choice {
     pub stop_tick: bool,
 }
 
+/// The same choice so many times in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    pub choice: Choice,
+    pub times: u64,
+}
+
 impl Script {
     pub fn new(choices: Vec<Choice>) -> Script {
-        Script { choices, next: 0 }
+        Script::of(choices.into_iter().map(|choice| Repeated { choice, times: 1 }).collect())
+    }
+
+    pub fn of(choices: Vec<Repeated>) -> Script {
+        Script { choices, next: 0, made: 0 }
     }
 }
 
@@ -112,8 +125,11 @@ impl Policy for Script {
     const POLLS_ON: bool = false;
 
     fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
-        let choice = self.choices[self.next];
-        self.next += 1;
+        let Repeated { choice, times } = self.choices[self.next];
+        self.made += 1;
+        if self.made >= times {
+            (self.next, self.made) = (self.next + 1, 0);
+        }
         Ok(Selection {
             state: i32::from(choice.state),
             stop_tick: choice.stop_tick,

@@ -27,7 +27,10 @@ pub fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> Instant 
         // FIDELITY(event-stream): its phase is the hardware counter's, which no recording tells.
         PollLoop::ArmPollIdle { event_stream } => {
             let up = Instant(from.0.saturating_add(limit.0));
-            Instant(0) + at_or_after(up.since(Instant(0)), event_stream)
+            match event_stream {
+                Some(period) => Instant(0) + at_or_after(up.since(Instant(0)), period),
+                None => up,
+            }
         }
     }
 }
@@ -62,7 +65,7 @@ mod tests {
 
     #[test]
     fn arm_poll_idle_sees_work_at_once_and_the_limit_at_the_next_event_of_the_stream() {
-        let arm = PollLoop::ArmPollIdle { event_stream: Duration::from_us(100) };
+        let arm = PollLoop::ArmPollIdle { event_stream: Some(Duration::from_us(100)) };
         assert_eq!(notices(arm, FROM, FROM + Duration(7)), FROM + Duration(7));
         // 1000.03 us + 20 us: the stream's events are at 1000, 1100, ... us.
         assert_eq!(gives_up(arm, FROM, LIMIT), Instant(1_100_000));
@@ -71,12 +74,20 @@ mod tests {
     }
 
     #[test]
+    fn with_wfet_the_limit_is_exact() {
+        let arm = PollLoop::ArmPollIdle { event_stream: None };
+        assert_eq!(notices(arm, FROM, FROM + Duration(7)), FROM + Duration(7));
+        assert_eq!(gives_up(arm, FROM, LIMIT), FROM + LIMIT);
+        assert!(gives_up(arm, FROM, Duration::MAX) > Instant(i64::MAX / 8));
+    }
+
+    #[test]
     fn limits_beyond_all_time_and_periods_of_nothing_are_no_harm() {
         for period in [0, 47, 100_000] {
             let period = Duration(period);
             let loops = [
                 PollLoop::PollIdle { relax: period },
-                PollLoop::ArmPollIdle { event_stream: period },
+                PollLoop::ArmPollIdle { event_stream: Some(period) },
             ];
             for poll_loop in loops {
                 assert!(gives_up(poll_loop, FROM, Duration::MAX) > Instant(i64::MAX / 8));

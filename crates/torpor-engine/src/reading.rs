@@ -7,8 +7,9 @@
 use crate::error::EngineError;
 use crate::input::{Draft, Follower, Recording};
 use crate::options::Progress;
+use std::path::Path;
 use torpor_platform::Platform;
-use torpor_trace::{Event, Sink, SoFar, Source, Trace};
+use torpor_trace::{Event, Sink, SoFar, Source, Trace, TraceError};
 
 /// The first events of a recording.
 #[derive(Default)]
@@ -17,6 +18,24 @@ pub struct Head {
     pub events: Vec<Event>,
     /// No others follow.
     pub is_all: bool,
+}
+
+/// Opens a recording, which takes as long as a pipe's writer does.
+pub fn open(path: &Path, progress: &dyn Progress) -> Result<Source, EngineError> {
+    Source::open_while(path, &|| !progress.cancelled()).map_err(error)
+}
+
+/// Reads a recording with all its events.
+pub fn whole(path: &Path, progress: &dyn Progress) -> Result<Trace, EngineError> {
+    torpor_trace::read_while(path, &|| !progress.cancelled()).map_err(error)
+}
+
+/// Who stopped the reading was who stopped the engine.
+fn error(error: TraceError) -> EngineError {
+    match error {
+        TraceError::Stopped { .. } => EngineError::Interrupted,
+        error => error.into(),
+    }
 }
 
 /// Reads the recording and draws its spans. `shown` is what progress calls it; `recorded_on` as
@@ -34,8 +53,9 @@ pub fn draft(
         keeps_head: recorded_on.is_some(),
         watch: Watch { what: format!("reading {shown}, MiB"), progress },
     };
-    let trace = source.stream(&mut drafting)?;
+    let streamed = source.stream(&mut drafting);
     drafting.watch.check()?;
+    let trace = streamed?;
     Ok((trace, drafting.draft.finish(), drafting.head))
 }
 
@@ -53,8 +73,9 @@ pub fn follow(
     } else {
         let watch = Watch { what: format!("following tasks of {shown}, MiB"), progress };
         let mut following = Following { follower, watch };
-        source.stream(&mut following)?;
+        let streamed = source.stream(&mut following);
         following.watch.check()?;
+        streamed?;
         following.follower.finish();
     }
     Ok(())
@@ -88,6 +109,10 @@ impl Sink for Drafting<'_> {
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
         self.watch.tell(read_bytes, total_bytes);
     }
+
+    fn is_stopped(&self) -> bool {
+        self.watch.progress.cancelled()
+    }
 }
 
 struct Following<'a> {
@@ -104,6 +129,10 @@ impl Sink for Following<'_> {
 
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
         self.watch.tell(read_bytes, total_bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.watch.progress.cancelled()
     }
 }
 

@@ -4,20 +4,24 @@
 use crate::cluster::{self, DeepTimes};
 use crate::decision::{Decision, Keep, Kept, Unobserved};
 use crate::error::EngineError;
-use crate::idle_loop::{CpuRun, Pending};
+use crate::idle_loop::{CpuRun, DECISIONS_A_LOOK, Pending};
 use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::Progress;
 use crate::oracle;
-use crate::policy::{Policy, Script};
+use crate::policy::{Policy as Decides, Script};
 use crate::totals::CpuTotals;
 use rayon::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use torpor_governor::{CpuSetup, Fault, Governor, GovernorError, Instance, Setup, StateDesc};
+use torpor_governor::{
+    CpuSetup, Fault, Governor, GovernorError, Instance, NoAnswer, Policy, Pulse, Setup, StateDesc,
+};
 use torpor_platform::Cluster;
-use torpor_units::{Duration, Energy, Instant};
+use torpor_units::{Energy, Instant};
 
 /// One CPU of the recording on its place of the machine.
 pub struct Seat<'a> {
@@ -34,6 +38,16 @@ pub enum Decider {
     Oracle,
 }
 
+impl Decider {
+    /// The hosted policy, where it is one.
+    pub fn policy(&self) -> Option<&Policy> {
+        match self {
+            Decider::Governor(governor) => Some(governor),
+            Decider::Oracle => None,
+        }
+    }
+}
+
 /// One governor over a whole recording.
 #[derive(Default)]
 pub struct Run {
@@ -41,16 +55,25 @@ pub struct Run {
     pub cpus: Vec<CpuTotals>,
     /// In the order of (seat, time); `slot` is the seat.
     pub decisions: Vec<Decision>,
-    /// Own energy and common time of each cluster that takes power beside its CPUs.
-    pub clusters: BTreeMap<usize, (Energy, Duration)>,
+    /// Own energy of each cluster that takes power beside its CPUs.
+    pub clusters: BTreeMap<usize, Energy>,
     /// The governor's CPUs share state, so they ran in one image, in the order of time.
     pub shares_state: bool,
 }
 
-/// Runs all deciders over all seats. A governor that fails takes nothing down but itself.
+impl Run {
+    /// Of all sleeps.
+    pub fn energy(&self) -> Energy {
+        self.cpus.iter().map(|cpu| cpu.energy).sum()
+    }
+}
+
+/// Runs all deciders over all seats; `span` is what of the recording is replayed. A governor that
+/// fails takes nothing down but itself.
 pub fn run(
     seats: &[Seat<'_>],
     deciders: &[Decider],
+    span: (Instant, Instant),
     kept: Kept,
     shards: usize,
     progress: &dyn Progress,
@@ -73,7 +96,10 @@ pub fn run(
             if progress.cancelled() {
                 return Part { decider: d, outcome: Err(None) };
             }
-            Part { decider: d, outcome: run_shard(seats, shard, &deciders[d], kept, &tick) }
+            let run = |tick: &dyn Fn(usize) -> bool| {
+                run_shard(seats, shard, &deciders[d], span, kept, tick)
+            };
+            Part { decider: d, outcome: where_it_runs(&deciders[d], &tick, run) }
         })
         .collect();
     if progress.cancelled() {
@@ -98,17 +124,21 @@ pub fn run(
     for (index, (run, mut results)) in runs.iter_mut().zip(gathered).enumerate() {
         let Ok(shares_state) = run.as_ref().map(|r| r.shares_state) else { continue };
         if shares_state && let Decider::Governor(governor) = &deciders[index] {
-            match run_in_order(seats, governor, kept) {
+            let in_order =
+                |_: &dyn Fn(usize) -> bool| run_in_order(seats, governor, kept, progress);
+            let goes_on = |_| !progress.cancelled();
+            match where_it_runs(&deciders[index], &goes_on, in_order) {
                 Ok(mut together) => {
                     if let Ok(run) = run {
-                        run.clusters = static_energies(seats, &mut together);
+                        run.clusters = static_energies(seats, &mut together, span);
                     }
                     results = together;
                 }
-                Err(message) => {
+                Err(Some(message)) => {
                     *run = Err(message);
                     continue;
                 }
+                Err(None) => return Err(EngineError::Interrupted),
             }
         }
         results.sort_by_key(|r| r.seat);
@@ -122,18 +152,44 @@ pub fn run(
     Ok(runs)
 }
 
+/// Does `work` here, or in a process of its own if the governor is to have one. `tick` counts what
+/// is done, and says whether to go on.
+fn where_it_runs<T: Serialize + DeserializeOwned>(
+    decider: &Decider,
+    tick: &dyn Fn(usize) -> bool,
+    work: impl FnOnce(&dyn Fn(usize) -> bool) -> Result<T, Option<String>>,
+) -> Result<T, Option<String>> {
+    let governor = match decider {
+        Decider::Governor(governor) if governor.runs_apart() => governor,
+        _ => return work(tick),
+    };
+    let there = |pulse: &Pulse| {
+        work(&|count| {
+            pulse.add(count as u64);
+            true
+        })
+    };
+    match torpor_governor::apart(governor.policy_label(), &mut |done| tick(done as usize), there) {
+        Ok(answer) => answer,
+        Err(NoAnswer::Interrupted) => Err(None),
+        Err(NoAnswer::Died(error)) => Err(Some(error.to_string())),
+    }
+}
+
 struct Part {
     decider: usize,
     /// `Err(None)`: not run to its end, because the user asked to stop.
     outcome: Result<ShardResult, Option<String>>,
 }
 
+#[derive(serde::Serialize, serde::Deserialize)]
 struct ShardResult {
     seats: Vec<SeatResult>,
-    clusters: BTreeMap<usize, (Energy, Duration)>,
+    clusters: BTreeMap<usize, Energy>,
     statics_changed: bool,
 }
 
+#[derive(serde::Serialize, serde::Deserialize)]
 struct SeatResult {
     seat: usize,
     totals: CpuTotals,
@@ -164,7 +220,8 @@ fn shard(seats: &[Seat<'_>], count: usize) -> Vec<Vec<usize>> {
 fn static_energies(
     seats: &[Seat<'_>],
     results: &mut [SeatResult],
-) -> BTreeMap<usize, (Energy, Duration)> {
+    span: (Instant, Instant),
+) -> BTreeMap<usize, Energy> {
     let mut by_cluster: BTreeMap<usize, (Vec<&CpuInput>, Vec<DeepTimes>)> = BTreeMap::new();
     for result in results {
         let seat = &seats[result.seat];
@@ -180,7 +237,7 @@ fn static_energies(
     };
     by_cluster
         .into_iter()
-        .map(|(n, (inputs, deep))| (n, cluster::static_energy(table(n), &inputs, &deep)))
+        .map(|(n, (inputs, deep))| (n, cluster::static_energy(table(n), &inputs, &deep, span)))
         .collect()
 }
 
@@ -188,6 +245,7 @@ fn run_shard(
     seats: &[Seat<'_>],
     shard: &[usize],
     decider: &Decider,
+    span: (Instant, Instant),
     kept: Kept,
     tick: &dyn Fn(usize) -> bool,
 ) -> Result<ShardResult, Option<String>> {
@@ -199,15 +257,18 @@ fn run_shard(
     for (slot, &seat) in shard.iter().enumerate() {
         let Seat { input, model, .. } = &seats[seat];
         let mut told = 0;
-        let mut goes_on = |spans: usize| tick(spans - std::mem::replace(&mut told, spans));
+        // A plan goes through the spans twice.
+        let mut goes_on = |spans: usize| {
+            let news = spans.saturating_sub(told);
+            told += news;
+            tick(news)
+        };
         let result = match &mut instance {
-            Some(instance) => run_seat(seat, slot, input, model, instance, kept)
-                .map_err(|e| Some(e.to_string()))?,
+            Some(instance) => run_seat(seat, slot, input, model, instance, kept, &mut goes_on)?,
             None => {
                 let plan = oracle::plan(model, &input.spans, &mut goes_on).ok_or(None)?;
-                let mut script = Script::new(plan.choices);
-                let result = run_seat(seat, 0, input, model, &mut script, kept)
-                    .expect("a script does not fail");
+                let mut script = Script::of(plan.choices);
+                let result = run_seat(seat, 0, input, model, &mut script, kept, &mut goes_on)?;
                 assert_eq!(result.totals.energy, plan.energy, "the plan costs what it says");
                 result
             }
@@ -218,29 +279,31 @@ fn run_shard(
         }
     }
     let statics_changed = instance.as_ref().is_some_and(Instance::statics_changed);
-    let clusters = static_energies(seats, &mut results);
+    let clusters = static_energies(seats, &mut results, span);
     Ok(ShardResult { seats: results, clusters, statics_changed })
 }
 
-fn run_seat<P: Policy>(
+fn run_seat<P: Decides>(
     seat: usize,
     slot: usize,
     input: &CpuInput,
     model: &CpuModel,
     policy: &mut P,
     kept: Kept,
-) -> Result<SeatResult, Fault> {
+    goes_on: &mut dyn FnMut(usize) -> bool,
+) -> Result<SeatResult, Option<String>> {
     let mut run = CpuRun::new(model, &input.spans, slot);
-    let decisions = if kept.keeps(seat) {
-        let mut keep = Keep::new(Kept::All);
-        run.run(policy, &mut keep)?;
-        keep.decisions.iter_mut().for_each(|d| d.slot = seat);
-        keep.decisions
+    let mut keep = Keep::new(Kept::All);
+    let ran = if kept.keeps(seat) {
+        run.run_while(policy, &mut keep, goes_on)
     } else {
-        run.run(policy, &mut Unobserved)?;
-        Vec::new()
+        run.run_while(policy, &mut Unobserved, goes_on)
     };
-    Ok(SeatResult { seat, totals: run.close(), decisions })
+    if !ran.map_err(|fault| Some(fault.to_string()))? {
+        return Err(None);
+    }
+    keep.decisions.iter_mut().for_each(|d| d.slot = seat);
+    Ok(SeatResult { seat, totals: run.close(), decisions: keep.decisions })
 }
 
 /// Runs all CPUs on one image, each half of a decision at its own time: what a governor whose
@@ -249,7 +312,8 @@ fn run_in_order(
     seats: &[Seat<'_>],
     governor: &Governor,
     kept: Kept,
-) -> Result<Vec<SeatResult>, String> {
+    progress: &dyn Progress,
+) -> Result<Vec<SeatResult>, Option<String>> {
     let all: Vec<usize> = (0..seats.len()).collect();
     let mut instance = instantiate(seats, &all, governor)?;
     let mut runs: Vec<CpuRun<'_>> = seats
@@ -263,15 +327,21 @@ fn run_in_order(
         queue.extend(run.next_decision().map(|at| Reverse((at, slot))));
     }
     let mut watch = Keep::new(kept);
+    let failed = |fault: Fault| Some(fault.to_string());
+    let mut steps = 0;
     while let Some(Reverse((_, slot))) = queue.pop() {
+        steps += 1;
+        if steps % DECISIONS_A_LOOK == 0 && progress.cancelled() {
+            return Err(None);
+        }
         let run = &mut runs[slot];
         let next = match pending[slot].take() {
             Some(begun) => {
-                run.finish(&begun, &mut instance, &mut watch).map_err(|e| e.to_string())?;
+                run.finish(&begun, &mut instance, &mut watch).map_err(failed)?;
                 run.next_decision()
             }
             None => {
-                pending[slot] = run.begin(&mut instance).map_err(|e| e.to_string())?;
+                pending[slot] = run.begin(&mut instance).map_err(failed)?;
                 pending[slot].map(|p| p.sleep.resume)
             }
         };

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A whole request: read, reconstruct, replay, sum up.
 
-use crate::catalogue::METRICS;
-use crate::decision::Kept;
+use crate::decision::{Decision, Kept};
 use crate::error::EngineError;
 use crate::input::{Follower, Recording, TickGrid};
-use crate::model::CpuModel;
-use crate::options::{DisabledState, ORACLE, Options, Progress, Request};
+use crate::model::{CpuModel, state_descs};
+use crate::options::{DisabledState, ORACLE, Options, Progress, Request, worker_threads};
 use crate::outcome::*;
 use crate::reading::{self, Head};
 use crate::replay::{self, Decider, Run, Seat};
-use crate::summary::{self, Described, RunCounts};
+use crate::summary::{self, RunCounts};
+use crate::trace_info::TraceInfo;
 use crate::verify::{self, VerifyOptions, VerifyRequest};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
-use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place, StateDesc};
+use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place};
 use torpor_platform::Platform;
-use torpor_trace::{Source, Trace};
-use torpor_units::{CpuId, Duration, Hz};
+use torpor_result::metric;
+use torpor_result::record::{self, Described, compare_exact};
+use torpor_trace::Trace;
+use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own [`RunOutcome`].
@@ -26,7 +28,7 @@ pub fn run(
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<Outcome, EngineError> {
-    let threads = request.options.threads.unwrap_or(0);
+    let threads = worker_threads(request.options.threads);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -49,10 +51,10 @@ impl<'a> Session<'a> {
             .governors
             .iter()
             .map(|spec| {
-                if is_oracle(spec) {
-                    return oracle(spec);
-                }
-                Ok(Decider::Governor(catalog.resolve(spec, hz)?))
+                Ok(match asks_for_oracle(spec)? {
+                    true => Decider::Oracle,
+                    false => Decider::Governor(catalog.resolve(spec, hz)?),
+                })
             })
             .collect::<Result<_, EngineError>>()?;
         Ok(Session { request, hz, deciders, catalog })
@@ -63,11 +65,15 @@ impl<'a> Session<'a> {
         let traces =
             traces.iter().map(|path| self.trace(path, progress)).collect::<Result<Vec<_>, _>>()?;
         Ok(Outcome {
-            torpor: Version { version: env!("CARGO_PKG_VERSION") },
+            head: record::Head::of("replay"),
             platform: summary::platform_info(platform),
             options: self.options_info(options),
-            catalogue: &METRICS,
-            notes: summary::notes(platform, options, &traces),
+            catalogue: metric::of_replay(),
+            notes: [
+                summary::notes(platform, options, &traces),
+                summary::config_notes(self.deciders.iter().filter_map(Decider::policy)),
+            ]
+            .concat(),
             traces,
         })
     }
@@ -78,7 +84,7 @@ impl<'a> Session<'a> {
         if progress.cancelled() {
             return Err(EngineError::Interrupted);
         }
-        let source = Source::open(path)?;
+        let source = reading::open(path, progress)?;
         let (trace, mut recording, head) =
             reading::draft(&source, &shown, options.recorded_on.as_ref(), progress)?;
         let info = TraceInfo::new(&shown, &trace);
@@ -91,6 +97,7 @@ impl<'a> Session<'a> {
         if let Some(chosen) = &options.cpus {
             recording.cpus.retain(|c| chosen.contains(&c.cpu));
         }
+        keep_part(options, &shown, &trace, &mut recording)?;
         let places = self.places(&shown, &recording)?;
         recording.bind_opps(platform, |cpu| places[&cpu]);
         let scale = |cpu| self.scale(cpu, &places);
@@ -119,11 +126,13 @@ impl<'a> Session<'a> {
             (false, false) => Kept::None,
         };
         let shards = rayon::current_num_threads();
-        let runs = replay::run(&seats, &self.deciders, kept, shards, progress, &shown)?;
+        let span = recording.window();
+        let runs = replay::run(&seats, &self.deciders, span, kept, shards, progress, &shown)?;
         let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
-        let runs = self.outcomes(&seats, runs);
+        let (runs, decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
+        let comparison = compare_exact(metric::of_replay(), &runs);
         let inputs = summary::inputs_info(&recording);
-        Ok(TraceOutcome { trace: info, inputs, agreement, runs, strip })
+        Ok(TraceOutcome { trace: info, inputs, agreement, runs, comparison, strip, decisions })
     }
 
     /// The recorded governor's decisions, if the recorded machine is known. A recording that does
@@ -156,7 +165,6 @@ impl<'a> Session<'a> {
     ) -> Result<BTreeMap<CpuId, CpuId>, EngineError> {
         let Request { platform, options, .. } = self.request;
         let mut places = BTreeMap::new();
-        let mut taken = BTreeSet::new();
         for input in &recording.cpus {
             let place = options.cpu_map.get(&input.cpu).copied().unwrap_or(input.cpu);
             if platform.cluster_of(place).is_none() {
@@ -166,13 +174,6 @@ impl<'a> Session<'a> {
                     number: input.cpu.0,
                     platform: platform.name.clone(),
                     last: platform.cpu_count().saturating_sub(1),
-                });
-            }
-            if !taken.insert(place) {
-                return Err(EngineError::SharedPlace {
-                    path: path.to_owned(),
-                    cpu: place,
-                    platform: platform.name.clone(),
                 });
             }
             places.insert(input.cpu, place);
@@ -221,22 +222,29 @@ impl<'a> Session<'a> {
             .collect()
     }
 
-    fn outcomes(&self, seats: &[Seat<'_>], runs: Vec<Result<Run, String>>) -> Vec<RunOutcome> {
-        let platform = &self.request.platform;
-        let mut outcomes: Vec<RunOutcome> = self
-            .request
-            .governors
-            .iter()
-            .zip(&self.deciders)
-            .zip(runs)
+    fn outcomes(
+        &self,
+        seats: &[Seat<'_>],
+        span: Duration,
+        runs: Vec<Result<Run, String>>,
+    ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
+        let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle);
+        let oracle = self.deciders.iter().position(is_oracle);
+        let oracle = oracle.and_then(|index| runs[index].as_ref().ok()).map(Run::energy);
+        let columns = self.request.governors.iter().zip(&self.deciders).zip(runs);
+        columns
             .map(|((spec, decider), run)| {
                 let described = describe(spec, decider);
-                let counts = run.map(|run| RunCounts::of_replay(seats, run));
-                summary::run_outcome(described, platform, counts)
+                let (counts, decisions) = match run {
+                    Ok(run) => {
+                        let (counts, decisions) = RunCounts::of_replay(seats, span, run);
+                        (Ok(counts), decisions)
+                    }
+                    Err(error) => (Err(error), Vec::new()),
+                };
+                (summary::replayed(described, &self.request.platform, counts, oracle), decisions)
             })
-            .collect();
-        summary::compare_with_oracle(&mut outcomes);
-        outcomes
+            .unzip()
     }
 
     fn options_info(&self, options: &Options) -> OptionsInfo {
@@ -264,6 +272,7 @@ fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
             origin: "built in".to_owned(),
             source_sha256: None,
             params: BTreeMap::new(),
+            config: BTreeMap::new(),
         },
         Decider::Governor(governor) => describe_governor(spec, governor),
     }
@@ -283,34 +292,41 @@ pub fn describe_governor(spec: &GovernorSpec, governor: &Governor) -> Described 
         },
         source_sha256: Some(governor.source_sha256().to_owned()),
         params: governor.param_settings().into_iter().collect(),
+        config: governor.config().clone(),
     }
 }
 
-fn oracle(spec: &GovernorSpec) -> Result<Decider, EngineError> {
+/// Whether the oracle is asked for in place of a governor. It takes no parameters.
+pub fn asks_for_oracle(spec: &GovernorSpec) -> Result<bool, EngineError> {
+    if !matches!(spec.place(), Place::Builtin { name } if name == ORACLE) {
+        return Ok(false);
+    }
     if spec.params().is_empty() {
-        return Ok(Decider::Oracle);
+        return Ok(true);
     }
     let given: Vec<String> = spec.params().iter().map(|(k, v)| format!("{k}={v}")).collect();
     Err(EngineError::OracleParameters { given: given.join(",") })
 }
 
-fn is_oracle(spec: &GovernorSpec) -> bool {
-    matches!(spec.place(), Place::Builtin { name } if name == ORACLE)
-}
-
-/// The states of a CPU as a governor is told of them.
-pub fn state_descs(states: &[torpor_platform::IdleState], model: &CpuModel) -> Vec<StateDesc> {
-    states
-        .iter()
-        .zip(&model.states)
-        .map(|(state, model)| StateDesc {
-            name: state.name.clone(),
-            exit_latency: model.latency,
-            target_residency: model.target_residency,
-            is_polling: model.is_polling,
-            is_disabled: !model.is_enabled,
-        })
-        .collect()
+/// Leaves what is between `from` and `to`.
+fn keep_part(
+    options: &Options,
+    path: &str,
+    trace: &Trace,
+    recording: &mut Recording,
+) -> Result<(), EngineError> {
+    let Some((begin, _)) = trace.window.filter(|_| options.from.is_some() || options.to.is_some())
+    else {
+        return Ok(());
+    };
+    let (first, last) = recording.window();
+    let at = |offset: Duration| Instant(begin.0.saturating_add(offset.0));
+    recording.keep_between(options.from.map_or(begin, at), options.to.map_or(Instant::NEVER, at));
+    if recording.span_count() > 0 {
+        return Ok(());
+    }
+    let (first, last) = (first.since(begin), last.since(begin));
+    Err(EngineError::NothingBetween { path: path.to_owned(), first, last })
 }
 
 /// CPUs that options name must be in the recording: a slip would otherwise go unseen.

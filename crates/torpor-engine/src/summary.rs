@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From counters to what is shown.
 
-use crate::catalogue::METRICS;
 use crate::decision::Decision;
 use crate::input::{Recording, SleepSource};
 use crate::options::{Options, Request};
@@ -9,7 +8,11 @@ use crate::outcome::*;
 use crate::replay::{Run, Seat};
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::BTreeMap;
+use torpor_governor::{Origin, Policy};
 use torpor_platform::{Cluster, Platform, Scope};
+use torpor_result::idle::power_mw;
+use torpor_result::record::Described;
+use torpor_result::{Info, Sums, Work, metric};
 use torpor_units::{CpuId, Duration, Energy, Power};
 
 /// The report's strip holds at most this many sleeps a governor, to stay a small file.
@@ -54,11 +57,14 @@ pub fn inputs_info(recording: &Recording) -> InputsInfo {
         sources[span.source as usize] += 1;
     }
     let spans = recording.span_count() as u64;
+    let (start, end) = recording.window();
     InputsInfo {
         spans,
         merged_ticks: recording.stats.merged_ticks,
         merged_poll_timeouts: recording.stats.merged_poll_timeouts,
         cut_sleeps: recording.stats.cut_sleeps,
+        replayed_ns: end.since(start).0,
+        cut_pct: cut_pct(recording, end.since(start)),
         unclosed_entries: recording.stats.unclosed_entries,
         tick_hz_recorded: recording.hz().map(|hz| hz.get()),
         sleep_length_sources: by_source(&sources),
@@ -66,18 +72,13 @@ pub fn inputs_info(recording: &Recording) -> InputsInfo {
     }
 }
 
-fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
-    SleepSource::ALL.iter().zip(counts).map(|(source, n)| (source.key(), *n)).collect()
+fn cut_pct(recording: &Recording, span: Duration) -> f64 {
+    let all = span.0 as f64 * recording.cpus.len() as f64;
+    if all > 0.0 { 100.0 * recording.cut_time().0 as f64 / all } else { 0.0 }
 }
 
-/// Who decided, for the record.
-pub struct Described {
-    pub label: String,
-    pub name: String,
-    pub kind: &'static str,
-    pub origin: String,
-    pub source_sha256: Option<String>,
-    pub params: BTreeMap<String, String>,
+fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
+    SleepSource::ALL.iter().zip(counts).map(|(source, n)| (source.key(), *n)).collect()
 }
 
 /// One CPU's counters, and where and how long they were counted.
@@ -93,24 +94,49 @@ pub struct CpuCounts<'a> {
 /// What one governor's run comes to.
 pub struct RunCounts<'a> {
     pub cpus: Vec<CpuCounts<'a>>,
-    /// Own energy and common time of each cluster that takes power beside its CPUs.
-    pub clusters: BTreeMap<usize, (Energy, Duration)>,
-    pub decisions: Vec<Decision>,
+    /// Own energy of each cluster that takes power beside its CPUs.
+    pub clusters: BTreeMap<usize, Energy>,
+    /// What power is counted over, for the machine and each part of it.
+    pub span: Duration,
 }
 
 impl<'a> RunCounts<'a> {
-    /// Of a replay.
-    pub fn of_replay(seats: &[Seat<'a>], run: Run) -> RunCounts<'a> {
+    /// Of a replay, and its decisions.
+    pub fn of_replay(
+        seats: &[Seat<'a>],
+        span: Duration,
+        run: Run,
+    ) -> (RunCounts<'a>, Vec<Decision>) {
         let cpus = seats.iter().zip(run.cpus).map(|(seat, totals)| {
             let (start, end) = seat.input.window();
             CpuCounts {
                 cpu: seat.input.cpu,
                 cluster: seat.cluster,
-                window: end.since(start),
+                window: end.since(start) + totals.overrun,
                 totals,
             }
         });
-        RunCounts { cpus: cpus.collect(), clusters: run.clusters, decisions: run.decisions }
+        let cpus = cpus.collect();
+        (RunCounts { cpus, clusters: run.clusters, span }, run.decisions)
+    }
+
+    /// What metrics are made of.
+    pub fn sums(&self, platform: &Platform, oracle: Option<Energy>, work: Option<Work>) -> Sums {
+        let mut sums = Sums {
+            span: self.span,
+            has_power: platform.has_power(),
+            clusters: (!self.clusters.is_empty()).then(|| self.clusters.values().copied().sum()),
+            oracle,
+            work,
+            ..Sums::default()
+        };
+        for cpu in &self.cpus {
+            sums.idle.add(&cpu.totals);
+            sums.cpu_time_ns += i128::from(cpu.window.0);
+            let deepest = cpu.totals.states.get(cpu.cluster.1.deepest());
+            sums.deepest += deepest.map_or(Duration::ZERO, |state| state.time);
+        }
+        sums
     }
 }
 
@@ -123,29 +149,33 @@ struct ClusterSums {
     static_mw: Option<f64>,
 }
 
+/// A replay's run, with its metrics; `oracle` is the idle energy of the cheapest choices.
+pub fn replayed(
+    decider: Described,
+    platform: &Platform,
+    run: Result<RunCounts<'_>, String>,
+    oracle: Option<Energy>,
+) -> RunOutcome {
+    let metrics = run.as_ref().ok().map(|run| metric::values(&run.sums(platform, oracle, None)));
+    let mut outcome = run_outcome(decider, metric::of_replay(), platform, run);
+    if let Some(metrics) = metrics {
+        outcome.metrics = metrics;
+    }
+    outcome
+}
+
+/// Where the time of a run went; its metrics are not known yet.
 pub fn run_outcome(
-    described: Described,
+    decider: Described,
+    catalogue: &'static [Info],
     platform: &Platform,
     run: Result<RunCounts<'_>, String>,
 ) -> RunOutcome {
-    let mut outcome = RunOutcome {
-        governor: described.label,
-        name: described.name,
-        kind: described.kind,
-        origin: described.origin,
-        source_sha256: described.source_sha256,
-        params: described.params,
-        error: None,
-        metrics: METRICS.iter().map(|m| (m.key, None)).collect(),
-        clusters: Vec::new(),
-        latency: LatencyOutcome::default(),
-        sleep_length_sources: by_source(&[0; SleepSource::ALL.len()]),
-        cpus: Vec::new(),
-        decisions: Vec::new(),
-    };
+    let mut outcome = RunOutcome::new(decider, catalogue);
     let run = match run {
         Ok(run) => run,
         Err(message) => {
+            outcome.sleep_length_sources = by_source(&[0; SleepSource::ALL.len()]);
             outcome.error = Some(message);
             return outcome;
         }
@@ -162,18 +192,15 @@ pub fn run_outcome(
         .cpus
         .iter()
         .map(|counts| CpuOutcome {
-            cpu: counts.cpu,
+            cpu: counts.cpu.0,
             cluster: counts.cluster.1.name.clone(),
             states: states(counts.cluster.1, &counts.totals.states),
         })
         .collect();
     let mut all = CpuTotals::new(0);
     run.cpus.iter().for_each(|cpu| all.add(&cpu.totals));
-    let window: i128 = sums.iter().map(|s| i128::from(s.window.0)).sum();
-    outcome.metrics = metrics(platform, &sums, &all, window);
     outcome.latency = LatencyOutcome::new(&all.latency);
     outcome.sleep_length_sources = by_source(&all.sources);
-    outcome.decisions = run.decisions;
     outcome
 }
 
@@ -189,22 +216,19 @@ fn cluster_sums(platform: &Platform, run: &RunCounts<'_>) -> Vec<ClusterSums> {
             static_mw: None,
         })
         .collect();
-    for (&cluster, &(energy, time)) in &run.clusters {
-        sums[cluster].static_mw = Some(power_mw(energy, time));
+    for (&cluster, &energy) in &run.clusters {
+        sums[cluster].static_mw = Some(power_mw(energy, run.span));
     }
     for counts in &run.cpus {
         let sum = &mut sums[counts.cluster.0];
         sum.cpus.push(counts.cpu.0);
         sum.totals.add(&counts.totals);
         sum.window += counts.window;
-        sum.power_mw += power_mw(counts.totals.energy, counts.window);
+    }
+    for sum in &mut sums {
+        sum.power_mw = power_mw(sum.totals.energy, run.span);
     }
     sums
-}
-
-/// Energy over time; 0 for no time.
-pub fn power_mw(energy: Energy, time: Duration) -> f64 {
-    if time <= Duration::ZERO { 0.0 } else { energy.as_uj_f64() * 1e6 / time.0 as f64 }
 }
 
 fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -> ClusterOutcome {
@@ -212,7 +236,7 @@ fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -
     ClusterOutcome {
         name: cluster.name.clone(),
         cpus: sums.cpus.clone(),
-        running_ns: (sums.window - sums.totals.idle_time()).0.max(0),
+        running_ns: (sums.window - sums.totals.idle_time()).0,
         idle_energy_uj: known.then(|| sums.totals.energy.as_uj_f64()),
         idle_power_mw: known.then_some(sums.power_mw),
         cluster_power_mw: sums.static_mw,
@@ -221,74 +245,8 @@ fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -
 }
 
 fn states(cluster: &Cluster, totals: &[StateTotals]) -> Vec<StateOutcome> {
-    cluster
-        .idle_states
-        .iter()
-        .zip(totals)
-        .enumerate()
-        .map(|(index, (state, t))| StateOutcome {
-            name: state.name.clone(),
-            index,
-            usage: t.usage,
-            above: t.above,
-            below: t.below,
-            rejected: t.rejected,
-            time_ns: t.time.0,
-        })
-        .collect()
-}
-
-fn metrics(
-    platform: &Platform,
-    clusters: &[ClusterSums],
-    all: &CpuTotals,
-    window_ns: i128,
-) -> BTreeMap<&'static str, Option<f64>> {
-    let sum = |field: fn(&StateTotals) -> u64| -> u64 { all.states.iter().map(field).sum() };
-    let sleeps = sum(|s| s.usage);
-    let share = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
-    let of_sleeps = |count: u64| share(count as f64, sleeps as f64);
-    let of_time = |time: Duration| share(time.0 as f64, window_ns as f64);
-    let deepest = clusters
-        .iter()
-        .filter_map(|c| c.totals.states.last())
-        .fold(Duration::ZERO, |sum, s| sum + s.time);
-    let us = |latency: Option<Duration>| latency.map(Duration::as_us_f64);
-    let known = platform.has_power();
-    BTreeMap::from([
-        ("wakeups", Some(all.wakeups as f64)),
-        ("sleeps", Some(sleeps as f64)),
-        ("above_pct", of_sleeps(sum(|s| s.above))),
-        ("below_pct", of_sleeps(sum(|s| s.below))),
-        ("deepest_residency_pct", of_time(deepest)),
-        ("idle_residency_pct", of_time(all.idle_time())),
-        ("latency_mean_us", us(all.latency.mean())),
-        ("latency_p50_us", us(all.latency.quantile(0.50))),
-        ("latency_p99_us", us(all.latency.quantile(0.99))),
-        ("latency_max_us", us(all.latency.max())),
-        ("forbidden_sleeps", Some(all.forbidden as f64)),
-        ("idle_power_mw", known.then(|| clusters.iter().map(|c| c.power_mw).sum())),
-        ("cluster_power_mw", clusters.iter().filter_map(|c| c.static_mw).reduce(|a, b| a + b)),
-        ("idle_energy_uj", known.then(|| all.energy.as_uj_f64())),
-        ("over_oracle_pct", None),
-        ("tick_wakeups", Some(all.tick_wakeups as f64)),
-        ("governor_timer_wakeups", Some(all.governor_timer_wakeups as f64)),
-        ("poll_timeouts", Some(all.poll_timeouts as f64)),
-        ("poll_interrupts", Some(all.poll_interrupts as f64)),
-        ("ipis_saved", Some(all.ipis_saved as f64)),
-        ("delay_total_us", Some(all.delay_total.as_us_f64())),
-        ("absorbed_spans", Some(all.absorbed_spans as f64)),
-    ])
-}
-
-/// Fills in each run's distance from the oracle, if one ran and energies are known.
-pub fn compare_with_oracle(runs: &mut [RunOutcome]) {
-    let energy = |run: &RunOutcome| run.metrics["idle_energy_uj"];
-    let Some(best) = runs.iter().find(|r| r.kind == "oracle").and_then(energy) else { return };
-    for run in runs.iter_mut() {
-        let over = energy(run).filter(|_| best > 0.0).map(|e| 100.0 * (e - best) / best);
-        run.metrics.insert("over_oracle_pct", over);
-    }
+    let states = cluster.idle_states.iter().zip(totals).enumerate();
+    states.map(|(index, (state, totals))| StateOutcome::new(index, &state.name, totals)).collect()
 }
 
 /// The busiest CPU's sleeps under every governor.
@@ -332,16 +290,39 @@ pub fn strip(
 }
 
 /// What of the recorded sleeps is not replayed as it was.
-fn left_out(cut_sleeps: u64, unclosed_entries: u64) -> impl Iterator<Item = String> {
-    let told = [
-        (cut_sleeps, "recorded sleeps are left out: the recording shows one end of them only"),
-        (
-            unclosed_entries,
-            "idle entries have no exit before the next entry, which is taken for it: events are \
-             missing",
-        ),
-    ];
-    told.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"))
+fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterator<Item = String> {
+    let cut = (cut_sleeps > 0).then(|| {
+        format!(
+            "{cut_sleeps} recorded sleeps are left out: the recording shows one end of them only; \
+             at its edges they are {cut_pct:.1} % of all CPUs' time, whose energy is in no figure"
+        )
+    });
+    let unclosed = (unclosed_entries > 0).then(|| {
+        format!(
+            "{unclosed_entries} idle entries have no exit before the next entry, which is taken \
+             for it: events are missing"
+        )
+    });
+    cut.into_iter().chain(unclosed)
+}
+
+/// What a file that does not ship asks for of the kernel's configuration: what is not set there is
+/// compiled out without a word.
+pub fn config_notes<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for policy in policies.filter(|p| *p.origin() != Origin::Builtin && !p.config().is_empty()) {
+        let asked: Vec<String> =
+            policy.config().iter().map(|(name, value)| format!("{name} ({value})")).collect();
+        let note = format!(
+            "{} asks for {}; set what its kernel had otherwise, as in `,CONFIG_X=y`",
+            policy.policy_label(),
+            asked.join(", ")
+        );
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
 }
 
 /// What the numbers do not say, where it applies.
@@ -386,7 +367,19 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         );
     }
     let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
-    notes.extend(left_out(sum(|i| i.cut_sleeps), sum(|i| i.unclosed_entries)));
+    let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
+    notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
+    if traces
+        .iter()
+        .flat_map(|t| &t.runs)
+        .any(|run| run.kind == "oracle" && run.metrics["cluster_power_mw"].is_some())
+    {
+        notes.push(
+            "the oracle bounds the idle energy of CPUs; it does not aim at what clusters take \
+             beside them, of which a governor can leave more out"
+                .to_owned(),
+        );
+    }
     let by_source =
         |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };
     let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();
@@ -424,9 +417,10 @@ mod tests {
 
     #[test]
     fn only_what_was_left_out_is_told() {
-        assert_eq!(left_out(0, 0).count(), 0);
-        let told: Vec<String> = left_out(2, 0).collect();
+        assert_eq!(left_out(0, 0.0, 0).count(), 0);
+        let told: Vec<String> = left_out(2, 12.34, 0).collect();
         assert!(told.len() == 1 && told[0].starts_with("2 recorded sleeps"), "{told:?}");
-        assert!(left_out(0, 7).next().unwrap().starts_with("7 idle entries"));
+        assert!(told[0].contains("12.3 % of all CPUs' time"), "{told:?}");
+        assert!(left_out(0, 0.0, 7).next().unwrap().starts_with("7 idle entries"));
     }
 }

@@ -54,7 +54,7 @@ pub fn x86_cluster() -> Cluster {
 /// As `arm_poll_idle` makes it: WFI, which takes 1 us to leave, is announced with the polling
 /// limit of 100 us.
 pub fn arm_polling_cluster() -> Cluster {
-    let event_stream = Duration::from_us(100);
+    let event_stream = Some(Duration::from_us(100));
     let mut wfe = state("WFE", 0, 0, 0, 50.0);
     wfe.poll_loop = Some(PollLoop::ArmPollIdle { event_stream });
     let mut wfi = state("WFI", 0, 1, 1, 10.0);

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Counters of one CPU under one governor, and their sums.
+//! Counting for one CPU under one governor.
 
-use crate::cluster::DeepTimes;
 use crate::input::SleepSource;
-use crate::latency::{Latencies, LatencyHistogram};
 use crate::model::{CpuModel, Verdict};
-use torpor_units::{Duration, Energy, Instant};
-
-/// Counters of one idle state, named as in sysfs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StateTotals {
-    pub usage: u64,
-    pub above: u64,
-    pub below: u64,
-    pub rejected: u64,
-    pub time: Duration,
-}
+use torpor_result::LatencyHistogram;
+pub use torpor_result::{CpuTotals, StateTotals};
+use torpor_units::{Duration, Instant};
 
 /// Sleeps in one state at one OPP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,13 +30,9 @@ pub struct Tally {
     /// Wake-ups that cost a state's exit latency and nothing else, by state.
     plain_exits: Vec<u64>,
     latency: LatencyHistogram,
-    poll_timeouts: u64,
-    poll_interrupts: u64,
-    ipis_saved: u64,
-    absorbed_spans: u64,
-    delay_total: Duration,
-    sources: [u64; SleepSource::ALL.len()],
-    deep: Option<DeepTimes>,
+    /// All that is counted as it comes; the rest follows at the end.
+    pub totals: CpuTotals,
+    deepest: usize,
 }
 
 impl Tally {
@@ -60,19 +46,17 @@ impl Tally {
             wrong: vec![(0, 0); states],
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
-            poll_timeouts: 0,
-            poll_interrupts: 0,
-            ipis_saved: 0,
-            absorbed_spans: 0,
-            delay_total: Duration::ZERO,
-            sources: [0; SleepSource::ALL.len()],
-            deep: model.watches_deepest.then(Vec::new),
+            totals: CpuTotals {
+                deep: model.watches_deepest.then(Vec::new),
+                ..CpuTotals::new(states)
+            },
+            deepest: model.deepest,
         }
     }
 
     #[inline]
     pub fn asked(&mut self, source: SleepSource) {
-        self.sources[source as usize] += 1;
+        self.totals.sources[source as usize] += 1;
     }
 
     #[inline(always)]
@@ -85,8 +69,8 @@ impl Tally {
             Verdict::Above => self.wrong[state].0 += 1,
             Verdict::Below => self.wrong[state].1 += 1,
         }
-        if state + 1 == self.states
-            && let Some(deep) = &mut self.deep
+        if state == self.deepest
+            && let Some(deep) = &mut self.totals.deep
         {
             deep.push((from, to));
         }
@@ -121,46 +105,37 @@ impl Tally {
 
     #[inline]
     pub fn poll_timed_out(&mut self) {
-        self.poll_timeouts += 1;
+        self.totals.poll_timeouts += 1;
     }
 
     #[inline]
     pub fn poll_interrupted(&mut self) {
-        self.poll_interrupts += 1;
+        self.totals.poll_interrupts += 1;
     }
 
     #[inline]
     pub fn ipi_saved(&mut self) {
-        self.ipis_saved += 1;
+        self.totals.ipis_saved += 1;
     }
 
     pub fn absorbed(&mut self) {
-        self.absorbed_spans += 1;
+        self.totals.absorbed_spans += 1;
     }
 
     #[inline]
     pub fn resumed(&mut self, delay: Duration) {
         if !delay.is_negative() {
-            self.delay_total += delay;
+            self.totals.delay_total += delay;
         }
     }
 
     /// Works out the sums, and what they cost.
     pub fn close(self, model: &CpuModel) -> CpuTotals {
-        let mut totals = CpuTotals {
-            decisions: self.sources.iter().sum(),
-            tick_wakeups: self.ticks.iter().sum(),
-            governor_timer_wakeups: self.timers.iter().sum(),
-            poll_timeouts: self.poll_timeouts,
-            poll_interrupts: self.poll_interrupts,
-            ipis_saved: self.ipis_saved,
-            absorbed_spans: self.absorbed_spans,
-            delay_total: self.delay_total,
-            latency: self.latency.close(),
-            sources: self.sources,
-            deep: self.deep,
-            ..CpuTotals::new(self.states)
-        };
+        let mut totals = self.totals;
+        totals.decisions = totals.sources.iter().sum();
+        totals.tick_wakeups = self.ticks.iter().sum();
+        totals.governor_timer_wakeups = self.timers.iter().sum();
+        totals.latency = self.latency.latencies();
         for (opp, row) in self.slept.chunks(self.states).enumerate() {
             for (state, slept) in row.iter().enumerate() {
                 totals.states[state].usage += slept.count;
@@ -181,89 +156,5 @@ impl Tally {
         }
         totals.wakeups = totals.latency.count();
         totals
-    }
-}
-
-/// Everything counted for one CPU.
-#[derive(Clone, Debug)]
-pub struct CpuTotals {
-    pub states: Vec<StateTotals>,
-    pub decisions: u64,
-    /// Events of the recording that found the CPU asleep.
-    pub wakeups: u64,
-    pub tick_wakeups: u64,
-    pub governor_timer_wakeups: u64,
-    pub poll_timeouts: u64,
-    /// Interrupts during polling that did not end it; they count as wake-ups too.
-    pub poll_interrupts: u64,
-    /// Reschedule interrupts that polling made needless.
-    pub ipis_saved: u64,
-    /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
-    /// before it was asleep.
-    pub absorbed_spans: u64,
-    /// Sleeps in a state that is disabled or slower than the latency limit.
-    pub forbidden: u64,
-    /// Sum over wake-ups of how much later than recorded the work behind them began.
-    pub delay_total: Duration,
-    pub energy: Energy,
-    pub latency: Latencies,
-    /// Decisions by where the sleep length came from.
-    pub sources: [u64; SleepSource::ALL.len()],
-    /// When the CPU was in its deepest state; kept only where a cluster's power hangs on it.
-    pub deep: Option<DeepTimes>,
-}
-
-impl CpuTotals {
-    pub fn new(states: usize) -> CpuTotals {
-        CpuTotals {
-            states: vec![StateTotals::default(); states],
-            decisions: 0,
-            wakeups: 0,
-            tick_wakeups: 0,
-            governor_timer_wakeups: 0,
-            poll_timeouts: 0,
-            poll_interrupts: 0,
-            ipis_saved: 0,
-            absorbed_spans: 0,
-            forbidden: 0,
-            delay_total: Duration::ZERO,
-            energy: Energy::ZERO,
-            latency: Latencies::default(),
-            sources: [0; SleepSource::ALL.len()],
-            deep: None,
-        }
-    }
-
-    /// Adds another CPU's counters; states are added by index, so both must share a table.
-    pub fn add(&mut self, other: &CpuTotals) {
-        if self.states.len() < other.states.len() {
-            self.states.resize(other.states.len(), StateTotals::default());
-        }
-        for (mine, theirs) in self.states.iter_mut().zip(&other.states) {
-            mine.usage += theirs.usage;
-            mine.above += theirs.above;
-            mine.below += theirs.below;
-            mine.rejected += theirs.rejected;
-            mine.time += theirs.time;
-        }
-        self.decisions += other.decisions;
-        self.wakeups += other.wakeups;
-        self.tick_wakeups += other.tick_wakeups;
-        self.governor_timer_wakeups += other.governor_timer_wakeups;
-        self.poll_timeouts += other.poll_timeouts;
-        self.poll_interrupts += other.poll_interrupts;
-        self.ipis_saved += other.ipis_saved;
-        self.absorbed_spans += other.absorbed_spans;
-        self.forbidden += other.forbidden;
-        self.delay_total += other.delay_total;
-        self.energy += other.energy;
-        self.latency.add(&other.latency);
-        for (mine, theirs) in self.sources.iter_mut().zip(other.sources) {
-            *mine += theirs;
-        }
-    }
-
-    pub fn idle_time(&self) -> Duration {
-        self.states.iter().fold(Duration::ZERO, |sum, s| sum + s.time)
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use torpor_engine::outcome::{RunOutcome, TraceOutcome};
 use torpor_engine::{DisabledState, EngineError, Options, Outcome, Request, Unwatched, run};
 use torpor_governor::Catalog;
-use torpor_units::{CpuId, Duration, Hz};
+use torpor_units::{CpuId, Duration, Energy, Hz};
 
 const ALL: [&str; 5] = ["shallowest", "menu", "teo", "deepest", "oracle"];
 
@@ -83,7 +83,8 @@ fn every_event_is_served_or_absorbed() {
 
 #[test]
 fn residencies_and_running_time_fill_the_recording() {
-    // The window is the recording's; a governor that ends late overruns it by a resumption.
+    // The window is the recording's; a governor that ends late overruns it by a resumption of at
+    // most 230 us and a tick.
     let trace = replay("pixel6", &ALL, Options { hz: Some(Hz::H1000), ..Options::default() });
     let mut windows = Vec::new();
     for run in &trace.runs {
@@ -91,8 +92,9 @@ fn residencies_and_running_time_fill_the_recording() {
         let idle: i64 = cluster.states.iter().map(|s| s.time_ns).sum();
         windows.push(idle + cluster.running_ns);
     }
-    assert!(windows.iter().all(|w| *w == windows[0]), "{windows:?}");
-    let share = windows[0] as f64 / trace.trace.duration_ns as f64;
+    let shortest = *windows.iter().min().expect("governors ran");
+    assert!(windows.iter().all(|w| w - shortest < 250_000), "{windows:?}");
+    let share = shortest as f64 / trace.trace.duration_ns as f64;
     assert!((0.99..=1.0).contains(&share), "{share}");
 }
 
@@ -175,14 +177,31 @@ fn a_state_that_does_not_exist_is_an_error_of_that_governor() {
     assert_eq!(trace.runs[1].error, None);
 }
 
+/// Eight CPUs that sleep 1 to 8 ms at a time, out of step.
+fn eight_cpus() -> (tempfile::TempDir, PathBuf) {
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    for cpu in 0..8_u64 {
+        for sleep in 0..100 {
+            let began_us = 10_000_000 + sleep * 9_000 + cpu * 37;
+            for (time_us, state) in [(began_us, 1), (began_us + 1000 * (cpu + 1), u32::MAX)] {
+                let (s, us) = (time_us / 1_000_000, time_us % 1_000_000);
+                let event = format!("cpu_idle: state={state} cpu_id={cpu}");
+                lines.push((time_us, format!("  <idle>-0 [00{cpu}] d..1 {s}.{us:06}: {event}\n")));
+            }
+        }
+    }
+    lines.sort();
+    let text: String = lines.into_iter().map(|(_, line)| line).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("eight.txt");
+    std::fs::write(&path, format!("# tracer: nop\n#\n{text}")).unwrap();
+    (folder, path)
+}
+
 #[test]
 fn cpus_that_share_state_run_in_the_order_of_time() {
-    // The shared recording has 8 CPUs; the demo has one.
-    let path = root().join("../shared/traces/pixel6a-startup.perfetto-trace");
-    if !path.exists() {
-        eprintln!("not run: ../shared/traces is absent");
-        return;
-    }
+    // The demo has one CPU.
+    let (_folder, path) = eight_cpus();
     let usage = |threads| {
         let options = Options { threads: Some(threads), ..Options::default() };
         let mut request = request("pixel6", &[&own("shares_state.c")], options);
@@ -200,11 +219,7 @@ fn cpus_that_share_state_run_in_the_order_of_time() {
 
 #[test]
 fn a_cpu_the_platform_lacks_is_refused_with_a_hint() {
-    let path = root().join("../shared/traces/pixel6a-startup.perfetto-trace");
-    if !path.exists() {
-        eprintln!("not run: ../shared/traces is absent");
-        return;
-    }
+    let (_folder, path) = eight_cpus();
     let mut request = request("kabylake-i7-7500u", &["teo"], Options::default());
     request.traces = vec![path];
     let error = run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap_err();
@@ -234,4 +249,46 @@ fn a_slip_in_an_option_is_an_error_and_not_ignored() {
 
     let text = refused(&["oracle,x=1"], Options::default());
     assert!(text.contains("takes no parameters") && text.contains("x=1"), "{text}");
+}
+
+#[test]
+fn a_part_of_a_recording_is_what_whole_sleeps_it_holds() {
+    let part = |from_ms: Option<i64>, to_ms: Option<i64>| {
+        let at = |ms: i64| Duration::from_us(1_000 * ms);
+        let (from, to) = (from_ms.map(at), to_ms.map(at));
+        replay("pixel6", &["menu"], Options { from, to, ..Options::default() }).inputs
+    };
+    let whole = part(None, None);
+    assert_eq!(part(Some(0), Some(60_000)).spans, whole.spans);
+    let (first, last) = (part(None, Some(4_000)), part(Some(4_000), None));
+    // The sleep that goes on at 4 s, if one does, is in neither, and told in both.
+    let cut = first.cut_sleeps - whole.cut_sleeps;
+    assert_eq!(first.spans + last.spans + cut, whole.spans);
+    assert_eq!(last.cut_sleeps - whole.cut_sleeps, cut);
+    assert!(first.replayed_ns <= 4_000_000_000 && last.replayed_ns <= 6_010_000_000);
+    assert!(first.spans > 1_000 && last.spans > 1_000);
+    let nothing = Options { from: Some(Duration::from_us(99_000_000)), ..Options::default() };
+    let text = try_replay("pixel6", &["menu"], nothing).unwrap_err().to_string();
+    assert!(text.contains("between --from and --to") && text.contains(" s after"), "{text}");
+}
+
+#[test]
+fn decisions_add_up_to_what_the_summary_says() {
+    let options = Options { decisions: true, ..Options::default() };
+    let trace = replay("pixel6", &["teo", "oracle", "shallowest"], options);
+    for (run, decisions) in trace.runs.iter().zip(&trace.decisions) {
+        let sum: Energy = decisions.iter().map(|d| d.energy).sum();
+        assert_eq!(Some(sum.as_uj_f64()), run.metrics["idle_energy_uj"], "{}", run.governor);
+        assert!(decisions.iter().all(|d| d.regret >= Energy::ZERO));
+        assert!(decisions.is_sorted_by_key(|d| (d.slot, d.span, d.from)));
+        let last = decisions.last().unwrap();
+        assert!(u64::from(last.span) < trace.inputs.spans);
+        for d in decisions {
+            assert_eq!(d.to_tick.is_none(), d.tick_was_stopped);
+            assert!(d.to_tick.is_none_or(|left| left.0 > 0 && left.0 <= 4_000_000), "{d:?}");
+            assert!(d.from <= d.event && d.latency.is_none_or(|l| d.event + l == d.resume));
+        }
+    }
+    // What sleeps too deep costs: the demo's server is not idle for long.
+    assert!(trace.decisions[0].iter().any(|d| d.regret > Energy::ZERO));
 }

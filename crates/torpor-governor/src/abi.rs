@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts say so");
 
-pub const IMAGE_ABI: u32 = 3;
+pub const IMAGE_ABI: u32 = 4;
 pub const STATE_MAX: usize = 10;
 pub const TIMERS_MAX: usize = 4;
 pub const NAME_LEN: usize = 16;
@@ -38,6 +38,7 @@ pub struct KapiCpu {
     pub nr_timers: c_uint,
     pub load_avg: c_ulong,
     pub timers: [KapiTimer; TIMERS_MAX],
+    pub driver: *mut CpuidleDriver,
 }
 
 /// An armed timer. What it points to is the image's business.
@@ -129,6 +130,8 @@ pub struct CpuidleState {
     pub power_usage: c_int,
     pub target_residency: c_uint,
     pub enter: *const c_void,
+    /// Of kernels before 5.5; padding in others.
+    pub disabled: bool,
 }
 
 #[repr(C)]

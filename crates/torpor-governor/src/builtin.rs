@@ -20,6 +20,11 @@ pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
     }
 }
 
+/// The part of the kapi that is compiled with every policy.
+pub(crate) fn image_source() -> &'static str {
+    KAPI.iter().find(|(name, _)| *name == "image.c").expect("the build embeds it").1
+}
+
 impl BuiltinFile {
     pub fn image(&self, hz: Hz) -> &'static [u8] {
         let i = Hz::ALL.iter().position(|h| *h == hz).expect("ALL has every rate");

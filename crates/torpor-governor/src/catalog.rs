@@ -3,32 +3,44 @@
 
 use crate::builtin::{self, BuiltinFile};
 use crate::compile::{self, Compiler};
+use crate::config;
 use crate::elf::ImageFile;
 use crate::params::Param;
 use crate::policy::{Compiled, Origin, Policy};
 use crate::program::{self, Build, Harness, Program};
 use crate::spec::{GovernorSpec, IoBoostSpec, Place};
+use crate::store::Store;
 use crate::tree::Sources;
-use crate::{Governor, GovernorError, IoBoost, Kind, Label, sha256_hex, tree};
+use crate::{Governor, GovernorError, IoBoost, Isolation, Kind, Label, Release, sha256_hex, tree};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use torpor_units::Hz;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use torpor_units::{Hz, UnknownName};
 
 /// Where a [`Catalog`] works and with what.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogOptions {
-    /// For compiled foreign governors; by default `$XDG_CACHE_HOME/torpor`.
+    /// For compiled foreign governors; by default `$XDG_CACHE_HOME/torpor`. It has to be the
+    /// user's own: what lies in it is run.
     pub cache_dir: Option<PathBuf>,
     /// By default `$CC`, else `cc`.
     pub compiler: Option<OsString>,
+    /// Which of them run in processes of their own.
+    pub isolation: Isolation,
+    /// How long a compiler may take; two minutes unless given.
+    pub compile_limit: Option<Duration>,
+    /// Set it to end a compiler that runs, and with it what waits for it.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// Resolves names of governors and IO boosts: built-in ones at once, foreign ones by compiling them.
 #[derive(Debug)]
 pub struct Catalog {
     compiler: Compiler,
+    isolation: Isolation,
 }
 
 /// A governor or an IO boost that ships with Torpor.
@@ -57,9 +69,17 @@ pub struct SourceFiles {
 
 impl Catalog {
     pub fn new(options: CatalogOptions) -> Catalog {
-        let cache = options.cache_dir.unwrap_or_else(compile::default_cache_dir);
         let program = options.compiler.unwrap_or_else(compile::default_compiler);
-        Catalog { compiler: Compiler::new(program, cache) }
+        let store = Store::new(options.cache_dir);
+        let limit = options.compile_limit.unwrap_or(compile::LIMIT);
+        let compiler = Compiler::new(program, store, limit, options.stop);
+        Catalog { compiler, isolation: options.isolation }
+    }
+
+    /// What happened on the way that a user should know: a damaged entry of the cache was made
+    /// anew, the cache could not be used. Each is told once.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.compiler.store().take_notes()
     }
 
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
@@ -99,14 +119,22 @@ impl Catalog {
 
     fn compiled(&self, spec: &GovernorSpec, hz: Hz) -> Result<Compiled, GovernorError> {
         let label = spec.label();
-        if let Place::Builtin { name } = spec.place() {
+        if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
             let file = builtin_file(label.kind, name)?;
-            return Ok(compiled(file, label, hz));
+            let runs_apart = self.isolation == Isolation::All;
+            return Ok(Compiled { runs_apart, ..compiled(file, label, hz) });
         }
         let (name, origin, sources) = self.sources(spec)?;
         let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
         let source = Arc::from(sources.main_text());
-        Ok(Compiled { name, label, hz, origin, source, image })
+        let config = config::asked(&sources, hz);
+        let release = sources.release;
+        let runs_apart = match self.isolation {
+            Isolation::Foreign => origin != Origin::Builtin,
+            Isolation::All => true,
+            Isolation::None => false,
+        };
+        Ok(Compiled { name, label, hz, origin, release, source, image, config, runs_apart })
     }
 
     /// Compiles a governor, any one of the three forms, into a program of its own.
@@ -119,11 +147,15 @@ impl Catalog {
     ) -> Result<Program, GovernorError> {
         let (name, _, sources) = self.sources(spec)?;
         let path = program::compile(&self.compiler, spec, &sources, hz, harness, build)?;
-        Ok(Program { path, governor: name, source_sha256: sha256_hex(sources.main_bytes()) })
+        Ok(Program::new(path, name, &sources))
     }
 
     /// Finds a governor's files, and compiles them only to check parameters, where there are any.
     pub fn source_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
+        if let [(name, _), ..] = spec.config() {
+            let reason = format!("{name} is the kernel's own there, and not chosen here");
+            return Err(GovernorError::Setup { policy: spec.label(), reason });
+        }
         if !spec.params().is_empty() {
             self.resolve(spec, Hz::H250)?;
         }
@@ -131,9 +163,16 @@ impl Catalog {
         Ok(SourceFiles { name, origin, main, files })
     }
 
+    /// Whether the kernel that a governor is from asks it about a table of one state.
+    pub fn asks_about_one_state(&self, spec: &GovernorSpec) -> Result<bool, GovernorError> {
+        let (.., sources) = self.sources(spec)?;
+        let store = self.compiler.store();
+        tree::asks_about_one_state(&spec.label(), spec.place(), sources.release, store)
+    }
+
     fn sources(&self, spec: &GovernorSpec) -> Result<(String, Origin, Sources), GovernorError> {
         let label = spec.label();
-        Ok(match spec.place() {
+        let (name, origin, mut sources) = match spec.place() {
             Place::Builtin { name } => {
                 let source = builtin_file(label.kind, name)?.source;
                 (name.clone(), Origin::Builtin, tree::from_text(name, source))
@@ -143,12 +182,14 @@ impl Catalog {
                 (name, Origin::File { path: path.clone() }, tree::from_file(&label, path)?)
             }
             Place::Tree { name, tree, rev } => {
-                let cache = self.compiler.cache();
-                let sources = tree::from_tree(&label, name, tree, rev.as_deref(), cache)?;
+                let store = self.compiler.store();
+                let sources = tree::from_tree(&label, name, tree, rev.as_deref(), store)?;
                 let origin = Origin::Tree { tree: tree.clone(), rev: rev.clone() };
                 (name.clone(), origin, sources)
             }
-        })
+        };
+        sources.config = spec.config().to_vec();
+        Ok((name, origin, sources))
     }
 }
 
@@ -169,8 +210,9 @@ impl Builtin {
 fn builtin_file(kind: Kind, name: &str) -> Result<&'static BuiltinFile, GovernorError> {
     let files = builtin::files(kind);
     files.iter().find(|b| b.name == name).ok_or_else(|| {
-        let known = files.iter().map(|b| b.name).collect::<Vec<_>>().join(", ");
-        GovernorError::Unknown { kind, name: name.to_owned(), known }
+        let tree = crate::spec::tree_hint(kind, name);
+        let otherwise = format!("a file needs a path with `.c` (`./{name}.c`){tree}");
+        UnknownName::new(kind.noun(), name, files.iter().map(|b| b.name), otherwise).into()
     })
 }
 
@@ -186,7 +228,10 @@ fn compiled(file: &BuiltinFile, label: Label, hz: Hz) -> Compiled {
         label,
         hz,
         origin: Origin::Builtin,
+        release: Release::default(),
         source: Arc::from(file.source),
         image: Arc::new(image),
+        config: config::asked(&tree::from_text(file.name, file.source), hz),
+        runs_apart: false,
     }
 }

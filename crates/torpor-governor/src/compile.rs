@@ -2,8 +2,11 @@
 //! Compiles foreign governors with the user's compiler, once per source, tick rate and compiler.
 
 use crate::builtin::KAPI;
+use crate::child::{self, Failure, Ran};
+use crate::config;
 use crate::elf::ImageFile;
 use crate::flags;
+use crate::store::{Files, Store, cache_error};
 use crate::tree::Sources;
 use crate::{GovernorError, Label};
 use sha2::{Digest, Sha256};
@@ -12,25 +15,57 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use torpor_units::Hz;
+use torpor_units::shown;
+
+/// A governor compiles in a second; a busy machine may need more.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// The name of an image in its entry of the cache.
+const IMAGE: &str = "image.so";
+/// More of an image than any governor needs; what is larger is not even read.
+const IMAGE_MAX: u64 = 128 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Compiler {
     program: OsString,
-    cache: PathBuf,
+    store: Store,
+    limit: Duration,
+    stop: Option<Arc<AtomicBool>>,
     /// What `cc --version` says: another compiler makes other code.
     version: OnceLock<String>,
 }
 
+/// A folder of the compiler's own, with a governor's files in it.
+///
+/// The governor's own has a fixed name there: what a user calls it, a compiler might take for an
+/// option, a file of options, or a place to put something.
+pub(crate) struct Stage {
+    scratch: crate::store::Scratch,
+    pub main: String,
+    /// The governor's file and folder as messages are to name them.
+    shown: String,
+    kapi: PathBuf,
+}
+
 impl Compiler {
-    pub fn new(program: OsString, cache: PathBuf) -> Compiler {
-        Compiler { program, cache, version: OnceLock::new() }
+    pub fn new(
+        program: OsString,
+        store: Store,
+        limit: Duration,
+        stop: Option<Arc<AtomicBool>>,
+    ) -> Compiler {
+        // It runs elsewhere than here.
+        let is_path = Path::new(&program).components().count() > 1;
+        let found = if is_path { std::path::absolute(&program).ok() } else { None };
+        let program = found.map_or(program, PathBuf::into_os_string);
+        Compiler { program, store, limit, stop, version: OnceLock::new() }
     }
 
-    pub fn cache(&self) -> &Path {
-        &self.cache
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// The image of `sources`, from the cache or fresh.
@@ -40,179 +75,209 @@ impl Compiler {
         sources: &Sources,
         hz: Hz,
     ) -> Result<ImageFile, GovernorError> {
-        let path = self.cache.join("images").join(format!("{}.so", self.key(sources, hz)?));
-        if let Ok(bytes) = fs::read(&path) {
-            // A damaged entry is compiled again.
-            if let Ok(image) = ImageFile::parse(bytes) {
-                return Ok(image);
-            }
-        }
-        let bytes = self.compile(label, sources, hz)?;
-        write_whole(&path, &bytes).map_err(|e| cache_error(&path, e))?;
+        let key = self.key(sources, hz)?;
+        let made = || {
+            let bytes = self.compile(label, sources, hz)?;
+            Ok(Files::from([(IMAGE.to_owned(), bytes)]))
+        };
+        let mut entry = self.store.entry("images", &key, &label.to_string(), made)?;
+        let bytes = entry.files.remove(IMAGE).unwrap_or_default();
         ImageFile::parse(bytes)
             .map_err(|reason| GovernorError::Image { policy: label.clone(), reason })
     }
 
     fn key(&self, sources: &Sources, hz: Hz) -> Result<String, GovernorError> {
-        let mut hash = Sha256::new();
-        let mut add = |bytes: &[u8]| {
-            hash.update((bytes.len() as u64).to_le_bytes());
-            hash.update(bytes);
-        };
-        add(self.version()?.as_bytes());
-        add(&hz.get().to_le_bytes());
-        flags::image().for_each(|flag| add(flag.as_bytes()));
-        add(sources.main.as_bytes());
-        for (name, text) in &sources.files {
-            add(name.as_bytes());
-            add(text);
-        }
-        for (name, text) in KAPI {
-            add(name.as_bytes());
-            add(text.as_bytes());
-        }
-        Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
-    }
-
-    pub fn program(&self) -> &OsStr {
-        &self.program
+        let mut key = Key::default();
+        key.add(self.version()?.as_bytes());
+        key.add(&hz.get().to_le_bytes());
+        flags::image().for_each(|flag| key.add(flag.as_bytes()));
+        key.add_sources(sources);
+        Ok(key.finish())
     }
 
     pub fn version(&self) -> Result<&str, GovernorError> {
         if let Some(version) = self.version.get() {
             return Ok(version);
         }
-        let output =
-            Command::new(&self.program).arg("--version").output().map_err(|e| self.missing(e))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(self.version.get_or_init(|| format!("{:?}\n{text}", self.program)))
+        let scratch = self.store.scratch()?;
+        let mut command = Command::new(&self.program);
+        command.arg("--version");
+        let ran = child::run(command, scratch.path(), self.limit, &|| self.is_stopped());
+        let ran = ran.map_err(|failure| match failure {
+            Failure::Start(source) => self.missing(source),
+            Failure::TimedOut => self.missing(io::ErrorKind::TimedOut.into()),
+            Failure::Stopped => GovernorError::Interrupted,
+        })?;
+        Ok(self.version.get_or_init(|| format!("{:?}\n{}", self.program, ran.stdout)))
     }
 
-    pub fn missing(&self, source: io::Error) -> GovernorError {
+    fn missing(&self, source: io::Error) -> GovernorError {
         let compiler = self.program.to_string_lossy().into_owned();
         GovernorError::NoCompiler { compiler, source }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     fn compile(&self, label: &Label, sources: &Sources, hz: Hz) -> Result<Vec<u8>, GovernorError> {
-        let kapi = self.unpack_kapi()?;
-        let stage = Scratch::new(&self.cache).map_err(|e| cache_error(&self.cache, e))?;
-        for (name, text) in &sources.files {
-            let path = stage.0.join(name);
-            fs::write(&path, text).map_err(|e| cache_error(&path, e))?;
-        }
+        let stage = self.stage(sources)?;
+        let mut command = self.command(&stage);
+        command.args(flags::image()).arg(flags::hz_define(hz.get()));
+        command.args(["-include", config::HEADER]);
+        command.arg("-I").arg(stage.kapi.join("include"));
         // A source cannot be called so: names of sources end in `.c` or `.h`.
-        let image = stage.0.join("image.so");
-        let output = Command::new(&self.program)
-            .args(flags::image())
-            .arg(flags::hz_define(hz.get()))
-            // __FILE__, which BUG() reports, is the user's name for the file, not the stage's.
-            .arg(format!("-fmacro-prefix-map={}/=", stage.0.display()))
-            .arg("-I")
-            .arg(kapi.join("include"))
-            .arg("-o")
-            .arg(&image)
-            .arg(stage.0.join(&sources.main))
-            .arg(kapi.join("image.c"))
-            .env("LC_ALL", "C")
-            .output()
-            .map_err(|e| self.missing(e))?;
-        if output.status.success() {
-            return fs::read(&image).map_err(|e| cache_error(&image, e));
+        command.arg("-o").arg(IMAGE).arg(&stage.main).arg(stage.kapi.join("image.c"));
+        let ran = self.run(label, command, &stage)?;
+        if !ran.status.success() {
+            return Err(stage.error(label, &ran.stderr));
         }
-        let message = String::from_utf8_lossy(&output.stderr)
-            .replace(&format!("{}/", stage.0.display()), &prefix(&sources.dir))
-            .replace(&format!("{}/", kapi.display()), "kapi/");
+        stage.product(label, IMAGE, IMAGE_MAX)
+    }
+
+    /// A folder with the files in it, and the kapi beside it.
+    pub fn stage(&self, sources: &Sources) -> Result<Stage, GovernorError> {
+        let kapi = self.store.entry("kapi", &kapi_key(), "the kernel's interface", || {
+            Ok(KAPI
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()))
+                .collect())
+        })?;
+        let scratch = self.store.scratch()?;
+        let main = staged_name(sources);
+        for (name, text) in &sources.files {
+            let is_main = *name == sources.main;
+            put(&scratch.path().join(if is_main { &main } else { name }), text)?;
+        }
+        put(&scratch.path().join(config::HEADER), config::header(sources).as_bytes())?;
+        // From the folder where the compiler runs, so that no user's name for a folder is in it.
+        let kind = |path: &Path| path.file_name().unwrap_or_default().to_owned();
+        let kapi = Path::new("../../kapi").join(kind(&kapi.path));
+        let shown = shown::line(&format!("{}{}", prefix(&sources.dir), sources.main)).into_owned();
+        Ok(Stage { scratch, main, shown, kapi })
+    }
+
+    pub fn command(&self, stage: &Stage) -> Command {
+        let mut command = Command::new(&self.program);
+        // __FILE__, which BUG() reports, is the user's name for the file.
+        let file = Path::new(&stage.shown).file_name().unwrap_or_default().to_string_lossy();
+        command.arg(format!("-fmacro-prefix-map={}={file}", stage.main));
+        command
+    }
+
+    /// To its end, whatever that is.
+    pub fn run(
+        &self,
+        label: &Label,
+        command: Command,
+        stage: &Stage,
+    ) -> Result<Ran, GovernorError> {
+        child::run(command, stage.path(), self.limit, &|| self.is_stopped()).map_err(|failure| {
+            match failure {
+                Failure::Start(source) => self.missing(source),
+                Failure::TimedOut => GovernorError::CompileTime {
+                    policy: label.clone(),
+                    limit_s: self.limit.as_secs(),
+                },
+                Failure::Stopped => GovernorError::Interrupted,
+            }
+        })
+    }
+}
+
+/// What the governor's own file is called where it is compiled.
+pub(crate) fn staged_name(sources: &Sources) -> String {
+    let mut main = "hosted-governor.c".to_owned();
+    while sources.files.contains_key(&main) && sources.main != main {
+        main.insert(0, '_');
+    }
+    main
+}
+
+impl Stage {
+    pub fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// The kapi's folder, as it is found from the stage.
+    pub fn kapi(&self) -> &Path {
+        &self.kapi
+    }
+
+    /// What the compiler said, with files as the user knows them.
+    pub fn message(&self, said: &str) -> String {
+        let said = said
+            .replace(&self.main, &self.shown)
+            .replace(&format!("{}/", self.kapi.display()), "kapi/")
+            .replace(&format!("{}/", self.path().display()), "");
+        shown::lines(&said).into_owned()
+    }
+
+    pub fn error(&self, label: &Label, said: &str) -> GovernorError {
+        let message = self.message(said);
         let (summary, hint) = explain(&message);
-        Err(GovernorError::Compile { policy: label.clone(), summary, hint, message })
+        GovernorError::Compile { policy: label.clone(), summary, hint, message }
     }
 
-    /// The kapi on disk, where a compiler can read it.
-    pub fn unpack_kapi(&self) -> Result<PathBuf, GovernorError> {
-        let mut hash = Sha256::new();
-        for (name, text) in KAPI {
-            hash.update(name.as_bytes());
-            hash.update([0]);
-            hash.update(text.as_bytes());
-            hash.update([0]);
+    /// A file that the compiler has made.
+    pub fn product(&self, label: &Label, name: &str, most: u64) -> Result<Vec<u8>, GovernorError> {
+        let path = self.path().join(name);
+        let len = fs::metadata(&path).map_err(|e| cache_error(&path, e))?.len();
+        if len > most {
+            let reason = format!(
+                "it takes {} MiB; {} are the most: a governor needs no statics of such a size",
+                len >> 20,
+                most >> 20
+            );
+            return Err(GovernorError::Image { policy: label.clone(), reason });
         }
-        let hash: String = hash.finalize()[..8].iter().map(|b| format!("{b:02x}")).collect();
-        let home = self.cache.join(format!("kapi-{hash}"));
-        if home.is_dir() {
-            return Ok(home);
-        }
-        let stage = Scratch::new(&self.cache).map_err(|e| cache_error(&self.cache, e))?;
-        for (name, text) in KAPI {
-            let path = stage.0.join(name);
-            let parent = path.parent().expect("a joined path has a parent");
-            fs::create_dir_all(parent)
-                .and_then(|()| fs::write(&path, text))
-                .map_err(|e| cache_error(&path, e))?;
-        }
-        stage.keep_as(&home).map_err(|e| cache_error(&home, e))?;
-        Ok(home)
+        fs::read(&path).map_err(|e| cache_error(&path, e))
     }
 }
 
-pub(crate) fn prefix(dir: &Path) -> String {
+pub(crate) fn put(path: &Path, text: &[u8]) -> Result<(), GovernorError> {
+    fs::write(path, text).map_err(|e| cache_error(path, e))
+}
+
+/// What a cached thing was made from, as its name.
+#[derive(Default)]
+pub(crate) struct Key(Sha256);
+
+impl Key {
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    pub fn add_sources(&mut self, sources: &Sources) {
+        self.add(sources.main.as_bytes());
+        for (name, text) in &sources.files {
+            self.add(name.as_bytes());
+            self.add(text);
+        }
+        self.add(config::header(sources).as_bytes());
+        for (name, text) in KAPI {
+            self.add(name.as_bytes());
+            self.add(text.as_bytes());
+        }
+    }
+
+    pub fn finish(self) -> String {
+        self.0.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    }
+}
+
+fn kapi_key() -> String {
+    let mut key = Key::default();
+    for (name, text) in KAPI {
+        key.add(name.as_bytes());
+        key.add(text.as_bytes());
+    }
+    key.finish()[..16].to_owned()
+}
+
+fn prefix(dir: &Path) -> String {
     if dir.as_os_str().is_empty() { String::new() } else { format!("{}/", dir.display()) }
-}
-
-pub(crate) fn cache_error(path: &Path, source: io::Error) -> GovernorError {
-    GovernorError::Cache { path: path.to_owned(), source }
-}
-
-/// A fresh folder in the cache, removed on drop.
-pub(crate) struct Scratch(pub PathBuf);
-
-impl Scratch {
-    pub fn new(cache: &Path) -> io::Result<Scratch> {
-        let path = unused_name(&cache.join("scratch"));
-        fs::create_dir_all(&path)?;
-        Ok(Scratch(path))
-    }
-
-    /// Moves the folder to its final place; whoever was first wins, with the same content.
-    pub fn keep_as(self, place: &Path) -> io::Result<()> {
-        if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        match fs::rename(&self.0, place) {
-            Err(_) if place.is_dir() => Ok(()),
-            result => result,
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nothing depends on it: what stays behind is only disk space.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-pub(crate) fn unused_name(beside: &Path) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut name = beside.as_os_str().to_owned();
-    name.push(format!("-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
-    name.into()
-}
-
-/// Other processes see the whole file or none.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let temporary = unused_name(path);
-    fs::write(&temporary, bytes)?;
-    fs::rename(&temporary, path)
-}
-
-pub(crate) fn default_cache_dir() -> PathBuf {
-    let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    from("XDG_CACHE_HOME")
-        .or_else(|| Some(from("HOME")?.join(".cache")))
-        .unwrap_or_else(std::env::temp_dir)
-        .join("torpor")
 }
 
 pub(crate) fn default_compiler() -> OsString {
@@ -305,7 +370,7 @@ pub(crate) fn explain(message: &str) -> (String, String) {
         let first = message.lines().find(|l| l.contains("error")).unwrap_or("the compiler failed");
         return (first.trim().to_owned(), String::new());
     }
-    let hint = "the kapi has what idle governors of Linux 6.1 and 6.12 use; if a kernel has this, \
+    let hint = "the kapi has what idle governors of Linux 3.7 to 7.3 use; if a kernel has this, \
                 it takes a few lines in kapi/include";
     (format!("the kapi has no {}", lacks.join(", ")), hint.to_owned())
 }

@@ -153,7 +153,14 @@ fn read_segments(data: &Bytes) -> Result<(Vec<Segment>, Option<Range<u64>>), Str
         const MEMORY_MAX: u64 = 64 << 20;
         if kind == PT_LOAD {
             let in_file = file.checked_add(file_len).is_some_and(|end| end <= data.0.len() as u64);
-            if !in_file || file_len > memory_len || address.max(memory_len) > MEMORY_MAX {
+            if address.max(memory_len) > MEMORY_MAX {
+                return Err(format!(
+                    "it takes {} MiB; {} are the most: a governor needs no statics of such a size",
+                    address.max(memory_len).div_ceil(1 << 20),
+                    MEMORY_MAX >> 20
+                ));
+            }
+            if !in_file || file_len > memory_len {
                 return Err(truncated());
             }
             segments.push(Segment {

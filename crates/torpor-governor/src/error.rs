@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-use crate::{Fault, Kind, Label};
+use crate::{Fault, Label};
 use std::path::PathBuf;
+use torpor_units::UnknownName;
 
 /// Why a governor or an IO boost cannot be named, found, compiled, loaded or set up.
 #[derive(Debug, thiserror::Error)]
@@ -8,12 +9,8 @@ pub enum GovernorError {
     #[error("{policy}: {reason}; expected {}", crate::spec::forms(policy.kind))]
     Spec { policy: Label, reason: String },
 
-    #[error(
-        "no {kind} is called `{name}`; built in are {known}\n\
-         hint: a file needs a path with `.c` (`./{name}.c`){}",
-        crate::spec::tree_hint(*kind, name)
-    )]
-    Unknown { kind: Kind, name: String, known: String },
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
 
     #[error("{policy}: read {}: {source}", path.display())]
     Read { policy: Label, path: PathBuf, source: std::io::Error },
@@ -36,7 +33,13 @@ pub enum GovernorError {
     #[error("no program can be made with the sanitizers: {summary}{}\n{message}", hint_line(hint))]
     NoSanitizer { summary: String, hint: String, message: String },
 
-    #[error("write the cache directory {}: {source}", path.display())]
+    #[error("{policy} is not compiled after {limit_s} s, so its compiler was ended")]
+    CompileTime { policy: Label, limit_s: u64 },
+
+    #[error("interrupted")]
+    Interrupted,
+
+    #[error("the cache {} cannot be used: {source}", path.display())]
     Cache { path: PathBuf, source: std::io::Error },
 
     #[error("{policy}: its image cannot be loaded: {reason}")]
@@ -60,8 +63,25 @@ pub enum GovernorError {
     )]
     Memory { policy: Label, source: std::io::Error },
 
+    #[error("{policy} has ended its process{}: {how}", in_call(*call))]
+    Died { policy: Label, call: Option<&'static str>, how: String },
+
+    #[error("{policy}: no process of its own can be had: {source}")]
+    Process { policy: Label, source: std::io::Error },
+
+    /// What another process said of it.
+    #[error("{0}")]
+    Told(String),
+
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+fn in_call(call: Option<&str>) -> String {
+    match call {
+        Some(call) => format!(" in {call}"),
+        None => " between its calls, by what it did in one".to_owned(),
+    }
 }
 
 fn hint_line(hint: &str) -> String {

@@ -18,23 +18,25 @@ impl Governor {
         compiled: Compiled,
         chosen: &[(String, String)],
     ) -> Result<Governor, GovernorError> {
-        let mut governor = Governor { policy: Arc::new(Policy::new(compiled, chosen)?), rating: 0 };
-        let states = [StateDesc {
-            name: "probe".into(),
-            exit_latency: Duration::ZERO,
-            target_residency: Duration::ZERO,
-            is_polling: false,
-            is_disabled: false,
-        }];
-        // Only what its init has registered can say, so it must run once.
-        let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
-        governor.rating = governor.instantiate(&setup)?.rating();
-        Ok(governor)
+        // Only what its init has registered can say how it is rated, so it must run once.
+        let try_it = |policy: &Policy| {
+            let states = [StateDesc {
+                name: "probe".into(),
+                exit_latency: Duration::ZERO,
+                target_residency: Duration::ZERO,
+                is_polling: false,
+                is_disabled: false,
+            }];
+            let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
+            Ok(Instance::new(policy, &setup)?.rating())
+        };
+        let (policy, rating) = Policy::new(compiled, chosen, try_it)?;
+        Ok(Governor { policy: Arc::new(policy), rating })
     }
 
     /// Loads a private image for the CPUs of a run.
     pub fn instantiate(&self, setup: &Setup<'_>) -> Result<Instance, GovernorError> {
-        Instance::new(self, setup)
+        Instance::new(&self.policy, setup)
     }
 
     /// The rating it registers with: in a kernel, the highest becomes the current governor.

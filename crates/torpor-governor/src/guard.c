@@ -34,6 +34,7 @@ struct guard {
 	volatile uint64_t kill_seq;	/* the call that the watchdog wants to end */
 	volatile uintptr_t fault_addr;
 	volatile int signo;
+	volatile int call;		/* the last one, as src/guard.rs numbers them */
 	jump_place place;
 };
 
@@ -117,35 +118,41 @@ int torpor_guard_install(void)
  *
  * Nothing may stand between the jump's place and the odd number that makes the handlers use it.
  */
-#define guarded(call, result) do {		\
+#define guarded(number, made, result) do {	\
 	struct guard *guard = self;		\
 						\
 	if (__builtin_expect(!guard, 0))	\
 		return GUARD_NO_THREAD;		\
 	if (set_jump(guard->place))		\
 		return GUARD_FAULT;		\
+	guard->call = (number);			\
 	guard->seq++;				\
 	barrier();				\
-	call;					\
+	made;					\
 	barrier();				\
 	guard->seq++;				\
 	return (result);			\
 } while (0)
 
+enum {
+	CALL_SELECT, CALL_REFLECT, CALL_OTHER, CALL_TASK_EVENT, CALL_CPU_EVENT, CALL_CPU_BOOST,
+	CALL_TASK_BOOST, CALL_RQ_BOOST
+};
+
 int64_t torpor_guard_select(void *drv, void *dev, bool *stop_tick,
 			    int (*select)(void *drv, void *dev, bool *stop_tick))
 {
-	guarded(uint32_t index = select(drv, dev, stop_tick), index);
+	guarded(CALL_SELECT, uint32_t index = select(drv, dev, stop_tick), index);
 }
 
 int64_t torpor_guard_reflect(void *dev, int index, void (*reflect)(void *dev, int index))
 {
-	guarded(reflect(dev, index), 0);
+	guarded(CALL_REFLECT, reflect(dev, index), 0);
 }
 
 int64_t torpor_guard_call(void *drv, void *dev, int (*call)(void *drv, void *dev))
 {
-	guarded(uint32_t result = call(drv, dev), result);
+	guarded(CALL_OTHER, uint32_t result = call(drv, dev), result);
 }
 
 /* What does not fit in the answer is no utilization either. */
@@ -158,28 +165,28 @@ int64_t torpor_guard_task_event(unsigned int cpu, void *task, uint64_t now, unsi
 				void (*event)(unsigned int cpu, void *task, uint64_t now,
 					      unsigned int flags))
 {
-	guarded(event(cpu, task, now, flags), 0);
+	guarded(CALL_TASK_EVENT, event(cpu, task, now, flags), 0);
 }
 
 int64_t torpor_guard_cpu_event(unsigned int cpu, uint64_t now, unsigned int flags,
 			       void (*event)(unsigned int cpu, uint64_t now, unsigned int flags))
 {
-	guarded(event(cpu, now, flags), 0);
+	guarded(CALL_CPU_EVENT, event(cpu, now, flags), 0);
 }
 
 int64_t torpor_guard_cpu_boost(unsigned int cpu, uint64_t now, unsigned long max_cap,
 			       unsigned long (*boost)(unsigned int cpu, uint64_t now,
 						      unsigned long max_cap))
 {
-	guarded(unsigned long util = boost(cpu, now, max_cap), utilization(util));
+	guarded(CALL_CPU_BOOST, unsigned long util = boost(cpu, now, max_cap), utilization(util));
 }
 
 int64_t torpor_guard_task_boost(const void *task, unsigned long (*boost)(const void *task))
 {
-	guarded(unsigned long util = boost(task), utilization(util));
+	guarded(CALL_TASK_BOOST, unsigned long util = boost(task), utilization(util));
 }
 
 int64_t torpor_guard_rq_boost(unsigned int cpu, unsigned long (*boost)(unsigned int cpu))
 {
-	guarded(unsigned long util = boost(cpu), utilization(util));
+	guarded(CALL_RQ_BOOST, unsigned long util = boost(cpu), utilization(util));
 }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64,
+    AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use std::sync::{Mutex, Once, PoisonError};
@@ -18,6 +18,12 @@ use std::time::Duration;
 const FAULT: i64 = -1;
 const ALT_STACK_LEN: usize = 64 << 10;
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A call that takes no CPU time sleeps, which no governor does. It may take so many limits of the
+/// clock, looked at now and then.
+const SLEEPS_MAX: u64 = 15;
+/// How many looks the signal has to end it.
+const LOOKS_LEFT: u32 = 10;
 
 static CALL_LIMIT_NS: AtomicU64 = AtomicU64::new(2_000_000_000);
 
@@ -34,6 +40,51 @@ struct Guard {
     kill_seq: AtomicU64,
     fault_addr: usize,
     signo: c_int,
+    call: c_int,
+}
+
+/// By the numbers of `guard.c`.
+const CALLS: [&str; 8] = [
+    "select()",
+    "reflect()",
+    "init() or another of its functions",
+    "enqueue() or dequeue()",
+    "update()",
+    "cpu_boost()",
+    "task_boost() or task_uclamp_min()",
+    "rq_boost()",
+];
+
+/// The guard of a process's first thread where another process can see it.
+#[repr(C, align(16))]
+pub struct Shared([u8; 512]);
+
+impl Shared {
+    /// The kind of call that its thread is in.
+    pub fn call_in_flight(&self) -> Option<&'static str> {
+        // SAFETY: as large as a guard and aligned; zeros are one.
+        let guard = unsafe { &*(&raw const *self).cast::<Guard>() };
+        let is_in_call = guard.seq.load(Relaxed) % 2 == 1;
+        let call = CALLS.get(usize::try_from(guard.call).ok()?)?;
+        is_in_call.then_some(*call)
+    }
+}
+
+/// The process was made by a fork to call governors, and ends where one cannot be ended otherwise.
+static IS_APART: AtomicBool = AtomicBool::new(false);
+/// The exit status then.
+pub const EXIT_WEDGED: c_int = 124;
+
+/// Has this thread, the only one of a process just made, use the guard in `shared`.
+pub fn share(shared: &Shared) {
+    // SAFETY: the function has no preconditions.
+    assert!(unsafe { torpor_guard_size() } <= size_of::<Shared>(), "a guard fits");
+    IS_APART.store(true, Relaxed);
+    let guard = NonNull::from(shared).cast();
+    THREAD.with_borrow_mut(|slot| match slot {
+        Some(thread) => thread.guard = guard,
+        None => *slot = Some(Thread { guard, alt_stack: install_alt_stack() }),
+    });
 }
 
 unsafe extern "C" {
@@ -275,6 +326,9 @@ struct Watched {
     clock: libc::clockid_t,
     /// The call seen last, and the thread's CPU time then.
     seen: (u64, u64),
+    /// How often it has been seen, and when the signal was first sent.
+    looks: u32,
+    signalled: u32,
 }
 
 // SAFETY: the guard's shared fields are atomic; an entry leaves before its thread ends.
@@ -286,7 +340,7 @@ impl Watched {
         // SAFETY: the calling thread exists.
         let thread = unsafe { libc::pthread_self() };
         unsafe { libc::pthread_getcpuclockid(thread, &mut clock) };
-        Watched { guard, thread, clock, seen: (0, 0) }
+        Watched { guard, thread, clock, seen: (0, 0), looks: 0, signalled: 0 }
     }
 
     fn cpu_time_ns(&self) -> u64 {
@@ -305,12 +359,25 @@ impl Watched {
         }
         let now = self.cpu_time_ns();
         if self.seen.0 != seq {
-            self.seen = (seq, now);
-        } else if now.saturating_sub(self.seen.1) >= CALL_LIMIT_NS.load(Relaxed) {
-            guard.kill_seq.store(seq, Relaxed);
-            // SAFETY: the thread lives; its handler ignores the signal if the call has ended.
-            unsafe { libc::pthread_kill(self.thread, libc::SIGURG) };
+            (self.seen, self.looks) = ((seq, now), 0);
+            return;
         }
+        self.looks += 1;
+        let limit_ns = CALL_LIMIT_NS.load(Relaxed);
+        let is_endless = now.saturating_sub(self.seen.1) >= limit_ns;
+        let looked_for = WATCH_INTERVAL.as_nanos() as u64 * u64::from(self.looks);
+        if !is_endless && looked_for / SLEEPS_MAX < limit_ns {
+            return;
+        }
+        if guard.kill_seq.swap(seq, Relaxed) != seq {
+            self.signalled = self.looks;
+        } else if self.looks - self.signalled > LOOKS_LEFT && IS_APART.load(Relaxed) {
+            // It has blocked the signal.
+            // SAFETY: nothing of ours is to run any more.
+            unsafe { libc::_exit(EXIT_WEDGED) };
+        }
+        // SAFETY: the thread lives; its handler ignores the signal if the call has ended.
+        unsafe { libc::pthread_kill(self.thread, libc::SIGURG) };
     }
 }
 

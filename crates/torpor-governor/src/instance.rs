@@ -47,7 +47,7 @@ pub struct StateDesc {
 }
 
 /// What the kernel would answer a governor during one `select`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Inputs {
     /// `local_clock()`.
     pub now: Instant,
@@ -108,7 +108,7 @@ impl fmt::Display for Inputs {
 }
 
 /// A governor's decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Selection {
     pub state: i32,
     pub stop_tick: bool,
@@ -142,7 +142,7 @@ unsafe impl Send for Instance {}
 impl Instance {
     /// Loads, sets the parameters, runs the initcalls and enables each CPU.
     pub(crate) fn new(
-        governor: &crate::Governor,
+        governor: &crate::policy::Policy,
         setup: &Setup<'_>,
     ) -> Result<Instance, GovernorError> {
         let mut plan = Plan::new();

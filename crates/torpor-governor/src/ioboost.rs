@@ -64,15 +64,18 @@ impl IoBoost {
         compiled: Compiled,
         chosen: &[(String, String)],
     ) -> Result<IoBoost, GovernorError> {
-        let boost = IoBoost(Arc::new(Policy::new(compiled, chosen)?));
         // What it registers shows only when it has started once.
-        boost.instantiate(&IoBoostSetup { cpus: &[(CpuId(0), 1024)], tasks: 0 })?;
-        Ok(boost)
+        let try_it = |policy: &Policy| {
+            IoBoostInstance::new(policy, &IoBoostSetup { cpus: &[(CpuId(0), 1024)], tasks: 0 })?;
+            Ok(0)
+        };
+        let (policy, _) = Policy::new(compiled, chosen, try_it)?;
+        Ok(IoBoost(Arc::new(policy)))
     }
 
     /// Loads a private image for the CPUs and tasks of a run.
     pub fn instantiate(&self, setup: &IoBoostSetup<'_>) -> Result<IoBoostInstance, GovernorError> {
-        IoBoostInstance::new(self, setup)
+        IoBoostInstance::new(&self.0, setup)
     }
 }
 
@@ -112,7 +115,7 @@ pub struct IoBoostInstance {
 unsafe impl Send for IoBoostInstance {}
 
 impl IoBoostInstance {
-    fn new(boost: &IoBoost, setup: &IoBoostSetup<'_>) -> Result<IoBoostInstance, GovernorError> {
+    fn new(boost: &Policy, setup: &IoBoostSetup<'_>) -> Result<IoBoostInstance, GovernorError> {
         let mut plan = Plan::new();
         let tasks_len = setup.tasks * size_of::<IoboostTask>();
         let tasks = plan.block(tasks_len);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use std::fmt;
+use torpor_units::shown;
 
 /// What a C file decides about, and so what it registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,12 +11,19 @@ pub enum Kind {
     IoBoost,
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Kind {
+    /// What such a policy is called.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
             Kind::Governor => "governor",
             Kind::IoBoost => "IO boost",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.noun())
     }
 }
 
@@ -28,6 +36,6 @@ pub struct Label {
 
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.kind, self.text)
+        write!(f, "{} `{}`", self.kind, shown::line(&self.text))
     }
 }

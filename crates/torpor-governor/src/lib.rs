@@ -33,9 +33,12 @@
 //! be touched lie around everything a governor is given, which catches the usual ones.
 
 mod abi;
+mod apart;
 mod builtin;
 mod catalog;
+mod child;
 mod compile;
+mod config;
 mod elf;
 mod error;
 mod fault;
@@ -50,10 +53,13 @@ mod memory;
 mod params;
 mod policy;
 mod program;
+mod release;
 mod spec;
 mod states;
+mod store;
 mod tree;
 
+pub use apart::{Isolation, NoAnswer, Pulse, apart};
 pub use catalog::{Builtin, Catalog, CatalogOptions, SourceFiles};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};
@@ -65,6 +71,7 @@ pub use kind::{Kind, Label};
 pub use params::{Param, ParamType};
 pub use policy::{ChosenParam, Origin, Policy};
 pub use program::{Build, Harness, HarnessFile, Program};
+pub use release::Release;
 pub use spec::{GovernorSpec, IoBoostSpec, Place};
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {

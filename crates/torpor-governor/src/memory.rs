@@ -78,7 +78,7 @@ impl Memory {
     }
 
     pub fn start(&self, block: Block) -> *mut u8 {
-        debug_assert!(block.start + block.len <= self.len);
+        assert!(block.start + block.len <= self.len, "the block is of another plan");
         // SAFETY: blocks lie inside the mapping.
         unsafe { self.base.as_ptr().add(block.start) }
     }

@@ -3,9 +3,10 @@
 
 use crate::abi::{KapiParam, KernelParam};
 use crate::guard;
+use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParamType {
     Byte,
     Short,
@@ -136,7 +137,7 @@ fn parse_digits(digits: &str, base: u32) -> Option<i128> {
 }
 
 /// A module parameter of a governor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
     pub name: String,
     pub kind: ParamType,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a governor and an IO boost have in common: a C file, compiled, with its parameters.
 
+use crate::apart::{NoAnswer, Pulse, apart};
 use crate::elf::ImageFile;
 use crate::load::{self, Loaded};
 use crate::memory::Plan;
 use crate::params::Param;
-use crate::{GovernorError, Label};
+use crate::{GovernorError, Label, Release};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +20,7 @@ pub struct Policy {
     label: Label,
     hz: Hz,
     origin: Origin,
+    release: Release,
     source: Arc<str>,
     source_sha256: String,
     image: Arc<ImageFile>,
@@ -24,6 +28,8 @@ pub struct Policy {
     /// Values that the user has chosen, as text.
     chosen: Vec<(String, String)>,
     settings: Vec<(String, String)>,
+    config: BTreeMap<String, String>,
+    runs_apart: bool,
 }
 
 /// Where a policy's source came from.
@@ -50,19 +56,67 @@ pub(crate) struct Compiled {
     pub label: Label,
     pub hz: Hz,
     pub origin: Origin,
+    pub release: Release,
     pub source: Arc<str>,
     pub image: Arc<ImageFile>,
+    pub config: BTreeMap<String, String>,
+    /// Its code runs in processes of its own only.
+    pub runs_apart: bool,
+}
+
+/// What only its own code can tell.
+#[derive(Serialize, Deserialize)]
+struct Learnt {
+    params: Vec<Param>,
+    settings: Vec<(String, String)>,
+    rating: u32,
 }
 
 impl Policy {
-    /// Loads the image once to learn its parameters, and checks the chosen values.
+    /// Loads the image once to learn its parameters, checks the chosen values, and has `start` try
+    /// the policy; what that gives comes back.
     pub(crate) fn new(
         compiled: Compiled,
         chosen: &[(String, String)],
-    ) -> Result<Policy, GovernorError> {
-        let Compiled { name, label, hz, origin, source, image } = compiled;
+        start: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
+    ) -> Result<(Policy, u32), GovernorError> {
+        let Compiled { name, label, hz, origin, release, source, image, config, runs_apart } =
+            compiled;
         let source_sha256 = crate::sha256_hex(source.as_bytes());
-        let mut loaded = load::load(&label, &image, hz, &[(CpuId(0), 1024)], Plan::new())?;
+        let mut policy = Policy {
+            name,
+            label,
+            hz,
+            origin,
+            release,
+            source,
+            source_sha256,
+            image,
+            params: Vec::new(),
+            chosen: chosen.to_vec(),
+            settings: Vec::new(),
+            config,
+            runs_apart,
+        };
+        let learnt = if runs_apart {
+            let learn = |_: &Pulse| policy.learn(start).map_err(|e| e.to_string());
+            match apart(&policy.label, &mut |_| true, learn) {
+                Ok(learnt) => learnt.map_err(GovernorError::Told)?,
+                Err(NoAnswer::Died(error)) => return Err(error),
+                Err(NoAnswer::Interrupted) => return Err(GovernorError::Interrupted),
+            }
+        } else {
+            policy.learn(start)?
+        };
+        (policy.params, policy.settings) = (learnt.params, learnt.settings);
+        Ok((policy, learnt.rating))
+    }
+
+    fn learn(
+        &self,
+        start: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
+    ) -> Result<Learnt, GovernorError> {
+        let mut loaded = self.load(&[(CpuId(0), 1024)], Plan::new())?;
         let params = loaded.params.iter().map(|p| Param {
             name: p.name.clone(),
             kind: p.kind,
@@ -70,23 +124,17 @@ impl Policy {
             description: p.description.clone(),
         });
         let params: Vec<Param> = params.collect();
-        for (name, value) in chosen {
+        for (name, value) in &self.chosen {
             loaded.set_param(name, value)?;
         }
         let settings = loaded.params.iter().map(|p| (p.name.clone(), p.show())).collect();
-        let chosen = chosen.to_vec();
-        Ok(Policy {
-            name,
-            label,
-            hz,
-            origin,
-            source,
-            source_sha256,
-            image,
-            params,
-            chosen,
-            settings,
-        })
+        Ok(Learnt { params, settings, rating: start(self)? })
+    }
+
+    /// Whether its code runs in processes of its own only: who instantiates it is to do so in
+    /// [`apart`].
+    pub fn runs_apart(&self) -> bool {
+        self.runs_apart
     }
 
     /// A private copy of the image for the CPUs, beside the blocks of `plan`.
@@ -112,6 +160,12 @@ impl Policy {
         &self.origin
     }
 
+    /// The kernel whose interface it is compiled against: the tree's, else the latest that has what
+    /// the source uses.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
     /// The policy's own file; quoted includes are not part of it.
     pub fn source(&self) -> &str {
         &self.source
@@ -130,6 +184,12 @@ impl Policy {
     /// The parameters as they will be: the chosen values, else the defaults.
     pub fn param_settings(&self) -> Vec<(String, String)> {
         self.settings.clone()
+    }
+
+    /// Each symbol of the kernel's configuration that the source asks for, with its value here:
+    /// `y`, `n` for one that is not set, or what it is defined as.
+    pub fn config(&self) -> &BTreeMap<String, String> {
+        &self.config
     }
 
     /// The chosen values for a program that stores them itself.
@@ -151,7 +211,8 @@ impl Policy {
         &self.image.bytes
     }
 
-    pub(crate) fn policy_label(&self) -> &Label {
+    /// What messages call it.
+    pub fn policy_label(&self) -> &Label {
         &self.label
     }
 

@@ -2,14 +2,13 @@
 //! Compiles a governor into a program of its own: what a sanitizer or a crash ends is then another
 //! process.
 
-use crate::compile::{Compiler, Scratch, cache_error, explain, prefix};
+use crate::compile::{Compiler, Key, Stage, put, staged_name};
+use crate::store::{Files, cache_error};
 use crate::tree::Sources;
-use crate::{GovernorError, GovernorSpec, Label, flags};
-use sha2::{Digest, Sha256};
+use crate::{GovernorError, GovernorSpec, Label, builtin, config, flags, sha256_hex};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use torpor_units::Hz;
+use torpor_units::{Hz, shown};
 
 /// The source of everything that is not the governor or the kapi.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +46,27 @@ pub struct Program {
     /// The name to look for among the governors that it registers.
     pub governor: String,
     pub source_sha256: String,
+    /// The name that its file was compiled by, and the user's for it.
+    staged: String,
+    file: String,
+}
+
+impl Program {
+    pub(crate) fn new(path: PathBuf, governor: String, sources: &Sources) -> Program {
+        Program {
+            path,
+            governor,
+            source_sha256: sha256_hex(sources.main_bytes()),
+            staged: staged_name(sources),
+            file: shown::line(&sources.main).into_owned(),
+        }
+    }
+
+    /// What a sanitizer said, with the governor's file as the user knows it. No compiler maps the
+    /// names that UndefinedBehaviorSanitizer has, as it does `__FILE__`.
+    pub fn with_file_named(&self, said: &str) -> String {
+        said.replace(&self.staged, &self.file)
+    }
 }
 
 const SANITIZERS: &[&str] =
@@ -54,6 +74,9 @@ const SANITIZERS: &[&str] =
 
 /// The kapi's own file, under a name that no governor has.
 const IMAGE: &str = "harness/torpor_image.c";
+const PROGRAM: &str = "program";
+/// With the sanitizers' code it takes some MiB.
+const PROGRAM_MAX: u64 = 256 << 20;
 
 impl Build {
     /// Flags for the governor's own file.
@@ -89,85 +112,42 @@ pub(crate) fn compile(
     harness: &Harness<'_>,
     build: Build,
 ) -> Result<PathBuf, GovernorError> {
-    let kapi = compiler.unpack_kapi()?;
-    let key = key(compiler, &kapi, sources, hz, harness, build)?;
-    let home = compiler.cache().join("programs").join(key);
-    let program = home.join("program");
-    if program.is_file() {
-        return Ok(program);
-    }
-    let stage = Scratch::new(compiler.cache()).map_err(|e| cache_error(compiler.cache(), e))?;
-    let job = Job { compiler, label: spec.label(), stage: &stage.0, kapi: &kapi, sources };
-    job.write(harness)?;
-    let hz = flags::hz_define(hz.get());
-    let mut kapi_side: Vec<&str> = flags::KAPI.to_vec();
-    kapi_side.extend([hz.as_str(), "-DTORPOR_PROGRAM"]);
-
-    let mut governor = [&kapi_side[..], &build.governor()].concat();
-    // The stack's start cannot be chosen everywhere; an answer that depends on it then goes unseen.
-    if job.run(&[&governor[..], &[build.stack()]].concat(), &[&sources.main], true).is_err() {
-        job.run(&governor, &[&sources.main], true)?;
-    } else {
-        governor.push(build.stack());
-    }
-    kapi_side.push(flags::WRAP);
-    let names = |files: &[HarnessFile<'_>]| -> Vec<String> {
-        files.iter().map(|f| format!("harness/{}", f.name)).collect()
+    let key = key(compiler, sources, hz, harness, build)?;
+    let label = spec.label();
+    let made = || {
+        let stage = compiler.stage(sources)?;
+        let job = Job { compiler, label: label.clone(), stage: &stage };
+        job.write(harness)?;
+        job.make(hz, harness, build)?;
+        let bytes = stage.product(&label, PROGRAM, PROGRAM_MAX)?;
+        // Only the program is kept: the objects and copies of the source have served.
+        Ok(Files::from([(PROGRAM.to_owned(), bytes)]))
     };
-    let (before, after, libc) = (names(harness.before), names(harness.after), names(harness.libc));
-    let mut ours: Vec<&str> = before.iter().chain(&after).map(String::as_str).collect();
-    ours.push(IMAGE);
-    job.run(&kapi_side, &ours, true)?;
-    let libc_refs: Vec<&str> = libc.iter().map(String::as_str).collect();
-    job.run(&["-std=gnu11", "-O2", "-Wall", "-fPIC"], &libc_refs, false)?;
-
-    let objects: Vec<String> = (before.iter().map(String::as_str))
-        .chain([sources.main.as_str()])
-        .chain(after.iter().map(String::as_str))
-        .chain([IMAGE])
-        .chain(libc_refs)
-        .map(object_name)
-        .collect();
-    job.link(&objects, build)?;
-    // Only the program is kept: the objects and copies of the source have served.
-    let keep = Scratch::new(compiler.cache()).map_err(|e| cache_error(compiler.cache(), e))?;
-    fs::rename(stage.0.join("program"), keep.0.join("program"))
-        .and_then(|()| keep.keep_as(&home))
-        .map_err(|e| cache_error(&home, e))?;
-    Ok(program)
+    let what = format!("the program of {label}");
+    let entry = compiler.store().entry("programs", &key, &what, made)?;
+    Ok(entry.path.join(PROGRAM))
 }
 
 fn key(
     compiler: &Compiler,
-    kapi: &Path,
     sources: &Sources,
     hz: Hz,
     harness: &Harness<'_>,
     build: Build,
 ) -> Result<String, GovernorError> {
-    let mut hash = Sha256::new();
-    let mut add = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
-    add(compiler.version()?.as_bytes());
-    // The folder's name is a hash of what it holds.
-    add(kapi.file_name().unwrap_or_default().as_encoded_bytes());
-    add(&hz.get().to_le_bytes());
-    add(format!("{build:?} {:?} {}", build.governor(), build.stack()).as_bytes());
-    flags::KAPI.iter().for_each(|flag| add(flag.as_bytes()));
+    let mut key = Key::default();
+    key.add(compiler.version()?.as_bytes());
+    key.add(&hz.get().to_le_bytes());
+    key.add(format!("{build:?} {:?} {}", build.governor(), build.stack()).as_bytes());
+    flags::KAPI.iter().for_each(|flag| key.add(flag.as_bytes()));
     for files in [harness.headers, harness.before, harness.after, harness.libc] {
         for file in files {
-            add(file.name.as_bytes());
-            add(file.text.as_bytes());
+            key.add(file.name.as_bytes());
+            key.add(file.text.as_bytes());
         }
     }
-    add(sources.main.as_bytes());
-    for (name, text) in &sources.files {
-        add(name.as_bytes());
-        add(text);
-    }
-    Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
+    key.add_sources(sources);
+    Ok(key.finish())
 }
 
 /// `cc -c` names an object after its source and puts it where it runs.
@@ -179,77 +159,85 @@ fn object_name(source: &str) -> String {
 struct Job<'a> {
     compiler: &'a Compiler,
     label: Label,
-    stage: &'a Path,
-    kapi: &'a Path,
-    sources: &'a Sources,
+    stage: &'a Stage,
 }
 
 impl Job<'_> {
     fn write(&self, harness: &Harness<'_>) -> Result<(), GovernorError> {
-        let put =
-            |path: PathBuf, text: &[u8]| fs::write(&path, text).map_err(|e| cache_error(&path, e));
-        let dir = self.stage.join("harness");
+        let dir = self.stage.path().join("harness");
         fs::create_dir(&dir).map_err(|e| cache_error(&dir, e))?;
         for files in [harness.headers, harness.before, harness.after, harness.libc] {
             for file in files {
-                put(dir.join(file.name), file.text.as_bytes())?;
+                put(&dir.join(file.name), file.text.as_bytes())?;
             }
         }
-        let image = self.kapi.join("image.c");
-        let text = fs::read(&image).map_err(|e| cache_error(&image, e))?;
-        put(self.stage.join(IMAGE), &text)?;
-        for (name, text) in &self.sources.files {
-            put(self.stage.join(name), text)?;
+        put(&self.stage.path().join(IMAGE), builtin::image_source().as_bytes())
+    }
+
+    fn make(&self, hz: Hz, harness: &Harness<'_>, build: Build) -> Result<(), GovernorError> {
+        let hz = flags::hz_define(hz.get());
+        let mut kapi_side: Vec<&str> = flags::KAPI.to_vec();
+        kapi_side.extend([hz.as_str(), "-DTORPOR_PROGRAM"]);
+        let main = self.stage.main.as_str();
+
+        let mut governor = [&kapi_side[..], &build.governor()].concat();
+        // The stack's start cannot be chosen everywhere; an answer that depends on it then goes
+        // unseen.
+        governor.push(build.stack());
+        match self.run(&governor, &[main], true) {
+            Err(GovernorError::Compile { .. }) => {
+                governor.pop();
+                self.run(&governor, &[main], true)?;
+            }
+            other => other?,
         }
-        Ok(())
+        kapi_side.push(flags::WRAP);
+        let names = |files: &[HarnessFile<'_>]| -> Vec<String> {
+            files.iter().map(|f| format!("harness/{}", f.name)).collect()
+        };
+        let (before, after, libc) =
+            (names(harness.before), names(harness.after), names(harness.libc));
+        let mut ours: Vec<&str> = before.iter().chain(&after).map(String::as_str).collect();
+        ours.push(IMAGE);
+        self.run(&kapi_side, &ours, true)?;
+        let libc_refs: Vec<&str> = libc.iter().map(String::as_str).collect();
+        self.run(&["-std=gnu11", "-O2", "-Wall", "-fPIC"], &libc_refs, false)?;
+
+        let objects: Vec<String> = (before.iter().map(String::as_str))
+            .chain([main])
+            .chain(after.iter().map(String::as_str))
+            .chain([IMAGE])
+            .chain(libc_refs)
+            .map(object_name)
+            .collect();
+        self.link(&objects, build)
     }
 
     fn run(&self, flags: &[&str], files: &[&str], sees_kapi: bool) -> Result<(), GovernorError> {
-        let mut command = self.command();
+        let mut command = self.compiler.command(self.stage);
         command.args(flags).arg("-c").args(files);
         if sees_kapi {
-            command.arg("-I").arg(self.kapi.join("include"));
+            command.args(["-include", config::HEADER]);
+            command.arg("-I").arg(self.stage.kapi().join("include"));
         }
-        self.finish(command, |summary, hint, message| GovernorError::Compile {
-            policy: self.label.clone(),
-            summary,
-            hint,
-            message,
-        })
+        let ran = self.compiler.run(&self.label, command, self.stage)?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        Err(self.stage.error(&self.label, &ran.stderr))
     }
 
     fn link(&self, objects: &[String], build: Build) -> Result<(), GovernorError> {
-        let mut command = self.command();
-        command.args(build.link()).arg("-o").arg("program").args(objects);
-        self.finish(command, |summary, hint, message| {
-            if build == Build::Sanitized && lacks_sanitizer(&message) {
-                return no_sanitizer(message);
-            }
-            GovernorError::Compile { policy: self.label.clone(), summary, hint, message }
-        })
-    }
-
-    /// Runs in the stage, so that messages name files as the user knows them.
-    fn command(&self) -> Command {
-        let mut command = Command::new(self.compiler.program());
-        command.current_dir(self.stage).env("LC_ALL", "C");
-        command
-    }
-
-    fn finish(
-        &self,
-        mut command: Command,
-        error: impl FnOnce(String, String, String) -> GovernorError,
-    ) -> Result<(), GovernorError> {
-        let output = command.output().map_err(|e| self.compiler.missing(e))?;
-        if output.status.success() {
+        let mut command = self.compiler.command(self.stage);
+        command.args(build.link()).arg("-o").arg(PROGRAM).args(objects);
+        let ran = self.compiler.run(&self.label, command, self.stage)?;
+        if ran.status.success() {
             return Ok(());
         }
-        let message = String::from_utf8_lossy(&output.stderr)
-            .replace(&format!("{}/", self.stage.display()), &prefix(&self.sources.dir))
-            .replace(&format!("{}/", self.kapi.display()), "kapi/");
-        let (summary, hint) = explain(&message);
-        Err(error(summary, hint, message))
+        if build == Build::Sanitized && lacks_sanitizer(&ran.stderr) {
+            return Err(no_sanitizer(self.stage.message(&ran.stderr)));
+        }
+        Err(self.stage.error(&self.label, &ran.stderr))
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use crate::{GovernorError, Kind, Label};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,9 +9,10 @@ use std::str::FromStr;
 pub(crate) fn forms(kind: Kind) -> &'static str {
     match kind {
         Kind::Governor => {
-            "NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with optional `,param=value`"
+            "NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with optional `,param=value` or \
+             `,CONFIG_X=y`"
         }
-        Kind::IoBoost => "NAME or PATH.c, each with optional `,param=value`",
+        Kind::IoBoost => "NAME or PATH.c, each with optional `,param=value` or `,CONFIG_X=y`",
     }
 }
 
@@ -29,6 +31,7 @@ pub struct GovernorSpec {
     text: String,
     place: Place,
     params: Vec<(String, String)>,
+    config: Vec<(String, String)>,
 }
 
 /// How a user names an IO boost. Prints as it was typed.
@@ -63,8 +66,29 @@ impl GovernorSpec {
         &self.params
     }
 
+    /// The kernel's configuration as far as the user sets it, in the order given: `CONFIG_` names,
+    /// and `y`, `n` or a number.
+    pub fn config(&self) -> &[(String, String)] {
+        &self.config
+    }
+
+    /// As [`FromStr`], for what a command line or a file system gives.
+    pub fn from_os(text: &OsStr) -> Result<GovernorSpec, GovernorError> {
+        GovernorSpec::parse_os(Kind::Governor, text)
+    }
+
     pub(crate) fn label(&self) -> Label {
         Label { kind: self.kind, text: self.text.as_str().into() }
+    }
+
+    fn parse_os(kind: Kind, text: &OsStr) -> Result<GovernorSpec, GovernorError> {
+        let Some(text) = text.to_str() else {
+            let policy = Label { kind, text: text.to_string_lossy().into() };
+            let reason = "its name is not UTF-8, which results are written in; rename it, or give \
+                          it a symbolic link";
+            return Err(GovernorError::Spec { policy, reason: reason.to_owned() });
+        };
+        GovernorSpec::parse(kind, text)
     }
 
     fn parse(kind: Kind, text: &str) -> Result<GovernorSpec, GovernorError> {
@@ -72,10 +96,10 @@ impl GovernorSpec {
             let policy = Label { kind, text: text.into() };
             GovernorError::Spec { policy, reason }
         };
-        let mut parts = text.split(',');
-        let place = parse_place(kind, parts.next().unwrap_or("")).map_err(error)?;
-        let mut params: Vec<(String, String)> = Vec::new();
-        for part in parts {
+        let (place, settings) = split(text);
+        let place = parse_place(kind, place).map_err(error)?;
+        let (mut params, mut config) = (Vec::new(), Vec::new());
+        for part in settings {
             let (name, value) = part
                 .split_once('=')
                 .ok_or_else(|| error(format!("`{part}` has no `=`: a parameter is NAME=VALUE")))?;
@@ -84,12 +108,19 @@ impl GovernorSpec {
                     "`{name}` is no parameter's name: letters, digits and `_` make one"
                 )));
             }
-            if params.iter().any(|(n, _)| n == name) {
+            let all: &mut Vec<(String, String)> = match name.starts_with("CONFIG_") {
+                true => &mut config,
+                false => &mut params,
+            };
+            if all.iter().any(|(n, _)| n == name) {
                 return Err(error(format!("parameter `{name}` is given twice")));
             }
-            params.push((name.to_owned(), value.to_owned()));
+            if name.starts_with("CONFIG_") && !is_config_value(value) {
+                return Err(error(format!("`{value}` is no value for {name}: y, n or a number")));
+            }
+            all.push((name.to_owned(), value.to_owned()));
         }
-        Ok(GovernorSpec { kind, text: text.to_owned(), place, params })
+        Ok(GovernorSpec { kind, text: text.to_owned(), place, params, config })
     }
 }
 
@@ -102,6 +133,11 @@ impl IoBoostSpec {
     /// In the order they were given.
     pub fn params(&self) -> &[(String, String)] {
         self.0.params()
+    }
+
+    /// As [`FromStr`], for what a command line or a file system gives.
+    pub fn from_os(text: &OsStr) -> Result<IoBoostSpec, GovernorError> {
+        GovernorSpec::parse_os(Kind::IoBoost, text).map(IoBoostSpec)
     }
 }
 
@@ -131,6 +167,33 @@ impl FromStr for IoBoostSpec {
     fn from_str(text: &str) -> Result<IoBoostSpec, GovernorError> {
         GovernorSpec::parse(Kind::IoBoost, text).map(IoBoostSpec)
     }
+}
+
+/// What is before the parameters, and these. Folders and files may have commas in their names: what
+/// follows one is a parameter only if it reads so.
+fn split(text: &str) -> (&str, Vec<&str>) {
+    let reads_so = |part: &str| part.split_once('=').is_some_and(|(name, _)| is_identifier(name));
+    let commas = || text.match_indices(',').map(|(at, _)| at);
+    let first = commas().find(|at| reads_so(&text[at + 1..]));
+    let place = &text[..first.unwrap_or(text.len())];
+    // A slip in the parameters, not a name: `menu,x`, `./mine.c,x`.
+    let is_path = place.contains(['/', '@']) || place.ends_with(".c");
+    let slip = match is_path && (place.ends_with(".c") || place.contains('@')) {
+        true => None,
+        false if is_path => commas().find(|at| text[..*at].ends_with(".c")),
+        false => commas().next(),
+    };
+    let end = slip.or(first).unwrap_or(text.len());
+    (&text[..end], text[end..].split(',').skip(1).collect())
+}
+
+fn is_config_value(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_number = match digits.strip_prefix("0x") {
+        Some(hex) => !hex.is_empty() && hex.chars().all(|c| c.is_ascii_hexdigit()),
+        None => !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit()),
+    };
+    is_number || matches!(text, "y" | "n")
 }
 
 fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
@@ -229,6 +292,8 @@ mod tests {
         for (text, part) in [
             ("", "it has no name"),
             ("menu,x", "`x` has no `=`"),
+            ("./mine.c,x", "`x` has no `=`"),
+            ("menu,1-x=2", "`1-x` is no parameter's name"),
             ("menu,x=1,x=2", "given twice"),
             ("me nu", "no governor's name"),
             ("@tree", "no governor's name"),
@@ -241,6 +306,53 @@ mod tests {
         ] {
             let error = text.parse::<GovernorSpec>().expect_err(text).to_string();
             assert!(error.contains(part) && error.contains("NAME@TREE:REV"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_of_files_may_hold_what_they_like() {
+        let path = |text: &str| match parse(text) {
+            GovernorSpec { place: Place::File { path }, params, .. } => (path, params.len()),
+            other => panic!("{other:?}"),
+        };
+        for name in [
+            "./a,b.c",
+            "./a b.c",
+            "./it's.c",
+            "./\"q\".c",
+            "./a\nb.c",
+            "./$(touch X).c",
+            "./a;b.c",
+            "./a,b/c=d,e.c",
+            "-x.c",
+            "./a=b.c",
+            "./,.c",
+            "./ä.c",
+            "./\x1b[2J.c",
+        ] {
+            assert_eq!(path(name), (name.into(), 0));
+            assert_eq!(path(&format!("{name},x=1,y=2.c")), (name.into(), 2), "{name}");
+        }
+        let tree = "menu@/src/a,b/linux,6.1,CONFIG_X=y";
+        assert_eq!(
+            parse(tree).place(),
+            &Place::Tree { name: "menu".into(), tree: "/src/a,b/linux,6.1".into(), rev: None }
+        );
+        use std::os::unix::ffi::OsStrExt;
+        let error = GovernorSpec::from_os(OsStr::from_bytes(b"./\xff.c")).expect_err("no UTF-8");
+        assert!(error.to_string().contains("not UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn the_kernels_configuration_is_told_from_parameters() {
+        let spec = parse("./teo.c,CONFIG_CPU_IDLE_GOV_TEO_UTIL_AWARE=y,x=1,CONFIG_NR_CPUS=0x40");
+        let config = [("CONFIG_CPU_IDLE_GOV_TEO_UTIL_AWARE", "y"), ("CONFIG_NR_CPUS", "0x40")];
+        assert_eq!(spec.config(), config.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        assert_eq!(spec.params(), [("x".into(), "1".into())]);
+        for value in ["yes", "m", "", "1;x", "0x", "-"] {
+            let text = format!("menu,CONFIG_X={value}");
+            let error = text.parse::<GovernorSpec>().expect_err(value).to_string();
+            assert!(error.contains("y, n or a number"), "{error}");
         }
     }
 

@@ -46,7 +46,10 @@ impl<'a> States<'a> {
             // SAFETY: the block was planned for a device and is zeroed, which is a valid one.
             write_device(unsafe { &mut *dev }, setup);
             let state_count = setup.states.len() as u32;
-            Slot { cpu: loaded.kapi_cpus[i], dev, drv: drivers[*table], state_count }
+            let cpu = loaded.kapi_cpus[i];
+            // SAFETY: it lies in a block of its own, and nobody else refers to it yet.
+            unsafe { (*cpu).driver = drivers[*table] };
+            Slot { cpu, dev, drv: drivers[*table], state_count }
         };
         self.cpus.iter().enumerate().map(slot).collect()
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Finds governors' sources: single files, kernel trees, tarballs, git revisions.
 
-use crate::compile::{Scratch, cache_error};
-use crate::{GovernorError, Label};
+use crate::spec::Place;
+use crate::store::{Files, Store};
+use crate::{GovernorError, Label, Release};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,8 +13,13 @@ use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 const GOVERNORS: &str = "drivers/cpuidle/governors";
+/// Of the tree's root; it names the release.
+const MAKEFILE: &str = "Makefile";
+const IDLE_LOOP: &str = "kernel/sched/idle.c";
 /// Where packages of kernel sources are, for trees named by a version: `menu@6.12`.
 const SOURCE_DIR: &str = "/usr/src";
+/// The largest governor of any kernel has 40 KiB.
+const SOURCE_MAX: u64 = 16 << 20;
 const SOURCES_ENV: &str = "TORPOR_KERNEL_SOURCES";
 
 /// A governor's file and the quoted includes beside it.
@@ -22,14 +28,19 @@ pub(crate) struct Sources {
     pub files: BTreeMap<String, Vec<u8>>,
     /// Where they were, for messages.
     pub dir: PathBuf,
+    /// Whose interface they are compiled against.
+    pub release: Release,
+    /// What the user has chosen of the kernel's configuration.
+    pub config: Vec<(String, String)>,
 }
 
 impl Sources {
     /// Collects `main` and what it includes in quotes, through `read`, which gives `None` for a
-    /// file that is not there.
+    /// file that is not there. Without the tree's Makefile the text itself says whose it is.
     fn collect(
         main: String,
         dir: PathBuf,
+        makefile: Option<String>,
         mut read: impl FnMut(&str) -> Result<Option<Vec<u8>>, GovernorError>,
     ) -> Result<Option<Sources>, GovernorError> {
         let Some(text) = read(&main)? else { return Ok(None) };
@@ -46,7 +57,11 @@ impl Sources {
                 files.insert(name, text);
             }
         }
-        Ok(Some(Sources { main, files, dir }))
+        let release = makefile.and_then(|text| Release::of_makefile(&text)).unwrap_or_else(|| {
+            let all: Vec<_> = files.values().map(|text| String::from_utf8_lossy(text)).collect();
+            Release::of_text(&all.join("\n"))
+        });
+        Ok(Some(Sources { main, files, dir, release, config: Vec::new() }))
     }
 
     pub fn main_bytes(&self) -> &[u8] {
@@ -70,14 +85,43 @@ fn quoted_includes(text: &[u8]) -> Vec<String> {
     text.lines().filter_map(name).collect()
 }
 
+/// A plain file of a reasonable size: a pipe or a device may never end.
+fn read_source(path: &Path) -> io::Result<Vec<u8>> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+    }
+    let mut text = Vec::new();
+    File::open(path)?.take(SOURCE_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > SOURCE_MAX { Err(too_large()) } else { Ok(text) }
+}
+
+fn too_large() -> io::Error {
+    let most = SOURCE_MAX >> 20;
+    io::Error::new(io::ErrorKind::InvalidData, format!("it is larger than {most} MiB"))
+}
+
 /// A built-in governor: it includes nothing in quotes.
 pub(crate) fn from_text(name: &str, text: &str) -> Sources {
     let main = format!("{name}.c");
     let files = BTreeMap::from([(main.clone(), text.as_bytes().to_vec())]);
-    Sources { main, files, dir: PathBuf::new() }
+    let release = Release::default();
+    Sources { main, files, dir: PathBuf::new(), release, config: Vec::new() }
 }
 
+/// A file that lies where kernels have their governors is of that tree.
 pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorError> {
+    from_file_of(label, path, tree_of(path).as_deref())
+}
+
+/// The root of the kernel tree in which a governor's file has the place of the kernel's own.
+fn tree_of(path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    let folder = path.parent().filter(|dir| dir.ends_with(GOVERNORS))?;
+    folder.ancestors().nth(3).map(Path::to_owned)
+}
+
+fn from_file_of(label: &Label, path: &Path, tree: Option<&Path>) -> Result<Sources, GovernorError> {
     let read_error = |path: &Path, source| GovernorError::Read {
         policy: label.clone(),
         path: path.to_owned(),
@@ -89,13 +133,15 @@ pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorE
     let dir = path.parent().unwrap_or(Path::new("")).to_owned();
     let read = |name: &str| {
         let path = dir.join(name);
-        match fs::read(&path) {
+        match read_source(&path) {
             Ok(text) => Ok(Some(text)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(read_error(&path, e)),
         }
     };
-    Sources::collect(main.to_owned(), dir.clone(), read)?
+    let makefile = tree.and_then(|tree| read_source(&tree.join(MAKEFILE)).ok());
+    let makefile = makefile.map(|text| String::from_utf8_lossy(&text).into_owned());
+    Sources::collect(main.to_owned(), dir.clone(), makefile, read)?
         .ok_or_else(|| read_error(path, io::ErrorKind::NotFound.into()))
 }
 
@@ -105,15 +151,18 @@ pub(crate) fn from_tree(
     name: &str,
     tree: &Path,
     rev: Option<&str>,
-    cache: &Path,
+    store: &Store,
 ) -> Result<Sources, GovernorError> {
     let found = match rev {
         Some(rev) => return from_git(label, name, tree, rev),
         None => locate(tree),
     };
-    let governors = match &found {
-        Some(place) if place.is_dir() => place.join(GOVERNORS),
-        Some(tarball) => unpack_tarball(label, tarball, cache)?,
+    let (root, governors) = match &found {
+        Some(place) if place.is_dir() => (place.clone(), place.join(GOVERNORS)),
+        Some(tarball) => {
+            let home = unpack_tarball(label, tarball, store)?;
+            (home.clone(), home)
+        }
         None => {
             return Err(not_in_tree(label, tree, "folder or tarball of a kernel's source", || {
                 format!(
@@ -130,7 +179,61 @@ pub(crate) fn from_tree(
             if known.is_empty() { String::new() } else { format!("it has {}", known.join(", ")) }
         }));
     }
-    from_file(label, &path)
+    from_file_of(label, &path, Some(&root))
+}
+
+/// Whether the kernel asks a governor about a table of one state. Since 7.0, and in stable releases
+/// of older ones, the idle loop takes that state without asking; without a tree, or without the
+/// loop in it, the release decides.
+pub(crate) fn asks_about_one_state(
+    label: &Label,
+    place: &Place,
+    release: Release,
+    store: &Store,
+) -> Result<bool, GovernorError> {
+    let text = match place {
+        Place::Builtin { .. } => None,
+        Place::File { path } => tree_of(path).and_then(|t| read_source(&t.join(IDLE_LOOP)).ok()),
+        Place::Tree { tree, rev: Some(rev), .. } => git_show(label, tree, rev, IDLE_LOOP)?,
+        Place::Tree { tree, rev: None, .. } => match locate(tree) {
+            Some(folder) if folder.is_dir() => read_source(&folder.join(IDLE_LOOP)).ok(),
+            Some(tarball) => from_tarball(label, &tarball, IDLE_LOOP, store)?,
+            None => None,
+        },
+    };
+    Ok(match text {
+        Some(text) => !String::from_utf8_lossy(&text).contains("state_count > 1"),
+        None => release < Release { major: 7, minor: 0 },
+    })
+}
+
+/// One file of a tarball; `None` if it has none of that name.
+fn from_tarball(
+    label: &Label,
+    tarball: &Path,
+    wanted: &str,
+    store: &Store,
+) -> Result<Option<Vec<u8>>, GovernorError> {
+    let read_error =
+        |source| GovernorError::Read { policy: label.clone(), path: tarball.to_owned(), source };
+    let name = wanted.rsplit('/').next().unwrap_or(wanted);
+    let extract = || -> io::Result<Files> {
+        for entry in open_tarball(tarball)?.entries()? {
+            let mut entry = entry?;
+            let path = entry.path()?.into_owned();
+            let inside: PathBuf = path.components().skip(1).collect();
+            if path == Path::new(wanted) || inside == Path::new(wanted) {
+                let mut text = Vec::new();
+                entry.by_ref().take(SOURCE_MAX).read_to_end(&mut text)?;
+                return Ok(Files::from([(name.to_owned(), text)]));
+            }
+        }
+        Ok(Files::new())
+    };
+    let key = tarball_key(wanted, tarball).map_err(read_error)?;
+    let made = || extract().map_err(read_error);
+    let entry = store.entry("trees", &key, &tarball.display().to_string(), made)?;
+    Ok(read_source(&entry.path.join(name)).ok())
 }
 
 fn not_in_tree(
@@ -176,58 +279,68 @@ fn locate(tree: &Path) -> Option<PathBuf> {
     })
 }
 
-fn from_git(label: &Label, name: &str, tree: &Path, rev: &str) -> Result<Sources, GovernorError> {
+/// A file of a revision; `None` if the revision does not have it.
+fn git_show(
+    label: &Label,
+    tree: &Path,
+    rev: &str,
+    path: &str,
+) -> Result<Option<Vec<u8>>, GovernorError> {
     let git_error = |message: String| GovernorError::Git {
         policy: label.clone(),
         tree: tree.to_owned(),
         message,
     };
-    let show = |file: &str| {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(tree)
-            .arg("show")
-            .arg(format!("{rev}:{GOVERNORS}/{file}"))
-            .env("LC_ALL", "C")
-            .output()
-            .map_err(|e| git_error(format!("git could not be started: {e}")))?;
-        if output.status.success() {
-            return Ok(Some(output.stdout));
-        }
-        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        // The revision is there, the file is not.
-        if message.contains("does not exist in") || message.contains("exists on disk, but not in") {
-            return Ok(None);
-        }
-        Err(git_error(message))
-    };
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(tree)
+        .arg("show")
+        .arg(format!("{rev}:{path}"))
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(|e| git_error(format!("git could not be started: {e}")))?;
+    if output.status.success() {
+        return Ok(Some(output.stdout));
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    // The revision is there, the file is not.
+    if message.contains("does not exist in") || message.contains("exists on disk, but not in") {
+        return Ok(None);
+    }
+    Err(git_error(message))
+}
+
+fn from_git(label: &Label, name: &str, tree: &Path, rev: &str) -> Result<Sources, GovernorError> {
+    let show = |path: &str| git_show(label, tree, rev, path);
     let main = format!("{name}.c");
     let dir = PathBuf::from(format!("{}:{rev}:{GOVERNORS}", tree.display()));
-    Sources::collect(main.clone(), dir, show)?.ok_or_else(|| {
+    let makefile = show(MAKEFILE)?.map(|text| String::from_utf8_lossy(&text).into_owned());
+    let governor = |file: &str| show(&format!("{GOVERNORS}/{file}"));
+    Sources::collect(main.clone(), dir, makefile, governor)?.ok_or_else(|| {
         not_in_tree(label, tree, &format!("{GOVERNORS}/{main} at {rev}"), String::new)
     })
 }
 
-/// Unpacks the governors' folder, once per tarball as size and time of change tell them apart.
-fn unpack_tarball(label: &Label, tarball: &Path, cache: &Path) -> Result<PathBuf, GovernorError> {
+/// Unpacks the governors' folder, once per tarball.
+fn unpack_tarball(label: &Label, tarball: &Path, store: &Store) -> Result<PathBuf, GovernorError> {
     let read_error =
         |source| GovernorError::Read { policy: label.clone(), path: tarball.to_owned(), source };
-    let path = tarball.canonicalize().map_err(read_error)?;
-    let meta = fs::metadata(&path).map_err(read_error)?;
-    let changed = meta.modified().map_err(read_error)?;
-    let changed = changed.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-    let key = format!("{}\0{}\0{changed}", path.display(), meta.len());
-    let home = cache.join("trees").join(&crate::sha256_hex(key.as_bytes())[..16]);
-    if home.is_dir() {
-        return Ok(home);
-    }
-    let scratch = Scratch::new(cache).map_err(|e| cache_error(cache, e))?;
-    extract_governors(&path, &scratch.0).map_err(read_error)?;
-    scratch.keep_as(&home).map_err(|e| cache_error(&home, e))?;
-    Ok(home)
+    let key = tarball_key(MAKEFILE, tarball).map_err(read_error)?;
+    let made = || extract_governors(tarball).map_err(read_error);
+    let entry = store.entry("trees", &key, &tarball.display().to_string(), made)?;
+    Ok(entry.path)
 }
 
-fn extract_governors(tarball: &Path, to: &Path) -> io::Result<()> {
+/// One for what is taken out of a tarball, as size and time of change tell tarballs apart.
+fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
+    let path = tarball.canonicalize()?;
+    let meta = fs::metadata(&path)?;
+    let changed = meta.modified()?.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let key = format!("{what}\0{}\0{}\0{changed}", path.display(), meta.len());
+    Ok(crate::sha256_hex(key.as_bytes())[..16].to_owned())
+}
+
+fn open_tarball(tarball: &Path) -> io::Result<tar::Archive<Box<dyn Read>>> {
     let file = BufReader::with_capacity(1 << 20, File::open(tarball)?);
     let name = tarball.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let reader: Box<dyn Read> = if name.ends_with(".xz") {
@@ -242,11 +355,26 @@ fn extract_governors(tarball: &Path, to: &Path) -> io::Result<()> {
             "it is no folder and no .tar, .tar.gz or .tar.xz",
         ));
     };
-    let mut archive = tar::Archive::new(reader);
+    Ok(tar::Archive::new(reader))
+}
+
+fn extract_governors(tarball: &Path) -> io::Result<Files> {
+    let mut archive = open_tarball(tarball)?;
+    let mut files = Files::new();
     let mut inside = false;
     for entry in archive.entries()? {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
+        let is_file = entry.header().entry_type().is_file();
+        let mut text = || {
+            let mut text = Vec::new();
+            entry.by_ref().take(SOURCE_MAX + 1).read_to_end(&mut text)?;
+            if text.len() as u64 > SOURCE_MAX { Err(too_large()) } else { Ok(text) }
+        };
+        if is_file && is_root_makefile(&path) {
+            files.insert(MAKEFILE.to_owned(), text()?);
+            continue;
+        }
         if !is_in_governors(&path) {
             // Tarballs of kernels are sorted: what comes after the folder is not wanted.
             if inside {
@@ -255,14 +383,14 @@ fn extract_governors(tarball: &Path, to: &Path) -> io::Result<()> {
             continue;
         }
         inside = true;
-        if let (true, Some(name)) = (entry.header().entry_type().is_file(), path.file_name()) {
-            let mut text = Vec::new();
-            entry.read_to_end(&mut text)?;
-            fs::write(to.join(name), text)?;
+        let name = path.file_name().and_then(OsStr::to_str);
+        let name = name.filter(|name| *name != MAKEFILE && !name.contains(char::is_control));
+        if let (true, Some(name)) = (is_file, name) {
+            files.insert(name.to_owned(), text()?);
         }
     }
     if inside {
-        return Ok(());
+        return Ok(files);
     }
     Err(io::Error::new(io::ErrorKind::NotFound, format!("it has no folder {GOVERNORS}")))
 }
@@ -275,4 +403,10 @@ fn is_in_governors(path: &Path) -> bool {
         .collect();
     let folder: Vec<&OsStr> = GOVERNORS.split('/').map(OsStr::new).collect();
     (0..=1).any(|skip| parts.get(skip..).is_some_and(|rest| rest.starts_with(&folder)))
+}
+
+/// `ANY/Makefile`, or without the first part.
+fn is_root_makefile(path: &Path) -> bool {
+    let parts = path.components().filter(|c| matches!(c, Component::Normal(_))).count();
+    (1..=2).contains(&parts) && path.file_name() == Some(OsStr::new(MAKEFILE))
 }

@@ -63,6 +63,7 @@ fn builtins_tell_about_themselves() {
         "shallowest",
         "teo",
         "teo-6.12",
+        "teo-6.6",
     ] {
         assert!(names.contains(&wanted), "{names:?}");
     }
@@ -297,6 +298,7 @@ fn a_missing_compiler_is_one_clear_error() {
     let options = CatalogOptions {
         cache_dir: Some(dir.join("cache")),
         compiler: Some("no-such-compiler".into()),
+        ..Default::default()
     };
     let spec: GovernorSpec = path.to_str().unwrap().parse().unwrap();
     let text = Catalog::new(options).resolve(&spec, Hz::H250).expect_err("no compiler").to_string();
@@ -311,8 +313,11 @@ fn clang_will_do() {
         return;
     }
     let dir = scratch("clang");
-    let options =
-        CatalogOptions { cache_dir: Some(dir.join("cache")), compiler: Some("clang".into()) };
+    let options = CatalogOptions {
+        cache_dir: Some(dir.join("cache")),
+        compiler: Some("clang".into()),
+        ..Default::default()
+    };
     let catalog = Catalog::new(options);
     let builtin = Catalog::builtins().into_iter().find(|b| b.name == "menu").unwrap();
     let path = write(&dir, "menu.c", builtin.source);
@@ -334,21 +339,20 @@ fn clang_will_do() {
 fn a_damaged_cache_entry_is_made_anew() {
     let dir = scratch("damaged");
     let path = write(&dir, "mine.c", &source("0", ""));
-    let options = CatalogOptions { cache_dir: Some(dir.join("cache")), compiler: None };
+    let options = CatalogOptions { cache_dir: Some(dir.join("cache")), ..Default::default() };
     let catalog = Catalog::new(options);
     let spec: GovernorSpec = path.to_str().unwrap().parse().unwrap();
     let whole = catalog.resolve(&spec, Hz::H250).unwrap().image_bytes().to_vec();
     let images = fs::read_dir(dir.join("cache/images")).unwrap();
     let entry = images.map(|e| e.unwrap().path()).next().unwrap();
     for len in [0, 3, 64, whole.len() / 2] {
-        fs::write(&entry, &whole[..len]).unwrap();
+        fs::write(entry.join("image.so"), &whole[..len]).unwrap();
         assert_eq!(catalog.resolve(&spec, Hz::H250).unwrap().image_bytes(), whole);
+        let notes = catalog.take_notes();
+        assert!(notes.len() == 1 && notes[0].contains("mine.c") && notes[0].contains("damaged"));
     }
-    let leftovers: Vec<_> = (fs::read_dir(dir.join("cache")).unwrap())
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.contains("scratch"))
-        .collect();
-    assert!(leftovers.is_empty(), "{leftovers:?}");
+    let left = fs::read_dir(dir.join("cache/scratch")).unwrap().count();
+    assert_eq!(left, 0, "nothing is left of the making");
 }
 
 proptest! {
@@ -408,4 +412,89 @@ fn a_cpu_is_enabled_with_its_own_capacity() {
     let mut instance = governor.instantiate(&Setup { cpus: &[big, little] }).unwrap();
     assert_eq!(instance.select(0, &Inputs::default()).unwrap().state, 0);
     assert_eq!(instance.select(1, &Inputs::default()).unwrap().state, 1);
+}
+
+#[test]
+fn a_file_may_be_called_anything() {
+    let dir = scratch("odd names");
+    let text = source("sizeof(__FILE__) > 200", "#include \"it's $HOME.h\"");
+    for folder in ["plain", "with, commas=1", "line\nend", "$(touch X)", "a=b", "@x", "-o"] {
+        write(&dir.join(folder), "it's $HOME.h", "");
+        for name in
+            ["a b.c", "a,b.c", "q\"'.c", "n\nl.c", "$(touch X).c", ";touch X;.c", "-x.c", "@y.c"]
+        {
+            let path = write(&dir.join(folder), name, &text);
+            let governor = resolve(path.to_str().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(format!("{}.c", governor.name()), name);
+        }
+    }
+    // A file's name reaches neither a shell nor, as it is, a terminal.
+    assert!(!Path::new("X").exists() && !dir.join("X").exists());
+    let path = write(&dir, "\x1b[2J\n.c", &source("0 +", ""));
+    let text = error(path.to_str().unwrap());
+    assert!(text.contains("\\u001b[2J\\n.c`") && !text.contains('\x1b'), "{text:?}");
+    let path = write(&dir, "words.c", &source("0", "#error \"\x1b]0;mine\x07\""));
+    let text = error(path.to_str().unwrap());
+    assert!(text.contains("]0;mine") && !text.contains(['\x1b', '\x07']), "{text:?}");
+    // A cache, too.
+    for name in ["with space", "a=b", "a,b", "$(touch X)", "n\nl"] {
+        let options = CatalogOptions { cache_dir: Some(dir.join(name)), ..Default::default() };
+        let path = write(&dir, "mine.c", &source("0", "int f(void);\nint f(void) { BUG(); }"));
+        let spec: GovernorSpec = path.to_str().unwrap().parse().unwrap();
+        Catalog::new(options).resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn what_is_no_plain_file_is_refused_and_not_waited_for() {
+    let dir = scratch("devices");
+    let fifo = std::ffi::CString::new(dir.join("fifo.c").to_str().unwrap()).unwrap();
+    // SAFETY: the name is a string.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    std::os::unix::fs::symlink("/dev/zero", dir.join("zero.c")).unwrap();
+    fs::create_dir(dir.join("folder.c")).unwrap();
+    for name in ["fifo.c", "zero.c", "folder.c"] {
+        let text = error(dir.join(name).to_str().unwrap());
+        assert!(text.contains("no plain file") && text.contains(name), "{text}");
+    }
+    fs::File::create(dir.join("huge.c")).unwrap().set_len(1 << 30).unwrap();
+    let text = error(dir.join("huge.c").to_str().unwrap());
+    assert!(text.contains("larger than 16 MiB"), "{text}");
+}
+
+#[test]
+fn a_huge_static_is_called_so() {
+    let big = |more: &str| source("big[dev->cpu]++", more);
+    for text in ["static volatile char big[100 << 20];", "static char big[200 << 20] = { 1 };"] {
+        let path = write(&scratch("huge"), "mine.c", &big(text));
+        let text = error(path.to_str().unwrap());
+        assert!(text.contains("MiB") && text.contains("statics of such a size"), "{text}");
+    }
+}
+
+#[test]
+fn the_kernels_configuration_can_be_chosen_and_is_told() {
+    let text = "#ifdef CONFIG_CPU_IDLE_GOV_X\n#define ANSWER CONFIG_DEPTH\n#else\n\
+                #define ANSWER 0\n#endif\n#if HZ != CONFIG_HZ || !defined(CONFIG_SMP)\n#error\n#endif";
+    let path = write(&scratch("config"), "mine.c", &source("ANSWER", text));
+    let path = path.to_str().unwrap();
+    let chosen = |governor: &Governor| {
+        let states = support::server_states();
+        let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
+        let mut instance = governor.instantiate(&setup).unwrap();
+        instance.select(0, &Inputs::default()).unwrap().state
+    };
+    let config = |governor: &Governor| -> Vec<String> {
+        governor.config().iter().map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    let plain = resolve(path).unwrap();
+    assert_eq!(chosen(&plain), 0);
+    let n = ["CONFIG_CPU_IDLE_GOV_X=n", "CONFIG_DEPTH=n", "CONFIG_HZ=250", "CONFIG_SMP=y"];
+    assert_eq!(config(&plain), n);
+    let set = resolve(&format!("{path},CONFIG_CPU_IDLE_GOV_X=y,CONFIG_DEPTH=2")).unwrap();
+    assert_eq!(chosen(&set), 2);
+    let y = ["CONFIG_CPU_IDLE_GOV_X=y", "CONFIG_DEPTH=2", "CONFIG_HZ=250", "CONFIG_SMP=y"];
+    assert_eq!(config(&set), y);
+    assert!(error(&format!("{path},CONFIG_SMP=n")).contains("#error"));
+    assert_eq!(resolve("menu,CONFIG_X=y").unwrap().name(), "menu");
 }

@@ -5,6 +5,7 @@ use crate::toml_file::io_device_from_toml;
 use crate::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import, params};
 use std::fs;
 use std::path::Path;
+use torpor_units::UnknownName;
 
 /// File stem and text of each `platforms/*.toml`, in the order of their names.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
@@ -88,9 +89,8 @@ fn origin_of(name: &str) -> String {
 }
 
 fn unknown(name: &str) -> PlatformError {
-    let known: Vec<&'static str> = FILES.iter().map(|(name, _)| *name).collect();
-    let suggestion = torpor_toml::closest(name, known.iter().copied()).map(str::to_owned);
-    PlatformError::UnknownName { name: name.to_owned(), suggestion, known }
+    let otherwise = "for a file of your own, give its path, ending in `.toml`";
+    UnknownName::new("platform", name, FILES.iter().map(|(name, _)| *name), otherwise).into()
 }
 
 #[cfg(test)]

@@ -3,18 +3,12 @@
 
 use std::path::PathBuf;
 use torpor_toml::{Problem, render};
+use torpor_units::UnknownName;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlatformError {
-    #[error(
-        "`{name}` is not a known platform\n  = known: {}\n  = hint: {}",
-        known.join(", "),
-        match suggestion {
-            Some(suggestion) => format!("did you mean `{suggestion}`?"),
-            None => "for a file of your own, give its path, ending in `.toml`".to_owned(),
-        }
-    )]
-    UnknownName { name: String, suggestion: Option<String>, known: Vec<&'static str> },
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
 
     #[error("platform `{typed}`: {reason}")]
     Param { typed: String, reason: String },

@@ -20,6 +20,10 @@ pub struct IoDevice {
     pub parallelism: u32,
     pub read: ServiceTime,
     pub write: ServiceTime,
+    /// Of emptying its cache.
+    pub flush: ServiceTime,
+    /// What it does for itself when nobody asks.
+    pub idle: Option<IdleWork>,
     /// The CPU its completion interrupts go to; by default each queue's own, which is the
     /// submitting one where every CPU has a queue.
     pub irq_cpu: Option<CpuId>,
@@ -27,6 +31,14 @@ pub struct IoDevice {
     pub irq: Duration,
     /// The block layer's completion of one request: at full capacity.
     pub softirq: Duration,
+}
+
+/// Work of a device's own: so long after its last request, if there were writes since the last
+/// time, and how long that lasts. Requests that come meanwhile wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdleWork {
+    pub after: Duration,
+    pub length: Distribution,
 }
 
 /// How long the device works on a request.

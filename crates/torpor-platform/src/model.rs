@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
-use crate::IoDevice;
-use torpor_units::{CpuId, Duration, Hz, Power};
+use crate::{IoDevice, PlatformError};
+use torpor_units::{CpuId, Duration, Hz, Power, UnknownName};
 
 /// A machine. Built only by this crate's readers, which have checked every invariant below.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,8 +130,9 @@ pub enum PollLoop {
     /// time is checked after every [`PollLoop::RELAX_COUNT`].
     PollIdle { relax: Duration },
     /// `arm_poll_idle`, as posted for arm64 in April 2024: waits for an event (`wfe`), which work
-    /// is, and otherwise checks the time when the timer's event stream wakes it.
-    ArmPollIdle { event_stream: Duration },
+    /// is, and otherwise checks the time when the timer's event stream wakes it; without one
+    /// `wfet` does, exactly at the limit.
+    ArmPollIdle { event_stream: Option<Duration> },
 }
 
 impl PollLoop {
@@ -156,7 +157,39 @@ impl IdleState {
     }
 }
 
+impl Cluster {
+    /// The deepest state that may be entered: the last that is not off by default.
+    pub fn deepest(&self) -> usize {
+        self.idle_states.iter().rposition(|state| !state.is_disabled).unwrap_or(0)
+    }
+}
+
 impl Platform {
+    /// Switches a state on that is off by default, in every cluster that has it; `which` is its
+    /// name or its index. The machine is then called so.
+    pub fn enable_state(&mut self, which: &str) -> Result<(), PlatformError> {
+        let index: Option<usize> = which.parse().ok();
+        let mut is_there = false;
+        for cluster in &mut self.clusters {
+            for (number, state) in cluster.idle_states.iter_mut().enumerate() {
+                if state.name == which || index == Some(number) {
+                    state.is_disabled = false;
+                    is_there = true;
+                }
+            }
+        }
+        if !is_there {
+            let clusters = self.clusters.iter();
+            let mut known: Vec<&str> =
+                clusters.flat_map(|c| &c.idle_states).map(|s| s.name.as_str()).collect();
+            known.dedup();
+            let otherwise = "give a state's name, or its index, which begins at 0";
+            return Err(UnknownName::new("idle state", which, known, otherwise).into());
+        }
+        self.name += &format!(",enable_state={which}");
+        Ok(())
+    }
+
     pub fn cpu_count(&self) -> usize {
         self.clusters.iter().map(|c| c.cpus.len()).sum()
     }

@@ -10,7 +10,7 @@ type Param<'a> = (&'a str, &'a str);
 pub(crate) fn split(typed: &str) -> Result<(&str, Vec<Param<'_>>), PlatformError> {
     // A comma may be part of a path.
     let end = match typed.find(".toml,") {
-        Some(start) => start + ".toml".len(),
+        Some(start) => start.saturating_add(".toml".len()),
         None if typed.contains('/') || typed.ends_with(".toml") => typed.len(),
         None => typed.find(',').unwrap_or(typed.len()),
     };

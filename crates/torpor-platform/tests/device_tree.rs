@@ -104,7 +104,14 @@ fn a_board_comes_out_as_its_tree_says() {
             row("big-off", 300, 1000, 6000, Scope::Cluster),
         ]
     );
+    // No governor chooses a domain's state.
+    let off = |cluster: &Cluster| -> Vec<bool> {
+        cluster.idle_states.iter().map(|state| state.is_disabled).collect()
+    };
+    assert_eq!((off(little), off(big)), (vec![false; 3], vec![false, false, true]));
+    assert_eq!((little.deepest(), big.deepest()), (2, 1));
     assert!(notes.contains("`big-off` belongs to a power domain"), "{notes}");
+    assert!(notes.contains("within 6000 us; a wake-up from it takes up to 1000 us"), "{notes}");
     assert!(!board.has_power());
 }
 
@@ -225,6 +232,58 @@ fn an_energy_model_stands_in_place_of_what_the_tree_implies() {
     let powers = board.clusters[0].opps.iter().map(|opp| opp.active_power);
     let mw = [41.0, 100.0].map(|mw| Some(Power::from_mw(mw)));
     assert_eq!(powers.collect::<Vec<_>>(), mw);
+}
+
+/// As a MediaTek MT8196 has it, whose governors must not take it for a state of theirs.
+#[test]
+fn a_state_that_is_never_entered_is_shown_and_off() {
+    if !is_there("dtc", "a state for suspend-to-idle") {
+        return;
+    }
+    for (name, residency) in [("cluster-sleep", "4294967295"), ("s2idle", "4000")] {
+        let source = std::fs::read_to_string(data("board.dts")).unwrap();
+        let source = source.replace("200, 500, 4000", &format!("200, 500, {residency}"));
+        let source = source.replace("cluster-sleep", name);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("board.dts");
+        std::fs::write(&path, source).unwrap();
+        let imported = import(&path, &options()).unwrap();
+        let said = format!("the idle loop never enters `{name}`");
+        assert_eq!(imported.notes.iter().filter(|note| note.contains(&said)).count(), 1);
+        assert!(imported.notes.iter().any(|n| n.contains(&format!("`--enable-state {name}`"))));
+        let mut board = platform(Ok(imported));
+        let states = |board: &Platform| -> Vec<bool> {
+            board.clusters[0].idle_states.iter().map(|state| state.is_disabled).collect()
+        };
+        assert_eq!(states(&board), [false, false, true]);
+        board.enable_state(name).unwrap();
+        assert_eq!(states(&board), [false, false, false]);
+        assert_eq!(board.name, format!("board,enable_state={name}"));
+    }
+}
+
+#[test]
+fn a_state_is_enabled_by_name_or_index_and_a_wrong_one_told() {
+    let mut board = platform(import_device_tree("board.dtb", BOARD, &options()));
+    let error = board.enable_state("big-of").unwrap_err().to_string();
+    assert!(error.contains("no idle state is called `big-of`: expected one of WFI"), "{error}");
+    assert!(error.contains("did you mean `big-off`?"), "{error}");
+    assert!(board.enable_state("3").is_err());
+    board.enable_state("2").unwrap();
+    assert!(!board.clusters[1].idle_states[2].is_disabled);
+}
+
+/// A Qualcomm SM8250: the kernel asks `psci` for its cluster by itself.
+#[test]
+fn a_cluster_of_an_osi_machine_is_no_governors() {
+    let Some(imported) = imported_tree("qcom/sm8250.dtsi") else { return };
+    for cluster in &imported.clusters {
+        for state in &cluster.idle_states {
+            assert_eq!(state.is_disabled, state.scope != Scope::Cpu, "{}", state.name);
+        }
+        let asked = cluster.idle_states.iter().filter(|state| !state.is_disabled);
+        assert!(asked.map(|state| state.latency).max() < Some(Duration::from_us(2000)));
+    }
 }
 
 /// A tree of Linux 6.12, imported, or word of why the test does not run.

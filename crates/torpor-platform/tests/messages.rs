@@ -103,7 +103,7 @@ cluster[0].idle_state[1].exit_latencyus: there is no such key here
 31 | exit_latencyus = 1
    | ^^^^^^^^^^^^^^
    = allowed: name, desc, entry_latency_us, exit_latency_us, wakeup_latency_us, latency_us, \
-target_residency_us, polling, driver, relax_ns, event_stream_us, poll_limit_us, \
+target_residency_us, polling, driver, relax_ns, event_stream_us, wfet, poll_limit_us, \
 default_status, scope, power_mw, power_per_opp_mw, power_source
    = hint: did you mean `exit_latency_us`?";
     assert_eq!(error, expected);
@@ -133,7 +133,7 @@ fn each_slip_is_named_with_its_key_and_line() {
             "polling = true\npoll_limit_us = 50",
             "cluster[0].idle_state[0].poll_limit_us",
             25,
-            "`poll_idle` has no such number",
+            "`poll_idle` has no such key",
         ),
         (
             "polling = true",
@@ -148,6 +148,27 @@ fn each_slip_is_named_with_its_key_and_line() {
             "cluster[0].idle_state[0].poll_limit_us",
             25,
             "a polling limit of 500 us makes state 1 deeper than `sleep`",
+        ),
+        (
+            "polling = true",
+            "driver = \"arm_poll_idle\"\nevent_stream_us = 0",
+            "cluster[0].idle_state[0].event_stream_us",
+            25,
+            "a CPU could wait for ever",
+        ),
+        (
+            "polling = true",
+            "driver = \"arm_poll_idle\"\nwfet = true\nevent_stream_us = 50",
+            "cluster[0].idle_state[0].event_stream_us",
+            26,
+            "`wfet` ends each wait",
+        ),
+        (
+            "polling = true",
+            "polling = true\nwfet = true",
+            "cluster[0].idle_state[0].wfet",
+            25,
+            "`poll_idle` has no such key",
         ),
         (
             "latency_us = 2\ntarget_residency_us = 2\n",

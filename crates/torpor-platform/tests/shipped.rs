@@ -147,9 +147,11 @@ fn arm_poll_idle_tells_governors_its_limit() {
     };
     let (posted, plain) = (states(&text.replace("polling = true", wfe)), states(text));
     let limit = Duration::from_us(60);
-    let event_stream = Duration::from_us(100);
+    let event_stream = Some(Duration::from_us(100));
     assert_eq!(posted[0].poll_loop, Some(PollLoop::ArmPollIdle { event_stream }));
     assert_eq!((posted[1].latency, posted[1].target_residency), (limit, limit));
+    let exact = states(&text.replace("polling = true", &format!("{wfe}\nwfet = true")));
+    assert_eq!(exact[0].poll_loop, Some(PollLoop::ArmPollIdle { event_stream: None }));
     assert_eq!(posted[1].exit_latency, plain[1].exit_latency);
     assert_eq!((posted[1].break_even, plain[1].break_even), (Duration(1000), Duration(1000)));
     assert!(matches!(plain[0].poll_loop, Some(PollLoop::PollIdle { .. })));

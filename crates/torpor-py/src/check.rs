@@ -5,7 +5,9 @@ use crate::errors::{check_error, value_error};
 use crate::result::parse_hz;
 use pyo3::prelude::*;
 use serde_json::json;
+use std::ffi::OsString;
 use torpor_check::{KINDS, Options};
+use torpor_governor::GovernorSpec;
 
 /// What counts as a breach, as a JSON list.
 #[pyfunction]
@@ -21,19 +23,19 @@ pub fn check_kinds() -> String {
 #[pyo3(signature = (governor, seed, decisions, hz, progress = None))]
 pub fn check(
     py: Python<'_>,
-    governor: &str,
+    governor: OsString,
     seed: u64,
     decisions: u64,
     hz: u32,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let spec = governor.parse().map_err(crate::errors::governor_error)?;
+    let spec = GovernorSpec::from_os(&governor).map_err(crate::errors::governor_error)?;
     let options = Options { seed, decisions, hz: parse_hz(hz)? };
     // An interrupt, or an error of the callback, is raised once the report is there to be dropped.
     let mut failure = None;
     let mut told = 0;
+    let catalog = crate::hosting::catalog(None, None);
     let report = py.detach(|| {
-        let catalog = torpor_governor::Catalog::new(Default::default());
         torpor_check::check(&catalog, &spec, &options, &mut |made| {
             let is_due = made - told >= decisions / 100;
             if failure.is_some() || !is_due {
@@ -48,6 +50,7 @@ pub fn check(
             failure.is_none()
         })
     });
+    crate::hosting::warn(py, &catalog)?;
     if let Some(failure) = failure {
         return Err(failure);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The tables of a result as Arrow columns.
+//! The decisions of a replay as Arrow columns: too many for the JSON that other tables are made of.
 //!
-//! Columns are nullable throughout: null is what is not known. Texts that repeat in every row of
-//! the decisions are dictionaries there.
+//! Columns are nullable throughout: null is what is not known. Texts that repeat in every row are
+//! dictionaries.
 
+use crate::decision_columns;
 use arrow_array::builder::{
-    BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringBuilder,
-    StringDictionaryBuilder, UInt32Builder, UInt64Builder,
+    BooleanBuilder, Int32Builder, Int64Builder, StringDictionaryBuilder, UInt32Builder,
 };
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -16,117 +16,7 @@ use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::outcome::{Outcome, RunOutcome};
 use torpor_units::Duration;
 
-/// A metric with one of these endings is a measure, any other a count.
-const MEASURES: [&str; 4] = ["_pct", "_us", "_mw", "_uj"];
-
 type Table = Result<RecordBatch, ArrowError>;
-
-/// One row a trace and governor, one column a metric of the catalogue.
-pub fn summary(outcome: &Outcome) -> Table {
-    let mut trace_path = StringBuilder::new();
-    let mut platform = StringBuilder::new();
-    let mut governor = StringBuilder::new();
-    let mut kind = StringBuilder::new();
-    let mut error = StringBuilder::new();
-    for (path, run) in runs(outcome) {
-        trace_path.append_value(path);
-        platform.append_value(&outcome.platform.name);
-        governor.append_value(&run.governor);
-        kind.append_value(run.kind);
-        error.append_option(run.error.as_deref());
-    }
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("trace", Arc::new(trace_path.finish())),
-        ("platform", Arc::new(platform.finish())),
-        ("governor", Arc::new(governor.finish())),
-        ("kind", Arc::new(kind.finish())),
-        ("error", Arc::new(error.finish())),
-    ];
-    for metric in outcome.catalogue {
-        let values = runs(outcome).map(|(_, run)| run.metrics.get(metric.key).copied().flatten());
-        columns.push((metric.key, metric_column(metric.key, values)));
-    }
-    batch(columns)
-}
-
-fn metric_column(key: &str, values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
-    if MEASURES.iter().any(|ending| key.ends_with(ending)) {
-        let mut column = Float64Builder::new();
-        values.for_each(|value| column.append_option(value));
-        Arc::new(column.finish())
-    } else {
-        let mut column = Int64Builder::new();
-        values.for_each(|value| column.append_option(value.map(|v| v.round() as i64)));
-        Arc::new(column.finish())
-    }
-}
-
-/// One row a trace, governor, CPU and idle state.
-pub fn states(outcome: &Outcome) -> Table {
-    let mut trace_path = StringBuilder::new();
-    let mut governor = StringBuilder::new();
-    let mut cluster_name = StringBuilder::new();
-    let mut cpu_number = UInt32Builder::new();
-    let mut state_index = Int32Builder::new();
-    let mut state_name = StringBuilder::new();
-    let mut usage = UInt64Builder::new();
-    let mut above = UInt64Builder::new();
-    let mut below = UInt64Builder::new();
-    let mut rejected = UInt64Builder::new();
-    let mut time_ns = Int64Builder::new();
-    for (path, run) in runs(outcome) {
-        for cpu in &run.cpus {
-            for state in &cpu.states {
-                trace_path.append_value(path);
-                governor.append_value(&run.governor);
-                cluster_name.append_value(&cpu.cluster);
-                cpu_number.append_value(cpu.cpu.0);
-                state_index.append_value(state.index as i32);
-                state_name.append_value(&state.name);
-                usage.append_value(state.usage);
-                above.append_value(state.above);
-                below.append_value(state.below);
-                rejected.append_value(state.rejected);
-                time_ns.append_value(state.time_ns);
-            }
-        }
-    }
-    batch(vec![
-        ("trace", Arc::new(trace_path.finish())),
-        ("governor", Arc::new(governor.finish())),
-        ("cluster", Arc::new(cluster_name.finish())),
-        ("cpu", Arc::new(cpu_number.finish())),
-        ("state", Arc::new(state_index.finish())),
-        ("name", Arc::new(state_name.finish())),
-        ("usage", Arc::new(usage.finish())),
-        ("above", Arc::new(above.finish())),
-        ("below", Arc::new(below.finish())),
-        ("rejected", Arc::new(rejected.finish())),
-        ("time_ns", Arc::new(time_ns.finish())),
-    ])
-}
-
-/// One row a bucket of a governor's wake-up latencies.
-pub fn latency(outcome: &Outcome) -> Table {
-    let mut trace_path = StringBuilder::new();
-    let mut governor = StringBuilder::new();
-    let mut upper_bound_ns = UInt64Builder::new();
-    let mut count = UInt64Builder::new();
-    for (path, run) in runs(outcome) {
-        for &(bound, wakeups) in &run.latency.histogram {
-            trace_path.append_value(path);
-            governor.append_value(&run.governor);
-            upper_bound_ns.append_value(bound);
-            count.append_value(wakeups);
-        }
-    }
-    batch(vec![
-        ("trace", Arc::new(trace_path.finish())),
-        ("governor", Arc::new(governor.finish())),
-        ("upper_bound_ns", Arc::new(upper_bound_ns.finish())),
-        ("count", Arc::new(count.finish())),
-    ])
-}
 
 /// One row a decision, in order of trace, governor, CPU and time.
 pub fn decisions(outcome: &Outcome) -> Table {
@@ -143,11 +33,12 @@ pub fn decisions(outcome: &Outcome) -> Table {
     let mut latency_ns = Int64Builder::new();
     let mut verdict = StringDictionaryBuilder::<Int32Type>::new();
     let mut wake = StringDictionaryBuilder::<Int32Type>::new();
-    for (path, run) in runs(outcome) {
-        for decision in &run.decisions {
+    let kept = outcome.traces.iter().flat_map(|t| &t.decisions);
+    for ((path, run), decisions) in runs(outcome).zip(kept) {
+        for decision in decisions {
             trace_path.append_value(path);
             governor.append_value(&run.governor);
-            cpu.append_value(run.cpus[decision.slot].cpu.0);
+            cpu.append_value(run.cpus[decision.slot].cpu);
             time_ns.append_value(decision.from.0);
             state.append_value(i32::from(decision.state));
             stop_tick.append_value(decision.stop_tick);
@@ -170,7 +61,9 @@ pub fn decisions(outcome: &Outcome) -> Table {
             });
         }
     }
-    batch(vec![
+    let all = outcome.traces.iter().flat_map(|t| &t.decisions).flatten();
+    let has_power = outcome.platform.has_power;
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("trace", Arc::new(trace_path.finish())),
         ("governor", Arc::new(governor.finish())),
         ("cpu", Arc::new(cpu.finish())),
@@ -184,7 +77,9 @@ pub fn decisions(outcome: &Outcome) -> Table {
         ("latency_ns", Arc::new(latency_ns.finish())),
         ("outcome", Arc::new(verdict.finish())),
         ("wake", Arc::new(wake.finish())),
-    ])
+    ];
+    columns.extend(decision_columns::columns(all, has_power));
+    batch(columns)
 }
 
 /// Every run with the path of its trace.
@@ -195,7 +90,14 @@ fn runs(outcome: &Outcome) -> impl Iterator<Item = (&str, &RunOutcome)> {
 fn batch(columns: Vec<(&str, ArrayRef)>) -> Table {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns
         .into_iter()
-        .map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array))
+        .map(|(name, array)| {
+            let mut field = Field::new(name, array.data_type().clone(), true);
+            let units = [("_ns", "ns"), ("_uj", "uJ")];
+            if let Some((_, unit)) = units.iter().find(|(ending, _)| name.ends_with(ending)) {
+                field = field.with_metadata([("unit".to_owned(), (*unit).to_owned())].into());
+            }
+            (field, array)
+        })
         .unzip();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
 }

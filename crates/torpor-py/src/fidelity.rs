@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Verifying a recording.
 
-use crate::errors::{
-    EngineError, counters_error, engine_error, governor_error, platform_error, value_error,
-};
+use crate::errors::{EngineError, counters_error, engine_error, platform_error, value_error};
+use crate::hosting::{catalog, governor_specs, warn};
 use crate::result::DisabledText;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde::Deserialize;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use torpor_engine::verify::{VerifyOptions, VerifyRequest};
-use torpor_governor::{Catalog, GovernorSpec};
 use torpor_platform::Platform;
 use torpor_units::{Duration, Instant};
 
@@ -24,12 +23,18 @@ struct OptionsText {
     disabled_states: Vec<DisabledText>,
     reset_at_ns: Option<i64>,
     disagreements: usize,
+    #[serde(default)]
+    isolate: Option<bool>,
 }
 
 impl OptionsText {
-    fn parse(text: &str) -> PyResult<VerifyOptions> {
-        let typed: OptionsText = serde_json::from_str(text)
-            .map_err(|error| EngineError::new_err(format!("options: {error}")))?;
+    fn read(text: &str) -> PyResult<OptionsText> {
+        serde_json::from_str(text)
+            .map_err(|error| EngineError::new_err(format!("options: {error}")))
+    }
+
+    fn parse(self) -> PyResult<VerifyOptions> {
+        let typed = self;
         Ok(VerifyOptions {
             use_probes: typed.use_probes,
             fit: typed.fit,
@@ -48,28 +53,29 @@ pub fn verify(
     py: Python<'_>,
     trace: PathBuf,
     platform: &str,
-    governors: Vec<String>,
+    governors: Vec<OsString>,
     counters: Option<(PathBuf, PathBuf)>,
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let read = |path: &PathBuf| torpor_counters::read(path).map_err(counters_error);
+    let options = OptionsText::read(options)?;
+    let isolate = options.isolate;
     let request = VerifyRequest {
         trace,
         platform: Platform::resolve(platform).map_err(platform_error)?,
-        governors: governors
-            .iter()
-            .map(|text| text.parse::<GovernorSpec>().map_err(governor_error))
-            .collect::<PyResult<_>>()?,
+        governors: governor_specs(&governors)?,
         counters: match &counters {
             Some((before, after)) => Some((read(before)?, read(after)?)),
             None => None,
         },
-        options: OptionsText::parse(options)?,
+        options: options.parse()?,
     };
-    let fidelity = watched(py, progress, |watch| {
-        torpor_engine::verify::verify(&request, &Catalog::new(Default::default()), watch)
-    })?
-    .map_err(engine_error)?;
+    let (fidelity, catalog) = watched(py, progress, |watch| {
+        let catalog = catalog(isolate, Some(watch.stop()));
+        (torpor_engine::verify::verify(&request, &catalog, watch), catalog)
+    })?;
+    warn(py, &catalog)?;
+    let fidelity = fidelity.map_err(engine_error)?;
     serde_json::to_string(&fidelity).map_err(value_error)
 }

@@ -5,6 +5,7 @@ use crate::errors::governor_error;
 use pyo3::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use torpor_governor::{Catalog, GovernorSpec, Origin};
 
 type Files = BTreeMap<String, Cow<'static, [u8]>>;
@@ -48,8 +49,8 @@ pub struct GovernorSource {
 
 /// Finds a governor's source by the name that users give it.
 #[pyfunction]
-pub fn governor_source(py: Python<'_>, spec: &str) -> PyResult<GovernorSource> {
-    let spec: GovernorSpec = spec.parse().map_err(governor_error)?;
+pub fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<GovernorSource> {
+    let spec = GovernorSpec::from_os(&spec).map_err(governor_error)?;
     let found = py
         .detach(|| Catalog::new(Default::default()).source_files(&spec))
         .map_err(governor_error)?;

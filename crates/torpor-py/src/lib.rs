@@ -6,9 +6,13 @@
 
 mod check;
 mod columns;
+mod compare;
 mod counters;
+mod decision_columns;
 mod errors;
 mod fidelity;
+mod files;
+mod hosting;
 mod idle_predict;
 mod kernel;
 mod lists;
@@ -26,6 +30,8 @@ mod _engine {
     #[pymodule_export]
     use super::check::{check, check_kinds};
     #[pymodule_export]
+    use super::compare::{compare, compare_shares, format_number, metrics};
+    #[pymodule_export]
     use super::counters::{counters_between, counters_since_boot, read_counters, take_counters};
     #[pymodule_export]
     use super::errors::{
@@ -35,13 +41,15 @@ mod _engine {
     #[pymodule_export]
     use super::fidelity::verify;
     #[pymodule_export]
+    use super::files::WholeFile;
+    #[pymodule_export]
     use super::idle_predict::IdlePredict;
     #[pymodule_export]
     use super::kernel::{governor_source, kernel_files};
     #[pymodule_export]
     use super::lists::{
         convert_trace, format_cpu_list, governors, import_platform, ioboosts, parse_cpu_list,
-        parse_duration_ns, platform_toml, platforms, trace_info,
+        parse_duration_ns, platform_toml, platforms, trace_info, unknown_name,
     };
     #[pymodule_export]
     use super::result::{Result, replay};
@@ -50,10 +58,11 @@ mod _engine {
         Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,
     };
     #[pymodule_export]
-    use super::table::Table;
+    use super::table::{Table, lay_out, read_table, table_names, tables};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("FORMAT", torpor_result::record::FORMAT)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::errors::{PlatformError, platform_error, sim_error, trace_error, value_error};
 use crate::result::parse_hz;
+use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
-use torpor_engine::{RecordedUsage, TraceInfo};
+use torpor_engine::{Progress, RecordedUsage, TraceInfo};
 use torpor_governor::{Builtin, Catalog};
 use torpor_platform::ImportOptions;
 use torpor_units::CpuId;
@@ -109,7 +110,10 @@ pub fn import_platform(
 #[pyfunction]
 pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let mut usage = RecordedUsage::default();
-    let trace = py.detach(|| torpor_trace::stream(&path, &mut usage)).map_err(trace_error)?;
+    let trace = watched(py, None, |watch| {
+        torpor_trace::stream_while(&path, &mut usage, &|| !watch.cancelled())
+    })?
+    .map_err(trace_error)?;
     let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));
     info["cpus"] = json!(usage.finish());
     Ok(info.to_string())
@@ -118,10 +122,10 @@ pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 /// Writes a recording in the format that the new file's name asks for.
 #[pyfunction]
 pub fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()> {
-    py.detach(|| {
-        let trace = torpor_trace::read(&path).map_err(trace_error)?;
+    watched(py, None, |watch| {
+        let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
         torpor_sim::record::write(&trace, &out).map_err(sim_error)
-    })
+    })?
 }
 
 /// A length of time with its unit, in nanoseconds.
@@ -146,4 +150,11 @@ pub fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
 #[pyfunction]
 pub fn format_cpu_list(cpus: Vec<u32>) -> String {
     torpor_platform::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
+}
+
+/// What to say of a name that nothing has: what there is, and what was likely meant.
+#[pyfunction]
+pub fn unknown_name(kind: &str, name: &str, known: Vec<String>, otherwise: &str) -> String {
+    let known = known.iter().map(String::as_str);
+    torpor_units::UnknownName::new(kind, name, known, otherwise).to_string()
 }

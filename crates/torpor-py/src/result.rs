@@ -2,19 +2,20 @@
 //! A replay's outcome, and the call that makes one.
 
 use crate::columns;
-use crate::errors::{EngineError, engine_error, governor_error, platform_error, value_error};
+use crate::errors::{EngineError, engine_error, platform_error, value_error};
+use crate::hosting::{catalog, governor_specs, warn};
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use torpor_engine::{DisabledState, Options, Outcome, Request};
-use torpor_governor::{Catalog, GovernorSpec};
 use torpor_platform::Platform;
 use torpor_units::{CpuId, Duration, Hz};
 
-/// What came out of a replay: JSON, and tables by name.
+/// What came out of a replay: JSON, and the decisions.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct Result {
     outcome: Outcome,
@@ -29,27 +30,16 @@ impl Result {
             .map_err(|error| EngineError::new_err(format!("write the result as JSON: {error}")))
     }
 
-    /// The table `summary`, `states`, `latency` or `decisions`.
-    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
-        let lay_out = match name {
-            "summary" => columns::summary,
-            "states" => columns::states,
-            "latency" => columns::latency,
-            "decisions" if self.has_decisions => columns::decisions,
-            "decisions" => {
-                return Err(EngineError::new_err(
-                    "this replay kept no decisions\nhint: replay with `decisions=True`",
-                ));
-            }
-            _ => {
-                return Err(EngineError::new_err(format!(
-                    "`{name}` is no table: expected summary, states, latency or decisions"
-                )));
-            }
-        };
-        py.detach(|| lay_out(&self.outcome))
+    /// The table of decisions.
+    fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
+        if !self.has_decisions {
+            return Err(EngineError::new_err(
+                "this replay kept no decisions\nhint: replay with `decisions=True`",
+            ));
+        }
+        py.detach(|| columns::decisions(&self.outcome))
             .map(Table::new)
-            .map_err(|error| EngineError::new_err(format!("table `{name}`: {error}")))
+            .map_err(|error| EngineError::new_err(format!("table `decisions`: {error}")))
     }
 }
 
@@ -61,14 +51,22 @@ struct OptionsText {
     latency_limit_ns: Option<i64>,
     #[serde(default)]
     disabled_states: Vec<DisabledText>,
+    #[serde(default)]
+    enabled_states: Vec<String>,
     recorded_on: Option<String>,
     cpus: Option<Vec<u32>>,
     cpu_map: Option<BTreeMap<u32, u32>>,
+    #[serde(default)]
+    from_ns: Option<i64>,
+    #[serde(default)]
+    to_ns: Option<i64>,
     threads: Option<usize>,
     #[serde(default)]
     decisions: bool,
     #[serde(default)]
     strip: bool,
+    #[serde(default)]
+    isolate: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -84,10 +82,22 @@ impl DisabledText {
     }
 }
 
+/// The machine as typed, with these states switched on.
+pub fn platform(typed: &str, enabled_states: &[String]) -> PyResult<Platform> {
+    let mut platform = Platform::resolve(typed).map_err(platform_error)?;
+    for state in enabled_states {
+        platform.enable_state(state).map_err(platform_error)?;
+    }
+    Ok(platform)
+}
+
 impl OptionsText {
-    fn parse(text: &str) -> PyResult<Options> {
-        let typed: OptionsText = serde_json::from_str(text)
-            .map_err(|error| EngineError::new_err(format!("options: {error}")))?;
+    fn read(text: &str) -> PyResult<OptionsText> {
+        serde_json::from_str(text)
+            .map_err(|error| EngineError::new_err(format!("options: {error}")))
+    }
+
+    fn parse(typed: OptionsText) -> PyResult<Options> {
         let recorded_on = typed.recorded_on.as_deref().map(Platform::resolve).transpose();
         Ok(Options {
             hz: typed.hz.map(parse_hz).transpose()?,
@@ -101,6 +111,8 @@ impl OptionsText {
                 .into_iter()
                 .map(|(from, to)| (CpuId(from), CpuId(to)))
                 .collect(),
+            from: typed.from_ns.map(Duration),
+            to: typed.to_ns.map(Duration),
             threads: typed.threads,
             decisions: typed.decisions,
             strip: typed.strip,
@@ -123,24 +135,21 @@ pub fn replay(
     py: Python<'_>,
     traces: Vec<PathBuf>,
     platform: &str,
-    governors: Vec<String>,
+    governors: Vec<OsString>,
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Result> {
-    let options = OptionsText::parse(options)?;
-    let request = Request {
-        traces,
-        platform: Platform::resolve(platform).map_err(platform_error)?,
-        governors: governors
-            .iter()
-            .map(|text| text.parse::<GovernorSpec>().map_err(governor_error))
-            .collect::<PyResult<_>>()?,
-        options,
-    };
+    let typed = OptionsText::read(options)?;
+    let platform = self::platform(platform, &typed.enabled_states)?;
+    let isolate = typed.isolate;
+    let options = OptionsText::parse(typed)?;
+    let request = Request { traces, platform, governors: governor_specs(&governors)?, options };
     let has_decisions = request.options.decisions;
-    let outcome = watched(py, progress, |watch| {
-        torpor_engine::run(&request, &Catalog::new(Default::default()), watch)
-    })?
-    .map_err(engine_error)?;
+    let (outcome, catalog) = watched(py, progress, |watch| {
+        let catalog = catalog(isolate, Some(watch.stop()));
+        (torpor_engine::run(&request, &catalog, watch), catalog)
+    })?;
+    warn(py, &catalog)?;
+    let outcome = outcome.map_err(engine_error)?;
     Ok(Result { outcome, has_decisions })
 }

@@ -4,26 +4,44 @@
 use crate::errors::{
     EngineError, governor_error, platform_error, sim_error, trace_error, value_error,
 };
+use crate::files::os_error;
+use crate::hosting::{catalog, governor_specs, warn};
 use crate::result::{DisabledText, parse_hz};
-use crate::watch::watched_to_the_end;
+use crate::watch::{watched, watched_to_the_end};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
+use std::ffi::OsString;
 use std::path::PathBuf;
-use torpor_governor::{Catalog, GovernorSpec};
+use std::sync::Arc;
+use torpor_engine::Progress;
 use torpor_platform::Platform;
 use torpor_sim::outcome::Outcome;
-use torpor_sim::{Options, Request, extract, workload};
+use torpor_sim::{Journal, Options, Request, extract, workload};
 use torpor_units::Duration;
 
 /// What came out of a simulation, as JSON.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct Simulation {
     outcome: Outcome,
+    journal: Option<Arc<Journal>>,
 }
 
 #[pymethods]
 impl Simulation {
+    /// How many of its runs a journal held.
+    #[getter]
+    fn resumed_runs(&self) -> usize {
+        self.journal.as_ref().map_or(0, |journal| journal.found())
+    }
+
+    /// Why the journal could not keep all runs, if it could not.
+    #[getter]
+    fn journal_failure(&self) -> Option<String> {
+        let (path, error) = self.journal.as_ref()?.failure()?;
+        Some(format!("`{}`: {error}", path.display()))
+    }
+
     /// The whole result as JSON text.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| serde_json::to_string(&self.outcome))
@@ -43,15 +61,37 @@ struct OptionsText {
     io_boosts: Vec<String>,
     latency_limit_ns: Option<i64>,
     disabled_states: Vec<DisabledText>,
+    #[serde(default)]
+    enabled_states: Vec<String>,
     threads: Option<usize>,
     trace: Option<PathBuf>,
     strip: bool,
+    journal: Option<JournalText>,
+    #[serde(default)]
+    isolate: Option<bool>,
+}
+
+/// The journal's file, and what tells this engine from others.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalText {
+    path: PathBuf,
+    engine: String,
+}
+
+impl JournalText {
+    fn open(self) -> PyResult<Journal> {
+        Journal::open(&self.path, &self.engine).map_err(|error| os_error(&self.path, error))
+    }
 }
 
 impl OptionsText {
-    fn parse(text: &str) -> PyResult<Options> {
-        let typed: OptionsText = serde_json::from_str(text)
-            .map_err(|error| EngineError::new_err(format!("options: {error}")))?;
+    fn read(text: &str) -> PyResult<OptionsText> {
+        serde_json::from_str(text)
+            .map_err(|error| EngineError::new_err(format!("options: {error}")))
+    }
+
+    fn parse(typed: OptionsText) -> PyResult<Options> {
         Ok(Options {
             duration: Duration(typed.duration_ns),
             seed: typed.seed,
@@ -74,6 +114,7 @@ impl OptionsText {
             strip: typed.strip,
             // Set where the oracle is among the governors.
             against_oracle: false,
+            journal: typed.journal.map(JournalText::open).transpose()?.map(Arc::new),
         })
     }
 }
@@ -86,28 +127,30 @@ pub fn simulate(
     py: Python<'_>,
     workload: &str,
     platform: &str,
-    governors: Vec<String>,
+    governors: Vec<OsString>,
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Simulation> {
+    let typed = OptionsText::read(options)?;
+    let isolate = typed.isolate;
     let request = Request {
         workload: workload::resolve(workload).map_err(sim_error)?,
-        platform: Platform::resolve(platform).map_err(platform_error)?,
-        governors: governors
-            .iter()
-            .map(|text| text.parse::<GovernorSpec>().map_err(governor_error))
-            .collect::<PyResult<_>>()?,
-        options: OptionsText::parse(options)?,
+        platform: crate::result::platform(platform, &typed.enabled_states)?,
+        governors: governor_specs(&governors)?,
+        options: OptionsText::parse(typed)?,
     };
-    let (outcome, seen) = watched_to_the_end(py, progress, |watch| {
-        torpor_sim::run(&request, &Catalog::new(Default::default()), watch)
+    let journal = request.options.journal.clone();
+    let ((outcome, catalog), seen) = watched_to_the_end(py, progress, |watch| {
+        let catalog = catalog(isolate, Some(watch.stop()));
+        (torpor_sim::run(&request, &catalog, watch), catalog)
     });
+    warn(py, &catalog)?;
     match (outcome, seen) {
-        (Ok(outcome), Ok(())) => Ok(Simulation { outcome }),
+        (Ok(outcome), Ok(())) => Ok(Simulation { outcome, journal }),
         (Ok(outcome), Err(stop))
             if stop.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) =>
         {
-            Ok(Simulation { outcome })
+            Ok(Simulation { outcome, journal })
         }
         (_, Err(stop)) => Err(stop),
         (Err(error), Ok(())) => Err(sim_error(error)),
@@ -124,11 +167,11 @@ pub fn extract_workload(
     name: &str,
 ) -> PyResult<(String, String)> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
-    py.detach(|| {
-        let trace = torpor_trace::read(&path).map_err(trace_error)?;
-        let made = extract::extract(&trace, platform.as_ref(), name).map_err(sim_error)?;
+    watched(py, None, |watch| {
+        let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
+        let made = extract::extract(&trace, platform.as_ref(), name, watch).map_err(sim_error)?;
         Ok((made.text, json!(made.summary).to_string()))
-    })
+    })?
 }
 
 /// How near the simulation of a recording comes to it, as JSON.
@@ -140,11 +183,11 @@ pub fn check_extraction(
     governor: &str,
 ) -> PyResult<String> {
     let platform = Platform::resolve(platform).map_err(platform_error)?;
-    py.detach(|| {
-        let trace = torpor_trace::read(&path).map_err(trace_error)?;
-        let check = extract::check(&trace, &platform, governor).map_err(sim_error)?;
+    watched(py, None, |watch| {
+        let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
+        let check = extract::check(&trace, &platform, governor, watch).map_err(sim_error)?;
         Ok(json!(check).to_string())
-    })
+    })?
 }
 
 /// The workloads that ship, as JSON.
@@ -160,9 +203,12 @@ pub fn workloads() -> String {
     json!(all).to_string()
 }
 
-/// The TOML text of a workload that ships.
+/// The TOML text of a workload that ships, or of the one that a command line stands for.
 #[pyfunction]
 pub fn workload_toml(name: &str) -> PyResult<String> {
+    if workload::is_command(name) {
+        return workload::to_toml(name).map_err(sim_error);
+    }
     match workload::builtins().iter().find(|b| b.name == name) {
         Some(found) => Ok(found.text.to_owned()),
         None => Err(workload::resolve(name).map_or_else(sim_error, |_| {

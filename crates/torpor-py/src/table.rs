@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tables leave as Arrow: over the C stream interface without a copy, or into a file.
 
-use crate::errors::EngineError;
+use crate::errors::{EngineError, value_error};
+use crate::files::os_error;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, FieldRef};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::ffi::CStr;
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use torpor_result::tables::{TABLES, of_kind};
+use torpor_units::{UnknownName, WholeFile};
 
 /// The names that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";
@@ -35,7 +44,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Names of the columns, in order; the unit is a name's last part.
+    /// Names of the columns, in order.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.batch.schema().fields().iter().map(|f| f.name().clone()).collect()
@@ -56,7 +65,8 @@ impl Table {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.batch.schema().as_ref()).map_err(failed)?;
+        let schema = FFI_ArrowSchema::try_from(self.batch.schema().as_ref())
+            .map_err(|error| EngineError::new_err(format!("hand out a table: {error}")))?;
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
 
@@ -74,6 +84,33 @@ impl Table {
         PyCapsule::new_with_value(py, stream, STREAM)
     }
 
+    /// A `polars.DataFrame`, without a copy.
+    ///
+    /// Raises ImportError where polars is not installed.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.getattr("DataFrame")?.call1((slf,))
+    }
+
+    /// A `pandas.DataFrame`: by pandas itself from 3.0 on, before that by pyarrow.
+    ///
+    /// Raises ImportError where pandas is not installed.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let frame = slf.py().import("pandas")?.getattr("DataFrame")?;
+        if frame.hasattr("from_arrow")? {
+            return frame.call_method1("from_arrow", (slf,));
+        }
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method0("to_pandas")
+    }
+
+    /// Units by column; a column that has none is left out.
+    #[getter]
+    fn units(&self) -> BTreeMap<String, String> {
+        let schema = self.batch.schema();
+        let unit =
+            |field: &FieldRef| Some((field.name().clone(), field.metadata().get("unit")?.clone()));
+        schema.fields().iter().filter_map(unit).collect()
+    }
+
     /// Writes Parquet, or Arrow IPC if `path` ends in `.arrow`.
     ///
     /// Raises OSError if the file cannot be written.
@@ -89,35 +126,114 @@ impl Table {
     fn write_parquet(&self, path: &Path) -> PyResult<()> {
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let mut file = create(path)?;
-        let mut writer = ArrowWriter::try_new(&mut file, self.batch.schema(), Some(properties))
-            .map_err(failed)?;
-        writer.write(&self.batch).map_err(failed)?;
-        writer.close().map_err(failed)?;
-        file.flush().map_err(|error| os_error(path, error))
+        let written = ArrowWriter::try_new(&mut file, self.batch.schema(), Some(properties))
+            .and_then(|mut writer| {
+                writer.write(&self.batch)?;
+                writer.close()
+            });
+        match written {
+            Ok(_) => file.commit().map_err(|error| os_error(path, error)),
+            Err(ParquetError::External(cause)) => Err(from_cause(path, cause)),
+            Err(error) => Err(failed(path, error)),
+        }
     }
 
     fn write_ipc(&self, path: &Path) -> PyResult<()> {
         let mut file = create(path)?;
-        let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut file, &self.batch.schema())
-            .map_err(failed)?;
-        writer.write(&self.batch).map_err(failed)?;
-        writer.finish().map_err(failed)?;
-        drop(writer);
-        file.flush().map_err(|error| os_error(path, error))
+        let written =
+            FileWriter::try_new(&mut file, &self.batch.schema()).and_then(|mut writer| {
+                writer.write(&self.batch)?;
+                writer.finish()
+            });
+        match written {
+            Ok(()) => file.commit().map_err(|error| os_error(path, error)),
+            Err(ArrowError::IoError(_, error)) => Err(os_error(path, error)),
+            Err(error) => Err(failed(path, error)),
+        }
     }
 }
 
-fn create(path: &Path) -> PyResult<BufWriter<File>> {
-    Ok(BufWriter::new(File::create(path).map_err(|error| os_error(path, error))?))
+/// The table `name` of a result of any kind, from its JSON.
+#[pyfunction]
+pub fn lay_out(py: Python<'_>, result: &str, name: &str) -> PyResult<Table> {
+    py.detach(|| {
+        let result: serde_json::Value = serde_json::from_str(result).map_err(value_error)?;
+        let kind = result["kind"].as_str().unwrap_or_default();
+        let table = of_kind(kind).find(|table| table.name == name).ok_or_else(|| {
+            let known = of_kind(kind).map(|table| table.name);
+            value_error(UnknownName::new("table", name, known, ""))
+        })?;
+        let laid_out = table.batch(&result).map(Table::new);
+        laid_out.map_err(|error| EngineError::new_err(format!("table `{name}`: {error}")))
+    })
 }
 
-/// With errno and file name, so that Python makes it a `PermissionError`, a `FileNotFoundError`...
-fn os_error(path: &Path, error: std::io::Error) -> PyErr {
-    let text = error.to_string();
-    let strerror = text.split(" (os error").next().unwrap_or_default().to_owned();
-    PyOSError::new_err((error.raw_os_error(), strerror, path.display().to_string()))
+/// The tables of a kind of result.
+#[pyfunction]
+pub fn table_names(kind: &str) -> Vec<&'static str> {
+    of_kind(kind).map(|table| table.name).collect()
 }
 
-fn failed(error: impl std::fmt::Display) -> PyErr {
-    EngineError::new_err(format!("write table: {error}"))
+/// Every table of every kind of result, as JSON.
+#[pyfunction]
+pub fn tables() -> String {
+    let column = |table: &'static torpor_result::tables::Table| {
+        move |(name, kind, unit): &'static torpor_result::tables::Column| {
+            json!({
+                "name": table.column_name(name),
+                "type": format!("{kind:?}").to_lowercase(),
+                "unit": unit,
+            })
+        }
+    };
+    let all = TABLES.iter().map(|table| {
+        json!({
+            "kind": table.kind,
+            "name": table.name,
+            "row": table.row,
+            "has_metrics": table.has_metrics,
+            "columns": table.columns.iter().map(column(table)).collect::<Vec<_>>(),
+        })
+    });
+    serde_json::Value::Array(all.collect()).to_string()
+}
+
+/// A table from a Parquet or Arrow IPC file.
+#[pyfunction]
+pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
+    py.detach(|| {
+        let file = File::open(&path).map_err(|error| os_error(&path, error))?;
+        let damaged =
+            |error: &dyn Display| value_error(format!("`{}` is no table: {error}", path.display()));
+        let batches: Result<Vec<RecordBatch>, PyErr> = if path.extension() == Some("arrow".as_ref())
+        {
+            let reader = arrow_ipc::reader::FileReader::try_new(file, None);
+            reader.map_err(|e| damaged(&e))?.map(|batch| batch.map_err(|e| damaged(&e))).collect()
+        } else {
+            let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|b| b.build());
+            reader.map_err(|e| damaged(&e))?.map(|batch| batch.map_err(|e| damaged(&e))).collect()
+        };
+        let batches = batches?;
+        let schema = batches.first().map(RecordBatch::schema);
+        let schema = schema.unwrap_or_else(|| Arc::new(arrow_schema::Schema::empty()));
+        arrow_select::concat::concat_batches(&schema, &batches)
+            .map(Table::new)
+            .map_err(|e| damaged(&e))
+    })
+}
+
+fn create(path: &Path) -> PyResult<WholeFile> {
+    WholeFile::create(path).map_err(|error| os_error(path, error))
+}
+
+/// An error of the file that a library wrapped, and another one's.
+fn from_cause(path: &Path, cause: Box<dyn std::error::Error + Send + Sync>) -> PyErr {
+    match cause.downcast::<std::io::Error>() {
+        Ok(error) => os_error(path, *error),
+        Err(error) => failed(path, error),
+    }
+}
+
+fn failed(path: &Path, error: impl std::fmt::Display) -> PyErr {
+    EngineError::new_err(format!("write table `{}`: {error}", path.display()))
 }

@@ -7,7 +7,7 @@
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long Ctrl-C may go unheard; a person does not notice less.
@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub struct Watch {
     state: Mutex<State>,
     is_over: Condvar,
-    is_cancelled: AtomicBool,
+    is_cancelled: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -39,6 +39,11 @@ impl Drop for OverOnDrop<'_> {
 }
 
 impl Watch {
+    /// Set when the work is to end.
+    pub fn stop(&self) -> Arc<AtomicBool> {
+        self.is_cancelled.clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is plain numbers, right after every statement: a panic elsewhere spoils none.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -5,8 +5,8 @@ use crate::cpufreq::Cpufreq;
 use crate::options::Request;
 use crate::outcome::{IoBoostInfo, Policies};
 use torpor_engine::describe_governor;
-use torpor_engine::summary::Described;
 use torpor_governor::{Catalog, Governor, GovernorError, GovernorSpec, IoBoost, IoBoostSpec};
+use torpor_result::record::Described;
 use torpor_units::Hz;
 
 /// What schedutil does of itself in the kernels that are simulated.

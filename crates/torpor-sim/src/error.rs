@@ -5,7 +5,7 @@ use torpor_engine::EngineError;
 use torpor_governor::{Fault, GovernorError};
 use torpor_platform::PlatformError;
 use torpor_toml::{Problem, render};
-use torpor_units::{CpuId, Instant};
+use torpor_units::{CpuId, Instant, UnknownName};
 
 /// Why a simulation could not be done.
 #[derive(Debug, Error)]
@@ -14,15 +14,10 @@ pub enum SimError {
     Workload { origin: String, problems: Vec<Problem> },
     #[error("read workload `{}`: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error(
-        "`{name}` is not a known workload\n  = known: {}\n  = hint: {}",
-        known.join(", "),
-        match suggestion {
-            Some(suggestion) => format!("did you mean `{suggestion}`?"),
-            None => "for a file of your own, give its path, ending in `.toml`".to_owned(),
-        }
-    )]
-    UnknownWorkload { name: String, suggestion: Option<String>, known: Vec<&'static str> },
+    #[error(transparent)]
+    UnknownWorkload(UnknownName),
+    #[error(transparent)]
+    UnknownCpufreq(UnknownName),
     #[error(
         "workload `{workload}` names {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
          hint: choose another platform, or change `cpus` in the workload"

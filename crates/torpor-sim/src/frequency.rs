@@ -4,17 +4,8 @@
 use crate::machine::Counted;
 use std::ops::Range;
 use torpor_platform::Platform;
+use torpor_result::work::Frequency;
 use torpor_units::Duration;
-
-/// Of some clocks over some runs; `None` where an OPP is not known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Frequency {
-    /// Over all time and all CPUs.
-    pub mean_khz: Option<f64>,
-    /// Over the time that CPUs were busy; none where they never were.
-    pub busy_khz: Option<f64>,
-    pub transitions_per_s: Option<f64>,
-}
 
 pub fn frequency<'a>(
     platform: &Platform,

@@ -2,13 +2,14 @@
 //! Closed-loop simulation: tasks on a machine whose idle CPUs go through the engine's idle loop, so
 //! that a slow wake-up delays the work behind it, and with it all that follows.
 
-mod catalogue;
+mod check;
 mod columns;
 pub mod cpufreq;
 mod error;
 pub mod extract;
 mod frequency;
-pub mod idle_predict;
+mod journal;
+mod kept;
 pub mod machine;
 mod options;
 pub mod oracle;
@@ -17,14 +18,12 @@ mod queue;
 pub mod record;
 pub mod sched;
 mod session;
-mod stats;
 mod summary;
 pub mod workload;
 
-pub use catalogue::metrics;
 pub use cpufreq::Cpufreq;
 pub use error::{Halt, SimError, Stuck};
+pub use journal::Journal;
 pub use options::{Options, Overheads, Request};
 pub use session::{Session, run};
-pub use stats::Interval;
 pub use workload::Workload;

@@ -2,12 +2,14 @@
 //! What a user can ask of a simulation.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use torpor_engine::DisabledState;
 use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_platform::Platform;
 use torpor_units::{Duration, Hz};
 
 use crate::cpufreq::Cpufreq;
+use crate::journal::Journal;
 use crate::workload::Workload;
 
 /// A simulation: every governor, under every frequency policy with every IO boost, on the same
@@ -44,6 +46,8 @@ pub struct Options {
     /// Replay each governor's idleness by the oracle, too; [`crate::run`] sets it where the oracle
     /// is among the governors.
     pub against_oracle: bool,
+    /// Where finished runs are kept, and found again.
+    pub journal: Option<Arc<Journal>>,
     /// Keep the busiest CPU's decisions of the first seed for the report's strip.
     pub strip: bool,
 }
@@ -62,6 +66,7 @@ impl Default for Options {
             threads: None,
             trace: None,
             against_oracle: false,
+            journal: None,
             strip: false,
         }
     }

@@ -6,23 +6,14 @@
 //! the least for which that very idleness could have been had. So each governor has an oracle of
 //! its own, whose runs are as different as the governors'.
 
-use crate::record::Sink;
+pub use crate::machine::AgainstOracle;
+use crate::machine::Sink;
 use torpor_engine::decision::{Decision, Observer};
 use torpor_engine::input::Span;
 use torpor_engine::model::CpuModel;
 use torpor_engine::oracle;
 use torpor_trace::EventKind;
 use torpor_units::{Duration, Energy, Instant};
-
-/// Energies of one run.
-#[derive(Clone, Copy, Debug)]
-pub struct AgainstOracle {
-    /// The least that the run's idleness could have cost.
-    pub oracle: Energy,
-    /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
-    pub too_deep: Energy,
-    pub too_shallow: Energy,
-}
 
 /// Takes a run's idleness as a replay would have it.
 pub struct Idleness<'a> {

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The result of a simulation: the shape of a replay's, so that the same table and report show it,
-//! with seeds, intervals and tasks on top.
+//! The result of a simulation.
 
-use crate::stats::Interval;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use torpor_engine::catalogue::Metric;
-use torpor_engine::outcome::{
-    DisabledInfo, InputsInfo, LatencyOutcome, PlatformInfo, RunOutcome, Strip, TraceInfo, Version,
-};
+use torpor_engine::outcome::{DisabledInfo, PlatformInfo};
+use torpor_result::record::{Head, LatencyOutcome, RunOutcome, Strip};
+use torpor_result::{Comparison, Info, Values};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    pub torpor: Version,
+    #[serde(flatten)]
+    pub head: Head,
     pub platform: PlatformInfo,
     pub workload: WorkloadInfo,
     pub options: OptionsInfo,
-    pub catalogue: &'static [Metric],
+    pub catalogue: &'static [Info],
     /// Limits of the claim, each said once.
     pub notes: Vec<String>,
     /// The user stopped it: only seeds that every governor has finished are counted.
     pub interrupted: bool,
-    /// One: the workload, in the place of a recording.
-    pub traces: Vec<SimulationOutcome>,
+    pub runs: Vec<GovernorOutcome>,
+    pub comparison: Comparison,
+    pub task_comparisons: Vec<TaskComparison>,
+    pub strip: Option<Strip>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -54,14 +54,6 @@ pub struct IoBoostInfo {
     pub params: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct SimulationOutcome {
-    pub trace: TraceInfo,
-    pub inputs: InputsInfo,
-    pub runs: Vec<GovernorOutcome>,
-    pub strip: Option<Strip>,
-}
-
 /// One governor under one frequency policy with one IO boost over all seeds. Metrics are means over
 /// seeds; counters of states and the latency histogram are sums.
 #[derive(Clone, Debug, Serialize)]
@@ -73,10 +65,9 @@ pub struct GovernorOutcome {
     /// Clocks, by cluster.
     pub perf_domains: Vec<PerfDomainOutcome>,
     pub seeds: Vec<SeedOutcome>,
-    /// By metric: the difference from the first governor, over seeds both have finished.
-    pub differences: BTreeMap<&'static str, Interval>,
     pub tasks: Vec<TaskOutcome>,
     pub devices: Vec<DeviceOutcome>,
+    pub flows: Vec<FlowOutcome>,
     /// Events of the simulation, over all seeds.
     pub events: u64,
 }
@@ -106,7 +97,17 @@ pub struct PerfDomainOutcome {
 #[derive(Clone, Debug, Serialize)]
 pub struct SeedOutcome {
     pub seed: u64,
-    pub metrics: BTreeMap<&'static str, Option<f64>>,
+    pub metrics: Values,
+    /// Of each kind of task.
+    #[serde(skip)]
+    pub tasks: Vec<Values>,
+}
+
+/// Tasks of one name under each governor.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskComparison {
+    pub name: String,
+    pub comparison: Comparison,
 }
 
 /// Tasks of one name, summed over seeds.
@@ -128,6 +129,19 @@ pub struct TaskOutcome {
     pub pass_time: LatencyOutcome,
     /// From a request's submission to the task taking its result.
     pub io_latency: LatencyOutcome,
+}
+
+/// What goes through several tasks, such as a frame, over all seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowOutcome {
+    pub name: String,
+    pub deadline_ns: Option<i64>,
+    pub begun: u64,
+    pub ended: u64,
+    /// Of those that have ended, how many took longer than the deadline: jank, of frames.
+    pub late: u64,
+    /// From its begin to its end.
+    pub time: LatencyOutcome,
 }
 
 /// A device, over all seeds.

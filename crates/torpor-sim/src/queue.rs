@@ -13,28 +13,51 @@ struct Entry {
     time: Instant,
     /// Of two at the same time, the one that was set first comes first.
     sequence: u64,
-    who: u32,
+    who: Who,
+}
+
+/// Who has an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Who {
+    pub kind: u8,
+    /// Among those of its kind.
+    pub index: u32,
 }
 
 /// A heap of (time, sequence) in which each of a fixed number of owners has at most one entry.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     heap: Vec<Entry>,
-    /// Where each owner's entry is.
+    /// Where each owner's entry is, kind after kind, and where each kind begins.
     places: Vec<u32>,
+    begins: Vec<u32>,
     sequence: u64,
 }
 
 impl Agenda {
-    pub fn new(owners: usize) -> Agenda {
-        Agenda { heap: Vec::with_capacity(owners), places: vec![ABSENT; owners], sequence: 0 }
+    /// For so many owners of each kind.
+    pub fn new(counts: &[usize]) -> Agenda {
+        let owners: usize = counts.iter().sum();
+        let begin =
+            |sum: &mut u32, count: &usize| Some(std::mem::replace(sum, *sum + *count as u32));
+        Agenda {
+            heap: Vec::with_capacity(owners),
+            places: vec![ABSENT; owners],
+            begins: counts.iter().scan(0, begin).collect(),
+            sequence: 0,
+        }
+    }
+
+    #[inline]
+    fn owner(&self, who: Who) -> usize {
+        (self.begins[usize::from(who.kind)] + who.index) as usize
     }
 
     /// Sets when `who` is next; [`Instant::NEVER`] takes it off. A time that stays the same keeps
     /// its place among equals.
     #[inline]
-    pub fn set(&mut self, who: usize, time: Instant) {
-        let place = self.places[who];
+    pub fn set(&mut self, who: Who, time: Instant) {
+        let place = self.places[self.owner(who)];
         if time == Instant::NEVER {
             if place != ABSENT {
                 self.remove(place as usize);
@@ -45,7 +68,7 @@ impl Agenda {
             return;
         }
         self.sequence += 1;
-        let entry = Entry { time, sequence: self.sequence, who: who as u32 };
+        let entry = Entry { time, sequence: self.sequence, who };
         if place == ABSENT {
             self.heap.push(entry);
             self.rise(self.heap.len() - 1, entry);
@@ -57,12 +80,13 @@ impl Agenda {
     }
 
     #[inline]
-    pub fn peek(&self) -> Option<(Instant, usize)> {
-        self.heap.first().map(|entry| (entry.time, entry.who as usize))
+    pub fn peek(&self) -> Option<(Instant, Who)> {
+        self.heap.first().map(|entry| (entry.time, entry.who))
     }
 
     fn remove(&mut self, place: usize) {
-        self.places[self.heap[place].who as usize] = ABSENT;
+        let owner = self.owner(self.heap[place].who);
+        self.places[owner] = ABSENT;
         let last = self.heap.pop().expect("the heap holds what is removed");
         if place < self.heap.len() {
             if place > 0 && last < self.heap[(place - 1) / ARITY] {
@@ -76,7 +100,8 @@ impl Agenda {
     #[inline]
     fn put(&mut self, place: usize, entry: Entry) {
         self.heap[place] = entry;
-        self.places[entry.who as usize] = place as u32;
+        let owner = self.owner(entry.who);
+        self.places[owner] = place as u32;
     }
 
     fn rise(&mut self, mut place: usize, entry: Entry) {
@@ -112,15 +137,27 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// Twenty owners, of two kinds.
+    fn agenda() -> Agenda {
+        Agenda::new(&[7, 13])
+    }
+
+    fn owner(number: usize) -> Who {
+        match number {
+            0..7 => Who { kind: 0, index: number as u32 },
+            _ => Who { kind: 1, index: number as u32 - 7 },
+        }
+    }
+
     #[test]
     fn of_equals_the_first_set_comes_first() {
-        let mut agenda = Agenda::new(3);
-        agenda.set(2, Instant(5));
-        agenda.set(0, Instant(5));
-        agenda.set(1, Instant(4));
+        let mut agenda = agenda();
+        agenda.set(owner(8), Instant(5));
+        agenda.set(owner(0), Instant(5));
+        agenda.set(owner(1), Instant(4));
         // Set again to the same time, it keeps its turn; moved and moved back, it does not.
-        agenda.set(2, Instant(5));
-        for expected in [(Instant(4), 1), (Instant(5), 2), (Instant(5), 0)] {
+        agenda.set(owner(8), Instant(5));
+        for expected in [(Instant(4), owner(1)), (Instant(5), owner(8)), (Instant(5), owner(0))] {
             assert_eq!(agenda.peek(), Some(expected));
             agenda.set(expected.1, Instant::NEVER);
         }
@@ -132,26 +169,27 @@ mod tests {
         fn the_earliest_is_always_first(
             changes in prop::collection::vec((0..20usize, prop::option::of(0..50i64), any::<bool>()), 1..300)
         ) {
-            let mut agenda = Agenda::new(20);
+            let mut agenda = agenda();
             let mut model: BTreeMap<usize, (Instant, usize)> = BTreeMap::new();
             for (turn, (who, time, pops)) in changes.into_iter().enumerate() {
                 match time {
                     Some(time) => {
-                        agenda.set(who, Instant(time));
+                        agenda.set(owner(who), Instant(time));
                         if model.get(&who).is_none_or(|m| m.0 != Instant(time)) {
                             model.insert(who, (Instant(time), turn));
                         }
                     }
                     None => {
-                        agenda.set(who, Instant::NEVER);
+                        agenda.set(owner(who), Instant::NEVER);
                         model.remove(&who);
                     }
                 }
                 let first = model.iter().min_by_key(|(_, key)| **key).map(|(w, key)| (key.0, *w));
-                prop_assert_eq!(agenda.peek(), first);
-                if pops && let Some((_, who)) = agenda.peek() {
-                    agenda.set(who, Instant::NEVER);
-                    model.remove(&who);
+                let known = first.map(|(time, number)| (time, owner(number)));
+                prop_assert_eq!(agenda.peek(), known);
+                if pops && let Some((_, number)) = first {
+                    agenda.set(owner(number), Instant::NEVER);
+                    model.remove(&number);
                 }
             }
         }

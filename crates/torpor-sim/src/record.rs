@@ -1,40 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Who watches a run: nobody, or a recorder that makes a recording of it.
+//! Watchers of a run that keep what they see: one CPU's decisions, or a whole recording.
 
 use crate::error::SimError;
-use crate::machine::TIMER_SYMBOLS;
+use crate::machine::{Sink, TIMER_SYMBOLS};
 use crate::workload::Workload;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
-use torpor_engine::decision::{Decision, Observer, Unobserved};
-use torpor_engine::input::Span;
+use torpor_engine::decision::{Decision, Observer};
 use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
-use torpor_units::{CpuId, Duration, Instant};
-
-/// Takes the kernel's events as they would have been recorded. Names are the workload's tasks by
-/// index.
-pub trait Sink: Observer {
-    /// Whether events are taken at all: asked before they are made.
-    const RECORDS: bool;
-
-    /// Whether the spans of idleness are taken, as a replay would have them.
-    const TAKES_SPANS: bool = false;
-
-    fn event(&mut self, time: Instant, cpu: usize, kind: EventKind);
-
-    fn span(&mut self, _cpu: usize, _span: Span) {}
-
-    /// The end of the run cuts a sleep, of which no decision is told.
-    fn cut(&mut self, _cpu: usize, _state: usize, _opp: u16, _slept: Duration) {}
-}
-
-impl Sink for Unobserved {
-    const RECORDS: bool = false;
-
-    #[inline(always)]
-    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
-}
+use torpor_units::{CpuId, Instant, WholeFile};
 
 /// Keeps the first decisions of one CPU.
 pub struct OneCpu {
@@ -120,11 +93,12 @@ const PERFETTO_ENDINGS: [&str; 2] = [".perfetto-trace", ".pftrace"];
 /// Writes a recording in the format that the file's name asks for.
 pub fn write(trace: &Trace, path: &Path) -> Result<(), SimError> {
     let failed = |source| SimError::Write { path: path.to_owned(), source };
-    let out = BufWriter::new(File::create(path).map_err(failed)?);
+    let mut out = WholeFile::create(path).map_err(failed)?;
     let name = path.to_string_lossy();
     if PERFETTO_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
-        torpor_trace::write_perfetto(trace, out).map_err(failed)
+        torpor_trace::write_perfetto(trace, &mut out).map_err(failed)?;
     } else {
-        torpor_trace::write_ftrace_text(trace, out).map_err(failed)
+        torpor_trace::write_ftrace_text(trace, &mut out).map_err(failed)?;
     }
+    out.commit().map_err(failed)
 }

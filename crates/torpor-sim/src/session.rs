@@ -2,41 +2,38 @@
 //! A whole request: every column (a governor under a frequency policy with an IO boost) with every
 //! seed, on all cores.
 
-use crate::catalogue;
+use crate::check::check;
 use crate::columns::{self, Column};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
-use crate::machine::{Counted, Machine, Plan};
+use crate::machine::{Counted, Machine, Plan, Sink};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
-use crate::outcome::{OptionsInfo, Outcome, SimulationOutcome, WorkloadInfo};
-use crate::record::{self, OneCpu, Recorder, Sink};
+use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
+use crate::record::{self, OneCpu, Recorder};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
-use crate::workload::Device;
+use crate::workload::{Device, Workload};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::fmt::Display;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_engine::decision::{Decision, Unobserved};
-use torpor_engine::input::{SleepSource, TickGrid};
+use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
-use torpor_engine::outcome::{DisabledInfo, InputsInfo, Strip, StripRow, TraceInfo, Version};
-use torpor_engine::{EngineError, ORACLE, Progress, check_disabled_states, state_descs};
+use torpor_engine::outcome::DisabledInfo;
+use torpor_engine::{EngineError, Progress, asks_for_oracle, state_descs};
 use torpor_governor::{
-    Catalog, CpuSetup, GovernorError, Instance, IoBoostInstance, IoBoostSetup, Setup, StateDesc,
+    Catalog, CpuSetup, GovernorError, Instance, IoBoostInstance, IoBoostSetup, NoAnswer, Pulse,
+    Setup, StateDesc,
 };
-use torpor_trace::Carries;
+use torpor_result::metric;
+use torpor_result::record::{Head, Strip, StripRow};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// The report's strip holds at most this many sleeps a governor.
 const STRIP_SLEEPS: usize = 20_000;
-
-/// Shorter runs hold less than a tick of the slowest kernel.
-const DURATION_MIN: Duration = Duration(10_000_000);
-/// A month, in which i64 ns and every sum have room.
-const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own result.
@@ -45,33 +42,49 @@ pub fn run(
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<Outcome, SimError> {
-    let threads = request.options.threads.unwrap_or(0);
+    let threads = threads(request)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
-    let request = without_oracle(request);
+    let request = without_oracle(request)?;
     let session = Session::new(&request, catalog)?;
     pool.install(|| session.run(progress))
 }
 
+/// More than there are runs would only wait; 0 is one a core.
+fn threads(request: &Request) -> Result<usize, SimError> {
+    check(request)?;
+    let Options { threads, seeds, cpufreq, io_boosts, .. } = &request.options;
+    let policies = cpufreq.len().max(1) * io_boosts.len().max(1);
+    let runs = *seeds as usize * request.governors.len().max(1) * policies;
+    Ok(torpor_engine::worker_threads(*threads).min(runs))
+}
+
 /// The oracle is no governor here: with it, each governor is held against an oracle of its own.
-fn without_oracle(request: &Request) -> Request {
-    let mut request = request.clone();
-    let asked = request.governors.len();
-    request.governors.retain(|governor| governor.to_string() != ORACLE);
-    request.options.against_oracle |= request.governors.len() < asked;
-    request
+fn without_oracle(request: &Request) -> Result<Request, EngineError> {
+    let mut governors = Vec::new();
+    let mut against_oracle = request.options.against_oracle;
+    for governor in &request.governors {
+        match asks_for_oracle(governor)? {
+            true => against_oracle = true,
+            false => governors.push(governor.clone()),
+        }
+    }
+    let options = Options { against_oracle, ..request.options.clone() };
+    Ok(Request { governors, options, ..request.clone() })
 }
 
 /// What all runs share.
 pub struct Session<'a> {
-    request: &'a Request,
-    hz: Hz,
-    columns: Vec<Column>,
+    pub(crate) request: &'a Request,
+    pub(crate) hz: Hz,
+    pub(crate) columns: Vec<Column>,
     topology: Topology,
     models: Vec<CpuModel>,
     states: Vec<Vec<StateDesc>>,
+    /// With what each CPU has of its own.
+    workload: Workload,
     devices: Vec<Device>,
     overheads: Overheads,
 }
@@ -123,6 +136,7 @@ impl<'a> Session<'a> {
             topology,
             models,
             states,
+            workload: workload.on_machine(platform.cpu_count()),
             devices: devices?,
             overheads: Overheads::of(platform),
         })
@@ -134,7 +148,7 @@ impl<'a> Session<'a> {
             platform: &self.request.platform,
             topology: &self.topology,
             models: &self.models,
-            workload: &self.request.workload,
+            workload: &self.workload,
             devices: &self.devices,
             overheads: self.overheads,
             cpufreq: self.columns[column].cpufreq,
@@ -201,9 +215,60 @@ impl<'a> Session<'a> {
         if against_oracle { duration + duration } else { duration }
     }
 
+    /// Whether the column's runs have a process of their own.
+    pub fn runs_apart(&self, column: usize) -> bool {
+        let Column { governor, boost, .. } = &self.columns[column];
+        governor.runs_apart() || boost.as_ref().is_some_and(|boost| boost.policy.runs_apart())
+    }
+
+    /// Does `work` here, or in a process of its own if the column's governor or IO boost is to have
+    /// one. It tells how far it is, in simulated time, and is told whether to go on.
+    pub fn where_it_runs<T: Serialize + DeserializeOwned>(
+        &self,
+        column: usize,
+        goes_on: &mut dyn FnMut(Instant) -> bool,
+        work: impl FnOnce(&mut dyn FnMut(Instant) -> bool) -> Result<Result<T, String>, Halt>,
+    ) -> Result<Result<T, String>, Halt> {
+        let Column { governor, boost, .. } = &self.columns[column];
+        let boost = boost.as_ref().map(|boost| &boost.policy);
+        let label = match boost {
+            _ if governor.runs_apart() => governor.policy_label(),
+            Some(boost) if boost.runs_apart() => boost.policy_label(),
+            _ => return work(goes_on),
+        };
+        let there = |pulse: &Pulse| {
+            let mut told = Instant(0);
+            let mut tell = |now: Instant| {
+                pulse.add(now.since(told).0.max(0) as u64);
+                told = now;
+                true
+            };
+            work(&mut tell).unwrap_or_else(|halt| Err(halt.to_string()))
+        };
+        let mut now = Instant(0);
+        let mut tick = |done: u64| {
+            now += Duration(done as i64);
+            goes_on(now)
+        };
+        match torpor_governor::apart(label, &mut tick, there) {
+            Ok(answer) => Ok(answer),
+            Err(NoAnswer::Interrupted) => Err(Halt::Interrupted),
+            Err(NoAnswer::Died(error)) => Ok(Err(error.to_string())),
+        }
+    }
+
+    pub(crate) fn seed_run(
+        &self,
+        column: usize,
+        seed: u64,
+        goes_on: &mut dyn FnMut(Instant) -> bool,
+    ) -> Result<SeedRun, Halt> {
+        self.where_it_runs(column, goes_on, |goes_on| self.seed_run_here(column, seed, goes_on))
+    }
+
     /// One column, one seed, against its oracle if that is asked for. The oracle's search goes on
     /// where the simulated time ends.
-    fn seed_run(
+    fn seed_run_here(
         &self,
         column: usize,
         seed: u64,
@@ -235,6 +300,7 @@ impl<'a> Session<'a> {
         let jobs: Vec<(usize, usize)> = (0..seeds.len())
             .flat_map(|seed| (0..self.columns.len()).map(move |column| (seed, column)))
             .collect();
+        let keys = self.keys();
         let work = self.work();
         let total = jobs.len() as u64 * (work.0 / 1_000_000) as u64;
         let done_ms = AtomicU64::new(0);
@@ -255,7 +321,7 @@ impl<'a> Session<'a> {
                 if progress.cancelled() {
                     return None;
                 }
-                let run = self.seed_run(column, seeds[seed], &mut goes_on).ok()?;
+                let run = self.kept_run(&keys, column, seeds[seed], &mut goes_on).ok()?;
                 tell(work.0);
                 Some(run)
             })
@@ -278,7 +344,7 @@ impl<'a> Session<'a> {
         }
         let wants_strip = options.strip && !interrupted;
         let strip = wants_strip.then(|| self.strip(&by_column[0][0].1, progress)).flatten();
-        let mut columns: Vec<_> = by_column
+        let runs: Vec<_> = by_column
             .into_iter()
             .enumerate()
             .map(|(column, runs)| {
@@ -286,13 +352,12 @@ impl<'a> Session<'a> {
                 summary::column(column.describe(), column.policies(), self.request, runs)
             })
             .collect();
-        summary::compare(&mut columns);
         if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
             self.record(path, progress)?;
         }
         let cpufreq = columns::cpufreq(self.request);
         Ok(Outcome {
-            torpor: Version { version: env!("CARGO_PKG_VERSION") },
+            head: Head::of("simulation"),
             platform: torpor_engine::summary::platform_info(platform),
             workload: WorkloadInfo {
                 name: workload.name.clone(),
@@ -314,15 +379,13 @@ impl<'a> Session<'a> {
                 seed: options.seed,
                 seeds: finished as u32,
             },
-            catalogue: catalogue::metrics(),
-            notes: summary::notes(self.request, &cpufreq),
+            catalogue: metric::of_simulation(),
+            notes: [summary::notes(self.request, &cpufreq), self.config_notes()].concat(),
             interrupted,
-            traces: vec![SimulationOutcome {
-                trace: self.in_place_of_recording(),
-                inputs: no_inputs(),
-                runs: columns,
-                strip,
-            }],
+            comparison: summary::compare(&runs),
+            task_comparisons: summary::compare_tasks(workload, &runs),
+            runs,
+            strip,
         })
     }
 
@@ -337,8 +400,11 @@ impl<'a> Session<'a> {
             .map(|column| {
                 let sink = OneCpu { cpu, most: STRIP_SLEEPS, decisions: Vec::new() };
                 let goes_on = &mut |_| !progress.cancelled();
-                let run = self.simulate(column, options.seed, sink, goes_on).ok()?;
-                run.ok().map(|(_, sink)| sink.decisions)
+                let run = self.where_it_runs(column, goes_on, |goes_on| {
+                    let run = self.simulate(column, options.seed, sink, goes_on)?;
+                    Ok(run.map(|(_, sink)| sink.decisions))
+                });
+                run.ok()?.ok()
             })
             .collect();
         let full = kept.iter().flatten().filter(|decisions| decisions.len() == STRIP_SLEEPS);
@@ -353,96 +419,39 @@ impl<'a> Session<'a> {
         Some(Strip { cpu: cpu as u32, start_ns: 0, end_ns, truncated: cut.is_some(), rows })
     }
 
+    fn config_notes(&self) -> Vec<String> {
+        let policies = self.columns.iter().flat_map(|column| {
+            let boost = column.boost.as_ref().map(|boost| &*boost.policy);
+            [Some(&*column.governor), boost].into_iter().flatten()
+        });
+        torpor_engine::summary::config_notes(policies)
+    }
+
     /// The first run once more, with its events; a governor that fails has its error elsewhere.
     fn record(&self, path: &Path, progress: &dyn Progress) -> Result<(), SimError> {
         let Request { workload, options, .. } = self.request;
         let goes_on = &mut |_| !progress.cancelled();
-        match self.simulate(0, options.seed, Recorder::default(), goes_on) {
-            Ok(Ok((_, recorder))) => {
-                record::write(&recorder.into_trace(workload, self.topology.cpus), path)
-            }
-            Ok(Err(_)) => Ok(()),
-            Err(_) => Err(EngineError::Interrupted.into()),
+        let write = |recorder: Recorder| {
+            record::write(&recorder.into_trace(workload, self.topology.cpus), path)
+        };
+        // Where the recorder lies in another process, that process writes.
+        let mut failed = None;
+        let run = self.where_it_runs(0, goes_on, |goes_on| {
+            let run = self.simulate(0, options.seed, Recorder::default(), goes_on)?;
+            Ok(run.map(|(_, recorder)| match write(recorder) {
+                Ok(()) => None,
+                Err(error) => {
+                    let text = error.to_string();
+                    failed = Some(error);
+                    Some(text)
+                }
+            }))
+        });
+        match (run, failed) {
+            (Ok(_), Some(error)) => Err(error),
+            (Ok(Ok(Some(text))), None) => Err(GovernorError::Told(text).into()),
+            (Ok(_), None) => Ok(()),
+            (Err(_), _) => Err(EngineError::Interrupted.into()),
         }
-    }
-
-    fn in_place_of_recording(&self) -> TraceInfo {
-        let Request { workload, options, .. } = self.request;
-        TraceInfo {
-            path: workload.name.clone(),
-            sha256: workload.sha256.clone(),
-            format: "simulation".to_owned(),
-            clock: "simulated".to_owned(),
-            kernel_release: None,
-            machine: None,
-            arch: None,
-            cpu_count: self.topology.cpus as u32,
-            duration_ns: options.duration.0,
-            carries: Carries::default(),
-            event_counts: BTreeMap::new(),
-            losses: Vec::new(),
-        }
-    }
-}
-
-fn no_inputs() -> InputsInfo {
-    InputsInfo {
-        spans: 0,
-        cut_sleeps: 0,
-        unclosed_entries: 0,
-        merged_ticks: 0,
-        merged_poll_timeouts: 0,
-        tick_hz_recorded: None,
-        sleep_length_sources: SleepSource::ALL.iter().map(|s| (s.key(), 0)).collect(),
-        wake_stamp_sources: BTreeMap::new(),
-    }
-}
-
-fn check(request: &Request) -> Result<(), SimError> {
-    let Request { platform, governors, options, .. } = request;
-    check_disabled_states(platform, &options.disabled_states)?;
-    if options.duration < DURATION_MIN || options.duration > DURATION_MAX {
-        return Err(SimError::Option {
-            what: "a simulation lasts 10 ms to 30 days",
-            given: options.duration.to_string(),
-            hint: "--duration 10s".to_owned(),
-        });
-    }
-    if options.seeds == 0 || options.seed.checked_add(u64::from(options.seeds)).is_none() {
-        return Err(SimError::Option {
-            what: "one seed at least, and none beyond 64 bits",
-            given: format!("{} from {}", options.seeds, options.seed),
-            hint: "--seeds 10 --seed 1".to_owned(),
-        });
-    }
-    if governors.is_empty() {
-        return Err(SimError::Option {
-            what: "a simulation needs a governor, whose run the oracle can replay",
-            given: if options.against_oracle { ORACLE } else { "none" }.to_owned(),
-            hint: "--governor menu".to_owned(),
-        });
-    }
-    once(
-        &options.cpufreq,
-        "each frequency policy (--cpufreq) is given once",
-        "two columns would be the same; leave one out, or change its rate_limit_us",
-    )?;
-    once(
-        &options.io_boosts,
-        "each IO boost (--io-boost) is given once",
-        "two columns would be the same; leave one out, or change its parameters",
-    )
-}
-
-/// What columns are called has to tell them apart.
-fn once<T: Display>(all: &[T], what: &'static str, hint: &str) -> Result<(), SimError> {
-    let texts: Vec<String> = all.iter().map(T::to_string).collect();
-    match (1..texts.len()).find(|&number| texts[..number].contains(&texts[number])) {
-        None => Ok(()),
-        Some(second) => Err(SimError::Option {
-            what,
-            given: format!("`{}` twice", texts[second]),
-            hint: hint.to_owned(),
-        }),
     }
 }

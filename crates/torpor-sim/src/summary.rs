@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From counters to what is shown.
 
-use crate::catalogue;
 use crate::cpufreq::Cpufreq;
 use crate::frequency::frequency;
-use crate::machine::Counted;
+use crate::machine::{Counted, FlowTotals};
 use crate::options::Request;
-use crate::oracle::AgainstOracle;
 use crate::outcome::{
-    DeviceOutcome, GovernorOutcome, PerfDomainOutcome, Policies, SeedOutcome, TaskOutcome,
+    DeviceOutcome, FlowOutcome, GovernorOutcome, PerfDomainOutcome, Policies, SeedOutcome,
+    TaskComparison, TaskOutcome,
 };
-use crate::stats::Interval;
+use crate::workload::Workload;
 use std::collections::BTreeMap;
-use torpor_engine::latency::Latencies;
-use torpor_engine::outcome::LatencyOutcome;
-use torpor_engine::summary::{self, CpuCounts, Described, RunCounts, power_mw};
-use torpor_engine::totals::CpuTotals;
+use torpor_engine::summary::{self, CpuCounts, RunCounts};
 use torpor_platform::{Platform, Scope, StatePower};
+use torpor_result::record::{Described, LatencyOutcome};
+use torpor_result::{
+    Comparison, CpuTotals, Latencies, LatencyHistogram, Sampling, TaskTotals, Values, Work, metric,
+    work,
+};
 use torpor_units::{CpuId, Duration, Energy};
-
-type Metrics = BTreeMap<&'static str, Option<f64>>;
 
 /// One seed under one governor, or why there is none.
 pub type SeedRun = Result<Counted, String>;
@@ -44,33 +43,29 @@ pub fn column(
     }
     let seeds: Vec<SeedOutcome> = done
         .iter()
-        .map(|(seed, counted)| SeedOutcome { seed: *seed, metrics: of_one(platform, counted) })
+        .map(|(seed, counted)| SeedOutcome {
+            seed: *seed,
+            metrics: of_one(platform, counted),
+            tasks: counted.kinds.iter().map(|kind| work::of_tasks(kind, counted.span)).collect(),
+        })
         .collect();
     let events = done.iter().map(|(_, c)| c.events).sum();
     let tasks = tasks(request, &done);
     let perf_domains = perf_domains(platform, done.iter().map(|(_, counted)| counted));
     let devices = devices(request, &done);
+    let flows = flows(request, &done);
     let whole = match failed {
         Some(error) => Err(error),
         None => Ok(together(platform, done.iter().map(|(_, counted)| counted))),
     };
-    let mut run = summary::run_outcome(described, platform, whole);
-    run.metrics = catalogue::metrics()
-        .iter()
-        .map(|m| {
-            (m.key, mean(seeds.iter().map(|s| s.metrics[m.key])).filter(|_| run.error.is_none()))
-        })
-        .collect();
-    GovernorOutcome {
-        run,
-        policies,
-        perf_domains,
-        seeds,
-        differences: BTreeMap::new(),
-        tasks,
-        devices,
-        events,
+    let catalogue = metric::of_simulation();
+    let mut run = summary::run_outcome(described, catalogue, platform, whole);
+    if run.error.is_none() {
+        for (key, value) in &mut run.metrics {
+            *value = mean(seeds.iter().map(|seed| seed.metrics[key]));
+        }
     }
+    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, events }
 }
 
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
@@ -78,25 +73,29 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Fills in each governor's paired differences from the first.
-pub fn compare(governors: &mut [GovernorOutcome]) {
-    let Some((first, others)) = governors.split_first_mut() else { return };
-    for other in others {
-        let pairs = || {
-            first.seeds.iter().filter_map(|a| {
-                let b = other.seeds.iter().find(|b| b.seed == a.seed)?;
-                Some((&a.metrics, &b.metrics))
-            })
-        };
-        other.differences = catalogue::metrics()
-            .iter()
-            .filter_map(|m| {
-                let differences: Option<Vec<f64>> =
-                    pairs().map(|(a, b)| Some(b[m.key]? - a[m.key]?)).collect();
-                Some((m.key, Interval::of(&differences?)?))
-            })
-            .collect();
-    }
+/// The columns side by side, paired by seed.
+pub fn compare(runs: &[GovernorOutcome]) -> Comparison {
+    let column = |one: &GovernorOutcome| {
+        one.run.column(one.seeds.iter().map(|seed| (seed.seed, &seed.metrics)))
+    };
+    let columns: Vec<_> = runs.iter().map(column).collect();
+    torpor_result::compare(metric::of_simulation(), &columns, Sampling::Paired)
+}
+
+/// The same for each kind of task.
+pub fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<TaskComparison> {
+    let catalogue = work::task_catalogue();
+    let named = workload.tasks.iter().enumerate();
+    named
+        .map(|(index, task)| {
+            let column = |one: &GovernorOutcome| {
+                one.run.column(one.seeds.iter().map(|seed| (seed.seed, &seed.tasks[index])))
+            };
+            let columns: Vec<_> = runs.iter().map(column).collect();
+            let comparison = torpor_result::compare(&catalogue, &columns, Sampling::Paired);
+            TaskComparison { name: task.name.clone(), comparison }
+        })
+        .collect()
 }
 
 /// Several runs as if they were one long one.
@@ -105,7 +104,8 @@ fn together<'a, 'b>(
     runs: impl Iterator<Item = &'b Counted>,
 ) -> RunCounts<'a> {
     let mut cpus: Vec<CpuCounts<'a>> = Vec::new();
-    let mut clusters: BTreeMap<usize, (Energy, Duration)> = BTreeMap::new();
+    let mut clusters: BTreeMap<usize, Energy> = BTreeMap::new();
+    let mut span = Duration::ZERO;
     for counted in runs {
         if cpus.is_empty() {
             cpus = counted.cpus.iter().enumerate().map(|(n, _)| nobody(platform, n)).collect();
@@ -115,14 +115,13 @@ fn together<'a, 'b>(
             sum.totals.add(&cpu.totals);
         }
         for (number, energy) in counted.static_energy.iter().enumerate() {
-            let sum = clusters.entry(number).or_insert((Energy::ZERO, Duration::ZERO));
-            sum.0 += *energy;
-            sum.1 += counted.span;
+            *clusters.entry(number).or_insert(Energy::ZERO) += *energy;
         }
+        span += counted.span;
     }
     // A run may have none by its frequencies, and counts; where none has any, there is none.
-    clusters.retain(|_, (energy, _)| *energy > Energy::ZERO);
-    RunCounts { cpus, clusters, decisions: Vec::new() }
+    clusters.retain(|_, energy| *energy > Energy::ZERO);
+    RunCounts { cpus, clusters, span }
 }
 
 fn nobody(platform: &Platform, number: usize) -> CpuCounts<'_> {
@@ -137,83 +136,32 @@ fn nobody(platform: &Platform, number: usize) -> CpuCounts<'_> {
     }
 }
 
-fn of_one(platform: &Platform, counted: &Counted) -> Metrics {
-    let nameless = Described {
-        label: String::new(),
-        name: String::new(),
-        kind: "governor",
-        origin: String::new(),
-        source_sha256: None,
-        params: BTreeMap::new(),
+fn of_one(platform: &Platform, counted: &Counted) -> Values {
+    let mut tasks = TaskTotals::default();
+    counted.kinds.iter().for_each(|kind| tasks.add(kind));
+    let has_power = platform.has_power();
+    let against = counted.against_oracle.filter(|_| has_power);
+    let mut flow_time = LatencyHistogram::default();
+    counted.flows.iter().for_each(|flow| flow_time.add(&flow.time));
+    let flows = |field: fn(&FlowTotals) -> u64| counted.flows.iter().map(field).sum();
+    let work = Work {
+        span: counted.span,
+        flow_time,
+        flows_ended: flows(|flow| flow.ended),
+        flows_late: flows(|flow| flow.late),
+        tasks,
+        busy: counted.cpus.iter().fold(Duration::ZERO, |t, c| t + c.task_time + c.overhead),
+        device_busy: counted.devices.iter().map(|d| d.busy).max(),
+        energy: energy(platform, counted),
+        package: has_power.then(|| package_energy(platform, counted)),
+        shared: has_power.then(|| counted.shared_energy.iter().copied().sum()),
+        frequency: frequency(platform, [counted], 0..platform.clusters.len()),
+        ipis: counted.ipis,
+        lost_too_deep: against.map(|a| a.too_deep),
+        lost_too_shallow: against.map(|a| a.too_shallow),
     };
     let whole = together(platform, [counted].into_iter());
-    let mut metrics = summary::run_outcome(nameless, platform, Ok(whole)).metrics;
-    let span = counted.span;
-    let kinds = || counted.kinds.iter();
-    let mut latency = Latencies::default();
-    kinds().for_each(|k| latency.add(&k.latency.clone().close()));
-    let us = |latency: Option<Duration>| latency.map(Duration::as_us_f64);
-    let sum = |field: fn(&crate::machine::KindTotals) -> u64| -> Option<f64> {
-        Some(kinds().map(field).sum::<u64>() as f64)
-    };
-    let busy = counted.cpus.iter().fold(Duration::ZERO, |t, c| t + c.task_time + c.overhead);
-    let shared: Energy = counted.shared_energy.iter().copied().sum();
-    let energy = energy(platform, counted);
-    let frequency = frequency(platform, [counted], 0..platform.clusters.len());
-    metrics.extend(io(counted, busy));
-    let idle_energy: Energy = counted.cpus.iter().map(|c| c.totals.energy).sum();
-    let against = counted.against_oracle.filter(|_| platform.has_power());
-    let over_oracle_pct = against
-        .filter(|a| a.oracle > Energy::ZERO)
-        .map(|against| 100.0 * (idle_energy - against.oracle).0 as f64 / against.oracle.0 as f64);
-    let mw = |part: fn(&AgainstOracle) -> Energy| against.map(|a| power_mw(part(&a), span));
-    metrics.extend([
-        ("over_oracle_pct", over_oracle_pct),
-        ("over_oracle_mw", against.map(|a| power_mw(idle_energy - a.oracle, span))),
-        ("lost_too_deep_mw", mw(|a| a.too_deep)),
-        ("lost_too_shallow_mw", mw(|a| a.too_shallow)),
-        ("throughput", sum(|k| k.passes).map(|n| n * 1e9 / span.0 as f64)),
-        ("task_latency_mean_us", us(latency.mean())),
-        ("task_latency_p99_us", us(latency.quantile(0.99))),
-        ("task_latency_max_us", us(latency.max())),
-        ("missed_periods", sum(|k| k.missed)),
-        ("busy_pct", Some(100.0 * busy.0 as f64 / span.0 as f64 / counted.cpus.len() as f64)),
-        ("power_mw", energy.map(|e| power_mw(e, span))),
-        ("energy_uj", energy.map(Energy::as_uj_f64)),
-        ("freq_khz", frequency.mean_khz),
-        ("freq_busy_khz", frequency.busy_khz),
-        ("freq_transitions_per_s", frequency.transitions_per_s),
-        ("ipis", Some(counted.ipis as f64)),
-        ("migrations", sum(|k| k.migrations)),
-        ("preemptions", sum(|k| k.preemptions)),
-        (
-            "package_mw",
-            platform.has_power().then(|| power_mw(package_energy(platform, counted), span)),
-        ),
-        ("shared_state_mw", platform.has_power().then(|| power_mw(shared, span))),
-    ]);
-    metrics.retain(|key, _| catalogue::metrics().iter().any(|m| m.key == *key));
-    metrics
-}
-
-/// Metrics of a workload with IO; nobody knows them of another one.
-fn io(counted: &Counted, busy: Duration) -> Metrics {
-    let span = counted.span;
-    let mut latency = Latencies::default();
-    counted.kinds.iter().for_each(|k| latency.add(&k.io_latency.clone().close()));
-    let ios: u64 = counted.kinds.iter().map(|k| k.ios).sum();
-    let any = |value: f64| (ios > 0).then_some(value);
-    let us = |latency: Option<Duration>| latency.map(Duration::as_us_f64);
-    let busiest = counted.devices.iter().map(|d| d.busy).max();
-    BTreeMap::from([
-        ("iops", any(ios as f64 * 1e9 / span.0 as f64)),
-        ("io_latency_mean_us", us(latency.mean())),
-        ("io_latency_p50_us", us(latency.quantile(0.5))),
-        ("io_latency_p99_us", us(latency.quantile(0.99))),
-        ("io_latency_max_us", us(latency.max())),
-        ("device_util_pct", busiest.and_then(|b| any(100.0 * b.0 as f64 / span.0 as f64))),
-        ("cpu_per_io_us", any(busy.as_us_f64() / ios as f64)),
-    ])
+    metric::values(&whole.sums(platform, against.map(|a| a.oracle), Some(work)))
 }
 
 /// Everything that takes power; `None` unless all of it is known.
@@ -297,15 +245,34 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
                 sum.missed += own.missed;
                 sum.migrations += own.migrations;
                 sum.preemptions += own.preemptions;
-                latency.add(&own.latency.clone().close());
+                latency.add(&own.latency.latencies());
                 sum.ios += own.ios;
-                pass_time.add(&own.pass_time.clone().close());
-                io_latency.add(&own.io_latency.clone().close());
+                pass_time.add(&own.pass_time.latencies());
+                io_latency.add(&own.io_latency.latencies());
             }
             sum.latency = LatencyOutcome::new(&latency);
             sum.pass_time = LatencyOutcome::new(&pass_time);
             sum.io_latency = LatencyOutcome::new(&io_latency);
             sum
+        })
+        .collect()
+}
+
+fn flows(request: &Request, runs: &[(u64, Counted)]) -> Vec<FlowOutcome> {
+    let named = request.workload.flows.iter().enumerate();
+    named
+        .map(|(index, flow)| {
+            let all = || runs.iter().map(move |(_, counted)| &counted.flows[index]);
+            let mut time = Latencies::default();
+            all().for_each(|flow| time.add(&flow.time.latencies()));
+            FlowOutcome {
+                name: flow.name.clone(),
+                deadline_ns: flow.deadline.map(Duration::ns),
+                begun: all().map(|flow| flow.begun).sum(),
+                ended: all().map(|flow| flow.ended).sum(),
+                late: all().map(|flow| flow.late).sum(),
+                time: LatencyOutcome::new(&time),
+            }
         })
         .collect()
 }
@@ -317,7 +284,7 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
     named
         .map(|(index, device)| {
             let mut response = Latencies::default();
-            of_all(index).for_each(|d| response.add(&d.response.clone().close()));
+            of_all(index).for_each(|d| response.add(&d.response.latencies()));
             let share = |ns: f64| if span > 0 { ns / span as f64 } else { 0.0 };
             DeviceOutcome {
                 name: device.name().to_owned(),
@@ -355,6 +322,7 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notes.extend(request.workload.notes.iter().cloned());
     notes.push(
         "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
             .to_owned(),
@@ -410,6 +378,7 @@ mod tests {
             cpus: Vec::new(),
             kinds: Vec::new(),
             devices: Vec::new(),
+            flows: Vec::new(),
             ipis: 0,
             events: 0,
             static_energy: vec![Energy(energy), Energy::ZERO],
@@ -426,7 +395,7 @@ mod tests {
     fn a_run_without_static_energy_counts_in_the_mean_of_those_with() {
         let platform = torpor_platform::resolve("pixel6").unwrap();
         let counts = together(&platform, [run(80), run(0)].iter());
-        let clusters: Vec<_> = counts.clusters.into_iter().collect();
-        assert_eq!(clusters, [(0, (Energy(80), Duration(2_000)))]);
+        assert_eq!(counts.clusters.into_iter().collect::<Vec<_>>(), [(0, Energy(80))]);
+        assert_eq!(counts.span, Duration(2_000));
     }
 }

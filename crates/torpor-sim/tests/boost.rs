@@ -42,7 +42,7 @@ service_us = { dist = "exponential", mean = 300 }
 /// The error of a boost that stops at the first event of a kind.
 fn stopped_at(event: u32) -> String {
     let boost = format!("{},stop={event}", path("told.c"));
-    count(&boosted(machine(1, ""), IO, &boost, 20)).err().expect("it stops")
+    count(&boosted(machine(1, ""), IO, &boost, 20)).expect_err("it stops")
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_boost_knows_the_tasks_limit() {
         count(&boosted(machine(1, ""), &limited, &boost, 20))
     };
     assert!(run(700).is_ok());
-    assert!(run(1_024).err().expect("another limit").contains("enqueue()"));
+    assert!(run(1_024).expect_err("another limit").contains("enqueue()"));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_boost_that_fails_ends_its_column_and_no_other() {
     let mut request = boosted(machine(1, ""), IO, &path("told.c"), 20);
     request.options.io_boosts.push(format!("{},stop=2", path("told.c")).parse().unwrap());
     let outcome = run(&request);
-    let [fine, failed] = &outcome.traces[0].runs[..] else { panic!("two columns") };
+    let [fine, failed] = &outcome.runs[..] else { panic!("two columns") };
     assert_eq!(fine.run.error, None);
     let error = failed.run.error.as_ref().expect("it failed");
     assert!(error.starts_with("IO boost `") && error.contains("stop=2`: enqueue()"), "{error}");
@@ -145,7 +145,7 @@ fn columns(cpufreq: &[&str], io_boosts: &[&str]) -> Vec<[String; 3]> {
     let mut request = request(machine(1, ""), load(IO), &["menu", "teo"], 20);
     request.options.cpufreq = cpufreq.iter().map(|c| c.parse().unwrap()).collect();
     request.options.io_boosts = io_boosts.iter().map(|b| b.parse().unwrap()).collect();
-    let runs = run(&request).traces.remove(0).runs;
+    let runs = run(&request).runs;
     runs.into_iter().map(|c| [c.run.governor, c.policies.cpufreq, c.policies.io_boost]).collect()
 }
 

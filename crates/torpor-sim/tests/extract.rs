@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 use support::{count, frames, load, machine, request};
+use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
 use torpor_platform::Platform;
 use torpor_sim::extract::{Check, check, extract};
@@ -69,7 +70,7 @@ fn recorded(workload: Workload, ms: i64) -> (Trace, Platform) {
 #[test]
 fn what_was_simulated_comes_back_as_it_was() {
     let (trace, platform) = recorded(frames(PACKETS), 2_000);
-    let check = check(&trace, &platform, "menu").unwrap();
+    let check = check(&trace, &platform, "menu", &Unwatched).unwrap();
     print("round trip", &check);
     for task in &check.tasks {
         assert!(task.cpu_is_within(0.02), "{task:?}");
@@ -81,7 +82,7 @@ fn what_was_simulated_comes_back_as_it_was() {
 #[test]
 fn causes_are_told_apart() {
     let (trace, platform) = recorded(frames(PACKETS), 2_000);
-    let made = extract(&trace, Some(&platform), "made up!").unwrap();
+    let made = extract(&trace, Some(&platform), "made up!", &Unwatched).unwrap();
     let summary = made.summary;
     let workload = from_toml("made.toml", &made.text).unwrap();
     assert_eq!(workload.name, "made_up_");
@@ -127,22 +128,25 @@ fn small_trace(freq_khz: Option<u32>) -> Trace {
 #[test]
 fn work_is_scaled_by_frequency_and_a_wake_up_stands_where_it_was_made() {
     // At half of the machine's 2 GHz, 500 us before and after the wake-up are 250 us of work.
-    let text = extract(&small_trace(Some(1_000_000)), Some(&machine(2, "")), "small").unwrap().text;
+    let text = extract(&small_trace(Some(1_000_000)), Some(&machine(2, "")), "small", &Unwatched)
+        .unwrap()
+        .text;
     let waker = "start_us = 100\nrepeat = 1\nphase = [\n    \
                  { run_us = 250 }, { wake = \"task-8\" }, { run_us = 250 },\n]";
     assert!(text.contains(waker), "{text}");
     let woken = "{ wait = \"task-8\", not_before_us = 600, at_least_us = 600 }, { run_us = 1000 },";
     assert!(text.contains(woken), "{text}");
     // Without a frequency and a machine, time is work.
-    let text = extract(&small_trace(None), None, "small").unwrap().text;
+    let text = extract(&small_trace(None), None, "small", &Unwatched).unwrap().text;
     assert!(text.contains("{ run_us = 500 }, { wake = \"task-8\" }"), "{text}");
 }
 
 #[test]
 fn what_cannot_be_extracted_is_refused_with_a_hint() {
     let mut trace = small_trace(None);
-    let refused =
-        |trace: &Trace| extract(trace, Some(&machine(1, "")), "x").err().unwrap().to_string();
+    let refused = |trace: &Trace| {
+        extract(trace, Some(&machine(1, "")), "x", &Unwatched).err().unwrap().to_string()
+    };
     let error = refused(&trace);
     assert!(error.contains("2 on `m`") && error.contains("--platform"), "{error}");
     trace.carries.switches = false;
@@ -200,7 +204,7 @@ fn wrong_times_are_told_at_their_place() {
 #[test]
 fn the_demo_recording_is_simulated_as_it_was() {
     let trace = torpor_trace::read(&root().join("demo/web-server.perf.data")).unwrap();
-    let check = check(&trace, &machine(2, ""), "menu").unwrap();
+    let check = check(&trace, &machine(2, ""), "menu", &Unwatched).unwrap();
     print("demo", &check);
     let (cpu, wakeups) = shares(&check);
     assert!(cpu == 1.0 && wakeups == 1.0, "{cpu} {wakeups}");
@@ -211,11 +215,11 @@ fn the_demo_recording_is_simulated_as_it_was() {
 fn the_phone_recording_is_simulated_nearly_as_it_was() {
     let path = root().join("../shared/traces/pixel6a-startup.perfetto-trace");
     if !path.exists() {
-        eprintln!("not run: ../shared/traces is absent");
+        eprintln!("not run: a phone's recording, which is not ours, is absent");
         return;
     }
     let trace = torpor_trace::read(&path).unwrap();
-    let check = check(&trace, &Platform::resolve("pixel6").unwrap(), "menu").unwrap();
+    let check = check(&trace, &Platform::resolve("pixel6").unwrap(), "menu", &Unwatched).unwrap();
     print("phone", &check);
     let (cpu, wakeups) = shares(&check);
     assert!(cpu >= 0.97 && wakeups >= 0.95, "{cpu} {wakeups}");

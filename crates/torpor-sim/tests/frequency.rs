@@ -71,7 +71,7 @@ fn half_the_frequency_takes_twice_the_time_at_its_own_power() {
             cpufreq,
             request(two_speeds(1, ""), load(PERIODIC), &["shallowest"], 1_000),
         ));
-        let power = outcome.traces[0].runs[0].run.metrics["power_mw"].unwrap();
+        let power = outcome.runs[0].run.metrics["power_mw"].unwrap();
         assert!((power - expected - own).abs() < 0.01, "{cpufreq}: {power}, {expected} + {own}");
     }
 }
@@ -103,7 +103,7 @@ fn a_change_of_speed_counts_at_once_for_what_is_running() {
     let work = "[[task]]\nname = \"t\"\nrepeat = 1\nphase = [{ run_us = 10000 }]\n";
     let counted = counted("schedutil", two_speeds(1, ""), work, 100);
     assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(12_000));
-    assert_eq!(counted.kinds[0].pass_time.clone().close().max(), Some(Duration::from_us(12_000)));
+    assert_eq!(counted.kinds[0].pass_time.latencies().max(), Some(Duration::from_us(12_000)));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_column_is_a_governor_under_a_policy() {
     let mut request = request(two_speeds(1, ""), load(PERIODIC), &["menu", "teo"], 100);
     request.options.cpufreq = vec![Cpufreq::Performance, Cpufreq::Powersave];
     let outcome = run(&request);
-    let columns = outcome.traces[0].runs.iter();
+    let columns = outcome.runs.iter();
     let columns: Vec<_> = columns.map(|c| (&c.run.governor[..], &c.policies.cpufreq[..])).collect();
     assert_eq!(
         columns,
@@ -175,7 +175,7 @@ fn a_column_is_a_governor_under_a_policy() {
         ]
     );
     assert_eq!(outcome.options.cpufreq, ["performance", "powersave"]);
-    let last = &outcome.traces[0].runs[3];
+    let last = &outcome.runs[3];
     assert_eq!(last.run.metrics["freq_khz"], Some(1e6));
     assert_eq!(last.perf_domains[0].freq_busy_khz, Some(1e6));
     let energy = last.perf_domains[0].energy_uj.unwrap();

@@ -41,7 +41,7 @@ fn one_request_at_a_time_takes_device_and_interrupt_and_wake_up_and_work() {
     let counted = count(&request(platform, load(&job), &["shallowest"], 1_000)).unwrap();
     // C1 takes 2 us to leave; then 4 us of handler, 3 us of completion. The task takes the result
     // 109 us after it submitted, and works 5 + 6 us up to the next submission.
-    let latency = counted.kinds[0].io_latency.clone().close();
+    let latency = counted.kinds[0].io_latency.latencies();
     assert_eq!(latency.max(), Some(Duration::from_us(109)));
     assert_eq!(latency.quantile(0.01), Some(Duration::from_us(109)));
     assert_eq!(ios(&counted), 1_000_000 / 120);
@@ -63,7 +63,7 @@ fn a_request_takes_longer_by_direction_and_size() {
     ] {
         let platform = with_device(1, "queue_depth = 8");
         let counted = count(&request(platform, load(&job(keys)), &["shallowest"], 100)).unwrap();
-        let latency = counted.kinds[0].io_latency.clone().close();
+        let latency = counted.kinds[0].io_latency.latencies();
         // And C1's 2 us.
         assert_eq!(latency.max(), Some(Duration(ns + 2_000)), "{keys}");
     }
@@ -94,7 +94,7 @@ fn a_request_without_a_tag_is_not_served_before_it_has_one() {
     platform.io_devices[0].read.fixed = torpor_toml::Distribution::Constant(10.0);
     let job = job("numjobs = 3\nthinktime_us = 20000");
     let counted = count(&request(platform, load(&job), &["shallowest"], 10)).unwrap();
-    let response = counted.devices[0].response.clone().close();
+    let response = counted.devices[0].response.latencies();
     assert_eq!((response.count(), response.max()), (3, Some(Duration::from_us(112))));
 }
 
@@ -113,7 +113,7 @@ fn queueing_identities_hold() {
         platform.io_devices[0].read.fixed = torpor_toml::Distribution::Exponential { mean: 100.0 };
         let counted = count(&request(platform, load(&job), &["menu"], 2_000)).unwrap();
         let totals = &counted.devices[0];
-        let response = totals.response.clone().close().mean().unwrap().0 as f64;
+        let response = totals.response.latencies().mean().unwrap().0 as f64;
         let little = totals.requests as f64 * response / totals.queue_time as f64;
         assert!((little - 1.0).abs() < 1e-3, "{engine}: {little}");
         // One at a time: it is idle only when no request is there, but for the time of handling.
@@ -149,10 +149,10 @@ service_us = { dist = "exponential", mean = 100 }
     let means: Vec<f64> = (1..=12)
         .map(|seed| {
             let counted = count_seed(&request, seed).unwrap();
-            counted.devices[0].response.clone().close().mean().unwrap().as_us_f64()
+            counted.devices[0].response.latencies().mean().unwrap().as_us_f64()
         })
         .collect();
-    let interval = torpor_sim::Interval::of(&means).unwrap();
+    let interval = torpor_result::interval::paired(&means).unwrap();
     assert!(interval.low <= 333.3 && 333.3 <= interval.high, "{interval:?}");
     assert!(interval.high - interval.low < 20.0, "{interval:?}");
 }
@@ -285,7 +285,7 @@ fn shipped_devices_serve_any_machine_and_are_known_by_seed() {
         let mut request = request(big_little(), load(&tables), &["menu", "teo"], 200);
         request.options.seeds = 2;
         let one = run(&request);
-        let metrics = &one.traces[0].runs[0].run.metrics;
+        let metrics = &one.runs[0].run.metrics;
         assert!(
             one.notes
                 .iter()
@@ -300,7 +300,7 @@ fn shipped_devices_serve_any_machine_and_are_known_by_seed() {
     }
     let quiet = load("[[task]]\nname = \"t\"\nphase = [{ run_us = 5 }, { sleep_us = 50 }]\n");
     let outcome = run(&request(machine(1, ""), quiet, &["menu"], 20));
-    assert_eq!(outcome.traces[0].runs[0].run.metrics["iops"], None);
+    assert_eq!(outcome.runs[0].run.metrics["iops"], None);
 }
 
 #[test]

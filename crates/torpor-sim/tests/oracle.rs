@@ -11,7 +11,7 @@ use torpor_engine::policy::{Choice, Script};
 use torpor_governor::Catalog;
 use torpor_platform::Platform;
 use torpor_sim::Session;
-use torpor_sim::record::Sink;
+use torpor_sim::machine::Sink;
 use torpor_trace::EventKind;
 use torpor_units::Instant;
 
@@ -20,7 +20,7 @@ const PERIODIC: &str =
 
 fn over_oracle(platform: Platform, governor: &str, ms: i64) -> [f64; 3] {
     let outcome = run(&request(platform, load(PERIODIC), &[governor, "oracle"], ms));
-    let metrics = &outcome.traces[0].runs[0].run.metrics;
+    let metrics = &outcome.runs[0].run.metrics;
     let keys = ["over_oracle_pct", "lost_too_deep_mw", "lost_too_shallow_mw"];
     keys.map(|key| metrics[key].expect("power is known"))
 }
@@ -44,10 +44,19 @@ fn the_oracle_of_long_sleeps_is_deepest_and_shallowest_loses_by_shallow_sleeps()
 fn the_oracle_is_no_governor_and_stands_in_no_row() {
     let asked = request(machine(1, ""), load(PERIODIC), &["oracle", "menu", "teo"], 100);
     let outcome = run(&asked);
-    let names: Vec<&str> = outcome.traces[0].runs.iter().map(|r| r.run.name.as_str()).collect();
+    let names: Vec<&str> = outcome.runs.iter().map(|r| r.run.name.as_str()).collect();
     assert_eq!(names, ["menu", "teo"]);
     let without = run(&request(machine(1, ""), load(PERIODIC), &["menu"], 100));
-    assert_eq!(without.traces[0].runs[0].run.metrics["over_oracle_pct"], None);
+    assert_eq!(without.runs[0].run.metrics["over_oracle_pct"], None);
+}
+
+#[test]
+fn an_oracle_with_parameters_is_refused_as_in_a_replay() {
+    let asked = request(machine(1, ""), load(PERIODIC), &["oracle,x=1", "menu"], 100);
+    let error =
+        torpor_sim::run(&asked, &Catalog::new(Default::default()), &torpor_engine::Unwatched)
+            .unwrap_err();
+    assert_eq!(error.to_string(), "`oracle` takes no parameters; given: x=1");
 }
 
 #[test]
@@ -162,7 +171,7 @@ fn nobody_is_cheaper_than_the_oracle() {
     for platform in [machine(2, ""), polling_machine(2, ""), big_little()] {
         let mut request = request(platform, load(MIXED), &governors, 60);
         request.options.seeds = 2;
-        for run in &run(&request).traces[0].runs {
+        for run in &run(&request).runs {
             for seed in &run.seeds {
                 let over = seed.metrics["over_oracle_pct"].expect("power is known");
                 // The oracle leaves the state that the run's end finds it in.

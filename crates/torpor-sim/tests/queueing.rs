@@ -35,7 +35,7 @@ fn an_mm1_queue_is_as_busy_as_its_load_and_serves_all() {
         let request = request(platform, load(&mm1(rho)), &["shallowest"], 20_000);
         let runs: Vec<Counted> = (1..=10).map(|seed| count_seed(&request, seed).unwrap()).collect();
         let busy: Vec<f64> = runs.iter().map(|r| r.cpus[0].task_time.0 as f64 / 20e9).collect();
-        let interval = torpor_sim::Interval::of(&busy).unwrap();
+        let interval = torpor_result::interval::paired(&busy).unwrap();
         assert!(interval.low <= rho && rho <= interval.high, "{rho}: {interval:?}");
         assert!(interval.high - interval.low < 0.02, "{interval:?}");
     }
@@ -69,10 +69,10 @@ spawn = "request"
         let means: Vec<f64> = (1..=12)
             .map(|seed| {
                 let counted = count_seed(&request, seed).unwrap();
-                counted.kinds[0].pass_time.clone().close().mean().unwrap().as_us_f64()
+                counted.kinds[0].pass_time.latencies().mean().unwrap().as_us_f64()
             })
             .collect();
-        let interval = torpor_sim::Interval::of(&means).unwrap();
+        let interval = torpor_result::interval::paired(&means).unwrap();
         let expected = 100.0 / (1.0 - rho);
         assert!(interval.low <= expected && expected <= interval.high, "{expected}: {interval:?}");
         assert!(interval.high - interval.low < 0.06 * expected, "{interval:?}");
@@ -139,14 +139,16 @@ fn governors_meet_the_same_workload() {
     let mut request = request(machine(2, ""), load(&mm1(0.3)), &["shallowest", "deepest"], 2_000);
     request.options.seeds = 3;
     let outcome = run(&request);
-    let runs = &outcome.traces[0].runs;
+    let runs = &outcome.runs;
     for (a, b) in runs[0].seeds.iter().zip(&runs[1].seeds) {
         // The same arrivals, to within the last that is still under way.
         let served = |m: &torpor_sim::outcome::SeedOutcome| m.metrics["throughput"].unwrap() * 2.0;
         assert!((served(a) - served(b)).abs() <= 3.0, "{} {}", served(a), served(b));
     }
-    let deeper = &runs[1].differences["task_latency_mean_us"];
-    assert!(deeper.excludes_zero() && deeper.mean > 0.0, "{deeper:?}");
+    let rows = &outcome.comparison.rows;
+    let row = rows.iter().find(|row| row.key == "task_latency_mean_us").unwrap();
+    let deeper = row.cells[1].change.as_ref().unwrap();
+    assert!(deeper.is_better == Some(false) && deeper.difference > 0.0, "{deeper:?}");
 }
 
 /// A task that does a few things and always takes time.

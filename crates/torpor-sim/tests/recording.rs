@@ -91,11 +91,10 @@ fn the_replay_of_a_run_chooses_nearly_as_the_run_did() {
         };
         let outcome =
             torpor_engine::run(&replay, &Catalog::new(Default::default()), &Unwatched).unwrap();
-        let run = &outcome.traces[0].runs[0];
-        assert_eq!(run.error, None);
+        let replayed = &outcome.traces[0];
+        assert_eq!(replayed.runs[0].error, None);
         let alike = decisions.iter().filter(|d| {
-            let nearest = run
-                .decisions
+            let nearest = replayed.decisions[0]
                 .iter()
                 .filter(|r| r.slot == d.slot && (r.from.0 - d.from.0).abs() <= NEAR_NS)
                 .min_by_key(|r| (r.from.0 - d.from.0).abs());

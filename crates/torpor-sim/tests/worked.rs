@@ -14,7 +14,7 @@ const PERIODIC: &str =
 fn a_wake_up_takes_the_states_exit_latency_and_nothing_else() {
     for (governor, exit_us) in [("shallowest", 2), ("deepest", 85)] {
         let counted = count(&request(machine(1, ""), load(PERIODIC), &[governor], 1_000)).unwrap();
-        let latency = counted.kinds[0].latency.clone().close();
+        let latency = counted.kinds[0].latency.latencies();
         // It starts at 0, before any state can be entered... and wakes 99 times by its timer.
         assert_eq!(counted.kinds[0].wakeups, 99, "{governor}");
         assert_eq!(latency.max(), Some(Duration::from_us(exit_us)), "{governor}");
@@ -29,7 +29,7 @@ fn interrupts_and_switches_come_on_top() {
     let mut platform = machine(1, extra);
     platform.tick_handling = Duration::from_us(7);
     let counted = count(&request(platform, load(PERIODIC), &["shallowest"], 1_000)).unwrap();
-    let latency = counted.kinds[0].latency.clone().close();
+    let latency = counted.kinds[0].latency.latencies();
     // C1's 2 us, the timer's interrupt, the switch to the task.
     assert_eq!(latency.quantile(0.5), Some(Duration::from_us(2 + 7 + 3)));
 }
@@ -83,7 +83,7 @@ fn who_receives_an_ipi_takes_its_time_and_who_polls_does_not() {
     // 10 us of work, C1's 2 us, 4 us to handle the IPI; twice.
     let rounds = asleep.kinds[0].passes;
     assert!(rounds.abs_diff(100_000 / (2 * (10 + 2 + 4))) <= 1, "{rounds}");
-    let latency = asleep.kinds[1].latency.clone().close();
+    let latency = asleep.kinds[1].latency.latencies();
     assert_eq!(latency.quantile(0.5), Some(Duration::from_us(2 + 4)));
 
     let polling = count(&request(polling_machine(2, extra), load(PING_PONG), &["shallowest"], 100));
@@ -106,7 +106,7 @@ phase = [{{ run_us = 10 }}, {{ period_us = 10010 }}]
 "#
     ));
     let counted = count(&request(machine(1, ""), workload, &["shallowest"], ms)).unwrap();
-    counted.kinds[1].latency.clone().close().max()
+    counted.kinds[1].latency.latencies().max()
 }
 
 #[test]
@@ -196,7 +196,7 @@ phase = [{ run_us = 10 }, { sleep_us = 990 }]
 "#,
     );
     let counted = count(&request(machine(2, ""), workload, &["shallowest"], 1_000)).unwrap();
-    let latency = counted.kinds[1].latency.clone().close();
+    let latency = counted.kinds[1].latency.latencies();
     assert_eq!(latency.quantile(0.99), Some(Duration::from_us(2)), "C1's exit");
 }
 

@@ -21,7 +21,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<CpuId>, String> {
             return Err(format!("`{part}` runs backwards"));
         }
         cpus.extend((first..=last).map(CpuId));
-        if cpus.len() > CPU_MAX as usize + 1 {
+        if cpus.len().saturating_sub(1) > CPU_MAX as usize {
             return Err("it names CPUs twice".to_owned());
         }
     }
@@ -49,12 +49,12 @@ pub fn format_cpu_list(cpus: &[CpuId]) -> String {
     while let Some(first) = rest.first() {
         let run =
             rest.iter().zip(first.0..).take_while(|(cpu, expected)| cpu.0 == *expected).count();
-        parts.push(if run == 1 {
-            first.0.to_string()
-        } else {
-            format!("{}-{}", first.0, rest[run - 1].0)
+        let (neighbours, others) = rest.split_at(run);
+        parts.push(match neighbours {
+            [_, .., last] => format!("{}-{}", first.0, last.0),
+            _ => first.0.to_string(),
         });
-        rest = &rest[run..];
+        rest = others;
     }
     parts.join(",")
 }

@@ -5,6 +5,9 @@
 //! A file's keys stand in one table of [`Shape`]s, from which the checks and the JSON Schema both
 //! come. What must hold between values is the caller's to check, with [`Table::finding`].
 
+// Numbers of a file may be any.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod cpulist;
 mod distribution;
 mod keys;
@@ -16,7 +19,8 @@ mod table;
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use distribution::{Distribution, LENGTH_OR_DISTRIBUTION};
 pub use keys::{Key, Kind, Shape};
-pub use problem::{Problem, closest, render};
+pub use problem::{Problem, render};
 pub use report::{Finding, Report};
 pub use schema::json_schema;
 pub use table::{Field, Table, read};
+pub use torpor_units::closest;

@@ -33,7 +33,7 @@ impl Problem {
         writeln!(f, "{:gutter$}--> {origin}:{}:{}", "", self.line, self.column)?;
         writeln!(f, "{:gutter$} |", "")?;
         writeln!(f, "{} | {}", self.line, self.snippet)?;
-        let (indent, marks) = (self.column - 1, "^".repeat(self.width.max(1)));
+        let (indent, marks) = (self.column.saturating_sub(1), "^".repeat(self.width.max(1)));
         write!(f, "{:gutter$} | {:indent$}{marks}", "", "")?;
         if let Some(allowed) = &self.allowed {
             write!(f, "\n{:gutter$} = allowed: {allowed}", "")?;
@@ -59,13 +59,4 @@ pub fn render(origin: &str, problems: &[Problem]) -> String {
     };
     let shown: Vec<String> = problems.iter().map(|p| Shown(p, origin).to_string()).collect();
     count + &shown.join("\n")
-}
-
-/// The candidate that `word` most likely stands for, if any is near enough to be worth saying.
-pub fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
 }

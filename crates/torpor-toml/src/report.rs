@@ -31,21 +31,21 @@ impl<'a> Report<'a> {
     pub fn push(&mut self, finding: Finding) {
         let start = self.floor(finding.span.start);
         let end = self.floor(finding.span.end).max(start);
-        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
-        let shown = self.text[line_start..line_end].trim_end();
+        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at.saturating_add(1));
+        let shown = self.text[line_start..].lines().next().unwrap_or("").trim_end();
+        let shown_end = line_start.saturating_add(shown.len());
         let before = self.text[line_start..start].chars().count();
-        let width = self.text[start..end.min(line_start + shown.len()).max(start)].chars().count();
+        let width = self.text[start..end.min(shown_end).max(start)].chars().count();
         let room = SHOWN_CHARS_MAX.saturating_sub(before).max(1);
         self.problems.push(Problem {
-            line: self.text[..start].matches('\n').count() + 1,
-            column: before + 1,
+            line: self.text[..start].matches('\n').count().saturating_add(1),
+            column: before.saturating_add(1),
             key: finding.key,
             value: finding.value,
             message: finding.message,
             allowed: finding.allowed,
             hint: finding.hint,
-            snippet: clip(&shown.replace('\t', " "), before + room),
+            snippet: clip(&shown.replace('\t', " "), before.saturating_add(room)),
             width: width.min(room),
         });
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One TOML table read by its [`Shape`]: every key known, every value of the right kind.
 
+use crate::closest;
 use crate::cpulist::parse_cpu_list;
 use crate::keys::{Key, Kind, Shape};
-use crate::problem::{Problem, closest};
+use crate::problem::Problem;
 use crate::report::{Finding, Report};
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -2,10 +2,12 @@
 //! What every reader writes into: checks each event's borders, interns names, sorts, sums up.
 
 use crate::bytes::STEP_BYTES;
-use crate::hrtimers::Hrtimers;
+use crate::gap::Gaps;
+use crate::hrtimers::{Hrtimers, is_hrtimer};
 use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
 use crate::model::{Carries, Event, EventKind, Function, InterruptCause, Meta, Name, Names, Trace};
+use crate::stop::Stop;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
 use torpor_units::{CpuId, Instant};
@@ -62,25 +64,40 @@ pub(crate) struct Builder {
     /// Every event before this was passed on.
     passed_ns: u64,
     comms: CommCache,
+    wakings: Wakings,
     carries: Carries,
     cpu_count: u32,
     window: Option<(Instant, Instant)>,
+    gaps: Gaps,
     names_sent: usize,
     output: Output,
+    stop: Stop,
+}
+
+/// What tells of tasks that wake: `sched_waking`, or `sched_wakeup` where there is none.
+#[derive(Debug)]
+enum Wakings {
+    /// None has been met. Where wake-ups are among the pending events, which nothing has moved.
+    Unseen {
+        wakeups: Vec<usize>,
+    },
+    Seen,
+    /// There were only wake-ups among the first events.
+    FromWakeups,
 }
 
 impl Builder {
     /// Keeps the events for [`finish`](Builder::finish).
-    pub(crate) fn new(format: &'static str) -> Builder {
-        Builder::with_output(format, Output::Kept(Vec::new()))
+    pub(crate) fn new(format: &'static str, stop: Stop) -> Builder {
+        Builder::with_output(format, stop, Output::Kept(Vec::new()))
     }
 
     /// Passes the events on while the recording is being read.
-    pub(crate) fn sending(format: &'static str, batches: SyncSender<Batch>) -> Builder {
-        Builder::with_output(format, Output::Sent(batches))
+    pub(crate) fn sending(format: &'static str, stop: Stop, batches: SyncSender<Batch>) -> Builder {
+        Builder::with_output(format, stop, Output::Sent(batches))
     }
 
-    fn with_output(format: &'static str, output: Output) -> Builder {
+    fn with_output(format: &'static str, stop: Stop, output: Output) -> Builder {
         Builder {
             meta: Meta { format: format.to_owned(), ..Meta::default() },
             names: Names::default(),
@@ -96,17 +113,26 @@ impl Builder {
             settled_ns: 0,
             passed_ns: 0,
             comms: CommCache::default(),
+            wakings: Wakings::Unseen { wakeups: Vec::new() },
             carries: Carries::default(),
             cpu_count: 0,
             window: None,
+            gaps: Gaps::default(),
             names_sent: 0,
             output,
+            stop,
         }
     }
 
     /// True while no event was taken in.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.window.is_none()
+    }
+
+    /// True if nobody wants the rest. Readers look each time they have read some more.
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_set()
     }
 
     pub(crate) fn lose(&mut self, kind: &'static LossKind, count: u64) {
@@ -129,6 +155,62 @@ impl Builder {
         self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
     }
 
+    #[inline]
+    pub(crate) fn push_waking(&mut self, time_ns: u64, cpu: u32, pid: i32, target_cpu: CpuId) {
+        if !matches!(self.wakings, Wakings::Seen) {
+            self.prefer_wakings();
+        }
+        self.push(time_ns, cpu, EventKind::SchedWaking { pid, target_cpu });
+    }
+
+    /// Takes a `sched_wakeup` as if it were the `sched_waking` before it.
+    pub(crate) fn push_wakeup(&mut self, time_ns: u64, cpu: u32, pid: i32, target_cpu: CpuId) {
+        if self.has_wakings() {
+            return;
+        }
+        let count = self.pending.len();
+        self.push(time_ns, cpu, EventKind::SchedWaking { pid, target_cpu });
+        if self.pending.len() > count {
+            match &mut self.wakings {
+                Wakings::Unseen { wakeups } => wakeups.push(count),
+                Wakings::Seen => {}
+                Wakings::FromWakeups => self.lose(&loss::WAKEUPS_FOR_WAKINGS, 1),
+            }
+        }
+    }
+
+    /// True if wake-ups are of no use, as `sched_waking` has told of them.
+    #[inline]
+    pub(crate) fn has_wakings(&self) -> bool {
+        matches!(self.wakings, Wakings::Seen)
+    }
+
+    /// From the first `sched_waking` on, those stand alone.
+    #[cold]
+    fn prefer_wakings(&mut self) {
+        if let Wakings::Unseen { wakeups } = std::mem::replace(&mut self.wakings, Wakings::Seen) {
+            let mut wakeups = wakeups.into_iter().peekable();
+            let mut index = 0;
+            self.pending.retain(|_| {
+                let is_wakeup = wakeups.next_if_eq(&index).is_some();
+                index = index.saturating_add(1);
+                !is_wakeup
+            });
+        }
+    }
+
+    /// Lets wake-ups stand if no `sched_waking` was met, before events are moved for the first
+    /// time.
+    fn settle_wakings(&mut self) {
+        if let Wakings::Unseen { wakeups } = &mut self.wakings {
+            let count = wakeups.len() as u64;
+            if count > 0 {
+                self.wakings = Wakings::FromWakeups;
+                self.lose(&loss::WAKEUPS_FOR_WAKINGS, count);
+            }
+        }
+    }
+
     /// Says that no event before `time_ns` will follow, on any CPU. Readers of formats that are
     /// in order, or that mark such moments, call it now and then; what they know of clock and
     /// symbols they have to say before.
@@ -143,8 +225,8 @@ impl Builder {
     /// So much more of the file has been read.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u64) {
-        self.read_bytes += bytes;
-        if self.read_bytes - self.told_bytes >= STEP_BYTES as u64 {
+        self.read_bytes = self.read_bytes.saturating_add(bytes);
+        if self.read_bytes.saturating_sub(self.told_bytes) >= STEP_BYTES as u64 {
             self.send(Vec::new());
         }
     }
@@ -157,15 +239,18 @@ impl Builder {
 
     #[cold]
     fn pass_settled(&mut self) {
+        self.settle_wakings();
         sort(&mut self.pending);
         let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
         let count = self.pending.partition_point(|event| event.time < settled);
         // As many again before the next try, so that what cannot be passed on is not sorted
         // over and over.
-        self.pending_max = (2 * (self.pending.len() - count)).max(BATCH_EVENTS);
+        self.pending_max =
+            self.pending.len().saturating_sub(count).saturating_mul(2).max(BATCH_EVENTS);
         if count > 0 {
             self.passed_ns = self.settled_ns;
-            let mut rest = Vec::with_capacity(self.pending_max + self.pending_max / 4);
+            let mut rest =
+                Vec::with_capacity(self.pending_max.saturating_add(self.pending_max / 4));
             rest.extend(self.pending.drain(count..));
             let batch = std::mem::replace(&mut self.pending, rest);
             self.pass(batch);
@@ -174,15 +259,22 @@ impl Builder {
 
     /// Completes what the reader could not know of an event alone, and passes the events on.
     fn pass(&mut self, mut events: Vec<Event>) {
+        let cut = self.gaps.cut(&mut events);
+        self.lose(&loss::IMPLAUSIBLE_GAP, cut);
         self.resolve_functions(&mut events);
-        self.hrtimers.align(&mut events, &self.meta.clock, &mut self.losses);
         if let (Some(first), Some(last)) = (events.first(), events.last()) {
             self.window = Some((self.window.map_or(first.time, |(start, _)| start), last.time));
         }
+        let mut hrtimers = 0u64;
         for event in &events {
-            self.cpu_count = self.cpu_count.max(event.cpu.0 + 1);
-            self.cpu_count = self.cpu_count.max(target_of(&event.kind).map_or(0, |cpu| cpu.0 + 1));
+            hrtimers = hrtimers.saturating_add(is_hrtimer(&event.kind).into());
+            let target = target_of(&event.kind).unwrap_or(event.cpu);
+            self.cpu_count = self.cpu_count.max(event.cpu.max(target).0.saturating_add(1));
             note(&mut self.carries, &event.kind);
+        }
+        if hrtimers > 0 {
+            let clock = &self.meta.clock;
+            self.hrtimers.align(&mut events, hrtimers, clock, &mut self.losses);
         }
         match &mut self.output {
             Output::Kept(kept) if kept.is_empty() => *kept = events,
@@ -196,7 +288,7 @@ impl Builder {
         self.told_bytes = read_bytes;
         if let Output::Sent(batches) = &self.output {
             let names = self.names.since(self.names_sent);
-            self.names_sent += names.len();
+            self.names_sent = self.names_sent.saturating_add(names.len());
             // It fails if nobody listens any more; the rest is read for its summary.
             let _ = batches.send(Batch { events, names, carries, cpu_count, read_bytes });
         }
@@ -235,6 +327,7 @@ impl Builder {
 
     /// What came out of the file. Events that were passed on are not in it.
     pub(crate) fn finish(mut self) -> Trace {
+        self.settle_wakings();
         let mut rest = std::mem::take(&mut self.pending);
         sort(&mut rest);
         self.pass(rest);
@@ -254,11 +347,23 @@ impl Builder {
     }
 }
 
-/// Stable, so equal times keep the file's order. The standard sort finds the runs that per-CPU
-/// buffers leave behind and merges them.
+/// Stable, so equal times keep the file's order. The buffers of CPUs leave many short runs behind,
+/// and an event is large: so times and places are sorted, and then each event moves once.
 fn sort(events: &mut [Event]) {
-    if !events.is_sorted_by_key(|event| event.time) {
-        events.sort_by_key(|event| event.time);
+    if events.is_sorted_by_key(|event| event.time) {
+        return;
+    }
+    let key = |(place, event): (usize, &Event)| (event.time.0 as u128) << 64 | place as u128;
+    let mut keys: Vec<u128> = events.iter().enumerate().map(key).collect();
+    keys.sort_unstable();
+    for place in 0..events.len() {
+        // Who was there may have been swapped to where an earlier one came from.
+        let mut from = keys[place] as u64 as usize;
+        while from < place {
+            from = keys[from] as u64 as usize;
+        }
+        keys[place] = from as u128;
+        events.swap(place, from);
     }
 }
 

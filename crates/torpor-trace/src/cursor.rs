@@ -80,10 +80,22 @@ impl<'a> Cursor<'a> {
     /// Bytes up to a NUL, which is taken too.
     pub(crate) fn c_str(&mut self) -> Option<&'a [u8]> {
         let length = self.rest.iter().position(|&byte| byte == 0)?;
-        let text = &self.rest[..length];
-        self.rest = &self.rest[length + 1..];
+        let text = self.rest.get(..length)?;
+        self.rest = after(self.rest, length, 1);
         Some(text)
     }
+}
+
+/// What stands behind the `length` bytes at `at`; nothing, if they reach beyond the end.
+#[inline]
+pub(crate) fn after(bytes: &[u8], at: usize, length: usize) -> &[u8] {
+    at.checked_add(length).and_then(|end| bytes.get(end..)).unwrap_or_default()
+}
+
+/// How many of `bytes` stand before `rest`, which is their end.
+#[inline]
+pub(crate) fn offset(bytes: &[u8], rest: &[u8]) -> usize {
+    bytes.len().saturating_sub(rest.len())
 }
 
 /// The bytes of a section, if the file holds them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-use crate::format;
 use thiserror::Error;
+use torpor_units::shown;
 
 /// Why a recording could not be read at all.
 ///
@@ -9,25 +9,29 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    #[error("read trace `{name}`: {source}")]
+    #[error("read trace `{}`: {source}", shown::line(name))]
     Io {
         name: String,
         #[source]
         source: std::io::Error,
     },
     #[error(
-        "read trace `{name}`: the file is empty (0 bytes)\n\
-         hint: was the recorder stopped before it wrote anything, or the copy cut short?"
+        "read trace `{}`: the file is empty (0 bytes)\n\
+         hint: was the recorder stopped before it wrote anything, or the copy cut short?",
+        shown::line(name)
     )]
     Empty { name: String },
     #[error(
-        "read trace `{name}`: offset 0: found {found}, expected one of: {}\nhint: {hint}",
-        format::allowed()
+        "read trace `{}`: offset 0: found {}, expected one of: {expected}\nhint: {hint}",
+        shown::line(name),
+        shown::line(found)
     )]
-    UnknownFormat { name: String, found: String, hint: String },
+    UnknownFormat { name: String, found: String, expected: String, hint: String },
     #[error(
-        "read trace `{name}` as {format}: offset {offset}: found {found}, expected {expected}\n\
-         hint: {hint}"
+        "read trace `{}` as {format}: offset {offset}: found {}, expected {expected}\n\
+         hint: {hint}",
+        shown::line(name),
+        shown::line(found)
     )]
     Malformed {
         name: String,
@@ -37,6 +41,21 @@ pub enum TraceError {
         expected: String,
         hint: String,
     },
+    #[error(
+        "read trace `{}`: the file became shorter, or its disk failed, while it was being read\n\
+         hint: wait until nobody writes to it any more, and read it again",
+        shown::line(name)
+    )]
+    Shortened { name: String },
+    #[error(
+        "read trace `{}`: there are more than {max_bytes} bytes, and what is no plain file is \
+         held in memory\n\
+         hint: write it to a file and name that, which may be of any size",
+        shown::line(name)
+    )]
+    TooLarge { name: String, max_bytes: u64 },
+    #[error("read trace `{}`: stopped before its end\nhint: read it again", shown::line(name))]
+    Stopped { name: String },
 }
 
 /// What a format's reader knows of its own failure; the file's name is added at the border.

@@ -2,8 +2,11 @@
 //! Which formats there are, and how a file is recognised: by its content, never by its name.
 
 use crate::builder::Builder;
-use crate::error::Malformed;
+use crate::bytes::HEAD_BYTES;
+use crate::error::{Malformed, TraceError};
+use crate::inflate::Packing;
 use crate::{ftrace_text, perf_data, perfetto, trace_dat};
+use std::borrow::Cow;
 
 /// A recording format, for error texts, `--help` and the documentation.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +74,7 @@ static FORMATS: &[Format] = &[
     },
 ];
 
-/// Every format that [`read`](crate::read) understands; each may be gzip-compressed.
+/// Every format that [`read`](crate::read) understands; each may be packed with gzip or zstd.
 pub fn formats() -> &'static [Format] {
     FORMATS
 }
@@ -80,17 +83,39 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<&'static Format> {
     FORMATS.iter().find(|format| (format.is_it)(bytes))
 }
 
-pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b])
+/// Says whether a recording may start with these bytes, of which more may follow: unpacking or
+/// reading on costs memory, and some files have no end.
+///
+/// # Errors
+/// If it is of no known format.
+pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
+    let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
+    let content = match Packing::of(head) {
+        Some(packing) => Cow::Owned(packing.unpack(bytes, HEAD_BYTES as u64, &|| true).bytes),
+        None => Cow::Borrowed(head),
+    };
+    match detect(&content) {
+        Some(_) => Ok(()),
+        None => Err(unknown(name, &content)),
+    }
+}
+
+/// The error for bytes of no known format.
+pub(crate) fn unknown(name: &str, bytes: &[u8]) -> TraceError {
+    let (found, hint) = match bytes {
+        [] => ("a packed file of which nothing unpacks".to_owned(), "copy it again".to_owned()),
+        _ => describe(bytes),
+    };
+    TraceError::UnknownFormat { name: name.to_owned(), found, expected: allowed(), hint }
 }
 
 /// The formats as one line of an error text.
-pub(crate) fn allowed() -> String {
+fn allowed() -> String {
     let texts: Vec<String> = FORMATS
         .iter()
         .map(|format| format!("{} ({}; {})", format.name, format.recognised_by, format.files))
         .collect();
-    format!("{}; each also gzip-compressed", texts.join(", "))
+    format!("{}; each also packed with gzip or zstd", texts.join(", "))
 }
 
 /// Files people are likely to try, told by name: (start of the file, what it is, hint).
@@ -101,13 +126,12 @@ const OTHERS: &[(&[u8], &str, &str)] = &[
         "JSON holds no kernel events; take the .perfetto-trace it was made from",
     ),
     (b"PK\x03\x04", "a ZIP archive", "unpack it and name the recording inside"),
-    (b"\x28\xb5\x2f\xfd", "a zstd-compressed file", "unpack it with `unzstd`"),
     (b"\xfd7zXZ\x00", "an xz-compressed file", "unpack it with `unxz`"),
     (b"\x7fELF", "an executable", "name the recording, not a program"),
 ];
 
 /// What an unknown file looks like, and what to do about it.
-pub(crate) fn describe(bytes: &[u8]) -> (String, String) {
+fn describe(bytes: &[u8]) -> (String, String) {
     for (start, what, hint) in OTHERS {
         if bytes.starts_with(start) {
             return ((*what).to_owned(), (*hint).to_owned());

@@ -26,11 +26,14 @@ enum Decided {
 }
 
 impl Hrtimers {
-    pub(crate) fn align(&mut self, events: &mut [Event], clock: &str, losses: &mut Tally) {
-        let hrtimers = events.iter().filter(|event| is_hrtimer(&event.kind)).count() as u64;
-        if hrtimers == 0 {
-            return;
-        }
+    /// `hrtimers` of the events are such.
+    pub(crate) fn align(
+        &mut self,
+        events: &mut [Event],
+        hrtimers: u64,
+        clock: &str,
+        losses: &mut Tally,
+    ) {
         let decided = *self.decided.get_or_insert_with(|| match self.known_offset_ns {
             Some(offset_ns) => Decided::Known(offset_ns),
             None if clock == "mono" => Decided::InTraceClock,
@@ -64,7 +67,7 @@ fn estimated(events: &[Event]) -> Option<i64> {
     let mut offsets: Vec<i64> = events
         .iter()
         .filter_map(|event| match event.kind {
-            EventKind::HrtimerExpireEntry { now, .. } => Some(event.time.0 - now.0),
+            EventKind::HrtimerExpireEntry { now, .. } => event.time.0.checked_sub(now.0),
             _ => None,
         })
         .collect();
@@ -73,7 +76,7 @@ fn estimated(events: &[Event]) -> Option<i64> {
     offsets.into_iter().find(|offset| median.saturating_sub(*offset) < 1_000_000)
 }
 
-fn is_hrtimer(kind: &EventKind) -> bool {
+pub(crate) fn is_hrtimer(kind: &EventKind) -> bool {
     matches!(kind, EventKind::HrtimerStart { .. } | EventKind::HrtimerExpireEntry { .. })
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Unpacking with a bound, so that a small file cannot ask for all of memory.
 
+use crate::stop::GoOn;
 use std::io::Read;
 
-/// The largest recording that is unpacked.
-pub(crate) const FILE_MAX: u64 = 8 << 30;
 /// The largest block inside a recording. Perfetto's stay under 512 kB packed.
 pub(crate) const BLOCK_MAX: u64 = 64 << 20;
+/// After so many bytes it is asked whether to go on.
+const STEP_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inflated {
@@ -14,28 +15,59 @@ pub(crate) struct Inflated {
     pub bytes: Vec<u8>,
     /// False if the input broke off, is damaged, or is larger than the bound.
     pub is_whole: bool,
+    pub is_too_large: bool,
 }
 
-pub(crate) fn gzip(bytes: &[u8]) -> Inflated {
-    drain(flate2::bufread::MultiGzDecoder::new(bytes), FILE_MAX)
+/// What a whole recording may be packed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Gzip,
+    Zstd,
 }
 
-pub(crate) fn zlib(bytes: &[u8], max: u64) -> Inflated {
-    drain(flate2::bufread::ZlibDecoder::new(bytes), max)
-}
+impl Packing {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Packing> {
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            Some(Packing::Gzip)
+        } else if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            Some(Packing::Zstd)
+        } else {
+            None
+        }
+    }
 
-pub(crate) fn zstd(bytes: &[u8], max: u64) -> Inflated {
-    match zstd::stream::read::Decoder::with_buffer(bytes) {
-        Ok(decoder) => drain(decoder, max),
-        Err(_) => Inflated::default(),
+    /// Whoever stops it gets what there is so far.
+    pub(crate) fn unpack(self, bytes: &[u8], max: u64, go_on: GoOn<'_>) -> Inflated {
+        match self {
+            Packing::Gzip => drain(flate2::bufread::MultiGzDecoder::new(bytes), max, go_on),
+            Packing::Zstd => match zstd::stream::read::Decoder::with_buffer(bytes) {
+                Ok(decoder) => drain(decoder, max, go_on),
+                Err(_) => Inflated::default(),
+            },
+        }
     }
 }
 
+pub(crate) fn zlib(bytes: &[u8], max: u64) -> Inflated {
+    drain(flate2::bufread::ZlibDecoder::new(bytes), max, &|| true)
+}
+
+pub(crate) fn zstd(bytes: &[u8], max: u64) -> Inflated {
+    Packing::Zstd.unpack(bytes, max, &|| true)
+}
+
 /// Keeps what came before an error.
-fn drain(mut decoder: impl Read, max: u64) -> Inflated {
+fn drain(mut decoder: impl Read, max: u64, go_on: GoOn<'_>) -> Inflated {
     let mut bytes = Vec::new();
-    let is_read = decoder.by_ref().take(max).read_to_end(&mut bytes).is_ok();
-    // A byte beyond the bound means that the content was cut there.
-    let is_ended = is_read && matches!(decoder.read(&mut [0]), Ok(0));
-    Inflated { bytes, is_whole: is_ended }
+    loop {
+        let left = max.saturating_sub(bytes.len() as u64);
+        let read = decoder.by_ref().take(left.min(STEP_BYTES)).read_to_end(&mut bytes);
+        let is_cut = left == 0 && !matches!(decoder.read(&mut [0]), Ok(0));
+        match read {
+            // A byte beyond the bound means that the content was cut there.
+            Ok(0) => return Inflated { bytes, is_whole: !is_cut, is_too_large: is_cut },
+            Ok(_) if go_on() => {}
+            _ => return Inflated { bytes, is_whole: false, is_too_large: false },
+        }
+    }
 }

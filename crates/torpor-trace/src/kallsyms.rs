@@ -15,7 +15,8 @@ impl Kallsyms {
         // No kernel has 4 GB of symbols: what lies behind is no list of them.
         let text = &text[..text.len().min(u32::MAX as usize)];
         let text = String::from_utf8_lossy(text).into_owned();
-        let place = |name: &str| (name.as_ptr() as usize - text.as_ptr() as usize) as u32;
+        let place =
+            |name: &str| (name.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize) as u32;
         let mut symbols: Vec<(u64, u32, u32)> = text
             .lines()
             .filter_map(|line| {
@@ -35,7 +36,7 @@ impl Kallsyms {
     }
 
     fn name(&self, start: u32, length: u32) -> &str {
-        &self.text[start as usize..(start + length) as usize]
+        self.text.get(start as usize..start.saturating_add(length) as usize).unwrap_or_default()
     }
 
     /// Every symbol with where it starts and where the next one does.

@@ -10,6 +10,9 @@
 //! (`tracepoint`), and counts whatever it had to skip (`loss`). What came out of a file is a
 //! [`Trace`]: events in order, what they [carry](Carries), and every [`Loss`].
 
+// Numbers of a damaged file may be any.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod builder;
 mod bytes;
 mod cursor;
@@ -17,6 +20,7 @@ mod error;
 mod format;
 mod ftrace;
 mod ftrace_text;
+mod gap;
 mod hrtimers;
 mod inflate;
 mod kallsyms;
@@ -24,6 +28,7 @@ mod loss;
 mod model;
 mod perf_data;
 mod perfetto;
+mod stop;
 mod stream;
 mod trace_dat;
 mod tracepoint;
@@ -33,15 +38,19 @@ pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use model::*;
 pub use perfetto::write_perfetto;
-pub use stream::{Sink, SoFar, Source, stream};
+pub use stop::GoOn;
+pub use stream::{Sink, SoFar, Source, read_while, stream, stream_while};
 
 use builder::Builder;
-use bytes::{Bytes, STEP_BYTES};
+use bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
+use inflate::Packing;
+use loss::LossKind;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use stop::Stop;
 
-/// Reads a recording, whatever its format; see [`formats`].
+/// Reads a recording, whatever its format; see [`formats`]. `-` is standard input.
 ///
 /// If a copy of the machine's `/proc/kallsyms` lies beside it, named as the recording with
 /// `.kallsyms` added, timer functions that the recording gives by address alone get their names.
@@ -50,8 +59,7 @@ use std::path::{Path, PathBuf};
 /// If the file cannot be opened, is empty, is no recording of a known format, or is damaged so
 /// that nothing of it could be read. Lesser damage is told in [`Trace::losses`].
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
-    let kallsyms = kallsyms_beside(path)?;
-    read_with_kallsyms(&path.display().to_string(), &Bytes::load(path)?, kallsyms.as_deref())
+    read_while(path, &|| true)
 }
 
 /// Reads a recording that is in memory; `name` is what errors call it.
@@ -71,14 +79,16 @@ pub fn read_with_kallsyms(
     bytes: &[u8],
     kallsyms: Option<&[u8]>,
 ) -> Result<Trace, TraceError> {
-    parse(Input { name, bytes, kallsyms, sha256: None }, Builder::new, &|| ())
+    let stop = Stop::default();
+    let input = Input { name, bytes, kallsyms, sha256: None, stop: &stop };
+    parse(input, |format| Builder::new(format, stop.clone()), &|| ())
 }
 
-fn kallsyms_beside(path: &Path) -> Result<Option<Bytes>, TraceError> {
+fn kallsyms_beside(path: &Path, go_on: GoOn<'_>) -> Result<Option<Bytes>, TraceError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".kallsyms");
     let path = PathBuf::from(name);
-    if path.exists() { Bytes::load(&path).map(Some) } else { Ok(None) }
+    if path.exists() { Bytes::load(&path, None, go_on).map(Some) } else { Ok(None) }
 }
 
 /// What there is to read.
@@ -88,6 +98,7 @@ struct Input<'a> {
     kallsyms: Option<&'a [u8]>,
     /// Of the bytes, if they have been read before.
     sha256: Option<&'a str>,
+    stop: &'a Stop,
 }
 
 /// Reads a recording into the builder that `builder` makes for the format's name. `pass_by` is
@@ -97,53 +108,61 @@ fn parse(
     builder: impl FnOnce(&'static str) -> Builder,
     pass_by: &(dyn Fn() + Sync),
 ) -> Result<Trace, TraceError> {
-    let Input { name, bytes, kallsyms, sha256: known_sha256 } = input;
+    let Input { name, bytes, kallsyms, sha256: known_sha256, stop } = input;
     if bytes.is_empty() {
         return Err(TraceError::Empty { name: name.to_owned() });
     }
-    let (content, is_whole) = unpacked(bytes);
+    format::check_head(name, bytes)?;
+    let (content, loss) = unpacked(bytes, stop);
     let Some(format) = format::detect(&content) else {
-        let (found, hint) = format::describe(&content);
-        return Err(TraceError::UnknownFormat { name: name.to_owned(), found, hint });
+        return Err(format::unknown(name, &content));
     };
     let mut out = builder(format.name);
-    if !is_whole {
-        out.lose(&loss::INFLATE_FAILED, 1);
+    if let Some(loss) = loss {
+        out.lose(loss, 1);
     }
+    let hash = || sha256(bytes, stop, pass_by);
     let sha256 = if let Some(known) = known_sha256 {
         format.read(&content, kallsyms, &mut out).map(|()| known.to_owned())
     } else if bytes.len() < PARALLEL_MIN_BYTES {
-        format.read(&content, kallsyms, &mut out).map(|()| sha256(bytes, pass_by))
+        format.read(&content, kallsyms, &mut out).map(|()| hash())
     } else {
         // The hash and the events need the same bytes and nothing of each other.
         std::thread::scope(|scope| {
-            let hash = scope.spawn(|| sha256(bytes, pass_by));
+            let hash = scope.spawn(hash);
             let outcome = format.read(&content, kallsyms, &mut out);
             let sha256 = hash.join().expect("hashing bytes does not fail");
             outcome.map(|()| sha256)
         })
+    };
+    if stop.is_set() {
+        return Err(TraceError::Stopped { name: name.to_owned() });
     }
-    .map_err(|malformed| malformed.named(name, format.name))?;
-    out.meta.sha256 = sha256;
+    out.meta.sha256 = sha256.map_err(|malformed| malformed.named(name, format.name))?;
     Ok(out.finish())
 }
 
-/// The content of a gzip file, or the bytes as they are; and whether all of it came out.
-fn unpacked(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
-    if format::is_gzip(bytes) {
-        let inflated = inflate::gzip(bytes);
-        (Cow::Owned(inflated.bytes), inflated.is_whole)
-    } else {
-        (Cow::Borrowed(bytes), true)
-    }
+/// The content of a packed file, or the bytes as they are; and why not all of it came out.
+fn unpacked<'a>(bytes: &'a [u8], stop: &Stop) -> (Cow<'a, [u8]>, Option<&'static LossKind>) {
+    let Some(packing) = Packing::of(bytes) else { return (Cow::Borrowed(bytes), None) };
+    let inflated = packing.unpack(bytes, *HELD_MAX_BYTES, &|| !stop.is_set());
+    let loss = match (inflated.is_whole, inflated.is_too_large) {
+        (true, _) => None,
+        (false, true) => Some(&loss::UNPACKED_TOO_LARGE),
+        (false, false) => Some(&loss::INFLATE_FAILED),
+    };
+    (Cow::Owned(inflated.bytes), loss)
 }
 
 /// A thread costs as much as hashing some ten kB.
 const PARALLEL_MIN_BYTES: usize = 256 << 10;
 
-fn sha256(bytes: &[u8], pass_by: &(dyn Fn() + Sync)) -> String {
+fn sha256(bytes: &[u8], stop: &Stop, pass_by: &(dyn Fn() + Sync)) -> String {
     let mut hash = Sha256::new();
     for part in bytes.chunks(STEP_BYTES) {
+        if stop.is_set() {
+            break;
+        }
         hash.update(part);
         pass_by();
     }
@@ -157,7 +176,7 @@ pub mod bench_support {
     /// If the bytes are no recording.
     pub fn parse(bytes: &[u8]) -> crate::Trace {
         let format = crate::format::detect(bytes).expect("a recording");
-        let mut out = crate::Builder::new(format.name);
+        let mut out = crate::Builder::new(format.name, crate::stop::Stop::default());
         format.read(bytes, None, &mut out).expect("a sound recording");
         out.finish()
     }

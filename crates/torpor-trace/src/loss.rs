@@ -33,10 +33,16 @@ losses! {
         "from some point on nothing could be understood, and that many bytes were left unread";
     INFLATE_FAILED, Damage, "undecompressed_blocks",
         "some compressed blocks could not be unpacked: copy the file again";
+    UNPACKED_TOO_LARGE, Damage, "unpacked_beyond_memory",
+        "the file unpacks to more than half of this machine's memory, or than 8 GiB, and what lies \
+         behind was not read: unpack it to a file and name that, which may be of any size";
     CPU_OUT_OF_RANGE, Damage, "cpu_out_of_range_events",
         "events that name a CPU above 8191, the most Linux can have, were skipped";
     TIME_OUT_OF_RANGE, Damage, "time_out_of_range_events",
         "events whose time does not fit 63 bits of nanoseconds were skipped";
+    IMPLAUSIBLE_GAP, Damage, "events_behind_a_gap",
+        "events more than 30 days apart from the others were skipped, whose times cannot be right: \
+         no machine goes so long without an event";
     OUT_OF_ORDER, Damage, "out_of_order_events",
         "events that stood far behind later ones, after those had been passed on, were skipped: \
          copy the file again";
@@ -66,6 +72,9 @@ losses! {
     RECORDED_TWICE, Info, "events_recorded_twice",
         "several tracing instances recorded the same kind of event; it was taken from the one that \
          had it first";
+    WAKEUPS_FOR_WAKINGS, Loss, "wakeups_for_wakings",
+        "the recording has no sched_waking, so sched_wakeup stands for it, which comes some \
+         microseconds later and may be told by the woken CPU itself: record sched_waking";
     PACKETS_DROPPED, Loss, "perfetto_dropped_packets",
         "the recorder's shared memory was full: record with a larger buffers.size_kb";
     CHUNKS_LOST, Loss, "perfetto_lost_chunks",

@@ -5,13 +5,17 @@ use crate::builder::{Batch, Builder};
 use crate::bytes::{Bytes, STEP_BYTES};
 use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
-use crate::{Input, kallsyms_beside, parse};
+use crate::stop::{GoOn, Stop};
+use crate::{Input, format, kallsyms_beside, parse};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 /// How many batches the reader may be ahead of who takes them.
 const BATCHES_AHEAD: usize = 2;
+/// How long a sink that wants no more may go unheard.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What is known of a recording when some of its events have been read.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,11 @@ pub trait Sink {
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
         let _ = (read_bytes, total_bytes);
     }
+
+    /// True if it wants no more. Reading then ends with [`TraceError::Stopped`].
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// A recording that is open, to be read as often as it takes.
@@ -55,10 +64,18 @@ impl Source {
     /// # Errors
     /// If the file, or the copy of `/proc/kallsyms` beside it, cannot be opened.
     pub fn open(path: &Path) -> Result<Source, TraceError> {
+        Source::open_while(path, &|| true)
+    }
+
+    /// As [`Source::open`], which may take long of a pipe.
+    ///
+    /// # Errors
+    /// As [`Source::open`], and [`TraceError::Stopped`] when `go_on` says no.
+    pub fn open_while(path: &Path, go_on: GoOn<'_>) -> Result<Source, TraceError> {
         Ok(Source {
             name: path.display().to_string(),
-            bytes: Bytes::load(path)?,
-            kallsyms: kallsyms_beside(path)?,
+            bytes: Bytes::load(path, Some(format::check_head), go_on)?,
+            kallsyms: kallsyms_beside(path, go_on)?,
             sha256: OnceLock::new(),
         })
     }
@@ -75,32 +92,48 @@ impl Source {
         let bytes = &self.bytes;
         let total_bytes = bytes.len() as u64;
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
+        let stop = Stop::default();
         let input = Input {
             name: &self.name,
             bytes,
             kallsyms: self.kallsyms.as_deref(),
             sha256: self.sha256.get().map(String::as_str),
+            stop: &stop,
         };
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
-                let builder = |format| Builder::sending(format, sender);
+                let builder = |format| Builder::sending(format, stop.clone(), sender);
                 parse(input, builder, &|| bytes.let_go())
             });
             let mut names = Names::default();
             let mut let_go_bytes = 0;
-            for batch in batches {
+            loop {
+                if sink.is_stopped() {
+                    stop.set();
+                }
+                let batch = match batches.recv_timeout(LOOK_EVERY) {
+                    Ok(batch) => batch,
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                if stop.is_set() {
+                    continue;
+                }
                 let Batch { events, names: new_names, carries, cpu_count, read_bytes } = batch;
                 names.extend(new_names);
                 if !events.is_empty() {
                     sink.events(events, &SoFar { names: &names, carries, cpu_count });
                 }
                 sink.progress(read_bytes.min(total_bytes), total_bytes);
-                if read_bytes - let_go_bytes >= STEP_BYTES as u64 {
+                if read_bytes.saturating_sub(let_go_bytes) >= STEP_BYTES as u64 {
                     let_go_bytes = read_bytes;
                     bytes.let_go();
                 }
             }
-            let trace = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let outcome = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // Whatever was made of zeros, or not understood, is not the file's.
+            bytes.check(&self.name)?;
+            let trace = outcome?;
             self.sha256.get_or_init(|| trace.meta.sha256.clone());
             Ok(trace)
         })
@@ -113,4 +146,60 @@ impl Source {
 /// As [`read`](crate::read). Events may have been passed on before.
 pub fn stream(path: &Path, sink: &mut dyn Sink) -> Result<Trace, TraceError> {
     Source::open(path)?.stream(sink)
+}
+
+/// As [`stream`], as long as `go_on` says so.
+///
+/// # Errors
+/// As [`stream`], and [`TraceError::Stopped`] when `go_on` says no.
+pub fn stream_while(
+    path: &Path,
+    sink: &mut dyn Sink,
+    go_on: GoOn<'_>,
+) -> Result<Trace, TraceError> {
+    Source::open_while(path, go_on)?.stream(&mut While { sink, go_on })
+}
+
+/// A sink that also stops when it is told to.
+struct While<'a> {
+    sink: &'a mut dyn Sink,
+    go_on: GoOn<'a>,
+}
+
+impl Sink for While<'_> {
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
+        self.sink.events(events, so_far);
+    }
+
+    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
+        self.sink.progress(read_bytes, total_bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.sink.is_stopped() || !(self.go_on)()
+    }
+}
+
+/// Reads a recording into memory as [`read`](crate::read) does, as long as `go_on` says so.
+///
+/// # Errors
+/// As [`read`](crate::read), and [`TraceError::Stopped`] when `go_on` says no.
+pub fn read_while(path: &Path, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
+    let mut kept = Kept::default();
+    let trace = stream_while(path, &mut kept, go_on)?;
+    Ok(Trace { events: kept.0, ..trace })
+}
+
+/// Keeps all events.
+#[derive(Default)]
+struct Kept(Vec<Event>);
+
+impl Sink for Kept {
+    fn events(&mut self, mut events: Vec<Event>, _: &SoFar<'_>) {
+        if self.0.is_empty() {
+            self.0 = events;
+        } else {
+            self.0.append(&mut events);
+        }
+    }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Every recording there is, cut short and with single bits flipped: an error or a trace whose
-//! losses are counted, no panic, memory as the file warrants, no hang.
+//! Every recording there is, cut short, with single bits flipped, and with numbers replaced by
+//! those where arithmetic ends: an error or a trace whose losses are counted, no panic, memory as
+//! the file warrants, no hang.
 //!
-//! `make test-long` cuts each file at every 1,000th byte and flips 10,000 bits of each, one at a
-//! time; the ordinary tests take less than a hundredth of that.
+//! `make test-long` cuts each file at every 1,000th byte, flips 10,000 bits of each, one at a time,
+//! and replaces as many numbers; the ordinary tests take less than a hundredth of that.
 
 mod support;
 
@@ -112,13 +113,35 @@ fn places(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-fn damage(name: &str, original: &[u8], cut_every: usize, flips: usize) -> [Ends; 2] {
+/// Numbers at which something ends: a bit, a sign, a type.
+const EXTREMES: [u64; 8] =
+    [0, 1, i32::MAX as u64, u32::MAX as u64, i64::MAX as u64, 1 << 63, (1 << 63) + 1, u64::MAX];
+
+/// The bytes with the number at `at` replaced: of a text all its digits, with a sign before it or
+/// not, else eight bytes in either order.
+fn with_extreme(bytes: &[u8], at: usize, choice: u64) -> Vec<u8> {
+    let number = EXTREMES[choice as usize % EXTREMES.len()];
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let digits_before = bytes[..at].iter().rev().take(20).take_while(|byte| is_digit(byte)).count();
+    let digits_behind = bytes[at..].iter().take(20).take_while(|byte| is_digit(byte)).count();
+    let is_odd = choice / 8 % 2 != 0;
+    let (start, end, replacement) = if digits_behind > 0 {
+        let sign = if is_odd { "-" } else { "" };
+        (at - digits_before, at + digits_behind, format!("{sign}{number}").into_bytes())
+    } else {
+        let word = if is_odd { number.to_be_bytes() } else { number.to_le_bytes() };
+        (at, (at + 8).min(bytes.len()), word.to_vec())
+    };
+    [&bytes[..start], &replacement, &bytes[end..]].concat()
+}
+
+fn damage(name: &str, original: &[u8], cut_every: usize, flips: usize) -> [Ends; 3] {
     let before = HELD.get();
     MOST.set(before);
     let intact = read_bytes(name, original).expect("it is sound");
     let held = MOST.get() - before;
     let limit_bytes = BYTES_PER_BYTE * held.max(original.len() as isize) + BYTES_ANYWAY;
-    let mut ends = [Ends::default(), Ends::default()];
+    let mut ends = [Ends::default(), Ends::default(), Ends::default()];
     for cut in (0..original.len()).step_by(cut_every) {
         ends[0].read(&original[..cut], &intact, limit_bytes, &format!("{name} cut at {cut}"));
     }
@@ -128,6 +151,11 @@ fn damage(name: &str, original: &[u8], cut_every: usize, flips: usize) -> [Ends;
         bytes[at] ^= 1 << bit;
         ends[1].read(&bytes, &intact, limit_bytes, &format!("{name}, bit {bit} of byte {at}"));
         bytes[at] ^= 1 << bit;
+    }
+    for place in places(!(original.len() as u64)).take(flips) {
+        let (at, choice) = (place as usize / 16 % original.len(), place % 16);
+        let bytes = with_extreme(original, at, choice);
+        ends[2].read(&bytes, &intact, limit_bytes, &format!("{name}, number {choice} at {at}"));
     }
     ends
 }
@@ -172,7 +200,7 @@ fn damage_all(cut_every: usize, flips: usize) {
             scope.spawn(|| {
                 while let Some((name, bytes)) = next() {
                     let ends = damage(&name, &bytes, cut_every, flips);
-                    for (what, end) in ["cut", "flipped"].into_iter().zip(&ends) {
+                    for (what, end) in ["cut", "flipped", "with extremes"].into_iter().zip(&ends) {
                         let Ends { errors, told, same, differs, most_bytes, longest } = end;
                         let reads = end.reads();
                         println!(

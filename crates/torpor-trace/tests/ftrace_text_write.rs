@@ -10,6 +10,11 @@ use torpor_trace::{
 };
 use torpor_units::{CpuId, Instant, StateIdx};
 
+/// Of a machine that is up for a hundred years.
+const BOOTED_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;
+/// A longer gap between two events is damage.
+const DAYS_NS: i64 = 29 * 86_400 * 1_000_000_000;
+
 const SYMBOLS: [&str; 3] = ["tick_nohz_handler", "hrtimer_wakeup", "process_timeout"];
 const COMMS: [&str; 6] =
     ["a", "kworker/u8:1", "a b=c d", " [1] 2.5: x: y", "==> next_pid=3", "<x>"];
@@ -134,7 +139,7 @@ fn timers(time_ns: i64) -> impl Strategy<Value = EventKind> {
 }
 
 prop_compose! {
-    fn event()(time_ns in 0..i64::MAX / 2, cpu in 0..8192u32)(
+    fn event()(time_ns in BOOTED_NS..BOOTED_NS + DAYS_NS, cpu in 0..8192u32)(
         kind in prop_oneof![sched(), idle(), interrupts(), timers(time_ns)],
         time_ns in Just(time_ns),
         cpu in Just(cpu),

@@ -74,7 +74,7 @@ fn assert_is_sample(trace: &Trace, form: &str) {
     ];
     assert_eq!(seen, expected, "{form}");
     assert_eq!(idles(trace, 1), [(1_200, 2), (4_500_000_000, -1), (6_000_000_001, 1)], "{form}");
-    assert_eq!(trace.event_counts["sched_wakeup"], 1, "{form}");
+    assert_eq!(trace.event_counts["sched_process_wait"], 1, "{form}");
     assert_eq!(trace.meta.clock, "mono", "{form}");
     assert_eq!(trace.meta.kernel_release.as_deref(), Some("6.12.1"), "{form}");
     assert_eq!(trace.meta.arch.as_deref(), Some("aarch64"), "{form}");

@@ -2,7 +2,19 @@
 use std::fmt;
 
 /// A logical CPU, numbered as the kernel numbers it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct CpuId(pub u32);
 
 impl CpuId {

@@ -4,12 +4,17 @@
 //! Everything is an integer, so the same inputs give the same bytes on every machine. The unit
 //! comes back as a suffix wherever a value leaves Rust (`exit_latency_ns`, `power_uw`).
 
+mod file;
 mod ids;
+mod names;
 mod power;
+pub mod shown;
 mod text;
 mod time;
 
+pub use file::{WholeFile, write_whole};
 pub use ids::{CpuId, StateIdx};
+pub use names::{UnknownName, closest};
 pub use power::{Energy, Power};
 pub use text::{ParseDurationError, parse_duration};
 pub use time::{Duration, Hz, Instant, NSEC_PER_SEC, NSEC_PER_USEC};

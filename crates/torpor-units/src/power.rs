@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use crate::Duration;
+use serde::{Deserialize, Serialize};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
@@ -8,7 +9,9 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Power(pub i64);
 
 /// Energy in femtojoules, the product of microwatts and nanoseconds, so sums stay exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Energy(pub i128);
 
 impl Power {

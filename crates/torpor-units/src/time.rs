@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
@@ -6,13 +7,17 @@ pub const NSEC_PER_USEC: i64 = 1_000;
 pub const NSEC_PER_SEC: i64 = 1_000_000_000;
 
 /// A point in time: nanoseconds of the recording's clock (or since the start of a simulation).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Instant(pub i64);
 
 /// A signed length of time in nanoseconds.
 ///
 /// Signed because the kernel's sleep length is: a timer may already be overdue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Duration(pub i64);
 
 impl Instant {

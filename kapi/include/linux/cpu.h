@@ -3,4 +3,15 @@
 #ifndef _KAPI_LINUX_CPU_H
 #define _KAPI_LINUX_CPU_H
 
+#include <linux/cpumask.h>
+#include <linux/device.h>
+
+static const struct bus_type cpu_subsys __attribute__((unused)) = { .name = "cpu" };
+
+/* Only to be handed on, to functions that do not look into it. */
+static inline struct device *get_cpu_device(unsigned int cpu)
+{
+	return (struct device *)0;
+}
+
 #endif /* _KAPI_LINUX_CPU_H */

@@ -9,6 +9,7 @@
 #include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
+#include <linux/version.h>
 
 #define CPUIDLE_STATE_MAX	10
 #define CPUIDLE_NAME_LEN	16
@@ -43,6 +44,12 @@ struct cpuidle_state {
 	int		power_usage;
 	unsigned int	target_residency;
 	int (*enter)(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index);
+#if KAPI_BEFORE(5, 5)
+	/* Taken out by the driver; here that is as good as by the user. */
+	bool		disabled;
+#else
+	bool		kapi_pad;
+#endif
 };
 
 #define CPUIDLE_FLAG_NONE		(0x00)
@@ -62,6 +69,9 @@ struct cpuidle_device {
 	ktime_t			next_hrtimer;
 
 	int			last_state_idx;
+#if KAPI_BEFORE(5, 5)
+	int			last_residency;	/* us */
+#endif
 	u64			last_residency_ns;
 	u64			poll_limit_ns;
 	u64			forced_idle_latency_limit_ns;
@@ -79,7 +89,13 @@ struct cpuidle_driver {
 	const char		*governor;
 };
 
+/* A governor as the host calls it. Those of older kernels have a shape of their own. */
+#if KAPI_BEFORE(5, 5)
+struct kapi_governor {
+#else
+#define kapi_governor cpuidle_governor
 struct cpuidle_governor {
+#endif
 	char			name[CPUIDLE_NAME_LEN];
 	struct list_head	governor_list;
 	unsigned int		rating;
@@ -90,12 +106,24 @@ struct cpuidle_governor {
 	void (*reflect)(struct cpuidle_device *dev, int index);
 };
 
+#if KAPI_BEFORE(5, 5)
+#include <torpor/cpuidle_before_5_5.h>
+#endif
+
 int cpuidle_register_governor(struct cpuidle_governor *gov);
 
+#if !KAPI_BEFORE(5, 5)
 /* The tighter of the CPU's own and the system's wake-up latency limit. */
 static inline s64 cpuidle_governor_latency_req(unsigned int cpu)
 {
 	return kapi_cpu(cpu)->latency_req_ns;
+}
+#endif
+
+/* The driver of a CPU that is part of the run. */
+static inline struct cpuidle_driver *cpuidle_get_cpu_driver(struct cpuidle_device *dev)
+{
+	return dev ? kapi_cpu(dev->cpu)->driver : NULL;
 }
 
 /* Asked from kernels whose arch code tunes it; here as on x86 and arm64 guests without it. */

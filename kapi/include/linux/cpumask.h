@@ -19,6 +19,19 @@ static inline bool cpu_possible(unsigned int cpu)
 	return cpu < nr_cpu_ids && kapi_host.cpu_by_id[cpu];
 }
 
+/* Masks are not looked into: each stands for all of these CPUs. */
+#define cpu_online_mask		((const struct cpumask *)0)
+#define cpu_possible_mask	cpu_online_mask
+
+static inline unsigned int cpumask_first(const struct cpumask *mask)
+{
+	unsigned int cpu = 0;
+
+	while (cpu < nr_cpu_ids && !kapi_host.cpu_by_id[cpu])
+		cpu++;
+	return cpu;
+}
+
 static inline bool cpu_online(unsigned int cpu)
 {
 	return cpu_possible(cpu);

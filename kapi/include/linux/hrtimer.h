@@ -4,6 +4,7 @@
 #define _KAPI_LINUX_HRTIMER_H
 
 #include <linux/ktime.h>
+#include <linux/rcupdate.h>
 #include <linux/smp.h>
 
 typedef int clockid_t;

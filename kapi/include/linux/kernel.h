@@ -11,6 +11,7 @@
 #include <linux/errno.h>
 #include <linux/init.h>
 #include <linux/kconfig.h>
+#include <linux/kstrtox.h>
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math.h>

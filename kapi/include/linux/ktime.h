@@ -44,6 +44,20 @@ static inline s64 ktime_us_delta(const ktime_t later, const ktime_t earlier)
 	return ktime_to_us(ktime_sub(later, earlier));
 }
 
+#if KAPI_BEFORE(5, 6)
+/* @tv_nsec is never negative. */
+static inline struct timespec ktime_to_timespec(const ktime_t kt)
+{
+	struct timespec ts = { .tv_sec = kt / NSEC_PER_SEC, .tv_nsec = kt % NSEC_PER_SEC };
+
+	if (ts.tv_nsec < 0) {
+		ts.tv_sec--;
+		ts.tv_nsec += NSEC_PER_SEC;
+	}
+	return ts;
+}
+#endif
+
 static inline ktime_t us_to_ktime(u64 us)
 {
 	return us * NSEC_PER_USEC;

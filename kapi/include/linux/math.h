@@ -22,6 +22,10 @@
 		(_drc_x + _drc_d / 2) / _drc_d :			\
 		(_drc_x - _drc_d / 2) / _drc_d; })
 
+#define DIV_ROUND_CLOSEST_ULL(x, d) ({					\
+	__typeof__(d) _drcu_d = (d);					\
+	((unsigned long long)(x) + _drcu_d / 2) / _drcu_d; })
+
 #define abs(x) ({				\
 	__typeof__(x) _abs_x = (x);		\
 	_abs_x < 0 ? -_abs_x : _abs_x; })

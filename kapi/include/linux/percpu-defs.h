@@ -4,6 +4,7 @@
 #define _KAPI_LINUX_PERCPU_DEFS_H
 
 #include <linux/compiler.h>
+#include <linux/version.h>
 #include <torpor/context.h>
 
 /*
@@ -34,6 +35,9 @@
 #define put_cpu_ptr(ptr)	((void)(ptr))
 #define get_cpu_var(var)	(*this_cpu_ptr(&(var)))
 #define put_cpu_var(var)	((void)&(var))
+#if KAPI_BEFORE(3, 19)
+#define __get_cpu_var(var)	get_cpu_var(var)
+#endif
 
 #define this_cpu_read(var)	(*this_cpu_ptr(&(var)))
 #define this_cpu_write(var, v)	((void)(*this_cpu_ptr(&(var)) = (v)))

@@ -5,6 +5,8 @@
 
 #include <linux/limits.h>
 #include <linux/time64.h>
+#include <linux/version.h>
+#include <torpor/context.h>
 
 /* In microseconds unless the name says otherwise. */
 #define PM_QOS_LATENCY_ANY			S32_MAX
@@ -12,5 +14,30 @@
 #define PM_QOS_CPU_LATENCY_DEFAULT_VALUE	(2000 * USEC_PER_SEC)
 #define PM_QOS_RESUME_LATENCY_NO_CONSTRAINT	PM_QOS_LATENCY_ANY
 #define PM_QOS_RESUME_LATENCY_NO_CONSTRAINT_NS	PM_QOS_LATENCY_ANY_NS
+
+#if KAPI_BEFORE(5, 7)
+#define PM_QOS_CPU_DMA_LATENCY			1
+
+/* The only class that governors ask for: the CPU's limit, its own one included. */
+static inline int pm_qos_request(int class)
+{
+	s64 limit_us = kapi_host.cpu->latency_req_ns / NSEC_PER_USEC;
+
+	return limit_us < S32_MAX ? limit_us : S32_MAX;
+}
+
+struct device;
+
+/* No limit beside the one above; until 4.14 that was said with a 0. */
+static inline s32 dev_pm_qos_raw_read_value(struct device *dev)
+{
+	return KAPI_BEFORE(4, 15) ? 0 : PM_QOS_RESUME_LATENCY_NO_CONSTRAINT;
+}
+
+static inline s32 dev_pm_qos_read_value(struct device *dev)
+{
+	return dev_pm_qos_raw_read_value(dev);
+}
+#endif
 
 #endif /* _KAPI_LINUX_PM_QOS_H */

@@ -5,8 +5,18 @@
 
 #include <linux/compiler.h>
 #include <linux/kernel.h>
+#include <linux/rcupdate.h>
 #include <linux/smp.h>
+#include <linux/version.h>
 #include <torpor/context.h>
+
+#if KAPI_BEFORE(4, 17)
+/* It was one header until 4.11, and the release of a single file is known no better than this. */
+#include <linux/sched/clock.h>
+#include <linux/sched/loadavg.h>
+#include <linux/sched/stat.h>
+#include <linux/sched/topology.h>
+#endif
 
 #define SCHED_CAPACITY_SHIFT	10
 #define SCHED_CAPACITY_SCALE	(1L << SCHED_CAPACITY_SHIFT)

@@ -5,10 +5,19 @@
 
 #include <linux/ktime.h>
 #include <linux/smp.h>
+#include <linux/version.h>
 
 /* False only on a kernel booted with nohz=off. */
 extern bool tick_nohz_enabled __attribute__((visibility("hidden")));
 
+#if KAPI_BEFORE(4, 17)
+/* The tick has been stopped before the governor is asked, if it can be. */
+static inline ktime_t tick_nohz_get_sleep_length(void)
+{
+	kapi_host.cpu->asked_sleep_length = 1;
+	return kapi_host.cpu->sleep_length_ns;
+}
+#else
 /*
  * Time from the idle entry to the next timer, the tick not counted, if the tick can be stopped;
  * @delta_next is the time to the next event with the tick. Both can be negative.
@@ -21,6 +30,7 @@ static inline ktime_t tick_nohz_get_sleep_length(ktime_t *delta_next)
 	*delta_next = cpu->delta_next_ns;
 	return cpu->sleep_length_ns;
 }
+#endif
 
 static inline bool tick_nohz_tick_stopped(void)
 {

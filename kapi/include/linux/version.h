@@ -5,10 +5,20 @@
 
 #define KERNEL_VERSION(a, b, c)	(((a) << 16) + ((b) << 8) + ((c) > 255 ? 255 : (c)))
 
-/* Whose interface this is where kernels differ. */
-#define LINUX_VERSION_MAJOR	6
-#define LINUX_VERSION_PATCHLEVEL 12
-#define LINUX_VERSION_SUBLEVEL	0
-#define LINUX_VERSION_CODE	KERNEL_VERSION(6, 12, 0)
+/*
+ * Whose interface this is where kernels differ: TORPOR_LINUX on the command line, for a governor of
+ * an older or newer kernel, else that of 6.12.
+ */
+#ifndef TORPOR_LINUX
+#define TORPOR_LINUX KERNEL_VERSION(6, 12, 0)
+#endif
+
+#define LINUX_VERSION_CODE	TORPOR_LINUX
+#define LINUX_VERSION_MAJOR	(TORPOR_LINUX >> 16)
+#define LINUX_VERSION_PATCHLEVEL (TORPOR_LINUX >> 8 & 255)
+#define LINUX_VERSION_SUBLEVEL	(TORPOR_LINUX & 255)
+
+/* The headers' own question: is this the interface of a kernel before that release? */
+#define KAPI_BEFORE(a, b)	(TORPOR_LINUX < KERNEL_VERSION(a, b, 0))
 
 #endif /* _KAPI_LINUX_VERSION_H */

@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#define TORPOR_IMAGE_ABI 3
+#define TORPOR_IMAGE_ABI 4
 
 struct hrtimer;
 
@@ -46,6 +46,7 @@ struct kapi_cpu {
 	unsigned int nr_timers;
 	unsigned long load_avg;
 	struct kapi_timer timers[KAPI_TIMERS_MAX];
+	void *driver;
 };
 
 /* One per image. @cpu is the one whose governor call is in flight. */

@@ -5,25 +5,91 @@ Data goes to stdout; progress, hints and errors go to stderr. Exit status:
 
 - 0: done, nothing to report.
 - 1: done, with a finding: a governor failed, a recording is damaged, a check found a breach.
-- 2: not done: wrong usage, an unreadable file, an unknown name, no governor that ran.
+- 2: not done: wrong usage, an unreadable file, an unknown name, no governor that ran, an output
+  that cannot be written, a closed stdout among them.
+- 130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): ended by that signal, and nothing was left to show.
+
+A reader of stdout who leaves early changes none of these; neither does a closed stderr.
 """
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
 
 EXIT_FINDING = 1
 EXIT_FAILURE = 2
 
+#: What ends a program politely acts as Ctrl-C does: what is finished is kept, scratch is removed.
+_LIKE_CTRL_C = (signal.SIGTERM, signal.SIGHUP)
+
 
 def main() -> int:
     """Run the command line and return the exit status."""
+    _fill_closed_streams()
+    ended_by = signal.SIGINT
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        nonlocal ended_by
+        ended_by = signal.Signals(number)
+        raise KeyboardInterrupt
+
+    for each in _LIKE_CTRL_C:
+        # A program that nohup started is to ignore SIGHUP.
+        if signal.getsignal(each) == signal.SIG_DFL:
+            signal.signal(each, interrupt)
+    try:
+        status = _run()
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    return 128 + ended_by if status == 128 + signal.SIGINT else status
+
+
+def _run() -> int:
+    import io
+    import warnings
+
+    import typer
+
     from torpor import TorporError
     from torpor.cli.app import app
-    from torpor.cli.console import print_error
+    from torpor.cli.console import print_error, print_note
 
+    # What typer calls it depends on whether it brings click along or imports it.
+    usage_error: Any = next(t for t in typer.BadParameter.__mro__ if t.__name__ == "ClickException")
+    warnings.showwarning = lambda message, *_rest: print_note(f"note: {message}")
     try:
-        app()
+        return app(standalone_mode=False) or 0
     except TorporError as error:
         print_error(str(error))
     except OSError as error:
         where = f"`{error.filename}`: " if error.filename else ""
         print_error(f"{where}{error.strerror or error}")
-    # Every other way out of the app raises SystemExit with its status.
+    except SystemExit:
+        # The reader of a help text has left: every other way out is a return or an error.
+        return 0
+    except usage_error as error:
+        said = io.StringIO()
+        error.show(said)
+        print_note(said.getvalue().rstrip("\n"))
+        return int(error.exit_code)
     return EXIT_FAILURE
+
+
+def _fill_closed_streams() -> None:
+    """Fill what is closed among stdin, stdout and stderr.
+
+    Otherwise the next file that anybody opens takes the number, and what is printed goes there.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # Data cannot be lost without a word, notes can: stdout is filled by what takes none.
+            mode = os.O_WRONLY if descriptor == 2 else os.O_RDONLY
+            os.open(os.devnull, mode)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115

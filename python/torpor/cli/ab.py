@@ -3,11 +3,13 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from torpor import _engine
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 
 
@@ -77,6 +79,7 @@ def ab(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )
     system = make_system(is_dry_run=is_dry_run)
+    _offer_to_restore(system)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
         _print(made, is_json)
@@ -86,17 +89,38 @@ def ab(
         raise typer.Exit(128 + made.stopped_by)
 
 
+def _offer_to_restore(system: Any) -> None:
+    """After one that was killed. Where nobody can answer, the comparison says what to do."""
+    from torpor.kernel import governors, journal
+
+    left = journal.read(system)
+    if left is None or not (system.is_root and _can_ask()):
+        return
+    print_note(f"`{left.command}` (process {left.pid}) was killed: {left.described()}")
+    if typer.confirm("Put that back first?", default=True, err=True):
+        with journal.locked(system, "torpor ab"):
+            governors.restore(system)
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _print(made: Any, is_json: bool) -> None:
     from torpor.cli.ab_table import ab_text
-    from torpor.kernel.rows import rows
+    from torpor.kernel.rows import compare
 
     labels = [governor["label"] for governor in made.head["governors"]]
     finished = len({run["round"] for run in made.runs})
-    result = made.head | {
-        "finished_rounds": finished,
-        "rows": rows(made.runs, labels) if finished else [],
-        "runs": made.runs,
-    }
+    result = (
+        {"format": _engine.FORMAT, "kind": "ab"}
+        | made.head
+        | {
+            "finished_rounds": finished,
+            "comparison": compare(made.runs, labels) if finished else None,
+            "runs": made.runs,
+        }
+    )
     if is_json:
         write_stdout(json.dumps(result, indent=1))
     elif finished:

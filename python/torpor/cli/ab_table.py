@@ -6,7 +6,7 @@ from typing import Any
 
 from torpor.cli.console import wrap
 from torpor.cli.table import rows_text
-from torpor.comparison import Cell, Row, format_number, short_labels
+from torpor.comparison import rows, short_labels
 
 _TEXT_WIDTH = 100
 
@@ -20,54 +20,27 @@ def ab_text(result: dict[str, Any], width: int) -> str:
         f"{shlex.join(result['command'])}: {rounds} round{'s' * (rounds != 1)}, Linux "
         f"{result['kernel']}, driver {result['driver']}, {result['cpu_count']} CPUs"
     )
-    table = rows_text(labels, [_row(row) for row in result["rows"]], width)
-    below = [*_differences(result["rows"], labels, rounds), *_notes(result)]
+    compared = result["comparison"]
+    table = rows_text(labels, rows(compared), width)
+    below = [*_differences(compared, labels), *_notes(result)]
     lines = "".join(wrap(line, text_width) + "\n" for line in below)
     return f"{wrap(heading, text_width)}\n{table}\n{lines}"
 
 
-def _row(row: dict[str, Any]) -> Row:
-    cells = []
-    base = row["values"][0]["mean"]
-    for value in row["values"]:
-        mean, change = value["mean"], value["change"]
-        if change is None:
-            cells.append(Cell(format_number(mean)))
-            continue
-        is_better = None
-        if change["is_significant"] and row["direction"] != "none":
-            is_better = (change["difference"] < 0) == (row["direction"] == "lower")
-        cells.append(Cell(format_number(mean), _change_text(row["unit"], base, change), is_better))
-    return Row(row["key"], row["title"], row["unit"], "", cells)
-
-
-def _change_text(unit: str, base: float, change: dict[str, Any]) -> str:
-    """The difference and half its interval: in points where the value is in per cent."""
-    middle, half = change["difference"], (change["high"] - change["low"]) / 2
-    if unit == "%":
-        return _plus_minus(middle, half)
-    return f"{_plus_minus(100 * middle / base, 100 * half / abs(base))} %" if base else ""
-
-
-def _plus_minus(middle: float, half: float) -> str:
-    # Digits that the interval makes worth nothing are not shown.
-    digits = 2 if half < 10 else 1 if half < 100 else 0
-    return f"{middle:+.{digits}f} ± {half:.{digits}f}".replace("-", "−")
-
-
-def _differences(rows: list[dict[str, Any]], labels: list[str], rounds: int) -> list[str]:
-    if rounds < 2:
+def _differences(compared: dict[str, Any], labels: list[str]) -> list[str]:
+    if compared["samples"] < 2:
         return ["Note: of one round nobody can tell what differs by chance: --rounds 2 at least."]
     lines = []
     for index, label in enumerate(labels[1:], 1):
-        found = []
-        for row in rows:
-            change = row["values"][index]["change"]
-            if change["is_significant"]:
-                found.append(f"{row['title']} ({'higher' if change['low'] > 0 else 'lower'})")
+        changes = [(row["title"], row["cells"][index]["change"]) for row in compared["rows"]]
+        found = [
+            f"{title} ({'higher' if change['low'] > 0 else 'lower'})"
+            for title, change in changes
+            if change["is_significant"]
+        ]
         what = ", ".join(found) if found else "nothing that these rounds could show"
         lines.append(f"{label} differs from {labels[0]} in: {what}.")
-    count = len(rows) * (len(labels) - 1)
+    count = len(compared["rows"]) * (len(labels) - 1)
     lines.append(
         f"±: 95 % intervals of the mean difference, paired by round; of {count} comparisons "
         f"{count * 0.05:.1f} would seem to differ by chance."
@@ -84,9 +57,10 @@ def _notes(result: dict[str, Any]) -> list[str]:
     notes.append(f"Governors: {', '.join(offered)}.")
     if result["rounds"] > result["finished_rounds"]:
         notes.append(f"Note: ended early, after {result['finished_rounds']} of {result['rounds']}.")
-    if not any(row["key"] == "figure" for row in result["rows"]):
+    keys = [row["key"] for row in result["comparison"]["rows"]]
+    if "figure" not in keys:
         notes.append("Note: the command printed no number in every run, so there is no figure.")
-    if not any(row["key"].endswith("_j") for row in result["rows"]):
+    if not any(key.endswith("_j") for key in keys):
         notes.append("Note: no energy, since this machine has no RAPL that may be read.")
     told = [note for run in result["runs"] for note in run["counters"]["notes"]]
     return [*notes, *(f"Note: {note}." for note in dict.fromkeys(told))]

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The commands and how they hang together."""
 
+from typing import Any
+
 import typer
 
 from torpor import __version__
 from torpor.cli import catalog, kernel, recording
 from torpor.cli.ab import ab
 from torpor.cli.check import check
+from torpor.cli.console import write_stdout
 from torpor.cli.counters import diff, snapshot
 from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
 from torpor.cli.idle_predict import idle_predict
+from torpor.cli.once import OnceCommand
 from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.reproduce import reproduce
@@ -27,19 +31,25 @@ _SETTINGS = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
-app = typer.Typer(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
-workload_app = typer.Typer(
+
+class _App(typer.Typer):
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        return super().command(name, cls=OnceCommand, **options)
+
+
+app = _App(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
+workload_app = _App(
     help="Show a workload, make one of a recording, or run one.",
     **_SETTINGS,  # type: ignore[arg-type]
 )
-platform_app = typer.Typer(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
-trace_app = typer.Typer(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
+platform_app = _App(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
+trace_app = _App(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
 
-study_app = typer.Typer(
+study_app = _App(
     help="Questions of our own, over many settings.",
     **_SETTINGS,  # type: ignore[arg-type]
 )
-kernel_app = typer.Typer(
+kernel_app = _App(
     help="Governors in the running kernel.",
     **_SETTINGS,  # type: ignore[arg-type]
 )
@@ -47,7 +57,7 @@ kernel_app = typer.Typer(
 
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
-        print(f"torpor {__version__}")
+        write_stdout(f"torpor {__version__}")
         raise typer.Exit
 
 
@@ -89,6 +99,9 @@ study_app.command("io-boost")(io_boost)
 app.add_typer(study_app, name="study")
 trace_app.command("info")(recording.info)
 app.add_typer(trace_app, name="trace")
-for each in (kernel.build, kernel.load, kernel.use, kernel.unload, kernel.status):
+for each in (
+    *(kernel.build, kernel.load, kernel.use, kernel.unload),
+    *(kernel.restore, kernel.status),
+):
     kernel_app.command()(each)
 app.add_typer(kernel_app, name="kernel")

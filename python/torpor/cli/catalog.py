@@ -9,6 +9,11 @@ import typer
 
 from torpor import library
 from torpor.cli.console import print_note, render, stdout_width, write_stdout
+from torpor.files import write_whole
+
+#: The widest that a list of parameters gets, in a pipe, too: lines of 400 columns serve nobody, and
+#: programs read --json.
+_LISTING_WIDTH = 120
 
 _JSON = typer.Option("--json", help="Print as JSON.")
 
@@ -25,7 +30,8 @@ def governors(
         write_stdout(json.dumps(found, indent=1))
         return
     rows = [[g["name"], g["summary"], ", ".join(_param(p) for p in g["params"])] for g in found]
-    write_stdout(_listing(["IO boost" if is_ioboost else "governor", "", "parameters"], rows))
+    headings = ["IO boost" if is_ioboost else "governor", "", "parameters"]
+    write_stdout(_listing(headings, rows, min(stdout_width(), _LISTING_WIDTH)))
     if is_ioboost:
         print_note("Others: PATH.c.")
         return
@@ -107,7 +113,7 @@ def import_(
     if output is None:
         write_stdout(toml)
     else:
-        output.write_text(toml, encoding="utf-8")
+        write_whole(output, toml)
         print_note(f"platform: {output}")
     for note in notes:
         print_note(f"note: {note}")
@@ -118,7 +124,7 @@ def _param(param: dict[str, Any]) -> str:
     return param["name"] if default is None else f"{param['name']}={default}"
 
 
-def _listing(headings: list[str], rows: list[list[str]]) -> str:
+def _listing(headings: list[str], rows: list[list[str]], width: int | None = None) -> str:
     from rich import box
     from rich.table import Table
 
@@ -128,4 +134,4 @@ def _listing(headings: list[str], rows: list[list[str]]) -> str:
         table.add_column(heading, no_wrap=index == 0, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    return render(table, width=stdout_width())
+    return render(table, width=width or stdout_width())

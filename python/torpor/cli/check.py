@@ -3,6 +3,7 @@
 
 import json
 import shlex
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -146,7 +147,10 @@ def _call_table(finding: dict[str, Any]) -> list[str]:
     def differs(key: str, usual: object) -> bool:
         return any(call[key] != usual for call in idle)
 
-    columns = [("call", lambda i, c: str(i + 1)), ("CPU", lambda i, c: str(c["cpu"]))]
+    columns: list[tuple[str, Callable[[int, dict[str, Any]], str]]] = [
+        ("call", lambda i, c: str(i + 1)),
+        ("CPU", lambda i, c: str(c["cpu"])),
+    ]
     if len(idle) < len(calls):
         columns.append(("does", lambda i, c: c["does"]))
     if finding["clock_ns"]:

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Where the command line writes: data to stdout, everything else to stderr."""
+"""Where the command line writes: data to stdout, everything else to stderr.
 
+All of it leaves here, escaped: names and messages come from recordings, from files of other people
+and from compilers, and a terminal does what it reads.
+"""
+
+import contextlib
 import os
+import secrets
 import shutil
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 
 from torpor.cli import EXIT_FAILURE
+from torpor.texts import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -16,18 +23,26 @@ if TYPE_CHECKING:
 #: No terminal, no line length: what reads a pipe or a file folds no lines.
 _UNLIMITED = 10_000
 
+#: The escape character of colours that :func:`render` chose, until the text is written. Nobody else
+#: can know it.
+_OUR_ESCAPE = f"\x1b{secrets.token_hex(8)}"
+
 # Some terminals and log collectors still know ASCII only.
 _ASCII = str.maketrans({"−": "-", "×": "x", "µ": "u", "–": "-", "…": "..."})
 
 
 def print_error(message: str) -> None:
     """Print ``error: ...`` to stderr."""
-    print(_encodable(f"error: {message.rstrip()}", sys.stderr), file=sys.stderr)
+    print_note(f"error: {message.rstrip()}")
 
 
 def print_note(message: str) -> None:
-    """Print a hint or a caution to stderr."""
-    print(_encodable(message, sys.stderr), file=sys.stderr)
+    """Print a hint or a caution to stderr.
+
+    Nobody may be there to read it, which changes nothing.
+    """
+    with contextlib.suppress(OSError):
+        _write(f"{message}\n", sys.stderr, 2)
 
 
 def fail(message: str, hint: str | None = None) -> NoReturn:
@@ -36,16 +51,36 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
     raise typer.Exit(EXIT_FAILURE)
 
 
-def write_stdout(text: str) -> None:
-    """Write text to stdout, ending in a newline."""
+def write_stdout(text: str) -> bool:
+    """Write text to stdout, ending in a newline; return whether anybody still reads.
+
+    A reader who has seen enough (``torpor governors | head``) changes nothing, the exit status
+    neither. Raises OSError where the text cannot be written, to a full disk for one.
+    """
     try:
-        sys.stdout.write(_encodable(text if text.endswith("\n") else text + "\n", sys.stdout))
-        sys.stdout.flush()
+        _write(text if text.endswith("\n") else f"{text}\n", sys.stdout, 1)
     except BrokenPipeError:
-        # The reader has seen enough (`torpor governors | head`): no failure. The flush at exit
-        # must find an open file.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        return False
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from None
+    return True
+
+
+def painted(text: str) -> str:
+    """Return text as it goes to a terminal: escaped, but for the colours of :func:`render`."""
+    return "\x1b".join(printable(part) for part in text.split(_OUR_ESCAPE))
+
+
+def _write(text: str, stream: TextIO, descriptor: int) -> None:
+    text = _encodable(painted(text), stream)
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        # What is left in the buffer would fail once more at exit.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        raise
 
 
 def stdout_width() -> int:
@@ -63,9 +98,17 @@ def render(*parts: "RenderableType", width: int) -> str:
     import io
 
     from rich.console import Console
+    from rich.text import Text
 
-    console = Console(
-        file=io.StringIO(),
+    class Escaping(Console):
+        """Escapes before it lays out, while the width of a cell can still follow."""
+
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(printable(text), **options)
+
+    out = io.StringIO()
+    console = Escaping(
+        file=out,
         force_terminal=sys.stdout.isatty(),
         width=width,
         highlight=False,
@@ -74,7 +117,7 @@ def render(*parts: "RenderableType", width: int) -> str:
     )
     for part in parts:
         console.print(part)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    text = out.getvalue().replace("\x1b", _OUR_ESCAPE)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Counters on a terminal: the table that maintainers build by hand."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor import _engine
-from torpor.cli.console import render, wrap
+from torpor.cli.columns import columns_text
+from torpor.cli.console import wrap
 
-if TYPE_CHECKING:
-    from rich.table import Table
+#: Headings, and rows of as many cells.
+_Table = tuple[list[str], list[list[str]]]
 
 _TEXT_WIDTH = 100
 _UNKNOWN = "-"
@@ -20,10 +21,10 @@ def diff_text(result: dict[str, Any], width: int) -> str:
     for group in result["groups"]:
         if len(group["columns"]) > 1:
             parts.append(f"\n{_title(group)}\n")
-            parts.append(render(_comparison(group), width=width))
+            parts.append(columns_text(*_comparison(group), width))
         for column in group["columns"]:
             parts.append(f"\n{_title(column)}{_label(group, column)}\n")
-            parts.append(render(_table(group, column), width=width))
+            parts.append(columns_text(*_table(group, column), width))
     notes = [wrap(note, text_width) + "\n" for note in _notes(result)]
     return "".join([*parts, "\n" if notes else "", *notes])
 
@@ -50,19 +51,19 @@ def _label(group: dict[str, Any], column: dict[str, Any]) -> str:
     return f": {column['label']}{rounds}"
 
 
-def _table(group: dict[str, Any], column: dict[str, Any]) -> "Table":
+def _table(group: dict[str, Any], column: dict[str, Any]) -> _Table:
     share = "time %" if column["residency_of"] == "elapsed" else "of idle %"
     headings = [
-        *("latency µs", "residency µs", "usage", "time ms", share, "mean µs"),
+        *("state", "latency µs", "residency µs", "usage", "time ms", share, "mean µs"),
         *("above", "above %", "below", "below %", "rejected"),
     ]
-    table = _new_table(["state", *headings])
+    rows = []
     for state, counts in zip(group["states"], column["states"], strict=True):
         off = " (off)" if counts["is_off"] else ""
         limits = [_count(state["latency_us"]), _count(state["residency_us"])]
-        table.add_row(f"{state['index']} {state['name']}{off}", *limits, *_cells(counts))
-    table.add_row("all", "", "", *_cells(column["total"]))
-    return table
+        rows.append([f"{state['index']} {state['name']}{off}", *limits, *_cells(counts)])
+    rows.append(["all", "", "", *_cells(column["total"])])
+    return headings, rows
 
 
 def _cells(counts: dict[str, Any]) -> list[str]:
@@ -78,20 +79,21 @@ def _cells(counts: dict[str, Any]) -> list[str]:
     ]
 
 
-def _comparison(group: dict[str, Any]) -> "Table":
+def _comparison(group: dict[str, Any]) -> _Table:
     columns = group["columns"]
     totals = [column["total"] for column in columns]
-    table = _new_table(["", *(column["label"] for column in columns)])
-    table.add_row("usage per s", *map(_per_second, columns))
-    table.add_row("mean sleep µs", *(_mean(total["mean_sleep_us"]) for total in totals))
+    rows = [
+        ["usage per s", *map(_per_second, columns)],
+        ["mean sleep µs", *(_mean(total["mean_sleep_us"]) for total in totals)],
+    ]
     for place, state in enumerate(group["states"]):
         cells = (_pct(column["states"][place]["residency_ratio"]) for column in columns)
-        table.add_row(f"time in {state['name']} %", *cells)
+        rows.append([f"time in {state['name']} %", *cells])
     for key, words in (("above", "too deep (above) %"), ("below", "too shallow (below) %")):
-        table.add_row(words, *(_pct(total[f"{key}_ratio"]) for total in totals))
-        table.add_row("  change, points", *(_change(column, key) for column in columns))
-    table.add_row("rejected", *(_count(total["rejected"]) for total in totals))
-    return table
+        rows.append([words, *(_pct(total[f"{key}_ratio"]) for total in totals)])
+        rows.append(["  change, points", *(_change(column, key) for column in columns)])
+    rows.append(["rejected", *(_count(total["rejected"]) for total in totals)])
+    return ["", *(column["label"] for column in columns)], rows
 
 
 def _per_second(column: dict[str, Any]) -> str:
@@ -125,16 +127,6 @@ def _notes(result: dict[str, Any]) -> list[str]:
             "Changes are against the first column, with 95 % intervals; n.s.: 0 is among them."
         )
     return list(dict.fromkeys(notes))
-
-
-def _new_table(headings: list[str]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if number else "left", no_wrap=not number)
-    return table
 
 
 def _count(value: int | None) -> str:

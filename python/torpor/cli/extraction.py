@@ -10,6 +10,7 @@ import typer
 from torpor import library
 from torpor.cli import EXIT_FINDING
 from torpor.cli.console import fail, print_note, write_stdout
+from torpor.files import write_whole
 
 # What a simulation on the recorded machine is held to.
 _CPU_SHARE = 0.02
@@ -61,7 +62,7 @@ def extract(
     if output is None:
         write_stdout(toml)
     else:
-        output.write_text(toml, encoding="utf-8")
+        write_whole(output, toml)
         seconds = summary["duration_ns"] / 1e9
         print_note(f"workload: {output}, {summary['tasks']} tasks, --duration {seconds:.3f}s")
     print_note(
@@ -73,7 +74,7 @@ def extract(
 
 def _is_near(task: dict[str, Any]) -> bool:
     cpu, wakeups = task["recorded_cpu_ns"], task["recorded_wakeups"]
-    return (
+    return bool(
         abs(task["simulated_cpu_ns"] - cpu) <= _CPU_SHARE * cpu
         and abs(task["simulated_wakeups"] - wakeups) <= _WAKEUP_SHARE * wakeups
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from torpor import verification
-from torpor.cli import EXIT_FINDING, progress, values
+from torpor.cli import EXIT_FINDING, options, progress, values
 from torpor.cli.console import stdout_width, write_stdout
 
 
@@ -59,6 +59,7 @@ def fidelity(
             metavar="PCT", min=0, max=100, help="Exit with 1 if no governor agrees so far."
         ),
     ] = None,
+    isolate: options.Isolate = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Verify a recording: ask governors what the recorded one was asked, and compare."""
@@ -76,6 +77,7 @@ def fidelity(
             probes=not without_probes,
             fit=not no_fit,
             disagreements=disagreements,
+            isolate=isolate,
             progress=bar,
         )
     finally:

@@ -65,6 +65,16 @@ def _heading(result: dict[str, Any]) -> list[str]:
     if verdict["agreement"] < commonest:
         # As where no governor was asked: with at most one state, or with no idle driver.
         line = f"No governor tried explains this machine; the nearest is {best}"
+    elif not verdict["is_telling"]:
+        line = (
+            "This recording does not say which governor it was: "
+            f"the commonest state alone explains as much as {best}"
+        )
+    elif verdict["hangs_on_history"]:
+        line = (
+            f"This machine behaves like {best}, which this recording cannot tell apart: that "
+            "would take the governor's history before it. The highest agreement"
+        )
     else:
         line = f"This machine behaves like {best}"
     line += f": {percent(verdict['agreement'])}"

@@ -77,7 +77,7 @@ def load(
     Prints the names that the kernel offers them under. On failure nothing stays loaded.
     """
     from torpor.kernel import governors as loading
-    from torpor.kernel import modules, support
+    from torpor.kernel import journal, modules, support
     from torpor.kernel.build import Builder
     from torpor.record.signals import Signals
 
@@ -85,7 +85,11 @@ def load(
     support.refuse(system)
     support.refuse_others_than_root(system)
     wanted = list(map(modules.resolve, governors))
-    with Signals(), loading.undone_on_failure() as undo:
+    with (
+        Signals(),
+        journal.locked(system, "torpor kernel load"),
+        loading.undone_on_failure() as undo,
+    ):
         loading.load(system, Builder(system, out=folder), wanted, undo)
     if system.driver is None:
         print_note("note: this machine has no idle driver, so no governor decides anything")
@@ -109,19 +113,24 @@ def use(
     """
     from torpor.kernel import command as running
     from torpor.kernel import governors as switching
-    from torpor.kernel import support
+    from torpor.kernel import journal, support
     from torpor.record.signals import Signals
 
     system = make_system(is_dry_run=is_dry_run)
     if not system.has_cpuidle:
         fail("this kernel has no cpuidle (CONFIG_CPU_IDLE)")
     support.refuse_others_than_root(system)
-    with Signals() as signals, ExitStack() as undo:
-        switching.keep(system, undo)
-        switching.use(system, name)
-        if not command:
-            undo.pop_all()
-            return
+    if not command:
+        with Signals(), journal.locked(system, "torpor kernel use"):
+            switching.use(system, name)
+        return
+    with (
+        Signals() as signals,
+        journal.kept(system, "torpor kernel use") as keeper,
+        ExitStack() as undo,
+    ):
+        switching.keep(system, undo, keeper)
+        switching.use(system, name, is_for_a_while=True)
         system.tell(shlex.join(command))
         ended = None if is_dry_run else running.run(command, signals)
     if system.unrestored:
@@ -141,14 +150,29 @@ def unload(
 
     If one of them is current, the one before it becomes so.
     """
-    from torpor.kernel import governors, support
+    from torpor.kernel import governors, journal, support
     from torpor.record.signals import Signals
 
     system = make_system(is_dry_run=is_dry_run)
     support.refuse_others_than_root(system)
-    with Signals():
+    with Signals(), journal.locked(system, "torpor kernel unload"):
         if not governors.unload(system, names or ()):
             print_note("no governor of ours is loaded")
+
+
+def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+    """Put back what `ab` or `use -- COMMAND` has left when it was killed. Needs root.
+
+    The governor from before is current again, and modules loaded since are taken out.
+    """
+    from torpor.kernel import governors, journal, support
+    from torpor.record.signals import Signals
+
+    system = make_system(is_dry_run=is_dry_run)
+    support.refuse_others_than_root(system)
+    with Signals(), journal.locked(system, "torpor kernel restore"):
+        if governors.restore(system) is None:
+            print_note("nothing is left to be put back")
 
 
 def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:

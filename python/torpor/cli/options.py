@@ -32,11 +32,34 @@ DisableState = Annotated[
     list[str] | None,
     typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
 ]
+EnableState = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="STATE",
+        help="Switch an idle state on that the machine has off: its name or index; repeat it.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
 ]
+Isolate = Annotated[
+    bool | None,
+    typer.Option(
+        "--isolate/--no-isolate",
+        help="Run each governor in a process of its own, or all in this one; default: those that "
+        "do not ship in their own.",
+    ),
+]
 WholeAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
+JournalPath = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Where finished runs are kept until all are: the same command, called again, goes on "
+        "from there. Default: beside the output, or in the user's cache.",
+    ),
+]
 ReportPath = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
 ]

@@ -5,6 +5,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from torpor.texts import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -26,8 +28,9 @@ class ProgressBar:
             if time.monotonic() - self._started_s < _PATIENCE_S:
                 return
             self._bar = _start()
-            self._task = self._bar.add_task(what)
+            self._task = self._bar.add_task(printable(what))
         # Recordings follow one another: one bar serves them all.
+        what = printable(what)
         self._bar.update(self._task, description=what, completed=done, total=total or None)
 
     def stop(self) -> None:
@@ -52,7 +55,7 @@ def _start() -> "Progress":
     )
 
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.percentage:>3.0f} %"),

@@ -11,7 +11,6 @@ from torpor.cli import EXIT_FAILURE, EXIT_FINDING, options, progress, values
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.replays import DEFAULT_GOVERNORS
 
-_TABLES = ("summary", "states", "latency", "decisions")
 _DECISION_FORMATS = (".parquet", ".arrow")
 
 
@@ -27,6 +26,7 @@ def replay(
     latency_limit: options.LatencyLimit = None,
     hz: options.Hz = None,
     disable_state: options.DisableState = None,
+    enable_state: options.EnableState = None,
     recorded_on: Annotated[
         str | None,
         typer.Option(
@@ -40,16 +40,28 @@ def replay(
     ] = None,
     cpu_map: Annotated[
         str | None,
-        typer.Option(metavar="A:B,...", help="Recorded CPU A runs as CPU B of the machine."),
+        typer.Option(
+            metavar="A:B,...",
+            help="Recorded CPU A runs as CPU B of the machine; several may share one.",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Leave out what comes sooner: 1500ms."),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="Leave out what comes later: 3s."),
     ] = None,
     threads: options.Threads = None,
+    isolate: options.Isolate = None,
     is_json: options.WholeAsJson = False,
     is_csv: Annotated[
         bool, typer.Option("--csv", help="Print a line a trace and governor.")
     ] = False,
     parquet: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help=f"Write {', '.join(_TABLES)} as Parquet."),
+        typer.Option(metavar="DIR", help="Write every table as Parquet, and the result."),
     ] = None,
     decisions: Annotated[
         Path | None,
@@ -81,10 +93,14 @@ def replay(
             latency_limit=None if limit_ns is None else f"{limit_ns}ns",
             hz=hz,
             disabled_states=[values.disabled_state(text) for text in disable_state or ()],
+            enabled_states=enable_state or (),
             recorded_on=recorded_on,
             cpus=values.cpu_list(cpus),
             cpu_map=values.cpu_map(cpu_map),
+            start=values.duration(start),
+            end=values.duration(end),
             threads=threads,
+            isolate=isolate,
             decisions=decisions is not None or parquet is not None,
             strip=report is not None or is_json,
             progress=bar,
@@ -93,8 +109,7 @@ def replay(
         if bar is not None:
             bar.stop()
     if parquet is not None:
-        for name in _TABLES:
-            outcome.write_table(name, parquet / f"{name}.parquet")
+        outcome.write_tables(parquet)
         print_note(f"tables: {parquet}")
     if decisions is not None:
         outcome.write_table("decisions", decisions)

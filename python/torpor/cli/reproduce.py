@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torpor import studies
-from torpor.cli import EXIT_FINDING, options, values
+from torpor.cli import EXIT_FINDING, journaled, options, values
 from torpor.cli.console import render, stdout_width, wrap, write_stdout
 from torpor.comparison import format_number
 from torpor.studies import judge
@@ -34,31 +34,37 @@ def reproduce(
     is_json: Annotated[
         bool, typer.Option("--json", help="Print as JSON: a list of studies.")
     ] = False,
+    journal: options.JournalPath = None,
 ) -> None:
     """Simulate what a published table measured, and judge what the simulation predicts.
 
     Cells that the workload was calibrated on are marked. Each other cell is judged by sign (of the
     change from the first column), order (its rank among the columns) and size (its change within a
     factor of 2 of the published one). Where a range was published, the mean has to be in it.
+
+    What ends it early loses no finished run: the same command goes on from its journal.
     """
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
     results = []
-    for name in [study] if study is not None else studies.names():
-        results.append(
-            studies.reproduce(
+    with journaled.journal(journal, None, "reproduce", study, duration, seeds) as kept:
+        for name in [study] if study is not None else studies.names():
+            found = studies.reproduce(
                 name,
                 duration=duration,
                 seeds=seeds,
                 threads=threads,
+                journal=kept.path,
+                watch=kept.tell,
             )
-        )
-        if not is_json:
-            if len(results) > 1:
-                write_stdout("")
-            write_stdout(_text(results[-1], stdout_width()))
-    if is_json:
-        write_stdout(json.dumps(results, indent=1))
+            results.append(found)
+            if not is_json:
+                if len(results) > 1:
+                    write_stdout("")
+                write_stdout(_text(found, stdout_width()))
+        if is_json:
+            write_stdout(json.dumps(results, indent=1))
+        kept.done()
     raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from torpor import counters
 from torpor.cli import values
-from torpor.cli.console import fail, stdout_width, write_stdout
+from torpor.cli.console import fail, painted, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def _show_intervals(
             if process is not None and process.poll() is not None:
                 return
             time.sleep(left_s if process is None else min(left_s, _POLL_S))
-        watch.show_interval()
+        if not watch.show_interval():
+            return
 
 
 class _Watch:
@@ -121,14 +122,13 @@ class _Watch:
         self._live: Live | None = None
         self._first = self._last = counters.snapshot(root=root)
 
-    def show_interval(self) -> None:
-        """Show what was counted since the last call."""
+    def show_interval(self) -> bool:
+        """Show what was counted since the last call; return whether anybody still reads."""
         now = counters.snapshot(root=self._root)
         result = self._diff(self._last, now, "interval")
         self._last = now
         if self._is_json or not sys.stdout.isatty():
-            self._print(result)
-            return
+            return self._print(result)
         from rich.text import Text
 
         if self._live is None:
@@ -136,8 +136,9 @@ class _Watch:
 
             self._live = Live(auto_refresh=False, transient=True)
             self._live.start()
-        text = diff_text(result, stdout_width())
+        text = painted(diff_text(result, stdout_width()))
         self._live.update(Text.from_ansi(text), refresh=True)
+        return True
 
     def show_total(self) -> None:
         """Show what was counted since the beginning."""
@@ -154,8 +155,7 @@ class _Watch:
     ) -> dict[str, Any]:
         return counters.diff(before, after, labels=[label], by=self._by)
 
-    def _print(self, result: dict[str, Any]) -> None:
+    def _print(self, result: dict[str, Any]) -> bool:
         if self._is_json:
-            write_stdout(json.dumps(result))
-        else:
-            write_stdout(diff_text(result, stdout_width()) + "\n")
+            return write_stdout(json.dumps(result))
+        return write_stdout(diff_text(result, stdout_width()) + "\n")

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import render, wrap
 from torpor.comparison import (
-    NOT_KNOWN,
     SLEEP_LENGTH_WORDS,
     Cell,
     Row,
     agreement_text,
+    base_text,
     rows,
+    sections,
     short_labels,
     sources_text,
     task_rows,
@@ -30,13 +31,15 @@ _TEXT_WIDTH = 100
 
 
 def comparison_text(result: dict[str, Any], width: int) -> str:
-    """Return the tables of all traces, what failed, and the limits of the claim."""
+    """Return the tables of all sections, what failed, and the limits of the claim."""
+    text_width = min(width, _TEXT_WIDTH)
     parts = []
-    for trace in result["traces"]:
-        parts.append(_heading(result, trace, min(width, _TEXT_WIDTH)))
-        parts.append(_table_text(result, trace, width))
-        parts.append(_below(trace, min(width, _TEXT_WIDTH)))
-    parts += [wrap(f"Note: {note}", min(width, _TEXT_WIDTH)) + "\n" for note in result["notes"]]
+    for section in sections(result):
+        parts.append(_heading(result, section, text_width))
+        names = short_labels(section["comparison"]["labels"])
+        parts.append(rows_text(names, rows(section["comparison"]), width))
+        parts.append(_below(section, text_width))
+    parts += [wrap(f"Note: {note}", text_width) + "\n" for note in result["notes"]]
     return "".join(parts)
 
 
@@ -50,15 +53,8 @@ def tasks_text(result: dict[str, Any], width: int) -> str:
     return "\n" + render(*tables, width=width)
 
 
-def _heading(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
-    recording, platform, options = trace["trace"], result["platform"], result["options"]
-    facts = [
-        recording["format"],
-        _cpus(trace),
-        f"{recording['duration_ns'] / 1e9:.2f} s",
-    ]
-    if recording["kernel_release"]:
-        facts.append(f"Linux {recording['kernel_release']}")
+def _heading(result: dict[str, Any], section: dict[str, Any], width: int) -> str:
+    platform, options = result["platform"], result["options"]
     where = f"on {platform['name']} ({platform['title']}), tick {options['hz']} Hz"
     if options["latency_limit_ns"] is not None:
         where += f", latency limit {options['latency_limit_ns'] / 1e3:g} µs"
@@ -66,19 +62,27 @@ def _heading(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
         where += f", state {disabled['state']}{cpu} disabled"
     # A name goes in front of the facts even where it alone is longer than the line.
-    return f"{wrap(recording['path'] + ': ' + ', '.join(facts), width)}\n{wrap(where, width)}\n"
+    return f"{wrap(_source(result, section), width)}\n{wrap(where, width)}\n"
 
 
-def _cpus(trace: dict[str, Any]) -> str:
-    count = trace["trace"]["cpu_count"]
-    replayed = {cpu for run in trace["runs"] for c in run["clusters"] for cpu in c["cpus"]}
+def _source(result: dict[str, Any], section: dict[str, Any]) -> str:
+    """What was replayed or simulated."""
+    if "workload" in section:
+        count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
+        seconds = result["options"]["duration_ns"] / 1e9
+        return f"{section['workload']['name']}: simulation, {_cpus(count)}, {seconds:.2f} s"
+    recording = section["trace"]
+    replayed = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
+    count = recording["cpu_count"]
     share = f"{len(replayed)} of " if 0 < len(replayed) < count else ""
-    return f"{share}{count} CPU{'s' * (count != 1)}"
+    facts = [recording["format"], share + _cpus(count), f"{recording['duration_ns'] / 1e9:.2f} s"]
+    if recording["kernel_release"]:
+        facts.append(f"Linux {recording['kernel_release']}")
+    return f"{recording['path']}: {', '.join(facts)}"
 
 
-def _table_text(result: dict[str, Any], trace: dict[str, Any], width: int) -> str:
-    names = short_labels([run["governor"] for run in trace["runs"]])
-    return rows_text(names, rows(result, trace), width)
+def _cpus(count: int) -> str:
+    return f"{count} CPU{'s' * (count != 1)}"
 
 
 def rows_text(names: list[str], table_rows: list[Row], width: int) -> str:
@@ -141,7 +145,7 @@ def _table(names: list[str], table_rows: list[Row], block: Any, *, is_stacked: b
 def _cell_text(cell: Cell, is_stacked: bool) -> "Text":
     from rich.text import Text
 
-    if cell.text == NOT_KNOWN:
+    if not cell.is_known:
         return Text(cell.text, style="dim")
     text = Text(cell.text)
     style = {None: "dim", True: "green", False: "red"}[cell.is_better]
@@ -152,20 +156,26 @@ def _cell_text(cell: Cell, is_stacked: bool) -> "Text":
     return text
 
 
-def _below(trace: dict[str, Any], width: int) -> str:
-    """What a reader must know of this trace's inputs, each in a line."""
+def _below(section: dict[str, Any], width: int) -> str:
+    """What a reader must know of this section, each in a line."""
+    lines = [f"{run['governor']} failed: {run['error']}" for run in section["runs"] if run["error"]]
+    if text := base_text(section["comparison"]):
+        lines.append(text)
+    if "trace" in section:
+        lines += _inputs(section)
+    text = "\n".join("\n".join(wrap(part, width) for part in line.splitlines()) for line in lines)
+    return f"\n{text}\n" if text else "\n"
+
+
+def _inputs(section: dict[str, Any]) -> list[str]:
     lines = []
-    for run in trace["runs"]:
-        if run["error"]:
-            lines.append(f"{run['governor']} failed: {run['error']}")
-    lengths = trace["inputs"]["sleep_length_sources"]
+    lengths = section["inputs"]["sleep_length_sources"]
     if sum(lengths.values()):
         shares = sources_text(lengths, SLEEP_LENGTH_WORDS)
         lines.append(f"Time to the next timer known from: {shares}.")
-    if agreement := trace.get("agreement"):
+    if agreement := section.get("agreement"):
         lines.append(agreement_text(agreement))
-    for loss in trace["trace"]["losses"]:
+    for loss in section["trace"]["losses"]:
         if loss["severity"] != "info":
             lines.append(f"{loss['severity'].capitalize()}: {loss['count']} × {loss['advice']}")
-    text = "\n".join("\n".join(wrap(part, width) for part in line.splitlines()) for line in lines)
-    return f"\n{text}\n" if text else "\n"
+    return lines

@@ -19,6 +19,12 @@ def duration_ns(text: str | None) -> int | None:
     return value
 
 
+def duration(text: str | None) -> str | None:
+    """Read ``50us`` and leave it a text."""
+    value = duration_ns(text)
+    return None if value is None else f"{value}ns"
+
+
 def cpu_list(text: str | None) -> list[int] | None:
     """Read ``0-3,7``."""
     if text is None:

@@ -2,6 +2,6 @@
 """Governors in the running kernel: modules built, loaded, compared, and taken out again.
 
 ``system`` is the machine and what changes it, ``support`` says which kernels are refused,
-``modules`` builds, ``governors`` loads and switches, ``status`` tells; ``ab`` compares governors
-under a command, with ``rapl`` and ``paired``.
+``modules`` names, ``build`` builds, ``governors`` loads and switches, ``journal`` keeps what was
+before, ``status`` tells; ``ab`` compares governors under a command, with ``rapl`` and ``rows``.
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from torpor import _engine, counters
-from torpor.kernel import governors, support
+from torpor.kernel import governors, journal, support
 from torpor.kernel.build import Builder
 from torpor.kernel.command import run
 from torpor.kernel.errors import KernelError
@@ -89,15 +89,16 @@ def compare(
     or the command fails.
     """
     _check(plan, system)
-    with Signals() as signals, ExitStack() as undo:
+    with Signals() as signals, journal.kept(system, "torpor ab") as keeper, ExitStack() as undo:
         choices = [_choose(label, system) for label in plan.governors]
         names = [choice.name for choice in choices]
         if len(set(names)) < len(names):
             raise KernelError(
                 f"the same governor twice, as the kernel has them: {', '.join(names)}"
             )
-        governors.load(system, builder, [c.module for c in choices if c.module], undo)
-        governors.keep(system, undo)
+        wanted = [c.module for c in choices if c.module]
+        governors.load(system, builder, wanted, undo, keeper)
+        governors.keep(system, undo, keeper)
         comparison = Comparison(_head(plan, system, choices))
         rounds = _schedule(plan, choices)
         if system.is_dry_run:
@@ -171,7 +172,7 @@ def _tell(system: System, plan: Plan, rounds: list[list[_Choice]]) -> None:
 
 def _measure(plan: Plan, system: System, signals: Signals, choice: _Choice) -> dict[str, Any]:
     """Run the command once, between two readings of all counters."""
-    governors.use(system, choice.name)
+    governors.use(system, choice.name, is_for_a_while=True)
     root = system.machine.cpu_dir
     meter = Meter(system.machine)
     before = counters.snapshot(root=root)
@@ -246,7 +247,7 @@ def _counts(before: counters.Snapshot, after: counters.Snapshot) -> dict[str, An
 def _head(plan: Plan, system: System, choices: list[_Choice]) -> dict[str, Any]:
     meter = Meter(system.machine)
     return {
-        "torpor": _engine.__version__,
+        "torpor": {"version": _engine.__version__},
         "kernel": system.machine.release(),
         "driver": system.driver,
         "cpu_count": len(system.machine.online_cpus()),

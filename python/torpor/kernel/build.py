@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Builds modules out of tree, by the Makefile in kernel/ that Torpor carries along."""
+"""Builds modules out of tree, by the Makefile in kernel/ that Torpor carries along.
 
+They are built in a folder of the cache and appear where they are wanted when they are whole: what
+is there can be loaded, whatever ended the process that built it.
+"""
+
+import fcntl
 import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from torpor import _engine
-from torpor.kernel.errors import KernelError
+from torpor.kernel.errors import KernelError, KilledError
 from torpor.kernel.modules import CORE, Governor
 from torpor.kernel.system import System
 from torpor.record.machine import read
 
 #: Where headers tell whose they are.
 _RELEASE = "include/config/kernel.release"
+
+#: What a path may hold that make, its shell and Kbuild read: all else one of them takes for syntax.
+_PLAIN_PATH = re.compile(r"[\w./+@-]+", re.A)
+
+#: In a folder where a build has begun and not ended.
+_UNFINISHED = "unfinished"
 
 #: Who has which package of headers, by ID or ID_LIKE of os-release; {0} is the release.
 _HEADERS = {
@@ -47,7 +59,9 @@ class Builder:
         # Modules of one release and one version of ours; what changed has another place.
         self._version = hashlib.sha256(text).hexdigest()[:12]
         self._cache = _cache(system)
-        self.out = (out or self._cache / "modules" / self.release / self._version).absolute()
+        place = Path(self.release) / self._version
+        self._work = (self._cache / "build" / place).absolute()
+        self.out = (out or self._cache / "modules" / place).absolute()
 
     def path(self, module: str) -> Path:
         return self.out / f"{module}.ko"
@@ -64,29 +78,69 @@ class Builder:
         Raises :class:`KernelError` when headers or tools are missing, or a file does not compile.
         """
         headers = self._find_headers()
-        tree = self._cache / "sources" / self._version
-        settings = {"KDIR": str(headers), "OUT": str(self.out), "VERSION": _engine.__version__}
+        tree = (self._cache / "sources" / self._version).absolute()
+        for path in (headers, tree, self._work):
+            _refuse_path(path)
+        settings = {"KDIR": str(headers), "OUT": str(self._work), "VERSION": _engine.__version__}
         settings |= _compiler(headers)
-        if not self._system.is_dry_run:
+        wanted = [CORE, *(g.module for g in governors)]
+        if self._system.is_dry_run:
+            self._make(tree, settings, governors)
+            return [self.path(module) for module in wanted]
+        with self._building():
             _write(tree, self._files)
+            self._make(tree, settings, governors)
+            sources = [name for name in self._files if re.match(r"kernel/drivers/.*\.c", name)]
+            drivers = [f"torpor_{Path(name).stem}" for name in sources]
+            # Not every driver is for every architecture.
+            wanted += [name for name in drivers if (self._work / f"{name}.ko").exists()]
+            return [_publish(self._work / f"{name}.ko", self.path(name)) for name in wanted]
+
+    def _make(self, tree: Path, settings: Mapping[str, str], governors: Sequence[Governor]) -> None:
         plain = [f"{tree}/governors/cpuidle/{g.builtin}.c" for g in governors if g.is_plain_builtin]
         others = [g for g in governors if not g.is_plain_builtin]
         if plain or not others:
-            self._system.make(tree / "kernel", settings | {"GOVERNORS": " ".join(plain)})
+            self._system.make(tree / "kernel", {**settings, "GOVERNORS": " ".join(plain)})
         # One call each, as the Makefile takes one foreign file at a time.
         for governor in others:
-            folder = self._cache / "sources" / governor.name
+            folder = tree.with_name(governor.name)
             if not self._system.is_dry_run:
                 _write(folder, governor.files)
-            source = {"GOVERNORS": "", "GOVERNOR": str(folder / governor.main)}
-            self._system.make(tree / "kernel", settings | source | {"NAME": governor.name})
-        stems = [Path(name).stem for name in self._files if re.match("kernel/drivers/.*c$", name)]
-        drivers = [self.path(f"torpor_{stem}") for stem in stems]
-        # Not every driver is for every architecture.
-        return [
-            *map(self.path, (CORE, *(g.module for g in governors))),
-            *(path for path in drivers if path.exists()),
-        ]
+            main = str(folder / governor.main)
+            source = {"GOVERNORS": "", "GOVERNOR": main, "NAME": governor.name}
+            try:
+                self._system.make(tree / "kernel", {**settings, **source})
+            except KernelError as error:
+                # What the compiler says is of the user's file.
+                said = str(error).replace(f"{main}:", f"{governor.spec}:")
+                raise type(error)(said) from error
+
+    @contextmanager
+    def _building(self) -> Iterator[None]:
+        """Be the only one that builds here, and in a folder where every build has ended.
+
+        After one that was killed make takes what was half written for newer than its sources.
+        """
+        unfinished = self._work / _UNFINISHED
+        try:
+            self._work.parent.mkdir(parents=True, exist_ok=True)
+            with open(self._cache / "lock", "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if unfinished.exists():
+                    shutil.rmtree(self._work)
+                self._work.mkdir(exist_ok=True)
+                unfinished.touch()
+                try:
+                    yield
+                except KilledError:
+                    raise
+                except KernelError:
+                    # What make could not build it has deleted.
+                    unfinished.unlink()
+                    raise
+                unfinished.unlink()
+        except OSError as error:
+            raise KernelError(f"`{error.filename}` cannot be written: {error.strerror}") from error
 
     def _find_headers(self) -> Path:
         root = self._system.machine
@@ -145,6 +199,30 @@ def _compiler(headers: Path) -> dict[str, str]:
         if not shutil.which(tool):
             raise KernelError(f"no `{tool}` on this machine, and a module is built with it")
     return {"LLVM": "1"} if is_clang else {}
+
+
+def _refuse_path(path: Path) -> None:
+    if not _PLAIN_PATH.fullmatch(str(path)):
+        raise KernelError(
+            f"`{path}` cannot be built in or from: a kernel's build takes paths of letters, digits "
+            "and `_`, `-`, `.`, `+`, `@`",
+            "XDG_CACHE_HOME names another folder for what is built; for headers, --headers",
+        )
+
+
+def _publish(made: Path, place: Path) -> Path:
+    """Let a file appear at its place, whole or not at all."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with open(made, "rb") as source, open(new, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+        os.replace(new, place)
+    finally:
+        new.unlink(missing_ok=True)
+    return place
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -9,3 +9,7 @@ class KernelError(TorporError):
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(f"{message}\nhint: {hint}" if hint else message)
+
+
+class KilledError(KernelError):
+    """A program that was to change something, and was killed while it did."""

@@ -3,10 +3,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from torpor import _engine
+from torpor.kernel import journal
 from torpor.kernel.build import Builder
 from torpor.kernel.errors import KernelError
+from torpor.kernel.journal import Journal, Keeper
 from torpor.kernel.modules import CORE, Governor, module_of
 from torpor.kernel.system import System
 
@@ -22,10 +25,16 @@ def undone_on_failure() -> Iterator[ExitStack]:
         undo.pop_all()
 
 
-def load(system: System, builder: Builder, governors: Sequence[Governor], undo: ExitStack) -> None:
+def load(
+    system: System,
+    builder: Builder,
+    governors: Sequence[Governor],
+    undo: ExitStack,
+    keeper: Keeper | None = None,
+) -> None:
     """Load the core and governors, those that are not loaded yet, built if need be.
 
-    It makes none of them current.
+    It makes none of them current. ``keeper`` is told of each module before.
     """
     version = system.version(CORE)
     if version not in (None, _engine.__version__):
@@ -38,27 +47,34 @@ def load(system: System, builder: Builder, governors: Sequence[Governor], undo: 
         return
     builder.build_missing(absent)
     if not system.is_loaded(CORE):
+        if keeper is not None:
+            keeper.module(CORE)
         system.insmod(builder.path(CORE))
         undo.callback(_undo, system, CORE, lambda: system.rmmod(CORE))
     for governor in absent:
-        _insert(system, builder, governor, undo)
+        _insert(system, builder, governor, undo, keeper)
 
 
-def _insert(system: System, builder: Builder, governor: Governor, undo: ExitStack) -> None:
+def _insert(
+    system: System, builder: Builder, governor: Governor, undo: ExitStack, keeper: Keeper | None
+) -> None:
     if governor.name in system.governors:
         raise KernelError(
             f"the kernel offers another governor as `{governor.name}`, so ours cannot be loaded",
             "torpor kernel unload takes ours out",
         )
+    if keeper is not None:
+        keeper.module(governor.module)
     system.insmod(builder.path(governor.module), governor.parameters)
     undo.callback(_undo, system, governor.module, lambda: system.rmmod(governor.module))
 
 
-def keep(system: System, undo: ExitStack) -> None:
-    """Undone, the governor that is current now is current again."""
+def keep(system: System, undo: ExitStack, keeper: Keeper) -> None:
+    """Undone, the governor that is current now is current again; ``keeper`` is told of it."""
     before = system.governor
     if before is None:
         raise KernelError("the kernel does not tell its governor, so it could not be put back")
+    keeper.governor(before)
 
     def put_back() -> None:
         if system.governor != before:
@@ -67,8 +83,12 @@ def keep(system: System, undo: ExitStack) -> None:
     undo.callback(_undo, system, f"`{before}` as governor", put_back)
 
 
-def use(system: System, name: str) -> None:
-    """Make a governor current, one that is offered."""
+def use(system: System, name: str, *, is_for_a_while: bool = False) -> None:
+    """Make a governor current, one that is offered.
+
+    Where it stays, `unload` will go back to the one before. Where it is for a while, a journal
+    knows that one, and what `unload` would go back to remains.
+    """
     # A dry run has not loaded what it would have.
     if name not in system.governors and not system.is_dry_run:
         raise KernelError(
@@ -78,7 +98,7 @@ def use(system: System, name: str) -> None:
     before = system.governor
     if before == name:
         return
-    if before is not None and not is_ours(system, before):
+    if before is not None and not is_ours(system, before) and not is_for_a_while:
         _remember(system, before)
     system.set_governor(name)
 
@@ -94,6 +114,25 @@ def unload(system: System, names: Sequence[str] = ()) -> list[str]:
         system.rmmod(CORE)
         wanted = [*wanted, CORE]
     return wanted
+
+
+def restore(system: System) -> Journal | None:
+    """Undo what a process that was killed has changed for a while; return that, if there was any.
+
+    Raises :class:`KernelError` where something of it cannot be undone; the rest is.
+    """
+    left = journal.read(system)
+    if left is None:
+        return None
+    if left.governor is not None and system.governor != left.governor:
+        name = left.governor
+        _undo(system, f"`{name}` as governor", lambda: use(system, name, is_for_a_while=True))
+    for module in filter(system.is_loaded, reversed(left.modules)):
+        _undo(system, module, partial(system.rmmod, module))
+    if system.unrestored:
+        raise KernelError(f"not put back as it was: {', '.join(system.unrestored)}")
+    journal.remove(system)
+    return left
 
 
 def loaded_governors(system: System) -> list[str]:

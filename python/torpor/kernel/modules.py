@@ -3,9 +3,11 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from torpor import _engine, library
+from torpor.kernel.errors import KernelError
 
 CORE = "torpor_core"
 
@@ -13,6 +15,11 @@ CORE = "torpor_core"
 _PREFIX = "t-"
 #: CPUIDLE_NAME_LEN, less the end of the string, `-`, and the digits that tell sources apart.
 _NAME_MAX, _DIGITS = 15, 6
+
+#: What a governor's own file is called where it is built.
+_MAIN = "governor.c"
+#: Neither the shell nor make reads anything else into it.
+_PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.A)
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Governor:
     name: str
     #: As the kernel takes them: NAME=VALUE.
     parameters: tuple[str, ...] = ()
-    #: One of ours as it is; others are built around ``main`` of ``files``.
+    #: One of ours as it is; others are built around ``main`` of ``files``, whatever its name was.
     is_plain_builtin: bool = True
     main: str = ""
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
@@ -54,11 +61,13 @@ def resolve(spec: str) -> Governor:
     One of ours is `t-NAME`. Others, and ours with parameters, have six digits of a hash behind
     their name: one name is one source with one setting, and several go side by side.
 
-    Raises :class:`torpor.GovernorError` when there is none, or it has no such parameter.
+    Raises :class:`torpor.GovernorError` when there is none, or it has no such parameter, and
+    :class:`KernelError` where a file has a name that cannot be had.
 
     >>> resolve("teo").name, resolve("teo,util_shift=5").name[:-6]
     ('t-teo', 'teo-')
     """
+    _refuse_name(spec)
     place, comma, rest = spec.partition(",")
     # People have read it as the kernel offers it.
     if place.removeprefix(_PREFIX) in _builtins():
@@ -70,7 +79,38 @@ def resolve(spec: str) -> Governor:
         return Governor(spec, _PREFIX + name)
     digest = hashlib.sha256(repr((sorted(files.items()), settings)).encode()).hexdigest()
     stem = re.sub(r"[^\w.-]", "_", name, flags=re.A)[: _NAME_MAX - 1 - _DIGITS]
-    return Governor(spec, f"{stem}-{digest[:_DIGITS]}", settings, False, source["main"], files)
+    name = f"{stem}-{digest[:_DIGITS]}"
+    main, staged = _staged(spec, source["main"], files)
+    return Governor(spec, name, settings, False, main, staged)
+
+
+def _refuse_name(spec: str) -> None:
+    try:
+        spec.encode()
+    except UnicodeEncodeError:
+        raise KernelError(
+            f"governor {spec!a}: the name is not UTF-8", "rename the file, or link to it"
+        ) from None
+    if found := re.search(r",(CONFIG_\w+)=", spec):
+        raise KernelError(
+            f"governor `{spec}`: a module has the configuration of the kernel that it is for, "
+            f"so {found[1]} cannot be set"
+        )
+
+
+def _staged(spec: str, main: str, files: Mapping[str, bytes]) -> tuple[str, dict[str, bytes]]:
+    """Return the files as a build takes them: make and its shell read their names.
+
+    The governor's own has a fixed name. The names that it includes others by are in its text.
+    """
+    others = {name: text for name, text in files.items() if name != main}
+    for name in others:
+        if not _PLAIN_NAME.fullmatch(name) or name == _MAIN:
+            raise KernelError(
+                f"governor `{spec}` includes `{name}`, no name that a kernel's build takes: "
+                f"expected letters, digits, `_`, `-`, `.` and `+`, and not `{_MAIN}`"
+            )
+    return _MAIN, {_MAIN: files[main], **others}
 
 
 def every_builtin() -> list[Governor]:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A comparison as rows: what each governor came to, and whether it differs from the first."""
+"""What governors came to on the live machine: the metrics of a run, for the engine to compare."""
 
-import statistics
 from typing import Any, NamedTuple
 
-from torpor.kernel import paired
+from torpor import comparison
 
 
 class Metric(NamedTuple):
@@ -14,44 +13,45 @@ class Metric(NamedTuple):
     title: str
     unit: str
     direction: str
+    kind: str
 
 
-_METRICS = [
-    Metric("figure", "figure", "", "none"),
-    Metric("wall_s", "wall time", "s", "none"),
-    Metric("wakeups_per_s", "wake-ups", "1/s", "none"),
-    Metric("above_pct", "too deep (above)", "%", "lower"),
-    Metric("below_pct", "too shallow (below)", "%", "lower"),
-    Metric("deepest_pct", "time in the deepest state", "%", "none"),
-    Metric("idle_pct", "time in all idle states", "%", "none"),
+METRICS = [
+    Metric("figure", "figure", "", "none", "figure"),
+    Metric("wall_s", "wall time", "s", "none", "time"),
+    Metric("wakeups_per_s", "wake-ups", "1/s", "none", "rate"),
+    Metric("above_pct", "too deep (above)", "%", "lower", "share"),
+    Metric("below_pct", "too shallow (below)", "%", "lower", "share"),
+    Metric("deepest_pct", "time in the deepest state", "%", "none", "share"),
+    Metric("idle_pct", "time in all idle states", "%", "none", "share"),
     *(
-        Metric(f"{kind}_{key}", f"{kind} {title}", unit, "lower")
+        Metric(f"{kind}_{key}", f"{kind} {title}", unit, "lower", title)
         for kind in ("package", "dram", "platform")
         for key, title, unit in (("w", "power", "W"), ("j", "energy", "J"))
     ),
 ]
 
 
-def rows(runs: list[dict[str, Any]], labels: list[str]) -> list[dict[str, Any]]:
-    """Return each metric that all runs have: the catalogue's fields, and ``values``.
-
-    ``values`` has a ``mean`` over the rounds for each label, and ``change``: against the first
-    label, paired by round, with its 95 % interval; None for the first, or for a single round.
-    """
-    measured = [(run["governor"], values(run)) for run in runs]
-    table = []
-    for metric in _METRICS:
-        known = [(label, found.get(metric.key)) for label, found in measured]
-        columns = [[v for name, v in known if name == label and v is not None] for label in labels]
-        if sum(map(len, columns)) < len(known):
-            continue
-        changes = [None, *(paired.change(columns[0], column) for column in columns[1:])]
-        entries = [
-            {"mean": statistics.fmean(column), "change": change}
-            for column, change in zip(columns, changes, strict=True)
-        ]
-        table.append(metric._asdict() | {"values": entries})
-    return table
+def compare(runs: list[dict[str, Any]], labels: list[str]) -> dict[str, Any]:
+    """Return the comparison by those metrics that all runs have, paired by round."""
+    measured = [(run["governor"], run["round"], values(run)) for run in runs]
+    metrics = [
+        metric._asdict()
+        for metric in METRICS
+        if all(found.get(metric.key) is not None for _, _, found in measured)
+    ]
+    columns = [
+        {
+            "label": label,
+            "samples": [
+                {"number": number, "values": found}
+                for governor, number, found in measured
+                if governor == label
+            ],
+        }
+        for label in labels
+    ]
+    return comparison.fill(metrics, columns, is_paired=True)
 
 
 def values(run: dict[str, Any]) -> dict[str, float | None]:

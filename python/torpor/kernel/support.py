@@ -28,7 +28,8 @@ def version(release: str) -> tuple[int, int] | None:
 def refuse_release(release: str) -> None:
     """Raise :class:`KernelError` for a kernel that modules are not built for."""
     found = version(release)
-    if found is None:
+    # It names folders, which make reads.
+    if found is None or not re.fullmatch(r"[\w.+~-]+", release, re.A):
         raise KernelError(f"`{release}` is no kernel's release: expected one such as 6.12.9-amd64")
     if found < OLDEST:
         raise KernelError(

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torpor.kernel.errors import KernelError
+from torpor.kernel.errors import KernelError, KilledError
 from torpor.record.machine import Machine, read
 
 #: Of the kernel's log, what a refusal is explained with.
@@ -98,7 +98,7 @@ class System:
             return
         try:
             # At once and without truncating: sysfs takes each write for a value.
-            handle = os.open(file, os.O_WRONLY | os.O_TRUNC)
+            handle = os.open(file, os.O_WRONLY)
             try:
                 os.write(handle, name.encode())
             finally:
@@ -148,6 +148,8 @@ class System:
         said = _errors(done.stderr or done.stdout) if is_make else done.stderr.strip()
         told = [] if is_make else self._log()
         hint = "the kernel's log: " + "; ".join(told) if told else None
+        if done.returncode < 0:
+            raise KilledError(f"`{shlex.join(command)}` was killed (signal {-done.returncode})")
         raise KernelError(f"`{shlex.join(command)}` failed: {said}", hint)
 
     def _log(self) -> list[str]:

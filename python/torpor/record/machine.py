@@ -160,7 +160,8 @@ def _latency_limit_us(machine: Machine) -> int | None:
     """
     try:
         with open(machine.path("/dev/cpu_dma_latency"), "rb", buffering=0) as file:
-            return struct.unpack("=i", file.read(4))[0]
+            (limit_us,) = struct.unpack("=i", file.read(4))
+            return int(limit_us)
     except (OSError, struct.error):
         return None
 

@@ -45,12 +45,15 @@ class Perf:
         self.notes: list[str] = []
         self._machine, self._names = machine, list(names)
         self._output = output
+        # An earlier recording stays until this one is whole.
+        self._part = output.with_name(f".torpor-{os.getpid()}.part")
         self._buffer_kb = buffer_kb or _BUFFER_KB
         self._process: subprocess.Popen[bytes] | None = None
         self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> "Perf":
         self._said = self._cleanup.enter_context(tempfile.TemporaryFile())
+        self._cleanup.callback(self._part.unlink, missing_ok=True)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,7 +64,7 @@ class Perf:
 
     def start(self) -> None:
         # perf would keep one of that name as FILE.old.
-        self._output.unlink(missing_ok=True)
+        self._part.unlink(missing_ok=True)
         told, tells = os.pipe()
         answered, answers = os.pipe()
         # perf gives up when it is told nothing more, so this end stays open until it has ended.
@@ -97,7 +100,7 @@ class Perf:
     def tend(self) -> int:
         if self._process is None or self._process.poll() is not None:
             raise self._failed()
-        return self._output.stat().st_size if self._output.exists() else 0
+        return self._part.stat().st_size if self._part.exists() else 0
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -112,6 +115,9 @@ class Perf:
         # A perf that gave up before its last line leaves a file without an index.
         if "Captured and wrote" not in self._told():
             raise self._failed()
+        with open(self._part, "rb") as file:
+            os.fsync(file.fileno())
+        self._part.replace(self._output)
         return Saved()
 
     def _command(self, told: int, answers: int) -> list[str]:
@@ -121,7 +127,7 @@ class Perf:
             # Build IDs are for samples in programs; to look them up takes longer than to record.
             *("--no-buildid", "--no-buildid-cache"),
             *("--delay", "-1", "--control", f"fd:{told},{answers}"),
-            *("--output", str(self._output), "--event", ",".join(self._names)),
+            *("--output", str(self._part), "--event", ",".join(self._names)),
         ]
 
     def _told(self) -> str:

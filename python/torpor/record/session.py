@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torpor._engine import __version__
+from torpor.files import write_whole
 from torpor.record import counters, events, leftovers, perf, probes, tracefs
 from torpor.record.backend import Backend, Saved
 from torpor.record.errors import NEEDS_ROOT, RecordError
@@ -237,5 +238,5 @@ def _write_beside(
         texts["kallsyms"] = symbols
     files = [beside(output, suffix) for suffix in texts]
     for file, data in zip(files, texts.values(), strict=True):
-        file.write_bytes(data)
+        write_whole(file, data)
     return files

@@ -12,7 +12,7 @@ import struct
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 _MAGIC = b"\x17\x08\x44tracing"
 _OPTION_CPUSTAT = 2
@@ -41,7 +41,17 @@ class Header:
     stats: dict[int, bytes] = field(default_factory=dict)
 
 
-def write(file: BinaryIO, header: Header, pages: Mapping[int, BinaryIO]) -> None:
+class Writer(Protocol):
+    """What a recording is written to."""
+
+    def write(self, data: bytes, /) -> int:
+        """Take all of it."""
+
+    def tell(self) -> int:
+        """Return how much was taken."""
+
+
+def write(file: Writer, header: Header, pages: Mapping[int, BinaryIO]) -> None:
     """Write a whole file; ``pages`` holds each CPU's, from the start of its stream."""
     _write_head(file, header)
     # A reader takes a CPU's number from its place in the table.
@@ -64,7 +74,7 @@ def write(file: BinaryIO, header: Header, pages: Mapping[int, BinaryIO]) -> None
             shutil.copyfileobj(pages[cpu], file, 1 << 20)
 
 
-def _write_head(file: BinaryIO, header: Header) -> None:
+def _write_head(file: Writer, header: Header) -> None:
     is_big = sys.byteorder == "big"
     file.write(_MAGIC + b"6\0" + bytes([is_big, struct.calcsize("P")]) + _u32(header.page_size))
     for name, data in (
@@ -82,7 +92,7 @@ def _write_head(file: BinaryIO, header: Header) -> None:
     file.write(_u64(len(header.saved_cmdlines)) + header.saved_cmdlines)
 
 
-def _write_formats(file: BinaryIO, formats: list[bytes]) -> None:
+def _write_formats(file: Writer, formats: list[bytes]) -> None:
     file.write(_u32(len(formats)))
     for data in formats:
         file.write(_u64(len(data)) + data)

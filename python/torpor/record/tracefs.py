@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from torpor import _engine
 from torpor.record import events, owner, trace_dat
 from torpor.record.backend import Saved
 from torpor.record.errors import NEEDS_ROOT, RecordError, WriteError, write
@@ -94,7 +95,7 @@ class Tracefs:
         header.printk_formats = _bytes(self._tracefs / "printk_formats")
         header.saved_cmdlines = _bytes(self._tracefs / "saved_cmdlines")
         header.stats = {stream.cpu: _bytes(stream.folder / "stats") for stream in self._streams}
-        with open(self._output, "wb") as file:
+        with _engine.WholeFile(os.fspath(self._output)) as file:
             trace_dat.write(file, header, {s.cpu: s.pages for s in self._streams})
         stats = [stream.stats() for stream in self._streams]
         lost = ("overrun", "commit overrun", "dropped events")
@@ -139,7 +140,7 @@ class _Stream:
 
 
 def open_unnamed(folder: Path) -> BinaryIO:
-    return tempfile.TemporaryFile(dir=folder)  # type: ignore[return-value]
+    return tempfile.TemporaryFile(dir=folder)
 
 
 def make_instance(path: Path) -> None:

@@ -8,8 +8,9 @@ browser (a content security policy that allows its own script and nothing more).
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 from typing import Any
+
+from torpor.files import write_whole
 
 from .page import render
 
@@ -21,4 +22,4 @@ def write(result: dict[str, Any], path: str | PathLike[str]) -> None:
 
     Raises OSError if the file cannot be written.
     """
-    Path(path).write_bytes(render(result).encode("utf-8"))
+    write_whole(path, render(result))

@@ -1,25 +1,58 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The main finding of a trace, as one plain sentence made from the numbers alone."""
+"""The main finding of a trace, as plain sentences made from the numbers alone.
+
+A verdict stands with what it rests on, or is not made: who is first is said only of governors that
+the seeds tell apart, and only where governors were told when the next timer comes.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from torpor.comparison import paired, percent
+
 from .numbers import listing, number
 
 Run = dict[str, Any]
 
+#: With fewer decisions that knew of a timer, replay says little of governors that ask for one.
+_KNOWN_SHARE_MIN = 0.5
+#: What is not worth a word.
+_UNKNOWN_SHARE_MIN = 0.005
 
-def finding(runs: list[Run]) -> str:
-    """Who is nearest the oracle (or uses least), and what that costs in wake-up latency."""
+
+def finding(runs: list[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
+    """Who is nearest the oracle (or uses least), and what that costs in wake-up latency.
+
+    ``sleep_length_sources`` counts from where decisions knew the time to the next timer.
+    """
     good = [r for r in runs if not r["error"] and r["kind"] == "governor"]
     if not good:
         return "No governor finished on this trace, so there is nothing to compare."
+    sources = sleep_length_sources or {}
+    asked, unknown = sum(sources.values()), sources.get("tick_only", 0)
+    if asked and 1 - unknown / asked < _KNOWN_SHARE_MIN:
+        return (
+            f"No verdict: of {percent(unknown / asked)} of the decisions the recording does not "
+            "tell when the next timer was due, and governors choose by that."
+        )
+    verdict = _verdict(runs, good)
+    if asked and unknown / asked >= _UNKNOWN_SHARE_MIN:
+        verdict += (
+            f" In {percent(unknown / asked)} of the decisions no timer but the tick was known: "
+            "there, choices are not those of a kernel."
+        )
+    return verdict
+
+
+def _verdict(runs: list[Run], good: list[Run]) -> str:
     oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
     if oracle and _known(good, "over_oracle_pct"):
         return _by_oracle(_known(good, "over_oracle_pct"), good)
-    if _known(good, "idle_energy_uj"):
-        return _by_energy(_known(good, "idle_energy_uj"), good)
+    # A simulation knows what its machine took in all; to sleep less and work less is no loss.
+    for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy")):
+        if _known(good, key):
+            return _by_energy(_known(good, key), good, key, what)
     return _by_depth(good)
 
 
@@ -29,10 +62,11 @@ def _by_oracle(known: list[Run], good: list[Run]) -> str:
     if len(good) == 1:
         return f"{_name(best)} uses {number(over)} % more idle energy than the oracle."
     rivals = [r for r in known if r not in ties]
-    span = f" (the farthest, {_name(_most(rivals, 'over_oracle_pct'))}, is " if rivals else ""
+    span = ""
     if rivals:
-        farthest = _most(rivals, "over_oracle_pct")["metrics"]["over_oracle_pct"]
-        span += f"{number(farthest)} % above)"
+        most = _most(rivals, "over_oracle_pct")
+        farthest = number(most["metrics"]["over_oracle_pct"])
+        span = f" (the farthest, {_name(most)}, is {farthest} % above)"
     verb = "are" if len(ties) > 1 else "is"
     return (
         f"{listing([_name(r) for r in ties])} {verb} nearest the oracle in idle energy, "
@@ -40,33 +74,42 @@ def _by_oracle(known: list[Run], good: list[Run]) -> str:
     )
 
 
-def _by_energy(known: list[Run], good: list[Run]) -> str:
-    best, ties = _least(known, "idle_energy_uj")
-    energy = number(best["metrics"]["idle_energy_uj"])
+def _by_energy(known: list[Run], good: list[Run], key: str, what: str) -> str:
+    best, ties = _least(known, key)
+    energy = number(best["metrics"][key])
     if len(good) == 1:
-        return f"{_name(best)} uses {energy} µJ of idle energy."
+        return f"{_name(best)} uses {energy} µJ of {what}."
+    if _is_undecided(known):
+        return (
+            f"{_name(best)} used the least {what}, {energy} µJ, in one seed, of which nobody can "
+            "tell what differs by chance."
+        )
+    if len(ties) == len(known) > 1:
+        return f"No governor's {what} differs from the least, {energy} µJ, by more than chance."
     verb = "use" if len(ties) > 1 else "uses"
     names = listing([_name(r) for r in ties])
-    return f"{names} {verb} the least idle energy, {energy} µJ{_latency(best, good)}."
+    tied = ", and the seeds do not tell them apart" if len(ties) > 1 and _seeds(best) else ""
+    return f"{names} {verb} the least {what}, {energy} µJ{tied}{_latency(best, good)}."
 
 
 def _by_depth(good: list[Run]) -> str:
-    known = [r for r in _known(good, "above_pct") if r["metrics"].get("below_pct") is not None]
+    known = _known(good, "wrong_pct")
     why = "this platform has no power numbers, so energy is not known"
     if not known:
         return f"Nothing can be ranked: {why}."
-
-    def wrong(run: Run) -> float:
-        return run["metrics"]["above_pct"] + run["metrics"]["below_pct"]
-
-    best = min(known, key=wrong)
+    best, ties = _least(known, "wrong_pct")
     metrics = best["metrics"]
     detail = (
-        f"{number(wrong(best))} % of its sleeps ({number(metrics['above_pct'])} % too deep, "
+        f"{number(_value(metrics, 'wrong_pct'))} % of its sleeps "
+        f"({number(metrics['above_pct'])} % too deep, "
         f"{number(metrics['below_pct'])} % too shallow)"
     )
     if len(good) == 1:
         return f"{_name(best)} picks the wrong depth in {detail}; {why}."
+    if _is_undecided(known):
+        return f"{_name(best)} picked the wrong depth least often in one seed, in {detail}; {why}."
+    if len(ties) == len(known) and _seeds(best):
+        return f"No governor picks the wrong depth less often by more than chance; {why}."
     text = f"{_name(best)} picks the wrong depth least often, in {detail}"
     return f"{text}{_latency(best, good)}; {why}."
 
@@ -92,14 +135,49 @@ def _name(run: Run) -> str:
 
 
 def _known(runs: list[Run], key: str) -> list[Run]:
-    return [r for r in runs if r["metrics"].get(key) is not None]
+    return [r for r in runs if _value(r["metrics"], key) is not None]
+
+
+def _value(metrics: dict[str, float | None], key: str) -> float | None:
+    if key != "wrong_pct":
+        return metrics.get(key)
+    above, below = metrics.get("above_pct"), metrics.get("below_pct")
+    return None if above is None or below is None else above + below
+
+
+def _seeds(run: Run) -> list[dict[str, Any]]:
+    return list(run.get("seeds", ()))
+
+
+def _is_undecided(runs: list[Run]) -> bool:
+    """Whether there are seeds, too few to say anything of their differences."""
+    return any(len(_seeds(run)) == 1 for run in runs)
 
 
 def _least(runs: list[Run], key: str) -> tuple[Run, list[Run]]:
-    """The smallest, and all that a reader of the printed numbers would call equal to it."""
-    best = min(runs, key=lambda r: r["metrics"][key])
-    text = number(best["metrics"][key])
-    return best, [r for r in runs if number(r["metrics"][key]) == text]
+    """The smallest, and all that nobody should call larger: their printed number is the same, or
+    the seeds that both have run do not tell them apart."""
+    best = min(runs, key=lambda run: _value(run["metrics"], key) or 0.0)
+    text = number(_value(best["metrics"], key))
+
+    def is_tied(run: Run) -> bool:
+        if run is best or number(_value(run["metrics"], key)) == text:
+            return True
+        change = paired(*_pairs(best, run, key))
+        return change is not None and not change["is_significant"]
+
+    return best, [run for run in runs if is_tied(run)]
+
+
+def _pairs(first: Run, second: Run, key: str) -> tuple[list[float], list[float]]:
+    """What both had under the same seeds."""
+    values: list[dict[int, float]] = [{}, {}]
+    for of_seed, run in zip(values, (first, second), strict=True):
+        for seed in _seeds(run):
+            if (value := _value(seed["metrics"], key)) is not None:
+                of_seed[seed["seed"]] = value
+    shared = [seed for seed in values[0] if seed in values[1]]
+    return [values[0][seed] for seed in shared], [values[1][seed] for seed in shared]
 
 
 def _most(runs: list[Run], key: str) -> Run:

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import re
 
-from ..comparison import NOT_KNOWN, format_change, format_number
+from ..comparison import format_number
 
 __all__ = [
     "NOT_KNOWN",
-    "change",
     "cpu_list",
     "duration",
+    "grouped",
     "listing",
     "number",
     "share",
     "signed",
-    "unit",
 ]
 
+NOT_KNOWN = "not known"
 _MINUS = "\N{MINUS SIGN}"
 # No-break, so that a number never parts from its unit at a line end.
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -32,36 +32,27 @@ def number(value: float | None) -> str:
     if value is None:
         return NOT_KNOWN
     if isinstance(value, int):
-        return f"{value:,}".replace("-", _MINUS)
-    if abs(value) >= 10_000:
-        value = round(value)
-    whole, point, fraction = format_number(value).partition(".")
-    return re.sub(r"(?<=\d)(?=(\d{3})+$)", ",", whole) + point + fraction
+        return grouped(str(value).replace("-", _MINUS))
+    return grouped(format_number(value))
 
 
-def change(value: float | None, base: float | None, unit: str) -> str:
-    """`value` against `base`: relative, or in points where the values are percentages already.
+def grouped(text: str) -> str:
+    """Set thousands apart in a text that begins with a number, and bind it to its unit.
 
-    Empty where there is nothing to say: a value is not known, both are equal, or the base is 0.
+    >>> grouped("104086"), grouped("−2716.45"), grouped("not known")
+    ('104,086', '−2,716.45', 'not known')
     """
-    if value is None or base is None:
-        return ""
-    if value == base:
-        return ""
-    if unit == "%":
-        return signed(value - base) + _SPACE + "pp"
-    return format_change(base, value).replace(" ", _SPACE)
+    found = re.match(r"\D?\d+", text)
+    if found is None:
+        return text
+    whole = re.sub(r"(?<=\d)(?=(\d{3})+$)", ",", found[0])
+    return (whole + text[found.end() :]).replace(" ", _SPACE)
 
 
 def signed(value: float) -> str:
     """Two decimals and a sign: +1.25, −0.30; ±0 for what rounds to nothing."""
     text = f"{value:+.2f}"
     return "±0" if float(text) == 0 else text.replace("-", _MINUS)
-
-
-def unit(name: str) -> str:
-    """The engine's ASCII units as readers write them: us becomes µs, uJ µJ."""
-    return {"us": "µs", "uj": "µJ", "uJ": "µJ"}.get(name, name)
 
 
 def share(part: float, whole: float) -> str:

@@ -13,13 +13,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from torpor.comparison import task_rows
+from torpor.comparison import base_text, section_name, sections, task_rows, unit_text
 
 from . import bars, inputs, palette, strip
 from .finding import finding
 from .latency import latency
-from .numbers import cpu_list, duration, number, share, unit
-from .table import comparison
+from .numbers import cpu_list, duration, grouped, number, share
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
@@ -42,25 +41,27 @@ def render(result: dict[str, Any]) -> str:
         share=share,
         cpus=cpu_list,
         data=_data,
-        unit=unit,
+        unit=unit_text,
+        grouped=grouped,
         prose=_prose,
         breaks=_breaks,
     )
     script = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
     counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
+    parts = sections(result)
     page = {
         "result": result,
         "script": Markup(script),
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "style": Markup((_TEMPLATES / "report.css").read_text("utf-8") + palette.css(counts)),
-        "governors": _governors(result["traces"]),
+        "governors": _governors(parts),
     }
     template = environment.get_template("report.html.j2")
-    traces = [_trace(result, index) for index in range(len(result["traces"]))]
+    traces = [_section(result, part, number) for number, part in enumerate(parts, 1)]
 
     def draw(strip_budget_bytes: int) -> str:
-        for trace, own in zip(traces, result["traces"], strict=True):
+        for trace, own in zip(traces, parts, strict=True):
             trace["strip"] = _strip(result["platform"], own, strip_budget_bytes)
         return template.render(page, traces=traces)
 
@@ -69,20 +70,20 @@ def render(result: dict[str, Any]) -> str:
     return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
 
 
-def _trace(result: dict[str, Any], index: int) -> dict[str, Any]:
-    own = result["traces"][index]
+def _section(result: dict[str, Any], own: dict[str, Any], number: int) -> dict[str, Any]:
     platform, runs = result["platform"], own["runs"]
     return {
-        "id": f"t{index + 1}",
-        "name": PurePath(own["trace"]["path"]).name,
+        "id": f"t{number}",
+        "name": PurePath(section_name(own)).name,
         "raw": own,
-        "finding": finding(runs),
-        "comparison": comparison(result["catalogue"], runs),
+        "finding": finding(runs, own["inputs"]["sleep_length_sources"] if "inputs" in own else {}),
+        "comparison": own["comparison"],
+        "base_text": base_text(own["comparison"]),
         "residency": bars.residency(platform, runs),
         "depth": bars.wrong_depth(platform, runs),
         "latency": latency(runs),
-        "inputs": inputs.tables(own),
-        "tasks": task_rows(result) if "workload" in result else None,
+        "inputs": inputs.tables(own) if "trace" in own else None,
+        "tasks": task_rows(own) if "workload" in own else None,
     }
 
 
@@ -134,11 +135,11 @@ def _strip(platform: dict[str, Any], own: dict[str, Any], budget_bytes: int) -> 
     }
 
 
-def _governors(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each governor of the result once: its source is the same in every trace."""
+def _governors(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each governor of the result once: its source is the same in every section."""
     seen: dict[str, dict[str, Any]] = {}
-    for trace in traces:
-        for run in trace["runs"]:
+    for part in parts:
+        for run in part["runs"]:
             seen.setdefault(run["governor"], run)
     return list(seen.values())
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
+from torpor.files import write_whole
+
 from .numbers import number
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -64,7 +66,7 @@ def write(result: dict[str, Any], path: str | PathLike[str]) -> None:
     Raises OSError if the file cannot be written.
     """
     is_page = Path(path).suffix in (".html", ".htm")
-    Path(path).write_bytes((page(result) if is_page else svg(result)).encode("utf-8"))
+    write_whole(path, page(result) if is_page else svg(result))
 
 
 def page(result: dict[str, Any]) -> str:
@@ -188,7 +190,7 @@ def _tick(value: float) -> str:
 
 
 def _family(setting: dict[str, Any]) -> str:
-    return setting["name"].partition(",")[0]
+    return str(setting["name"]).partition(",")[0]
 
 
 def _families(boosts: list[dict[str, Any]]) -> list[str]:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from torpor import _engine
 from torpor._engine import TorporError
 from torpor.studies import judge
 
@@ -13,6 +14,13 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found]
+
+
+def toml(text: str) -> dict[str, Any]:
+    """Return what a TOML text holds. Raises ValueError where it is none."""
+    content: dict[str, Any] = tomllib.loads(text)
+    return content
+
 
 FOLDER = Path(__file__).parent
 
@@ -108,15 +116,14 @@ def load(study: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
     if path.suffix != ".toml":
         known = names()
         if str(path) not in known:
-            raise StudyError(
-                f"study `{study}`: expected one of {', '.join(known)}, or the path of a .toml file"
-            )
+            otherwise = "for a file of your own, give its path, ending in `.toml`"
+            raise StudyError(_engine.unknown_name("study", str(path), known, otherwise))
         path = FOLDER / f"{path.name}.toml"
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise StudyError(f"study `{path}`: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise StudyError(f"study `{path}`: {error}") from error
     try:
         _check(content)

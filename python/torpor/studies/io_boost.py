@@ -106,8 +106,10 @@ def io_boost(
 
 
 def _settings(result: dict[str, Any], kind: str, names: list[str]) -> list[dict[str, Any]]:
+    if result["interrupted"]:
+        raise KeyboardInterrupt
     found = []
-    for name, run in zip(names, result["traces"][0]["runs"], strict=True):
+    for name, run in zip(names, result["runs"], strict=True):
         if run["error"]:
             raise TorporError(f"{run['governor']}: {run['error']}")
         metrics = run["metrics"]
@@ -143,7 +145,7 @@ def _clusters(platform: str | os.PathLike[str]) -> list[_Cluster]:
     text = Path(platform).read_text("utf-8") if is_file else library.platform_toml(str(platform))
     return [
         _Cluster(each["name"], each["cpus"], tuple(opp["freq_khz"] for opp in each.get("opp", ())))
-        for each in files.tomllib.loads(text)["cluster"]
+        for each in files.toml(text)["cluster"]
     ]
 
 

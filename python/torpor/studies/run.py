@@ -4,10 +4,13 @@
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torpor.simulations import simulate
+from torpor import _engine
+from torpor.records import Record, headed
+from torpor.simulations import Simulation, simulate
 from torpor.studies import files, judge
 
 #: Differences that published tables of this kind show between runs of the same thing.
@@ -28,7 +31,9 @@ def reproduce(
     duration: str | None = None,
     seeds: int | None = None,
     threads: int | None = None,
-) -> dict[str, Any]:
+    journal: str | os.PathLike[str] | None = None,
+    watch: Callable[[Simulation], None] | None = None,
+) -> Record:
     """Run a study and put our values beside the published ones.
 
     Args:
@@ -36,6 +41,9 @@ def reproduce(
         duration: Simulated time a run, instead of the study's.
         seeds: Runs a governor, instead of the study's.
         threads: Worker threads; default: one a core. The result does not depend on it.
+        journal: Keep every finished run in this file, and take from it what an earlier call has
+            finished. Nobody removes it.
+        watch: Called with each simulation as it ends.
 
     Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
     ``published``, ``ours`` and its least and greatest seed as ``spread`` (None where there is
@@ -54,8 +62,9 @@ def reproduce(
     options = {
         "seeds": seeds or content["seeds"],
         "threads": threads,
+        "journal": journal,
     }
-    runs = _Runs(path, content, duration, options)
+    runs = _Runs(path, content, duration, options, watch)
     tables = [_table(table, runs) for table in content["table"]]
     verdicts = [
         cell["right"]
@@ -64,7 +73,7 @@ def reproduce(
         for cell in row["cells"].values()
         if cell["right"] is not None
     ]
-    return {
+    found = {
         "study": path.stem,
         **{key: content[key] for key in ("title", "source", "calibration")},
         "platforms": list(runs.platforms),
@@ -75,6 +84,7 @@ def reproduce(
         "notes": content.get("note", []),
         "failures": runs.failures,
     }
+    return headed("reproduction", found)
 
 
 class _Value(NamedTuple):
@@ -93,13 +103,19 @@ class _Runs:
     """The simulations of one study; rows that need the same one share it."""
 
     def __init__(
-        self, path: Path, study: dict[str, Any], duration: str | None, options: dict[str, Any]
+        self,
+        path: Path,
+        study: dict[str, Any],
+        duration: str | None,
+        options: dict[str, Any],
+        watch: Callable[[Simulation], None] | None,
     ) -> None:
         self._path = path
         self._defaults = {
             key: study[key] for key in ("platform", "duration", *_POLICIES) if key in study
         }
         self._duration = duration
+        self._watch = watch
         self._columns = {column["name"]: column for column in study["column"]}
         self._options = options
         self._done: dict[Any, dict[str, dict[str, _Value | None]]] = {}
@@ -136,8 +152,8 @@ class _Runs:
                 found[column] = value.scaled(row.get("scale", 1), row.get("offset", 0))
         if known and row["metric"] not in known:
             raise files.StudyError(
-                f"study `{self._path}`: {row['title']}: no metric `{row['metric']}`, "
-                f"expected one of {', '.join(sorted(known))}"
+                f"study `{self._path}`: {row['title']}: "
+                + _engine.unknown_name("metric", row["metric"], sorted(known), "")
             )
         base = table["columns"][0]
         if row.get("is_relative") and base in found and found[base].mean:
@@ -174,7 +190,7 @@ class _Runs:
         governors = [self._columns[column]["governor"] for column in columns]
         if ran.get("against_oracle"):
             governors.append(ORACLE)
-        result = simulate(
+        simulation = simulate(
             workload,
             platform=platform,
             governors=governors,
@@ -183,10 +199,16 @@ class _Runs:
             io_boosts=io_boost or (),
             disabled_states=ran.get("disabled_states", ()),
             **self._options,
-        ).to_dict()
+        )
+        if self._watch is not None:
+            self._watch(simulation)
+        if simulation.interrupted:
+            # What is finished is a mean over fewer seeds than the study's.
+            raise KeyboardInterrupt
+        result = simulation.to_dict()
         duration_s, seeds = result["options"]["duration_ns"] / 1e9, result["options"]["seeds"]
         metrics = {}
-        for column, run in zip(columns, result["traces"][0]["runs"], strict=True):
+        for column, run in zip(columns, result["runs"], strict=True):
             if run["error"]:
                 self.failures.append(f"{ran['title']}: {run['governor']}: {run['error']}")
             metrics[column] = {} if run["error"] else _metrics(run, duration_s, seeds)
@@ -242,6 +264,12 @@ def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _V
         metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
         metrics[f"missed_per_s:{name}"] = _Value(task["missed"] / (duration_s * seeds))
         metrics[f"iops:{name}"] = _Value(task["ios"] / (duration_s * seeds))
+    for flow in run["flows"]:
+        name, mean_ns = flow["name"], flow["time"]["mean_ns"]
+        metrics[f"flow_mean_ms:{name}"] = None if mean_ns is None else _Value(mean_ns / 1e6)
+        metrics[f"flow_late_pct:{name}"] = (
+            _Value(100 * flow["late"] / flow["ended"]) if flow["ended"] else None
+        )
     return metrics
 
 

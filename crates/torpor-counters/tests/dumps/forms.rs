@@ -211,3 +211,10 @@ fn a_filesystem_tells_of_its_machine() {
         assert_eq!((machine.taken_at_ns, machine.monotonic_ns), (Some(5), Some(6)));
     }
 }
+
+/// A device gives bytes for ever.
+#[test]
+fn what_has_no_end_is_refused() {
+    let error = torpor_counters::read(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(error.contains("no dump has"), "{error}");
+}

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Dumps of real kernels, which are not part of the project: what they are known to hold.
+//! Dumps of real kernels: of our own guests, and some that are not part of the project.
 
 use std::fs;
 use std::path::PathBuf;
 use torpor_counters::{Snapshot, delta, read, read_bytes};
+
+/// Before and after each of our own recordings.
+fn own() -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/guest");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
 
 fn dumps() -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/guest");
@@ -45,47 +54,53 @@ fn sound(folder: &std::path::Path, when: &str) -> Snapshot {
     snapshot
 }
 
-/// Two of the recordings lost what was counted at their end: paths without values.
+/// A dump taken while the machine went down: paths without values.
 #[test]
 fn a_dump_without_values_is_read_and_tells_so() {
-    let Some(folder) = dumps() else { return };
-    for name in ["x86-6.12-menu-probes", "x86-6.12-menu-rich"] {
-        let after = read(&folder.join(name).join("sysfs-after.txt")).unwrap();
-        assert_eq!(after.problems.len(), 80);
-        assert!(after.problems.iter().all(|problem| problem.reason == "is empty"));
-        let delta = delta(&sound(&folder.join(name), "before"), &after);
-        assert_eq!(delta.cpus.len(), 2);
-        assert!(delta.cpus.iter().flat_map(|cpu| &cpu.states).all(|s| s.usage.is_none()));
-        let told: Vec<&str> = delta.notes.iter().map(|note| note.text.as_str()).collect();
-        assert_eq!(told, ["no value of usage, time, above, below, rejected"]);
-    }
+    let folder = own().remove(0);
+    let text = fs::read_to_string(folder.join("sysfs-after.txt")).unwrap();
+    let counted = ["usage", "time", "above", "below", "rejected"];
+    let mut emptied = 0;
+    let lines = text.lines().map(|line| {
+        let path = line.split(':').next().unwrap_or_default();
+        if !counted.iter().any(|name| path.ends_with(&format!("/{name}"))) {
+            return format!("{line}\n");
+        }
+        emptied += 1;
+        format!("{path}:\n")
+    });
+    let text: String = lines.collect();
+    assert!(emptied >= 5, "{text}");
+    let after = read_bytes("emptied", text.as_bytes()).unwrap();
+    assert_eq!(after.problems.len(), emptied);
+    assert!(after.problems.iter().all(|problem| problem.reason == "is empty"));
+    let delta = delta(&sound(&folder, "before"), &after);
+    assert!(delta.cpus.iter().flat_map(|cpu| &cpu.states).all(|s| s.usage.is_none()));
+    let told: Vec<&str> = delta.notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(told, ["no value of usage, time, above, below, rejected"]);
 }
 
 /// Cut at every 1,000th byte, and with 1,000 single bits flipped: an error or a loss, no panic.
 #[test]
 fn damaged_dumps_are_told() {
-    let Some(folder) = dumps() else { return };
     let mut tried = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        for when in ["before", "after"] {
-            let path = entry.as_ref().unwrap().path().join(format!("sysfs-{when}.txt"));
-            let Ok(whole) = fs::read(path) else { continue };
-            for end in (0..whole.len()).step_by(1000) {
-                drop(read_bytes("cut", &whole[..end]));
+    for folder in own().into_iter().step_by(8) {
+        let whole = fs::read(folder.join("sysfs-after.txt")).unwrap();
+        for end in (0..whole.len()).step_by(1000) {
+            drop(read_bytes("cut", &whole[..end]));
+        }
+        // A stride that shares no factor with 8 meets every bit's place.
+        let bits = whole.len() * 8;
+        for flip in 0..1000 {
+            let bit = (flip * ((bits / 1000) | 1)) % bits;
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            match read_bytes("flipped", &bytes) {
+                Ok(snapshot) => assert!(!snapshot.cpus.is_empty()),
+                Err(error) => assert!(error.to_string().contains("hint: ")),
             }
-            // A stride that shares no factor with 8 meets every bit's place.
-            let bits = whole.len() * 8;
-            for flip in 0..1000 {
-                let bit = (flip * ((bits / 1000) | 1)) % bits;
-                let mut bytes = whole.clone();
-                bytes[bit / 8] ^= 1 << (bit % 8);
-                match read_bytes("flipped", &bytes) {
-                    Ok(snapshot) => assert!(!snapshot.cpus.is_empty()),
-                    Err(error) => assert!(error.to_string().contains("hint: ")),
-                }
-                tried += 1;
-            }
+            tried += 1;
         }
     }
-    assert_eq!(tried, 10_000);
+    assert!(tried >= 4000, "{tried}");
 }

@@ -67,10 +67,17 @@ impl<'a> Draft<'a> {
             self.stats.cut_sleeps = collector.cut_sleeps;
             tick = evidence.as_ref().and_then(|evidence| evidence.tick);
         }
-        self.stats.cut_sleeps += self.joiners.iter().filter(|j| j.is_open()).count() as u64;
+        self.stats.cut_sleeps += self.joiners.iter().filter_map(Joiner::open_since).count() as u64;
         self.infer_timers();
         let inputs = self.joiners.into_iter().zip(0..);
-        let inputs = inputs.map(|(j, number)| CpuInput { cpu: CpuId(number), spans: j.spans });
+        let reading = self.reading;
+        let inputs = inputs.map(|(joiner, number)| {
+            let mut cut = reading
+                .as_ref()
+                .map_or_else(Default::default, |reading| reading.collector.cut(number as usize));
+            cut.from = joiner.open_since().or(cut.from);
+            CpuInput { cpu: CpuId(number), spans: joiner.spans, cut }
+        });
         Recording {
             cpus: inputs.filter(|input| !input.spans.is_empty()).collect(),
             tick,

@@ -17,7 +17,7 @@ mod timers;
 use std::collections::BTreeMap;
 use torpor_platform::Platform;
 use torpor_trace::{SoFar, Trace};
-use torpor_units::{CpuId, Hz, Instant};
+use torpor_units::{CpuId, Duration, Hz, Instant};
 
 pub use draft::Draft;
 pub use follow::{Follower, Seats};
@@ -27,7 +27,9 @@ pub(crate) use tick::{TickFunction, tick_function};
 pub(crate) use timers::TimerTracker;
 
 /// Where a span's time to the next timer came from, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[repr(u8)]
 pub enum SleepSource {
     /// The kernel's own answer, from a return probe on `tick_nohz_get_sleep_length`.
@@ -59,7 +61,9 @@ impl SleepSource {
 }
 
 /// How the moment of a wake-up event was found, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[repr(u8)]
 pub enum WakeStamp {
     /// `sched_waking` or an IPI's send event on another CPU.
@@ -135,6 +139,26 @@ const _: () = assert!(size_of::<Span>() <= 64);
 pub struct CpuInput {
     pub cpu: CpuId,
     pub spans: Vec<Span>,
+    pub cut: CutSleeps,
+}
+
+/// Sleeps that began before the recording did or outlast it, which no replay can have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CutSleeps {
+    /// When the CPU, asleep at first, woke up.
+    pub until: Option<Instant>,
+    /// When the CPU, asleep at last, fell asleep.
+    pub from: Option<Instant>,
+}
+
+impl CutSleeps {
+    /// Their parts inside `span`.
+    pub fn within(&self, span: (Instant, Instant)) -> [(Instant, Instant); 2] {
+        let (start, end) = span;
+        let until = self.until.unwrap_or(start).clamp(start, end);
+        let from = self.from.unwrap_or(end).clamp(start, end);
+        [(start, until), (from, end)]
+    }
 }
 
 impl CpuInput {
@@ -190,6 +214,44 @@ impl Recording {
                 span.opp = at_or_above.min(opps.len().saturating_sub(1)) as u16;
             }
         }
+    }
+
+    /// The span that is replayed, from the first CPU's first idle entry to the last CPU's last
+    /// wake-up: what power is counted over.
+    pub fn window(&self) -> (Instant, Instant) {
+        let windows = || self.cpus.iter().map(CpuInput::window);
+        let start = windows().map(|(start, _)| start).min();
+        let end = windows().map(|(_, end)| end).max();
+        (start.unwrap_or(Instant(0)), end.unwrap_or(Instant(0)))
+    }
+
+    /// Leaves what begins and ends between these moments; what is cut by them counts as cut by the
+    /// recording's edge.
+    pub fn keep_between(&mut self, from: Instant, to: Instant) {
+        for input in &mut self.cpus {
+            let first = input.spans.partition_point(|span| span.start < from);
+            let last = input.spans.partition_point(|span| span.resume <= to).max(first);
+            let before = first.checked_sub(1).map(|index| input.spans[index].resume);
+            let after = input.spans.get(last).map(|span| span.start);
+            if let Some(until) = before.filter(|&resume| resume > from) {
+                input.cut.until = Some(until);
+                self.stats.cut_sleeps += 1;
+            }
+            if let Some(since) = after.filter(|&start| start < to) {
+                input.cut.from = Some(since);
+                self.stats.cut_sleeps += 1;
+            }
+            input.spans.truncate(last);
+            input.spans.drain(..first);
+        }
+        self.cpus.retain(|input| !input.spans.is_empty());
+    }
+
+    /// How long CPUs slept inside that span in sleeps that the recording cuts.
+    pub fn cut_time(&self) -> Duration {
+        let span = self.window();
+        let parts = self.cpus.iter().flat_map(|input| input.cut.within(span));
+        parts.fold(Duration::ZERO, |sum, (from, to)| sum + to.since(from))
     }
 
     pub fn span_count(&self) -> usize {

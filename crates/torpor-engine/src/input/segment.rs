@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Recorded sleeps with all that the recording says about each, cut from the events as they pass.
 
+use super::CutSleeps;
 use super::infer::InferredTimers;
 use super::tick::TickFunction;
 use super::timers::{Expiry, TimerTracker};
@@ -48,6 +49,9 @@ struct CpuState {
     /// The segment whose exit was seen and whose aftermath is being collected.
     closing: Option<Segment>,
     segments: Vec<Segment>,
+    /// A sleep of it has been seen, whole or not.
+    has_slept: bool,
+    cut: CutSleeps,
     freq_khz: u32,
     rcu_raised: Option<Instant>,
     /// The task on the CPU; the idle task while nothing else was seen.
@@ -103,8 +107,14 @@ impl Collector {
     pub fn finish(&mut self) {
         for state in &mut self.cpus {
             state.segments.extend(state.closing.take());
-            self.cut_sleeps += u64::from(state.open.take().is_some());
+            state.cut.from = state.open.take().map(|segment| segment.enter);
+            self.cut_sleeps += u64::from(state.cut.from.is_some());
         }
+    }
+
+    /// The sleeps at the recording's edges, by CPU number.
+    pub fn cut(&self, cpu: usize) -> CutSleeps {
+        self.cpus[cpu].cut
     }
 
     /// The sleeps that nothing more can be said about, by CPU number.
@@ -131,8 +141,14 @@ impl Collector {
                 here.closing = Some(segment);
             }
             // The sleep began before the recording did, or its entry was lost.
-            None => self.cut_sleeps += 1,
+            None => {
+                self.cut_sleeps += 1;
+                if !here.has_slept {
+                    here.cut.until = Some(event.time);
+                }
+            }
         }
+        here.has_slept = true;
     }
 
     fn fall_asleep(&mut self, event: &Event, state: StateIdx) {
@@ -144,6 +160,7 @@ impl Collector {
             here.closing = Some(lost);
         }
         here.segments.extend(here.closing.take());
+        here.has_slept = true;
         let rcu_holds_tick =
             here.rcu_raised.is_some_and(|raised| time.since(raised).0 < RCU_HOLD_NS);
         here.open = Some(Segment {

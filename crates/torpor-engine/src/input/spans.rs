@@ -63,9 +63,9 @@ impl Joiner {
         self.first.get_or_insert(segment);
     }
 
-    /// True if the recording ends before the span that was begun does.
-    pub fn is_open(&self) -> bool {
-        self.first.is_some()
+    /// When the span began that the recording ends before.
+    pub fn open_since(&self) -> Option<Instant> {
+        self.first.as_ref().map(|segment| segment.enter)
     }
 
     fn span(

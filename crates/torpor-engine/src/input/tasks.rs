@@ -229,7 +229,11 @@ mod tests {
         }
         let like = spans(&[(1, 1)])[0];
         let at = |us: &i64| Span { start: Instant(us * 1_000), ..like };
-        let input = CpuInput { cpu: CpuId(0), spans: at_us.iter().map(at).collect() };
+        let input = CpuInput {
+            cpu: CpuId(0),
+            spans: at_us.iter().map(at).collect(),
+            cut: Default::default(),
+        };
         let tick = Some(TickGrid::new(Hz::H1000, Duration::ZERO));
         let mut recording = Recording { cpus: vec![input], tick, ..Recording::default() };
         let mut follower = Follower::new(&mut recording, &trace, |_| (1024, None));

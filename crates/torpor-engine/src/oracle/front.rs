@@ -2,6 +2,10 @@
 //! The paths worth keeping at one place: none is both no later and no cheaper than another.
 
 use super::{Path, Safe};
+use torpor_units::Instant;
+
+/// So many may be past before they are dropped.
+const PATHS_KEPT: usize = 32;
 
 /// Kept paths in order of time.
 #[derive(Default)]
@@ -28,6 +32,14 @@ impl Front {
         true
     }
 
+    /// Drops those before `now`, once there are some.
+    pub(super) fn forget_before(&mut self, now: Instant) {
+        if self.paths.len() >= PATHS_KEPT && self.paths[PATHS_KEPT / 2].now < now {
+            let past = self.paths.partition_point(|p| p.now < now);
+            self.paths.drain(..past);
+        }
+    }
+
     pub(super) fn holds(&self, path: &Path) -> bool {
         let at = self.paths.partition_point(|p| p.now < path.now);
         self.paths.get(at).is_some_and(|p| p.step == path.step)
@@ -49,7 +61,7 @@ impl IntoIterator for Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_units::{Energy, Instant};
+    use torpor_units::Energy;
 
     fn path(now: i64, energy: i128, step: u32) -> Path {
         Path { now: Instant(now), tick_stopped: false, energy: Energy(energy), step }

@@ -17,9 +17,14 @@
 //!   out, where some state is free to enter: the earlier one can rest there until it meets the
 //!   later one. So a path is dropped once even its best ending is dearer than a finished path by
 //!   more than that.
+//!
+//! Where spans are too short for either, [`dense`] bounds what a path can still gain.
 
+mod crossing;
+mod dense;
 mod front;
 mod late;
+mod stretch;
 #[cfg(test)]
 mod tests;
 
@@ -27,26 +32,37 @@ use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
 use crate::model::{Alarms, CpuModel, SleepEnd};
-use crate::policy::{Choice, Script};
+use crate::policy::{Choice, Repeated, Script};
+use crossing::{Crossing, Earliest, Queue};
 use front::Front;
 use late::Late;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
+use stretch::{Alike, Stretch};
 use torpor_units::{Duration, Energy, Instant, Power};
 
 /// The decisions of one CPU, and what they cost.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub choices: Vec<Choice>,
+    pub choices: Vec<Repeated>,
     pub energy: Energy,
 }
 
 impl Plan {
-    fn unasked(model: &CpuModel, spans: &[Span]) -> Plan {
+    /// These choices, whatever they cost.
+    fn without_search(
+        model: &CpuModel,
+        spans: &[Span],
+        choices: Vec<Repeated>,
+        goes_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Plan> {
         let mut run = CpuRun::new(model, spans, 0);
-        let mut script = Script::default();
-        run.run(&mut script, &mut Unobserved).expect("state 0 exists and no policy is asked");
-        Plan { choices: Vec::new(), energy: run.close().energy }
+        let mut script = Script::of(choices.clone());
+        let is_done = run.run_while(&mut script, &mut Unobserved, goes_on);
+        is_done
+            .expect("a script does not fail")
+            .then(|| Plan { choices, energy: run.close().energy })
     }
 }
 
@@ -69,8 +85,19 @@ struct Step {
 
 const NO_STEP: u32 = u32::MAX;
 
-/// Spans searched between two looks at whether to go on.
-const SPANS_A_LOOK: usize = 64;
+/// Decisions weighed between two looks at whether to go on.
+const DECISIONS_A_LOOK: u32 = 4_096;
+
+/// Stands for the choices of many ticks, which are alike.
+struct Repeat {
+    alike: Rc<Alike>,
+    /// Which of the paths.
+    index: usize,
+    ticks: i64,
+}
+
+/// In place of a state: `before` is the number of a [`Repeat`].
+const REPEAT: u8 = u8::MAX;
 
 /// Finds the cheapest decisions for one CPU. `goes_on` is asked now and then, with the spans done;
 /// without its leave there is no plan.
@@ -81,26 +108,18 @@ pub fn plan(
 ) -> Option<Plan> {
     if model.states.len() <= 1 {
         // The kernel asks nobody.
-        return Some(Plan::unasked(model, spans));
+        return Plan::without_search(model, spans, Vec::new(), goes_on);
     }
-    let mut search = Search::new(model);
-    let safe = search.safe(spans);
-    let start = spans.first().map_or(Instant(0), |s| s.start);
-    let mut late = Late::default();
-    late.add(Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP });
-    for (k, span) in spans.iter().enumerate() {
-        if k % SPANS_A_LOOK == 0 && !goes_on(k) {
-            return None;
-        }
-        let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
-        let beyond = safe[k + 1].ahead_of(work, span.wake);
-        let paths = late.take_until(span.wake.max(beyond.until));
-        search.through(span, safe[k], beyond, paths).for_each(|path| late.add(path));
-        late.pass(span.ends_visit, work);
+    let search = Search::new(model);
+    if let [only] = search.allowed[..]
+        && model.states[only].is_polling
+    {
+        // Polling goes on through ticks, so that it is all one whether they are stopped.
+        let choice = Choice { state: only as u8, stop_tick: false };
+        let always = Repeated { choice, times: u64::MAX };
+        return Plan::without_search(model, spans, vec![always], goes_on);
     }
-    let paths = late.take_until(Instant::NEVER);
-    let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
-    Some(Plan { choices: search.choices(best.step), energy: best.energy })
+    search.plan(spans, goes_on)
 }
 
 /// When being later at a place is sure to be no worse.
@@ -131,6 +150,14 @@ struct Search<'a> {
     model: &'a CpuModel,
     allowed: Vec<usize>,
     steps: Vec<Step>,
+    repeats: Vec<Repeat>,
+    /// Weighed since the last look at whether to go on, and how many at most.
+    decisions: u32,
+    decisions_a_look: u32,
+    /// Long sleeps are passed in leaps.
+    leaps: bool,
+    /// Paths are dropped in dense spans.
+    bounds: bool,
     longest_entry: Duration,
     /// Longest a resumption can lie behind the event: entry, exit and a tick's handling.
     latest_ending: Duration,
@@ -159,8 +186,39 @@ impl<'a> Search<'a> {
             overheads.into_iter().max().unwrap_or(Energy::ZERO)
                 + peak_power.over(latest_ending + latest_ending)
         });
-        let steps = Vec::new();
-        Search { model, allowed, steps, longest_entry, latest_ending, trip, peak_power }
+        Search {
+            model,
+            allowed,
+            steps: Vec::new(),
+            repeats: Vec::new(),
+            decisions: 0,
+            decisions_a_look: DECISIONS_A_LOOK,
+            leaps: true,
+            bounds: true,
+            longest_entry,
+            latest_ending,
+            trip,
+            peak_power,
+        }
+    }
+
+    fn plan(mut self, spans: &[Span], goes_on: &mut dyn FnMut(usize) -> bool) -> Option<Plan> {
+        let safe = self.safe(spans);
+        let dense = self.dense(spans);
+        let start = spans.first().map_or(Instant(0), |s| s.start);
+        let mut late = Late::default();
+        late.add(Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP });
+        for (k, span) in spans.iter().enumerate() {
+            let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
+            let beyond = safe[k + 1].ahead_of(work, span.wake);
+            let paths = late.take_until(span.wake.max(beyond.until));
+            let crossing = Crossing::new(span, safe[k], beyond, dense[k]);
+            self.through(crossing, paths, &mut || goes_on(k))?.for_each(|path| late.add(path));
+            late.pass(span.ends_visit, work);
+        }
+        let paths = late.take_until(Instant::NEVER);
+        let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
+        Some(Plan { choices: self.choices(best.step), energy: best.energy })
     }
 
     /// For each span, and for the end.
@@ -177,30 +235,70 @@ impl<'a> Search<'a> {
         safe
     }
 
-    /// Takes every path through one span. What comes out is worth keeping.
+    /// Takes every path through one span. What comes out is worth keeping; `None` without leave to
+    /// go on.
     fn through(
         &mut self,
-        span: &Span,
-        here: Safe,
-        beyond: Safe,
+        mut crossing: Crossing<'_>,
         paths: Vec<Path>,
-    ) -> impl Iterator<Item = Path> + use<> {
-        let mut crossing = Crossing::new(span, here, beyond);
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<impl Iterator<Item = Path> + use<>> {
+        let span = crossing.span;
+        let latest = paths.iter().map(|path| path.now).max().filter(|_| self.leaps);
+        let mut stretch = latest.and_then(|latest| Stretch::of(self, span, latest));
         let mut queue = BinaryHeap::new();
         for path in paths {
             crossing.arrive(path, &mut queue);
         }
         while let Some(Earliest(path)) = queue.pop() {
-            if !crossing.is_superseded(&path) && !self.is_hopeless(&path, &crossing) {
-                self.decide(&path, &mut crossing, &mut queue);
+            crossing.forget_before(path.now);
+            if crossing.is_superseded(&path) || self.is_hopeless(&path, &crossing) {
+                continue;
+            }
+            if let Some(stretch) = &mut stretch
+                && stretch.is_due(path.now)
+            {
+                queue.push(Earliest(path));
+                self.leap(stretch, &mut crossing, &mut queue);
+                continue;
+            }
+            let polls = stretch.as_ref().is_none_or(|s| s.polls || !s.holds(path.now));
+            self.decide(&path, polls, &mut crossing, &mut queue);
+            self.decisions += 1;
+            if self.decisions >= self.decisions_a_look {
+                self.decisions = 0;
+                if !goes_on() {
+                    return None;
+                }
             }
         }
         let [running, stopped] = crossing.endings;
-        running.into_iter().chain(stopped)
+        Some(running.into_iter().chain(stopped))
+    }
+
+    /// Takes what waits in the middle of a long sleep over all ticks that are alike, if they are.
+    fn leap(&mut self, stretch: &mut Stretch, crossing: &mut Crossing<'_>, queue: &mut Queue) {
+        let is_worth =
+            |path: &Path| !crossing.is_superseded(path) && !self.is_hopeless(path, crossing);
+        let waiting = std::mem::take(queue).into_vec().into_iter().map(|Earliest(path)| path);
+        let mut waiting: Vec<Path> = waiting.filter(is_worth).collect();
+        waiting.sort_by_key(|path| (path.now, path.step));
+        let Some(first) = waiting.first() else { return };
+        let Some(leap) = stretch.look(self.model.tick.floor(first.now), &waiting) else {
+            return queue.extend(waiting.into_iter().map(Earliest));
+        };
+        let alike = Rc::new(leap.alike);
+        crossing.waiting = Default::default();
+        for (index, path) in leap.paths.into_iter().enumerate() {
+            let number = self.repeats.len() as u32;
+            self.repeats.push(Repeat { alike: Rc::clone(&alike), index, ticks: leap.ticks });
+            let choice = Choice { state: REPEAT, stop_tick: false };
+            self.step(number, choice, |step| crossing.arrive(Path { step, ..path }, queue));
+        }
     }
 
     /// Every decision a governor could make here, each to where it leads.
-    fn decide(&mut self, path: &Path, crossing: &mut Crossing<'_>, queue: &mut Queue) {
+    fn decide(&mut self, path: &Path, polls: bool, crossing: &mut Crossing<'_>, queue: &mut Queue) {
         let (model, span) = (self.model, crossing.span);
         let (jiffy, tick) = (model.tick.floor(path.now), model.tick.hz.tick());
         let next = next_events(span, tick, jiffy, path.now, path.tick_stopped);
@@ -213,6 +311,9 @@ impl<'a> Search<'a> {
         let can_stop = !path.tick_stopped && !next.must_keep_tick;
         for index in 0..self.allowed.len() {
             let state = self.allowed[index];
+            if model.states[state].is_polling && !polls {
+                continue;
+            }
             for stop_tick in [true, false] {
                 if stop_tick && !can_stop {
                     continue;
@@ -261,6 +362,11 @@ impl<'a> Search<'a> {
 
     /// Whether some ending already found beats the best this path can still reach.
     fn is_hopeless(&self, path: &Path, crossing: &Crossing<'_>) -> bool {
+        if let Some(dense) = &crossing.dense
+            && crossing.endings.iter().flat_map(Front::iter).any(|ending| dense.beats(ending, path))
+        {
+            return true;
+        }
         let Some(trip) = self.trip else { return false };
         let wake = crossing.span.wake;
         let floor = self.model.costs.floor_power(crossing.span.opp);
@@ -277,79 +383,51 @@ impl<'a> Search<'a> {
         beaten(true) && (path.tick_stopped || beaten(false))
     }
 
-    fn choices(&self, last: u32) -> Vec<Choice> {
+    fn choices(&self, last: u32) -> Vec<Repeated> {
         let mut choices = Vec::new();
         let mut at = last;
         while at != NO_STEP {
             let step = self.steps[at as usize];
-            choices.push(step.choice);
-            at = step.before;
+            if step.choice.state == REPEAT {
+                at = self.unroll(&self.repeats[step.before as usize], &mut choices);
+            } else {
+                push(&mut choices, step.choice, 1);
+                at = step.before;
+            }
         }
         choices.reverse();
         choices
     }
-}
 
-type Queue = BinaryHeap<Earliest>;
-
-/// The paths inside one span.
-struct Crossing<'a> {
-    span: &'a Span,
-    here: Safe,
-    beyond: Safe,
-    /// Past the event, by whether the tick is stopped then.
-    endings: [Front; 2],
-    /// Awake before the event, by whether the tick is stopped.
-    waiting: [Front; 2],
-}
-
-impl<'a> Crossing<'a> {
-    fn new(span: &'a Span, here: Safe, beyond: Safe) -> Crossing<'a> {
-        Crossing { span, here, beyond, endings: Default::default(), waiting: Default::default() }
-    }
-
-    fn ends_stopped(&self, tick_stopped: bool) -> bool {
-        tick_stopped && !self.span.ends_visit
-    }
-
-    /// A path stands before the event, or finds that it has already happened. Says whether it was
-    /// kept.
-    fn arrive(&mut self, path: Path, queue: &mut Queue) -> bool {
-        if path.now > self.span.wake {
-            return self.end(path);
+    /// The choices of ticks that are alike, last first; the step before them.
+    fn unroll(&self, repeat: &Repeat, choices: &mut Vec<Repeated>) -> u32 {
+        let (mut index, mut left) = (repeat.index, repeat.ticks);
+        while left > 0 {
+            // Those of one tick, and which path of the tick before they follow.
+            let mut at = repeat.alike.step(index);
+            let mut own = Vec::new();
+            let earlier = loop {
+                if let Some(earlier) = repeat.alike.earlier(at) {
+                    break earlier;
+                }
+                own.push(self.steps[at as usize].choice);
+                at = self.steps[at as usize].before;
+            };
+            let times = match &own[..] {
+                [_] if earlier == index => left,
+                _ => 1,
+            };
+            own.iter().for_each(|&choice| push(choices, choice, times as u64));
+            left -= times;
+            index = earlier;
         }
-        // One that gives up is not to be weighed against earlier paths: those have a sleep to pay
-        // for.
-        let is_kept = gives_up(self.span, path.now)
-            || self.waiting[usize::from(path.tick_stopped)].offer(path, self.here);
-        if is_kept {
-            queue.push(Earliest(path));
-        }
-        is_kept
-    }
-
-    fn end(&mut self, mut path: Path) -> bool {
-        path.tick_stopped = self.ends_stopped(path.tick_stopped);
-        self.endings[usize::from(path.tick_stopped)].offer(path, self.beyond)
-    }
-
-    fn is_superseded(&self, path: &Path) -> bool {
-        !gives_up(self.span, path.now) && !self.waiting[usize::from(path.tick_stopped)].holds(path)
+        repeat.alike.step(index)
     }
 }
 
-/// Orders the queue by time, earliest first; the step number makes the order total.
-#[derive(PartialEq, Eq)]
-struct Earliest(Path);
-
-impl Ord for Earliest {
-    fn cmp(&self, other: &Earliest) -> Ordering {
-        (other.0.now, other.0.step).cmp(&(self.0.now, self.0.step))
-    }
-}
-
-impl PartialOrd for Earliest {
-    fn partial_cmp(&self, other: &Earliest) -> Option<Ordering> {
-        Some(self.cmp(other))
+fn push(choices: &mut Vec<Repeated>, choice: Choice, times: u64) {
+    match choices.last_mut() {
+        Some(last) if last.choice == choice => last.times += times,
+        _ => choices.push(Repeated { choice, times }),
     }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The oracle against exhaustive search, and against random governors.
 
-use super::Plan;
+use super::{Plan, Search};
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
 use crate::model::{Alarms, CpuModel, SleepEnd};
-use crate::policy::{Choice, Policy, Reflection, Script};
+use crate::policy::{Choice, Policy, Reflection, Repeated, Script};
 use crate::testing;
 use proptest::prelude::*;
 use torpor_governor::{Fault, Inputs, Selection};
-use torpor_platform::Cluster;
-use torpor_units::{Duration, Energy, Instant};
+use torpor_platform::{Cluster, StatePower};
+use torpor_units::{Duration, Energy, Instant, Power};
 
 fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
     super::plan(model, spans, &mut |_| true).expect("nobody stops it")
@@ -184,8 +184,170 @@ proptest! {
     fn the_plan_costs_what_it_says(cluster in clusters(), spans in recordings(60, 12_000)) {
         let model = testing::model(&cluster);
         let found = plan(&model, &spans);
-        let mut script = Script::new(found.choices);
+        let mut script = Script::of(found.choices);
         prop_assert_eq!(found.energy, energy_of(&model, &spans, &mut script));
+    }
+}
+
+/// Sleeps of up to 0.6 s among short ones, by an RCU or a timer of the wheel that holds the tick.
+fn long_recordings() -> impl Strategy<Value = Vec<Span>> {
+    let long = (30_000i64..600_000, 0i64..900, any::<[bool; 2]>(), prop::option::of(0i64..700_000));
+    let short = (0i64..2_500, 0i64..900, any::<[bool; 2]>(), Just(None));
+    prop::collection::vec(prop_oneof![long, short], 1..=5).prop_map(|raw| {
+        let wheels: Vec<Option<i64>> = raw.iter().map(|r| r.3).collect();
+        let mut spans = as_spans(raw.into_iter().map(|r| (r.0, r.1, r.2)).collect());
+        for (span, wheel) in spans.iter_mut().zip(wheels) {
+            let at = wheel.map(|us| span.start + Duration::from_us(us));
+            span.next_wheel = at.unwrap_or(Instant::NEVER);
+        }
+        spans
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn leaps_cost_nothing(cluster in clusters(), spans in long_recordings()) {
+        let model = testing::model(&cluster);
+        let by_ticks = Search { leaps: false, ..Search::new(&model) };
+        let by_ticks = by_ticks.plan(&spans, &mut |_| true).expect("nobody stops it");
+        let found = plan(&model, &spans);
+        prop_assert_eq!(found.energy, by_ticks.energy);
+        let mut script = Script::of(found.choices);
+        prop_assert_eq!(found.energy, energy_of(&model, &spans, &mut script));
+    }
+}
+
+/// Like [`clusters`] without polling, with a power for each of two OPPs.
+fn clusters_of_two_opps() -> impl Strategy<Value = Cluster> {
+    let state = (0i64..60, 0i64..120, 1i64..1_500);
+    let power = prop::collection::vec(0.0f64..50.0, 2..=2);
+    prop::collection::vec((state, power), 2..5).prop_map(|mut raw| {
+        raw.sort_by_key(|(state, _)| state.2);
+        let mut powers = [0, 1].map(|opp| raw.iter().map(|r| r.1[opp]).collect::<Vec<f64>>());
+        powers.iter_mut().for_each(|p| p.sort_by(|a, b| b.total_cmp(a)));
+        let mut cluster = testing::two_state_cluster();
+        cluster.opps.push(cluster.opps[0].clone());
+        cluster.idle_states = (0..raw.len())
+            .map(|i| {
+                // The shallowest is quick, as it is on machines.
+                let (entry, exit, residency) =
+                    if i == 0 { (0, raw[0].0.1 / 8, 1) } else { raw[i].0 };
+                let mut state = testing::state(&format!("S{i}"), entry, exit, residency, 0.0);
+                let of = |opp: usize| Power::from_mw(powers[opp][i]);
+                state.power = StatePower::PerOpp(vec![of(0), of(1)]);
+                state
+            })
+            .collect();
+        cluster
+    })
+}
+
+/// Runs of spans shorter than any trip, between some where all paths meet, at two OPPs, anywhere
+/// about a tick.
+fn dense_recordings(count: usize) -> impl Strategy<Value = Vec<Span>> {
+    let idle = prop_oneof![8 => 0i64..40, 1 => 0i64..3_000];
+    let one = (idle, 0i64..30, any::<[bool; 2]>(), prop::bool::weighted(0.2));
+    (0i64..4_000, prop::collection::vec(one, 1..=count)).prop_map(|(lead, raw)| {
+        let mut spans = as_spans(
+            [(0, lead, [true, false])]
+                .into_iter()
+                .chain(raw.iter().map(|&(idle, work, [ends, _], _)| (idle, work, [ends, false])))
+                .collect(),
+        );
+        for (span, (_, _, [_, fast], holds)) in spans.iter_mut().skip(1).zip(&raw) {
+            span.opp = u16::from(*fast);
+            span.rcu_holds_tick = *holds;
+        }
+        spans
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn equals_exhaustive_search_in_dense_spans(
+        cluster in clusters_of_two_opps(),
+        spans in dense_recordings(7),
+    ) {
+        let model = testing::model(&cluster);
+        let found = plan(&model, &spans);
+        prop_assert_eq!(found.energy, exhaustive(&model, &spans, 0, spans[0].start, false));
+    }
+
+    #[test]
+    fn what_is_dropped_in_dense_spans_costs_nothing(
+        cluster in clusters_of_two_opps(),
+        spans in dense_recordings(60),
+        bytes in prop::collection::vec(any::<u8>(), 1..200),
+    ) {
+        let model = testing::model(&cluster);
+        let found = plan(&model, &spans);
+        let all = Search { bounds: false, trip: None, ..Search::new(&model) };
+        let all = all.plan(&spans, &mut |_| true).expect("nobody stops it");
+        prop_assert_eq!(found.energy, all.energy);
+        let mut dice = Dice { model: &model, bytes, at: 0 };
+        prop_assert!(found.energy <= energy_of(&model, &spans, &mut dice));
+    }
+}
+
+/// A pipe's spans: some microseconds each, never the same twice.
+#[test]
+fn decisions_in_dense_spans_are_linear_in_their_number() {
+    let weighed = |count: usize, bounds: bool| {
+        let mut spans = testing::spans(&vec![(0, 0); count]);
+        let (mut at, mut draw) = (Instant(0), 1u64);
+        for span in &mut spans {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (span.start, span.wake) = (at, at + Duration((draw >> 52) as i64 + 1_000));
+            span.resume = span.wake;
+            at = span.wake + Duration::from_us(3);
+        }
+        let model = testing::two_state_cpu();
+        let mut search = Search { bounds, ..Search::new(&model) };
+        search.decisions_a_look = 1;
+        let mut looks = 0u64;
+        search.plan(&spans, &mut |_| {
+            looks += 1;
+            looks < 10_000_000
+        });
+        looks
+    };
+    let (few, many) = (weighed(2_000, true), weighed(16_000, true));
+    assert!(many <= 9 * few, "{few} decisions in 2,000 spans, {many} in 16,000");
+    // Without what is dropped there, more at every turn.
+    let (few, many) = (weighed(500, false), weighed(2_000, false));
+    assert!(many > 8 * few, "{few} decisions in 500 spans, {many} in 2,000");
+}
+
+/// A week in one sleep, between short ones that hide what being late costs; as many decisions as
+/// a sleep of a second takes.
+#[test]
+fn the_length_of_a_sleep_does_not_matter() {
+    let weighed = |model: &CpuModel, idle_us: i64, holds: bool| {
+        let mut spans = testing::spans(&[(2_100, 1_400), (idle_us, 100), (20, 100), (1_000, 0)]);
+        spans[1].rcu_holds_tick = holds;
+        let mut looks = 0;
+        let mut search = Search::new(model);
+        search.decisions_a_look = 1;
+        let plan = search.plan(&spans, &mut |_| {
+            looks += 1;
+            looks < 100_000
+        });
+        (looks, plan.expect("it ends"))
+    };
+    for model in [testing::two_state_cpu(), testing::x86_cpu()] {
+        for holds in [false, true] {
+            let (second, _) = weighed(&model, 1_000_000, holds);
+            let (week, plan) = weighed(&model, 604_800_000_000, holds);
+            assert!(week <= 2 * second, "{week} decisions, {second} of a second");
+            assert!(plan.choices.len() < 1_000, "{}", plan.choices.len());
+            // With the tick held, there is a decision a tick.
+            let decisions: u64 = plan.choices.iter().map(|c| c.times).sum();
+            assert_eq!(decisions > 150_000_000, holds, "{decisions}");
+        }
     }
 }
 
@@ -196,9 +358,10 @@ fn the_deep_state_is_taken_from_its_target_residency_on() {
     // sleep make the 2000 us at which c2 breaks even.
     let model = testing::two_state_cpu();
     let short = plan(&model, &testing::spans(&[(1_500, 5_000)]));
-    assert_eq!(short.choices, [Choice { state: 0, stop_tick: true }]);
+    let once = |state| Repeated { choice: Choice { state, stop_tick: true }, times: 1 };
+    assert_eq!(short.choices, [once(0)]);
     let long = plan(&model, &testing::spans(&[(2_500, 5_000)]));
-    assert_eq!(long.choices, [Choice { state: 1, stop_tick: true }]);
+    assert_eq!(long.choices, [once(1)]);
     assert_eq!(long.energy.as_uj_f64(), 20.0);
 }
 
@@ -207,18 +370,27 @@ fn the_latency_limit_is_kept() {
     let mut model = testing::two_state_cpu();
     model.set_latency_limit(Duration::from_us(100));
     let found = plan(&model, &testing::spans(&[(50_000, 100)]));
-    assert_eq!(found.choices[0].state, 0);
+    assert_eq!(found.choices[0].choice.state, 0);
 }
 
 #[test]
 fn a_search_ends_when_it_may_not_go_on() {
     let model = testing::two_state_cpu();
-    let spans = testing::spans(&[(1_500, 100); 1_000]);
+    let spans = testing::spans(&[(1_500, 100); 10_000]);
     let mut done = 0;
     let found = super::plan(&model, &spans, &mut |spans| {
         done = spans;
-        spans < 500
+        spans < 5_000
     });
     assert!(found.is_none());
-    assert!((500..600).contains(&done), "it is asked often enough: {done}");
+    assert!((5_000..9_500).contains(&done), "it is asked often enough: {done}");
+    // And inside a sleep that is searched tick by tick.
+    let spans = testing::spans(&[(60_000_000_000, 100)]);
+    let search = Search { leaps: false, trip: None, ..Search::new(&model) };
+    let mut looks = 0;
+    let found = search.plan(&spans, &mut |_| {
+        looks += 1;
+        looks < 3
+    });
+    assert!(found.is_none() && looks == 3);
 }

@@ -72,8 +72,9 @@ impl Runqueue {
         let util_avg = &mut self.average.util_avg;
         *util_avg = util_avg.saturating_sub(left);
         // The period may have moved on since the sums were taken, so the sum gets a floor.
-        let least = *util_avg as u32 * DIVIDER_MIN;
-        let gone = left as u32 * self.average.divider();
+        // Thousands of tasks may have left at once: the kernel's sums are 32 bits, and wrap.
+        let least = (*util_avg as u32).wrapping_mul(DIVIDER_MIN);
+        let gone = (left as u32).wrapping_mul(self.average.divider());
         let util_sum = &mut self.average.util_sum;
         *util_sum = util_sum.saturating_sub(gone).max(least);
         true

@@ -204,6 +204,7 @@ mod tests {
                 .filter(|(c, _)| *c == cpu)
                 .map(|(_, at_ms)| Span { start: Instant(at_ms * MS), ..spans(&[(1, 1)])[0] })
                 .collect(),
+            cut: Default::default(),
         };
         let cpus = vec![input(0), input(1)];
         trace.window = trace.events.first().zip(trace.events.last()).map(|(a, b)| (a.time, b.time));

@@ -4,23 +4,54 @@
 
 use super::recorded::{Calls, LengthSource, Recorded, Step};
 use super::walk::Seat;
+use crate::idle_loop::DECISIONS_A_LOOK;
+use crate::options::Progress;
 use crate::policy::{Policy, Reflection};
-use torpor_governor::{CpuSetup, Governor, GovernorError, Inputs, Instance, Selection, Setup};
+use torpor_governor::{
+    CpuSetup, Governor, GovernorError, Inputs, Instance, NoAnswer, Pulse, Selection, Setup,
+};
 use torpor_units::Duration;
 
 /// A governor's answer to one recorded question.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Answer {
     pub selection: Selection,
     pub inputs: Inputs,
     pub source: LengthSource,
 }
 
-/// A governor's answers, in the order of the recorded decisions.
+/// A governor's answers, in the order of the recorded decisions; from a process of its own if it is
+/// to have one.
+///
+/// With `has_history` the governor has gone through the whole recording before. Without leave to
+/// go on, the first answers.
 pub fn force(
     governor: &Governor,
     calls: &Calls,
     seats: &[Seat],
+    has_history: bool,
+    progress: &dyn Progress,
+) -> Result<Vec<Answer>, GovernorError> {
+    if !governor.runs_apart() {
+        return force_here(governor, calls, seats, has_history, progress);
+    }
+    let there = |_: &Pulse| {
+        force_here(governor, calls, seats, has_history, progress).map_err(|e| e.to_string())
+    };
+    let goes_on = &mut |_| !progress.cancelled();
+    match torpor_governor::apart(governor.policy_label(), goes_on, there) {
+        Ok(answers) => answers.map_err(GovernorError::Told),
+        Err(NoAnswer::Died(error)) => Err(error),
+        Err(NoAnswer::Interrupted) => Ok(Vec::new()),
+    }
+}
+
+fn force_here(
+    governor: &Governor,
+    calls: &Calls,
+    seats: &[Seat],
+    has_history: bool,
+    progress: &dyn Progress,
 ) -> Result<Vec<Answer>, GovernorError> {
     let mut instance = instantiate(governor, seats)?;
     for slot in 0..seats.len() {
@@ -28,12 +59,27 @@ pub fn force(
         // 0 would mean that it had just given up entry.
         instance.set_last_residency(slot, Duration(1));
     }
+    if has_history {
+        play(&mut instance, calls, seats, progress)?;
+    }
+    play(&mut instance, calls, seats, progress)
+}
+
+fn play(
+    instance: &mut Instance,
+    calls: &Calls,
+    seats: &[Seat],
+    progress: &dyn Progress,
+) -> Result<Vec<Answer>, GovernorError> {
     let mut answers: Vec<Answer> = Vec::with_capacity(calls.decisions.len());
-    for step in &calls.steps {
+    for (number, step) in calls.steps.iter().enumerate() {
+        if number % DECISIONS_A_LOOK == 0 && progress.cancelled() {
+            break;
+        }
         match *step {
             Step::Ask(index) => {
                 let recorded = &calls.decisions[index];
-                let answer = ask(&mut instance, recorded, &seats[recorded.slot])?;
+                let answer = ask(instance, recorded, &seats[recorded.slot])?;
                 match answers.get_mut(index) {
                     // Asked anew after a reset.
                     Some(earlier) => *earlier = answer,
@@ -45,7 +91,7 @@ pub fn force(
             }
             Step::Tell(index) => {
                 let recorded = &calls.decisions[index];
-                tell(&mut instance, recorded, &seats[recorded.slot])?;
+                tell(instance, recorded, &seats[recorded.slot])?;
             }
             Step::Reset => {
                 for slot in 0..seats.len() {

@@ -13,6 +13,8 @@ use torpor_governor::GovernorError;
 pub struct Judged {
     pub decisions: u64,
     pub agreeing: u64,
+    /// With the recording itself for the history before it, where nobody knows that.
+    pub agreeing_with_history: Option<u64>,
     /// Decisions where the tick ran before, and those of them where it was stopped or kept alike.
     pub tick_decisions: u64,
     pub tick_agreeing: u64,

@@ -26,10 +26,10 @@ pub use outcome::*;
 
 use crate::error::EngineError;
 use crate::input::{self, TickFunction};
-use crate::model::CpuModel;
+use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Progress};
-use crate::outcome::TraceInfo;
-use crate::session::state_descs;
+use crate::reading;
+use crate::trace_info::TraceInfo;
 use assumptions::{Assumptions, residency_overhead};
 use judge::Judged;
 use rayon::prelude::*;
@@ -95,7 +95,7 @@ pub fn verify(
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<Fidelity, EngineError> {
-    let trace = torpor_trace::read(&request.trace)?;
+    let trace = reading::whole(&request.trace, progress)?;
     let path = request.trace.display().to_string();
     verify_trace(&path, &trace, request, catalog, progress)
 }
@@ -191,10 +191,19 @@ impl Asker<'_> {
         }
         progress.advance(path, 0, 1);
         let ask = |candidate: &Candidate| {
-            let answers = forcing::force(&candidate.governor, calls, self.seats);
-            judge::judge(calls, self.seats, answers, self.options.disagreements)
+            let force = |has_history| {
+                forcing::force(&candidate.governor, calls, self.seats, has_history, progress)
+            };
+            let keep = self.options.disagreements;
+            let mut judged = judge::judge(calls, self.seats, force(false), keep);
+            if calls.resets == 0 {
+                let again = judge::judge(calls, self.seats, force(true), 0);
+                judged.agreeing_with_history = again.error.is_none().then_some(again.agreeing);
+            }
+            judged
         };
-        Ok(self.governors.par_iter().map(ask).collect())
+        let judged = self.governors.par_iter().map(ask).collect();
+        if progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(judged) }
     }
 
     /// The agreement of one governor under each of `alternatives`; it is known for the first.
@@ -210,16 +219,17 @@ impl Asker<'_> {
         }
         let candidate = &self.governors[governor].governor;
         let tried = |assumptions: &Assumptions| {
-            let agreeing = if *assumptions == alternatives[0] {
+            let agreeing = if *assumptions == alternatives[0] || progress.cancelled() {
                 by_first
             } else {
                 let calls = self.calls(*assumptions);
-                let answers = forcing::force(candidate, &calls, self.seats);
+                let answers = forcing::force(candidate, &calls, self.seats, false, progress);
                 judge::judge(&calls, self.seats, answers, 0).agreeing
             };
             Tried::new(assumptions, agreeing)
         };
-        Ok(alternatives.par_iter().map(tried).collect())
+        let tried = alternatives.par_iter().map(tried).collect();
+        if progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(tried) }
     }
 }
 

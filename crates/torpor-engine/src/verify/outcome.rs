@@ -5,13 +5,15 @@ use super::assumptions::Assumptions;
 use super::forcing::Answer;
 use super::recorded::Recorded;
 use super::walk::Seat;
-use crate::outcome::{TraceInfo, Version};
+use crate::trace_info::TraceInfo;
 use serde::Serialize;
+use torpor_result::record::Head;
 use torpor_units::Instant;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Fidelity {
-    pub torpor: Version,
+    #[serde(flatten)]
+    pub head: Head,
     pub trace: TraceInfo,
     pub platform: String,
     pub hz: u32,
@@ -46,9 +48,15 @@ pub struct DecisionsInfo {
 /// In a sentence: who this machine behaves like.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerdictInfo {
-    /// Governors with the highest agreement: several if the recording cannot tell them apart.
+    /// Governors with the highest agreement: several if the recording cannot tell them apart, in
+    /// no order.
     pub best: Vec<String>,
     pub agreement: f64,
+    /// The recording tells governors from one that always names the commonest state.
+    pub is_telling: bool,
+    /// `best` are several whose order hangs on the governor's history before the recording, which
+    /// nobody knows: their agreement then is the highest one's.
+    pub hangs_on_history: bool,
     /// The next ones below.
     pub next_best: Vec<String>,
     pub next_agreement: Option<f64>,
@@ -62,6 +70,9 @@ pub struct GovernorFidelity {
     pub governor: String,
     pub named: bool,
     pub agreeing: u64,
+    /// The same with the recording itself for the history before it; `null` where the governor was
+    /// reset and so has none.
+    pub agreeing_with_history: Option<u64>,
     /// Share of the compared decisions, 0 to 1; `null` for a governor that failed.
     pub agreement: Option<f64>,
     /// Decisions with the tick running, and those where it was stopped or kept alike.

@@ -7,6 +7,7 @@ use super::tests::seats;
 use super::walk::Walk;
 use super::{VerifyOptions, forcing, iowait, judge, util};
 use crate::input::{TickFunction, TickGrid};
+use crate::options::Unwatched;
 use proptest::prelude::*;
 use torpor_governor::Catalog;
 use torpor_trace::{Event, EventKind, Function, PrevState, Probe, Trace};
@@ -114,7 +115,7 @@ proptest! {
         for name in ["menu-6.12", "teo-6.12", "menu-3.8", "ladder"] {
             let governor = Catalog::new(Default::default());
             let governor = governor.resolve(&name.parse().unwrap(), Hz::H250).unwrap();
-            let answers = forcing::force(&governor, &calls, &seats);
+            let answers = forcing::force(&governor, &calls, &seats, false, &Unwatched);
             prop_assert!(answers.is_ok(), "{}: {}", name, answers.unwrap_err());
             let judged = judge::judge(&calls, &seats, answers, 3);
             let known = calls.decisions.len() - calls.known_from;

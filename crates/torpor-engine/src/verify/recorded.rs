@@ -18,7 +18,9 @@ pub enum Hold {
 }
 
 /// Where the sleep length of a decision came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum LengthSource {
     /// A return probe on `tick_nohz_get_sleep_length()`.
     Probe,

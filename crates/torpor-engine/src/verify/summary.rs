@@ -7,11 +7,13 @@ use super::recorded::{Calls, LengthSource};
 use super::walk::Seat;
 use super::{Candidate, VerifyOptions};
 use crate::model::Verdict;
-use crate::outcome::{TraceInfo, Version};
+use crate::summary::config_notes;
+use crate::trace_info::TraceInfo;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use torpor_counters::{Delta, StateDelta};
 use torpor_platform::Platform;
+use torpor_result::record::Head;
 use torpor_trace::{EventKind, Trace};
 use torpor_units::{CpuId, Duration, Hz};
 
@@ -37,15 +39,20 @@ impl Fidelity {
         let governors: Vec<GovernorFidelity> = order.iter().map(describe).collect();
         let family = |i: usize| family(parts.governors[i].governor.name());
         let control = order.iter().find(|&&i| family(i) != family(order[0]));
-        let verdict = verdict(&governors, control.map(|&i| parts.governors[i].governor.label()));
+        let control = control.map(|&i| parts.governors[i].governor.label());
         let decisions = decisions(&parts);
+        let verdict = verdict(&governors, control, decisions.commonest);
         let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
         Fidelity {
-            torpor: Version { version: env!("CARGO_PKG_VERSION") },
+            head: Head::of("fidelity"),
             platform: parts.platform.name.clone(),
             hz: parts.hz.get(),
             states: parts.seats.first().map(names).unwrap_or_default(),
-            notes: notes(&parts, &decisions, &verdict),
+            notes: [
+                notes(&parts, &decisions, &verdict),
+                config_notes(parts.governors.iter().map(|candidate| &*candidate.governor)),
+            ]
+            .concat(),
             disagreements: parts.judged[order[0]].disagreements.clone(),
             counters: counters(&parts),
             trace: parts.trace,
@@ -82,6 +89,7 @@ fn governor(candidate: &Candidate, judged: &Judged) -> GovernorFidelity {
         governor: candidate.governor.label().to_owned(),
         named: candidate.is_named,
         agreeing: judged.agreeing,
+        agreeing_with_history: judged.agreeing_with_history,
         agreement: judged.error.is_none().then_some(share),
         tick_decisions: judged.tick_decisions,
         tick_agreeing: judged.tick_agreeing,
@@ -101,19 +109,32 @@ fn governor(candidate: &Candidate, judged: &Judged) -> GovernorFidelity {
     }
 }
 
-fn verdict(governors: &[GovernorFidelity], control: Option<&str>) -> VerdictInfo {
+fn verdict(governors: &[GovernorFidelity], control: Option<&str>, commonest: u64) -> VerdictInfo {
     let alive: Vec<&GovernorFidelity> = governors.iter().filter(|g| g.error.is_none()).collect();
     let most = alive.first().map_or(0, |g| g.agreeing);
-    let next = alive.iter().map(|g| g.agreeing).find(|&agreeing| agreeing < most);
-    let labels = |wanted: Option<u64>| -> Vec<String> {
-        let is_wanted = |g: &&&GovernorFidelity| Some(g.agreeing) == wanted;
-        alive.iter().filter(is_wanted).map(|g| g.governor.clone()).collect()
+    // What each comes to with the worse and the better of its two histories.
+    let worse =
+        |g: &GovernorFidelity| g.agreeing.min(g.agreeing_with_history.unwrap_or(g.agreeing));
+    let better =
+        |g: &GovernorFidelity| g.agreeing.max(g.agreeing_with_history.unwrap_or(g.agreeing));
+    let sure = alive.first().map_or(0, |g| worse(g));
+    let is_best = |g: &GovernorFidelity| g.agreeing == most || better(g) >= sure;
+    let labels = |is_wanted: &dyn Fn(&GovernorFidelity) -> bool| -> Vec<String> {
+        alive.iter().filter(|g| is_wanted(g)).map(|g| g.governor.clone()).collect()
     };
     let agreement =
         |wanted: &str| alive.iter().find(|g| g.governor == wanted).and_then(|g| g.agreement);
-    let next_best = labels(next);
+    let next = alive.iter().find(|g| !is_best(g)).map(|g| g.agreeing);
+    let next_best = labels(&|g| !is_best(g) && Some(g.agreeing) == next);
+    let mut best = labels(&is_best);
+    let hangs_on_history = alive.iter().any(|g| is_best(g) && g.agreeing < most);
+    if hangs_on_history {
+        best.sort();
+    }
     VerdictInfo {
-        best: labels(Some(most)),
+        best,
+        is_telling: most > commonest,
+        hangs_on_history,
         agreement: alive.first().and_then(|g| g.agreement).unwrap_or(0.0),
         next_agreement: next_best.first().and_then(|label| agreement(label)),
         next_best,
@@ -230,4 +251,54 @@ fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) ->
         notes.push("answers of probes were left aside, as asked".to_owned());
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn did(governor: &str, agreeing: u64, agreeing_with_history: Option<u64>) -> GovernorFidelity {
+        GovernorFidelity {
+            governor: governor.to_owned(),
+            named: false,
+            agreeing,
+            agreeing_with_history,
+            agreement: Some(agreeing as f64 / 921.0),
+            tick_decisions: 0,
+            tick_agreeing: 0,
+            confusion: Vec::new(),
+            by_source: Vec::new(),
+            error: None,
+        }
+    }
+
+    #[test]
+    fn governors_whose_order_hangs_on_an_unknown_history_are_not_ranked() {
+        // A guest of Linux 6.1 whose menu was not reset, as met.
+        let met = [
+            did("menu-6.12", 920, Some(918)),
+            did("menu", 915, Some(921)),
+            did("teo", 700, Some(705)),
+        ];
+        let found = verdict(&met, Some("teo"), 600);
+        assert_eq!(found.best, ["menu", "menu-6.12"]);
+        assert!(found.hangs_on_history && found.is_telling);
+        assert_eq!(
+            (found.next_best, found.next_agreement),
+            (vec!["teo".to_owned()], met[2].agreement)
+        );
+        // Reset in the recording, its history is known, and one is better.
+        let reset = [did("menu-6.12", 920, None), did("menu", 915, None)];
+        let found = verdict(&reset, None, 600);
+        assert_eq!((found.best, found.hangs_on_history), (vec!["menu-6.12".to_owned()], false));
+        assert_eq!(found.next_best, ["menu"]);
+    }
+
+    #[test]
+    fn a_machine_of_one_state_tells_no_governor() {
+        let all = [did("deepest", 921, Some(921)), did("menu", 921, Some(921))];
+        let found = verdict(&all, None, 921);
+        assert!(!found.is_telling && !found.hangs_on_history);
+        assert_eq!(found.best, ["deepest", "menu"]);
+    }
 }

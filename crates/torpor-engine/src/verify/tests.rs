@@ -7,6 +7,7 @@ use super::recorded::{Asked, Calls, Hold, LengthSource, Recorded, Step};
 use super::walk::{Seat, Walk};
 use super::{VerifyOptions, forcing, iowait};
 use crate::input::{TickFunction, TickGrid};
+use crate::options::Unwatched;
 use crate::testing;
 use torpor_governor::{Catalog, StateDesc};
 use torpor_trace::{Event, EventKind, Function, PrevState, Probe, Trace};
@@ -240,7 +241,7 @@ fn a_tick_that_goes_on_in_spite_of_the_governor_was_held() {
     let calls = script.calls();
     let catalog = Catalog::new(Default::default());
     let menu = catalog.resolve(&"menu-6.12".parse().unwrap(), Hz::H250).unwrap();
-    let answer = forcing::force(&menu, &calls, &seats()).unwrap()[0];
+    let answer = forcing::force(&menu, &calls, &seats(), false, &Unwatched).unwrap()[0];
     assert_eq!(answer.source, LengthSource::TickWentOn);
     assert_eq!(us(answer.inputs.sleep_length), 99.2);
 }

@@ -10,7 +10,8 @@ use torpor_units::Instant;
 
 /// Sets the utilization of every decision.
 pub fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
-    let empty = |seat: &Seat| CpuInput { cpu: seat.cpu, spans: Vec::new() };
+    let empty =
+        |seat: &Seat| CpuInput { cpu: seat.cpu, spans: Vec::new(), cut: Default::default() };
     let cpus = seats.iter().map(empty).collect();
     let mut recording = Recording { cpus, ..Recording::default() };
     for decision in &calls.decisions {

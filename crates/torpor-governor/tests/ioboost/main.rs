@@ -2,6 +2,7 @@
 //! The IO boosts: worked examples, schedutil's own against the kernel's file, and failing ones.
 
 mod containment;
+mod intel_pstate;
 mod iowait;
 mod per_task;
 mod per_task_v2;
@@ -74,14 +75,14 @@ impl<'a> Waiter<'a> {
 fn each_ships_with_its_summary_and_parameters() {
     let known = torpor_governor::Catalog::ioboosts();
     let names: Vec<&str> = known.iter().map(|b| b.name).collect();
-    assert_eq!(names, ["iowait", "none", "per-task-v2", "per-task"]);
+    assert_eq!(names, ["intel-pstate", "iowait", "none", "per-task-v2", "per-task"]);
     for boost in &known {
         assert!(boost.summary.ends_with('.') && boost.rating.is_none(), "{boost:?}");
         let told = boost.params.iter().all(|p| p.description.contains("default"));
         assert!(told, "each parameter has a description: {:?}", boost.params);
     }
     let params: Vec<String> =
-        known[0].params.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+        known[1].params.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
     let expected =
         ["boost_min=128", "boost_max=1024", "rise_shift=1", "fall_shift=1", "silence_ticks=1"];
     assert_eq!(params, expected);

@@ -12,7 +12,7 @@ mod support;
 use pair::{Tally, run};
 use slips::*;
 use std::path::Path;
-use support::{catalog, kernel_sources};
+use support::{catalog, kernel_file, kernel_sources};
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_units::Hz;
 
@@ -172,19 +172,33 @@ impl Mirror {
     }
 }
 
-/// What utilization does in the kernel that had it, where a tree of Linux 6.3 is at hand: no
-/// Debian package holds one. TORPOR_LINUX_6_3 names it, with `:REV` for a git revision.
+/// What utilization does in the kernels that had it, of which no package is left.
 #[test]
 fn teo_with_utilization_decides_as_linux_6_3_does() {
-    let test = "teo,util_mode=step against Linux 6.3";
-    let Ok(tree) = std::env::var("TORPOR_LINUX_6_3") else {
-        eprintln!("not run: {test}: TORPOR_LINUX_6_3 names no kernel tree");
-        return;
-    };
-    let theirs = format!("teo@{tree}");
-    let pair = |hz: &Hz| (resolve("teo,util_mode=step", *hz), resolve(&theirs, *hz));
-    let mirror = MIRRORS.iter().find(|m| m.ours == "teo").expect("a mirror of ours");
-    compare_pairs("teo,util_mode=step", mirror, &Hz::ALL.iter().map(pair).collect::<Vec<_>>());
+    compare_with_file("teo,util_mode=step", "teo", "teo-6.3.c");
+}
+
+/// 6.6 to 6.10, in which the next timer comes after utilization.
+#[test]
+fn teo_6_6_decides_as_linux_6_6_does() {
+    compare_with_file("teo-6.6", "teo", "teo-6.6.c");
+}
+
+/// Of the four changes, the tree of that file has the first.
+#[test]
+fn menu_3_8_decides_as_a_kernel_on_its_way_there() {
+    let first = "menu-3.8,typical_interval=0,general_timer=0,zero_residency=0";
+    compare_with_file(first, "menu", "menu-69a37bea.c");
+}
+
+/// The releases between have files, too, where the tests of this machine have been given them.
+fn compare_with_file(ours: &str, like: &str, file: &str) {
+    let test = format!("{ours} against {file}");
+    let Some(theirs) = kernel_file(file, &test) else { return };
+    let theirs = theirs.to_str().expect("the path is UTF-8");
+    let pair = |hz: &Hz| (resolve(ours, *hz), resolve(theirs, *hz));
+    let mirror = MIRRORS.iter().find(|m| m.ours == like).expect("a mirror of ours");
+    compare_pairs(ours, mirror, &Hz::ALL.iter().map(pair).collect::<Vec<_>>());
 }
 
 fn told_apart(ours: &Governor, theirs: &Governor, sequences: u64) -> bool {

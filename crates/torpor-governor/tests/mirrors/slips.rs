@@ -57,7 +57,7 @@ pub const TEO_SLIPS: &[(&str, &str)] = &[
     ("\t\t\t*first = i;\n", ""),
     ("drv->states[i].target_residency_ns <= within_ns", "true"),
     ("target_residency_ns > delta_tick_ns", "target_residency_ns >= delta_tick_ns"),
-    ("(mode == UTIL_STEP && teo_utilized", "(teo_utilized"),
+    ("mode != UTIL_OFF && mode != UTIL_GRADUAL", "mode != UTIL_GRADUAL"),
     ("|| choice.sleep_ns < TICK_NSEC", "|| choice.sleep_ns <= TICK_NSEC"),
     ("dev->last_state_idx = -1;", ""),
     ("if (dev->poll_time_limit ||", "if (false ||"),

@@ -11,12 +11,12 @@ pub use rng::Rng;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions, StateDesc};
 use torpor_units::Duration;
-pub use upstream::kernel_sources;
+pub use upstream::{kernel_file, kernel_sources};
 
 /// A catalog with a cache of its own, which stays between runs.
 pub fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    Catalog::new(CatalogOptions { cache_dir: Some(cache), compiler: None })
+    Catalog::new(CatalogOptions { cache_dir: Some(cache), ..Default::default() })
 }
 
 pub fn state(name: &str, exit_us: i64, residency_us: i64, is_polling: bool) -> StateDesc {

@@ -10,7 +10,7 @@ mod energy;
 mod share;
 mod sysfs;
 
-use crate::PlatformError;
+use crate::{PlatformError, Scope};
 use share::Machine;
 use std::fs::File;
 use std::io::Read as _;
@@ -124,10 +124,11 @@ fn energy_model(
 }
 
 fn finish(
-    machine: Machine,
+    mut machine: Machine,
     options: &ImportOptions,
     mut notes: Vec<String>,
 ) -> Result<Imported, Failure> {
+    switch_off(&mut machine, &mut notes);
     if options.hz.is_none() {
         notes.push(format!("{} does not tell the tick rate: 250 is assumed", machine.origin));
     }
@@ -138,6 +139,23 @@ fn finish(
             reason: format!("what is in it does not make a platform\n{error}"),
             hint: "if the machine really says so, write the file by hand".to_owned(),
         }),
+    }
+}
+
+/// Switches off what the idle loop never enters, and names what is off for that or another reason.
+fn switch_off(machine: &mut Machine, notes: &mut Vec<String>) {
+    for state in machine.cpus.values_mut().flat_map(|cpu| &mut cpu.states) {
+        let reason = match state.never_entered() {
+            Some(reason) => format!("the idle loop never enters `{}`: {reason}", state.name),
+            None if state.is_disabled && state.scope == Scope::Cpu => {
+                format!("`{}` is off by default", state.name)
+            }
+            None => continue,
+        };
+        state.is_disabled = true;
+        let hint =
+            format!("it is switched off here, `--enable-state {}` brings it back", state.name);
+        note_once(notes, format!("{reason}; {hint}"));
     }
 }
 

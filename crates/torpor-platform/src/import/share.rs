@@ -36,6 +36,18 @@ pub(super) struct State {
     pub scope: Scope,
 }
 
+impl State {
+    /// Why the idle loop never enters it, if it does not: `residency_us` is at the type's limit, as
+    /// states have it that are for suspend-to-idle alone.
+    pub fn never_entered(&self) -> Option<String> {
+        if self.residency_us == u32::MAX {
+            return Some(format!("its target residency is {} us, the longest there is", u32::MAX));
+        }
+        let is_named = [&self.name, &self.desc].iter().any(|t| t.eq_ignore_ascii_case("s2idle"));
+        is_named.then(|| "it is for suspend-to-idle".to_owned())
+    }
+}
+
 /// What is known of how long a state takes to enter and to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Latency {
@@ -50,15 +62,17 @@ impl Latency {
     pub fn told_us(self) -> u64 {
         match self {
             Latency::Whole { us } | Latency::Parts { wakeup_us: Some(us), .. } => us.into(),
-            Latency::Parts { entry_us, exit_us, .. } => u64::from(entry_us) + u64::from(exit_us),
+            Latency::Parts { entry_us, exit_us, .. } => {
+                u64::from(entry_us).saturating_add(exit_us.into())
+            }
         }
     }
 }
 
 /// A capacity where the biggest is 1024; one that is too small for that is 1.
 pub(super) fn scaled_capacity(capacity: u64, biggest: u64) -> u32 {
-    let scaled = u128::from(capacity) * 1024 / u128::from(biggest.max(1));
-    (scaled as u32).max(1)
+    let scaled = u128::from(capacity).saturating_mul(1024).checked_div(biggest.max(1).into());
+    (scaled.unwrap_or(0) as u32).max(1)
 }
 
 /// CPUs that are alike.

@@ -2,8 +2,9 @@
 //! IO devices: a machine's own, and those that ship by themselves.
 
 use super::from_us;
+use crate::io_device::IdleWork;
 use crate::{IoDevice, ServiceTime};
-use torpor_toml::{Finding, Report, Table};
+use torpor_toml::{Distribution, Finding, Report, Table};
 use torpor_units::Duration;
 
 pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
@@ -26,6 +27,12 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
     let read = service_time(report, table, "read_us", "read_per_kib_us");
     let write = service_time(report, table, "write_us", "write_per_kib_us");
     let time = |key| table.number(key).map_or(Duration::ZERO, from_us);
+    let flush = if table.has("flush_us") {
+        table.distribution(report, "flush_us")
+    } else {
+        Some(Distribution::Constant(0.0))
+    };
+    let idle = idle(report, table);
     let (nr_hw_queues, queue_depth) = queues?;
     Some(IoDevice {
         name: table.text("name")?.to_owned(),
@@ -35,6 +42,8 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         parallelism: table.number("parallelism").unwrap_or(1.0) as u32,
         read: read?,
         write: write?,
+        flush: ServiceTime { fixed: flush?, per_kib: Duration::ZERO },
+        idle,
         irq_cpu: table.cpus("irq_cpu").and_then(|cpus| cpus.first().copied()),
         irq: time("irq_us"),
         softirq: time("softirq_us"),
@@ -60,6 +69,17 @@ fn queues(report: &mut Report, table: &Table) -> Option<(Option<u32>, u32)> {
     }
     let queues = table.number("nr_hw_queues").map(|n| n as u32);
     Some((queues, table.number("queue_depth")? as u32))
+}
+
+/// Both keys or none.
+fn idle(report: &mut Report, table: &Table) -> Option<IdleWork> {
+    for (key, other) in [("idle_after_us", "idle_work_us"), ("idle_work_us", "idle_after_us")] {
+        if table.has(key) && !table.has(other) {
+            report.push(table.finding(other, format!("`{key}` needs this key")));
+        }
+    }
+    let after = table.number("idle_after_us").map(from_us)?;
+    Some(IdleWork { after, length: table.distribution(report, "idle_work_us")? })
 }
 
 fn service_time(

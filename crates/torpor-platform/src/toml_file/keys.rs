@@ -132,6 +132,23 @@ pub(crate) static IO_DEVICE: Shape = Shape {
         required("write_us", LENGTH_OR_DISTRIBUTION, "As `read_us`, of a write."),
         optional("write_per_kib_us", TIME, "As `read_per_kib_us`, of a write."),
         optional(
+            "flush_us",
+            LENGTH_OR_DISTRIBUTION,
+            "Time it takes to empty its cache, which `fsync` asks for. Without it, 0: a device \
+             without a volatile cache.",
+        ),
+        optional(
+            "idle_after_us",
+            TIME,
+            "So long after its last request a device that was written to works for itself, as one \
+             that empties its cache when idle. Without it, it never does.",
+        ),
+        optional(
+            "idle_work_us",
+            LENGTH_OR_DISTRIBUTION,
+            "Beside `idle_after_us`: how long that takes. Requests that come meanwhile wait.",
+        ),
+        optional(
             "irq_cpu",
             Kind::Cpus,
             "The CPU its interrupts go to. Without it, each queue's own CPU.",
@@ -263,6 +280,12 @@ pub(crate) static IDLE_STATE: Shape = Shape {
             TIME,
             "With `arm_poll_idle`: period of the timer's event stream, at which the polling limit \
              is noticed. Without it, 100.",
+        ),
+        optional(
+            "wfet",
+            Kind::Bool,
+            "With `arm_poll_idle`: whether CPUs have `wfet` (FEAT_WFxT), which ends each wait at \
+             the polling limit. Then there is no `event_stream_us`.",
         ),
         optional(
             "poll_limit_us",

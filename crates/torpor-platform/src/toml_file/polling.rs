@@ -16,10 +16,11 @@ const EVENT_STREAM_DEFAULT: Duration = Duration::from_us(100);
 const POLL_LIMIT_DEFAULT: Duration = Duration::from_us(100);
 
 /// The keys that belong to one driver only.
-const OWN_KEYS: [(&str, &str); 3] = [
+const OWN_KEYS: [(&str, &str); 4] = [
     ("relax_ns", "poll_idle"),
     ("event_stream_us", "arm_poll_idle"),
     ("poll_limit_us", "arm_poll_idle"),
+    ("wfet", "arm_poll_idle"),
 ];
 
 pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<PollLoop> {
@@ -37,7 +38,7 @@ pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<
     for (key, owner) in OWN_KEYS {
         if state.has(key) && driver != Some(owner) {
             let message = match driver {
-                Some(other) => format!("`{other}` has no such number"),
+                Some(other) => format!("`{other}` has no such key"),
                 None => "the state does not poll".to_owned(),
             };
             let mut finding = state.finding(key, message);
@@ -53,13 +54,27 @@ pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<
         report.push(finding);
     }
     Some(match driver {
-        "arm_poll_idle" => PollLoop::ArmPollIdle {
-            event_stream: state.number("event_stream_us").map_or(EVENT_STREAM_DEFAULT, from_us),
-        },
+        "arm_poll_idle" => PollLoop::ArmPollIdle { event_stream: event_stream(report, state) },
         _ => PollLoop::PollIdle {
             relax: state.number("relax_ns").map_or(RELAX_DEFAULT, |ns| from_us(ns / 1e3)),
         },
     })
+}
+
+/// What ends a wait in `wfe` when no event comes; none where the CPUs have `wfet`. A driver does not
+/// load where there is neither.
+fn event_stream(report: &mut Report, state: &Table) -> Option<Duration> {
+    let period = state.number("event_stream_us").map(from_us);
+    let has_wfet = state.bool("wfet") == Some(true);
+    let message = match period {
+        Some(_) if has_wfet => "`wfet` ends each wait, and no event stream".to_owned(),
+        Some(Duration::ZERO) => "without an event stream a CPU could wait for ever".to_owned(),
+        _ => return if has_wfet { None } else { Some(period.unwrap_or(EVENT_STREAM_DEFAULT)) },
+    };
+    let mut finding = state.finding("event_stream_us", message);
+    finding.allowed = Some("a period above 0, or `wfet = true` without one".to_owned());
+    report.push(finding);
+    None
 }
 
 /// `arm_poll_idle` gives its next state the polling limit for latency and target residency, so

@@ -12,7 +12,7 @@ use crate::error::SimError;
 use std::fmt;
 use std::str::FromStr;
 use torpor_platform::CpufreqGovernor;
-use torpor_units::Duration;
+use torpor_units::{Duration, UnknownName};
 
 /// A frequency policy as it is asked for: `schedutil@6.1,rate_limit_us=500`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +135,9 @@ impl FromStr for Cpufreq {
                 });
             }
             _ => {
-                let known = "a frequency policy is performance, powersave, schedutil or userspace";
-                return Err(wrong(known));
+                let known = ["performance", "powersave", "schedutil", "userspace"];
+                let unknown = UnknownName::new("frequency policy", name, known, "");
+                return Err(SimError::UnknownCpufreq(unknown));
             }
         };
         for param in release.map(Param::Release).into_iter().chain(parts.map(Param::Other)) {
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn a_wrong_policy_says_what_is_allowed() {
         for (text, allowed) in [
-            ("ondemand", "performance, powersave, schedutil or userspace"),
+            ("ondemand", "performance, powersave, schedutil, userspace"),
             ("userspace", "has freq_khz"),
             ("userspace,freq_khz=fast", "has freq_khz"),
             ("userspace,freq_khz=1/2/3/4/5", "up to 4"),

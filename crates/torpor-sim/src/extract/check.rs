@@ -2,23 +2,25 @@
 //! How near a simulated run of an extracted workload comes to its recording: the run is recorded,
 //! and that recording is read as the first one was.
 
-use super::{Story, follow, toml};
+use super::{Story, drawn, follow, toml};
 use crate::cpufreq::Cpufreq;
-use crate::error::SimError;
+use crate::error::{Halt, SimError};
+use crate::machine::Counted;
 use crate::options::{Options, Request};
 use crate::record::Recorder;
 use crate::session::Session;
 use crate::workload::from_toml;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use torpor_engine::input::Recording;
+use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorSpec};
 use torpor_platform::{Overheads, Platform};
 use torpor_trace::Trace;
 use torpor_units::{CpuId, Duration, Instant};
 
 /// A recording beside the simulation of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
     pub governor: String,
     pub duration_ns: i64,
@@ -27,7 +29,7 @@ pub struct Check {
 }
 
 /// CPU times are at full capacity: ns of the biggest CPU at its highest frequency.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskCheck {
     pub name: String,
     pub recorded_cpu_ns: f64,
@@ -52,7 +54,7 @@ impl TaskCheck {
 
 /// How far apart the lengths of idleness are, of all recorded CPUs together. Lengths are from the last task,
 /// or the last interrupt, to the next event; ticks do not end them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IdleDistance {
     pub recorded: usize,
     pub simulated: usize,
@@ -65,9 +67,14 @@ pub struct IdleDistance {
 }
 
 /// Simulates the recording on `platform`, the machine it came from, for as long as it lasts.
-pub fn check(trace: &Trace, platform: &Platform, governor: &str) -> Result<Check, SimError> {
-    let story = Story::of(trace, Some(platform))?;
-    let text = toml::write(&story, trace, Some(platform), "recording");
+pub fn check(
+    trace: &Trace,
+    platform: &Platform,
+    governor: &str,
+    progress: &dyn Progress,
+) -> Result<Check, SimError> {
+    let story = Story::of(trace, Some(platform), progress)?;
+    let text = toml::write(&story, trace, Some(platform), "recording", progress)?;
     let (start, end) = story.followed.window;
     let duration = end.since(start);
     // What interrupts and IPIs took of a task's time was read as its work.
@@ -90,16 +97,39 @@ pub fn check(trace: &Trace, platform: &Platform, governor: &str) -> Result<Check
         },
     };
     let session = Session::new(&request, &Catalog::new(Default::default()))?;
-    let run = session.simulate(0, 1, Recorder::default(), &mut |_| true);
-    let (counted, recorder) = match run {
-        Ok(Ok(done)) => done,
-        Ok(Err(reason)) => return Err(failed(governor, reason)),
-        Err(halt) => return Err(failed(governor, halt.to_string())),
-    };
+    let goes_on = &mut |_| !progress.cancelled();
+    // What watches the progress has locks that are of no use in another process.
+    let is_apart = session.runs_apart(0);
+    let progress: &dyn Progress = if is_apart { &Unwatched } else { progress };
+    let run = session.where_it_runs(0, goes_on, |goes_on| {
+        let run = session.simulate(0, 1, Recorder::default(), goes_on)?;
+        Ok(run.and_then(|(counted, recorder)| {
+            compare(&story, trace, &request, &counted, recorder, progress)
+                .map_err(|error| error.to_string())
+        }))
+    });
+    match run {
+        Ok(Ok(check)) => Ok(check),
+        Ok(Err(reason)) => Err(failed(governor, reason)),
+        Err(Halt::Interrupted) => Err(EngineError::Interrupted.into()),
+        Err(halt) => Err(failed(governor, halt.to_string())),
+    }
+}
+
+fn compare(
+    story: &Story,
+    trace: &Trace,
+    request: &Request,
+    counted: &Counted,
+    recorder: Recorder,
+    progress: &dyn Progress,
+) -> Result<Check, SimError> {
+    let Request { platform, options, governors, .. } = request;
+    let duration = options.duration;
     let mut simulated = recorder.into_trace(&request.workload, platform.cpu_count());
     simulated.window = Some((Instant(0), Instant(0) + duration));
-    let recording = Recording::new(&simulated, Some(platform));
-    let again = follow::follow(&simulated, Some(platform), &recording);
+    let recording = drawn(&simulated, Some(platform), progress)?;
+    let again = follow::follow(&simulated, Some(platform), &recording, progress)?;
     let mut worked: HashMap<&str, f64> = HashMap::new();
     for thread in &again.threads {
         if let Some(comm) = thread.comm {
@@ -124,14 +154,14 @@ pub fn check(trace: &Trace, platform: &Platform, governor: &str) -> Result<Check
             simulated_wakeups: wakeups.get(name).copied().unwrap_or(0),
         }
     });
-    let recorded = Recording::new(trace, Some(platform));
+    let recorded = drawn(trace, Some(platform), progress)?;
     let was_recorded = |cpu: CpuId| recorded.cpus.iter().any(|input| input.cpu == cpu);
     let idle = IdleDistance::between(
         idle_lengths(&recorded, was_recorded),
         idle_lengths(&recording, was_recorded),
     );
     Ok(Check {
-        governor: governor.to_owned(),
+        governor: governors[0].to_string(),
         duration_ns: duration.0,
         tasks: tasks.collect(),
         idle,

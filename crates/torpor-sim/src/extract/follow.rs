@@ -3,7 +3,9 @@
 
 use super::context::{Contexts, Waker, event_time};
 use super::speed::Speeds;
+use crate::error::SimError;
 use std::collections::{BTreeSet, HashMap};
+use torpor_engine::Progress;
 use torpor_engine::input::{CpuInput, Recording};
 use torpor_platform::Platform;
 use torpor_trace::{EventKind, Name, PrevState, Trace, UNKNOWN_PID};
@@ -94,7 +96,12 @@ pub struct Followed {
     pub wake_ups: Vec<WakeUp>,
 }
 
-pub fn follow(trace: &Trace, platform: Option<&Platform>, recording: &Recording) -> Followed {
+pub fn follow(
+    trace: &Trace,
+    platform: Option<&Platform>,
+    recording: &Recording,
+    progress: &dyn Progress,
+) -> Result<Followed, SimError> {
     let window = trace.window.unwrap_or((Instant(0), Instant(0)));
     let cpus = trace.meta.cpu_count as usize;
     let mut inputs: Vec<Option<&CpuInput>> = vec![None; cpus];
@@ -108,7 +115,10 @@ pub fn follow(trace: &Trace, platform: Option<&Platform>, recording: &Recording)
         by_pid: HashMap::new(),
         followed: Followed { window, threads: Vec::new(), wake_ups: Vec::new() },
     };
-    for event in &trace.events {
+    for (number, event) in trace.events.iter().enumerate() {
+        if number % super::EVENTS_A_LOOK == 0 {
+            super::go_on(progress)?;
+        }
         let (cpu, now) = (event.cpu, event.time);
         match event.kind {
             EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
@@ -127,7 +137,7 @@ pub fn follow(trace: &Trace, platform: Option<&Platform>, recording: &Recording)
     for thread in 0..follower.followed.threads.len() {
         follower.close_run(thread, window.1);
     }
-    follower.followed
+    Ok(follower.followed)
 }
 
 struct Follower<'a> {

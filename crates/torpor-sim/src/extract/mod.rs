@@ -26,9 +26,10 @@ use crate::error::SimError;
 use follow::{Act, Cause, Followed, Thread};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use torpor_engine::input::Recording;
+use torpor_engine::input::{Draft, Recording};
+use torpor_engine::{EngineError, Progress};
 use torpor_platform::Platform;
-use torpor_trace::Trace;
+use torpor_trace::{SoFar, Trace};
 use torpor_units::{CpuId, Instant};
 
 /// A workload made from a recording.
@@ -59,15 +60,40 @@ pub struct Summary {
 /// without it, all CPUs are taken to be alike.
 ///
 /// # Errors
-/// If the recording holds no task switches, or more CPUs than the machine.
+/// If the recording holds no task switches, or more CPUs than the machine; or if `progress` says
+/// that it is to stop.
 pub fn extract(
     trace: &Trace,
     recorded_on: Option<&Platform>,
     name: &str,
+    progress: &dyn Progress,
 ) -> Result<Extracted, SimError> {
-    let story = Story::of(trace, recorded_on)?;
-    let text = toml::write(&story, trace, recorded_on, &fit_name(name));
+    let story = Story::of(trace, recorded_on, progress)?;
+    let text = toml::write(&story, trace, recorded_on, &fit_name(name), progress)?;
     Ok(Extracted { text, summary: story.summary() })
+}
+
+/// Events between two looks at whether to go on; the first so many also tell what is the same
+/// throughout a recording, as where one is streamed.
+const EVENTS_A_LOOK: usize = 1 << 20;
+
+fn go_on(progress: &dyn Progress) -> Result<(), SimError> {
+    if progress.cancelled() { Err(EngineError::Interrupted.into()) } else { Ok(()) }
+}
+
+/// The recording's spans.
+fn drawn(
+    trace: &Trace,
+    recorded_on: Option<&Platform>,
+    progress: &dyn Progress,
+) -> Result<Recording, SimError> {
+    let mut draft = Draft::new(recorded_on);
+    for events in trace.events.chunks(EVENTS_A_LOOK) {
+        go_on(progress)?;
+        draft.observe(events, &SoFar::whole(trace));
+    }
+    go_on(progress)?;
+    Ok(draft.finish())
 }
 
 /// Everything a workload is made of.
@@ -80,7 +106,11 @@ struct Story {
 }
 
 impl Story {
-    fn of(trace: &Trace, recorded_on: Option<&Platform>) -> Result<Story, SimError> {
+    fn of(
+        trace: &Trace,
+        recorded_on: Option<&Platform>,
+        progress: &dyn Progress,
+    ) -> Result<Story, SimError> {
         let refuse = |what: &'static str, given: String, hint: &str| {
             Err(SimError::Option { what, given, hint: hint.to_owned() })
         };
@@ -100,9 +130,11 @@ impl Story {
                 "choose the machine with --platform, or leave it out",
             );
         }
-        let recording = Recording::new(trace, recorded_on);
-        let followed = follow::follow(trace, recorded_on, &recording);
+        let recording = drawn(trace, recorded_on, progress)?;
+        let followed = follow::follow(trace, recorded_on, &recording, progress)?;
+        go_on(progress)?;
         let idle_interrupts = idle_interrupts(&recording, &followed);
+        go_on(progress)?;
         let names = followed.threads.iter().map(|thread| unique_name(thread, trace)).collect();
         Ok(Story { followed, names, idle_interrupts })
     }

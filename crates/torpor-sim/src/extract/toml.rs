@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Writes a story as a workload file.
 
-use super::{Act, Cause, Story, own_cpu};
+use super::{Act, Cause, Story, go_on, own_cpu};
+use crate::error::SimError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use torpor_engine::Progress;
 use torpor_platform::Platform;
 use torpor_trace::Trace;
 use torpor_units::{CpuId, Duration, Instant};
@@ -14,7 +16,13 @@ const ANSWER_MAX: Duration = Duration(1_000_000);
 /// Phases on a line of the file.
 const PHASES_A_LINE: usize = 4;
 
-pub fn write(story: &Story, trace: &Trace, recorded_on: Option<&Platform>, name: &str) -> String {
+pub fn write(
+    story: &Story,
+    trace: &Trace,
+    recorded_on: Option<&Platform>,
+    name: &str,
+    progress: &dyn Progress,
+) -> Result<String, SimError> {
     let (start, end) = story.followed.window;
     let machine = recorded_on.map_or("an unknown machine", |platform| platform.name.as_str());
     let mut out = format!(
@@ -28,6 +36,7 @@ pub fn write(story: &Story, trace: &Trace, recorded_on: Option<&Platform>, name:
     );
     let takes_text = "strings take all text";
     for (index, thread) in story.followed.threads.iter().enumerate() {
+        go_on(progress)?;
         let phases = phases(story, index);
         if phases.is_empty() {
             continue;
@@ -62,7 +71,7 @@ pub fn write(story: &Story, trace: &Trace, recorded_on: Option<&Platform>, name:
         )
         .expect(takes_text);
     }
-    out
+    Ok(out)
 }
 
 fn phases(story: &Story, thread: usize) -> Vec<String> {

@@ -8,11 +8,10 @@
 //! FIDELITY(sched-misfit): a task too big for its CPU is moved to a bigger idle one at a tick; the
 //! kernel's bigger CPU comes and pulls it.
 
-use super::Machine;
 use super::boost::Arrival;
 use super::task::{State, Task};
+use super::{Machine, Sink};
 use crate::error::Halt;
-use crate::record::Sink;
 use crate::sched::{CpuMask, Fit, fit};
 use torpor_engine::policy::Policy;
 use torpor_trace::PrevState;

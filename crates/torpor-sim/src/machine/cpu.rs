@@ -62,6 +62,9 @@ pub struct Timer {
     pub task: u32,
 }
 
+/// CPUs as sources of events: a state left, a timer, the tick, work done.
+pub(super) struct Cpus;
+
 /// The owner of the timer of each CPU's soft-lockup detector.
 pub const WATCHDOG: u32 = u32::MAX;
 /// `kernel/watchdog.c`: two fifths of `watchdog_thresh`, which is 10 s.

@@ -8,18 +8,19 @@
 //!
 //! FIDELITY(io-tags): who finds no tag goes on; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
+//! FIDELITY(io-flush): a flush waits for no other request.
 //! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
 
-use super::Machine;
 use super::cpu::Line;
+use super::events::{EventSource, Listed};
 use super::task::{Blocked, State};
+use super::{Machine, Plan, Sink};
 use crate::error::Halt;
-use crate::record::Sink;
-use crate::workload::{Device, Transfer};
+use crate::workload::{Device, Stream, StreamName, Transfer, TransferKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use torpor_engine::latency::LatencyHistogram;
 use torpor_engine::policy::Policy;
+use torpor_result::LatencyHistogram;
 use torpor_units::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,7 @@ struct Request {
     queue: u32,
     submitted: Instant,
     service: Duration,
+    kind: TransferKind,
 }
 
 /// What happens to a device.
@@ -39,6 +41,9 @@ enum Due {
     /// The IPI that takes completions to a CPU arrives there.
     Handed(usize),
 }
+
+/// Devices as sources of events.
+pub(super) struct Devices;
 
 /// A device with its requests.
 pub(super) struct DeviceState {
@@ -50,6 +55,12 @@ pub(super) struct DeviceState {
     queues: Vec<HardwareQueue>,
     by_cpu: Vec<CpuSide>,
     in_flight: i64,
+    /// The last of its requests was served then.
+    idle_since: Instant,
+    /// It has something to do for itself when it falls idle, and until when it does.
+    is_dirty: bool,
+    busy_until: Instant,
+    own_work: Stream,
     counted_to: Instant,
     pub totals: DeviceTotals,
 }
@@ -73,7 +84,7 @@ struct CpuSide {
 }
 
 /// Counters of a device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct DeviceTotals {
     /// Requests completed.
     pub requests: u64,
@@ -87,7 +98,7 @@ pub struct DeviceTotals {
     pub response: LatencyHistogram,
 }
 
-pub(super) fn devices(devices: &[Device], cpus: usize) -> Vec<DeviceState> {
+pub(super) fn devices(devices: &[Device], cpus: usize, seed: u64) -> Vec<DeviceState> {
     let side =
         CpuSide { served: VecDeque::new(), handed: VecDeque::new(), handles_until: Instant(0) };
     let make = |device: &Device| DeviceState {
@@ -98,6 +109,10 @@ pub(super) fn devices(devices: &[Device], cpus: usize) -> Vec<DeviceState> {
         queues: vec![HardwareQueue::default(); queue_count(device, cpus)],
         by_cpu: vec![side.clone(); cpus],
         in_flight: 0,
+        idle_since: Instant(0),
+        is_dirty: false,
+        busy_until: Instant(0),
+        own_work: StreamName::new(seed).text("device").text(&device.name).stream(),
         counted_to: Instant(0),
         totals: DeviceTotals::default(),
     };
@@ -107,6 +122,20 @@ pub(super) fn devices(devices: &[Device], cpus: usize) -> Vec<DeviceState> {
 /// `nr_hw_queues` beyond the CPUs is left unused.
 fn queue_count(device: &Device, cpus: usize) -> usize {
     device.nr_hw_queues.map_or(cpus, |queues| (queues as usize).min(cpus))
+}
+
+impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Devices {
+    fn count(plan: &Plan<'_>) -> usize {
+        plan.devices.len()
+    }
+
+    fn start(_: &mut Machine<'_, P, S>, _: usize) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn happen(machine: &mut Machine<'_, P, S>, device: usize) -> Result<(), Halt> {
+        machine.device_due(device)
+    }
 }
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
@@ -125,8 +154,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         state.count_to(self.now);
         state.in_flight += 1;
         let queue = number * state.queues.len() / self.cpus.len();
-        let request =
-            Request { task, cpu: number as u32, queue: queue as u32, submitted: self.now, service };
+        let request = Request {
+            task,
+            cpu: number as u32,
+            queue: queue as u32,
+            submitted: self.now,
+            service,
+            kind: transfer.kind,
+        };
         let hardware = &mut state.queues[queue];
         if hardware.tags_used < model.queue_depth {
             hardware.tags_used += 1;
@@ -138,8 +173,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// The device learns of a request at `at`.
     fn issue(&mut self, device: usize, request: Request, at: Instant) {
+        let model = &self.plan.devices[device];
         let state = &mut self.devices[device];
-        if state.serving < self.plan.devices[device].parallelism {
+        let at = state.awake_at(model, at);
+        state.is_dirty |= request.kind == TransferKind::Write;
+        if state.serving < model.parallelism {
             state.serve(request, at);
             self.plan_device(device);
         } else {
@@ -148,7 +186,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// Something is due at a device.
-    pub(super) fn device_due(&mut self, device: usize) -> Result<(), Halt> {
+    fn device_due(&mut self, device: usize) -> Result<(), Halt> {
         let now = self.now;
         let state = &mut self.devices[device];
         let Reverse((_, _, due)) = state.due.pop().expect("a device that is due has something");
@@ -242,6 +280,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let state = &mut self.devices[device];
         state.count_to(now);
         state.in_flight -= 1;
+        if state.in_flight == 0 {
+            state.idle_since = at;
+        }
         state.totals.requests += 1;
         state.totals.response.record(now.since(request.submitted));
         let hardware = &mut state.queues[request.queue as usize];
@@ -250,7 +291,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             None => hardware.tags_used -= 1,
         }
         let task = &mut self.tasks[request.task as usize];
-        task.io_done.push_back(request.submitted);
+        task.io_done.push_back((request.submitted, request.kind));
         if matches!(task.state, State::Blocked(Blocked::Io(_))) {
             self.wake(request.task, Some(number), at, false);
         }
@@ -259,7 +300,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     fn plan_device(&mut self, device: usize) {
         let first = self.devices[device].due.peek();
         let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
-        self.agenda.set(self.owner_of_device(device), at);
+        self.agenda.set(Devices::nth(device), at);
     }
 }
 
@@ -267,6 +308,20 @@ impl DeviceState {
     fn push(&mut self, at: Instant, due: Due) {
         self.sequence += 1;
         self.due.push(Reverse((at, self.sequence, due)));
+    }
+
+    /// When a request that the device learns of at `at` can be worked on. One that has been idle
+    /// after writes may be at work of its own, whose end it waits for.
+    fn awake_at(&mut self, model: &Device, at: Instant) -> Instant {
+        if let Some((after, length)) = &model.idle
+            && self.is_dirty
+            && self.serving == 0
+            && at.since(self.idle_since) >= *after
+        {
+            self.is_dirty = false;
+            self.busy_until = self.idle_since + *after + length.draw(&mut self.own_work);
+        }
+        at.max(self.busy_until)
     }
 
     fn serve(&mut self, request: Request, at: Instant) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Frequencies: who asks for one, and what happens when it changes.
 
-use super::Machine;
 use super::boost::Arrival;
 use super::cpu::{Cpu, Mode};
+use super::events::{EventSource, Listed};
 use super::task::FULL_SPEED;
+use super::{Machine, Plan, Sink};
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
-use crate::record::Sink;
+use crate::error::Halt;
 use crate::sched::{Clamp, inefficient};
 use torpor_engine::policy::Policy;
 use torpor_platform::Cluster;
@@ -14,6 +15,9 @@ use torpor_units::{Duration, Instant};
 
 /// Utilization and frequency scales: all of it.
 const SCALE: u64 = 1024;
+
+/// Clocks on their way to another frequency, as sources of events.
+pub(super) struct Clocks;
 
 /// CPUs that share a clock: a platform's cluster.
 pub(super) struct Domain {
@@ -32,7 +36,7 @@ pub(super) struct Domain {
 }
 
 /// What a clock did in a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DomainCounted {
     pub transitions: u64,
     /// Time at each OPP; one entry where none is known.
@@ -129,6 +133,21 @@ impl BusyAt {
     }
 }
 
+impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Clocks {
+    fn count(plan: &Plan<'_>) -> usize {
+        plan.topology.clusters.len()
+    }
+
+    fn start(_: &mut Machine<'_, P, S>, _: usize) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn happen(machine: &mut Machine<'_, P, S>, cluster: usize) -> Result<(), Halt> {
+        machine.change_frequency(cluster);
+        Ok(())
+    }
+}
+
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `cpufreq_update_util()`.
     #[inline]
@@ -200,14 +219,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if domain.coming.is_none() && domain.wanted != domain.opp {
             domain.coming = Some(domain.wanted);
             let at = self.now + domain.latency;
-            self.agenda.set(self.owner_of_domain(cluster), at);
+            self.agenda.set(Clocks::nth(cluster), at);
         }
     }
 
     /// The clock has got to another OPP: what is under way is accounted for, and planned anew.
-    pub(super) fn change_frequency(&mut self, cluster: usize) {
+    fn change_frequency(&mut self, cluster: usize) {
         let now = self.now;
-        self.agenda.set(self.owner_of_domain(cluster), Instant::NEVER);
+        self.agenda.set(Clocks::nth(cluster), Instant::NEVER);
         let domain = &mut self.domains[cluster];
         domain.pass(now);
         domain.opp = domain.coming.take().expect("a clock that changes is on its way");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts behind.
 
-use super::Machine;
-use super::cpu::{Irq, Line, Mode, Timer, WATCHDOG, WATCHDOG_PERIOD};
+use super::Sink;
+use super::cpu::{Cpus, Irq, Line, Mode, Timer, WATCHDOG, WATCHDOG_PERIOD};
+use super::events::{EventSource, Listed};
+use super::{Machine, Plan};
 use crate::error::Halt;
-use crate::record::Sink;
 use crate::workload::Effect;
 use std::cmp::Reverse;
 use torpor_engine::idle_loop::Pending;
@@ -12,6 +13,28 @@ use torpor_engine::input::Span;
 use torpor_engine::model::SleepEnd;
 use torpor_engine::policy::Policy;
 use torpor_units::Instant;
+
+impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Cpus {
+    fn count(plan: &Plan<'_>) -> usize {
+        plan.topology.cpus
+    }
+
+    fn start(machine: &mut Machine<'_, P, S>, number: usize) -> Result<(), Halt> {
+        // FIDELITY(sim-timers): the kernel's own timers are one a CPU, each at its own time.
+        let at = WATCHDOG_PERIOD.0 * (number as i64 + 1) / machine.cpus.len() as i64;
+        machine.cpus[number].timers.push(Reverse(Timer::of_watchdog(Instant(at))));
+        machine.go_idle(number)
+    }
+
+    #[inline]
+    fn happen(machine: &mut Machine<'_, P, S>, number: usize) -> Result<(), Halt> {
+        match machine.cpus[number].mode {
+            Mode::Asleep => machine.resume(number),
+            Mode::Interrupted => machine.handled(number),
+            Mode::Running => machine.running(number),
+        }
+    }
+}
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The last task has left the CPU.
@@ -25,7 +48,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if cpu.from > now {
             // Interrupts are still being handled.
             cpu.mode = Mode::Interrupted;
-            self.agenda.set(number, cpu.from);
+            self.agenda.set(Cpus::nth(number), cpu.from);
             return Ok(());
         }
         self.sleep(number)
@@ -43,9 +66,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.nr_iowait = cpu.iowait;
         let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
         cpu.idle_calls += u64::from(pending.stops_tick());
-        debug_assert_eq!(pending.from, self.now, "power is counted from now on");
+        assert_eq!(pending.from, self.now, "power is counted from now on");
         self.rest.entered(number, pending.state(), pending.from);
-        self.agenda.set(number, pending.sleep.resume);
+        self.agenda.set(Cpus::nth(number), pending.sleep.resume);
         cpu.pending = Some(pending);
         if S::RECORDS {
             self.record_entry(number, &pending);
@@ -60,7 +83,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             let pending = cpu.pending.as_mut().expect("a CPU asleep is in a state");
             cpu.span.wake = at;
             cpu.idle.interrupt(pending, at);
-            self.agenda.set(number, pending.sleep.resume);
+            self.agenda.set(Cpus::nth(number), pending.sleep.resume);
         }
     }
 
@@ -120,7 +143,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.wake = cpu.next_timer();
         cpu.idle.poll_on(pending, cpu.from, cpu.span.wake);
         cpu.pending = Some(*pending);
-        self.agenda.set(number, pending.sleep.resume);
+        self.agenda.set(Cpus::nth(number), pending.sleep.resume);
         Ok(true)
     }
 
@@ -135,7 +158,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let cpu = &mut self.cpus[number];
         if cpu.from > self.now {
-            self.agenda.set(number, cpu.from);
+            self.agenda.set(Cpus::nth(number), cpu.from);
             return Ok(());
         }
         let has_task = cpu.queue.count() > 0;

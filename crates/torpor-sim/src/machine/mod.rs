@@ -6,8 +6,11 @@
 
 mod balance;
 mod boost;
+mod counted;
 mod cpu;
 mod device;
+mod events;
+mod flow;
 mod freq;
 mod idle;
 mod place;
@@ -15,30 +18,30 @@ mod program;
 mod record;
 mod rest;
 mod schedule;
+mod sink;
 mod sources;
 mod task;
 mod wake;
 
+pub use counted::{AgainstOracle, Counted, CpuCounted};
 pub use device::DeviceTotals;
+pub use flow::FlowTotals;
 pub use freq::DomainCounted;
 pub use record::TIMER_SYMBOLS;
-pub use task::KindTotals;
+pub use sink::Sink;
 
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, Stuck};
 use crate::options::Overheads;
-use crate::oracle::AgainstOracle;
 use crate::queue::Agenda;
-use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
 use crate::workload::{Device, Workload};
 use boost::Boost;
-use cpu::{Cpu, Mode, Timer, WATCHDOG_PERIOD};
+use cpu::{Cpu, Mode};
 use device::DeviceState;
 use freq::{BusyAt, Domain};
 use rest::Rest;
 use sources::SourceState;
-use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use task::{State, Task};
 use torpor_engine::idle_loop::IdleCpu;
@@ -46,15 +49,16 @@ use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::CpuModel;
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
-use torpor_engine::totals::CpuTotals;
 use torpor_governor::IoBoostInstance;
 use torpor_platform::Platform;
-use torpor_units::{Duration, Energy, Instant};
+use torpor_result::TaskTotals;
+use torpor_units::{Duration, Instant};
 
 /// So many events at one moment mean that time does not pass any more.
 const EVENTS_AT_ONCE_MAX: u64 = 10_000_000;
-/// How often the run is asked whether to go on.
-const EVENTS_A_LOOK: u64 = 1 << 16;
+/// How often the run is asked whether to go on: after so many events, and steps of tasks, of which
+/// one event may have many.
+const EFFORT_A_LOOK: u64 = 1 << 16;
 
 /// What a machine is made of; shared by all runs.
 pub struct Plan<'a> {
@@ -106,7 +110,7 @@ pub struct Machine<'a, P, S> {
 
     tasks: Vec<Task>,
     free: Vec<u32>,
-    kinds: Vec<KindTotals>,
+    kinds: Vec<TaskTotals>,
     /// Tasks of each kind that were ever started.
     next_instance: Vec<u64>,
     /// Of those that are there from the beginning, how many have started.
@@ -119,10 +123,14 @@ pub struct Machine<'a, P, S> {
     barriers: Vec<Vec<u32>>,
     sources: Vec<SourceState>,
     devices: Vec<DeviceState>,
+    /// One for each of the workload's.
+    flows: Vec<FlowTotals>,
 
     timer_sequence: u64,
     ipis: u64,
     events: u64,
+    /// That tasks went through in their programs.
+    steps: u64,
     rest: Rest,
 }
 
@@ -137,37 +145,6 @@ impl Channel {
     fn new(channel: &crate::workload::Channel) -> Channel {
         Channel { held: channel.held, waiters: VecDeque::new() }
     }
-}
-
-/// Everything counted in a run.
-pub struct Counted {
-    pub span: Duration,
-    pub cpus: Vec<CpuCounted>,
-    pub kinds: Vec<KindTotals>,
-    /// One for each of the workload's devices.
-    pub devices: Vec<DeviceTotals>,
-    pub ipis: u64,
-    pub events: u64,
-    /// What clusters take beside their CPUs, by cluster.
-    pub static_energy: Vec<Energy>,
-    /// What CPUs take more while others keep a shared state from being had, by cluster.
-    pub shared_energy: Vec<Energy>,
-    /// What the package takes on top while any CPU works or polls.
-    pub awake_energy: Energy,
-    /// By cluster.
-    pub domains: Vec<DomainCounted>,
-    /// CPU time of the tasks that were alive at the end, by (kind, instance).
-    pub alive: Vec<(usize, u64, Duration)>,
-    /// Where it was asked for.
-    pub against_oracle: Option<AgainstOracle>,
-}
-
-pub struct CpuCounted {
-    pub totals: CpuTotals,
-    pub task_time: Duration,
-    pub overhead: Duration,
-    /// Both together, by OPP.
-    pub busy_at: Vec<Duration>,
 }
 
 impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
@@ -186,13 +163,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         let has_uclamp = workload.tasks.iter().any(|t| t.clamp != Clamp::NONE);
         let busy = (0..count).map(|slot| BusyAt::new(domain_of(slot).opp_count())).collect();
         let has_schedutil = domains.iter().any(Domain::is_governed);
-        let owners = count + workload.tasks.len() + workload.interrupts.len();
         Machine {
             plan,
             policy,
             sink,
             now: Instant(0),
-            agenda: Agenda::new(owners + workload.devices.len() + domains.len()),
+            agenda: Agenda::new(&events::counts::<P, S>(plan)),
             cpus,
             idle_cpus: CpuMask::of(count, 0..count),
             crowded: CpuMask::empty(count),
@@ -215,9 +191,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             clamps: vec![RunqueueClamp::default(); count],
             busy,
             boost: Boost::default(),
-            tasks: Vec::new(),
+            tasks: Vec::with_capacity(tasks_at_first(workload)),
             free: Vec::new(),
-            kinds: vec![KindTotals::default(); workload.tasks.len()],
+            kinds: vec![TaskTotals::default(); workload.tasks.len()],
             next_instance: vec![0; workload.tasks.len()],
             begun: vec![0; workload.tasks.len()],
             next_pid: 100,
@@ -226,10 +202,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             channels: workload.channels.iter().map(Channel::new).collect(),
             barriers: vec![Vec::new(); workload.barriers.len()],
             sources: sources::sources(workload, plan.seed),
-            devices: device::devices(plan.devices, count),
+            devices: device::devices(plan.devices, count, plan.seed),
+            flows: vec![FlowTotals::default(); workload.flows.len()],
             timer_sequence: 0,
             ipis: 0,
             events: 0,
+            steps: 0,
         }
     }
 
@@ -249,7 +227,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<(), Halt> {
         self.start()?;
-        let (mut moment, mut since) = (Instant(-1), 0);
+        let (mut moment, mut since, mut look_at) = (Instant(-1), 0, EFFORT_A_LOOK);
         while let Some((time, who)) = self.agenda.peek() {
             if time >= end {
                 break;
@@ -262,8 +240,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             assert!(time >= self.now, "time never runs backwards");
             self.now = time;
             self.events += 1;
-            if self.events % EVENTS_A_LOOK == 0 && !goes_on(time) {
-                return Err(Halt::Interrupted);
+            if self.events + self.steps >= look_at {
+                look_at = self.events + self.steps + EFFORT_A_LOOK;
+                if !goes_on(time) {
+                    return Err(Halt::Interrupted);
+                }
             }
             self.happen(who)?;
             if let Some(fault) = self.boost.fault() {
@@ -279,57 +260,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         if S::RECORDS {
             self.record_first_frequencies();
         }
-        for source in 0..self.sources.len() {
-            self.arm_source(source);
-        }
-        for kind in 0..self.plan.workload.tasks.len() {
-            self.arm_start(kind);
-        }
-        // FIDELITY(sim-timers): the kernel's own timers are one a CPU, each at its own time.
-        let count = self.cpus.len() as i64;
-        for (number, cpu) in (1..=count).zip(&mut self.cpus) {
-            let first = Instant(WATCHDOG_PERIOD.0 * number / count);
-            cpu.timers.push(Reverse(Timer::of_watchdog(first)));
-        }
-        (0..self.cpus.len()).try_for_each(|cpu| self.go_idle(cpu))
-    }
-
-    fn happen(&mut self, who: usize) -> Result<(), Halt> {
-        let Plan { workload, .. } = *self.plan;
-        let Some(start) = who.checked_sub(self.cpus.len()) else {
-            return match self.cpus[who].mode {
-                Mode::Asleep => self.resume(who),
-                Mode::Interrupted => self.handled(who),
-                Mode::Running => self.running(who),
-            };
-        };
-        let Some(source) = start.checked_sub(workload.tasks.len()) else {
-            return self.start_next(start);
-        };
-        match source.checked_sub(self.sources.len()) {
-            None => self.source_fires(source),
-            Some(device) if device < self.devices.len() => self.device_due(device),
-            Some(device) => {
-                self.change_frequency(device - self.devices.len());
-                Ok(())
-            }
-        }
-    }
-
-    fn owner_of_start(&self, kind: usize) -> usize {
-        self.cpus.len() + kind
-    }
-
-    fn owner_of_source(&self, source: usize) -> usize {
-        self.owner_of_start(self.plan.workload.tasks.len()) + source
-    }
-
-    fn owner_of_device(&self, device: usize) -> usize {
-        self.owner_of_source(self.sources.len()) + device
-    }
-
-    fn owner_of_domain(&self, cluster: usize) -> usize {
-        self.owner_of_device(self.devices.len()) + cluster
+        self.start_sources()
     }
 
     /// The end of the run: what is under way is counted up to now.
@@ -374,6 +305,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             cpus: cpus.collect(),
             kinds,
             devices: self.devices.into_iter().map(|device| device.totals).collect(),
+            flows: self.flows,
             ipis: self.ipis,
             events: self.events,
             static_energy: rest.of_clusters,
@@ -413,6 +345,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             },
         }
     }
+}
+
+/// Those that are there from the beginning, as far as there may be so many.
+fn tasks_at_first(workload: &Workload) -> usize {
+    let all: u64 = workload.tasks.iter().map(|task| u64::from(task.count)).sum();
+    all.min(workload.tasks_max as u64) as usize
 }
 
 /// FIDELITY(sim-rcu): RCU never holds the tick.

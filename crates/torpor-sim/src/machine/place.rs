@@ -7,9 +7,8 @@
 //! the whole of those that share a cache is searched, 64 at a time. CPUs are cores: nothing here
 //! knows of hardware threads.
 
-use super::Machine;
+use super::{Machine, Sink};
 use crate::cpufreq::{CpuDemand, Release, with_headroom};
-use crate::record::Sink;
 use crate::sched::{Clamp, CpuMask, Fit, Tournament, fit};
 use std::cmp::{Ordering, Reverse};
 use torpor_engine::policy::Policy;

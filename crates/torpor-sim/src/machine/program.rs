@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What tasks do: their programs, step by step.
 
-use super::Machine;
 use super::cpu::{Timer, work_of};
 use super::task::{Blocked, State};
+use super::{Machine, Sink};
 use crate::error::{Halt, Stuck};
-use crate::record::Sink;
-use crate::workload::{Draw, Effect, Op};
+use crate::workload::{Draw, Effect, Op, TransferKind};
 use std::cmp::Reverse;
 use torpor_engine::policy::Policy;
 use torpor_units::{Duration, Instant};
@@ -21,6 +20,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn advance(&mut self, number: usize, id: u32) -> Result<(), Halt> {
         let workload = self.plan.workload;
         loop {
+            self.steps += 1;
             let now = self.now;
             let task = &mut self.tasks[id as usize];
             let program = &workload.tasks[task.kind].program;
@@ -63,6 +63,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     if now < *at {
                         return self.sleep_until(number, id, *at);
                     }
+                    task.called = *at;
                     let kind = task.kind;
                     self.kinds[kind].missed += 1;
                 }
@@ -74,6 +75,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         let until = task.next_period;
                         return self.sleep_until(number, id, until);
                     }
+                    task.called = task.next_period;
                     if late > Duration::ZERO {
                         let kind = task.kind;
                         let skipped = late.0 / period.0;
@@ -140,8 +142,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         self.wake(other, Some(number), now, false);
                     }
                 }
-                Op::IoFill { iodepth, runtime, wait } => {
-                    let is_over = runtime.is_some_and(|r| now.since(task.started) >= r);
+                Op::IoFill { iodepth, runtime, number_ios, wait } => {
+                    let is_over = runtime.is_some_and(|r| now.since(task.started) >= r)
+                        || number_ios.is_some_and(|n| task.ios_submitted >= n);
                     if is_over && task.io_depth == 0 {
                         self.leave(number, State::Dead)?;
                         return self.check_deadlock().map_err(Halt::from);
@@ -149,20 +152,55 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     let is_full = is_over || task.io_depth >= *iodepth;
                     task.step = if is_full { *wait } else { task.step + 1 };
                 }
-                Op::IoSubmit { device, stream, transfer, next } => {
+                Op::IoSubmit { device, stream, transfer, mix, next } => {
                     task.step = *next;
                     task.io_depth += 1;
-                    self.submit(number, id, *device, *stream, *transfer);
+                    let mut transfer = *transfer;
+                    if let Some(mix) = mix {
+                        let is_read = task.streams[mix.stream].unit() < mix.reads;
+                        transfer.kind =
+                            if is_read { TransferKind::Read } else { TransferKind::Write };
+                    }
+                    task.ios_submitted += u64::from(transfer.kind != TransferKind::Flush);
+                    self.submit(number, id, *device, *stream, transfer);
+                }
+                Op::IoEvery(count) => {
+                    let is_turn = task.ios_taken % count == 0;
+                    task.step = if is_turn { task.step + 1 } else { 0 };
+                }
+                Op::IoPace { period } => {
+                    task.step = 0;
+                    let next = task.timers[0] + *period;
+                    task.timers[0] = next;
+                    if now < next {
+                        return self.sleep_until(number, id, next);
+                    }
                 }
                 Op::IoWait(wait) => {
-                    let Some(submitted) = task.io_done.pop_front() else {
+                    let Some((submitted, kind)) = task.io_done.pop_front() else {
                         return self.leave(number, State::Blocked(Blocked::Io(*wait)));
                     };
                     task.step += 1;
                     task.io_depth -= 1;
-                    let totals = &mut self.kinds[task.kind];
-                    totals.ios += 1;
-                    totals.io_latency.record(now.since(submitted));
+                    if kind != TransferKind::Flush {
+                        task.ios_taken += 1;
+                        let totals = &mut self.kinds[task.kind];
+                        totals.ios += 1;
+                        totals.io_latency.record(now.since(submitted));
+                    }
+                }
+                Op::FlowBegin(flow) => {
+                    let (group, called) = (task.group, task.called);
+                    task.step += 1;
+                    self.flows[*flow].begin(group, called);
+                }
+                Op::FlowEnd(flow) => {
+                    let group = task.group;
+                    if !self.flows[*flow].end(group, now, workload.flows[*flow].deadline) {
+                        let reason = "it ends a flow that has not begun";
+                        return Err(self.stuck(id, reason).into());
+                    }
+                    self.tasks[id as usize].step += 1;
                 }
                 Op::Spawn { task: kind, count } => {
                     task.step += 1;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the kernel's tracepoints would have told of a run. Only a sink that records gets here.
 
-use super::Machine;
 use super::cpu::Timer;
 use super::schedule::Leaver;
-use crate::record::Sink;
+use super::{Machine, Sink};
 use torpor_engine::idle_loop::Pending;
 use torpor_engine::model::Verdict;
 use torpor_engine::policy::Policy;

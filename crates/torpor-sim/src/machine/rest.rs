@@ -151,7 +151,7 @@ impl Rest {
                     states.filter(move |(n, s)| *n > 0 && s.scope == scope).map(|(n, _)| n)
                 };
                 ClusterRest {
-                    deepest: cluster.idle_states.len() - 1,
+                    deepest: cluster.deepest(),
                     static_power: opps.clone().map(static_power).collect(),
                     at_rest: Group::new(cluster.cpus.len()),
                     shared: of_scope(Scope::Cluster)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A CPU that runs tasks: who runs, for how long, and what the tick does about it.
 
-use super::Machine;
-use super::cpu::Mode;
+use super::cpu::{Cpus, Mode};
+use super::events::Listed;
 use super::task::{Blocked, State};
+use super::{Machine, Sink};
 use crate::error::Halt;
-use crate::record::Sink;
 use crate::sched::{Fit, fit};
 use torpor_engine::policy::Policy;
 use torpor_trace::PrevState;
@@ -60,7 +60,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = cpu.running.expect("a running CPU has a task");
         let done = cpu.from + cpu.time_for(self.tasks[task as usize].work);
         let due = done.min(cpu.tick).min(cpu.next_timer()).min(cpu.ipi);
-        self.agenda.set(number, due);
+        self.agenda.set(Cpus::nth(number), due);
     }
 
     /// The running task's work and time up to now.
@@ -154,6 +154,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         task.entity.ran = Duration::ZERO;
         task.in_iowait = false;
         if let Some(event) = task.woken_by.take() {
+            task.called = event;
             self.kinds[task.kind].latency.record(cpu.from.since(event));
         }
     }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What comes from outside the machine: first tasks and interrupts.
 
-use super::Machine;
 use super::cpu::Line;
+use super::events::{EventSource, Listed};
+use super::{Machine, Plan, Sink};
 use crate::error::Halt;
-use crate::record::Sink;
 use crate::workload::{Arrivals, Interrupt, Stream, StreamName, Workload};
 use torpor_engine::policy::Policy;
 use torpor_units::{Duration, Instant};
+
+/// The workload's interrupts, and the tasks of each kind that are still to start, as sources of
+/// events.
+pub(super) struct Interrupts;
+pub(super) struct Starts;
 
 /// An interrupt source of the workload, on its way.
 pub(super) struct SourceState {
@@ -38,9 +43,39 @@ pub(super) fn sources(workload: &Workload, seed: u64) -> Vec<SourceState> {
     workload.interrupts.iter().map(make).collect()
 }
 
+impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Interrupts {
+    fn count(plan: &Plan<'_>) -> usize {
+        plan.workload.interrupts.len()
+    }
+
+    fn start(machine: &mut Machine<'_, P, S>, source: usize) -> Result<(), Halt> {
+        machine.arm_source(source);
+        Ok(())
+    }
+
+    fn happen(machine: &mut Machine<'_, P, S>, source: usize) -> Result<(), Halt> {
+        machine.source_fires(source)
+    }
+}
+
+impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Starts {
+    fn count(plan: &Plan<'_>) -> usize {
+        plan.workload.tasks.len()
+    }
+
+    fn start(machine: &mut Machine<'_, P, S>, kind: usize) -> Result<(), Halt> {
+        machine.arm_start(kind);
+        Ok(())
+    }
+
+    fn happen(machine: &mut Machine<'_, P, S>, kind: usize) -> Result<(), Halt> {
+        machine.start_next(kind)
+    }
+}
+
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The first interrupt of a source.
-    pub(super) fn arm_source(&mut self, source: usize) {
+    fn arm_source(&mut self, source: usize) {
         let interrupt = &self.plan.workload.interrupts[source];
         let state = &mut self.sources[source];
         let at = match &interrupt.arrivals {
@@ -51,11 +86,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         state.burst_began = at;
         state.is_active = interrupt.max != Some(0);
         if state.is_active {
-            self.agenda.set(self.owner_of_source(source), at);
+            self.agenda.set(Interrupts::nth(source), at);
         }
     }
 
-    pub(super) fn source_fires(&mut self, source: usize) -> Result<(), Halt> {
+    fn source_fires(&mut self, source: usize) -> Result<(), Halt> {
         let interrupt = &self.plan.workload.interrupts[source];
         let now = self.now;
         let state = &mut self.sources[source];
@@ -63,20 +98,20 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let cpu = interrupt.cpus[(state.fired % interrupt.cpus.len() as u64) as usize].index();
         let next = state.next(interrupt, now);
         state.is_active = next != Instant::NEVER;
-        self.agenda.set(self.owner_of_source(source), next);
+        self.agenda.set(Interrupts::nth(source), next);
         if next == now {
             // Taken off and set again, so that whoever else is due now gets a turn.
-            self.agenda.set(self.owner_of_source(source), Instant::NEVER);
-            self.agenda.set(self.owner_of_source(source), next);
+            self.agenda.set(Interrupts::nth(source), Instant::NEVER);
+            self.agenda.set(Interrupts::nth(source), next);
         }
         self.interrupt(cpu, Line::Source { source, handling })
     }
 
     /// Tasks of a kind that are there from the beginning.
-    pub(super) fn arm_start(&mut self, kind: usize) {
+    fn arm_start(&mut self, kind: usize) {
         if self.starts_left(kind) {
             let at = Instant(0) + self.plan.workload.tasks[kind].start;
-            self.agenda.set(self.owner_of_start(kind), at);
+            self.agenda.set(Starts::nth(kind), at);
         }
     }
 
@@ -85,12 +120,12 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.begun[kind] < self.plan.workload.tasks[kind].count
     }
 
-    pub(super) fn start_next(&mut self, kind: usize) -> Result<(), Halt> {
+    fn start_next(&mut self, kind: usize) -> Result<(), Halt> {
         let task = &self.plan.workload.tasks[kind];
         let at_once = if task.stagger == Duration::ZERO { task.count } else { 1 };
         self.begun[kind] += at_once;
         let next = if self.starts_left(kind) { self.now + task.stagger } else { Instant::NEVER };
-        self.agenda.set(self.owner_of_start(kind), next);
+        self.agenda.set(Starts::nth(kind), next);
         self.spawn(kind, at_once, None)
     }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tasks, and what is counted for those of a kind.
+//! Tasks.
 
 use crate::sched::{Clamp, Entity};
-use crate::workload::{IoWait, Stream, StreamName, TaskKind};
+use crate::workload::{IoWait, Stream, StreamName, TaskKind, TransferKind};
 use std::collections::VecDeque;
-use torpor_engine::latency::LatencyHistogram;
 use torpor_engine::pelt;
 use torpor_units::{Duration, Instant};
 
@@ -36,52 +35,59 @@ pub enum Blocked {
     Io(IoWait),
 }
 
+/// Thousands of tasks do not fit a core's cache: what every pass needs comes first, and each task
+/// begins on a cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Task {
-    pub kind: usize,
-    /// Which of its kind, from 0.
-    pub instance: u64,
-    /// The group it belongs to.
-    pub group: usize,
-    pub pid: i32,
     pub state: State,
     pub cpu: usize,
+    pub kind: usize,
     pub entity: Entity,
     pub load: pelt::Task,
     /// `util_est.ewma`; 0 while it has never slept.
     pub util_est: u64,
+    /// The event behind a wake-up that has not led to running yet.
+    pub woken_by: Option<Instant>,
+    /// The event that last woke it, or the time that it was late for.
+    pub called: Instant,
+    pub cpu_time: Duration,
+    /// The step it is at.
+    pub step: usize,
+    /// Left of the current run, in ns at 2^-20 of full speed.
+    pub work: i64,
+    pub streams: Vec<Stream>,
+    /// Steps since time last passed for it.
+    pub last_step: Instant,
+    pub steps_at_once: u32,
     /// As its runqueue counts it.
     pub clamp: Clamp,
     /// From going to wait for IO until it runs again, if its engine marks that.
     pub in_iowait: bool,
-
-    /// The step it is at.
-    pub step: usize,
-    /// Passes left of each loop it is in.
-    pub loops: Vec<u64>,
-    /// Passes through the program that are left.
-    pub passes: u64,
-    pub streams: Vec<Stream>,
-    /// Left of the current run, in ns at 2^-20 of full speed.
-    pub work: i64,
+    pub pid: i32,
     /// When the current pass began.
     pub pass_began: Instant,
+    /// Passes through the program that are left.
+    pub passes: u64,
+    /// The group it belongs to.
+    pub group: usize,
     /// The next multiple of its period.
     pub next_period: Instant,
+
+    /// Which of its kind, from 0.
+    pub instance: u64,
+    /// Passes left of each loop it is in.
+    pub loops: Vec<u64>,
     /// Where each of its own timers stands.
     pub timers: Vec<Instant>,
     pub started: Instant,
     /// Requests whose results it has not taken.
     pub io_depth: u32,
     /// When those were submitted whose results are there.
-    pub io_done: VecDeque<Instant>,
-    /// Steps since time last passed for it.
-    pub steps_at_once: u32,
-    pub last_step: Instant,
-
-    /// The event behind a wake-up that has not led to running yet.
-    pub woken_by: Option<Instant>,
-    pub cpu_time: Duration,
+    pub io_done: VecDeque<(Instant, TransferKind)>,
+    /// Without flushes.
+    pub ios_submitted: u64,
+    pub ios_taken: u64,
 }
 
 impl Task {
@@ -119,6 +125,9 @@ impl Task {
             started: now,
             io_depth: 0,
             io_done: VecDeque::new(),
+            ios_submitted: 0,
+            ios_taken: 0,
+            called: now,
             steps_at_once: 0,
             last_step: now,
             woken_by: None,
@@ -140,25 +149,4 @@ impl Task {
             self.util_est = ewma - ((ewma - seen) >> 2);
         }
     }
-}
-
-/// Counters of all tasks of a kind, those that have ended included.
-#[derive(Clone, Debug, Default)]
-pub struct KindTotals {
-    pub started: u64,
-    pub ended: u64,
-    pub cpu_time: Duration,
-    pub wakeups: u64,
-    /// From the event behind a wake-up to the task running.
-    pub latency: LatencyHistogram,
-    /// Passes through the program, and how long each took.
-    pub passes: u64,
-    pub pass_time: LatencyHistogram,
-    /// Requests whose results were taken, and the time from their submission.
-    pub ios: u64,
-    pub io_latency: LatencyHistogram,
-    /// Periods whose beginning found the task still busy.
-    pub missed: u64,
-    pub migrations: u64,
-    pub preemptions: u64,
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Waking tasks, and telling the CPUs they go to.
 
-use super::Machine;
 use super::boost::Arrival;
 use super::cpu::Mode;
 use super::task::{Blocked, State, Task};
+use super::{Machine, Sink};
 use crate::error::Halt;
-use crate::record::Sink;
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
 use torpor_units::Instant;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The workloads that ship with Torpor, and how a name on the command line becomes one.
 
+use super::command::{is_command, job_file_to_toml, to_toml};
 use super::{Workload, from_rtapp, from_toml};
 use crate::error::SimError;
 use std::fs;
 use std::path::Path;
+use torpor_units::UnknownName;
 
 /// File stem and text of each `workloads/*.toml`, in the order of their names.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
@@ -28,15 +30,26 @@ pub fn builtins() -> Vec<Builtin> {
     FILES.iter().map(read).collect()
 }
 
-/// The workload called `name_or_path`: a built-in name, or the path of a file, which is recognised
-/// by a `/` or its ending: `.toml`, or `.json` for rt-app's.
+pub(super) fn is_builtin(name: &str) -> bool {
+    FILES.iter().any(|(known, _)| *known == name)
+}
+
+/// The workload called `name_or_path`: a built-in name; a command line, such as
+/// `perf bench sched pipe -l 1000`; or the path of a file, which is recognised by a `/` or its
+/// ending: `.toml`, `.json` for rt-app's, or `.fio`.
 pub fn resolve(name_or_path: &str) -> Result<Workload, SimError> {
-    let is_rtapp = name_or_path.ends_with(".json");
-    if name_or_path.contains('/') || name_or_path.ends_with(".toml") || is_rtapp {
+    let is_file = Path::new(name_or_path).is_file();
+    if !is_file && is_command(name_or_path) {
+        return from_toml(name_or_path, &to_toml(name_or_path)?);
+    }
+    let (is_rtapp, is_fio) = (name_or_path.ends_with(".json"), name_or_path.ends_with(".fio"));
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") || is_rtapp || is_fio {
         let path = Path::new(name_or_path);
         let text = fs::read_to_string(path)
             .map_err(|source| SimError::Read { path: path.to_owned(), source })?;
-        return if is_rtapp {
+        return if is_fio {
+            from_toml(name_or_path, &job_file_to_toml(name_or_path, &text)?)
+        } else if is_rtapp {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             from_rtapp(name_or_path, &name, &text)
         } else {
@@ -46,10 +59,10 @@ pub fn resolve(name_or_path: &str) -> Result<Workload, SimError> {
     match FILES.iter().find(|(name, _)| *name == name_or_path) {
         Some((name, text)) => from_toml(&origin_of(name), text),
         None => {
-            let known: Vec<&'static str> = FILES.iter().map(|(name, _)| *name).collect();
-            let near = torpor_toml::closest(name_or_path, known.iter().copied());
-            let suggestion = near.map(str::to_owned);
-            Err(SimError::UnknownWorkload { name: name_or_path.to_owned(), suggestion, known })
+            let known = FILES.iter().map(|(name, _)| *name);
+            let otherwise = "for a file of your own, give its path, ending in `.toml` or `.json`";
+            let unknown = UnknownName::new("workload", name_or_path, known, otherwise);
+            Err(SimError::UnknownWorkload(unknown))
         }
     }
 }

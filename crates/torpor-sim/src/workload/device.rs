@@ -28,6 +28,10 @@ pub struct Device {
     pub name: String,
     pub read: Service,
     pub write: Service,
+    /// Of emptying its cache.
+    pub flush: Service,
+    /// So long after its last request, if there were writes, it looks after itself for a time.
+    pub idle: Option<(Duration, Dist)>,
     pub nr_hw_queues: Option<u32>,
     pub queue_depth: u32,
     pub parallelism: u32,
@@ -46,13 +50,24 @@ pub struct Service {
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    pub is_write: bool,
+    pub kind: TransferKind,
     pub bytes: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TransferKind {
+    Read,
+    Write,
+    Flush,
 }
 
 impl Device {
     pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> Duration {
-        let service = if transfer.is_write { &self.write } else { &self.read };
+        let service = match transfer.kind {
+            TransferKind::Read => &self.read,
+            TransferKind::Write => &self.write,
+            TransferKind::Flush => &self.flush,
+        };
         // An hour and more for each KiB of a GiB: the product alone is more than 64 bits hold.
         let size = i128::from(service.per_kib.0) * i128::from(transfer.bytes) / 1024;
         service.fixed.draw(stream) + Duration(size as i64)
@@ -67,6 +82,8 @@ impl From<&IoDevice> for Device {
             name: device.name.clone(),
             read: service(&device.read),
             write: service(&device.write),
+            flush: service(&device.flush),
+            idle: device.idle.as_ref().map(|idle| (idle.after, Dist::from(&idle.length))),
             nr_hw_queues: device.nr_hw_queues,
             queue_depth: device.queue_depth,
             parallelism: device.parallelism,
@@ -93,7 +110,9 @@ pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
     Some(Device {
         name: table.text("name")?.to_owned(),
         read: service.clone(),
-        write: service,
+        write: service.clone(),
+        flush: service,
+        idle: None,
         nr_hw_queues: None,
         queue_depth: u32::MAX,
         parallelism: table.number("servers").unwrap_or(1.0) as u32,
@@ -162,7 +181,9 @@ mod tests {
         let device = Device {
             name: "x".to_owned(),
             read: time.clone(),
-            write: time,
+            write: time.clone(),
+            flush: time,
+            idle: None,
             nr_hw_queues: None,
             queue_depth: 1,
             parallelism: 1,
@@ -170,7 +191,7 @@ mod tests {
             irq: Duration::ZERO,
             softirq: Duration::ZERO,
         };
-        let transfer = Transfer { is_write: false, bytes: 1 << 30 };
+        let transfer = Transfer { kind: TransferKind::Read, bytes: 1 << 30 };
         let service = device.service(transfer, &mut StreamName::new(1).stream());
         assert_eq!(service, Duration((per_kib.0 << 20) + 1));
     }

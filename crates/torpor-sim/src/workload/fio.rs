@@ -10,7 +10,7 @@
 
 use super::program::Names;
 use super::read::{clamp, from_us};
-use super::{Dist, Draw, IoWait, Op, Step, TaskKind, Transfer};
+use super::{Dist, Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
 use torpor_toml::{Report, Table};
 use torpor_units::{CpuId, Duration};
 
@@ -40,7 +40,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
     let transfer = transfer(report, table);
     let device = names.device(table, "device", table.text("device")?);
     let (to_submit, to_complete) = costs(engine);
-    let mut job = Job { steps: Vec::new(), draws: 0 };
+    let mut job = Job { steps: Vec::new(), draws: 0, timers: 0 };
     let submit = job.work(report, table, "submit_us", to_submit)?;
     let complete = job.work(report, table, "complete_us", to_complete)?;
     let service = job.stream();
@@ -50,23 +50,38 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         _ => IoWait::CqRing { iowait: table.bool("iowait").unwrap_or(true) },
     };
     let runtime = table.number("runtime").map(|s| from_us(s * 1e6));
-    job.push("ready to submit", Op::IoFill { iodepth, runtime, wait: 3 });
+    let number_ios = table.number("number_ios").map(|n| n as u64);
+    let mix = mix(report, table, &mut job);
+    let pace = table.number("rate_iops").map(|rate| Duration((1e9 / rate).round() as i64));
+    let wait_at = 3 + usize::from(pace.is_some());
+    job.push("ready to submit", Op::IoFill { iodepth, runtime, number_ios, wait: wait_at });
     job.push("its submission", Op::Run(submit));
-    job.push(
-        "its submission",
-        Op::IoSubmit { device, stream: service, transfer: transfer?, next: 0 },
-    );
+    let next = if pace.is_some() { 3 } else { 0 };
+    let submit = Op::IoSubmit { device, stream: service, transfer: transfer?, mix, next };
+    job.push("its submission", submit);
+    if let Some(period) = pace {
+        // Its wait for the next request's time ends where it may submit again.
+        job.timers = 1;
+        job.push("its rate", Op::IoPace { period });
+    }
     job.push("its wait for a result", Op::IoWait(wait));
     job.push("its completion", Op::Run(complete));
     if let Some(us) = table.number("thinktime_us").filter(|us| *us > 0.0) {
         let stream = job.stream();
         job.push("its think time", Op::Sleep(Draw { dist: Dist::Constant(from_us(us)), stream }));
     }
+    if let Some(every) = table.number("fsync").filter(|n| *n > 0.0) {
+        job.push("its fsync", Op::IoEvery(every as u64));
+        let transfer = Transfer { kind: TransferKind::Flush, bytes: 0 };
+        let (stream, next) = (job.stream(), job.steps.len() + 1);
+        job.push("its fsync", Op::IoSubmit { device, stream, transfer, mix: None, next });
+        job.push("its fsync", Op::IoWait(IoWait::IoSchedule));
+    }
     Some(TaskKind {
         name: table.text("name")?.to_owned(),
         count: table.number("numjobs").unwrap_or(1.0) as u32,
         cpus: table.cpus("cpus_allowed").map(<[CpuId]>::to_vec),
-        start: Duration::ZERO,
+        start: from_us(1e6 * table.number("startdelay").unwrap_or(0.0)),
         stagger: Duration::ZERO,
         timer_slack: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
@@ -75,7 +90,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         repeat: None,
         draws: job.draws,
         depth: 0,
-        timers: 0,
+        timers: job.timers,
         program: job.steps,
     })
 }
@@ -83,6 +98,21 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
 struct Job {
     steps: Vec<Step>,
     draws: usize,
+    timers: usize,
+}
+
+/// Which requests read, where both kinds are asked for.
+fn mix(report: &mut Report, table: &Table, job: &mut Job) -> Option<Mix> {
+    let is_mixed = matches!(table.text("rw"), Some("rw" | "readwrite" | "randrw"));
+    if table.has("rwmixread") && !is_mixed {
+        let mut finding = table.finding("rwmixread", "there is one kind of request".to_owned());
+        finding.allowed = Some("beside `rw = \"randrw\"`, rw or readwrite".to_owned());
+        report.push(finding);
+    }
+    is_mixed.then(|| Mix {
+        reads: table.number("rwmixread").unwrap_or(50.0) / 100.0,
+        stream: job.stream(),
+    })
 }
 
 impl Job {
@@ -129,6 +159,15 @@ fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
         finding.allowed = Some("beside `ioengine = \"io_uring\"`".to_owned());
         report.push(finding);
     }
+    for (key, message) in
+        [("number_ios", "a job without requests"), ("rate_iops", "a job that never asks")]
+    {
+        if table.number(key) == Some(0.0) {
+            let mut finding = table.finding(key, message.to_owned());
+            finding.hint = Some("leave it out".to_owned());
+            report.push(finding);
+        }
+    }
     if table.number("numjobs") == Some(0.0) {
         let mut finding = table.finding("numjobs", "no job at all".to_owned());
         finding.allowed = Some("1 or more".to_owned());
@@ -138,9 +177,12 @@ fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
 
 /// What `rw` and `bs` say; without them a random read of 4 KiB.
 pub(super) fn transfer(report: &mut Report, table: &Table) -> Option<Transfer> {
-    let is_write = matches!(table.text("rw"), Some("write" | "randwrite"));
+    let kind = match table.text("rw") {
+        Some("write" | "randwrite") => TransferKind::Write,
+        _ => TransferKind::Read,
+    };
     let bytes = if table.has("bs") { block_size(report, table)? } else { BLOCK_DEFAULT };
-    Some(Transfer { is_write, bytes })
+    Some(Transfer { kind, bytes })
 }
 
 /// As fio reads sizes: `k` and `m` are powers of 1024.

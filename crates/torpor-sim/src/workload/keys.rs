@@ -13,7 +13,12 @@ const CLAMP: Kind = Kind::Integer { max: 1024.0 };
 const COUNT_MAX: f64 = 1e6;
 const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
 
+/// Passes through phases: benchmarks go round millions of times.
+const REPEAT: Kind = Kind::Integer { max: 1e12 };
+
 const DIRECTIONS: &[&str] = &["randread", "randwrite", "read", "write"];
+const MIXED_DIRECTIONS: &[&str] =
+    &["randread", "randwrite", "read", "write", "randrw", "rw", "readwrite"];
 
 const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::required(name, kind, doc)
@@ -37,6 +42,12 @@ pub(super) static WORKLOAD: Shape = Shape {
         optional("fio", Kind::Tables(&FIO), "Tasks that do IO, told as fio's jobs are."),
         optional("interrupt", Kind::Tables(&INTERRUPT), "Interrupts from outside."),
         optional("device", Kind::Tables(&DEVICE), "Devices of the workload's own."),
+        optional(
+            "flow",
+            Kind::Tables(&FLOW),
+            "Deadlines of what goes through several tasks; `begin` and `end` name flows.",
+        ),
+        optional("note", Kind::Texts, "What every result is to say of the workload."),
     ],
 };
 
@@ -75,7 +86,7 @@ static TASK: Shape = Shape {
         ),
         UCLAMP_MIN,
         UCLAMP_MAX,
-        optional("repeat", COUNT, "Passes through its phases. Without it, no end."),
+        optional("repeat", REPEAT, "Passes through its phases. Without it, no end."),
         required("phase", Kind::Tables(&PHASE), "What it does, one after another."),
     ],
 };
@@ -116,6 +127,17 @@ pub(super) static PHASE: Shape = Shape {
             "Beside `io`: what it does. Without it, it reads.",
         ),
         optional("spawn", Kind::Word, "Starts another task of that name."),
+        optional(
+            "begin",
+            Kind::Word,
+            "Begins a flow, such as a frame: at the event that last woke the task, or at the time \
+             that it is late for.",
+        ),
+        optional(
+            "end",
+            Kind::Word,
+            "Ends the flow of that name that began first and has not ended.",
+        ),
         optional("count", COUNT, "Beside `wait`, `wake` and `spawn`: how many. Without it, 1."),
         optional(
             "not_before_us",
@@ -132,7 +154,7 @@ pub(super) static PHASE: Shape = Shape {
             Kind::Bool,
             "Beside `wake`: the waker says that it is about to sleep, as pipes do.",
         ),
-        optional("repeat", COUNT, "Does the phases in `do` so many times."),
+        optional("repeat", REPEAT, "Does the phases in `do` so many times."),
         optional("do", Kind::Tables(&PHASE), "Beside `repeat`: phases."),
     ],
 };
@@ -161,9 +183,36 @@ static FIO: Shape = Shape {
         optional("bs", Kind::Text, "Size of a request, such as `4k`. Without it, 4k."),
         optional(
             "rw",
-            Kind::Choice(DIRECTIONS),
+            Kind::Choice(MIXED_DIRECTIONS),
             "What a request does. Without it, randread. A device takes its time by direction and \
              size, wherever it goes.",
+        ),
+        optional(
+            "rwmixread",
+            Kind::Integer { max: 100.0 },
+            "With rw, readwrite and randrw: how many of 100 requests read. Without it, 50.",
+        ),
+        optional(
+            "fsync",
+            COUNT,
+            "So many requests later it has the device empty its cache, and waits for that. \
+             Without it, or with 0, never.",
+        ),
+        optional(
+            "number_ios",
+            Kind::Integer { max: 1e12 },
+            "Requests after which it submits no more, and ends. Without it, no end.",
+        ),
+        optional(
+            "rate_iops",
+            Kind::Number { max: 1e7 },
+            "Requests a second at most; one that is late may catch up. Without it, as fast as they \
+             go.",
+        ),
+        optional(
+            "startdelay",
+            Kind::Number { max: 3600.0 },
+            "Seconds until it starts. Without it, 0.",
         ),
         optional(
             "runtime",
@@ -199,6 +248,12 @@ static INTERRUPT: Shape = Shape {
             "In place of `interval_us`: when they come, in rising order.",
         ),
         optional("cpus", Kind::Cpus, "They go round these. Without it, CPU 0."),
+        optional(
+            "each_cpu_us",
+            TIME,
+            "In place of `cpus`: the same on every CPU of the machine, on each so much later than \
+             on the one before.",
+        ),
         optional("burst", COUNT, "Interrupts that come in one go. Without it, 1."),
         optional("burst_gap_us", DIST, "Between those of a burst. Without it, 0."),
         optional("start_us", TIME, "When the first interval begins. Without it, 0."),
@@ -207,6 +262,13 @@ static INTERRUPT: Shape = Shape {
         optional("wake", Kind::Word, "The channel that its handler wakes."),
         optional("spawn", Kind::Word, "The task that its handler starts."),
         optional("count", COUNT, "Beside `wake` and `spawn`: how many. Without it, 1."),
+    ],
+};
+
+static FLOW: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "The flow's name, as phases give it."),
+        required("deadline_us", TIME, "One that takes longer is late: for a frame, jank."),
     ],
 };
 

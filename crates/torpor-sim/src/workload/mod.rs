@@ -2,6 +2,7 @@
 //! What the simulated machine has to do: tasks, interrupts, devices. Read from TOML, checked.
 
 mod builtin;
+mod command;
 mod device;
 mod dist;
 mod fio;
@@ -12,13 +13,15 @@ mod rtapp;
 mod stream;
 
 pub use builtin::{Builtin, builtins, resolve};
-pub use device::{Device, DeviceRef, Transfer};
+pub use command::{is_command, job_file_to_toml, to_toml};
+pub use device::{Device, DeviceRef, Transfer, TransferKind};
 pub use dist::Dist;
 pub use read::{from_toml, json_schema};
 pub use rtapp::from_rtapp;
 pub use stream::{Stream, StreamName};
 
 use crate::sched::Clamp;
+use std::collections::BTreeSet;
 use torpor_units::{CpuId, Duration, Instant};
 
 /// A workload. Built only by [`from_toml`], which has checked every invariant below.
@@ -37,6 +40,16 @@ pub struct Workload {
     /// What tasks wait on and are woken through, by index.
     pub channels: Vec<Channel>,
     pub barriers: Vec<Barrier>,
+    pub flows: Vec<Flow>,
+    /// What every result is to say.
+    pub notes: Vec<String>,
+}
+
+/// What begins in one task and ends in another, such as a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    pub name: String,
+    pub deadline: Option<Duration>,
 }
 
 /// What tasks wait on.
@@ -141,17 +154,31 @@ pub enum Op {
         device: usize,
         stream: usize,
         transfer: Transfer,
+        /// Where reads are mixed with writes.
+        mix: Option<Mix>,
         next: usize,
     },
+    /// Goes on behind every so many results, and to the first step otherwise.
+    IoEvery(u64),
     /// Takes a request's result, or waits for one.
     IoWait(IoWait),
     /// Where a job goes on at the next step, to submit, or at `wait`, when `iodepth` requests are
-    /// under way; after `runtime` it submits no more, and ends with the last result.
+    /// under way; after `runtime`, or `number_ios`, it submits no more, and ends with the last
+    /// result.
     IoFill {
         iodepth: u32,
         runtime: Option<Duration>,
+        number_ios: Option<u64>,
         wait: usize,
     },
+    /// Until the next request's time, the first one's being the task's start; one that is late
+    /// goes on at once. Then to the first step.
+    IoPace {
+        period: Duration,
+    },
+    /// A flow begins when the task was called, or the first one under way ends.
+    FlowBegin(usize),
+    FlowEnd(usize),
     Spawn {
         task: usize,
         count: u32,
@@ -166,6 +193,13 @@ pub enum Op {
     LoopEnd {
         begin: usize,
     },
+}
+
+/// The share of reads, and the stream that draws them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mix {
+    pub reads: f64,
+    pub stream: usize,
 }
 
 /// How a task waits for its requests, and so what the scheduler sees of it (Linux 6.12).
@@ -202,6 +236,9 @@ pub struct Interrupt {
     pub name: String,
     /// They go round these CPUs; CPU 0 by default.
     pub cpus: Vec<CpuId>,
+    /// The same on every CPU, each so much later than on the one before: see
+    /// [`Workload::on_machine`].
+    pub each_cpu: Option<Duration>,
     pub arrivals: Arrivals,
     /// Interrupts a burst, and the time between them.
     pub burst: u32,
@@ -245,13 +282,45 @@ impl TaskKind {
         (instance / size) as usize % self.groups
     }
 
-    /// Whether it comes to a barrier.
-    fn meets(&self, barrier: usize) -> bool {
-        self.program.iter().any(|step| step.op == Op::Barrier(barrier))
+    /// The barriers that it comes to, once each.
+    fn barriers(&self) -> BTreeSet<usize> {
+        let barrier = |step: &Step| if let Op::Barrier(b) = step.op { Some(b) } else { None };
+        self.program.iter().filter_map(barrier).collect()
+    }
+}
+
+impl Barrier {
+    /// By name, with all tasks that come to each.
+    fn all(names: &[String], tasks: &[TaskKind]) -> Vec<Barrier> {
+        let new = |name: &String| Barrier { name: name.clone(), parties: 0 };
+        let mut barriers: Vec<Barrier> = names.iter().map(new).collect();
+        for task in tasks {
+            for barrier in task.barriers() {
+                let parties = &mut barriers[barrier].parties;
+                *parties = parties.saturating_add(task.count);
+            }
+        }
+        barriers
     }
 }
 
 impl Workload {
+    /// With what each CPU has of its own.
+    pub fn on_machine(&self, cpus: usize) -> Workload {
+        let one = |interrupt: &Interrupt, cpu: usize, later: Duration| Interrupt {
+            name: format!("{}#{cpu}", interrupt.name),
+            cpus: vec![CpuId(cpu as u32)],
+            each_cpu: None,
+            start: interrupt.start + Duration(later.0.saturating_mul(cpu as i64)),
+            ..interrupt.clone()
+        };
+        let interrupts = self.interrupts.iter().flat_map(|interrupt| match interrupt.each_cpu {
+            Some(later) => (0..cpus).map(|cpu| one(interrupt, cpu, later)).collect(),
+            None => vec![interrupt.clone()],
+        });
+        Workload { interrupts: interrupts.collect(), ..self.clone() }
+    }
+
     /// The highest CPU that it names.
     pub fn last_cpu(&self) -> Option<CpuId> {
         let tasks = self.tasks.iter().flat_map(|t| t.cpus.iter().flatten());

@@ -2,16 +2,16 @@
 //! A task's phases, flattened into steps, and the names they speak of.
 
 use super::read::{dist, from_us};
-use super::{DeviceRef, Draw, IoWait, Op, Step, fio};
+use super::{DeviceRef, Draw, Flow, IoWait, Op, Step, fio};
 use std::collections::HashMap;
 use torpor_toml::{Finding, Report, Table, closest};
-use torpor_units::Instant;
+use torpor_units::{Duration, Instant};
 
 /// Loops in loops beyond this are a slip.
 const DEPTH_MAX: usize = 16;
 
 /// The keys of which a phase has exactly one.
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 12] = [
     "run_us",
     "sleep_us",
     "until_us",
@@ -21,6 +21,8 @@ const VERBS: [&str; 10] = [
     "barrier",
     "io",
     "spawn",
+    "begin",
+    "end",
     "repeat",
 ];
 
@@ -41,17 +43,46 @@ struct Channel {
     uneven: Option<Finding>,
 }
 
+/// Names in their order, each with its number.
+#[derive(Default)]
+pub(super) struct Index {
+    pub names: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Index {
+    pub fn of(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    /// Of two that are alike, the first keeps the name.
+    fn add(&mut self, name: &str) -> usize {
+        self.names.push(name.to_owned());
+        let number = self.names.len() - 1;
+        self.numbers.entry(name.to_owned()).or_insert(number);
+        number
+    }
+
+    fn of_or_add(&mut self, name: &str) -> usize {
+        self.of(name).unwrap_or_else(|| self.add(name))
+    }
+}
+
 /// What the file's names stand for.
 #[derive(Default)]
 pub(super) struct Names {
-    tasks: Vec<String>,
+    tasks: Index,
     /// The workload's own devices, then those of elsewhere.
-    devices: Vec<String>,
+    devices: Index,
     /// Where each of those of elsewhere is first named.
     named_devices: Vec<Finding>,
     channels: Vec<Channel>,
     channel_index: HashMap<String, usize>,
-    pub barriers: Vec<String>,
+    pub barriers: Index,
+    flows: Index,
+    deadlines: HashMap<usize, Duration>,
+    /// Where each flow is first begun, and ended.
+    flow_ends: Vec<[Option<Finding>; 2]>,
     /// Into how many groups fall the tasks, or the interrupts, that are being read.
     pub groups: usize,
 }
@@ -71,18 +102,17 @@ impl Names {
 
     /// A device of the workload's, or else the machine's.
     pub fn device(&mut self, at: &Table, key: &str, name: &str) -> usize {
-        if let Some(known) = self.devices.iter().position(|n| n == name) {
+        if let Some(known) = self.devices.of(name) {
             return known;
         }
-        self.devices.push(name.to_owned());
         self.named_devices.push(at.finding(key, "there is no device of this name".to_owned()));
-        self.devices.len() - 1
+        self.devices.add(name)
     }
 
     /// The devices of elsewhere.
     pub fn named_devices(&mut self, origin: &str, text: &str) -> Vec<DeviceRef> {
         let findings = std::mem::take(&mut self.named_devices);
-        let names = self.devices.split_off(self.devices.len() - findings.len());
+        let names = self.devices.names.split_off(self.devices.names.len() - findings.len());
         let named = names.into_iter().zip(findings);
         named.map(|(name, finding)| DeviceRef::named(name, finding, origin, text)).collect()
     }
@@ -147,6 +177,61 @@ impl Names {
         }
     }
 
+    /// The deadlines of flows.
+    pub fn declare_flows(&mut self, report: &mut Report, tables: &[Table]) {
+        for table in tables {
+            let (name, deadline) = (table.text("name"), table.number("deadline_us"));
+            let (Some(name), Some(us)) = (name, deadline) else { continue };
+            if self.flows.of(name).is_some() {
+                let message = "this name stands for another one already".to_owned();
+                report.push(table.finding("name", message));
+            }
+            let flow = self.flows.of_or_add(name);
+            self.deadlines.insert(flow, from_us(us));
+            self.flow_ends.push([const { None }; 2]);
+        }
+    }
+
+    /// A flow that a task begins, or ends.
+    fn flow(&mut self, at: &Table, verb: &str, name: &str) -> usize {
+        let flow = self.flows.of_or_add(name);
+        if flow == self.flow_ends.len() {
+            self.flow_ends.push([const { None }; 2]);
+        }
+        let (which, message) = match verb {
+            "begin" => (0, "nobody ends this flow"),
+            _ => (1, "nobody begins this flow"),
+        };
+        self.flow_ends[flow][which].get_or_insert_with(|| at.finding(verb, message.to_owned()));
+        flow
+    }
+
+    /// Every flow must have both ends.
+    pub fn flows(&mut self, report: &mut Report, tables: &[Table]) -> Vec<Flow> {
+        for (flow, ends) in self.flow_ends.iter_mut().enumerate() {
+            let [begin, end] = std::mem::take(ends);
+            let finding = match (begin, end) {
+                (Some(begin), None) => begin,
+                (None, Some(end)) => end,
+                (None, None) => {
+                    let is_it = |t: &&Table| t.text("name") == Some(&self.flows.names[flow]);
+                    let Some(table) = tables.iter().find(is_it) else { continue };
+                    table.finding("name", "no task begins or ends this flow".to_owned())
+                }
+                _ => continue,
+            };
+            let others = self.flows.names.iter().filter(|n| **n != self.flows.names[flow]);
+            let near = closest(&self.flows.names[flow], others.map(String::as_str));
+            let hint = near
+                .map(|near| format!("did you mean `{near}`?"))
+                .or(Some("a flow needs a `begin` and an `end` of the same name".into()));
+            report.push(Finding { hint, ..finding });
+        }
+        let names = self.flows.names.iter().enumerate();
+        let deadline = |flow| self.deadlines.get(&flow).copied();
+        names.map(|(n, name)| Flow { name: name.clone(), deadline: deadline(n) }).collect()
+    }
+
     /// All channels, those of one name in the order of their groups, and where each name's begin.
     pub fn channels(&self) -> (Vec<super::Channel>, Vec<usize>) {
         let (mut channels, mut begins) = (Vec::new(), Vec::new());
@@ -164,14 +249,14 @@ impl Names {
     }
 }
 
-fn declare<'a>(report: &mut Report, tables: impl Iterator<Item = &'a Table>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
+fn declare<'a>(report: &mut Report, tables: impl Iterator<Item = &'a Table>) -> Index {
+    let mut names = Index::default();
     for table in tables {
         let name = table.text("name").unwrap_or_default();
-        if !name.is_empty() && names.iter().any(|n| n == name) {
+        if !name.is_empty() && names.of(name).is_some() {
             report.push(table.finding("name", "this name stands for another one already".into()));
         }
-        names.push(name.to_owned());
+        names.add(name);
     }
     names
 }
@@ -181,15 +266,15 @@ fn find(
     at: &Table,
     key: &str,
     name: &str,
-    known: &[String],
+    known: &Index,
     what: &str,
 ) -> Option<usize> {
-    let found = known.iter().position(|n| n == name);
+    let found = known.of(name);
     if found.is_none() {
         let mut finding = at.finding(key, format!("there is no {what} of this name"));
-        let list = known.join(", ");
+        let list = known.names.join(", ");
         finding.allowed = Some(if list.is_empty() { format!("no {what} is given") } else { list });
-        finding.hint = closest(name, known.iter().map(String::as_str))
+        finding.hint = closest(name, known.names.iter().map(String::as_str))
             .map(|near| format!("did you mean `{near}`?"));
         report.push(finding);
     }
@@ -302,7 +387,7 @@ impl Program {
         let (device, stream, next) =
             (names.device(table, "io", name), self.draws, self.steps.len() + 1);
         self.draws += 1;
-        let op = Op::IoSubmit { device, stream, transfer, next };
+        let op = Op::IoSubmit { device, stream, transfer, mix: None, next };
         self.steps.push(Step { op, place: place.clone() });
         self.steps.push(Step { op: Op::IoWait(IoWait::IoSchedule), place });
     }
@@ -341,14 +426,9 @@ impl Program {
                 let sync = table.bool("sync").unwrap_or(false);
                 Op::Wake { channel, count: count as u64, sync }
             }
-            "barrier" => {
-                let name = table.text(verb)?;
-                let known = names.barriers.iter().position(|b| b == name);
-                Op::Barrier(known.unwrap_or_else(|| {
-                    names.barriers.push(name.to_owned());
-                    names.barriers.len() - 1
-                }))
-            }
+            "begin" => Op::FlowBegin(names.flow(table, verb, table.text(verb)?)),
+            "end" => Op::FlowEnd(names.flow(table, verb, table.text(verb)?)),
+            "barrier" => Op::Barrier(names.barriers.of_or_add(table.text(verb)?)),
             _ => {
                 let task = names.task(report, table, verb, table.text(verb)?)?;
                 Op::Spawn { task, count: count as u32 }

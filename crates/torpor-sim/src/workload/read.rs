@@ -31,6 +31,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     let mut names = Names::default();
     names.declare_tasks(report, file.tables("task"), file.tables("fio"));
     names.declare_devices(report, file.tables("device"));
+    names.declare_flows(report, file.tables("flow"));
     // What is there and no list at all has been reported already.
     let is_list = |key| file.field(key).is_none_or(|f| f.raw.starts_with('['));
     let is_empty = |key| file.tables(key).is_empty() && is_list(key);
@@ -48,6 +49,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     let devices: Vec<Option<Device>> =
         file.tables("device").iter().map(|table| device::read(report, table)).collect();
     names.check_channels(report);
+    let flows = names.flows(report, file.tables("flow"));
     let devices: Option<Vec<Device>> = devices.into_iter().collect();
     let named = names.named_devices(origin, text);
 
@@ -64,21 +66,19 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
             *channel = begins[*channel];
         }
     }
-    let barriers = names.barriers.iter().enumerate().map(|(index, name)| Barrier {
-        name: name.clone(),
-        parties: tasks.iter().filter(|t| t.meets(index)).map(|t| t.count).sum(),
-    });
     Some(Workload {
         name: file.text("name")?.to_owned(),
         title: file.text("title")?.to_owned(),
         sources: file.texts("source").to_vec(),
         sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
         tasks_max: file.number("tasks_max").unwrap_or(TASKS_MAX_DEFAULT) as usize,
-        barriers: barriers.collect(),
+        barriers: Barrier::all(&names.barriers.names, &tasks),
         tasks,
         interrupts,
         devices: devices?.into_iter().map(DeviceRef::Own).chain(named).collect(),
         channels,
+        flows,
+        notes: file.texts("note").to_vec(),
     })
 }
 
@@ -150,7 +150,12 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
         }
         (None, None) => Effect::Nothing,
     };
+    let each_cpu = table.number("each_cpu_us").map(from_us);
+    if each_cpu.is_some() && table.has("cpus") {
+        report.push(table.finding("cpus", "`each_cpu_us` stands for all CPUs".to_owned()));
+    }
     Some(Interrupt {
+        each_cpu,
         name: table.text("name")?.to_owned(),
         cpus: table.cpus("cpus").map_or_else(|| vec![CpuId(0)], <[CpuId]>::to_vec),
         arrivals: arrivals?,

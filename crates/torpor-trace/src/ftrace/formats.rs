@@ -71,7 +71,7 @@ impl Formats {
             page: PageLayout {
                 commit_offset: 8,
                 commit_bytes: long_bytes,
-                data_offset: 8 + long_bytes,
+                data_offset: long_bytes.saturating_add(8),
             },
             probed: Vec::new(),
         }
@@ -156,7 +156,7 @@ impl Formats {
         // `common_type` is the first field of every tracepoint.
         let id = Cursor::ordered(raw, self.endian).u16()?;
         let event = self.events.get_mut(usize::from(id))?.as_mut()?;
-        event.count += 1;
+        event.count = event.count.saturating_add(1);
         Some(match &event.reading {
             Reading::Nothing => None,
             Reading::Tracepoint(spec, fields) => {
@@ -187,7 +187,8 @@ impl Formats {
 
     pub(crate) fn count_into(self, counts: &mut BTreeMap<String, u64>) {
         for event in self.events.into_iter().flatten().filter(|event| event.count > 0) {
-            *counts.entry(event.name).or_default() += event.count;
+            let count = counts.entry(event.name).or_default();
+            *count = count.saturating_add(event.count);
         }
     }
 }
@@ -247,7 +248,8 @@ impl Reading {
         let address = find("__probe_func").or_else(|| find("__probe_ip"));
         if let Some(address) = address {
             let last = find("__probe_ret_ip").unwrap_or(address);
-            return Reading::Probe { address: fields[address].1, value: field(last + 1) };
+            let value = last.checked_add(1).and_then(field);
+            return Reading::Probe { address: fields[address].1, value };
         }
         let Some(spec) = spec(name) else {
             return Reading::Nothing;

@@ -7,6 +7,7 @@ use super::scratch::{Scratch, slot};
 use super::timers::{Role, Timers};
 use super::values::{hexadecimal, integer};
 use crate::builder::Builder;
+use crate::cursor::after;
 use crate::loss;
 use crate::model::EventKind;
 use crate::tracepoint::{self, Context, spec};
@@ -44,10 +45,13 @@ impl Events {
         }
         let index = self.kind(line.name);
         let kind = &mut self.kinds[index];
-        kind.count += 1;
+        kind.count = kind.count.saturating_add(1);
         let Some(plan) = &kind.plan else {
             return probed(line, out);
         };
+        if plan.spec.is_superfluous(out) {
+            return;
+        }
         let mut values = plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names);
         if let Some(role) = kind.role
             && !self.timers.complete(role, line, &mut values, out)
@@ -72,8 +76,9 @@ impl Events {
         let index = *self.by_name.entry(name.into()).or_insert_with(|| {
             let plan = std::str::from_utf8(model_name(name)).ok().and_then(spec).map(Plan::new);
             let role = plan.as_ref().and_then(|plan| Role::of(plan.spec.name));
+            let index = self.kinds.len();
             self.kinds.push(Kind { name: name.into(), count: 0, plan, role });
-            self.kinds.len() - 1
+            index
         });
         self.recent.resize(RECENT, usize::MAX);
         self.recent[slot] = index;
@@ -88,7 +93,8 @@ impl Events {
     pub(super) fn finish(self, out: &mut Builder) {
         for kind in self.kinds {
             let name = String::from_utf8_lossy(model_name(&kind.name)).into_owned();
-            *out.event_counts.entry(name).or_default() += kind.count;
+            let count = out.event_counts.entry(name).or_default();
+            *count = count.saturating_add(kind.count);
         }
         self.timers.tell_clock(out);
     }
@@ -110,9 +116,9 @@ fn model_name(name: &[u8]) -> &[u8] {
 fn probed(line: &Line<'_>, out: &mut Builder) {
     let Some(place) = line.text.strip_prefix(b"(") else { return };
     let Some(end) = memchr(b')', place) else { return };
-    let (place, rest) = (&place[..end], &place[end + 1..]);
+    let (place, rest) = (&place[..end], after(place, end, 1));
     let symbol = match memmem::find(place, b" <- ") {
-        Some(at) => word(&place[at + b" <- ".len()..]),
+        Some(at) => word(after(place, at, b" <- ".len())),
         None if is_entry(place) => word(place),
         None => return,
     };
@@ -121,7 +127,7 @@ fn probed(line: &Line<'_>, out: &mut Builder) {
         return out.lose(&loss::PROBES_WITHOUT_SYMBOL, is_address.into());
     };
     let value = memchr(b'=', rest).and_then(|at| {
-        let value = &rest[at + 1..];
+        let value = after(rest, at, 1);
         integer(&value[..memchr(b' ', value).unwrap_or(value.len())])
     });
     let kind = EventKind::Probed { probe, value: value.unwrap_or(0) as i64 };
@@ -141,7 +147,7 @@ const ENTRY_MAX: u64 = 0x10;
 
 fn is_entry(place: &[u8]) -> bool {
     let Some(at) = memchr(b'+', place) else { return true };
-    let offset = &place[at + 1..];
+    let offset = after(place, at, 1);
     let offset = &offset[..memchr(b'/', offset).unwrap_or(offset.len())];
     integer(offset).is_some_and(|offset| offset <= ENTRY_MAX)
 }

@@ -8,6 +8,7 @@
 use super::line::number;
 use super::scratch::Scratch;
 use super::values::{self, integer};
+use crate::cursor::after;
 use crate::model::Names;
 use crate::tracepoint::{FIELDS_MAX, Spec, Value, Values};
 use memchr::memmem;
@@ -56,7 +57,7 @@ impl Plan {
     pub(super) fn new(spec: &'static Spec) -> Plan {
         let shape = match spec.name {
             "sched_switch" => Shape::Switch,
-            "sched_waking" => Shape::Waking,
+            "sched_waking" | "sched_wakeup" => Shape::Waking,
             "ipi_entry" | "ipi_exit" | "ipi_raise" => Shape::Reason,
             "print" => Shape::Mark,
             _ => Shape::Pairs,
@@ -103,7 +104,7 @@ impl Plan {
             let slot = self.fields.iter().position(|field| field.is_some_and(|f| f.is(key)));
             if let Some(slot) = slot.filter(|&slot| texts[slot].is_none()) {
                 texts[slot] = Some(value);
-                missing -= 1;
+                missing = missing.saturating_sub(1);
                 if missing == 0 {
                     break;
                 }
@@ -151,9 +152,9 @@ impl Plan {
     ) -> Values<'a> {
         let text = text.trim_ascii_end();
         let (head, reason) = match memchr(b'(', text) {
-            Some(at) => (&text[..at], text[at + 1..].strip_suffix(b")")),
+            Some(at) => (&text[..at], after(text, at, 1).strip_suffix(b")")),
             None => match memmem::find(text, b"reason=") {
-                Some(at) => (&text[..at], Some(&text[at + b"reason=".len()..])),
+                Some(at) => (&text[..at], Some(after(text, at, b"reason=".len()))),
                 None => (text, None),
             },
         };
@@ -174,9 +175,9 @@ fn pairs_from_end(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         while let Some(text) = rest {
             let start = memrchr(b' ', text);
             rest = start.map(|start| &text[..start]);
-            let word = &text[start.map_or(0, |start| start + 1)..];
+            let word = start.map_or(text, |start| after(text, start, 1));
             if let Some(equals) = memchr(b'=', word) {
-                return Some((&word[..equals], &word[equals + 1..]));
+                return Some((&word[..equals], after(word, equals, 1)));
             }
         }
         None
@@ -201,16 +202,18 @@ pub(super) const COMM_MAX: usize = 15;
 fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
     let next_pid = last(text, b"next_pid")?;
     // `next_pid=` stands between.
-    let end = next_pid.as_ptr() as usize - text.as_ptr() as usize - b"next_pid=".len();
-    let head = text[..end].strip_suffix(b" ")?;
+    let start = (next_pid.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let end = start.checked_sub(b"next_pid=".len())?;
+    let head = text.get(..end)?.strip_suffix(b" ")?;
     const KEY: &[u8] = b" next_comm=";
-    let window = end.saturating_sub(COMM_MAX + KEY.len() + 1);
+    const WINDOW: usize = COMM_MAX + KEY.len() + 1;
+    let window = end.saturating_sub(WINDOW);
     let at = head[window.min(head.len())..]
         .windows(KEY.len())
         .position(|bytes| bytes == KEY)
-        .map(|at| at + window)
+        .and_then(|at| at.checked_add(window))
         .or_else(|| memmem::rfind(head, KEY))?;
-    let (prev, comm) = (&head[..at], &head[at + KEY.len()..]);
+    let (prev, comm) = (&head[..at], after(head, at, KEY.len()));
     let (mut prev_pid, mut prev_state) = (None, None);
     for (key, value) in pairs_from_end(prev) {
         match key {
@@ -235,13 +238,13 @@ fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
 fn trace_cmd_switch(text: &[u8]) -> Option<Values<'_>> {
     const ARROW: &[u8] = b" ==> ";
     let arrow = memmem::rfind(text, ARROW)?;
-    let (next_comm, next_pid) = comm_and_pid(&text[arrow + ARROW.len()..])?;
+    let (next_comm, next_pid) = comm_and_pid(after(text, arrow, ARROW.len()))?;
     let prev = &text[..arrow];
     let state = memrchr(b' ', prev)?;
     let (_, prev_pid) = comm_and_pid(&prev[..state])?;
     Some([
         Some(Value::Number(prev_pid)),
-        values::trace_cmd_state(&prev[state + 1..]).map(Value::Number),
+        values::trace_cmd_state(after(prev, state, 1)).map(Value::Number),
         Some(Value::Number(next_pid)),
         Some(next_comm).filter(is_known).map(Value::Bytes),
         None,
@@ -252,7 +255,7 @@ fn trace_cmd_switch(text: &[u8]) -> Option<Values<'_>> {
 /// the space before the CPU. Old kernels have a note of a missing field before it.
 fn waking(text: &[u8], at: usize) -> Values<'_> {
     let pid = comm_and_pid(&text[..at]).map(|(_, pid)| Value::Number(pid));
-    let cpu = number(&text[at + b" CPU:".len()..]).map(|(cpu, _)| Value::Number(cpu));
+    let cpu = number(after(text, at, b" CPU:".len())).map(|(cpu, _)| Value::Number(cpu));
     [pid, cpu, None, None, None]
 }
 
@@ -260,7 +263,7 @@ fn waking(text: &[u8], at: usize) -> Values<'_> {
 fn comm_and_pid(text: &[u8]) -> Option<(&[u8], u64)> {
     let task = &text[..memmem::rfind(text, b" [")?];
     let colon = memrchr(b':', task)?;
-    Some((&task[..colon], integer(&task[colon + 1..])?))
+    Some((&task[..colon], integer(after(task, colon, 1))?))
 }
 
 /// The kernel prints `<...>` for a task whose name it did not keep.

@@ -3,15 +3,19 @@
 //!
 //! Pages of 2015 and later have it in `<script class="trace-data">` elements, beside others with
 //! JSON. Older ones have it as the string `linuxPerfData` of a script, with its newlines escaped.
+//! The viewer's own scripts are in the page too, and speak of such elements in their strings, so
+//! elements are walked one after the other, as a browser does.
 
 use super::Reader;
 use crate::builder::Builder;
+use crate::cursor::after;
 use crate::error::Malformed;
 use crate::loss;
 use memchr::memmem;
 use std::borrow::Cow;
 
-const SCRIPT: &[u8] = b"<script class=\"trace-data\"";
+const SCRIPT: &[u8] = b"<script";
+const TRACE_DATA: &[u8] = b"trace-data";
 const SCRIPT_END: &[u8] = b"</script>";
 const STRING: &[u8] = b"linuxPerfData = \"";
 
@@ -31,16 +35,22 @@ pub(crate) fn read(
     let mut is_found = false;
     let mut rest = bytes;
     while let Some(at) = memmem::find(rest, SCRIPT) {
-        let (content, after) = element(&rest[at + SCRIPT.len()..], out);
-        rest = after;
-        if !content.trim_ascii_start().starts_with(b"{") {
+        let script = Script::parse(after(rest, at, SCRIPT.len()));
+        rest = script.after;
+        if !script.is_trace_data {
+            continue;
+        }
+        if !script.is_whole {
+            out.lose(&loss::TRUNCATED, 1);
+        }
+        if !script.content.trim_ascii_start().starts_with(b"{") {
             is_found = true;
-            reader.lines(&text(content), out);
+            reader.lines(&text(script.content), out);
         }
     }
     if !is_found && let Some(at) = memmem::find(bytes, STRING) {
         is_found = true;
-        let (content, _) = until(&bytes[at + STRING.len()..], SCRIPT_END, out);
+        let content = until(after(bytes, at, STRING.len()), SCRIPT_END, out);
         reader.lines(&unescaped(content), out);
     }
     if !is_found {
@@ -55,18 +65,37 @@ pub(crate) fn read(
     reader.finish(out)
 }
 
-/// The content of an element whose start tag is still open, and what follows it.
-fn element<'a>(bytes: &'a [u8], out: &mut Builder) -> (&'a [u8], &'a [u8]) {
-    let (_, bytes) = until(bytes, b">", out);
-    until(bytes, SCRIPT_END, out)
+/// An element of a page.
+struct Script<'a> {
+    is_trace_data: bool,
+    content: &'a [u8],
+    /// False if the page ends inside.
+    is_whole: bool,
+    after: &'a [u8],
 }
 
-fn until<'a>(bytes: &'a [u8], end: &[u8], out: &mut Builder) -> (&'a [u8], &'a [u8]) {
-    match memmem::find(bytes, end) {
-        Some(at) => (&bytes[..at], &bytes[at + end.len()..]),
+impl<'a> Script<'a> {
+    /// `bytes` stand behind `<script`.
+    fn parse(bytes: &'a [u8]) -> Script<'a> {
+        let (tag, rest) = split(bytes, b">").unwrap_or((bytes, &[]));
+        let (content, after) = split(rest, SCRIPT_END).unwrap_or((rest, &[]));
+        let is_trace_data = memmem::find(tag, TRACE_DATA).is_some();
+        let is_whole = content.len() < rest.len();
+        Script { is_trace_data, content, is_whole, after }
+    }
+}
+
+fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let start = memmem::find(bytes, at)?;
+    Some((&bytes[..start], after(bytes, start, at.len())))
+}
+
+fn until<'a>(bytes: &'a [u8], end: &[u8], out: &mut Builder) -> &'a [u8] {
+    match split(bytes, end) {
+        Some((before, _)) => before,
         None => {
             out.lose(&loss::TRUNCATED, 1);
-            (bytes, &[])
+            bytes
         }
     }
 }
@@ -74,7 +103,7 @@ fn until<'a>(bytes: &'a [u8], end: &[u8], out: &mut Builder) -> (&'a [u8], &'a [
 /// An element may hold the text itself or, in pages of between, the script with the string.
 fn text(content: &[u8]) -> Cow<'_, [u8]> {
     match memmem::find(&content[..content.len().min(256)], STRING) {
-        Some(at) => unescaped(&content[at + STRING.len()..]).into(),
+        Some(at) => unescaped(after(content, at, STRING.len())).into(),
         None => content.into(),
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! A task's name comes before and may hold nearly anything, so it is never looked at.
 
+use crate::cursor::{after, offset};
 use memchr::{memchr, memchr_iter, memrchr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl<'a> Line<'a> {
     #[inline]
     fn with_cpu(line: &'a [u8], is_right: impl Fn(&Line<'_>) -> bool) -> Option<Line<'a>> {
         memchr_iter(b'[', line).find_map(|at| {
-            let (cpu, rest) = number(&line[at + 1..])?;
+            let (cpu, rest) = number(after(line, at, 1))?;
             let rest = rest.strip_prefix(b"]")?.trim_ascii_start();
             Line::from_time(cpu, rest).or_else(|| Line::from_flags(cpu, rest)).filter(&is_right)
         })
@@ -60,7 +61,7 @@ impl<'a> Line<'a> {
     #[cold]
     fn with_bare_cpu(line: &'a [u8]) -> Option<Line<'a>> {
         memchr_iter(b' ', line).find_map(|space| {
-            let (cpu, rest) = number(&line[space + 1..])?;
+            let (cpu, rest) = number(after(line, space, 1))?;
             let has_flags = rest.first().is_some_and(|byte| !matches!(byte, b' ' | b':'));
             Line::from_flags(cpu, rest).filter(|line| has_flags && line.time.has_unit)
         })
@@ -81,7 +82,7 @@ impl<'a> Line<'a> {
         let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
         let colon = memrchr(b':', name);
         let has_subsystem = colon.is_some();
-        let name = &name[colon.map_or(0, |colon| colon + 1)..];
+        let name = colon.map_or(name, |colon| after(name, colon, 1));
         Some(Line { cpu, time, name, has_subsystem, text })
     }
 }
@@ -90,17 +91,21 @@ impl<'a> Line<'a> {
 #[inline]
 pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
-    let mut length = 0;
-    for byte in text {
+    let mut rest = text;
+    while let [byte, after @ ..] = rest {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             break;
         }
         value = value.saturating_mul(10).saturating_add(digit.into());
-        length += 1;
+        rest = after;
     }
-    (length > 0).then(|| (value, &text[length..]))
+    (rest.len() < text.len()).then_some((value, rest))
 }
+
+/// By how many places a fraction has.
+const NS_OF_LAST_PLACE: [u64; 10] =
+    [0, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
 /// Seconds with a fraction of up to nine digits, or a number of some clock's own unit.
 #[inline]
@@ -110,9 +115,8 @@ fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
         return Some((Stamp { ns: whole, has_unit: false }, rest));
     };
     let (fraction, after) = number(rest)?;
-    let places = u32::try_from(rest.len() - after.len()).ok().filter(|places| *places <= 9)?;
-    let fraction_ns = fraction * 10u64.pow(9 - places);
-    let ns = whole.saturating_mul(1_000_000_000).saturating_add(fraction_ns);
+    let scale = NS_OF_LAST_PLACE.get(offset(rest, after))?;
+    let ns = whole.saturating_mul(1_000_000_000).saturating_add(fraction.saturating_mul(*scale));
     Some((Stamp { ns, has_unit: true }, after))
 }
 

@@ -18,6 +18,7 @@ pub(crate) use html::{is_systrace, read as read_systrace};
 pub use write::write_ftrace_text;
 
 use crate::builder::Builder;
+use crate::cursor::after;
 use crate::error::Malformed;
 use crate::loss;
 use events::Events;
@@ -51,19 +52,33 @@ pub(crate) fn read(
 #[derive(Default)]
 struct Reader {
     events: Events,
+    /// Inside what systrace puts before or behind the events: the output of `ps`.
+    is_in_dump: bool,
+}
+
+/// The lines that such output starts with: `PROCESS DUMP`, `ATRACE_PROCESS_DUMP`, or the head of
+/// the table.
+fn starts_dump(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let is_title = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b' ' | b'_');
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    text.ends_with(b"DUMP") && text.iter().all(is_title)
+        || words.next() == Some(b"USER") && matches!(words.next(), Some(b"PID" | b"TID"))
 }
 
 impl Reader {
     fn lines(&mut self, bytes: &[u8], out: &mut Builder) {
+        self.is_in_dump = false;
         let is_in_order = is_in_order(bytes);
-        let (mut rest, cut) = bytes.split_at(memrchr(b'\n', bytes).map_or(0, |end| end + 1));
-        while !rest.is_empty() {
+        let (mut rest, cut) =
+            bytes.split_at(memrchr(b'\n', bytes).map_or(0, |end| end.saturating_add(1)));
+        while !rest.is_empty() && !out.is_stopped() {
             // The earliest of many lines, so that one damaged time does not settle the others.
             let mut earliest_ns = u64::MAX;
             for _ in 0..SETTLE_EVERY_LINES {
                 let Some(end) = memchr(b'\n', rest) else { break };
                 let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
-                rest = &rest[end + 1..];
+                rest = after(rest, end, 1);
                 if let Some(time_ns) = self.line(line, out) {
                     earliest_ns = earliest_ns.min(time_ns);
                 }
@@ -76,7 +91,7 @@ impl Reader {
             }
         }
         // A line without its end may lack the end of a number, which would then be another.
-        if !cut.trim_ascii().is_empty() {
+        if !cut.trim_ascii().is_empty() && !self.is_in_dump {
             out.lose(&loss::TRUNCATED, 1);
         }
     }
@@ -85,6 +100,7 @@ impl Reader {
     #[inline]
     fn line(&mut self, text: &[u8], out: &mut Builder) -> Option<u64> {
         if text.first() == Some(&b'#') {
+            self.is_in_dump = false;
             self.comment(text, out);
             return None;
         }
@@ -92,6 +108,7 @@ impl Reader {
             self.other(text, out);
             return None;
         };
+        self.is_in_dump = false;
         self.events.record(&line, out);
         Some(line.time.ns)
     }
@@ -132,14 +149,17 @@ impl Reader {
             cpu_count(cpus, out);
         } else if text.starts_with(b"CPU:") {
             // `CPU:3 [LOST 12 EVENTS]`, `CPU:3 [12 EVENTS DROPPED]`, either also without a count.
-            let count = memchr(b'[', text)
-                .and_then(|at| text[at + 1..].split(|byte| *byte == b' ').find_map(line::number));
+            let count = memchr(b'[', text).and_then(|at| {
+                after(text, at, 1).split(|byte| *byte == b' ').find_map(line::number)
+            });
             match count {
                 Some((count, _)) => out.lose(&loss::FTRACE_OVERRUN, count),
                 None => out.lose(&loss::FTRACE_GAPS, 1),
             }
         } else {
-            let is_known = text.trim_ascii().is_empty()
+            self.is_in_dump |= starts_dump(text);
+            let is_known = self.is_in_dump
+                || text.trim_ascii().is_empty()
                 || text.starts_with(b"version = ")
                 // Stack traces.
                 || text.trim_ascii_start().starts_with(b"=> ");
@@ -181,8 +201,8 @@ fn is_in_order(bytes: &[u8]) -> bool {
     const PLACES: usize = 64;
     let mut latest_ns = 0;
     (0..PLACES).all(|place| {
-        let from = bytes.len() / PLACES * place;
-        let from = memrchr(b'\n', &bytes[..from]).map_or(0, |end| end + 1);
+        let from = (bytes.len() / PLACES).saturating_mul(place);
+        let from = memrchr(b'\n', &bytes[..from]).map_or(0, |end| end.saturating_add(1));
         let line =
             bytes[from..].split(|byte| *byte == b'\n').take(LINES_TO_DETECT).find_map(Line::parse);
         let Some(line) = line else { return true };

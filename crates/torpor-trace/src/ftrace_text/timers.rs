@@ -58,9 +58,12 @@ impl Timers {
     ) -> bool {
         match (role, values[2], values[4]) {
             (Role::HrtimerExpires, Some(Value::Number(now)), _) => {
-                let lag_ns = line.time.ns as i64 - now as i64;
-                self.expiries += 1;
-                self.expiries_at_their_time += u64::from(EXPIRY_LAG_NS.contains(&lag_ns));
+                // Wrong ones wrap to anywhere, and seldom into the range.
+                let lag_ns = line.time.ns.wrapping_sub(now) as i64;
+                self.expiries = self.expiries.saturating_add(1);
+                let is_at_its_time = u64::from(EXPIRY_LAG_NS.contains(&lag_ns));
+                self.expiries_at_their_time =
+                    self.expiries_at_their_time.saturating_add(is_at_its_time);
             }
             // trace-cmd and perf share the code that prints all flags for every timer.
             (Role::WheelStarts, _, Some(Value::Number(flags)))
@@ -106,7 +109,8 @@ impl Timers {
     /// The kernel's text does not name its clock. Where hrtimers expire at their own time, it is
     /// theirs, which is monotonic; else it is taken for the kernel's default.
     pub(super) fn tell_clock(&self, out: &mut Builder) {
-        let is_theirs = self.expiries > 0 && self.expiries_at_their_time * 10 >= self.expiries * 9;
+        let nine_tenths = self.expiries.saturating_sub(self.expiries / 10);
+        let is_theirs = self.expiries > 0 && self.expiries_at_their_time >= nine_tenths;
         if out.meta.clock.is_empty() {
             out.meta.clock = if is_theirs { "mono" } else { "local" }.to_owned();
         }

@@ -77,12 +77,13 @@ impl Layout {
     pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
         let mut cursor = Cursor::new(body);
         let has = |bit: u64| self.sample_type & bit != 0;
-        let words = |bits: u64| u64::from((self.sample_type & bits).count_ones());
-        cursor.bytes(8 * words(SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID))?;
+        // Each takes a word of eight bytes.
+        let bytes = |bits: u64| u64::from((self.sample_type & bits).count_ones()) << 3;
+        cursor.bytes(bytes(SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID))?;
         let time_ns = if has(SAMPLE_TIME) { Some(cursor.u64()?) } else { None };
-        cursor.bytes(8 * words(SAMPLE_ADDR | SAMPLE_ID | SAMPLE_STREAM_ID))?;
+        cursor.bytes(bytes(SAMPLE_ADDR | SAMPLE_ID | SAMPLE_STREAM_ID))?;
         let cpu = if has(SAMPLE_CPU) { Some(cursor.u64()? as u32) } else { None };
-        cursor.bytes(8 * words(SAMPLE_PERIOD))?;
+        cursor.bytes(bytes(SAMPLE_PERIOD))?;
         if has(SAMPLE_READ) {
             self.skip_read(&mut cursor)?;
         }
@@ -102,7 +103,7 @@ impl Layout {
     fn skip_read(&self, cursor: &mut Cursor<'_>) -> Option<()> {
         let times = FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING;
         let words = |bits: u64| u64::from((self.read_format & bits).count_ones());
-        let per_value = 1 + words(FORMAT_ID | FORMAT_LOST);
+        let per_value = words(FORMAT_ID | FORMAT_LOST).saturating_add(1);
         let values = if self.read_format & FORMAT_GROUP != 0 { cursor.u64()? } else { 1 };
         let words = values.checked_mul(per_value)?.checked_add(words(times))?;
         cursor.bytes(words.checked_mul(8)?).map(|_| ())
@@ -120,10 +121,11 @@ pub(crate) struct Layouts {
 
 impl Layouts {
     pub(crate) fn add(&mut self, layout: Layout, ids: impl Iterator<Item = u64>) {
-        let index = self.layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
+        let known = self.layouts.iter().position(|known| *known == layout);
+        let index = known.unwrap_or(self.layouts.len());
+        if known.is_none() {
             self.layouts.push(layout);
-            self.layouts.len() - 1
-        });
+        }
         self.by_id.extend(ids.map(|id| (id, index)));
     }
 

@@ -135,7 +135,7 @@ fn file(
                    can be read: copy it again",
         });
     };
-    feature_sections(bytes, &header, offset + size, records, out)?;
+    feature_sections(bytes, &header, offset.saturating_add(size), records, out)?;
     let rest = records.walk(data, true, out);
     if !rest.is_empty() {
         out.lose(&loss::UNREADABLE_REST, rest.len() as u64);
@@ -165,8 +165,8 @@ fn attrs(
         .filter(|&size| (80..=entries.len()).contains(&size))
         .ok_or_else(|| malformed(16, format!("entries of {} bytes", header.attr_size)))?;
     for (index, entry) in entries.chunks_exact(entry_size).enumerate() {
-        let at = offset + (index * entry_size) as u64;
-        let (attr, ids) = entry.split_at(entry_size - 16);
+        let at = offset.saturating_add(index.saturating_mul(entry_size) as u64);
+        let (attr, ids) = entry.split_at(entry_size.saturating_sub(16));
         let (attr, _) = Attr::parse(attr)
             .ok_or_else(|| malformed(at, "an attribute that states another size".to_owned()))?;
         let mut ids = Cursor::new(ids);

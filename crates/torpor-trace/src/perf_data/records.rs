@@ -4,7 +4,7 @@
 use super::attr::{Attr, Layouts};
 use super::features;
 use crate::builder::Builder;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, offset};
 use crate::ftrace::{Formats, Preamble};
 use crate::inflate;
 use crate::loss;
@@ -112,8 +112,11 @@ impl Records {
                 COMPRESSED | COMPRESSED2 if is_file => self.compressed(kind, body, out),
                 _ => self.other(kind, body, out),
             }
+            if out.is_stopped() {
+                return &[];
+            }
             if is_file {
-                out.advance((start.len() - cursor.rest().len()) as u64);
+                out.advance(offset(start, cursor.rest()) as u64);
             }
         }
     }
@@ -134,7 +137,7 @@ impl Records {
             }
             (Some(Some(_)), ..) => out.lose(&loss::NO_TIME, 1),
             (Some(None), ..) => {}
-            (None, ..) => self.unknown_samples += 1,
+            (None, ..) => self.unknown_samples = self.unknown_samples.saturating_add(1),
         }
     }
 
@@ -187,8 +190,7 @@ impl Records {
             self.is_zstd_broken = true;
             out.lose(&loss::INFLATE_FAILED, 1);
         }
-        let rest = self.walk(&unpacked, false, out).len();
-        let done = unpacked.len() - rest;
+        let done = offset(&unpacked, self.walk(&unpacked, false, out));
         unpacked.drain(..done);
         self.unpacked = unpacked;
     }

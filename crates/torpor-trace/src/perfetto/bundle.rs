@@ -118,7 +118,7 @@ impl Bundles {
     fn running_slot(&mut self, cpu: u32) -> usize {
         let index = cpu as usize;
         if self.running.len() <= index {
-            self.running.resize(index + 1, None);
+            self.running.resize(index.saturating_add(1), None);
         }
         index
     }
@@ -154,7 +154,7 @@ impl Bundles {
         if number == schema::GENERIC {
             self.generic.by_name(payload, &mut context)?;
         } else if let Some(count) = self.counts.get_mut(number as usize) {
-            *count += 1;
+            *count = count.saturating_add(1);
             if let Some(decoder) = &self.decoders[number as usize] {
                 decode(decoder, payload, &mut context)?;
             }
@@ -167,7 +167,8 @@ impl Bundles {
     /// Moves the counts into the trace and names the clock.
     pub(crate) fn finish(self, out: &mut Builder) {
         for (number, count) in (0..).zip(self.counts).filter(|&(_, count)| count > 0) {
-            *out.event_counts.entry(schema::event_name(number)).or_default() += count;
+            let sum = out.event_counts.entry(schema::event_name(number)).or_default();
+            *sum = sum.saturating_add(count);
         }
         self.generic.finish(out);
         out.meta.clock = self.clock.name().to_owned();
@@ -181,6 +182,9 @@ fn shift(time_ns: u64, offset_ns: i64) -> u64 {
 
 #[inline]
 fn decode(decoder: &Decoder, payload: &[u8], context: &mut Context<'_>) -> Option<()> {
+    if decoder.spec.is_superfluous(context.builder) {
+        return Some(());
+    }
     let mut values = Values::default();
     let mut fields = Fields::new(payload);
     for (number, value) in fields.by_ref() {
@@ -296,7 +300,7 @@ impl<'a> Compact<'a> {
                 next_pid,
                 next_comm: usize::try_from(comm).ok().and_then(|comm| table.get(comm)).copied(),
             };
-            counts[SCHED_SWITCH] += 1;
+            counts[SCHED_SWITCH] = counts[SCHED_SWITCH].saturating_add(1);
             out.push(shift(time_ns, offset_ns), cpu, kind);
         }
     }
@@ -311,9 +315,8 @@ impl<'a> Compact<'a> {
         for ((delta, pid), target_cpu) in rows {
             time_ns = time_ns.saturating_add(delta);
             let target_cpu = CpuId(target_cpu as u32);
-            counts[SCHED_WAKING] += 1;
-            let kind = EventKind::SchedWaking { pid: pid as i32, target_cpu };
-            out.push(shift(time_ns, offset_ns), cpu, kind);
+            counts[SCHED_WAKING] = counts[SCHED_WAKING].saturating_add(1);
+            out.push_waking(shift(time_ns, offset_ns), cpu, pid as i32, target_cpu);
         }
     }
 }

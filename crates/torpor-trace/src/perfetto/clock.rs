@@ -73,7 +73,7 @@ pub(crate) fn boot_minus_mono_ns(snapshot: &[u8]) -> Option<i64> {
             }
         }
     }
-    let suspended = boot? - mono?;
+    let suspended = i64::checked_sub(boot?, mono?)?;
     // The two are read one after the other. A machine that never slept shows only that delay,
     // and no suspend lasts under a millisecond.
     Some(if suspended.abs() < 1_000_000 { 0 } else { suspended })

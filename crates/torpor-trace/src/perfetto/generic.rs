@@ -39,7 +39,7 @@ impl Generic {
             self.by_name.insert(name.into(), Known { spec, count: 0 });
         }
         let known = self.by_name.get_mut(name)?;
-        known.count += 1;
+        known.count = known.count.saturating_add(1);
         let Some(spec) = known.spec else {
             return Some(());
         };
@@ -96,10 +96,11 @@ impl Generic {
         context: &mut Context<'_>,
     ) -> Option<()> {
         let Some(described) = self.by_number.get_mut(&number) else {
-            *self.unknown.entry(number).or_default() += 1;
+            let count = self.unknown.entry(number).or_default();
+            *count = count.saturating_add(1);
             return Some(());
         };
-        described.count += 1;
+        described.count = described.count.saturating_add(1);
         let Some(spec) = described.spec else {
             return Some(());
         };
@@ -120,7 +121,8 @@ impl Generic {
     pub(crate) fn finish(self, out: &mut Builder) {
         let mut add = |name: String, count: u64| {
             if count > 0 {
-                *out.event_counts.entry(name).or_default() += count;
+                let sum = out.event_counts.entry(name).or_default();
+                *sum = sum.saturating_add(count);
             }
         };
         for (name, known) in self.by_name {

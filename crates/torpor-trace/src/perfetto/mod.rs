@@ -33,11 +33,10 @@ pub(crate) fn is_perfetto(bytes: &[u8]) -> bool {
     if bytes.first() != Some(&PACKET_TAG) {
         return false;
     }
-    let mut pos = 1;
-    let Ok(length) = wire::varint(bytes, &mut pos) else {
+    let mut rest = bytes.get(1..).unwrap_or_default();
+    let Ok(length) = wire::varint(&mut rest) else {
         return false;
     };
-    let rest = &bytes[pos..];
     let (packet, is_cut, next) = match usize::try_from(length) {
         Ok(length) if length <= rest.len() => (&rest[..length], false, rest.get(length)),
         _ => (rest, true, None),
@@ -108,6 +107,9 @@ impl Reader {
                 (1, Value::Bytes(packet)) => self.packet(packet, is_file, false, out),
                 _ => out.lose(&loss::MALFORMED_RECORDS, 1),
             }
+            if out.is_stopped() {
+                return;
+            }
         }
         let Some(fault) = fields.fault() else {
             return;
@@ -121,7 +123,7 @@ impl Reader {
                 self.packet(packet, is_file, true, out);
             }
             (Fault::CutShort, _) => out.lose(&loss::TRUNCATED, 1),
-            _ => out.lose(&loss::UNREADABLE_REST, (bytes.len() - fields.pos()) as u64),
+            _ => out.lose(&loss::UNREADABLE_REST, bytes.len().saturating_sub(fields.pos()) as u64),
         }
     }
 
@@ -163,7 +165,7 @@ impl Reader {
             }
         }
         match (fields.fault(), fields.cut_field()) {
-            (None, _) => self.packet_count += 1,
+            (None, _) => self.packet_count = self.packet_count.saturating_add(1),
             (Some(Fault::LengthBeyondEnd { .. }), Some((packet::FTRACE_EVENTS, rest)))
                 if is_cut =>
             {

@@ -36,7 +36,7 @@ impl Stats {
                     let (cpu, losses) = cpu_losses(stats);
                     cpus.insert(cpu, losses);
                 }
-                (9, _) => parse_errors += 1,
+                (9, _) => parse_errors = u64::saturating_add(parse_errors, 1),
                 _ => {}
             }
         }

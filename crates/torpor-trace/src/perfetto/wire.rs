@@ -4,6 +4,8 @@
 //! It never allocates and never trusts a length: what reaches beyond the message is an error, or,
 //! where the file's own end may have cut a message, handed out as far as it goes.
 
+use crate::cursor::offset;
+
 /// The value of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
@@ -60,19 +62,19 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
-    pos: usize,
+    rest: &'a [u8],
     fault: Option<Fault>,
 }
 
 impl<'a> Fields<'a> {
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Fields<'a> {
-        Fields { bytes, pos: 0, fault: None }
+        Fields { bytes, rest: bytes, fault: None }
     }
 
     /// Where the next field starts; after a fault, where the broken one did.
     pub(crate) fn pos(&self) -> usize {
-        self.pos
+        offset(self.bytes, self.rest)
     }
 
     pub(crate) fn fault(&self) -> Option<Fault> {
@@ -81,36 +83,36 @@ impl<'a> Fields<'a> {
 
     /// The field that [`Fault::LengthBeyondEnd`] stopped at: its number and what there is of it.
     pub(crate) fn cut_field(&self) -> Option<(u32, &'a [u8])> {
-        let mut pos = self.pos;
-        let tag = varint(self.bytes, &mut pos).ok()?;
-        varint(self.bytes, &mut pos).ok()?;
-        Some(((tag >> 3) as u32, &self.bytes[pos..]))
+        let mut rest = self.rest;
+        let tag = varint(&mut rest).ok()?;
+        varint(&mut rest).ok()?;
+        Some(((tag >> 3) as u32, rest))
     }
 
-    #[inline]
+    #[inline(always)]
     fn field(&mut self) -> Result<(u32, Value<'a>), Fault> {
-        let mut pos = self.pos;
-        let tag = varint(self.bytes, &mut pos)?;
+        let mut rest = self.rest;
+        let tag = varint(&mut rest)?;
         let number = tag >> 3;
         if number == 0 || number > 0x1fff_ffff {
             return Err(Fault::BadTag(tag));
         }
         let value = match tag & 7 {
-            0 => Value::Varint(varint(self.bytes, &mut pos)?),
+            0 => Value::Varint(varint(&mut rest)?),
             2 => {
-                let length = varint(self.bytes, &mut pos)?;
-                let rest = &self.bytes[pos..];
-                if length > rest.len() as u64 {
+                let length = varint(&mut rest)?;
+                let bytes = usize::try_from(length).ok().and_then(|l| rest.split_at_checked(l));
+                let Some((bytes, after)) = bytes else {
                     return Err(Fault::LengthBeyondEnd { length });
-                }
-                pos += length as usize;
-                Value::Bytes(&rest[..length as usize])
+                };
+                rest = after;
+                Value::Bytes(bytes)
             }
-            1 => Value::Fixed64(u64::from_le_bytes(fixed(self.bytes, &mut pos)?)),
-            5 => Value::Fixed32(u32::from_le_bytes(fixed(self.bytes, &mut pos)?)),
+            1 => Value::Fixed64(u64::from_le_bytes(fixed(&mut rest)?)),
+            5 => Value::Fixed32(u32::from_le_bytes(fixed(&mut rest)?)),
             _ => return Err(Fault::BadTag(tag)),
         };
-        self.pos = pos;
+        self.rest = rest;
         Ok((number as u32, value))
     }
 }
@@ -118,9 +120,9 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = (u32, Value<'a>);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(u32, Value<'a>)> {
-        if self.pos >= self.bytes.len() || self.fault.is_some() {
+        if self.rest.is_empty() || self.fault.is_some() {
             return None;
         }
         match self.field() {
@@ -133,63 +135,87 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-fn fixed<const N: usize>(bytes: &[u8], pos: &mut usize) -> Result<[u8; N], Fault> {
-    let fixed = bytes[*pos..].first_chunk::<N>().ok_or(Fault::CutShort)?;
-    *pos += N;
+fn fixed<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Fault> {
+    let (fixed, after) = rest.split_first_chunk::<N>().ok_or(Fault::CutShort)?;
+    *rest = after;
     Ok(*fixed)
 }
 
-/// Bits beyond the 64th are dropped, as protobuf's own decoders do.
-#[inline]
-pub(crate) fn varint(bytes: &[u8], pos: &mut usize) -> Result<u64, Fault> {
-    let rest = &bytes[*pos..];
-    match rest.first() {
-        Some(&byte) if byte < 0x80 => {
-            *pos += 1;
-            return Ok(byte.into());
+/// Takes a varint from the start of `rest`. Bits beyond the 64th are dropped, as protobuf's own
+/// decoders do.
+#[inline(always)]
+pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Fault> {
+    match *rest {
+        [byte, after @ ..] if *byte < 0x80 => {
+            *rest = after;
+            Ok((*byte).into())
         }
-        Some(_) => {}
-        None => return Err(Fault::CutShort),
+        _ => long_varint(rest),
+    }
+}
+
+/// The top bit of every byte, which says that the number goes on.
+const GOES_ON: u64 = 0x8080_8080_8080_8080;
+
+/// Of more than one byte. Times have seven or eight, so eight are looked at together.
+#[inline]
+fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
+    if let Some((word, _)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let ends = !word & GOES_ON;
+        if ends != 0 {
+            // The number's bytes are those up to the first whose top bit is clear.
+            let bits = word & (ends ^ ends.wrapping_sub(1)) & !GOES_ON;
+            // Seven bits of each byte move together: pairs of bytes, of 16 bits, of 32.
+            let bits = (bits & 0x7f00_7f00_7f00_7f00) >> 1 | bits & 0x007f_007f_007f_007f;
+            let bits = (bits & 0x3fff_0000_3fff_0000) >> 2 | bits & 0x0000_3fff_0000_3fff;
+            let bits = (bits & 0x0fff_ffff_0000_0000) >> 4 | bits & 0x0000_0000_0fff_ffff;
+            let length = (ends.trailing_zeros() >> 3).saturating_add(1);
+            *rest = rest.get(length as usize..).unwrap_or_default();
+            return Ok(bits);
+        }
     }
     let mut value = 0u64;
-    for (index, &byte) in rest.iter().take(10).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * index);
-        if byte < 0x80 {
-            *pos += index + 1;
+    let mut after = *rest;
+    for shift in (0..70).step_by(7) {
+        let Some((byte, behind)) = after.split_first() else { return Err(Fault::CutShort) };
+        after = behind;
+        value |= u64::from(byte & 0x7f) << shift;
+        if *byte < 0x80 {
+            *rest = after;
             return Ok(value);
         }
     }
-    Err(if rest.len() < 10 { Fault::CutShort } else { Fault::VarintTooLong })
+    Err(Fault::VarintTooLong)
 }
 
 /// The numbers of a repeated scalar field, packed or one at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packed<'a> {
-    bytes: &'a [u8],
-    pos: usize,
+    rest: &'a [u8],
     fault: bool,
 }
 
 impl<'a> Packed<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Packed<'a> {
-        Packed { bytes, pos: 0, fault: false }
+        Packed { rest: bytes, fault: false }
     }
 
     /// Nothing left and nothing broken.
     pub(crate) fn is_done(&self) -> bool {
-        self.pos >= self.bytes.len() && !self.fault
+        self.rest.is_empty() && !self.fault
     }
 }
 
 impl Iterator for Packed<'_> {
     type Item = u64;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<u64> {
-        if self.pos >= self.bytes.len() || self.fault {
+        if self.rest.is_empty() || self.fault {
             return None;
         }
-        match varint(self.bytes, &mut self.pos) {
+        match varint(&mut self.rest) {
             Ok(number) => Some(number),
             Err(_) => {
                 self.fault = true;
@@ -221,6 +247,28 @@ mod tests {
     fn a_negative_number_takes_ten_bytes() {
         let bytes = [8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
         assert_eq!(walk(&bytes).0, [(1, Value::Varint(u64::MAX))]);
+    }
+
+    /// Of every length, with and without bytes behind them that could be taken for theirs.
+    #[test]
+    fn numbers_of_all_lengths_are_read() {
+        for shift in 0..64 {
+            for number in [1u64 << shift, (1u64 << shift) - 1, u64::MAX >> shift] {
+                let mut bytes = vec![8];
+                let mut left = number;
+                while left >= 0x80 {
+                    bytes.push(left as u8 | 0x80);
+                    left >>= 7;
+                }
+                bytes.push(left as u8);
+                let length = bytes.len();
+                for behind in [0, 1, 7, 16] {
+                    bytes.truncate(length);
+                    bytes.extend([8, 0x7f].iter().cycle().take(2 * behind));
+                    assert_eq!(walk(&bytes).0[0], (1, Value::Varint(number)), "{behind}");
+                }
+            }
+        }
     }
 
     #[test]

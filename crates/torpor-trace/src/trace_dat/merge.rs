@@ -100,7 +100,7 @@ impl Stream<'_> {
     /// Starts the next page; `None` if there is none.
     fn open_page(&mut self, times: &Times, out: &mut Builder) -> Option<()> {
         self.page = None;
-        while self.page.is_none() && self.source.load(out) {
+        while self.page.is_none() && !out.is_stopped() && self.source.load(out) {
             let bytes = self.source.page(self.page_bytes);
             self.page = Page::parse(bytes, times.layout, times.endian);
             if self.page.is_none() {

@@ -52,7 +52,7 @@ pub(crate) struct Tsc {
 impl Tsc {
     #[inline]
     pub(crate) fn ns(self, cycles: u64) -> u64 {
-        let product = u128::from(cycles) * u128::from(self.multiplier);
+        let product = u128::from(cycles).wrapping_mul(self.multiplier.into());
         u64::try_from(product >> self.shift).unwrap_or(u64::MAX)
     }
 }
@@ -125,10 +125,11 @@ fn integer(text: &str) -> Option<i64> {
         None => (false, text),
     };
     let magnitude = match digits.strip_prefix("0x") {
-        Some(hex) => i64::from_str_radix(hex, 16),
+        Some(hex) => u64::from_str_radix(hex, 16),
         None => digits.parse(),
     };
-    magnitude.ok().map(|magnitude| if is_negative { -magnitude } else { magnitude })
+    let magnitude = magnitude.ok()?;
+    if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
 /// Up to the NUL that ends it; `None` if there is nothing.
@@ -140,6 +141,16 @@ pub(crate) fn text(data: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_offset_may_be_any_number_of_63_bits_and_a_sign() {
+        assert_eq!(integer("-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(integer("-0x8000000000000000"), Some(i64::MIN));
+        assert_eq!(integer(" 0x7fffffffffffffff\n"), Some(i64::MAX));
+        for none in ["9223372036854775808", "-9223372036854775809", "--1", "", "x"] {
+            assert_eq!(integer(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn options_say_what_the_recording_was_made_with() {

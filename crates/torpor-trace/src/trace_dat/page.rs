@@ -47,7 +47,7 @@ impl Page {
         let at = |offset: usize| page.get(offset..).map(|rest| Cursor::ordered(rest, endian));
         let commit = at(layout.commit_offset)?.number(layout.commit_bytes, false)?;
         let pos = layout.data_offset.min(page.len());
-        let committed_end = pos + (commit & COMMIT_MASK) as usize;
+        let committed_end = pos.saturating_add((commit & COMMIT_MASK) as usize);
         let stored = || at(committed_end)?.number(layout.commit_bytes, false);
         let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
             (false, _) => Missed::Nothing,
@@ -64,11 +64,11 @@ impl Page {
         while self.pos < self.end {
             match self.step(page.get(self.pos..self.end)?) {
                 Some(Step::Event(start, length)) => {
-                    let start = self.pos + start;
-                    self.pos = start + length;
+                    let start = self.pos.saturating_add(start);
+                    self.pos = start.saturating_add(length);
                     return Some((self.time, start..self.pos));
                 }
-                Some(Step::Between(length)) => self.pos += length,
+                Some(Step::Between(length)) => self.pos = self.pos.saturating_add(length),
                 Some(Step::End) => self.pos = self.end,
                 None => {
                     self.is_broken = true;
@@ -94,7 +94,7 @@ impl Page {
             0 => Step::Event(8, (cursor.u32()?.checked_sub(4)? as usize).next_multiple_of(4)),
             PADDING if delta == 0 => Step::End,
             // An event that was discarded; its time still counts.
-            PADDING => Step::Between(4 + (cursor.u32()? as usize).max(4)),
+            PADDING => Step::Between((cursor.u32()? as usize).max(4).saturating_add(4)),
             TIME_EXTEND => {
                 let time = u64::from(cursor.u32()?) << TIME_BITS | delta;
                 self.time = self.time.wrapping_add(time);
@@ -105,10 +105,10 @@ impl Page {
                 self.time = absolute(time, self.time);
                 return Some(Step::Between(8));
             }
-            words => Step::Event(4, words as usize * 4),
+            words => Step::Event(4, (words as usize) << 2),
         };
         let length = match step {
-            Step::Event(start, length) => start + length,
+            Step::Event(start, length) => start.saturating_add(length),
             Step::Between(length) => length,
             Step::End => 0,
         };

@@ -2,7 +2,7 @@
 //! The pages of one CPU, in order: as they lie in the file, or unpacked chunk by chunk.
 
 use crate::builder::Builder;
-use crate::cursor::{Cursor, Endian};
+use crate::cursor::{Cursor, Endian, offset};
 use crate::inflate;
 use crate::loss;
 
@@ -124,7 +124,7 @@ impl<'a> Source<'a> {
                 self.pages = self.pages.get(page_bytes..).unwrap_or_default();
                 out.advance(page_bytes as u64);
             }
-            Some(chunks) => chunks.pos += page_bytes,
+            Some(chunks) => chunks.pos = chunks.pos.saturating_add(page_bytes),
         }
     }
 }
@@ -134,10 +134,10 @@ impl Chunks<'_> {
     fn load(&mut self, out: &mut Builder) {
         while self.pos >= self.unpacked.len() && self.left > 0 {
             self.pos = 0;
-            self.left -= 1;
-            let packed = self.rest.rest().len();
+            self.left = self.left.saturating_sub(1);
+            let packed = self.rest.rest();
             self.unpacked = self.compression.next_block(&mut self.rest).unwrap_or_default();
-            out.advance((packed - self.rest.rest().len()) as u64);
+            out.advance(offset(packed, self.rest.rest()) as u64);
             if self.unpacked.is_empty() {
                 // The next chunk starts where this one ends, which may be as wrong as the rest.
                 self.left = 0;

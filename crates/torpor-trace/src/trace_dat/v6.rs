@@ -5,7 +5,7 @@ use super::head::{Buffer, Head, check, cut_in_head, text_inside};
 use super::options::{self, Options};
 use super::source::Source;
 use crate::builder::CPUS_MAX;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, offset};
 use crate::error::Malformed;
 use crate::ftrace::{Formats, Preamble};
 
@@ -22,7 +22,7 @@ pub(crate) fn head<'a>(
     mut rest: Cursor<'a>,
 ) -> Result<Head<'a>, Malformed> {
     let mut formats = Formats::new(preamble.endian, preamble.long_bytes);
-    let offset_of = |rest: &Cursor<'_>| (file.len() - rest.rest().len()) as u64;
+    let offset_of = |rest: &Cursor<'_>| offset(file, rest.rest()) as u64;
     let described = formats.description(&mut rest).and_then(|()| {
         let cmdlines_size = rest.u64()?;
         rest.bytes(cmdlines_size)?;
@@ -41,10 +41,10 @@ pub(crate) fn head<'a>(
     }
     match tag {
         Some(FLYRECORD) => {}
-        Some(LATENCY) => return Err(text_inside(offset_of(&rest) - TAG_BYTES)),
+        Some(LATENCY) => return Err(text_inside(offset_of(&rest).saturating_sub(TAG_BYTES))),
         Some(other) => {
             return Err(Malformed {
-                offset: offset_of(&rest) - TAG_BYTES,
+                offset: offset_of(&rest).saturating_sub(TAG_BYTES),
                 found: format!("`{}`", other.escape_ascii()),
                 expected: "`options`, `flyrecord` or `latency`".to_owned(),
                 hint: "the file is damaged: copy it again",

@@ -4,7 +4,7 @@
 use super::head::{Buffer, Head, check, cut_in_head, text_inside};
 use super::options::{self, Options};
 use super::source::{Compression, Source};
-use crate::cursor::{Cursor, Endian};
+use crate::cursor::{self, Cursor, Endian};
 use crate::error::Malformed;
 use crate::ftrace::{Formats, Preamble};
 use std::borrow::Cow;
@@ -28,7 +28,7 @@ pub(crate) fn head<'a>(
     let (name, _version, options_offset) =
         start.ok_or_else(|| cut_in_head(file, "a compression and the place of the options"))?;
     let compression = Compression::named(name).map_err(|expected| Malformed {
-        offset: (file.len() - rest.rest().len()) as u64,
+        offset: cursor::offset(file, rest.rest()) as u64,
         found: format!("the compression `{}`", name.escape_ascii()),
         expected: expected.to_owned(),
         hint: "`trace-cmd convert --compression zstd` makes a file that is read",

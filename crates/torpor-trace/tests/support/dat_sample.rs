@@ -64,7 +64,7 @@ fn formats(machine: Machine) -> Vec<String> {
             ],
         ),
         format("stop", STOP, &[("unsigned long __probe_ip", long, false)]),
-        format("sched_wakeup", UNKNOWN, &[("pid_t pid", 4, true)]),
+        format("sched_process_wait", UNKNOWN, &[("pid_t pid", 4, true)]),
     ]
 }
 

@@ -9,7 +9,7 @@ pub mod proto;
 
 use std::path::{Path, PathBuf};
 use torpor_trace::{EventKind, Trace, TraceError};
-use torpor_units::Instant;
+use torpor_units::{Duration, Instant};
 
 /// A recording beside the project, or a line that says why the test did not run.
 pub fn shared_trace(name: &str) -> Option<PathBuf> {
@@ -36,6 +36,11 @@ pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
     };
     if !trace.events.is_sorted_by_key(|event| event.time) {
         return Err("events out of order".to_owned());
+    }
+    // What lies behind a gap of more than 30 days is damage.
+    const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
+    if trace.events.windows(2).any(|pair| pair[1].time.since(pair[0].time) > GAP_MAX) {
+        return Err("a gap of more than 30 days".to_owned());
     }
     let is_there = |cpu: torpor_units::CpuId| cpu.0 < trace.meta.cpu_count;
     let unsound = trace.events.iter().find(|event| {

@@ -25,7 +25,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tree<'_>, Failure> {
     if header.take(4)? != MAGIC {
         return Err(damaged(0, "it does not begin as a flattened device tree does"));
     }
-    let field = |index: usize| Cursor { bytes, at: 4 * index }.word();
+    let field = |index: usize| Cursor { bytes, at: index << 2 }.word();
     let (structure_at, strings_at) = (field(2)? as usize, field(3)? as usize);
     let oldest = field(6)?;
     if oldest > VERSION {
@@ -50,7 +50,7 @@ fn structure<'a>(mut cursor: Cursor<'a>, strings: &'a [u8]) -> Result<Tree<'a>, 
             }
             BEGIN_NODE => {
                 let name = name(&cursor.bytes[cursor.at..], cursor.at)?;
-                cursor.skip(name.len() + 1)?;
+                cursor.skip(name.len().saturating_add(1))?;
                 open.push(tree.add(name, open.last().copied()));
             }
             END_NODE => drop(open.pop().ok_or_else(|| damaged(at, "a node ends twice"))?),
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         let end = self.at.checked_add(count);
         let taken = end.and_then(|end| self.bytes.get(self.at..end));
         let taken = taken.ok_or_else(|| damaged(self.at, "it is cut off"))?;
-        self.at += count;
+        self.at = self.at.saturating_add(count);
         Ok(taken)
     }
 
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
     /// Over so many bytes, and on to the next token, which stands at a multiple of four.
     fn skip(&mut self, count: usize) -> Result<(), Failure> {
         self.take(count)?;
-        self.take(self.at.next_multiple_of(4) - self.at).map(drop)
+        self.take(self.at.wrapping_neg() & 3).map(drop)
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn read(
         return Err(no_cpus("`/cpus` has no CPU that is switched on"));
     }
     if present.len() < nodes.len() {
-        let off = nodes.len() - present.len();
+        let off = nodes.len().saturating_sub(present.len());
         notes.push(format!("{off} of the CPUs are disabled in the tree: left out"));
     }
 
@@ -125,7 +125,8 @@ fn set_capacities(
         vec![1; dmips.len()]
     });
     let dmips = dmips.into_iter().zip(freqs_khz);
-    let work: Vec<u64> = dmips.map(|(dmips, khz)| u64::from(dmips) * u64::from(khz)).collect();
+    let work: Vec<u64> =
+        dmips.map(|(dmips, khz)| u64::from(dmips).saturating_mul(khz.into())).collect();
     let biggest = work.iter().copied().max().unwrap_or(1);
     for (cpu, work) in cpus.values_mut().zip(work) {
         cpu.capacity = Some(scaled_capacity(work, biggest));
@@ -154,8 +155,8 @@ fn domain_of(cpus_node: Node<'_>, cpu: Node<'_>) -> Result<Option<String>, Failu
     Ok((!parts.is_empty()).then(|| parts.join(" ")))
 }
 
-/// FIDELITY(domain-idle-state): the states of the domains around a CPU become the deepest of its
-/// own, of a scope that the engine coordinates.
+/// FIDELITY(domain-idle-state): the states of the domains around a CPU stand behind its own, and
+/// are off: no governor is asked for them.
 fn add_domain_states(
     nodes: &[Node<'_>],
     cpus: &mut BTreeMap<CpuId, Share>,
@@ -186,9 +187,16 @@ fn add_domain_states(
                         state.latency = above.latency;
                     }
                 }
+                state.is_disabled = true;
                 let note = format!(
-                    "`{}` belongs to a power domain: the kernel picks it when the domain's last \
-                     CPU sleeps; here governors see it as a state of each CPU",
+                    "`{}` belongs to a power domain: the kernel enters it by itself, when the \
+                     domain's last CPU is in its deepest state and none is due back within {} us; \
+                     a wake-up from it takes up to {} us. No governor chooses it, so it is \
+                     switched off here, and what it saves and delays is in no result; \
+                     `--enable-state {}` lets governors choose it, as a state of each CPU",
+                    state.name,
+                    state.residency_us,
+                    state.latency.told_us(),
                     state.name
                 );
                 note_once(notes, note);

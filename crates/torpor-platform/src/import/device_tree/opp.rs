@@ -71,7 +71,8 @@ fn power(node: Node<'_>, coefficient: Option<u32>) -> Result<Option<u64>, Failur
         return Ok(None);
     };
     let (mv, mhz) = (u128::from(microvolt / 1000), u128::from(frequency(node)? / 1000));
-    let power_uw = u128::from(coefficient) * mv * mv * mhz / 1_000_000;
+    let of_coefficient = u128::from(coefficient).saturating_mul(mv).saturating_mul(mv);
+    let power_uw = of_coefficient.saturating_mul(mhz) / 1_000_000;
     match u64::try_from(power_uw) {
         Ok(power_uw) => Ok(Some(power_uw).filter(|power_uw| *power_uw > 0)),
         Err(_) => Err(node.failure(

@@ -67,6 +67,19 @@ fn include_folders(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
+/// The lines that say what is wrong. Through which includes the tool came there stands before them,
+/// and may be longer than there is room for.
+fn complaint(said: &str) -> Vec<&str> {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let is_error = |line: &&&str| line.to_ascii_lowercase().contains("error");
+    let errors: Vec<&str> = lines.iter().filter(is_error).take(SHOWN_LINES_MAX).copied().collect();
+    if errors.is_empty() {
+        lines[lines.len().saturating_sub(SHOWN_LINES_MAX)..].to_vec()
+    } else {
+        errors
+    }
+}
+
 /// A tool's output; `package` is Debian's that has it.
 fn run(command: &mut Command, input: &[u8], tool: &str, package: &str) -> Result<Vec<u8>, Failure> {
     let failed = |reason: String, hint: String| Failure { reason, hint };
@@ -87,11 +100,29 @@ fn run(command: &mut Command, input: &[u8], tool: &str, package: &str) -> Result
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = said.lines().take(SHOWN_LINES_MAX).map(str::trim).collect();
     Err(failed(
-        format!("`{tool}` refuses it: {}", lines.join("; ")),
+        format!("`{tool}` refuses it: {}", complaint(&said).join("; ")),
         "includes are searched beside the file and in the kernel tree around it; a .dtsi may need \
          the board's .dts that includes it"
             .to_owned(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_shown_and_not_the_way_there() {
+        let said = "In file included from a.dtsi:1,\n                 from b.dtsi:2,\n                 \
+                    from c.dts:3,\n                 from <stdin>:1:\nnowhere.dtsi:9:10: fatal error: \
+                    dt-bindings/x.h: No such file or directory\n    9 | #include <dt-bindings/x.h>\n\
+                    compilation terminated.\n";
+        let shown = complaint(said).join("; ");
+        assert_eq!(
+            shown,
+            "nowhere.dtsi:9:10: fatal error: dt-bindings/x.h: No such file or directory"
+        );
+        assert_eq!(complaint("one\ntwo\n\nthree\nfour\n"), ["two", "three", "four"]);
+    }
 }

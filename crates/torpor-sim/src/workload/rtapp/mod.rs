@@ -105,21 +105,19 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
     names.check_timers(report);
     names.check_channels(report);
     let tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
-    let barriers = names.barriers.iter().enumerate().map(|(index, name)| Barrier {
-        name: name.clone(),
-        parties: tasks.iter().filter(|task| task.meets(index)).map(|task| task.count).sum(),
-    });
     Some(Workload {
         name: name.to_owned(),
         title: format!("rt-app: {} threads", tasks.iter().map(|t| t.count).sum::<u32>()),
         sources: vec!["an rt-app file".to_owned()],
         sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
         tasks_max: TASKS_MAX,
-        barriers: barriers.collect(),
+        barriers: Barrier::all(&names.barriers, &tasks),
         channels: names.channels(),
         tasks,
         interrupts: Vec::new(),
         devices: Vec::new(),
+        flows: Vec::new(),
+        notes: Vec::new(),
     })
 }
 

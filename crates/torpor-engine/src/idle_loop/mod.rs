@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The idle loop: `do_idle()` and `cpuidle_idle_call()`.
+//!
+//! A decision has two halves, [`IdleCpu::begin`] (select, tick, entry) and [`IdleCpu::finish`]
+//! (wake-up, accounting, reflect), so that many CPUs can be driven in the order of time. A replay
+//! ([`CpuRun`]) knows what ends a sleep when it begins; a simulation learns it meanwhile, and says
+//! so with [`IdleCpu::interrupt`].
+
+mod run;
+
+pub use run::CpuRun;
+
+use crate::decision::{Decision, Observer};
+use crate::input::{Span, TickGrid};
+use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
+use crate::pelt::after_idling;
+use crate::policy::{Policy, Reflection};
+use crate::totals::{CpuTotals, Tally};
+use torpor_governor::{Fault, Inputs};
+use torpor_units::{Duration, Energy, Instant};
+
+/// `NEXT_TIMER_MAX_DELTA`: the timer wheel never answers later than this many ticks ahead.
+const MAX_TIMER_TICKS: i64 = (1 << 30) - 1;
+
+/// Decisions made between two looks at whether to go on: some ms of work for slow governors.
+pub(crate) const DECISIONS_A_LOOK: usize = 16_384;
+
+/// A sleep that was begun and whose end is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    pub from: Instant,
+    pub sleep: Sleep,
+    state: usize,
+    stop_tick: bool,
+    tick_was_stopped: bool,
+    sleep_length: Duration,
+    /// `need_resched()` after `select`: the state was not entered.
+    gave_up: bool,
+}
+
+impl Pending {
+    pub fn state(&self) -> usize {
+        self.state
+    }
+
+    /// The governor let the tick be stopped: `tick_nohz_idle_stop_tick()`, which counts as an idle
+    /// call.
+    pub fn stops_tick(&self) -> bool {
+        self.stop_tick
+    }
+}
+
+/// What `tick_nohz_get_sleep_length()` would answer, and whether the tick must stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextEvents {
+    pub sleep_length: Duration,
+    pub delta_next: Duration,
+    pub must_keep_tick: bool,
+}
+
+/// The time to the next events as the kernel computes it: from `idle_entrytime`, not from now.
+/// `jiffy` is the last tick's time, stopped or not.
+#[inline]
+pub fn next_events(
+    span: &Span,
+    tick: Duration,
+    jiffy: Instant,
+    idle_entry: Instant,
+    tick_stopped: bool,
+) -> NextEvents {
+    let wheel = span.next_wheel.min(jiffy + Duration(tick.0 * MAX_TIMER_TICKS));
+    let timer = wheel.min(span.next_hrtimer);
+    let programmed = if tick_stopped { timer } else { (jiffy + tick).min(span.next_hrtimer) };
+    let delta_next = programmed.since(idle_entry);
+    let must_keep_tick = !tick_stopped && (span.rcu_holds_tick || wheel <= jiffy + tick);
+    let sleep_length = if must_keep_tick { delta_next } else { timer.since(idle_entry) };
+    NextEvents { sleep_length, delta_next, must_keep_tick }
+}
+
+/// The event of `span` makes a task runnable at the very moment of a decision, between `select` and
+/// the entry: the only way to give up an entry where deciding takes no time.
+#[inline]
+pub fn gives_up(span: &Span, now: Instant) -> bool {
+    span.wake == now && span.ends_visit
+}
+
+/// One CPU's idle loop. The [`Span`] of a call is the idleness that the CPU is in.
+pub struct IdleCpu<'a> {
+    model: &'a CpuModel,
+    slot: usize,
+    now: Instant,
+    /// `ts->idle_entrytime`: renewed when the idle loop begins and by every interrupt, but not by
+    /// a poll time-out.
+    idle_entry: Instant,
+    tick_stopped: bool,
+    /// The last tick at or before `now`, were it running.
+    jiffy: Instant,
+    tick: Duration,
+    /// A timer of the governor's own was armed when the last sleep began. One that it arms while
+    /// it reflects is met in the next sleep.
+    timer_armed: bool,
+    /// The number of the idleness, for those who watch.
+    span: u32,
+    /// Of the current sleep, and when polling is over, if it polls.
+    alarms: Alarms,
+    give_up: Instant,
+    tally: Tally,
+}
+
+impl<'a> IdleCpu<'a> {
+    pub fn new(model: &'a CpuModel, slot: usize, start: Instant) -> IdleCpu<'a> {
+        IdleCpu {
+            model,
+            slot,
+            now: start,
+            idle_entry: start,
+            tick_stopped: false,
+            jiffy: model.tick.floor(start),
+            tick: model.tick.hz.tick(),
+            timer_armed: false,
+            span: 0,
+            alarms: Alarms::NONE,
+            give_up: Instant::NEVER,
+            tally: Tally::new(model),
+        }
+    }
+
+    /// When the next decision is due, or the CPU has been awake since.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The CPU comes to the idle loop after work. The tick has been restarted if that was a
+    /// task's, and is as it was after an interrupt's.
+    #[inline]
+    pub fn enter(&mut self, now: Instant, after_task: bool) {
+        self.now = now;
+        self.idle_entry = now;
+        if after_task {
+            self.tick_stopped = false;
+        }
+    }
+
+    /// Asks the policy and enters the state.
+    #[inline(always)]
+    pub fn begin<P: Policy>(&mut self, span: &Span, policy: &mut P) -> Result<Pending, Fault> {
+        self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
+        let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
+        if self.timer_armed
+            && let Some(at) = policy.next_timer(self.slot)
+        {
+            next = self.meet_timer(at, span, policy)?;
+        }
+        let inputs = Inputs {
+            now: self.now,
+            sleep_length: next.sleep_length,
+            delta_next: next.delta_next,
+            tick_stopped: self.tick_stopped,
+            latency_req: self.model.latency_limit,
+            nr_iowait: u32::from(span.nr_iowait),
+            util: after_idling(span.util, self.now.since(span.start)),
+            capacity: u64::from(self.model.capacity),
+            load_avg: self.load_avg(span),
+        };
+        // With one state the kernel asks no governor and leaves the tick alone.
+        let (choice, stop_tick) = if self.model.states.len() > 1 {
+            let selection = policy.select(self.slot, &inputs)?;
+            self.tally.asked(span.source);
+            (selection.state, selection.stop_tick)
+        } else {
+            (0, false)
+        };
+        let state = usize::try_from(choice).expect("a policy answers with a state of the table");
+        let tick_was_stopped = self.tick_stopped;
+        if stop_tick && !next.must_keep_tick {
+            self.tick_stopped = true;
+        }
+        let timer = policy.next_timer(self.slot);
+        self.timer_armed = timer.is_some();
+        self.alarms = Alarms {
+            tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
+            timer: timer.unwrap_or(Instant::NEVER),
+        };
+        let sleep = if self.model.states[state].is_polling {
+            self.poll(span.wake, policy)
+        } else {
+            self.model.sleep(state, self.now, span.wake, self.alarms)
+        };
+        Ok(Pending {
+            from: self.now,
+            sleep,
+            state,
+            stop_tick,
+            tick_was_stopped,
+            sleep_length: next.sleep_length,
+            gave_up: gives_up(span, self.now),
+        })
+    }
+
+    /// The event that ends the sleep comes at `wake`, earlier than was known when it began.
+    pub fn interrupt(&self, pending: &mut Pending, wake: Instant) {
+        pending.sleep = if self.model.states[pending.state].is_polling {
+            self.model.poll(pending.from, wake, self.alarms, self.give_up)
+        } else {
+            self.model.sleep(pending.state, pending.from, wake, self.alarms)
+        };
+    }
+
+    #[cold]
+    fn poll<P: Policy>(&mut self, wake: Instant, policy: &mut P) -> Sleep {
+        let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
+        self.give_up = self.model.poll_timeout(self.now, limit);
+        self.model.poll(self.now, wake, self.alarms, self.give_up)
+    }
+
+    /// The sleep began with the tick's end.
+    pub fn stopped_tick(&self, pending: &Pending) -> bool {
+        self.tick_stopped && !pending.tick_was_stopped
+    }
+
+    /// An interrupt that came while the CPU polled was handled by `handled`, and brought no task:
+    /// polling goes on, until `wake` or until its time is up.
+    pub fn poll_on(&mut self, pending: &mut Pending, handled: Instant, wake: Instant) {
+        self.tally.poll_interrupted();
+        self.tally.woken(0, Duration::ZERO, self.model.states[0].exit_latency);
+        self.idle_entry = handled;
+        // Nobody looks at the clock, or at the next interrupt, before this one is handled.
+        self.give_up = self.give_up.max(handled);
+        self.interrupt(pending, wake.max(handled));
+    }
+
+    /// What the last tick saw on the runqueue: `this_cpu_load()` for tasks of weight 1024. A tick
+    /// since the CPU went idle, stopped or not, saw nothing.
+    /// FIDELITY(load-weight): how nice tasks are, no event tells.
+    #[inline]
+    fn load_avg(&self, span: &Span) -> u64 {
+        if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
+    }
+
+    /// Wakes up, accounts for the sleep and tells the policy. True if the span's event has come.
+    #[inline(always)]
+    pub fn finish<P: Policy, O: Observer>(
+        &mut self,
+        span: &Span,
+        pending: &Pending,
+        policy: &mut P,
+        observer: &mut O,
+    ) -> Result<bool, Fault> {
+        let Pending { from, sleep, state, .. } = *pending;
+        if pending.gave_up {
+            policy.gave_up(self.slot);
+            self.tally.absorbed();
+            return Ok(true);
+        }
+        let residency = sleep.resume.since(from);
+        let verdict = self.model.verdict(state, residency);
+        self.tally.slept(span.opp, state, from, sleep.resume, verdict);
+
+        // The tick's interrupt is handled before the governor is told.
+        let mut now = sleep.resume;
+        let mut latency = None;
+        let is_polling = self.model.states[state].is_polling;
+        match sleep.end {
+            SleepEnd::Event => {
+                let waited = sleep.resume.since(span.wake);
+                latency = Some(waited);
+                self.tally.woken(state, waited, self.model.states[state].exit_latency);
+                if is_polling && span.is_resched {
+                    self.tally.ipi_saved();
+                }
+            }
+            SleepEnd::Tick => {
+                now += self.model.tick_handling;
+                self.tally.ticked(span.opp);
+            }
+            SleepEnd::GovernorTimer => {
+                now += self.model.tick_handling;
+                self.tally.timer_expired(span.opp);
+            }
+            SleepEnd::PollTimeout => self.tally.poll_timed_out(),
+        }
+        if observer.wants(self.slot) {
+            observer.decision(&self.decision(span, pending, verdict, latency));
+        }
+        if sleep.got_timer {
+            policy.fire_timer(self.slot, sleep.resume)?;
+        }
+        if self.model.states.len() > 1 {
+            let reflection = Reflection {
+                state: state as i32,
+                residency,
+                poll_timed_out: is_polling.then_some(sleep.end == SleepEnd::PollTimeout),
+                now,
+                got_tick: sleep.got_tick,
+            };
+            policy.reflect(self.slot, &reflection)?;
+        }
+        match sleep.end {
+            SleepEnd::Event => self.now = now,
+            SleepEnd::Tick | SleepEnd::GovernorTimer => {
+                self.now = now;
+                self.idle_entry = now;
+            }
+            SleepEnd::PollTimeout => {
+                self.now = now;
+                if sleep.got_tick {
+                    // The tick's interrupt came while polling went on.
+                    let tick = TickGrid::floor_after(self.jiffy, self.tick, now);
+                    self.idle_entry = self.idle_entry.max(tick);
+                }
+            }
+        }
+        Ok(sleep.end == SleepEnd::Event)
+    }
+
+    /// All there is to tell of a decision, when the CPU has woken up again.
+    fn decision(
+        &self,
+        span: &Span,
+        pending: &Pending,
+        verdict: Verdict,
+        latency: Option<Duration>,
+    ) -> Decision {
+        let Pending { from, sleep, state, .. } = *pending;
+        let (costs, length) = (&self.model.costs, sleep.resume.since(from));
+        let cost = |state| costs.sleep(span.opp, state, length);
+        let states = 0..self.model.states.len();
+        let allowed = states.filter(|&state| self.model.states[state].is_allowed);
+        let cheapest = allowed.map(cost).min().unwrap_or(Energy::ZERO);
+        let handled = match sleep.end {
+            SleepEnd::Tick | SleepEnd::GovernorTimer => {
+                costs.awake(span.opp, self.model.tick_handling)
+            }
+            SleepEnd::Event | SleepEnd::PollTimeout => Energy::ZERO,
+        };
+        let next_tick = self.model.tick.next(from);
+        Decision {
+            slot: self.slot,
+            span: self.span,
+            from,
+            resume: sleep.resume,
+            state: state as u8,
+            opp: span.opp,
+            stop_tick: pending.stop_tick,
+            tick_was_stopped: pending.tick_was_stopped,
+            sleep_length: pending.sleep_length,
+            to_tick: (!pending.tick_was_stopped).then(|| next_tick.since(from)),
+            util: after_idling(span.util, from.since(span.start)),
+            nr_iowait: span.nr_iowait,
+            event: span.wake,
+            stamp: span.stamp,
+            is_resched: span.is_resched,
+            energy: cost(state) + handled,
+            regret: cost(state) - cheapest,
+            source: span.source,
+            verdict,
+            end: sleep.end,
+            latency,
+        }
+    }
+
+    /// The clock goes over to another OPP in the middle of a sleep.
+    pub fn change_opp(&mut self, pending: &Pending, opp: u16, next: u16, now: Instant) {
+        let time = now.since(pending.from);
+        self.tally.slept_before(opp, next, pending.state, time);
+    }
+
+    /// Nobody looks on any more: the sleep counts up to `now`, as neither too deep nor too shallow.
+    pub fn cut(&mut self, span: &Span, pending: &Pending, now: Instant) {
+        self.tally.slept(span.opp, pending.state, pending.from, now, Verdict::Fit);
+    }
+
+    /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is
+    /// one of the events that follow.
+    #[cold]
+    fn meet_timer<P: Policy>(
+        &mut self,
+        at: Instant,
+        span: &Span,
+        policy: &mut P,
+    ) -> Result<NextEvents, Fault> {
+        let mut armed = Some(at);
+        if at <= self.now {
+            policy.fire_timer(self.slot, self.now)?;
+            armed = policy.next_timer(self.slot);
+        }
+        let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
+        let span = Span { next_hrtimer, ..*span };
+        Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
+    }
+
+    /// Sums up.
+    pub fn close(self) -> CpuTotals {
+        self.tally.close(self.model)
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The search inside one span: paths that wait in it, and those that have come past its event.
+
+use super::dense::Dense;
+use super::front::Front;
+use super::{Path, Safe};
+use crate::idle_loop::gives_up;
+use crate::input::Span;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use torpor_units::Instant;
+
+pub(super) type Queue = BinaryHeap<Earliest>;
+
+/// The paths inside one span.
+pub(super) struct Crossing<'a> {
+    pub(super) span: &'a Span,
+    here: Safe,
+    pub(super) beyond: Safe,
+    pub(super) dense: Option<Dense>,
+    /// Past the event, by whether the tick is stopped then.
+    pub(super) endings: [Front; 2],
+    /// Awake before the event, by whether the tick is stopped.
+    pub(super) waiting: [Front; 2],
+}
+
+impl<'a> Crossing<'a> {
+    pub(super) fn new(
+        span: &'a Span,
+        here: Safe,
+        beyond: Safe,
+        dense: Option<Dense>,
+    ) -> Crossing<'a> {
+        let (endings, waiting) = Default::default();
+        Crossing { span, here, beyond, dense, endings, waiting }
+    }
+
+    /// No path will wait before `now` any more.
+    pub(super) fn forget_before(&mut self, now: Instant) {
+        self.waiting.iter_mut().for_each(|front| front.forget_before(now));
+    }
+
+    pub(super) fn ends_stopped(&self, tick_stopped: bool) -> bool {
+        tick_stopped && !self.span.ends_visit
+    }
+
+    /// A path stands before the event, or finds that it has already happened. Says whether it was
+    /// kept.
+    pub(super) fn arrive(&mut self, path: Path, queue: &mut Queue) -> bool {
+        if path.now > self.span.wake {
+            return self.end(path);
+        }
+        // One that gives up is not to be weighed against earlier paths: those have a sleep to pay
+        // for.
+        let is_kept = gives_up(self.span, path.now)
+            || self.waiting[usize::from(path.tick_stopped)].offer(path, self.here);
+        if is_kept {
+            queue.push(Earliest(path));
+        }
+        is_kept
+    }
+
+    pub(super) fn end(&mut self, mut path: Path) -> bool {
+        path.tick_stopped = self.ends_stopped(path.tick_stopped);
+        self.endings[usize::from(path.tick_stopped)].offer(path, self.beyond)
+    }
+
+    pub(super) fn is_superseded(&self, path: &Path) -> bool {
+        !gives_up(self.span, path.now) && !self.waiting[usize::from(path.tick_stopped)].holds(path)
+    }
+}
+
+/// Orders the queue by time, earliest first; the step number makes the order total.
+#[derive(PartialEq, Eq)]
+pub(super) struct Earliest(pub(super) Path);
+
+impl Ord for Earliest {
+    fn cmp(&self, other: &Earliest) -> Ordering {
+        (other.0.now, other.0.step).cmp(&(self.0.now, self.0.step))
+    }
+}
+
+impl PartialOrd for Earliest {
+    fn partial_cmp(&self, other: &Earliest) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Power is energy by the span that was replayed, whatever each CPU shows of it.
+
+use std::path::PathBuf;
+use torpor_engine::outcome::TraceOutcome;
+use torpor_engine::{Options, Outcome, Request, Unwatched, run};
+use torpor_governor::Catalog;
+use torpor_units::CpuId;
+
+/// `cpu_idle` events at (µs, CPU, state), as text; 4294967295 is the exit.
+fn recording(name: &str, events: &[(u64, u32, u32)]) -> PathBuf {
+    let line = |&(us, cpu, state): &(u64, u32, u32)| {
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
+        format!("  <idle>-0  [{cpu:03}] d..2  {s}.{us:06}: cpu_idle: state={state} cpu_id={cpu}\n")
+    };
+    let mut events = events.to_vec();
+    events.sort_unstable();
+    let lines: String = events.iter().map(line).collect();
+    let path = std::env::temp_dir().join(format!("torpor-power-{}-{name}", std::process::id()));
+    std::fs::write(&path, format!("# tracer: nop\n#\n{lines}")).expect("it can be written");
+    path
+}
+
+fn replayed(name: &str, events: &[(u64, u32, u32)]) -> (TraceOutcome, Vec<String>) {
+    let path = recording(name, events);
+    let request = Request {
+        traces: vec![path.clone()],
+        platform: torpor_platform::resolve("pixel6").unwrap(),
+        governors: ["menu", "deepest", "oracle"].map(|g| g.parse().unwrap()).to_vec(),
+        options: Options::default(),
+    };
+    let outcome: Outcome =
+        run(&request, &Catalog::new(Default::default()), &Unwatched).expect("it can be replayed");
+    std::fs::remove_file(path).expect("it was written");
+    let [trace] = <[TraceOutcome; 1]>::try_from(outcome.traces).expect("one recording");
+    (trace, outcome.notes)
+}
+
+const EXIT: u32 = u32::MAX;
+
+/// CPU 0 sleeps 2.9 ms of each 4.13 ms for 2 s, in which nobody sees a tick; CPU 5 ten times,
+/// within 0.1 s of them; CPU 1 once, from before the recording begins, and again to its end.
+fn uneven() -> Vec<(u64, u32, u32)> {
+    let often = (0..485).flat_map(|n| [(n * 4_130, 0, 1), (n * 4_130 + 2_900, 0, EXIT)]);
+    let seldom = (0..10)
+        .flat_map(|n| [(1_000_000 + n * 10_000, 5, 1), (1_000_000 + n * 10_000 + 9_100, 5, EXIT)]);
+    let cut = [(500_000, 1, EXIT), (600_000, 1, 0), (600_500, 1, EXIT), (1_799_000, 1, 1)];
+    often.chain(seldom).chain(cut).collect()
+}
+
+#[test]
+fn power_times_the_replayed_span_is_energy_for_machine_and_clusters() {
+    let (trace, notes) = replayed("span", &uneven());
+    // From CPU 0's first entry to its last wake-up.
+    assert_eq!(trace.inputs.replayed_ns, 484 * 4_130_000 + 2_900_000);
+    let span_s = trace.inputs.replayed_ns as f64 / 1e9;
+    for run in &trace.runs {
+        let near = |power_mw: f64, energy_uj: f64| {
+            let given = power_mw * 1e3 * span_s;
+            assert!((given - energy_uj).abs() < 1e-6 * energy_uj.max(1.0), "{given} {energy_uj}");
+        };
+        near(run.metrics["idle_power_mw"].unwrap(), run.metrics["idle_energy_uj"].unwrap());
+        for cluster in &run.clusters {
+            near(cluster.idle_power_mw.unwrap(), cluster.idle_energy_uj.unwrap());
+        }
+    }
+    // CPU 1 slept 0.5 s and, from 1.799 s on, in sleeps whose other ends nobody saw.
+    assert_eq!(trace.inputs.cut_sleeps, 2);
+    let cut_s = 0.5 + (span_s - 1.799);
+    assert!((trace.inputs.cut_pct - 100.0 * cut_s / (3.0 * span_s)).abs() < 1e-9);
+    assert!(
+        notes.iter().any(|n| n.contains("2 recorded sleeps") && n.contains("% of all CPUs' time"))
+    );
+}
+
+#[test]
+fn no_cpu_is_idle_for_longer_than_its_time() {
+    // The last sleep ends later than recorded: the state that is chosen takes long to leave.
+    let (trace, _) =
+        replayed("late", &[(0, 0, 1), (2_100, 0, EXIT), (3_500, 0, 1), (6_500, 0, EXIT)]);
+    for run in &trace.runs {
+        let share = run.metrics["idle_residency_pct"].unwrap();
+        assert!(share <= 100.0, "{}: {share} %", run.governor);
+        let cluster = &run.clusters[0];
+        let idle: i64 = cluster.states.iter().map(|s| s.time_ns).sum();
+        assert!(cluster.running_ns >= 0);
+        // The time is that of the recording, and of what the last sleep overran it by.
+        let overrun = idle + cluster.running_ns - trace.inputs.replayed_ns;
+        assert!((0..1_000_000).contains(&overrun), "{}: {overrun} ns", run.governor);
+    }
+}
+
+#[test]
+fn a_clusters_power_counts_over_the_same_span_and_the_oracle_does_not_aim_at_it() {
+    let (trace, notes) = replayed("cluster", &uneven());
+    // CPU 0 runs 1.23 ms of each 4.13 ms: at least so long the LITTLEs' cluster does not rest.
+    let powers: Vec<f64> =
+        trace.runs.iter().map(|run| run.metrics["cluster_power_mw"].unwrap()).collect();
+    assert!(powers.iter().all(|mw| *mw > 0.0), "{powers:?}");
+    assert!(notes.iter().any(|note| note.starts_with("the oracle bounds the idle energy")));
+}
+
+#[test]
+fn several_recorded_cpus_run_as_one_of_the_machines_each_as_if_alone() {
+    let path = recording("shared", &uneven());
+    let replayed = |cpu_map: &[(u32, u32)]| {
+        let request = Request {
+            traces: vec![path.clone()],
+            platform: torpor_platform::resolve("pixel6").unwrap(),
+            governors: vec!["teo".parse().unwrap()],
+            options: Options {
+                cpu_map: cpu_map.iter().map(|&(from, to)| (CpuId(from), CpuId(to))).collect(),
+                ..Options::default()
+            },
+        };
+        let mut outcome = run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap();
+        outcome.traces.remove(0).runs.remove(0)
+    };
+    // CPU 0 is LITTLE, 4 and 5 are the middle ones: the same table for both.
+    let apart = replayed(&[(0, 4), (1, 0)]);
+    let shared = replayed(&[(0, 5), (1, 0)]);
+    std::fs::remove_file(&path).expect("it was written");
+    assert_eq!(apart.metrics, shared.metrics);
+    assert_eq!(
+        shared.cpus.iter().map(|cpu| cpu.states[1].usage).sum::<u64>(),
+        apart.clusters.iter().map(|cluster| cluster.states[1].usage).sum::<u64>()
+    );
+}

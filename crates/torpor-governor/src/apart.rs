@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Work in a process of its own: a copy of this one, so that nothing has to be read or set up
+//! again. What ends that process, or spoils its memory, leaves ours as it was.
+
+use crate::guard::{self, Shared};
+use crate::{GovernorError, Label};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::panic::AssertUnwindSafe;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How often the one who waits looks up.
+const LOOK_EVERY_MS: i32 = 20;
+
+/// Which governors get a process of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Those that do not ship with Torpor.
+    #[default]
+    Foreign,
+    All,
+    None,
+}
+
+/// What the copy tells while it works.
+pub struct Pulse(NonNull<Page>);
+
+/// Seen by both processes.
+#[repr(C)]
+struct Page {
+    done: AtomicU64,
+    guard: Shared,
+}
+
+impl Pulse {
+    /// As much more is done.
+    pub fn add(&self, done: u64) {
+        // SAFETY: the page is mapped as long as the process works.
+        unsafe { self.0.as_ref() }.done.fetch_add(done, Relaxed);
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum NoAnswer {
+    /// `goes_on` has said no.
+    Interrupted,
+    Died(GovernorError),
+}
+
+#[derive(Serialize, Deserialize)]
+enum Answer<T> {
+    Whole(T),
+    /// A mistake of ours, which is to look as it would have here.
+    Panicked(String),
+}
+
+/// Runs `work`, which calls the policy `label`, in a copy of this process.
+///
+/// `goes_on` is told now and then how much more is done, and ends the work by its `false`. `work`
+/// has its own thread only: it must wait for no other.
+pub fn apart<T: Serialize + DeserializeOwned>(
+    label: &Label,
+    goes_on: &mut dyn FnMut(u64) -> bool,
+    work: impl FnOnce(&Pulse) -> T,
+) -> Result<T, NoAnswer> {
+    let failed = |source| NoAnswer::Died(GovernorError::Process { policy: label.clone(), source });
+    let page = Mapped::new().map_err(failed)?;
+    let mut answer = memory_file().map_err(failed)?;
+    // SAFETY: no preconditions.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: the child calls what may be called after a fork: its allocator is sound (the C
+    // library sees to that), and it takes no lock that another thread could have held.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => return Err(failed(io::Error::last_os_error())),
+        0 => live(parent, &page, answer, work),
+        _ => {}
+    }
+    let mut child = Copy { pid, is_over: false };
+    let mut told = 0;
+    let status = loop {
+        if let Some(status) = child.wait(LOOK_EVERY_MS).map_err(failed)? {
+            break status;
+        }
+        let done = page.get().done.load(Relaxed);
+        if !goes_on(done - told) {
+            return Err(NoAnswer::Interrupted);
+        }
+        told = done;
+    };
+    goes_on(page.get().done.load(Relaxed) - told);
+    match status {
+        Status::Exited(0) => match read_answer(&mut answer) {
+            Some(Answer::Whole(answer)) => return Ok(answer),
+            Some(Answer::Panicked(message)) => panic!("{message}"),
+            None => {}
+        },
+        Status::Exited(_) | Status::Killed(_) | Status::Stopped(_) => {}
+    }
+    let call = page.get().guard.call_in_flight();
+    let how = status.to_string();
+    Err(NoAnswer::Died(GovernorError::Died { policy: label.clone(), call, how }))
+}
+
+/// The copy's whole life.
+fn live<T: Serialize>(
+    parent: libc::pid_t,
+    page: &Mapped,
+    mut answer: File,
+    work: impl FnOnce(&Pulse) -> T,
+) -> ! {
+    settle(parent, answer.as_raw_fd());
+    guard::share(&page.get().guard);
+    let pulse = Pulse(page.0);
+    let answered = match std::panic::catch_unwind(AssertUnwindSafe(|| work(&pulse))) {
+        Ok(whole) => Answer::Whole(whole),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+            Answer::Panicked(text.to_owned())
+        }
+    };
+    let bytes = postcard::to_stdvec(&answered).expect("answers can be written");
+    let written = answer.write_all(&sum(&bytes)).and_then(|()| answer.write_all(&bytes));
+    // SAFETY: nothing of ours is to run any more.
+    unsafe { libc::_exit(i32::from(written.is_err())) }
+}
+
+/// A copy has what its original had; here it lets go of that.
+fn settle(parent: libc::pid_t, kept: RawFd) {
+    // SAFETY: plain system calls on our own process.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(1);
+        }
+        // A group of its own: whatever it starts can be ended with it, and what is typed at a
+        // terminal is the original's business.
+        libc::setpgid(0, 0);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGALRM, libc::SIGUSR1] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        (0..=2).for_each(|fd| {
+            libc::dup2(nothing, fd);
+        });
+        let close = |first: RawFd, last: u32| {
+            if first as u32 <= last {
+                libc::syscall(libc::SYS_close_range, first as u32, last, 0);
+            }
+        };
+        close(3, kept as u32 - 1);
+        close(kept + 1, u32::MAX);
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+    }
+}
+
+fn sum(bytes: &[u8]) -> [u8; 64] {
+    crate::sha256_hex(bytes).as_bytes().try_into().expect("SHA-256 has 64 digits")
+}
+
+fn read_answer<T: DeserializeOwned>(file: &mut File) -> Option<Answer<T>> {
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).ok()?;
+    let (head, body) = bytes.split_at_checked(64)?;
+    if head != sum(body) { None } else { postcard::from_bytes(body).ok() }
+}
+
+enum Status {
+    Exited(i32),
+    Killed(i32),
+    Stopped(i32),
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Status::Exited(guard::EXIT_WEDGED) => f.write_str(
+                "a call did not return within its CPU time limit, and blocks the signal for that",
+            ),
+            Status::Exited(code) => write!(f, "it exited with status {code}"),
+            Status::Killed(signal) => write!(f, "signal {signal}{}", signal_name(*signal)),
+            Status::Stopped(signal) => {
+                write!(f, "stopped by signal {signal}{}", signal_name(*signal))
+            }
+        }
+    }
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGABRT => ", SIGABRT",
+        libc::SIGSEGV => ", SIGSEGV",
+        libc::SIGBUS => ", SIGBUS",
+        libc::SIGFPE => ", SIGFPE",
+        libc::SIGILL => ", SIGILL",
+        libc::SIGKILL => ", SIGKILL",
+        libc::SIGTERM => ", SIGTERM",
+        libc::SIGSTOP => ", SIGSTOP",
+        libc::SIGSYS => ", SIGSYS",
+        _ => "",
+    }
+}
+
+/// Ended, with all that it has started, when this is dropped.
+struct Copy {
+    pid: libc::pid_t,
+    is_over: bool,
+}
+
+impl Copy {
+    /// How it ended, if it does within that time.
+    fn wait(&mut self, timeout_ms: i32) -> io::Result<Option<Status>> {
+        // SAFETY: the process is ours and has not been waited for.
+        unsafe {
+            let fd = libc::syscall(libc::SYS_pidfd_open, self.pid, 0) as RawFd;
+            if fd >= 0 {
+                let fd = OwnedFd::from_raw_fd(fd);
+                let mut poll =
+                    libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                libc::poll(&mut poll, 1, timeout_ms);
+            } else {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let what = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+            if libc::waitid(libc::P_PID, self.pid as libc::id_t, &mut info, what) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if info.si_pid() == 0 {
+                return Ok(None);
+            }
+            let status = info.si_status();
+            let status = match info.si_code {
+                libc::CLD_EXITED => Status::Exited(status),
+                libc::CLD_STOPPED | libc::CLD_TRAPPED => Status::Stopped(status),
+                _ => Status::Killed(status),
+            };
+            self.end();
+            Ok(Some(status))
+        }
+    }
+
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        // SAFETY: until it is waited for, the number is its own, as a process and as a group.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::kill(-self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A page that parent and child share.
+struct Mapped(NonNull<Page>);
+
+impl Mapped {
+    fn new() -> io::Result<Mapped> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let page =
+            unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Page>(), protection, kind, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Mapped(NonNull::new(page.cast()).expect("mmap never gives the null page")))
+    }
+
+    fn get(&self) -> &Page {
+        // SAFETY: mapped, and zeros are a page. The other process writes what is atomic only, or a
+        // governor's fault, which is looked at after its end.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Page>()) };
+    }
+}
+
+fn memory_file() -> io::Result<File> {
+    // SAFETY: the name is a string; a valid descriptor is ours.
+    unsafe {
+        let fd = libc::memfd_create(c"torpor-answer".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }
+    }
+}

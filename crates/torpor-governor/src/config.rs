@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The kernel's configuration: which of its symbols a source asks for, and what it is answered.
+//!
+//! A kernel's build chooses them; here the kapi has a value for a few, the user for any, and the
+//! rest are not set. What is compiled out that way is out without a word, so each is named.
+
+use crate::builtin::KAPI;
+use crate::tree::Sources;
+use std::collections::{BTreeMap, BTreeSet};
+use torpor_units::Hz;
+
+/// Included after the kapi's own configuration.
+pub(crate) const HEADER: &str = "hosted-config.h";
+
+/// The release, and the user's choices, as the kernel's build writes them down.
+pub(crate) fn header(sources: &Sources) -> String {
+    let line = |(name, value): &(String, String)| {
+        let define = match value.as_str() {
+            "n" => String::new(),
+            "y" => format!("#define {name} 1\n"),
+            number => format!("#define {name} {number}\n"),
+        };
+        format!("#undef {name}\n{define}")
+    };
+    sources.release.define() + &sources.config.iter().map(line).collect::<String>()
+}
+
+/// Each symbol that the files ask for, with its value: `y`, `n` for one that is not set, or what
+/// it is defined as.
+pub(crate) fn asked(sources: &Sources, hz: Hz) -> BTreeMap<String, String> {
+    let defaults = defaults();
+    let mut names = BTreeSet::new();
+    for text in sources.files.values() {
+        symbols(&without_comments(&String::from_utf8_lossy(text)), &mut names);
+    }
+    let value = |name: &str| {
+        let chosen = sources.config.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        let rate = || match name.strip_prefix("CONFIG_HZ")? {
+            "" => Some(hz.get().to_string()),
+            _ => None,
+        };
+        let value = chosen.or_else(rate).or_else(|| defaults.get(name).cloned());
+        value.unwrap_or_else(|| "n".to_owned())
+    };
+    names.into_iter().map(|name| (name.clone(), value(&name))).collect()
+}
+
+/// What the kapi's configuration sets.
+fn defaults() -> BTreeMap<String, String> {
+    let text = KAPI.iter().find(|(name, _)| *name == "include/linux/kconfig.h").map(|(_, t)| *t);
+    let define = |line: &str| {
+        let (name, value) =
+            line.strip_prefix("#define ")?.trim().split_once(char::is_whitespace)?;
+        let value = if value.trim() == "1" { "y" } else { value.trim() };
+        name.starts_with("CONFIG_").then(|| (name.to_owned(), value.to_owned()))
+    };
+    text.unwrap_or_default().lines().filter_map(define).collect()
+}
+
+fn symbols(text: &str, found: &mut BTreeSet<String>) {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for word in text.split(|c: char| !is_part(c)) {
+        // The value of a symbol that is a module is asked for under another name.
+        let name = word.strip_suffix("_MODULE").unwrap_or(word);
+        if name.len() > "CONFIG_".len() && name.starts_with("CONFIG_") {
+            found.insert(name.to_owned());
+        }
+    }
+}
+
+/// Comments speak of symbols, too.
+pub(crate) fn without_comments(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['/', '"', '\'']) {
+        let (before, tail) = rest.split_at(at);
+        code.push_str(before);
+        let end = match tail.as_bytes() {
+            [b'/', b'*', ..] => tail[2..].find("*/").map_or(tail.len(), |end| end + 4),
+            [b'/', b'/', ..] => tail.find('\n').unwrap_or(tail.len()),
+            [b'/', ..] => 1,
+            [quote, ..] => literal_len(tail, *quote),
+            [] => 0,
+        };
+        code.push(' ');
+        rest = &tail[end..];
+    }
+    code + rest
+}
+
+fn literal_len(text: &str, quote: u8) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            // A literal does not go over the end of its line.
+            b'\n' => return at,
+            byte if byte == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_in_code_are_found_and_those_in_comments_are_not() {
+        let text = "#ifdef CONFIG_A /* CONFIG_NO */\n// CONFIG_NO\n#if IS_ENABLED(CONFIG_B) || \
+                    CONFIG_HZ > 100\nchar *s = \"CONFIG_NO \\\" CONFIG_NO\"; int q = '\"';\n\
+                    a / CONFIG_C; #ifdef CONFIG_SMP\n MY_CONFIG_NO CONFIG_ CONFIG_D_MODULE /* CONFIG_NO";
+        let mut sources = crate::tree::from_text("mine", text);
+        sources.config = vec![("CONFIG_B".into(), "y".into()), ("CONFIG_C".into(), "7".into())];
+        let asked = asked(&sources, Hz::H300);
+        let asked: Vec<_> = asked.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let expected = [
+            ("CONFIG_A", "n"),
+            ("CONFIG_B", "y"),
+            ("CONFIG_C", "7"),
+            ("CONFIG_D", "n"),
+            ("CONFIG_HZ", "300"),
+            ("CONFIG_SMP", "y"),
+        ];
+        assert_eq!(asked, expected);
+    }
+}

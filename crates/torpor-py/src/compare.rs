@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The result model's own functions, for what Python measures itself.
+
+use crate::errors::value_error;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+use torpor_result::interval::{self, Cluster};
+use torpor_result::{Column, Info, Sampling, metric, number};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    metrics: Vec<Info>,
+    columns: Vec<Column>,
+    sampling: Sampling,
+}
+
+/// The comparison of columns, as JSON: `metrics`, `columns` and `sampling` in JSON.
+#[pyfunction]
+pub fn compare(table: &str) -> PyResult<String> {
+    let table: Table = serde_json::from_str(table).map_err(value_error)?;
+    let found = torpor_result::compare(&table.metrics, &table.columns, table.sampling);
+    serde_json::to_string(&found).map_err(value_error)
+}
+
+/// The difference of two shares, the second less the first, as JSON; each share is hits and tries
+/// of CPUs and rounds.
+#[pyfunction]
+pub fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> String {
+    json!(interval::shares(&first, &second)).to_string()
+}
+
+/// How a value is written.
+#[pyfunction]
+pub fn format_number(value: f64) -> String {
+    number::value(value)
+}
+
+/// The metrics of a replay and of a simulation, as JSON.
+#[pyfunction]
+pub fn metrics() -> String {
+    json!({ "replay": metric::of_replay(), "simulation": metric::of_simulation() }).to_string()
+}

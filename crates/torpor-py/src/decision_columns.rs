@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a governor's author looks at in single decisions: what else was known when it was made,
+//! what ended the sleep, and what it cost.
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    Float64Builder, Int64Builder, StringDictionaryBuilder, UInt16Builder, UInt32Builder,
+    UInt64Builder,
+};
+use arrow_array::types::Int32Type;
+use std::sync::Arc;
+use torpor_engine::decision::Decision;
+use torpor_engine::input::WakeStamp;
+use torpor_units::Duration;
+
+/// Columns of these decisions. Energies are null where the machine's power is not known.
+pub fn columns<'a>(
+    decisions: impl Iterator<Item = &'a Decision>,
+    has_power: bool,
+) -> Vec<(&'static str, ArrayRef)> {
+    let mut span = UInt32Builder::new();
+    let mut util = UInt64Builder::new();
+    let mut nr_iowait = UInt16Builder::new();
+    let mut to_tick_ns = Int64Builder::new();
+    let mut event_ns = Int64Builder::new();
+    let mut cause = StringDictionaryBuilder::<Int32Type>::new();
+    let mut energy_uj = Float64Builder::new();
+    let mut regret_uj = Float64Builder::new();
+    for decision in decisions {
+        span.append_value(decision.span);
+        util.append_value(decision.util);
+        nr_iowait.append_value(decision.nr_iowait);
+        to_tick_ns.append_option(decision.to_tick.map(Duration::ns));
+        event_ns.append_value(decision.event.0);
+        cause.append_value(cause_of(decision));
+        energy_uj.append_option(has_power.then(|| decision.energy.as_uj_f64()));
+        regret_uj.append_option(has_power.then(|| decision.regret.as_uj_f64()));
+    }
+    vec![
+        ("span", Arc::new(span.finish())),
+        ("util", Arc::new(util.finish())),
+        ("nr_iowait", Arc::new(nr_iowait.finish())),
+        ("to_tick_ns", Arc::new(to_tick_ns.finish())),
+        ("event_ns", Arc::new(event_ns.finish())),
+        ("cause", Arc::new(cause.finish())),
+        ("energy_uj", Arc::new(energy_uj.finish())),
+        ("regret_uj", Arc::new(regret_uj.finish())),
+    ]
+}
+
+/// What the event was that ends the idleness.
+fn cause_of(decision: &Decision) -> &'static str {
+    match decision.stamp {
+        _ if decision.is_resched => "task",
+        WakeStamp::WakingEvent => "other_cpu",
+        WakeStamp::TimerExpiry => "timer",
+        WakeStamp::InterruptEvent => "interrupt",
+        WakeStamp::ExitStamp => "unknown",
+    }
+}

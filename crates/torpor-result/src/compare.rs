@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Columns become rows: what a governor came to, how it differs from the base, and who is best.
+//!
+//! The base is the first column that did not fail. A *change* says which way is better only where
+//! that can be told: in a replay wherever two values do not read alike, over seeds or rounds where
+//! the interval of the paired differences excludes 0. *Best* are the governors that nobody beats so:
+//! the one with the best value, and those that cannot be told from it; nobody, if that is all.
+
+use crate::interval::{self, Interval};
+use crate::metric::{Direction, Info, Kind};
+use crate::number;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+const NOT_KNOWN: &str = "not known";
+const FAILED: &str = "failed";
+
+/// What is compared: one governor, under one policy.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Column {
+    pub label: String,
+    /// It ended before its time, and has no values.
+    #[serde(default)]
+    pub has_failed: bool,
+    /// An oracle is no competitor: it knows the future.
+    #[serde(default = "yes")]
+    pub competes: bool,
+    pub samples: Vec<Sample>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One seed, one round, or all there is.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Sample {
+    /// Samples of the same number are a pair.
+    pub number: u64,
+    pub values: BTreeMap<String, Option<f64>>,
+}
+
+/// What a sample stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// The one value there is: any difference is real.
+    Exact,
+    /// One draw of many: differences are paired by number, and may be chance.
+    Paired,
+}
+
+/// The table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    pub sampling: Sampling,
+    /// In the order of the columns.
+    pub labels: Vec<String>,
+    /// The column that others are compared with; null if none finished.
+    pub base: Option<usize>,
+    /// How many samples stand behind each value.
+    pub samples: usize,
+    pub rows: Vec<Row>,
+}
+
+/// One metric over all columns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub key: String,
+    pub title: String,
+    pub unit: String,
+    pub kind: Kind,
+    pub direction: Direction,
+    pub definition: String,
+    pub cells: Vec<Cell>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// The mean over samples; null is not known, or failed.
+    pub value: Option<f64>,
+    pub text: String,
+    pub has_failed: bool,
+    pub is_best: bool,
+    /// Against the base; null for the base itself.
+    pub change: Option<Change>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    pub difference: f64,
+    /// Of the base; null where that is 0, and for a percentage, whose change is in points.
+    pub relative_pct: Option<f64>,
+    /// 95 %; null where the difference is exact, or of one pair alone.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub pairs: usize,
+    /// More than chance; null where one pair cannot tell.
+    pub is_significant: Option<bool>,
+    /// Null where neither way is better, or nobody can tell.
+    pub is_better: Option<bool>,
+    /// Empty where the two values read alike.
+    pub text: String,
+}
+
+/// Compares columns by these metrics, in their order.
+pub fn compare(metrics: &[Info], columns: &[Column], sampling: Sampling) -> Comparison {
+    let base = columns.iter().position(|column| !column.has_failed);
+    let rows = metrics.iter().filter_map(|info| row(info, columns, base, sampling)).collect();
+    Comparison {
+        sampling,
+        labels: columns.iter().map(|column| column.label.clone()).collect(),
+        base,
+        samples: base.map_or(0, |base| columns[base].samples.len()),
+        rows,
+    }
+}
+
+/// `None` for a row that says nothing: an optional metric that is 0 or not known for everyone.
+fn row(info: &Info, columns: &[Column], base: Option<usize>, sampling: Sampling) -> Option<Row> {
+    let one = Line { info, columns, sampling };
+    let values: Vec<Option<f64>> = (0..columns.len()).map(|index| one.mean(index)).collect();
+    if info.is_optional && !values.iter().flatten().any(|value| *value != 0.0) {
+        return None;
+    }
+    let best = one.best(&values);
+    let cells = values.iter().enumerate().map(|(index, value)| Cell {
+        value: *value,
+        text: match value {
+            Some(value) => one.text(*value),
+            None if columns[index].has_failed => FAILED.to_owned(),
+            None => NOT_KNOWN.to_owned(),
+        },
+        has_failed: columns[index].has_failed,
+        is_best: best.contains(&index),
+        change: base
+            .filter(|base| *base != index)
+            .and_then(|base| Some(one.change(base, values[base]?, index, (*value)?))),
+    });
+    let cells = cells.collect();
+    let text = |text: &str| text.to_owned();
+    Some(Row {
+        key: text(&info.key),
+        title: text(&info.title),
+        unit: text(&info.unit),
+        kind: info.kind,
+        direction: info.direction,
+        definition: text(&info.definition),
+        cells,
+    })
+}
+
+/// One metric of all columns.
+struct Line<'a> {
+    info: &'a Info,
+    columns: &'a [Column],
+    sampling: Sampling,
+}
+
+impl Line<'_> {
+    fn of(&self, column: usize) -> impl Iterator<Item = (u64, Option<f64>)> + '_ {
+        let samples = self.columns[column].samples.iter();
+        samples.map(|s| (s.number, s.values.get(self.info.key.as_ref()).copied().flatten()))
+    }
+
+    /// Not known as soon as one sample is not.
+    fn mean(&self, column: usize) -> Option<f64> {
+        if self.columns[column].has_failed {
+            return None;
+        }
+        let values: Vec<f64> = self.of(column).map(|(_, value)| value).collect::<Option<_>>()?;
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    fn text(&self, value: f64) -> String {
+        match self.info.kind {
+            Kind::Count => number::count(value),
+            _ => number::value(value),
+        }
+    }
+
+    /// The second column less the first, over the samples that both have.
+    fn differences(&self, first: usize, second: usize) -> Vec<f64> {
+        let others: BTreeMap<u64, Option<f64>> = self.of(second).collect();
+        let pairs = self.of(first).filter_map(|(n, a)| Some((*others.get(&n)?)? - a?));
+        pairs.collect()
+    }
+
+    fn interval(&self, first: usize, second: usize) -> Option<Interval> {
+        match self.sampling {
+            Sampling::Exact => None,
+            Sampling::Paired => interval::paired(&self.differences(first, second)),
+        }
+    }
+
+    /// Whether the two are told apart; `None` where one pair cannot tell.
+    fn differs(&self, first: (usize, f64), second: (usize, f64)) -> Option<bool> {
+        match self.sampling {
+            Sampling::Exact => Some(self.text(first.1) != self.text(second.1)),
+            Sampling::Paired => self.interval(first.0, second.0).map(|i| i.is_significant),
+        }
+    }
+
+    fn change(&self, base: usize, base_value: f64, column: usize, value: f64) -> Change {
+        let interval = self.interval(base, column);
+        // Of those pairs that both have: without holes the difference of the means.
+        let difference = interval.map_or(value - base_value, |i| i.difference);
+        let is_significant = self.differs((base, base_value), (column, value));
+        let is_lower_better = match self.info.direction {
+            Direction::Lower => Some(true),
+            Direction::Higher => Some(false),
+            Direction::None => None,
+        };
+        let half = interval.map(|i| i.half());
+        let is_share = self.info.kind == Kind::Share;
+        let text = if self.text(value) == self.text(base_value) {
+            String::new()
+        } else if is_share {
+            number::points(difference, half)
+        } else {
+            number::change(base_value, difference, half)
+        };
+        Change {
+            difference,
+            relative_pct: (!is_share && base_value != 0.0)
+                .then(|| 100.0 * difference / base_value.abs()),
+            low: interval.map(|i| i.low),
+            high: interval.map(|i| i.high),
+            pairs: match self.sampling {
+                Sampling::Exact => 1,
+                Sampling::Paired => self.differences(base, column).len(),
+            },
+            is_significant,
+            is_better: is_lower_better
+                .filter(|_| is_significant == Some(true))
+                .map(|is_lower| (difference < 0.0) == is_lower),
+            text,
+        }
+    }
+
+    /// The competitors that no other one beats.
+    fn best(&self, values: &[Option<f64>]) -> Vec<usize> {
+        let known: Vec<(usize, f64)> = values
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| self.columns[*index].competes)
+            .filter_map(|(index, value)| Some((index, (*value)?)))
+            .collect();
+        let leader = match self.info.direction {
+            Direction::Lower => known.iter().min_by(|a, b| a.1.total_cmp(&b.1)),
+            Direction::Higher => known.iter().max_by(|a, b| a.1.total_cmp(&b.1)),
+            Direction::None => None,
+        };
+        let Some(&leader) = leader else { return Vec::new() };
+        let is_beaten = |one: (usize, f64)| self.differs(leader, one) == Some(true);
+        let best: Vec<usize> =
+            known.iter().filter(|one| !is_beaten(**one)).map(|(index, _)| *index).collect();
+        if best.len() == known.len() { Vec::new() } else { best }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    fn info(key: &'static str, kind: Kind, direction: Direction) -> Info {
+        Info {
+            key: Cow::Borrowed(key),
+            title: Cow::Borrowed(key),
+            unit: Cow::Borrowed(if kind == Kind::Share { "%" } else { "" }),
+            kind,
+            direction,
+            definition: Cow::Borrowed(""),
+            is_optional: false,
+        }
+    }
+
+    fn column(label: &str, key: &str, values: &[f64]) -> Column {
+        let samples = values.iter().enumerate().map(|(number, value)| Sample {
+            number: number as u64,
+            values: [(key.to_owned(), Some(*value))].into(),
+        });
+        Column {
+            label: label.to_owned(),
+            has_failed: false,
+            competes: true,
+            samples: samples.collect(),
+        }
+    }
+
+    fn texts(row: &Row) -> Vec<&str> {
+        row.cells.iter().map(|c| c.change.as_ref().map_or("", |change| &change.text)).collect()
+    }
+
+    /// The published table (LKML, 15 Sep 2022, Pixel 6) has −10.17 % and −1.71 %, from power values
+    /// that were rounded later.
+    #[test]
+    fn a_replay_has_exact_changes_against_its_first_column() {
+        let power = info("idle_power_mw", Kind::Power, Direction::Lower);
+        let one = |label: &str, mw| column(label, "idle_power_mw", &[mw]);
+        let columns = [one("menu", 209.1), one("teo", 187.8), one("shallowest", 205.5)];
+        let found = compare(&[power], &columns, Sampling::Exact);
+        let row = &found.rows[0];
+        assert_eq!(texts(row), ["", "−10.19 %", "−1.72 %"]);
+        let best: Vec<bool> = row.cells.iter().map(|c| c.is_best).collect();
+        assert_eq!(best, [false, true, false]);
+        assert_eq!(row.cells[1].change.as_ref().unwrap().is_better, Some(true));
+    }
+
+    /// 8, 0 and 0 missed periods against 8, 3 and 1: means 2.67 and 4, of which no rounding may
+    /// come into the change; and three seeds that lie so far apart tell nothing.
+    #[test]
+    fn noise_has_no_best() {
+        let missed = info("missed_periods", Kind::Count, Direction::Lower);
+        let columns = [
+            column("menu", "missed_periods", &[8.0, 3.0, 1.0]),
+            column("teo", "missed_periods", &[8.0, 0.0, 0.0]),
+        ];
+        let found = compare(&[missed], &columns, Sampling::Paired);
+        let row = &found.rows[0];
+        let change = row.cells[1].change.as_ref().unwrap();
+        assert_eq!((row.cells[0].text.as_str(), row.cells[1].text.as_str()), ("4", "2.67"));
+        assert!((change.relative_pct.unwrap() + 100.0 / 3.0).abs() < 1e-9);
+        assert!(change.text.starts_with("−33.3 ±"), "{}", change.text);
+        assert_eq!((change.is_significant, change.is_better, change.pairs), (Some(false), None, 3));
+        assert!(row.cells.iter().all(|cell| !cell.is_best));
+    }
+
+    #[test]
+    fn those_that_cannot_be_told_from_the_best_share_its_place() {
+        let power = info("power_mw", Kind::Power, Direction::Lower);
+        let columns = [
+            column("menu", "power_mw", &[200.0, 202.0, 201.0]),
+            column("teo", "power_mw", &[100.0, 103.0, 101.0]),
+            column("mine", "power_mw", &[102.0, 101.0, 102.0]),
+        ];
+        let row = &compare(&[power], &columns, Sampling::Paired).rows[0];
+        assert_eq!(row.cells.iter().map(|c| c.is_best).collect::<Vec<_>>(), [false, true, true]);
+    }
+
+    #[test]
+    fn one_seed_tells_nothing() {
+        let power = info("power_mw", Kind::Power, Direction::Lower);
+        let columns = [column("a", "power_mw", &[2.0]), column("b", "power_mw", &[1.0])];
+        let row = &compare(&[power], &columns, Sampling::Paired).rows[0];
+        let change = row.cells[1].change.as_ref().unwrap();
+        assert_eq!((change.text.as_str(), change.is_significant), ("−50.00 %", None));
+        assert!(change.is_better.is_none() && !row.cells[1].is_best);
+    }
+
+    #[test]
+    fn a_base_that_failed_hands_on_to_the_next() {
+        let above = info("above_pct", Kind::Share, Direction::Lower);
+        let mut columns = [
+            column("mine", "above_pct", &[]),
+            column("menu", "above_pct", &[16.64]),
+            column("teo", "above_pct", &[9.61]),
+        ];
+        columns[0].has_failed = true;
+        let found = compare(&[above], &columns, Sampling::Exact);
+        assert_eq!(found.base, Some(1));
+        let cells = &found.rows[0].cells;
+        assert_eq!((cells[0].text.as_str(), cells[0].has_failed), ("failed", true));
+        assert!(cells[0].change.is_none() && cells[1].change.is_none());
+        assert_eq!(texts(&found.rows[0])[2], "−7.03 pp");
+    }
+
+    #[test]
+    fn values_that_read_alike_do_not_differ_and_the_oracle_does_not_compete() {
+        let energy = info("idle_energy_uj", Kind::Energy, Direction::Lower);
+        let one = |label: &str, uj| column(label, "idle_energy_uj", &[uj]);
+        let mut columns = [
+            one("menu", 1000.01),
+            one("teo", 1000.02),
+            one("deepest", 1200.0),
+            one("oracle", 900.0),
+        ];
+        columns[3].competes = false;
+        let row = &compare(&[energy], &columns, Sampling::Exact).rows[0];
+        assert_eq!(texts(row)[1], "");
+        assert_eq!(row.cells[1].change.as_ref().unwrap().is_better, None);
+        let best: Vec<bool> = row.cells.iter().map(|c| c.is_best).collect();
+        assert_eq!(best, [true, true, false, false]);
+    }
+}

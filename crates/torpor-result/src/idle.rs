@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What is counted of idle CPUs, and the metrics made of it, for replay and simulation alike.
+
+use crate::latency::Latencies;
+use crate::metric::Direction::{Higher, Lower, None as Neither};
+use crate::metric::{Kind, Metric, metric};
+use crate::work::Work;
+use serde::{Deserialize, Serialize};
+use torpor_units::{Duration, Energy, Instant};
+
+/// A struct of things that are summed over CPUs, tasks or runs.
+macro_rules! summed {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+        pub struct $name { $($(#[$doc])* pub $field: $kind,)* }
+
+        impl $name {
+            /// Adds another one's counts.
+            pub fn add(&mut self, other: &$name) {
+                $($crate::idle::Summed::add(&mut self.$field, &other.$field);)*
+            }
+        }
+    };
+}
+pub(crate) use summed;
+
+/// What [`summed!`] can hold.
+pub(crate) trait Summed {
+    fn add(&mut self, other: &Self);
+}
+
+impl Summed for u64 {
+    fn add(&mut self, other: &u64) {
+        *self += other;
+    }
+}
+
+impl Summed for Duration {
+    fn add(&mut self, other: &Duration) {
+        *self += *other;
+    }
+}
+
+impl Summed for Energy {
+    fn add(&mut self, other: &Energy) {
+        *self += *other;
+    }
+}
+
+impl Summed for Latencies {
+    fn add(&mut self, other: &Latencies) {
+        Latencies::add(self, other);
+    }
+}
+
+impl<const N: usize> Summed for [u64; N] {
+    fn add(&mut self, other: &[u64; N]) {
+        self.iter_mut().zip(other).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+/// By index, so both must share a table.
+impl Summed for Vec<StateTotals> {
+    fn add(&mut self, other: &Vec<StateTotals>) {
+        if self.len() < other.len() {
+            self.resize(other.len(), StateTotals::default());
+        }
+        for (mine, theirs) in self.iter_mut().zip(other) {
+            mine.usage += theirs.usage;
+            mine.above += theirs.above;
+            mine.below += theirs.below;
+            mine.rejected += theirs.rejected;
+            mine.time += theirs.time;
+        }
+    }
+}
+
+/// When one CPU was in its deepest state: intervals in order, none overlapping. One CPU's own.
+impl Summed for Option<Vec<(Instant, Instant)>> {
+    fn add(&mut self, _: &Self) {}
+}
+
+/// Counters of one idle state, named as in sysfs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateTotals {
+    pub usage: u64,
+    pub above: u64,
+    pub below: u64,
+    pub rejected: u64,
+    pub time: Duration,
+}
+
+summed! {
+    /// Everything counted for one CPU.
+    pub struct CpuTotals {
+        pub states: Vec<StateTotals>,
+        pub decisions: u64,
+        /// Events that found the CPU asleep.
+        pub wakeups: u64,
+        pub tick_wakeups: u64,
+        pub governor_timer_wakeups: u64,
+        pub poll_timeouts: u64,
+        /// Interrupts during polling that did not end it; they count as wake-ups too.
+        pub poll_interrupts: u64,
+        /// Reschedule interrupts that polling made needless.
+        pub ipis_saved: u64,
+        /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
+        /// before it was asleep.
+        pub absorbed_spans: u64,
+        /// Sleeps in a state that is disabled or slower than the latency limit.
+        pub forbidden: u64,
+        /// Sum over wake-ups of how much later than recorded the work behind them began.
+        pub delay_total: Duration,
+        /// How much later than recorded the last sleep ended.
+        pub overrun: Duration,
+        pub energy: Energy,
+        pub latency: Latencies,
+        /// Decisions by where the sleep length came from.
+        pub sources: [u64; 4],
+        /// When the CPU was in its deepest state; kept only where a cluster's power needs it.
+        pub deep: Option<Vec<(Instant, Instant)>>,
+    }
+}
+
+impl CpuTotals {
+    pub fn new(states: usize) -> CpuTotals {
+        CpuTotals { states: vec![StateTotals::default(); states], ..CpuTotals::default() }
+    }
+
+    pub fn idle_time(&self) -> Duration {
+        self.states.iter().fold(Duration::ZERO, |sum, s| sum + s.time)
+    }
+
+    fn of_states(&self, field: fn(&StateTotals) -> u64) -> u64 {
+        self.states.iter().map(field).sum()
+    }
+}
+
+/// What one run comes to: all that a metric can be made of.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Over all CPUs that were run.
+    pub idle: CpuTotals,
+    /// How long they were run, summed.
+    pub cpu_time_ns: i128,
+    /// Time that each spent in the deepest state it may enter.
+    pub deepest: Duration,
+    /// What power is counted over, for the machine and each part of it.
+    pub span: Duration,
+    /// Somebody has measured what the machine's idle states take.
+    pub has_power: bool,
+    /// Of the clusters that take power of their own; `None` where none does.
+    pub clusters: Option<Energy>,
+    /// The idle energy of the cheapest choices, where that was asked for.
+    pub oracle: Option<Energy>,
+    /// Of tasks, devices, clocks and the whole machine, which only a simulation knows.
+    pub work: Option<Work>,
+}
+
+impl Sums {
+    fn sleeps(&self) -> u64 {
+        self.idle.of_states(|s| s.usage)
+    }
+
+    fn idle_energy(&self) -> Option<Energy> {
+        self.has_power.then_some(self.idle.energy)
+    }
+
+    fn of_sleeps(&self, count: u64) -> Option<f64> {
+        share(count as f64, self.sleeps() as f64)
+    }
+
+    fn of_time(&self, time: Duration) -> Option<f64> {
+        share(time.0 as f64, self.cpu_time_ns as f64)
+    }
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| 100.0 * part / whole)
+}
+
+pub(crate) fn count(n: u64) -> Option<f64> {
+    Some(n as f64)
+}
+
+pub(crate) fn us(time: Option<Duration>) -> Option<f64> {
+    time.map(Duration::as_us_f64)
+}
+
+/// Energy over time; 0 for no time.
+pub fn power_mw(energy: Energy, time: Duration) -> f64 {
+    if time <= Duration::ZERO { 0.0 } else { energy.as_uj_f64() * 1e6 / time.0 as f64 }
+}
+
+pub(crate) const COUNT: (Kind, &str) = (Kind::Count, "");
+pub(crate) const SHARE: (Kind, &str) = (Kind::Share, "%");
+pub(crate) const TIME: (Kind, &str) = (Kind::Time, "us");
+pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
+pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
+
+/// In the order of the table.
+pub static METRICS: [Metric; 22] = [
+    metric(
+        "wakeups",
+        "wake-ups",
+        COUNT,
+        Neither,
+        "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
+        |s| count(s.idle.wakeups),
+    ),
+    metric(
+        "sleeps",
+        "sleeps",
+        COUNT,
+        Lower,
+        "Entries into any idle state (the sum of sysfs `usage`).",
+        |s| count(s.sleeps()),
+    ),
+    metric(
+        "above_pct",
+        "too deep (above)",
+        SHARE,
+        Lower,
+        "Share of all sleeps shorter than the target residency of their state while a shallower \
+         state was enabled: the kernel's rule for sysfs `above`.",
+        |s| s.of_sleeps(s.idle.of_states(|state| state.above)),
+    ),
+    metric(
+        "below_pct",
+        "too shallow (below)",
+        SHARE,
+        Lower,
+        "Share of all sleeps that, less the exit latency, reached the target residency of the next \
+         enabled deeper state: the kernel's rule for sysfs `below`.",
+        |s| s.of_sleeps(s.idle.of_states(|state| state.below)),
+    ),
+    metric(
+        "deepest_residency_pct",
+        "in deepest state",
+        SHARE,
+        Neither,
+        "Share of all CPU time spent in the deepest state that the CPU may enter. A CPU's time goes \
+         from its first recorded idle entry to its last wake-up.",
+        |s| s.of_time(s.deepest),
+    ),
+    metric(
+        "idle_residency_pct",
+        "in any state",
+        SHARE,
+        Neither,
+        "Share of all CPU time spent in idle states, entry and exit latency included.",
+        |s| s.of_time(s.idle.idle_time()),
+    ),
+    metric(
+        "latency_mean_us",
+        "wake-up latency, mean",
+        TIME,
+        Lower,
+        "From the event to the CPU running: what is left of the entry latency, and the exit \
+         latency. Over all wake-ups.",
+        |s| us(s.idle.latency.mean()),
+    ),
+    metric(
+        "latency_p50_us",
+        "wake-up latency, p50",
+        TIME,
+        Lower,
+        "The latency that half of the wake-ups do not exceed, to 0.1 %.",
+        |s| us(s.idle.latency.quantile(0.50)),
+    ),
+    metric(
+        "latency_p99_us",
+        "wake-up latency, p99",
+        TIME,
+        Lower,
+        "The latency that 99 % of the wake-ups do not exceed, to 0.1 %.",
+        |s| us(s.idle.latency.quantile(0.99)),
+    ),
+    metric(
+        "latency_max_us",
+        "wake-up latency, max",
+        TIME,
+        Lower,
+        "The longest wake-up latency.",
+        |s| us(s.idle.latency.max()),
+    ),
+    metric(
+        "forbidden_sleeps",
+        "forbidden sleeps",
+        COUNT,
+        Lower,
+        "Sleeps in a state that was disabled or whose exit latency is above the latency limit. The \
+         oracle is a lower bound for governors that have none.",
+        |s| count(s.idle.forbidden),
+    )
+    .optional(),
+    metric(
+        "idle_power_mw",
+        "idle power",
+        POWER,
+        Lower,
+        "`idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's last \
+         wake-up; over the simulated time in a simulation.",
+        |s| s.idle_energy().map(|energy| power_mw(energy, s.span)),
+    ),
+    metric(
+        "cluster_power_mw",
+        "cluster power",
+        POWER,
+        Lower,
+        "What clusters take beside their CPUs (caches, interconnect), drawn unless all CPUs of the \
+         cluster are in their deepest state, over the same time as the idle power. Summed over \
+         clusters; the oracle does not aim at it, so that a governor can have less.",
+        |s| s.clusters.map(|energy| power_mw(energy, s.span)),
+    )
+    .optional(),
+    metric(
+        "idle_energy_uj",
+        "idle energy",
+        ENERGY,
+        Lower,
+        "Energy of all sleeps: the state's power times residency, plus an overhead a sleep that \
+         makes the state break even with the next shallower one at its target residency; plus the \
+         power of a busy CPU while ticks and governor's timers that woke it are handled.",
+        |s| s.idle_energy().map(Energy::as_uj_f64),
+    ),
+    metric(
+        "over_oracle_pct",
+        "idle energy over oracle",
+        SHARE,
+        Lower,
+        "How much more idle energy than the cheapest choices that keep the latency limit, made \
+         with all of the idleness in view: the recording's, or in a simulation that of the \
+         governor's own run.",
+        |s| {
+            let best = s.oracle?;
+            share((s.idle_energy()? - best).0 as f64, best.0 as f64)
+        },
+    )
+    .optional(),
+    metric(
+        "tick_wakeups",
+        "tick wake-ups",
+        COUNT,
+        Lower,
+        "Sleeps that nothing but the tick ended, which the governor had kept.",
+        |s| count(s.idle.tick_wakeups),
+    ),
+    metric(
+        "governor_timer_wakeups",
+        "governor's timer wake-ups",
+        COUNT,
+        Lower,
+        "Sleeps that nothing but a timer of the governor's own ended.",
+        |s| count(s.idle.governor_timer_wakeups),
+    )
+    .optional(),
+    metric(
+        "poll_timeouts",
+        "poll time-outs",
+        COUNT,
+        Lower,
+        "Sleeps in a polling state that ended at the polling limit.",
+        |s| count(s.idle.poll_timeouts),
+    )
+    .optional(),
+    metric(
+        "poll_interrupts",
+        "interrupts while polling",
+        COUNT,
+        Neither,
+        "Wake-ups that brought no task and found the CPU in a polling state, in which it stayed: \
+         several of them can fall into one sleep.",
+        |s| count(s.idle.poll_interrupts),
+    )
+    .optional(),
+    metric(
+        "ipis_saved",
+        "reschedule IPIs saved",
+        COUNT,
+        Higher,
+        "Wake-ups by another CPU that found this one in a polling state, which notices them \
+         without an interrupt. MWAIT states of x86 need none either and do not count.",
+        |s| count(s.idle.ipis_saved),
+    )
+    .optional(),
+    metric(
+        "delay_total_us",
+        "delay carried",
+        TIME,
+        Lower,
+        "Sum over wake-ups of how much later than recorded the work behind them began. Work that \
+         is late starts the next sleep late; idle time absorbs it.",
+        |s| us(Some(s.idle.delay_total)),
+    )
+    .of_replay_only(),
+    metric(
+        "absorbed_spans",
+        "sleeps absorbed",
+        COUNT,
+        Neither,
+        "Idle spans of the recording in which the CPU was still busy with delayed work, or got new \
+         work before it was asleep.",
+        |s| count(s.idle.absorbed_spans),
+    )
+    .of_replay_only(),
+];

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Wake-up latencies: quick to count while a replay runs, small and mergeable afterwards.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use torpor_units::Duration;
+
+/// Three significant digits: a latency is off by at most 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// A histogram's first bins, each of one ns; those of the next octaves are half as many.
+const EXACT_BITS: u32 = 11;
+/// So many are kept as they are: a histogram is 16 KiB at least, and there may be thousands.
+const FEW: usize = 64;
+
+/// Counts latencies as they come.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Latencies", into = "Latencies")]
+pub struct LatencyHistogram {
+    /// The first ones, in ns, until they are more than a few.
+    few: Vec<u64>,
+    many: Option<Histogram<u64>>,
+    sum_ns: i128,
+    max: Duration,
+    /// Of others that were added.
+    others: Latencies,
+}
+
+impl From<LatencyHistogram> for Latencies {
+    fn from(histogram: LatencyHistogram) -> Latencies {
+        histogram.latencies()
+    }
+}
+
+/// Closed once more, it is the same: a bin's end is in the bin.
+impl From<Latencies> for LatencyHistogram {
+    fn from(closed: Latencies) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::default();
+        for (ns, count) in closed.counts {
+            match &mut histogram.many {
+                None if histogram.few.len() as u64 + count <= FEW as u64 => {
+                    histogram.few.extend((0..count).map(|_| ns));
+                }
+                None => {
+                    histogram.spill().record_n(ns, count).expect("auto-resizing histograms record")
+                }
+                Some(many) => many.record_n(ns, count).expect("auto-resizing histograms record"),
+            }
+        }
+        LatencyHistogram { sum_ns: closed.sum_ns, max: closed.max, ..histogram }
+    }
+}
+
+impl LatencyHistogram {
+    pub fn record(&mut self, latency: Duration) {
+        let ns = latency.0.max(0) as u64;
+        match &mut self.many {
+            Some(many) => many.record(ns).expect("auto-resizing histograms record"),
+            None => self.record_early(ns),
+        }
+        self.sum_ns += i128::from(latency.0);
+        self.max = self.max.max(latency);
+    }
+
+    fn record_early(&mut self, ns: u64) {
+        self.few.push(ns);
+        if self.few.len() > FEW {
+            self.spill();
+        }
+    }
+
+    fn spill(&mut self) -> &mut Histogram<u64> {
+        let mut many = Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are within 0..=5");
+        for ns in std::mem::take(&mut self.few) {
+            many.record(ns).expect("auto-resizing histograms record");
+        }
+        self.many.insert(many)
+    }
+
+    pub fn add(&mut self, other: &LatencyHistogram) {
+        self.others.add(&other.latencies());
+    }
+
+    /// The counts without the empty bins.
+    pub fn latencies(&self) -> Latencies {
+        let max_ns = self.max.0 as u64;
+        let mut counts = BTreeMap::new();
+        for ns in &self.few {
+            *counts.entry(bin_end(*ns).min(max_ns)).or_default() += 1;
+        }
+        for bin in self.many.iter().flat_map(|many| many.iter_recorded()) {
+            let end = bin_end(bin.value_iterated_to()).min(max_ns);
+            *counts.entry(end).or_default() += bin.count_at_value();
+        }
+        let mut all = Latencies { counts, sum_ns: self.sum_ns, max: self.max };
+        all.add(&self.others);
+        all
+    }
+}
+
+/// The greatest latency that shares a histogram's bin with this one.
+fn bin_end(ns: u64) -> u64 {
+    let width_bits = (u64::BITS - ns.leading_zeros()).saturating_sub(EXACT_BITS);
+    ns | ((1 << width_bits) - 1)
+}
+
+/// How often each latency came, to 0.1 %; count, sum and maximum are exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// By upper bound in ns.
+    counts: BTreeMap<u64, u64>,
+    sum_ns: i128,
+    max: Duration,
+}
+
+impl Latencies {
+    /// `count` wake-ups with exactly this latency.
+    pub fn record(&mut self, latency: Duration, count: u64) {
+        if count > 0 {
+            *self.counts.entry(latency.0.max(0) as u64).or_default() += count;
+            self.sum_ns += i128::from(latency.0) * i128::from(count);
+            self.max = self.max.max(latency);
+        }
+    }
+
+    pub fn add(&mut self, other: &Latencies) {
+        for (ns, count) in &other.counts {
+            *self.counts.entry(*ns).or_default() += count;
+        }
+        self.sum_ns += other.sum_ns;
+        self.max = self.max.max(other.max);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    pub fn mean(&self) -> Option<Duration> {
+        let count = i128::from(self.count());
+        (count > 0).then(|| Duration((self.sum_ns / count) as i64))
+    }
+
+    /// The latency that `share` (0 to 1) of the wake-ups do not exceed.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let wanted = (share * self.count() as f64).ceil() as u64;
+        let mut seen = 0;
+        self.counts.iter().find_map(|(ns, count)| {
+            seen += count;
+            (seen >= wanted).then_some(Duration(*ns as i64))
+        })
+    }
+
+    pub fn max(&self) -> Option<Duration> {
+        (!self.counts.is_empty()).then_some(self.max)
+    }
+
+    /// (upper bound in ns, count), in order.
+    pub fn buckets(&self) -> Vec<(u64, u64)> {
+        self.counts.iter().map(|(ns, count)| (*ns, *count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_exact_to_a_thousandth() {
+        let mut histogram = LatencyHistogram::default();
+        for us in 1..=100 {
+            histogram.record(Duration::from_us(us));
+        }
+        let latencies = histogram.latencies();
+        let p50 = latencies.quantile(0.5).unwrap().0 as f64;
+        assert!((p50 / 50_000.0 - 1.0).abs() < 0.001, "{p50}");
+        assert_eq!(latencies.max(), Some(Duration::from_us(100)));
+        assert_eq!(latencies.quantile(1.0), latencies.max());
+        assert_eq!(latencies.mean(), Some(Duration(50_500)));
+    }
+
+    #[test]
+    fn bins_are_the_histograms() {
+        let mut histogram = Histogram::<u64>::new(SIGNIFICANT_DIGITS).unwrap();
+        for bits in 0..62 {
+            let border = 1u64 << bits;
+            for ns in [border - 1, border, border + 1, border + border / 3] {
+                histogram.record(ns).unwrap();
+                assert_eq!(bin_end(ns), histogram.highest_equivalent(ns), "{ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_few_and_many_fall_into_the_same_bins() {
+        let closed = |count: usize| {
+            let mut histogram = LatencyHistogram::default();
+            (0..count).for_each(|n| histogram.record(Duration(1_000_003 * (n as i64 % 7))));
+            histogram.latencies()
+        };
+        let (few, many) = (closed(FEW), closed(FEW + 7));
+        assert_eq!(few.count() + 7, many.count());
+        let more_by_one = few.buckets().into_iter().map(|(ns, count)| (ns, count + 1));
+        assert_eq!(more_by_one.collect::<Vec<_>>(), many.buckets());
+    }
+
+    #[test]
+    fn sums_hold_both_parts() {
+        let mut both = Latencies::default();
+        both.record(Duration(1_000), 3);
+        let mut other = Latencies::default();
+        other.record(Duration(160_000), 1);
+        both.add(&other);
+        assert_eq!(both.buckets(), [(1_000, 3), (160_000, 1)]);
+        assert_eq!(both.quantile(0.75), Some(Duration(1_000)));
+        assert_eq!(both.quantile(0.76), Some(Duration(160_000)));
+    }
+
+    #[test]
+    fn nothing_recorded_has_no_percentiles() {
+        assert_eq!(Latencies::default().quantile(0.99), None);
+        assert_eq!(LatencyHistogram::default().latencies().max(), None);
+    }
+}

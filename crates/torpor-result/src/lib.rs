@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a result is.
+//!
+//! Replay, simulation, counters and live comparisons fill it; terminal, page, notebook, CSV and
+//! JSON paint it and compute nothing.
+//!
+//! - [`idle`] and [`work`]: what is counted, and the metrics made of it, each in one expression.
+//! - [`compare()`]: columns become rows: base, change, interval, significance, who is best.
+//! - [`interval`]: Student, Wilson and Newcombe.
+//! - [`number`]: how a value is written.
+//! - `tables` (a feature): any result as Arrow.
+
+pub mod compare;
+pub mod idle;
+pub mod interval;
+pub mod latency;
+pub mod metric;
+pub mod number;
+pub mod record;
+#[cfg(feature = "tables")]
+pub mod tables;
+pub mod work;
+
+pub use compare::{Cell, Change, Column, Comparison, Row, Sample, Sampling, compare};
+pub use idle::{CpuTotals, StateTotals, Sums};
+pub use latency::{Latencies, LatencyHistogram};
+pub use metric::{Direction, Info, Kind, Metric, Values};
+pub use work::{TaskTotals, Work};

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a metric is, and the catalogues of a replay and of a simulation.
+
+use crate::idle::{self, Sums};
+use crate::work;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    Lower,
+    Higher,
+    None,
+}
+
+/// What a value is: a table's column types and the way it is written follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// How often: whole, unless it is a mean.
+    Count,
+    /// How often a second.
+    Rate,
+    /// In per cent of something: its change is in percentage points.
+    Share,
+    Time,
+    Power,
+    Energy,
+    Frequency,
+    /// A number whose meaning only the one who printed it knows.
+    Figure,
+}
+
+/// A metric without the function that computes it: what a reader of a result has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Info {
+    pub key: Cow<'static, str>,
+    pub title: Cow<'static, str>,
+    /// In ASCII; empty for a count.
+    pub unit: Cow<'static, str>,
+    pub kind: Kind,
+    pub direction: Direction,
+    #[serde(default)]
+    pub definition: Cow<'static, str>,
+    /// Left out of a table in which it is 0 or not known for everyone.
+    #[serde(default)]
+    pub is_optional: bool,
+}
+
+/// A metric, and what it is made of.
+pub struct Metric {
+    pub info: Info,
+    /// It needs a recording to be late against.
+    pub is_of_replay_only: bool,
+    /// `None` is not known.
+    pub of: fn(&Sums) -> Option<f64>,
+}
+
+/// A run's metrics by key.
+pub type Values = BTreeMap<&'static str, Option<f64>>;
+
+pub(crate) const fn info(
+    key: &'static str,
+    title: &'static str,
+    (kind, unit): (Kind, &'static str),
+    direction: Direction,
+    definition: &'static str,
+) -> Info {
+    Info {
+        key: Cow::Borrowed(key),
+        title: Cow::Borrowed(title),
+        unit: Cow::Borrowed(unit),
+        kind,
+        direction,
+        definition: Cow::Borrowed(definition),
+        is_optional: false,
+    }
+}
+
+pub(crate) const fn metric(
+    key: &'static str,
+    title: &'static str,
+    kind: (Kind, &'static str),
+    direction: Direction,
+    definition: &'static str,
+    of: fn(&Sums) -> Option<f64>,
+) -> Metric {
+    Metric { info: info(key, title, kind, direction, definition), is_of_replay_only: false, of }
+}
+
+impl Info {
+    pub(crate) const fn optional(mut self) -> Info {
+        self.is_optional = true;
+        self
+    }
+
+    /// Of a metric that is one of ours.
+    pub(crate) fn key(&self) -> &'static str {
+        match &self.key {
+            Cow::Borrowed(key) => key,
+            Cow::Owned(_) => unreachable!("`info` borrows"),
+        }
+    }
+}
+
+impl Metric {
+    pub(crate) const fn optional(mut self) -> Metric {
+        self.info.is_optional = true;
+        self
+    }
+
+    pub(crate) const fn of_replay_only(mut self) -> Metric {
+        self.is_of_replay_only = true;
+        self
+    }
+}
+
+/// The metrics of a replay, in the order of the table.
+pub fn of_replay() -> &'static [Info] {
+    static ALL: LazyLock<Vec<Info>> =
+        LazyLock::new(|| idle::METRICS.iter().map(|m| m.info.clone()).collect());
+    &ALL
+}
+
+/// Those of a simulation: of its work, and those of a replay that hold here.
+pub fn of_simulation() -> &'static [Info] {
+    static ALL: LazyLock<Vec<Info>> = LazyLock::new(|| {
+        let idle = idle::METRICS.iter().filter(|m| !m.is_of_replay_only);
+        work::METRICS.iter().chain(idle).map(|m| m.info.clone()).collect()
+    });
+    &ALL
+}
+
+/// The values of one run: of a simulation if it has [`Sums::work`], else of a replay.
+pub fn values(sums: &Sums) -> Values {
+    let work = work::METRICS.iter().filter(|_| sums.work.is_some());
+    let idle = idle::METRICS.iter().filter(|m| !m.is_of_replay_only || sums.work.is_none());
+    work.chain(idle).map(|m| (m.info.key(), (m.of)(sums))).collect()
+}
+
+/// The values of a run that failed.
+pub fn unknown(catalogue: &'static [Info]) -> Values {
+    catalogue.iter().map(|info| (info.key(), None)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_are_unique_and_say_their_unit() {
+        let units = [("%", "_pct"), ("us", "_us"), ("mW", "_mw"), ("uJ", "_uj"), ("kHz", "_khz")];
+        let mut seen = BTreeSet::new();
+        for info in idle::METRICS.iter().chain(work::METRICS.iter()).map(|m| &m.info) {
+            assert!(seen.insert(info.key.clone()), "{} twice", info.key);
+            assert_eq!(info.kind == Kind::Count, info.unit.is_empty(), "{}", info.key);
+            for (unit, ending) in units {
+                assert_eq!(info.unit == unit, info.key.ends_with(ending), "{}", info.key);
+            }
+            assert!(info.definition.ends_with('.'), "{}", info.key);
+        }
+    }
+
+    #[test]
+    fn a_replay_has_no_metric_of_tasks_and_a_simulation_none_of_lateness() {
+        let has = |all: &[Info], key: &str| all.iter().any(|info| info.key == key);
+        assert!(has(of_replay(), "delay_total_us") && !has(of_replay(), "throughput"));
+        assert!(has(of_simulation(), "throughput") && !has(of_simulation(), "delay_total_us"));
+    }
+}

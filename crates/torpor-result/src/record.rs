@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What stands in every result beside its numbers: its format, what ran, and who decided.
+
+use crate::compare::{Column, Comparison, Sample, Sampling, compare};
+use crate::idle::StateTotals;
+use crate::latency::Latencies;
+use crate::metric::{self, Info, Values};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use torpor_units::Duration;
+
+/// The shape of results; docs/reference/results.md says what changed with each.
+pub const FORMAT: u32 = 2;
+
+/// What a result is, and what made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Head {
+    pub format: u32,
+    /// `replay`, `simulation`, `fidelity`...
+    pub kind: &'static str,
+    pub torpor: Version,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Version {
+    pub version: &'static str,
+}
+
+impl Head {
+    pub const fn of(kind: &'static str) -> Head {
+        Head { format: FORMAT, kind, torpor: Version { version: env!("CARGO_PKG_VERSION") } }
+    }
+}
+
+/// Who decides in a column.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// As typed, with what else varies behind it.
+    pub label: String,
+    pub name: String,
+    /// `governor` or `oracle`.
+    pub kind: &'static str,
+    pub origin: String,
+    pub source_sha256: Option<String>,
+    pub params: BTreeMap<String, String>,
+    /// The symbols of the kernel's configuration that its source asks for: `y`, `n` or a value.
+    pub config: BTreeMap<String, String>,
+}
+
+/// One column: who decided, and what it came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunOutcome {
+    pub governor: String,
+    pub name: String,
+    pub kind: &'static str,
+    pub origin: String,
+    pub source_sha256: Option<String>,
+    pub params: BTreeMap<String, String>,
+    /// The symbols of the kernel's configuration that its source asks for: `y`, `n` or a value.
+    pub config: BTreeMap<String, String>,
+    pub error: Option<String>,
+    pub metrics: Values,
+    pub clusters: Vec<ClusterOutcome>,
+    pub latency: LatencyOutcome,
+    /// Decisions by where the sleep length came from.
+    pub sleep_length_sources: BTreeMap<&'static str, u64>,
+    pub cpus: Vec<CpuOutcome>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ClusterOutcome {
+    pub name: String,
+    pub cpus: Vec<u32>,
+    pub running_ns: i64,
+    pub idle_energy_uj: Option<f64>,
+    pub idle_power_mw: Option<f64>,
+    /// What the cluster takes beside its CPUs; null where nobody measured it apart from them.
+    pub cluster_power_mw: Option<f64>,
+    pub states: Vec<StateOutcome>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct StateOutcome {
+    pub name: String,
+    pub index: usize,
+    pub usage: u64,
+    pub above: u64,
+    pub below: u64,
+    pub rejected: u64,
+    pub time_ns: i64,
+}
+
+impl StateOutcome {
+    pub fn new(index: usize, name: &str, totals: &StateTotals) -> StateOutcome {
+        let &StateTotals { usage, above, below, rejected, time } = totals;
+        StateOutcome {
+            name: name.to_owned(),
+            index,
+            usage,
+            above,
+            below,
+            rejected,
+            time_ns: time.0,
+        }
+    }
+}
+
+/// One CPU's counters.
+#[derive(Clone, Debug, Serialize)]
+pub struct CpuOutcome {
+    /// As the recording numbers it.
+    pub cpu: u32,
+    pub cluster: String,
+    pub states: Vec<StateOutcome>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LatencyOutcome {
+    pub count: u64,
+    pub mean_ns: Option<i64>,
+    pub p50_ns: Option<i64>,
+    pub p99_ns: Option<i64>,
+    pub max_ns: Option<i64>,
+    pub histogram: Vec<(u64, u64)>,
+}
+
+impl LatencyOutcome {
+    pub fn new(latency: &Latencies) -> LatencyOutcome {
+        LatencyOutcome {
+            count: latency.count(),
+            mean_ns: latency.mean().map(Duration::ns),
+            p50_ns: latency.quantile(0.50).map(Duration::ns),
+            p99_ns: latency.quantile(0.99).map(Duration::ns),
+            max_ns: latency.max().map(Duration::ns),
+            histogram: latency.buckets(),
+        }
+    }
+}
+
+/// One CPU's sleeps under every governor.
+#[derive(Clone, Debug, Serialize)]
+pub struct Strip {
+    pub cpu: u32,
+    pub start_ns: i64,
+    pub end_ns: i64,
+    pub truncated: bool,
+    pub rows: Vec<StripRow>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct StripRow {
+    pub governor: String,
+    pub segments: Vec<(i64, i64, u8)>,
+}
+
+impl RunOutcome {
+    /// Before it ran: nothing is known.
+    pub fn new(decider: Described, catalogue: &'static [Info]) -> RunOutcome {
+        let Described { label, name, kind, origin, source_sha256, params, config } = decider;
+        RunOutcome {
+            governor: label,
+            name,
+            kind,
+            origin,
+            source_sha256,
+            params,
+            config,
+            error: None,
+            metrics: metric::unknown(catalogue),
+            clusters: Vec::new(),
+            latency: LatencyOutcome::default(),
+            sleep_length_sources: BTreeMap::new(),
+            cpus: Vec::new(),
+        }
+    }
+
+    /// What is compared of it: its seeds, or its metrics alone.
+    pub fn column<'a>(&self, samples: impl IntoIterator<Item = (u64, &'a Values)>) -> Column {
+        let owned = |values: &Values| values.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+        let samples = samples.into_iter();
+        Column {
+            label: self.governor.clone(),
+            has_failed: self.error.is_some(),
+            competes: self.kind == "governor",
+            samples: samples
+                .map(|(number, values)| Sample { number, values: owned(values) })
+                .collect(),
+        }
+    }
+}
+
+/// The comparison of runs without chance.
+pub fn compare_exact(catalogue: &[Info], runs: &[RunOutcome]) -> Comparison {
+    let columns: Vec<Column> = runs.iter().map(|run| run.column([(0, &run.metrics)])).collect();
+    compare(catalogue, &columns, Sampling::Exact)
+}

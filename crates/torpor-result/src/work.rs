@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a simulation counts beside idle CPUs, and the metrics made of it.
+
+use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, summed, us};
+use crate::latency::LatencyHistogram;
+use crate::metric::Direction::{Higher, Lower, None as Neither};
+use crate::metric::{Info, Kind, Metric, Values, info, metric};
+use torpor_units::{Duration, Energy};
+
+impl crate::idle::Summed for LatencyHistogram {
+    fn add(&mut self, other: &LatencyHistogram) {
+        LatencyHistogram::add(self, other);
+    }
+}
+
+summed! {
+    /// Counters of all tasks of a kind, those that have ended included.
+    pub struct TaskTotals {
+        pub started: u64,
+        pub ended: u64,
+        pub cpu_time: Duration,
+        pub wakeups: u64,
+        /// From the event behind a wake-up to the task running.
+        pub latency: LatencyHistogram,
+        /// Passes through the program, and how long each took.
+        pub passes: u64,
+        pub pass_time: LatencyHistogram,
+        /// Requests whose results were taken, and the time from their submission.
+        pub ios: u64,
+        pub io_latency: LatencyHistogram,
+        /// Periods whose beginning found the task still busy.
+        pub missed: u64,
+        pub migrations: u64,
+        pub preemptions: u64,
+    }
+}
+
+/// Of the whole machine over one run; `None` is not known.
+#[derive(Clone, Debug, Default)]
+pub struct Work {
+    pub span: Duration,
+    /// All tasks of all kinds.
+    pub tasks: TaskTotals,
+    /// Of all CPUs with tasks, interrupts and switches.
+    pub busy: Duration,
+    /// Time with a request under way, of the busiest device.
+    pub device_busy: Option<Duration>,
+    /// Everything that takes power.
+    pub energy: Option<Energy>,
+    /// Of that, the package beside its CPUs and clusters.
+    pub package: Option<Energy>,
+    /// Of that, what CPUs take more while others keep a shared state from being had.
+    pub shared: Option<Energy>,
+    pub frequency: Frequency,
+    /// Of what goes through several tasks, such as frames; late are those beyond their deadline.
+    pub flow_time: LatencyHistogram,
+    pub flows_ended: u64,
+    pub flows_late: u64,
+    pub ipis: u64,
+    /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
+    pub lost_too_deep: Option<Energy>,
+    pub lost_too_shallow: Option<Energy>,
+}
+
+/// Of some clocks over some runs; `None` where an OPP is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Frequency {
+    /// Over all time and all CPUs.
+    pub mean_khz: Option<f64>,
+    /// Over the time that CPUs were busy; none where they never were.
+    pub busy_khz: Option<f64>,
+    pub transitions_per_s: Option<f64>,
+}
+
+/// A metric of one kind of task.
+pub struct TaskMetric {
+    pub info: Info,
+    pub of: fn(&TaskTotals, Duration) -> Option<f64>,
+}
+
+impl Work {
+    fn per_s(&self, count: u64) -> Option<f64> {
+        per_s(count, self.span)
+    }
+
+    fn share_of_span(&self, time: Duration) -> f64 {
+        100.0 * time.0 as f64 / self.span.0 as f64
+    }
+
+    fn mw(&self, energy: Option<Energy>) -> Option<f64> {
+        energy.map(|energy| power_mw(energy, self.span))
+    }
+
+    /// Where nobody asks a device, nobody knows how quick it is.
+    fn with_io(&self) -> Option<&Work> {
+        Some(self).filter(|work| work.tasks.ios > 0)
+    }
+}
+
+const RATE: (Kind, &str) = (Kind::Rate, "1/s");
+const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
+
+/// In the order of the table; those of idle CPUs follow.
+pub static METRICS: [Metric; 32] = [
+    metric(
+        "throughput",
+        "passes",
+        RATE,
+        Higher,
+        "Passes of all tasks through their programs, each second.",
+        |s| s.work.as_ref().and_then(|w| w.per_s(w.tasks.passes)),
+    ),
+    metric(
+        "task_latency_mean_us",
+        "task wake-up latency, mean",
+        TIME,
+        Lower,
+        "From the event that wakes a task to the task running: the idle state's latency, interrupt \
+         and IPI, and the wait for a CPU. Over all wake-ups of all tasks.",
+        |s| us(s.work.as_ref()?.tasks.latency.latencies().mean()),
+    ),
+    metric(
+        "task_latency_p99_us",
+        "task wake-up latency, p99",
+        TIME,
+        Lower,
+        "The latency that 99 % of the tasks' wake-ups do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.tasks.latency.latencies().quantile(0.99)),
+    ),
+    metric(
+        "task_latency_max_us",
+        "task wake-up latency, max",
+        TIME,
+        Lower,
+        "The longest wake-up latency of a task.",
+        |s| us(s.work.as_ref()?.tasks.latency.latencies().max()),
+    ),
+    metric(
+        "missed_periods",
+        "missed periods",
+        COUNT,
+        Lower,
+        "Periods of a task whose beginning found it still busy: missed frames, for a renderer.",
+        |s| count(s.work.as_ref()?.tasks.missed),
+    )
+    .optional(),
+    metric(
+        "flow_mean_us",
+        "flow time, mean",
+        TIME,
+        Lower,
+        "From the begin of a flow to its end, such as a frame's, through all tasks that have a part \
+         in it. Over all flows that have ended.",
+        |s| us(s.work.as_ref()?.flow_time.latencies().mean()),
+    )
+    .optional(),
+    metric(
+        "flow_p50_us",
+        "flow time, p50",
+        TIME,
+        Lower,
+        "The time that half of the flows do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.50)),
+    )
+    .optional(),
+    metric(
+        "flow_p90_us",
+        "flow time, p90",
+        TIME,
+        Lower,
+        "The time that 90 % of the flows do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.90)),
+    )
+    .optional(),
+    metric(
+        "flow_p99_us",
+        "flow time, p99",
+        TIME,
+        Lower,
+        "The time that 99 % of the flows do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.99)),
+    )
+    .optional(),
+    metric(
+        "flow_max_us",
+        "flow time, max",
+        TIME,
+        Lower,
+        "The longest time from a flow's begin to its end.",
+        |s| us(s.work.as_ref()?.flow_time.latencies().max()),
+    )
+    .optional(),
+    metric(
+        "flow_late_pct",
+        "flows late",
+        SHARE,
+        Lower,
+        "Flows that took longer than their deadline, of those that have ended: jank, for frames.",
+        |s| {
+            let work = s.work.as_ref().filter(|work| work.flows_ended > 0)?;
+            Some(100.0 * work.flows_late as f64 / work.flows_ended as f64)
+        },
+    )
+    .optional(),
+    metric(
+        "iops",
+        "IO",
+        RATE,
+        Higher,
+        "Requests to devices whose results tasks took, each second.",
+        |s| s.work.as_ref()?.with_io().and_then(|w| w.per_s(w.tasks.ios)),
+    )
+    .optional(),
+    metric(
+        "io_latency_mean_us",
+        "IO latency, mean",
+        TIME,
+        Lower,
+        "From a request's submission to its task taking the result (fio's `clat`): device, \
+         interrupt, wake-up and the wait for a CPU. Over all requests.",
+        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().mean()),
+    )
+    .optional(),
+    metric(
+        "io_latency_p50_us",
+        "IO latency, p50",
+        TIME,
+        Lower,
+        "The latency that half of the requests do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.50)),
+    )
+    .optional(),
+    metric(
+        "io_latency_p99_us",
+        "IO latency, p99",
+        TIME,
+        Lower,
+        "The latency that 99 % of the requests do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.99)),
+    )
+    .optional(),
+    metric(
+        "io_latency_max_us",
+        "IO latency, max",
+        TIME,
+        Lower,
+        "The longest latency of a request.",
+        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().max()),
+    )
+    .optional(),
+    metric(
+        "device_util_pct",
+        "IO device busy",
+        SHARE,
+        Neither,
+        "Share of time with a request under way, as iostat's `%util`; of the busiest device.",
+        |s| {
+            let work = s.work.as_ref()?.with_io()?;
+            work.device_busy.map(|busy| work.share_of_span(busy))
+        },
+    )
+    .optional(),
+    metric(
+        "cpu_per_io_us",
+        "CPU time per IO",
+        TIME,
+        Lower,
+        "Time of all CPUs with tasks, interrupts and switches, for each request in `iops`.",
+        |s| s.work.as_ref()?.with_io().map(|w| w.busy.as_us_f64() / w.tasks.ios as f64),
+    )
+    .optional(),
+    metric(
+        "busy_pct",
+        "CPUs busy",
+        SHARE,
+        Neither,
+        "Share of all CPU time with tasks, interrupts and switches; ticks that woke an idle CPU \
+         left out.",
+        |s| s.work.as_ref().map(|w| 100.0 * w.busy.0 as f64 / s.cpu_time_ns as f64),
+    ),
+    metric(
+        "power_mw",
+        "power",
+        POWER,
+        Lower,
+        "Of busy and idle CPUs, of clusters beside their CPUs, and of the package's floor.",
+        |s| s.work.as_ref().and_then(|w| w.mw(w.energy)),
+    ),
+    metric("energy_uj", "energy", ENERGY, Lower, "`power_mw` over the simulated time.", |s| {
+        s.work.as_ref()?.energy.map(Energy::as_uj_f64)
+    }),
+    metric(
+        "freq_khz",
+        "frequency",
+        FREQUENCY,
+        Neither,
+        "Of the CPUs' clocks, over all time and all CPUs. Not known where a machine's OPPs are not.",
+        |s| s.work.as_ref()?.frequency.mean_khz,
+    )
+    .optional(),
+    metric(
+        "freq_busy_khz",
+        "frequency, busy",
+        FREQUENCY,
+        Neither,
+        "The same over the time that CPUs were busy.",
+        |s| s.work.as_ref()?.frequency.busy_khz,
+    )
+    .optional(),
+    metric(
+        "freq_transitions_per_s",
+        "frequency changes",
+        RATE,
+        Neither,
+        "Changes of frequency of all clocks, each second.",
+        |s| s.work.as_ref()?.frequency.transitions_per_s,
+    )
+    .optional(),
+    metric(
+        "ipis",
+        "reschedule IPIs",
+        COUNT,
+        Lower,
+        "Interrupts sent to make another CPU look at its queue.",
+        |s| count(s.work.as_ref()?.ipis),
+    ),
+    metric(
+        "migrations",
+        "migrations",
+        COUNT,
+        Neither,
+        "Tasks that changed their CPU.",
+        |s| count(s.work.as_ref()?.tasks.migrations),
+    ),
+    metric(
+        "preemptions",
+        "preemptions",
+        COUNT,
+        Neither,
+        "Tasks that had to leave their CPU with work left.",
+        |s| count(s.work.as_ref()?.tasks.preemptions),
+    ),
+    metric(
+        "package_mw",
+        "package beside its CPUs",
+        POWER,
+        Lower,
+        "Its floor, and what it takes on top while any CPU works or polls, where the machine says \
+         so; part of `power_mw`.",
+        |s| s.work.as_ref().and_then(|w| w.mw(w.package)),
+    )
+    .optional(),
+    metric(
+        "shared_state_mw",
+        "waiting for others",
+        POWER,
+        Lower,
+        "What CPUs in a state of their cluster or package take more than the state does, while \
+         others keep it from being had.",
+        |s| s.work.as_ref().and_then(|w| w.mw(w.shared)),
+    )
+    .optional(),
+    metric(
+        "over_oracle_mw",
+        "idle power over oracle",
+        POWER,
+        Lower,
+        "`over_oracle_pct` as power.",
+        |s| s.work.as_ref()?.mw(s.oracle.map(|best| s.idle.energy - best)),
+    )
+    .optional(),
+    metric(
+        "lost_too_deep_mw",
+        "lost by too deep sleeps",
+        POWER,
+        Lower,
+        "What sleeps took more than the cheapest state for their length, which was shallower.",
+        |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_deep)),
+    )
+    .optional(),
+    metric(
+        "lost_too_shallow_mw",
+        "lost by too shallow sleeps",
+        POWER,
+        Lower,
+        "What sleeps took more than the cheapest state for their length, which was deeper. Sleeps \
+         that a tick cut short are short: what longer ones would have saved is in neither.",
+        |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_shallow)),
+    )
+    .optional(),
+];
+
+const fn of_task(
+    key: &'static str,
+    title: &'static str,
+    kind: (Kind, &'static str),
+    direction: crate::metric::Direction,
+    of: fn(&TaskTotals, Duration) -> Option<f64>,
+) -> TaskMetric {
+    // Rows of a device's requests say nothing of a task that makes none.
+    TaskMetric { info: info(key, title, kind, direction, "").optional(), of }
+}
+
+/// What is told of each kind of task, in the order of its table.
+pub static TASK_METRICS: [TaskMetric; 10] = [
+    of_task("passes_per_s", "passes", RATE, Higher, |t, span| per_s(t.passes, span)),
+    of_task("cpu_time_pct", "CPU time", SHARE, Neither, |t, span| {
+        Some(100.0 * t.cpu_time.0 as f64 / span.0 as f64)
+    }),
+    of_task("pass_time_mean_us", "pass time, mean", TIME, Lower, |t, _| {
+        us(t.pass_time.latencies().mean())
+    }),
+    of_task("pass_time_p99_us", "pass time, p99", TIME, Lower, |t, _| {
+        us(t.pass_time.latencies().quantile(0.99))
+    }),
+    of_task("missed_per_s", "missed periods", RATE, Lower, |t, span| per_s(t.missed, span)),
+    of_task("latency_mean_us", "wake-up latency, mean", TIME, Lower, |t, _| {
+        us(t.latency.latencies().mean())
+    }),
+    of_task("latency_p99_us", "wake-up latency, p99", TIME, Lower, |t, _| {
+        us(t.latency.latencies().quantile(0.99))
+    }),
+    of_task("ios_per_s", "IO", RATE, Higher, |t, span| per_s(t.ios, span)),
+    of_task("io_latency_mean_us", "IO latency, mean", TIME, Lower, |t, _| {
+        us(t.io_latency.latencies().mean())
+    }),
+    of_task("io_latency_p99_us", "IO latency, p99", TIME, Lower, |t, _| {
+        us(t.io_latency.latencies().quantile(0.99))
+    }),
+];
+
+fn per_s(count: u64, span: Duration) -> Option<f64> {
+    Some(count as f64 * 1e9 / span.0 as f64)
+}
+
+/// The values of one kind of task over one run.
+pub fn of_tasks(totals: &TaskTotals, span: Duration) -> Values {
+    TASK_METRICS.iter().map(|m| (m.info.key(), (m.of)(totals, span))).collect()
+}
+
+/// What is known of a kind of task.
+pub fn task_catalogue() -> Vec<Info> {
+    TASK_METRICS.iter().map(|m| m.info.clone()).collect()
+}

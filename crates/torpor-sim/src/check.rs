@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a request may ask for.
+
+use crate::error::SimError;
+use crate::options::Request;
+use std::fmt::Display;
+use torpor_engine::{ORACLE, check_disabled_states};
+use torpor_units::Duration;
+
+/// Shorter runs hold less than a tick of the slowest kernel.
+const DURATION_MIN: Duration = Duration(10_000_000);
+/// Every seed's counters are kept until all are compared; an interval of so many is a hundredth of
+/// one seed's spread.
+const SEEDS_MAX: u32 = 10_000;
+/// A month, in which i64 ns and every sum have room.
+const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
+
+pub fn check(request: &Request) -> Result<(), SimError> {
+    let Request { platform, governors, options, .. } = request;
+    check_disabled_states(platform, &options.disabled_states)?;
+    if options.duration < DURATION_MIN || options.duration > DURATION_MAX {
+        return Err(SimError::Option {
+            what: "a simulation lasts 10 ms to 30 days",
+            given: options.duration.to_string(),
+            hint: "--duration 10s".to_owned(),
+        });
+    }
+    let is_wrong = options.seeds == 0 || options.seeds > SEEDS_MAX;
+    if is_wrong || options.seed.checked_add(u64::from(options.seeds)).is_none() {
+        return Err(SimError::Option {
+            what: "a simulation has 1 to 10000 seeds, and none beyond 64 bits",
+            given: format!("{} from {}", options.seeds, options.seed),
+            hint: "--seeds 10 --seed 1".to_owned(),
+        });
+    }
+    if governors.is_empty() {
+        return Err(SimError::Option {
+            what: "a simulation needs a governor, whose run the oracle can replay",
+            given: if options.against_oracle { ORACLE } else { "none" }.to_owned(),
+            hint: "--governor menu".to_owned(),
+        });
+    }
+    once(
+        &options.cpufreq,
+        "each frequency policy (--cpufreq) is given once",
+        "two columns would be the same; leave one out, or change its rate_limit_us",
+    )?;
+    once(
+        &options.io_boosts,
+        "each IO boost (--io-boost) is given once",
+        "two columns would be the same; leave one out, or change its parameters",
+    )
+}
+
+/// What columns are called has to tell them apart.
+fn once<T: Display>(all: &[T], what: &'static str, hint: &str) -> Result<(), SimError> {
+    let texts: Vec<String> = all.iter().map(T::to_string).collect();
+    match (1..texts.len()).find(|&number| texts[..number].contains(&texts[number])) {
+        None => Ok(()),
+        Some(second) => Err(SimError::Option {
+            what,
+            given: format!("`{}` twice", texts[second]),
+            hint: hint.to_owned(),
+        }),
+    }
+}

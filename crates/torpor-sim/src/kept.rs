@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A session's runs and its journal: what decides a run, and whether it was run before.
+
+use crate::columns::Column;
+use crate::error::Halt;
+use crate::options::{Options, Request};
+use crate::session::Session;
+use crate::summary::SeedRun;
+use torpor_units::Instant;
+
+impl Session<'_> {
+    /// What decides a column's runs beside the seed, for the journal; none without one.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let Request { workload, platform, options, .. } = self.request;
+        let Some(journal) = &options.journal else { return Vec::new() };
+        // What is the column's is told there; what decides nothing is left out.
+        let shared = Options {
+            seed: 0,
+            seeds: 0,
+            cpufreq: Vec::new(),
+            io_boosts: Vec::new(),
+            threads: None,
+            trace: None,
+            journal: None,
+            strip: false,
+            ..options.clone()
+        };
+        let shared = format!("{workload:?} {platform:?} {:?} {shared:?}", self.hz);
+        let of_column = |column: &Column| {
+            let own = format!("{:?} {:?}", column.cpufreq, column.governor.param_settings());
+            let boost = column.boost.as_ref();
+            let boost_settings = format!("{:?}", boost.map(|boost| boost.policy.param_settings()));
+            journal.key(&[
+                shared.as_bytes(),
+                own.as_bytes(),
+                column.governor.image_bytes(),
+                boost_settings.as_bytes(),
+                boost.map_or(&[][..], |boost| boost.policy.image_bytes()),
+            ])
+        };
+        self.columns.iter().map(of_column).collect()
+    }
+
+    /// A run that was finished before, or else run, and kept.
+    pub(crate) fn kept_run(
+        &self,
+        keys: &[String],
+        column: usize,
+        seed: u64,
+        goes_on: &mut dyn FnMut(Instant) -> bool,
+    ) -> Result<SeedRun, Halt> {
+        let Some(journal) = &self.request.options.journal else {
+            return self.seed_run(column, seed, goes_on);
+        };
+        let key = journal.key(&[keys[column].as_bytes(), &seed.to_le_bytes()]);
+        if let Some(counted) = journal.get(&key) {
+            return Ok(Ok(counted));
+        }
+        let run = self.seed_run(column, seed, goes_on)?;
+        if let Ok(counted) = &run {
+            journal.put(&key, counted);
+        }
+        Ok(run)
+    }
+}

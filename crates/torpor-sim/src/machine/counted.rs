@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a run comes to, before anything is made of it.
+
+use super::device::DeviceTotals;
+use super::flow::FlowTotals;
+use super::freq::DomainCounted;
+use serde::{Deserialize, Serialize};
+use torpor_result::{CpuTotals, TaskTotals};
+use torpor_units::{Duration, Energy};
+
+/// Everything counted in a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Counted {
+    pub span: Duration,
+    pub cpus: Vec<CpuCounted>,
+    pub kinds: Vec<TaskTotals>,
+    /// One for each of the workload's devices.
+    pub devices: Vec<DeviceTotals>,
+    /// One for each of the workload's flows.
+    pub flows: Vec<FlowTotals>,
+    pub ipis: u64,
+    pub events: u64,
+    /// What clusters take beside their CPUs, by cluster.
+    pub static_energy: Vec<Energy>,
+    /// What CPUs take more while others keep a shared state from being had, by cluster.
+    pub shared_energy: Vec<Energy>,
+    /// What the package takes on top while any CPU works or polls.
+    pub awake_energy: Energy,
+    /// By cluster.
+    pub domains: Vec<DomainCounted>,
+    /// CPU time of the tasks that were alive at the end, by (kind, instance).
+    pub alive: Vec<(usize, u64, Duration)>,
+    /// Where it was asked for.
+    pub against_oracle: Option<AgainstOracle>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CpuCounted {
+    pub totals: CpuTotals,
+    pub task_time: Duration,
+    pub overhead: Duration,
+    /// Both together, by OPP.
+    pub busy_at: Vec<Duration>,
+}
+
+/// Energies of one run, held against its oracle's.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct AgainstOracle {
+    /// The least that the run's idleness could have cost.
+    pub oracle: Energy,
+    /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
+    pub too_deep: Energy,
+    pub too_shallow: Energy,
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What goes through several tasks, from its begin to its end: a frame, a request.
+//!
+//! FIDELITY(sim-flow): the first one begun is the first to end.
+
+use std::collections::VecDeque;
+use torpor_result::LatencyHistogram;
+use torpor_units::{Duration, Instant};
+
+/// Flows of a name: those under way, and what is counted of those that have ended.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct FlowTotals {
+    /// When those under way began, by group of tasks; of no use once the run is over.
+    #[serde(skip)]
+    under_way: Vec<VecDeque<Instant>>,
+    pub begun: u64,
+    pub ended: u64,
+    /// Of those, how many took longer than the deadline.
+    pub late: u64,
+    pub time: LatencyHistogram,
+}
+
+impl FlowTotals {
+    pub(super) fn begin(&mut self, group: usize, at: Instant) {
+        if group >= self.under_way.len() {
+            self.under_way.resize_with(group + 1, VecDeque::new);
+        }
+        self.under_way[group].push_back(at);
+        self.begun += 1;
+    }
+
+    /// The first one of the group ends; false if there is none.
+    pub(super) fn end(&mut self, group: usize, now: Instant, deadline: Option<Duration>) -> bool {
+        let first = self.under_way.get_mut(group).and_then(VecDeque::pop_front);
+        let Some(begun) = first else { return false };
+        let took = now.since(begun);
+        self.ended += 1;
+        self.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
+        self.time.record(took);
+        true
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Who watches a run.
+
+use torpor_engine::decision::{Observer, Unobserved};
+use torpor_engine::input::Span;
+use torpor_trace::EventKind;
+use torpor_units::{Duration, Instant};
+
+/// Takes the kernel's events as they would have been recorded. Names are the workload's tasks by
+/// index.
+pub trait Sink: Observer {
+    /// Whether events are taken at all: asked before they are made.
+    const RECORDS: bool;
+
+    /// Whether the spans of idleness are taken, as a replay would have them.
+    const TAKES_SPANS: bool = false;
+
+    fn event(&mut self, time: Instant, cpu: usize, kind: EventKind);
+
+    fn span(&mut self, _cpu: usize, _span: Span) {}
+
+    /// The end of the run cuts a sleep, of which no decision is told.
+    fn cut(&mut self, _cpu: usize, _state: usize, _opp: u16, _slept: Duration) {}
+}
+
+impl Sink for Unobserved {
+    const RECORDS: bool = false;
+
+    #[inline(always)]
+    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One job of fio's: from its options to a `[[fio]]` of a workload.
+
+use super::super::options::Setting;
+use super::super::toml::{fit, quoted};
+use super::super::{count, positive};
+use super::names::{NOT_SIMULATED, SIMULATED, WITHOUT_MEANING};
+use std::fmt::Write as _;
+use torpor_toml::{Finding, Report, closest};
+
+/// Engines by how they ask and wait.
+const ENGINES: &[(&str, &str)] = &[
+    ("psync", "psync"),
+    ("sync", "psync"),
+    ("vsync", "psync"),
+    ("pvsync", "psync"),
+    ("pvsync2", "psync"),
+    ("libaio", "libaio"),
+    ("io_uring", "io_uring"),
+];
+
+const DIRECTIONS: [&str; 7] =
+    ["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"];
+
+/// One job as `[[fio]]` has it.
+#[derive(Default)]
+pub(super) struct Job {
+    name: String,
+    /// Keys and values, in their order.
+    keys: Vec<(&'static str, String)>,
+    pub(super) start_s: f64,
+    pub(super) runtime_s: Option<f64>,
+    pub(super) waits_for_previous: bool,
+    pub(super) notes: Vec<String>,
+    pub(super) without_meaning: Vec<String>,
+    pub(super) not_simulated: Vec<String>,
+}
+
+impl Job {
+    pub(super) fn of(report: &mut Report<'_>, name: &str, settings: &[Setting]) -> Option<Job> {
+        let mut job = Job { name: fit(name), ..Job::default() };
+        let mut known: Vec<(&'static str, &Setting)> = Vec::new();
+        for setting in settings {
+            let names = |names: &&&[&'static str]| names.contains(&setting.key.as_str());
+            if let Some(names) = SIMULATED.iter().find(names) {
+                known.retain(|(key, _)| *key != names[0]);
+                known.push((names[0], setting));
+            } else if WITHOUT_MEANING.contains(&setting.key.as_str()) {
+                job.without_meaning.push(setting.key.clone());
+            } else if NOT_SIMULATED.contains(&setting.key.as_str()) {
+                job.not_simulated.push(setting.key.clone());
+            } else {
+                job.unknown(report, setting);
+            }
+        }
+        let get = |key: &str| known.iter().find(|(k, _)| *k == key).map(|(_, setting)| *setting);
+        let engine = job.engine(report, get("ioengine"))?;
+        job.device(report, get("filename"))?;
+        job.keys.push(("ioengine", quoted(engine)));
+        job.direction(report, get("rw"), get("rwmixread"), get("rwmixwrite"))?;
+        let bytes = match get("bs") {
+            Some(setting) => size(report, setting)?,
+            None => 4096,
+        };
+        job.keys.push(("bs", quoted(&bytes.to_string())));
+        job.depth(report, get("iodepth"), engine)?;
+        job.page_cache(get("direct"), get("buffered"));
+        if let Some(setting) = get("numjobs") {
+            let number = count(report, setting, 1, 1_000_000)?;
+            job.keys.push(("numjobs", number.to_string()));
+        }
+        if let Some(setting) = get("thinktime") {
+            let us = time_s(report, setting, 1e-6)? * 1e6;
+            job.keys.push(("thinktime_us", us.to_string()));
+        }
+        if let Some(setting) = get("cpus_allowed") {
+            let cpus = setting.value.as_deref().unwrap_or("");
+            if cpus.is_empty() || !cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c)) {
+                report.push(setting.finding("not a list of CPUs", Some("such as 0-3,7".into())));
+                return None;
+            }
+            job.keys.push(("cpus_allowed", quoted(cpus)));
+        }
+        if let Some(setting) = get("fsync") {
+            let every = count(report, setting, 0, 1_000_000)?;
+            job.keys.push(("fsync", every.to_string()));
+        }
+        job.rate(report, get("rate"), get("rate_iops"), bytes)?;
+        job.end(
+            report,
+            [get("runtime"), get("time_based"), get("number_ios")],
+            [get("io_size"), get("size")],
+            bytes,
+        )?;
+        if let Some(setting) = get("startdelay") {
+            job.start_s = time_s(report, setting, 1.0)?;
+        }
+        job.waits_for_previous = get("stonewall").is_some_and(is_on);
+        Some(job)
+    }
+
+    fn unknown(&self, report: &mut Report<'_>, setting: &Setting) {
+        let simulated = || SIMULATED.iter().map(|names| names[0]);
+        let others = WITHOUT_MEANING.iter().chain(NOT_SIMULATED).copied();
+        let near = closest(&setting.key, simulated().chain(others));
+        let all = simulated().collect::<Vec<_>>().join(", ");
+        let mut finding = setting.finding("no option of fio's that is known here", Some(all));
+        finding.hint = near.map(|near| format!("did you mean `{near}`?"));
+        report.push(finding);
+    }
+
+    fn engine(&self, report: &mut Report<'_>, set: Option<&Setting>) -> Option<&'static str> {
+        let Some(setting) = set else { return Some("psync") };
+        let value = setting.value.as_deref().unwrap_or("");
+        let found = ENGINES.iter().find(|(name, _)| *name == value).map(|(_, like)| *like);
+        if found.is_none() {
+            let all: Vec<&str> = ENGINES.iter().map(|(name, _)| *name).collect();
+            let message = "this engine is not simulated";
+            report.push(setting.finding(message, Some(all.join(", "))));
+        }
+        found
+    }
+
+    /// The device that a file lies on.
+    fn device(&mut self, report: &mut Report<'_>, set: Option<&Setting>) -> Option<()> {
+        const ALLOWED: &str = "/dev/nvme0n1, /dev/mmcblk0, /dev/sda, or the name of a device: \
+                               emmc, nvme, sd, ufs, or one of the platform's";
+        let Some(setting) = set else {
+            report.push(Finding {
+                key: format!("{}: filename", self.name),
+                message: "it is not said which device the job goes to".to_owned(),
+                allowed: Some(ALLOWED.to_owned()),
+                hint: Some("`--filename=nvme`".to_owned()),
+                ..Finding::default()
+            });
+            return None;
+        };
+        let value = setting.value.as_deref().unwrap_or("");
+        let base = value.strip_prefix("/dev/").map(|name| name.rsplit('/').next().unwrap_or(name));
+        let device = match base {
+            Some(name) if name.starts_with("nvme") => "nvme",
+            Some(name) if name.starts_with("mmcblk") => {
+                self.notes.push(format!(
+                    "`{value}` is taken for `emmc`; for a card, write `filename=sd`"
+                ));
+                "emmc"
+            }
+            Some(name) if name.starts_with("sd") => {
+                self.notes.push(format!("`{value}` is taken for `ufs`"));
+                "ufs"
+            }
+            None if fit(value) == value && !value.is_empty() && !value.contains('.') => value,
+            _ => {
+                let message = "it is not known which device this is on";
+                report.push(setting.finding(message, Some(ALLOWED.to_owned())));
+                return None;
+            }
+        };
+        self.keys.push(("device", quoted(device)));
+        Some(())
+    }
+
+    fn direction(
+        &mut self,
+        report: &mut Report<'_>,
+        rw: Option<&Setting>,
+        reads: Option<&Setting>,
+        writes: Option<&Setting>,
+    ) -> Option<()> {
+        // fio reads in sequence unless it is told otherwise.
+        let direction = match rw {
+            None => "read",
+            Some(setting) => {
+                let value = setting.value.as_deref().unwrap_or("");
+                let Some(known) = DIRECTIONS.iter().find(|d| **d == value) else {
+                    let message = "this is not simulated";
+                    report.push(setting.finding(message, Some(DIRECTIONS.join(", "))));
+                    return None;
+                };
+                known
+            }
+        };
+        self.keys.push(("rw", quoted(direction)));
+        if matches!(direction, "rw" | "readwrite" | "randrw") {
+            let reads = match (reads, writes) {
+                (Some(setting), _) => count(report, setting, 0, 100)?,
+                (None, Some(setting)) => 100 - count(report, setting, 0, 100)?,
+                (None, None) => 50,
+            };
+            self.keys.push(("rwmixread", reads.to_string()));
+        }
+        Some(())
+    }
+
+    fn depth(
+        &mut self,
+        report: &mut Report<'_>,
+        set: Option<&Setting>,
+        engine: &str,
+    ) -> Option<()> {
+        let Some(setting) = set else { return Some(()) };
+        let depth = count(report, setting, 1, 32_768)?;
+        if engine == "psync" && depth > 1 {
+            self.notes.push(format!("`iodepth={depth}` counts as 1: the engine is synchronous"));
+        } else {
+            self.keys.push(("iodepth", depth.to_string()));
+        }
+        Some(())
+    }
+
+    fn page_cache(&mut self, direct: Option<&Setting>, buffered: Option<&Setting>) {
+        let is_direct = direct.is_some_and(is_on)
+            || buffered.is_some_and(|setting| setting.value.as_deref() == Some("0"));
+        if !is_direct {
+            self.notes.push(format!(
+                "job `{}` goes through the page cache (`direct=0`): here each of its requests goes to the device",
+                self.name
+            ));
+        }
+    }
+
+    /// A rate in bytes is one of requests.
+    fn rate(
+        &mut self,
+        report: &mut Report<'_>,
+        bytes_s: Option<&Setting>,
+        iops: Option<&Setting>,
+        bs: u64,
+    ) -> Option<()> {
+        let rate = match (iops, bytes_s) {
+            (Some(setting), _) => positive(report, setting, 1e7)?,
+            (None, Some(setting)) => size(report, setting)? as f64 / bs as f64,
+            (None, None) => return Some(()),
+        };
+        self.keys.push(("rate_iops", rate.to_string()));
+        Some(())
+    }
+
+    /// When it ends: `time_based` takes no heed of sizes.
+    fn end(
+        &mut self,
+        report: &mut Report<'_>,
+        [runtime, time_based, number_ios]: [Option<&Setting>; 3],
+        sizes: [Option<&Setting>; 2],
+        bs: u64,
+    ) -> Option<()> {
+        if let Some(setting) = runtime {
+            let runtime_s = time_s(report, setting, 1.0)?;
+            self.runtime_s = Some(runtime_s);
+            self.keys.push(("runtime", runtime_s.to_string()));
+        }
+        let mut ios: Option<u64> = None;
+        if let Some(setting) = number_ios {
+            ios = Some(count(report, setting, 1, 1_000_000_000_000)?);
+        }
+        let is_share = |s: &&Setting| s.value.as_ref().is_some_and(|v| v.ends_with('%'));
+        if !time_based.is_some_and(is_on)
+            && let Some(setting) = sizes.into_iter().flatten().next()
+        {
+            if is_share(&setting) {
+                self.notes.push(format!(
+                    "`{}={}` of a device: without end",
+                    setting.key,
+                    setting.value.as_deref().unwrap_or("")
+                ));
+            } else {
+                let of_size = (size(report, setting)? / bs).max(1);
+                ios = Some(ios.map_or(of_size, |ios| ios.min(of_size)));
+            }
+        }
+        if let Some(ios) = ios {
+            self.keys.push(("number_ios", ios.min(1_000_000_000_000).to_string()));
+        }
+        Some(())
+    }
+
+    /// `number` tells jobs of one name apart.
+    pub(super) fn table(&self, number: usize) -> String {
+        let name = if number > 1 { format!("{}.{number}", self.name) } else { self.name.clone() };
+        let mut text = format!("[[fio]]\nname = {}\n", quoted(&name));
+        for (key, value) in &self.keys {
+            writeln!(text, "{key} = {value}").expect("strings take all text");
+        }
+        if self.start_s > 0.0 {
+            writeln!(text, "startdelay = {}", self.start_s).expect("strings take all text");
+        }
+        text
+    }
+}
+
+/// A flag that stands alone is set.
+fn is_on(setting: &Setting) -> bool {
+    setting.value.as_deref() != Some("0")
+}
+
+/// A number and its unit, as in `4k`.
+fn parts(text: &str) -> Option<(f64, String)> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_lowercase();
+    Some((digits.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0)?, unit))
+}
+
+/// A size; of several (`4k,8k`: reads, writes, trims), the first. Units are powers of 1024.
+fn size(report: &mut Report<'_>, setting: &Setting) -> Option<u64> {
+    let first = setting.value.as_deref().unwrap_or("").split(',').next().unwrap_or("");
+    let bytes = parts(first).and_then(|(number, unit)| {
+        let shift = match unit.trim_end_matches("ib").trim_end_matches('b').trim_end_matches('i') {
+            "" => 0,
+            "k" => 10,
+            "m" => 20,
+            "g" => 30,
+            "t" => 40,
+            _ => return None,
+        };
+        Some(
+            (number * f64::from(1u32 << (shift / 2)) * f64::from(1u32 << (shift - shift / 2)))
+                as u64,
+        )
+    });
+    let bytes = bytes.filter(|bytes| *bytes > 0);
+    if bytes.is_none() {
+        report.push(setting.finding("not a size", Some("such as 4k, 1m or 8g".to_owned())));
+    }
+    bytes
+}
+
+/// A time in s; without a unit it is in `default_s`.
+fn time_s(report: &mut Report<'_>, setting: &Setting, default_s: f64) -> Option<f64> {
+    let time = parts(setting.value.as_deref().unwrap_or("")).and_then(|(number, unit)| {
+        let unit_s = match unit.as_str() {
+            "" => default_s,
+            "us" | "usec" => 1e-6,
+            "ms" | "msec" => 1e-3,
+            "s" | "sec" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            _ => return None,
+        };
+        Some(number * unit_s)
+    });
+    let time = time.filter(|s| (0.0..=3600.0).contains(s));
+    if time.is_none() {
+        let allowed = "such as 30s, 500ms or 20us, up to an hour".to_owned();
+        report.push(setting.finding("not a time", Some(allowed)));
+    }
+    time
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! fio's command lines and job files.
+//!
+//! Options fall in three: those that are simulated; those that say how fio runs, measures and
+//! prints, which have no meaning here; and those that would change what happens but are not
+//! simulated. A result names the last two.
+
+mod job;
+mod names;
+
+use super::options::{Line, Setting, Word};
+use super::toml::File;
+use job::Job;
+use torpor_toml::{Finding, Report};
+
+/// A job, or the section that all share.
+struct Section {
+    name: String,
+    settings: Vec<Setting>,
+}
+
+/// `fio --name=job --rw=randread …`, or `fio job.fio`.
+pub fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
+    let (mut sections, mut files) = (vec![section("global")], Vec::new());
+    let mut words = line.words.iter().skip(1).peekable();
+    while let Some(word) = words.next() {
+        let Some(option) = word.text.strip_prefix("--") else {
+            files.push(word);
+            continue;
+        };
+        let mut span = word.span.clone();
+        let (key, mut value) = match option.split_once('=') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (option, None),
+        };
+        let is_flag = |next: &Word| ["0", "1"].contains(&next.text.as_str());
+        let takes_next =
+            |next: &&Word| !next.text.starts_with("--") && (has_value(key) || is_flag(next));
+        if value.is_none()
+            && let Some(next) = words.next_if(takes_next)
+        {
+            (value, span.end) = (Some(next.text.clone()), next.span.end);
+        }
+        match (key, value) {
+            ("name", Some(name)) => sections.push(section(&name)),
+            (key, value) => {
+                let latest = sections.last_mut().expect("there is the global one");
+                latest.settings.push(Setting { key: key.to_owned(), value, span });
+            }
+        }
+    }
+    if let [file] = files[..]
+        && sections.len() == 1
+        && sections[0].settings.is_empty()
+    {
+        return of_named_file(report, line, file);
+    }
+    if let Some(file) = files.first() {
+        report.push(line.finding(Some(file), "a job file stands alone: `fio job.fio`", &[]));
+        return None;
+    }
+    if sections.len() == 1 {
+        // Without a name fio has no job; here the line is one.
+        sections[0].name = "fio".to_owned();
+        sections.insert(0, section("global"));
+    }
+    build(report, "fio", &line.whole, &sections)
+}
+
+fn of_named_file(report: &mut Report<'_>, line: &Line, file: &Word) -> Option<File> {
+    let text = match std::fs::read_to_string(&file.text) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("this job file cannot be read: {error}");
+            report.push(line.finding(Some(file), &message, &[]));
+            return None;
+        }
+    };
+    let mut inner = Report::new(&text);
+    let made = of_file(&mut inner, "fio", &text);
+    let problems = inner.finish();
+    if let Some(first) = problems.first() {
+        let place = format!("{}:{}: {}", file.text, first.line, first.message);
+        let mut finding = line.finding(Some(file), &place, &[]);
+        (finding.allowed, finding.hint) = (first.allowed.clone(), first.hint.clone());
+        report.push(finding);
+        return None;
+    }
+    made
+}
+
+/// A job file: `[global]`, then a section a job.
+pub fn of_file(report: &mut Report<'_>, name: &str, text: &str) -> Option<File> {
+    let (mut sections, mut at) = (vec![section("global")], 0);
+    for line in text.split_inclusive('\n') {
+        let begin = at;
+        at += line.len();
+        let content = line.split([';', '#']).next().unwrap_or("").trim();
+        let start = begin + line.find(content).unwrap_or(0);
+        let span = start..start + content.len();
+        if content.is_empty() {
+            continue;
+        }
+        if let Some(title) = content.strip_prefix('[').and_then(|c| c.strip_suffix(']')) {
+            if title.trim() != "global" {
+                sections.push(section(title.trim()));
+            } else if sections.len() > 1 {
+                sections.push(section("global"));
+            }
+            continue;
+        }
+        let (key, value) = match content.split_once('=') {
+            Some((key, value)) => (key.trim(), Some(value.trim().to_owned())),
+            None => (content, None),
+        };
+        let latest = sections.last_mut().expect("there is the global one");
+        latest.settings.push(Setting { key: key.to_owned(), value, span });
+    }
+    build(report, name, "a job file of fio's", &sections)
+}
+
+fn section(name: &str) -> Section {
+    Section { name: name.to_owned(), settings: Vec::new() }
+}
+
+/// Options that may stand alone take no word behind them but 0 or 1.
+fn has_value(key: &str) -> bool {
+    !["direct", "time_based", "group_reporting", "stonewall", "thread", "norandommap", "minimal"]
+        .contains(&key)
+}
+
+fn build(report: &mut Report<'_>, name: &str, told: &str, sections: &[Section]) -> Option<File> {
+    let title = "fio: jobs as given on its command line or in its file";
+    let mut file = File::new(name, title).source(format!("`{told}`"));
+    file = file.source(
+        "work of submitting a request and of taking its result: the engine's, which is chosen",
+    );
+    let (mut shared, mut jobs, mut begin_s) = (Vec::new(), 0, Some(0.0));
+    let (mut idle, mut missing) = (Vec::new(), Vec::new());
+    let mut latest_end_s: Option<f64> = Some(0.0);
+    for section in sections {
+        if section.name == "global" {
+            shared.extend(section.settings.clone());
+            continue;
+        }
+        let settings: Vec<Setting> = shared.iter().chain(&section.settings).cloned().collect();
+        let mut job = Job::of(report, &section.name, &settings)?;
+        for (list, all) in [(&mut idle, &job.without_meaning), (&mut missing, &job.not_simulated)] {
+            for key in all {
+                if !list.contains(key) {
+                    list.push(key.clone());
+                }
+            }
+        }
+        if job.waits_for_previous && jobs > 0 {
+            begin_s = latest_end_s;
+            if begin_s.is_none() {
+                missing.push("stonewall (behind a job without a runtime)".to_owned());
+            }
+        }
+        job.start_s += begin_s.unwrap_or(0.0);
+        let end_s = job.runtime_s.map(|runtime| job.start_s + runtime);
+        latest_end_s = latest_end_s.zip(end_s).map(|(latest, end)| latest.max(end));
+        for note in &job.notes {
+            file = file.note(note.clone());
+        }
+        jobs += 1;
+        file = file.table(&job.table(jobs));
+    }
+    if jobs == 0 {
+        report.push(Finding {
+            key: "fio".to_owned(),
+            message: "there is no job".to_owned(),
+            allowed: Some("`--name=JOB` and what it does, or a section `[JOB]`".to_owned()),
+            ..Finding::default()
+        });
+        return None;
+    }
+    if !idle.is_empty() {
+        file = file.note(format!("fio's options without meaning here: {}", idle.join(", ")));
+    }
+    if !missing.is_empty() {
+        file = file.note(format!("fio's options that are not simulated: {}", missing.join(", ")));
+    }
+    Some(file)
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What goes through several tasks, from its begin to its end; and devices that write and flush.
+
+mod support;
+
+use support::{count, load, machine, request, run};
+use torpor_sim::workload;
+use torpor_units::Duration;
+
+/// Two tasks on a CPU each. A frame begins when the first one's timer is due: 0, 10, 20 ms …
+const CHAIN: &str = r#"
+[[flow]]
+name = "frame"
+deadline_us = 3000
+
+[[task]]
+name = "ui"
+cpus = "0"
+phase = [{ begin = "frame" }, { run_us = 1000 }, { wake = "draw" }, { period_us = 10000 }]
+
+[[task]]
+name = "render"
+cpus = "1"
+phase = [{ wait = "draw" }, { run_us = 1500 }, { end = "frame" }]
+"#;
+
+#[test]
+fn a_frame_lasts_from_the_timer_to_the_last_tasks_end() {
+    let counted = count(&request(machine(2, ""), load(CHAIN), &["shallowest"], 100)).unwrap();
+    let flow = counted.flows[0].clone();
+    assert_eq!((flow.begun, flow.ended, flow.late), (10, 10, 0));
+    // C1 takes 2 us to leave on either CPU: 2 + 1000 + 2 + 1500. The first task is there at once.
+    let latencies = flow.time.latencies();
+    assert_eq!(latencies.max(), Some(Duration(2_504_000)));
+    // C6 takes 85, and the deadline is behind that, too.
+    let counted = count(&request(machine(2, ""), load(CHAIN), &["deepest"], 100)).unwrap();
+    assert_eq!(counted.flows[0].time.latencies().max(), Some(Duration(2_670_000)));
+    let tight = CHAIN.replace("3000", "2600");
+    let counted = count(&request(machine(2, ""), load(&tight), &["deepest"], 100)).unwrap();
+    assert_eq!((counted.flows[0].late, counted.flows[0].ended), (10, 10));
+}
+
+#[test]
+fn a_late_frame_counts_from_when_it_was_due() {
+    // 14 ms of work every 10: the second begins 4 ms late, the third 8, the fourth, due at 30 and
+    // begun at 42, 12; that skips a period, as the next is due at 50 and begins at 56.
+    let text = "[[flow]]\nname = \"f\"\ndeadline_us = 15000\n[[task]]\nname = \"a\"\nphase = [\
+                { begin = \"f\" }, { run_us = 14000 }, { end = \"f\" }, { period_us = 10000 }]\n";
+    let counted = count(&request(machine(1, ""), load(text), &["shallowest"], 45)).unwrap();
+    let flow = counted.flows[0].clone();
+    assert_eq!((flow.ended, flow.late), (3, 2));
+    let longest = flow.time.latencies().max().unwrap();
+    assert!((Duration(22_000_000)..Duration(22_100_000)).contains(&longest), "{longest}");
+}
+
+#[test]
+fn a_result_has_the_flows_and_their_metrics() {
+    let outcome = run(&request(machine(2, ""), load(CHAIN), &["shallowest"], 100));
+    let run = &outcome.runs[0];
+    assert_eq!(run.flows[0].name, "frame");
+    assert_eq!(run.run.metrics["flow_late_pct"], Some(0.0));
+    let mean_us = run.run.metrics["flow_mean_us"].unwrap();
+    assert!((2500.0..2510.0).contains(&mean_us), "{mean_us}");
+}
+
+#[test]
+fn a_flow_has_both_ends() {
+    for (tables, words) in [
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ begin = \"f\" }, { run_us = 5 }]\n",
+            "nobody ends this flow",
+        ),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ end = \"f\" }, { run_us = 5 }]\n",
+            "nobody begins this flow",
+        ),
+        (
+            "[[flow]]\nname = \"f\"\ndeadline_us = 5\n[[task]]\nname = \"a\"\nphase = [{ run_us = 5 }]\n",
+            "no task begins or ends this flow",
+        ),
+    ] {
+        let text = format!("name = \"w\"\ntitle = \"w\"\nsource = \"made up\"\n{tables}");
+        let error = workload::from_toml("w.toml", &text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let tables =
+        "[[task]]\nname = \"a\"\nphase = [{ end = \"f\" }, { run_us = 5 }, { begin = \"f\" }]\n";
+    let error = count(&request(machine(1, ""), load(tables), &["menu"], 100)).unwrap_err();
+    assert!(error.contains("a flow that has not begun"), "{error}");
+}
+
+/// A drive that reads in 50 us, writes in 20, flushes in 300, and after 1 ms without a request, if
+/// it was written to, is busy with itself for 2 ms.
+const DRIVE: &str = r#"
+[[io_device]]
+name = "drive"
+source = "made up"
+queue_depth = 8
+read_us = 50
+write_us = 20
+flush_us = 300
+idle_after_us = 1000
+idle_work_us = 2000
+"#;
+
+fn job(more: &str) -> torpor_sim::Workload {
+    let costs = "submit_us = 0\ncomplete_us = 0\n";
+    load(&format!("[[fio]]\nname = \"j\"\ndevice = \"drive\"\n{costs}{more}"))
+}
+
+#[test]
+fn a_flush_takes_its_time_and_is_no_request_of_its_own() {
+    let plain = count(&request(
+        machine(1, DRIVE),
+        job("rw = \"write\"\nnumber_ios = 40\n"),
+        &["shallowest"],
+        50,
+    ));
+    let synced = count(&request(
+        machine(1, DRIVE),
+        job("rw = \"write\"\nnumber_ios = 40\nfsync = 4\n"),
+        &["shallowest"],
+        50,
+    ));
+    let (plain, synced) = (plain.unwrap(), synced.unwrap());
+    assert_eq!((plain.kinds[0].ios, synced.kinds[0].ios), (40, 40));
+    assert_eq!(plain.devices[0].requests, 40);
+    assert_eq!(synced.devices[0].requests, 50, "one in four");
+    let more = synced.devices[0].service - plain.devices[0].service;
+    assert_eq!(more, Duration(3_000_000));
+}
+
+#[test]
+fn a_device_that_looks_after_itself_when_idle_lets_requests_wait() {
+    // A write, then 2 ms of thinking: 1 ms on the device begins 2 ms of its own, of which the next
+    // request meets the second half.
+    let latency = |rw: &str| {
+        let job = job(&format!("rw = \"{rw}\"\nthinktime_us = 2000\n"));
+        let counted = count(&request(machine(1, DRIVE), job, &["shallowest"], 100)).unwrap();
+        counted.kinds[0].io_latency.latencies()
+    };
+    let (reads, writes) = (latency("read"), latency("write"));
+    assert!(reads.max().unwrap() < Duration(60_000), "nothing to write back: {:?}", reads.max());
+    let waited = writes.quantile(0.5).unwrap();
+    assert!((Duration(1_000_000)..Duration(1_050_000)).contains(&waited), "{waited}");
+}
+
+#[test]
+fn reads_and_writes_mix_as_asked() {
+    let job = job("rw = \"randrw\"\nrwmixread = 80\nnumber_ios = 2000\n");
+    let counted = count(&request(machine(1, DRIVE), job, &["shallowest"], 1_000)).unwrap();
+    // 0.8 of 50 us and 0.2 of 20, each a standard error of 0.27 us.
+    let mean_us = counted.devices[0].service.as_us_f64() / 2000.0;
+    assert!((mean_us - 44.0).abs() < 1.4, "{mean_us}");
+}

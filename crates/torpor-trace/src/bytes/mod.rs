@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The bytes of a file: mapped where it can be, else read as far as memory goes.
+
+mod guard;
+
+use crate::error::TraceError;
+use crate::stop::GoOn;
+use guard::Guard;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// After so many bytes, those behind are let go.
+pub(crate) const STEP_BYTES: usize = 16 << 20;
+/// As much as tells one format from the other, and from what is no recording.
+pub(crate) const HEAD_BYTES: usize = 64 << 10;
+/// How often a pipe without data is looked at, in milliseconds: a person does not notice less.
+const LOOK_EVERY_MS: i32 = 50;
+
+/// The most bytes that are held of a recording that cannot be mapped, from a pipe or unpacked:
+/// 8 GiB, or half of the machine's memory where that is less.
+pub(crate) static HELD_MAX_BYTES: LazyLock<u64> = LazyLock::new(|| {
+    const MOST: u64 = 8 << 30;
+    let memory_kb = || {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let rest = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        rest.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    };
+    memory_kb().map_or(MOST, |kb| kb.saturating_mul(512).min(MOST))
+});
+
+pub(crate) enum Bytes {
+    Mapped { map: memmap2::Mmap, guard: Guard, file: File },
+    Read(Vec<u8>),
+}
+
+/// Refuses a file of this name by its first bytes.
+pub(crate) type Check = fn(&str, &[u8]) -> Result<(), TraceError>;
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped { map, .. } => map,
+            Bytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl Bytes {
+    /// `-` is standard input.
+    pub(crate) fn load(
+        path: &Path,
+        check: Option<Check>,
+        go_on: GoOn<'_>,
+    ) -> Result<Bytes, TraceError> {
+        let name = path.display().to_string();
+        let io = |source| TraceError::Io { name: name.clone(), source };
+        let place = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+        // Opening a FIFO waits for who writes to it, unless told not to; files do not care.
+        let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(place).map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
+        // Pipes, devices and the files of /proc have no length to map.
+        if metadata.is_file() && metadata.len() > 0 {
+            // SAFETY: the map is read-only and private. Someone who shortens the file meanwhile
+            // is what the guard is for.
+            let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
+            if let Some(guard) = Guard::new(&map) {
+                return Ok(Bytes::Mapped { map, guard, file });
+            }
+        }
+        read(file, &name, check, go_on).map(Bytes::Read)
+    }
+
+    /// An error if the file has become shorter since it was opened: then some of the bytes were
+    /// not its.
+    pub(crate) fn check(&self, name: &str) -> Result<(), TraceError> {
+        match self {
+            Bytes::Mapped { map, guard, file } => {
+                let length = file.metadata().map(|metadata| metadata.len());
+                let is_all_there = length.is_ok_and(|length| length >= map.len() as u64);
+                if guard.is_hit() || !is_all_there {
+                    return Err(TraceError::Shortened { name: name.to_owned() });
+                }
+                Ok(())
+            }
+            Bytes::Read(_) => Ok(()),
+        }
+    }
+
+    /// Gives the memory of a map back to the system; what is looked at again is read again.
+    pub(crate) fn let_go(&self) {
+        if let Bytes::Mapped { map, .. } = self {
+            // SAFETY: a private map that was never written to has the file's content whether its
+            // pages are present or not.
+            let advised = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            // Without it memory fills with pages that the system can take back by itself.
+            let _ = advised;
+        }
+    }
+}
+
+/// Reads to the end of a pipe or device, which may have none.
+fn read(
+    mut file: File,
+    name: &str,
+    mut check: Option<Check>,
+    go_on: GoOn<'_>,
+) -> Result<Vec<u8>, TraceError> {
+    let io = |source| TraceError::Io { name: name.to_owned(), source };
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; HEAD_BYTES];
+    loop {
+        if !go_on() {
+            return Err(TraceError::Stopped { name: name.to_owned() });
+        }
+        if !is_ready(&file).map_err(io)? {
+            continue;
+        }
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) => bytes.extend_from_slice(chunk.get(..count).unwrap_or(&chunk)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(io(error)),
+        }
+        if bytes.len() >= HEAD_BYTES {
+            check.take().map_or(Ok(()), |check| check(name, &bytes))?;
+        }
+        if bytes.len() as u64 > *HELD_MAX_BYTES {
+            return Err(TraceError::TooLarge { name: name.to_owned(), max_bytes: *HELD_MAX_BYTES });
+        }
+    }
+}
+
+/// Waits a little for bytes, or for the end.
+fn is_ready(file: &File) -> Result<bool, std::io::Error> {
+    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid `pollfd` is handed over, of a file that is open.
+    match unsafe { libc::poll(&raw mut poll, 1, LOOK_EVERY_MS) } {
+        0 => Ok(false),
+        1.. => Ok(true),
+        _ => match std::io::Error::last_os_error() {
+            error if error.kind() == ErrorKind::Interrupted => Ok(false),
+            error => Err(error),
+        },
+    }
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! From a tracepoint's named fields to an event of the model.
+//!
+//! Formats differ in how they store a field; the kernel's tracepoint says what it means. So a
+//! reader fills the fields a [`Spec`] asks for, in that order, and the spec makes the event.
+
+#[cfg(test)]
+mod tests;
+
+use crate::builder::Builder;
+use crate::loss;
+use crate::model::{EventKind, Function, InterruptCause, PrevState, Probe};
+use torpor_units::{CpuId, Instant, StateIdx};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    /// Sign-extended if the field is signed.
+    Number(u64),
+    /// A text, without its NUL, or the bytes of a CPU mask, CPU 0 in the first byte.
+    Bytes(&'a [u8]),
+    /// A function whose symbol is known already.
+    Function(Function),
+    /// A CPU mask of a big-endian machine: CPU 0 is in the last byte of the first word.
+    BigEndianWords { bytes: &'a [u8], word_bytes: usize },
+}
+
+/// The most fields a spec asks for.
+pub(crate) const FIELDS_MAX: usize = 5;
+pub(crate) type Values<'a> = [Option<Value<'a>>; FIELDS_MAX];
+
+/// Where an event goes, and when and on which CPU's buffer it was recorded.
+pub(crate) struct Context<'b> {
+    pub builder: &'b mut Builder,
+    pub time_ns: u64,
+    pub cpu: u32,
+}
+
+/// Makes the event; `None` if a field is missing.
+type Build = fn(&mut Context<'_>, &Fields<'_, '_>) -> Option<()>;
+
+#[derive(Debug)]
+pub(crate) struct Spec {
+    pub name: &'static str,
+    pub fields: &'static [&'static str],
+    build: Build,
+    /// Of use only in a recording without `sched_waking`.
+    is_fallback: bool,
+}
+
+impl Spec {
+    /// True if the event need not be looked at.
+    #[inline]
+    pub(crate) fn is_superfluous(&self, builder: &Builder) -> bool {
+        self.is_fallback && builder.has_wakings()
+    }
+
+    /// Adds the event to the builder, or counts why not.
+    #[inline]
+    pub(crate) fn record(&self, context: &mut Context<'_>, values: &Values<'_>) {
+        if (self.build)(context, &Fields(values)).is_none() {
+            context.builder.lose(&loss::FIELD_MISSING, 1);
+        }
+    }
+}
+
+pub(crate) fn spec(name: &str) -> Option<&'static Spec> {
+    SPECS.iter().find(|spec| spec.name == name)
+}
+
+pub(crate) struct Fields<'v, 'a>(&'v Values<'a>);
+
+impl<'a> Fields<'_, 'a> {
+    #[inline]
+    fn number(&self, index: usize) -> Option<u64> {
+        match self.0[index] {
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn bytes(&self, index: usize) -> Option<&'a [u8]> {
+        match self.0[index] {
+            Some(Value::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn function(&self, index: usize) -> Option<Function> {
+        match self.0[index]? {
+            Value::Number(address) => Some(Function { address, symbol: None }),
+            Value::Function(function) => Some(function),
+            Value::Bytes(_) | Value::BigEndianWords { .. } => None,
+        }
+    }
+
+    /// A `ktime_t`. Negative ones are long past: an instant of a trace is never negative.
+    fn ktime(&self, index: usize) -> Option<Instant> {
+        Some(Instant((self.number(index)? as i64).max(0)))
+    }
+
+    fn is_set(&self, index: usize) -> Option<bool> {
+        Some(self.number(index)? != 0)
+    }
+}
+
+/// `TASK_REPORT_MAX` (0x100 since Linux 4.14; a higher bit before) marks a task that was
+/// preempted, which is runnable; of the bits above, only `TASK_PARKED` (0x200) is a sleep.
+/// 0x10 and 0x20 are `EXIT_DEAD` and `EXIT_ZOMBIE`, which have changed places once.
+pub(crate) fn prev_state(state: u64) -> PrevState {
+    match state & 0x2ff {
+        0 => PrevState::Runnable,
+        state if state & 0x30 != 0 => PrevState::Dead,
+        state if state & 2 != 0 => PrevState::DiskSleep,
+        _ => PrevState::Sleeping,
+    }
+}
+
+/// The functions that probes watch.
+pub(crate) static PROBES: [(&str, Probe); 10] = [
+    ("cpuidle_select", Probe::Select),
+    ("cpuidle_reflect", Probe::Reflect),
+    ("tick_nohz_get_sleep_length", Probe::SleepLength),
+    ("tick_nohz_next_event", Probe::NextEvent),
+    ("rcu_needs_cpu", Probe::RcuNeedsCpu),
+    ("sched_cpu_util", Probe::Util),
+    ("tick_nohz_idle_stop_tick", Probe::StopTick),
+    ("tick_nohz_idle_retain_tick", Probe::RetainTick),
+    ("tick_nohz_idle_enter", Probe::IdleEnter),
+    ("tick_nohz_irq_exit", Probe::IrqExit),
+];
+
+/// The probe that watches a function, by the function's symbol.
+pub(crate) fn probe(symbol: &[u8]) -> Option<Probe> {
+    PROBES.iter().find(|(name, _)| name.as_bytes() == symbol).map(|(_, probe)| *probe)
+}
+
+/// `cpu_idle`'s state as the wire has it: a u32 whose −1 means running.
+fn state(number: u64) -> Option<StateIdx> {
+    let state = number as u32 as i32;
+    (-1..=255).contains(&state).then_some(StateIdx(state))
+}
+
+/// The texts of `ipi_types[]` on arm and arm64.
+fn ipi_cause(reason: &[u8]) -> InterruptCause {
+    match reason {
+        b"Rescheduling interrupts" => InterruptCause::Reschedule,
+        b"Function call interrupts" | b"Single function call interrupts" => {
+            InterruptCause::CallFunction
+        }
+        b"IRQ work interrupts" => InterruptCause::IrqWork,
+        b"Timer broadcast interrupts" => InterruptCause::LocalTimer,
+        _ => InterruptCause::Other,
+    }
+}
+
+/// `ipi_send_cpu` and `ipi_send_cpumask` have no cause; a bare reschedule has no call-back.
+fn send_cause(callback: Option<u64>) -> InterruptCause {
+    match callback {
+        Some(0) => InterruptCause::Reschedule,
+        Some(_) => InterruptCause::CallFunction,
+        None => InterruptCause::Other,
+    }
+}
+
+/// One `IpiSend` for each CPU of a mask.
+fn send_to_mask(context: &mut Context<'_>, mask: Value<'_>, cause: InterruptCause) {
+    let mut send = |target: usize| {
+        context.push(EventKind::IpiSend { target_cpu: CpuId(target as u32), cause });
+    };
+    match mask {
+        Value::Number(mask) => (0..64).filter(|cpu| mask >> cpu & 1 != 0).for_each(&mut send),
+        Value::Bytes(mask) => cpus_of(mask.iter(), 0, &mut send),
+        Value::BigEndianWords { bytes, word_bytes } => {
+            for (index, word) in bytes.chunks(word_bytes.max(1)).enumerate() {
+                cpus_of(
+                    word.iter().rev(),
+                    index.saturating_mul(word_bytes).saturating_mul(8),
+                    &mut send,
+                );
+            }
+        }
+        Value::Function(_) => {}
+    }
+}
+
+fn cpus_of<'a>(mask: impl Iterator<Item = &'a u8>, first: usize, send: &mut impl FnMut(usize)) {
+    // 1024 bytes hold the 8192 CPUs that Linux can have at most.
+    for (index, byte) in mask.take(1024).enumerate() {
+        let bits = (0..8).filter(|bit| byte >> bit & 1 != 0);
+        bits.for_each(|bit| send(first.saturating_add(index << 3 | bit)));
+    }
+}
+
+impl Context<'_> {
+    #[inline]
+    pub(crate) fn push(&mut self, kind: EventKind) {
+        self.builder.push(self.time_ns, self.cpu, kind);
+    }
+
+    /// For events that say themselves which CPU they are about.
+    #[inline]
+    fn push_for(&mut self, cpu: u64, kind: EventKind) {
+        self.builder.push(self.time_ns, u32::try_from(cpu).unwrap_or(u32::MAX), kind);
+    }
+}
+
+fn cpu_idle(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let (number, cpu) = (f.number(0)?, f.number(1)?);
+    match state(number) {
+        Some(state) => c.push_for(cpu, EventKind::CpuIdle { state }),
+        None => c.builder.lose(&loss::STATE_OUT_OF_RANGE, 1),
+    }
+    Some(())
+}
+
+fn cpu_idle_miss(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let (cpu, number, below) = (f.number(0)?, f.number(1)?, f.is_set(2)?);
+    match state(number) {
+        Some(state) => c.push_for(cpu, EventKind::CpuIdleMiss { state, below }),
+        None => c.builder.lose(&loss::STATE_OUT_OF_RANGE, 1),
+    }
+    Some(())
+}
+
+fn sched_switch(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let next_comm = f.bytes(3).map(|comm| c.builder.comm(comm));
+    c.push(EventKind::SchedSwitch {
+        prev_pid: f.number(0)? as i32,
+        prev_state: prev_state(f.number(1)?),
+        next_pid: f.number(2)? as i32,
+        next_comm,
+    });
+    Some(())
+}
+
+fn sched_waking(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let target_cpu = CpuId(f.number(1)? as u32);
+    c.builder.push_waking(c.time_ns, c.cpu, f.number(0)? as i32, target_cpu);
+    Some(())
+}
+
+/// Stands for `sched_waking` where a recording has none, as those of Android before 2017. Before
+/// Linux 4.3 it was also written, with a `success` of 0, for tasks that were awake.
+fn sched_wakeup(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let (pid, target_cpu) = (f.number(0)? as i32, CpuId(f.number(1)? as u32));
+    if f.is_set(2) != Some(false) {
+        c.builder.push_wakeup(c.time_ns, c.cpu, pid, target_cpu);
+    }
+    Some(())
+}
+
+fn ipi_raise(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let mask = f.0[0]?;
+    send_to_mask(c, mask, f.bytes(1).map_or(InterruptCause::Other, ipi_cause));
+    Some(())
+}
+
+fn ipi_send_cpu(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let target_cpu = CpuId(f.number(0)? as u32);
+    c.push(EventKind::IpiSend { target_cpu, cause: send_cause(f.number(1)) });
+    Some(())
+}
+
+fn ipi_send_cpumask(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let mask = f.0[0]?;
+    send_to_mask(c, mask, send_cause(f.number(1)));
+    Some(())
+}
+
+fn hrtimer_start(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    c.push(EventKind::HrtimerStart {
+        timer: f.number(0)?,
+        function: f.function(1)?,
+        expires: f.ktime(2)?,
+        softexpires: f.ktime(3)?,
+    });
+    Some(())
+}
+
+fn hrtimer_expire_entry(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    c.push(EventKind::HrtimerExpireEntry {
+        timer: f.number(0)?,
+        function: f.function(1)?,
+        now: f.ktime(2)?,
+    });
+    Some(())
+}
+
+fn timer_start(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    c.push(EventKind::TimerStart {
+        timer: f.number(0)?,
+        function: f.function(1)?,
+        expires_jiffies: f.number(2)?,
+        // Absent from the tracepoint before Linux 6.3, and so are its flags before 4.3.
+        bucket_expiry_jiffies: f.number(3),
+        flags: f.number(4).unwrap_or(0) as u32,
+    });
+    Some(())
+}
+
+fn timer_expire_entry(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    c.push(EventKind::TimerExpireEntry {
+        timer: f.number(0)?,
+        function: f.function(1)?,
+        now_jiffies: f.number(2)?,
+    });
+    Some(())
+}
+
+/// A line of `trace_marker`. Android writes its own marks there in bulk (`B|pid|name`, `E`,
+/// `C|..`), which are no landmarks of a recording and are only counted.
+fn print(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let text = f.bytes(0)?.trim_ascii_end();
+    let is_atrace = match text {
+        [] => true,
+        [kind] => kind.is_ascii_uppercase(),
+        [kind, b'|', ..] => kind.is_ascii_uppercase(),
+        _ => false,
+    };
+    if !is_atrace {
+        let text = c.builder.names.intern(&String::from_utf8_lossy(text));
+        c.push(EventKind::Marker { text });
+    }
+    Some(())
+}
+
+const fn full(name: &'static str, fields: &'static [&'static str], build: Build) -> Spec {
+    assert!(fields.len() <= FIELDS_MAX);
+    Spec { name, fields, build, is_fallback: false }
+}
+
+/// A spec whose event is made of its fields alone, on the CPU that recorded it.
+macro_rules! simple {
+    ($name:literal, [$($field:literal),*], |$f:pat_param| $kind:expr) => {
+        full($name, &[$($field),*], |c, $f| {
+            let kind = $kind;
+            c.push(kind);
+            Some(())
+        })
+    };
+}
+
+macro_rules! entry {
+    ($name:literal, $cause:ident) => {
+        simple!($name, [], |_| EventKind::InterruptEntry { cause: InterruptCause::$cause })
+    };
+}
+
+macro_rules! exit {
+    ($name:literal, $cause:ident) => {
+        simple!($name, [], |_| EventKind::InterruptExit { cause: InterruptCause::$cause })
+    };
+}
+
+/// Every tracepoint that becomes an event of the model.
+static SPECS: &[Spec] = &[
+    full("cpu_idle", &["state", "cpu_id"], cpu_idle),
+    full("cpu_idle_miss", &["cpu_id", "state", "below"], cpu_idle_miss),
+    full("cpu_frequency", &["state", "cpu_id"], |c, f| {
+        let (freq_khz, cpu) = (f.number(0)? as u32, f.number(1)?);
+        c.push_for(cpu, EventKind::CpuFrequency { freq_khz });
+        Some(())
+    }),
+    full("sched_switch", &["prev_pid", "prev_state", "next_pid", "next_comm"], sched_switch),
+    simple!("sched_blocked_reason", ["pid", "io_wait"], |f| EventKind::BlockedReason {
+        pid: f.number(0)? as i32,
+        io_wait: f.is_set(1)?,
+    }),
+    full("sched_waking", &["pid", "target_cpu"], sched_waking),
+    Spec {
+        is_fallback: true,
+        ..full("sched_wakeup", &["pid", "target_cpu", "success"], sched_wakeup)
+    },
+    simple!("irq_handler_entry", ["irq"], |f| EventKind::IrqEntry { irq: f.number(0)? as u32 }),
+    simple!("irq_handler_exit", ["irq"], |f| EventKind::IrqExit { irq: f.number(0)? as u32 }),
+    simple!("softirq_raise", ["vec"], |f| EventKind::SoftirqRaise { vec: f.number(0)? as u32 }),
+    simple!("softirq_entry", ["vec"], |f| EventKind::SoftirqEntry { vec: f.number(0)? as u32 }),
+    simple!("softirq_exit", ["vec"], |f| EventKind::SoftirqExit { vec: f.number(0)? as u32 }),
+    simple!("ipi_entry", ["reason"], |f| EventKind::InterruptEntry {
+        cause: f.bytes(0).map_or(InterruptCause::Other, ipi_cause)
+    }),
+    simple!("ipi_exit", ["reason"], |f| EventKind::InterruptExit {
+        cause: f.bytes(0).map_or(InterruptCause::Other, ipi_cause)
+    }),
+    full("ipi_raise", &["target_cpus", "reason"], ipi_raise),
+    full("ipi_send_cpu", &["cpu", "callback"], ipi_send_cpu),
+    full("ipi_send_cpumask", &["cpumask", "callback"], ipi_send_cpumask),
+    entry!("local_timer_entry", LocalTimer),
+    exit!("local_timer_exit", LocalTimer),
+    entry!("reschedule_entry", Reschedule),
+    exit!("reschedule_exit", Reschedule),
+    entry!("call_function_entry", CallFunction),
+    exit!("call_function_exit", CallFunction),
+    entry!("call_function_single_entry", CallFunction),
+    exit!("call_function_single_exit", CallFunction),
+    entry!("irq_work_entry", IrqWork),
+    exit!("irq_work_exit", IrqWork),
+    entry!("x86_platform_ipi_entry", Other),
+    exit!("x86_platform_ipi_exit", Other),
+    entry!("thermal_apic_entry", Other),
+    exit!("thermal_apic_exit", Other),
+    entry!("threshold_apic_entry", Other),
+    exit!("threshold_apic_exit", Other),
+    entry!("deferred_error_apic_entry", Other),
+    exit!("deferred_error_apic_exit", Other),
+    entry!("error_apic_entry", Other),
+    exit!("error_apic_exit", Other),
+    entry!("spurious_apic_entry", Other),
+    exit!("spurious_apic_exit", Other),
+    full("hrtimer_start", &["hrtimer", "function", "expires", "softexpires"], hrtimer_start),
+    simple!("hrtimer_cancel", ["hrtimer"], |f| EventKind::HrtimerCancel { timer: f.number(0)? }),
+    full("hrtimer_expire_entry", &["hrtimer", "function", "now"], hrtimer_expire_entry),
+    simple!("hrtimer_expire_exit", ["hrtimer"], |f| EventKind::HrtimerExpireExit {
+        timer: f.number(0)?
+    }),
+    full("timer_start", &["timer", "function", "expires", "bucket_expiry", "flags"], timer_start),
+    simple!("timer_cancel", ["timer"], |f| EventKind::TimerCancel { timer: f.number(0)? }),
+    full("timer_expire_entry", &["timer", "function", "now"], timer_expire_entry),
+    simple!("tick_stop", ["success"], |f| EventKind::TickStop { success: f.is_set(0)? }),
+    full("print", &["buf"], print),
+];

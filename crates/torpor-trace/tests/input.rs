@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Files that have no end, are not there yet, or change while they are read.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::FromRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use torpor_trace::{Event, Sink, SoFar, Source, TraceError, read, read_while};
+
+const LINE: &str =
+    "          <idle>-0       [001] d..2.     4.194179: cpu_idle: state=3 cpu_id=1\n";
+
+/// A folder of this test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("torpor-input-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    fn fifo(&self) -> PathBuf {
+        let path = self.0.join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    fn text(&self, lines: usize) -> PathBuf {
+        let path = self.0.join("trace.txt");
+        std::fs::write(&path, LINE.repeat(lines)).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_device_without_an_end_is_refused_by_its_first_bytes() {
+    let error = read(Path::new("/dev/zero")).unwrap_err();
+    assert!(matches!(error, TraceError::UnknownFormat { .. }), "{error}");
+}
+
+#[test]
+fn what_a_pipe_gives_is_read() {
+    let folder = Folder::new();
+    let path = folder.fifo();
+    let trace = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
+            for _ in 0..2_000 {
+                pipe.write_all(LINE.as_bytes()).unwrap();
+            }
+        });
+        read(&path).unwrap()
+    });
+    assert_eq!((trace.events.len(), trace.losses.len()), (2_000, 0));
+}
+
+/// A pipe, as of `zcat trace.gz | torpor replay -`.
+#[test]
+fn a_dash_is_standard_input() {
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors are asked for, and the first takes the place of standard input, which
+    // no other test of this file looks at.
+    let mut writer = unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+        assert_eq!(libc::dup2(ends[0], 0), 0);
+        File::from_raw_fd(ends[1])
+    };
+    writer.write_all(LINE.repeat(3).as_bytes()).unwrap();
+    drop(writer);
+    assert_eq!(read(Path::new("-")).unwrap().events.len(), 3);
+}
+
+/// Nobody ever writes to it.
+#[test]
+fn waiting_for_a_pipe_ends_when_it_is_to() {
+    let folder = Folder::new();
+    let start = Instant::now();
+    let error =
+        read_while(&folder.fifo(), &|| start.elapsed() < Duration::from_millis(200)).unwrap_err();
+    assert!(matches!(error, TraceError::Stopped { .. }), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+fn gzip(path: &Path, parts: impl Iterator<Item = Vec<u8>>) {
+    let mut gzip =
+        flate2::write::GzEncoder::new(File::create(path).unwrap(), flate2::Compression::fast());
+    for part in parts {
+        gzip.write_all(&part).unwrap();
+    }
+    gzip.finish().unwrap();
+}
+
+/// 2 GB of zeros are never unpacked, as the first of them tell that they are no recording.
+#[test]
+fn a_bomb_is_refused_by_its_first_bytes() {
+    let folder = Folder::new();
+    let path = folder.0.join("zeros.gz");
+    gzip(&path, (0..32).map(|_| vec![0; 64 << 20]));
+    let error = read(&path).unwrap_err();
+    assert!(matches!(error, TraceError::UnknownFormat { .. }), "{error}");
+}
+
+#[test]
+fn packed_recordings_are_read_and_their_cuts_are_told() {
+    let folder = Folder::new();
+    let text = LINE.repeat(5_000);
+    gzip(&folder.0.join("a"), std::iter::once(text.clone().into_bytes()));
+    std::fs::write(folder.0.join("b"), zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+    for name in ["a", "b"] {
+        let path = folder.0.join(name);
+        let trace = read(&path).unwrap();
+        assert_eq!((trace.events.len(), trace.losses.len()), (5_000, 0), "{name}");
+        let packed = std::fs::read(&path).unwrap();
+        let cut = torpor_trace::read_bytes(name, &packed[..packed.len() - 3]).unwrap();
+        assert!(cut.losses.iter().any(|loss| loss.key == "undecompressed_blocks"), "{name}");
+    }
+}
+
+#[test]
+fn unpacking_ends_when_it_is_to() {
+    let folder = Folder::new();
+    let path = folder.0.join("long.gz");
+    gzip(&path, std::iter::once(LINE.into()).chain((0..4).map(|_| vec![b'x'; 64 << 20])));
+    let is_open = AtomicBool::new(false);
+    let go_on = || !is_open.swap(true, Ordering::SeqCst);
+    let error = read_while(&path, &go_on).unwrap_err();
+    assert!(matches!(error, TraceError::Stopped { .. }), "{error}");
+}
+
+/// Cuts the file when it has seen some of it.
+struct Cutting<'a> {
+    path: &'a Path,
+    seen: usize,
+}
+
+impl Sink for Cutting<'_> {
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
+        if self.seen == 0 {
+            File::options().write(true).open(self.path).unwrap().set_len(5_000).unwrap();
+        }
+        self.seen += events.len();
+    }
+}
+
+#[test]
+fn a_file_cut_while_it_is_read_is_told_and_ends_no_process() {
+    let folder = Folder::new();
+    let path = folder.text(1_500_000);
+    let mut cutting = Cutting { path: &path, seen: 0 };
+    let error = torpor_trace::stream(&path, &mut cutting).unwrap_err();
+    assert!(matches!(error, TraceError::Shortened { .. }), "{error}");
+}
+
+/// To nothing, to a page's middle, where the map shows zeros without a fault, and to one byte less.
+#[test]
+fn a_file_cut_before_it_is_read_is_told() {
+    let folder = Folder::new();
+    for left in [0, 4_096, 5_000, LINE.len() as u64 * 1_000 - 1] {
+        let path = folder.text(1_000);
+        let source = Source::open(&path).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
+        let mut sink = Cutting { path: &path, seen: 1 };
+        let error = source.stream(&mut sink).unwrap_err();
+        assert!(matches!(error, TraceError::Shortened { .. }), "{left}: {error}");
+    }
+}
+
+#[test]
+fn more_maps_than_are_looked_after_are_read() {
+    let folder = Folder::new();
+    let path = folder.text(10);
+    let sources: Vec<Source> = (0..100).map(|_| Source::open(&path).unwrap()).collect();
+    for source in &sources {
+        let mut sink = Cutting { path: &path, seen: 1 };
+        source.stream(&mut sink).unwrap();
+        assert_eq!(sink.seen, 11);
+    }
+}
+
+/// A name in a recording, or of a file, does not get to write to the terminal.
+#[test]
+fn an_error_holds_no_control_characters_of_the_file() {
+    let mut dat = b"\x17\x08\x44tracing\x1b[31m\0".to_vec();
+    dat.extend([0; 32]);
+    let error = torpor_trace::read_bytes("a\x1b]0;title\x07b", &dat).unwrap_err().to_string();
+    assert!(error.contains(r"\u001b[31m") && error.contains(r"a\u001b]0;"), "{error}");
+    assert!(error.chars().all(|c| c == '\n' || !c.is_control()), "{error:?}");
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A name that nothing has: the one way to say so, whatever was to be named.
+
+use std::fmt;
+
+/// A name that is none of those there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    /// What was to be named: `governor`, `platform`.
+    pub kind: String,
+    pub name: String,
+    /// What there is.
+    pub known: Vec<String>,
+    /// What else may stand there, as a hint where no name is near: how a file is given.
+    pub otherwise: String,
+}
+
+impl UnknownName {
+    pub fn new<'a>(
+        kind: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+        otherwise: impl Into<String>,
+    ) -> UnknownName {
+        UnknownName {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            known: known.into_iter().map(str::to_owned).collect(),
+            otherwise: otherwise.into(),
+        }
+    }
+
+    /// The name that was most likely meant.
+    pub fn suggestion(&self) -> Option<&str> {
+        closest(&self.name, self.known.iter().map(String::as_str))
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { kind, name, known, otherwise } = self;
+        write!(f, "no {kind} is called `{name}`: expected one of {}", known.join(", "))?;
+        match self.suggestion() {
+            Some(near) => write!(f, "\nhint: did you mean `{near}`?"),
+            None if otherwise.is_empty() => Ok(()),
+            None => write!(f, "\nhint: {otherwise}"),
+        }
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// The candidate that `word` most likely stands for, if any is near enough to be worth saying.
+pub fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_name_is_suggested_and_how_to_give_a_file_otherwise() {
+        let unknown = |name| UnknownName::new("governor", name, ["menu", "teo"], "give PATH.c");
+        assert_eq!(
+            unknown("meno").to_string(),
+            "no governor is called `meno`: expected one of menu, teo\nhint: did you mean `menu`?"
+        );
+        assert_eq!(
+            unknown("zzz").to_string(),
+            "no governor is called `zzz`: expected one of menu, teo\nhint: give PATH.c"
+        );
+    }
+}

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Options that may be given once: a second value would silently win over the first."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses a second value of an option that takes one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, once for what was given in which order, and once as ever."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        met = set()
+        for param in order:
+            is_repeatable = param.multiple or getattr(param, "is_flag", False)
+            if param in met and not is_repeatable and param.param_type_name == "option":
+                names = " or ".join(param.opts)
+                raise typer.BadParameter(f"{names} is given twice: expected once", ctx=ctx)
+            met.add(param)
+        return super().parse_args(ctx, args)

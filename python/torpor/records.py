@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Results as plain data with tables, and reading them back."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torpor import _engine
+from torpor._engine import TorporError
+from torpor.files import write_whole
+
+if TYPE_CHECKING:
+    from torpor.replays import Replay
+    from torpor.simulations import Simulation
+
+_Path = str | os.PathLike[str]
+
+#: What a folder of tables holds beside them.
+RESULT_FILE = "result.json"
+
+
+class Record(dict[str, Any]):
+    """A result: plain data, and its tables.
+
+    ``format`` says which shape it has, ``kind`` what it is of, ``torpor`` what made it.
+    """
+
+    @property
+    def tables(self) -> list[str]:
+        """Return the names of its tables."""
+        return _engine.table_names(str(self.get("kind")))
+
+    def table(self, name: str) -> _engine.Table:
+        """Return a table; units stand in the metadata of its columns.
+
+        Raises :class:`torpor.TorporError` for a name that is not one of :attr:`tables`.
+        """
+        return _engine.lay_out(json.dumps(self), name)
+
+    def to_json(self) -> str:
+        """Return the whole result as JSON text, which :func:`torpor.load` reads."""
+        return json.dumps(self, indent=1)
+
+
+class Compared:
+    """A result with a comparison: what :class:`Replay` and :class:`Simulation` share."""
+
+    def __init__(self, text: str, folder: Path | None = None) -> None:
+        """Hold the JSON text of a result; ``folder`` has tables that it does not hold."""
+        self._text = text
+        self._folder = folder
+        self._parsed: dict[str, Any] | None = None
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """Every governor's run; of several recordings, one after another."""
+        from torpor.comparison import sections
+
+        return [run for section in sections(self._dict) for run in section["runs"]]
+
+    @property
+    def notes(self) -> list[str]:
+        """The limits of what this result can claim, each said once."""
+        return list(self._dict["notes"])
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Governors that did not finish, with the reason; the others' results stand."""
+        return {run["governor"]: run["error"] for run in self.runs if run["error"]}
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables."""
+        return _engine.table_names(self._dict["kind"])
+
+    def table(self, name: str) -> _engine.Table:
+        """Return a table: hand it to a data frame, or call its ``to_polars`` or ``to_pandas``.
+
+        Raises :class:`torpor.TorporError` for a name that is not one of :attr:`tables`.
+        """
+        return _engine.lay_out(self._text, name)
+
+    def to_json(self) -> str:
+        """Return the whole result as JSON text, the same bytes for the same inputs."""
+        return self._text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole result as plain Python data; yours to change."""
+        parsed: dict[str, Any] = json.loads(self._text)
+        return parsed
+
+    def to_csv(self) -> str:
+        """Return a line a governor, a column a metric; a field that is not known is empty."""
+        from torpor.comparison import to_csv
+
+        return to_csv(self._dict)
+
+    def write_report(self, path: _Path) -> None:
+        """Write the result as one HTML page that needs no network.
+
+        Raises OSError if the file cannot be written.
+        """
+        from torpor import report
+
+        report.write(self._dict, path)
+
+    def write_table(self, name: str, path: _Path) -> None:
+        """Write the table ``name`` as Parquet, or as Arrow IPC if ``path`` ends in ``.arrow``."""
+        self.table(name).write(os.fspath(path))
+
+    def write_tables(self, folder: _Path) -> None:
+        """Write every table as Parquet, and the result beside them: :func:`torpor.load` reads it.
+
+        Raises OSError if a file cannot be written.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in self.tables:
+            self.write_table(name, folder / f"{name}.parquet")
+        write_whole(folder / RESULT_FILE, self._text)
+
+    @property
+    def _dict(self) -> dict[str, Any]:
+        if self._parsed is None:
+            self._parsed = json.loads(self._text)
+        return self._parsed
+
+    def _repr_html_(self) -> str:
+        from torpor.notebook import to_html
+
+        return to_html(self._dict)
+
+
+def headed(kind: str, data: dict[str, Any]) -> Record:
+    """Return data as a result of this kind."""
+    head = {"format": _engine.FORMAT, "kind": kind, "torpor": {"version": _engine.__version__}}
+    return Record(head | data)
+
+
+def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
+    """Read what ``--json``, ``--parquet`` or a ``write`` method wrote.
+
+    JSON becomes what made it returned: a :class:`Replay`, a :class:`Simulation`, or else a
+    :class:`Record`; of several studies, a list. So does a folder of tables. A single ``.parquet``
+    or ``.arrow`` file becomes its table.
+
+    Raises OSError if the file cannot be read, and :class:`torpor.TorporError` if it is no result,
+    or one of a later Torpor.
+    """
+    path = Path(path)
+    if path.suffix in (".parquet", ".arrow"):
+        return _engine.read_table(os.fspath(path))
+    file = path / RESULT_FILE if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+        data = json.loads(text)
+    except ValueError as error:
+        raise TorporError(f"`{file}` is no result: {error}") from None
+    if isinstance(data, list):
+        return [Record(_checked(item, file)) for item in data]
+    result = _checked(data, file)
+    if result is not data:
+        text = json.dumps(result)
+    if result["kind"] == "replay":
+        from torpor.replays import Replay
+
+        return Replay(text, path if path.is_dir() else None)
+    if result["kind"] == "simulation":
+        from torpor.simulations import Simulation
+
+        return Simulation(text)
+    return Record(result)
+
+
+def _checked(data: Any, file: Path) -> dict[str, Any]:
+    """Return the result in the shape of this Torpor."""
+    if isinstance(data, dict) and "format" not in data and "catalogue" in data:
+        return _from_format_1(data)
+    if not isinstance(data, dict) or not isinstance(data.get("format"), int) or "kind" not in data:
+        raise TorporError(f"`{file}` is no result of Torpor: `format` and `kind` are missing")
+    if data["format"] > _engine.FORMAT:
+        raise TorporError(
+            f"`{file}` has format {data['format']}, and this Torpor reads up to {_engine.FORMAT}\n"
+            "hint: read it with the version that wrote it, or a later one"
+        )
+    return data
+
+
+def _from_format_1(old: dict[str, Any]) -> dict[str, Any]:
+    """A replay or simulation as written before results had a format."""
+    from torpor import comparison
+
+    is_simulation = "workload" in old
+    result: dict[str, Any] = {"format": _engine.FORMAT}
+    result["kind"] = "simulation" if is_simulation else "replay"
+    result |= old
+    known = json.loads(_engine.metrics())["simulation" if is_simulation else "replay"]
+    kinds = {metric["key"]: metric["kind"] for metric in known}
+    result["catalogue"] = [
+        {"kind": kinds.get(metric["key"], "figure")} | metric for metric in old["catalogue"]
+    ]
+    if is_simulation:
+        # It posed as a recording.
+        (only,) = result.pop("traces")
+        result |= {"runs": only["runs"], "strip": only["strip"], "task_comparisons": []}
+    comparison.refill(result)
+    return result

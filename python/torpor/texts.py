@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Other people's text, made fit for a terminal and for a spreadsheet."""
+
+import re
+
+#: What a terminal acts on instead of showing it: C0 but for tab and newline, DEL, C1, line and
+#: paragraph separators, and what turns the direction of writing. And halves of UTF-16 pairs, by
+#: which Python spells the bytes of a file's name that are no text.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+#: What makes a spreadsheet take a field for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def printable(text: str) -> str:
+    r"""Escape what a terminal would act on, so that a name in a recording cannot.
+
+    As JSON and TOML spell it: within their strings the text stays what it was.
+
+    >>> print(printable("comm\x1b[2J"))
+    comm\u001b[2J
+    """
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def spreadsheet_field(value: str) -> str:
+    """Quote a text that a spreadsheet would run as a formula, the way spreadsheets do.
+
+    >>> spreadsheet_field("=1+1"), spreadsheet_field("menu")
+    ("'=1+1", 'menu')
+    """
+    return f"'{value}" if value.startswith(_FORMULA) else value

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Two minutes of attacks, and what ends an attack: a finding is one, whatever it broke."""
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from attack.judge import BrokenError, judge_csv
+from attack.mutate import change_bytes, change_text
+from attack.run import FAMILY_NAMES, Attack
+
+CORPUS = json.loads((Path(__file__).parent / "corpus.json").read_text(encoding="utf-8"))
+SECONDS = float(os.environ.get("TORPOR_ATTACK_SECONDS", "100"))
+
+
+@pytest.fixture(scope="module")
+def attack(tmp_path_factory):
+    with Attack(tmp_path_factory.mktemp("attack")) as attack:
+        yield attack
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_case_that_once_was_a_finding_is_none(attack, name):
+    seed, family, index = name.split("/")
+    answer = attack.case(int(seed), family, int(index))
+    assert answer["outcome"] in {"ok", "refused"}, answer["detail"]
+
+
+def test_every_family_finds_nothing(attack):
+    # Always the same cases, as far as the time goes: new ones are the night's, by `make attack`.
+    attack.run(FAMILY_NAMES, seed=1, seconds=SECONDS)
+    print(attack.table())
+    assert attack.findings == []
+
+
+def test_a_change_is_the_same_for_the_same_name():
+    data = bytes(range(256)) * 40
+    one, again = (change_bytes(random.Random("1/x/7"), data) for _ in range(2))
+    assert one == again
+    texts = {change_text(random.Random(f"1/x/{n}"), "a = 1\nb = 22\n") for n in range(50)}
+    assert len(texts) > 20
+
+
+@pytest.mark.parametrize(
+    "row", ["menu,100.2,1", "menu,1,nan", "menu,-1,1"], ids=["over 100 %", "nan", "below 0"]
+)
+def test_a_result_that_cannot_be_true_is_a_finding(row):
+    with pytest.raises(BrokenError):
+        judge_csv(f"governor,above_pct,idle_power_mw\n{row}\n")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The table of releases in the guide to kernel trees is what a replay of each gives.
+
+Linux 6.1 and 6.12 are fetched by other tests as well; the others are compared where they have been
+fetched before (``python tests/docs/releases.py``), or with ``TORPOR_ALL_RELEASES=1``.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+import releases
+
+
+@pytest.mark.parametrize("release", releases.RELEASES)
+def test_the_table_is_what_a_replay_gives(release):
+    home = Path(os.environ.get("TORPOR_KERNEL_SOURCES", releases.ROOT / "build" / "kernel-sources"))
+    at_hand = (home / f"linux-source-{release}" / "Makefile").is_file()
+    if not at_hand and release not in ("6.1", "6.12") and "TORPOR_ALL_RELEASES" not in os.environ:
+        pytest.skip(f"not run: linux-source-{release} has not been fetched")
+    tree = releases.sources(release)
+    if tree is None or not (tree / "Makefile").is_file():
+        pytest.skip(f"not run: linux-source-{release} cannot be had, or was fetched in part")
+    rows = releases.written(release)
+    shown, here = rows[0].split("|")[1].strip(), releases.stable(tree)
+    if shown != here:
+        pytest.skip(f"not run: the table is of {shown}, the package of {here}")
+    assert rows == releases.rows(release, tree)
+
+
+def test_every_release_and_governor_has_its_row():
+    for release in releases.RELEASES:
+        named = [row.split("|")[2].strip(" `") for row in releases.written(release)]
+        assert named == list(releases.GOVERNORS), release

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The idle drivers and the log where they are hurried: refusals, unloading, reading too early."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from apparatus import build, machine
+from machines import here
+
+#: enum torpor_record_kind (kernel/compat/record.h); all records are of one size.
+KINDS = range(1, 7)
+RECORD_BYTES = 128
+
+#: Of an arm64 machine: a timer without an event stream, and CPUs without WFET.
+ARGUMENTS = {"amd64": "", "arm64": "clocksource.arm_arch_timer.evtstrm=0"}
+
+
+@pytest.fixture(scope="module")
+def hurried(kernel, modules) -> machine.Result:
+    """What drivers.sh has left of its guest."""
+    script = Path(__file__).with_name("drivers.sh").read_text(encoding="utf-8")
+    files = {
+        **{f"mod/{name}.ko": path for name, path in modules.items()},
+        "bin/ipi_burst": here(build.programs, kernel.arch)["ipi_burst"],
+    }
+    settings = f"STATES={machine.STATES[kernel.arch]}\n"
+    arguments = ARGUMENTS[kernel.arch]
+    result = here(lambda: machine.run(kernel, settings + script, files, arguments=arguments))
+    assert result.status == 0, result.console[-2000:]
+    return result
+
+
+def test_the_kernel_found_nothing_to_complain_about(hurried):
+    assert hurried.complaints == []
+
+
+def test_what_a_driver_cannot_do_is_refused(hurried):
+    assert "taken" not in hurried.files, hurried.text("taken")
+    log = hurried.text("dmesg")
+    assert log.count("a latency of at most 100000 us") >= 2
+    assert "count_ps: 99 is less than 100" in log
+    assert "policies: number 1 has a CPU of one before it" in log
+
+
+@pytest.mark.parametrize("kernel", ["arm64"], indirect=True)
+def test_without_wfet_and_event_stream_nobody_polls(hurried):
+    assert "these CPUs have no WFET, and their timer no event stream" in hurried.text("dmesg")
+
+
+def test_a_driver_is_gone_when_all_cpus_have_left_its_states(hurried):
+    inside: set[str] = set()
+    freed, entered = 0, 0
+    for line in hurried.text("trace").splitlines():
+        if found := re.search(r"cpu_idle: state=(\d+) cpu_id=(\d+)", line):
+            state, cpu = found.groups()
+            # SLOW is state 0; without a driver the kernel says 1.
+            (inside.add if state == "0" else inside.discard)(cpu)
+            entered += state == "0"
+        elif "module_free: torpor_idle" in line:
+            freed += 1
+            assert not inside, line
+    assert freed == 5 and entered > 5
+
+
+@pytest.mark.parametrize("cpu", ["cpu0", "cpu1"])
+def test_what_is_read_of_a_log_is_whole(hurried, cpu):
+    last = hurried.files[f"{cpu}.last"]
+    sizes = []
+    for part in (f"{cpu}.{number}" for number in range(10)):
+        data = hurried.files[part]
+        assert last.startswith(data), part
+        sizes.append(len(data))
+    assert sizes[0] < len(last) and sizes == sorted(sizes)
+    assert len(last) % RECORD_BYTES == 0
+    assert all(last[at] in KINDS for at in range(0, len(last), RECORD_BYTES))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What leaves the command line: escaped, with a status that no reader changes."""
+
+import csv
+import io
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from torpor.texts import printable
+
+#: Clears the screen, and is a control sequence of its own in C1; turns the line round.
+EVIL = "a\x1b[2Jb\x9b31mc\u202ed\x7f"
+
+
+def run(*args, stdout="PIPE", stderr="PIPE", shell=""):
+    """The command line with a shell's redirections, which subprocess cannot express."""
+    quoted = " ".join(f"'{a}'" for a in args)
+    command = f"{sys.executable} -m torpor {quoted} {shell}"
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def is_clean(text):
+    return not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+def test_escapes_are_those_of_json_and_toml():
+    assert printable(EVIL) == r"a\u001b[2Jb\u009b31mc\u202ed\u007f"
+    assert printable("tab\tand\nnewline, µs −1 日本") == "tab\tand\nnewline, µs −1 日本"
+
+
+def test_a_file_cannot_speak_to_the_terminal_by_its_name(torpor):
+    done = torpor("trace", "info", EVIL, check=2)
+    assert is_clean(done.stderr)
+    assert r"\u001b[2J" in done.stderr
+
+
+def test_a_name_that_is_no_text_is_escaped(tmp_path):
+    name = os.fsencode(tmp_path) + b"/a\xff.toml"
+    command = [sys.executable, "-m", "torpor", "platform", "import", name]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", [[], ["--csv"], ["--json"]])
+def test_a_platform_cannot_speak_to_the_terminal(torpor, recording, tmp_path, option):
+    text = torpor("platform", "show", "pixel6", check=0).stdout
+    title = 'title = "\\u001b[2Jcleared\\u009b31m"'
+    mine = re.sub(r"^title = .*$", lambda _: title, text, count=1, flags=re.M)
+    (tmp_path / "mine.toml").write_text(mine, encoding="utf-8")
+    done = torpor("replay", "-p", "./mine.toml", "-g", "menu", recording, *option, check=0)
+    assert is_clean(done.stdout)
+
+
+def on_a_terminal(*args, cwd):
+    """Run the command line on a terminal of its own; return what that got."""
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "torpor", *map(str, args)]
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
+    env.pop("NO_COLOR", None)
+    process = subprocess.Popen(command, stdout=slave, stderr=subprocess.PIPE, cwd=cwd, env=env)
+    os.close(slave)
+    got = b""
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        got += chunk
+    process.wait(60)
+    os.close(master)
+    return got.decode()
+
+
+def test_on_a_terminal_only_our_own_colours_pass(torpor, recording, tmp_path):
+    text = torpor("platform", "show", "pixel6", check=0).stdout
+    mine = re.sub(
+        r"^title = .*$", lambda _: 'title = "\\u001b[8mhidden"', text, count=1, flags=re.M
+    )
+    (tmp_path / "mine.toml").write_text(mine, encoding="utf-8")
+    args = ("replay", "-p", "./mine.toml", "-g", "menu", "-g", "teo", recording)
+    shown = on_a_terminal(*args, cwd=tmp_path)
+    # Colours of the table, and nothing but colours.
+    assert "\x1b[1m" in shown
+    assert r"\u001b[8mhidden" in shown
+    assert "\x1b[8m" not in shown
+    rest = re.sub(r"\x1b\[[\d;]*m|\r\n", "", shown)
+    assert is_clean(rest), rest
+
+
+def test_a_compilers_message_cannot_speak_to_the_terminal(torpor, recording, tmp_path):
+    (tmp_path / "evil.c").write_text('#error "\x1b[2Jcleared"\n')
+    done = torpor("replay", "-p", "pixel6", "-g", "./evil.c", recording, check=2)
+    assert is_clean(done.stderr)
+    assert "cleared" in done.stderr
+
+
+# What a shell closes or fills is no finding (1): either it changes nothing, or nothing is done.
+STREAMS = [
+    ("platforms >&-", 2, "standard output"),
+    ("platforms >/dev/full", 2, "standard output"),
+    ("platforms 2>&- >/dev/null", 0, ""),
+    ("platforms 2>/dev/full >/dev/null", 0, ""),
+    ("platforms --json <&- >/dev/null", 0, ""),
+    ("platforms | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
+    ("--help | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
+    ("platform show nosuch 2>&-", 2, ""),
+    ("nosuch 2>&-", 2, ""),
+]
+
+
+@pytest.mark.parametrize(("shell", "status", "said"), STREAMS)
+def test_a_closed_or_full_stream_is_no_finding(shell, status, said):
+    done = run(shell=shell)
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+def test_a_finding_stays_one_when_the_reader_has_left(recording, tmp_path):
+    content = bytearray(recording.read_bytes())
+    content[400_000:400_200] = bytes(200)
+    torn = tmp_path / "torn.perf.data"
+    torn.write_bytes(content)
+    shell = "| head -c 1 >/dev/null; exit ${PIPESTATUS[0]}"
+    assert run("trace", "info", torn, shell=shell).returncode == 1
+
+
+def test_a_closed_stdout_is_not_given_to_the_next_file(tmp_path, torpor):
+    """With descriptor 1 free, the first file that is opened would get it, and our output, too."""
+    out = tmp_path / "periodic.perfetto-trace"
+    args = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "--duration", "100ms")
+    done = run(*args, "--seeds", "1", "--trace", out, shell=">&-")
+    assert done.returncode == 2
+    assert b"passes" not in out.read_bytes()
+    assert torpor("trace", "info", out).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, status):
+    command = [sys.executable, "-m", "torpor", "replay", "-p", "pixel6", *[str(recording)] * 2000]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A test in the background may have inherited that it is ignored.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    time.sleep(1.5)
+    process.send_signal(number)
+    started_s = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert errors == ""
+    assert time.monotonic() - started_s < 10
+
+
+ONCE = [
+    ["replay", "x", "-p", "pixel6", "--platform", "rk3399"],
+    ["replay", "x", "-p", "pixel6", "--hz", "100", "--hz=250"],
+    ["simulate", "periodic", "-p", "pixel6", "--seeds", "1", "--seeds", "2"],
+    ["platform", "import", "-o", "a", "--output", "b"],
+    ["stat", "-n", "1", "-n", "2"],
+]
+
+
+@pytest.mark.parametrize("arguments", ONCE, ids=lambda a: a[0])
+def test_an_option_that_may_be_given_once_is_not_taken_twice(torpor, arguments):
+    done = torpor(*arguments, check=2)
+    assert "is given twice: expected once" in done.stderr
+
+
+def test_a_commands_own_options_are_its_own(torpor, tmp_path):
+    done = torpor("stat", "--root", tmp_path, "--", "echo", "-n", "1", "-n", "2")
+    assert "given twice" not in done.stderr
+
+
+def test_a_spreadsheet_runs_no_name(torpor, recording, tmp_path):
+    evil = tmp_path / "=cmd|'calc'!A1.perf.data"
+    evil.write_bytes(recording.read_bytes())
+    done = torpor("replay", "-p", "pixel6", "-g", "menu", evil.name, "--csv", check=0)
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert row["trace"] == f"'{evil.name}"
+    # Numbers stay numbers, a negative one too.
+    assert float(row["above_pct"]) > 0
+    assert not any(value.startswith("'") for key, value in row.items() if key != "trace")

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Governors that end or spoil their process: every command names them and keeps the rest."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import torpor
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDING = ROOT / "demo" / "web-server.perf.data"
+HOSTILE = ROOT / "crates" / "torpor-engine" / "tests" / "governors" / "hostile.c"
+#: exit_group(0), 300 bytes past a frame, SIGKILL: what used to end everything without a word.
+KINDS = (6, 4, 8)
+
+
+def hostile(how: int, start: int = 100) -> str:
+    return f"{HOSTILE},how={how},from={start}"
+
+
+def run(*arguments: str | bytes) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torpor", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_a_replay_goes_on_without_it(how: int) -> None:
+    given = {"platform": "pixel6", "decisions": False}
+    alone = torpor.replay(RECORDING, governors=["menu"], **given).to_dict()
+    beside = torpor.replay(RECORDING, governors=["menu", hostile(how)], **given)
+    assert beside.to_dict()["traces"][0]["runs"][0] == alone["traces"][0]["runs"][0]
+    (error,) = beside.failures.values()
+    assert f"hostile.c,how={how}" in error
+    assert "has ended its process in select()" in error
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_a_simulation_goes_on_without_it(how: int) -> None:
+    given = {"platform": "pixel6", "duration": "300ms", "seeds": 2, "strip": True}
+    alone = torpor.simulate("periodic", governors=["menu"], **given)
+    beside = torpor.simulate("periodic", governors=["menu", hostile(how)], **given)
+    assert beside.metrics("menu") == alone.metrics("menu")
+    (error,) = beside.failures.values()
+    assert f"hostile.c,how={how}" in error
+    assert "has ended its process in select()" in error
+
+
+def test_the_result_does_not_depend_on_processes(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.c"
+    mine.write_text((ROOT / "governors" / "cpuidle" / "teo.c").read_text())
+    governors = ["menu", "teo", str(mine)]
+
+    def replayed(isolate: bool | None) -> str:
+        return torpor.replay(
+            RECORDING, platform="i5-10600k", governors=governors, isolate=isolate
+        ).to_json()
+
+    def simulated(isolate: bool | None) -> str:
+        return torpor.simulate(
+            "fio-randread",
+            platform="pixel6",
+            governors=governors,
+            duration="200ms",
+            seeds=2,
+            cpufreq="schedutil",
+            strip=True,
+            isolate=isolate,
+        ).to_json()
+
+    for of in (replayed, simulated):
+        here = of(False)
+        assert of(True) == here
+        assert of(None) == here
+
+
+def test_a_simulation_is_recorded_from_another_process(tmp_path: Path) -> None:
+    given = {"platform": "pixel6", "duration": "100ms", "seeds": 1, "governors": ["menu"]}
+    for isolate in (False, True):
+        trace = tmp_path / f"{isolate}.txt"
+        torpor.simulate("periodic", trace=trace, isolate=isolate, **given)
+    assert (tmp_path / "True.txt").read_bytes() == (tmp_path / "False.txt").read_bytes()
+    with pytest.raises(torpor.TorporError, match="no/such"):
+        torpor.simulate("periodic", trace="/no/such/x.txt", isolate=True, **given)
+
+
+def test_the_command_line_says_who_it_was() -> None:
+    done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(6))
+    assert done.returncode == 1, done.stderr
+    assert "has ended its process in select()" in "".join(done.stdout.split("\n  "))
+    # Before it decides anything.
+    done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(6, start=0))
+    assert done.returncode == 2
+    assert "hostile.c,how=6,from=0` has ended its process in init()" in done.stderr
+    done = run("check", hostile(6), "--decisions", "2000")
+    assert done.returncode == 2
+    assert "governor `hostile` has ended its program in select()" in done.stderr
+
+
+def test_the_noise_of_a_governor_is_not_heard() -> None:
+    done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(14), "--json")
+    assert "NOISE" not in done.stdout + done.stderr
+    assert json.loads(done.stdout)["traces"][0]["runs"][1]["error"] is None
+
+
+def test_a_name_that_is_no_text_is_refused_by_name() -> None:
+    done = run(b"replay", os.fsencode(RECORDING), b"-p", b"pixel6", b"-g", b"./a\xff.c")
+    assert done.returncode == 2
+    assert "not UTF-8" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_configuration_is_told_and_chosen(tmp_path: Path) -> None:
+    text = (ROOT / "governors" / "cpuidle" / "shallowest.c").read_text()
+    mine = tmp_path / "mine.c"
+    mine.write_text(f"{text}\n#ifdef CONFIG_CPU_IDLE_GOV_MINE\n#error chosen\n#endif\n")
+    result = torpor.replay(RECORDING, platform="pixel6", governors=[str(mine)], decisions=False)
+    assert any("CONFIG_CPU_IDLE_GOV_MINE (n)" in note for note in result.notes)
+    (ran,) = result.to_dict()["traces"][0]["runs"]
+    assert ran["config"] == {"CONFIG_CPU_IDLE_GOV_MINE": "n"}
+    with pytest.raises(torpor.GovernorError, match="chosen"):
+        torpor.replay(RECORDING, platform="pixel6", governors=f"{mine},CONFIG_CPU_IDLE_GOV_MINE=y")

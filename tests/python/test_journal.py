@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What is finished is not lost: journals of `simulate` and `reproduce`."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import torpor as library
+
+ROOT = Path(__file__).resolve().parents[2]
+SIMULATE = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "-g", "teo", "--json")
+
+
+def simulate(tmp_path, **options):
+    kept = {
+        "platform": "pixel6",
+        "governors": ["menu", "teo"],
+        "duration": "50ms",
+        "seeds": 3,
+        "journal": tmp_path / "journal",
+    }
+    return library.simulate("periodic", **(kept | options))
+
+
+def test_what_a_journal_holds_is_what_a_run_gives(tmp_path):
+    fresh = simulate(tmp_path, journal=None)
+    first = simulate(tmp_path)
+    again = simulate(tmp_path)
+    assert (fresh.resumed_runs, first.resumed_runs, again.resumed_runs) == (0, 0, 6)
+    assert fresh.to_json() == first.to_json() == again.to_json()
+    # With more seeds, only those are run; on any number of threads.
+    more = simulate(tmp_path, seeds=4, threads=1)
+    assert more.resumed_runs == 6
+    assert more.to_json() == simulate(tmp_path, seeds=4, journal=None).to_json()
+
+
+@pytest.mark.parametrize("workload", ["frames", "fio-randread", "pipe"])
+def test_every_kind_of_count_comes_back(tmp_path, workload):
+    """Devices, histograms of many values, energies beyond 64 bits, the oracle's share."""
+    options = {"platform": "rk3399", "governors": ["teo", "oracle"], "duration": "20ms"}
+    runs = [
+        library.simulate(workload, **options, seeds=2, journal=journal)
+        for journal in (None, tmp_path / "journal", tmp_path / "journal")
+    ]
+    assert runs[2].resumed_runs == 2
+    assert runs[0].to_json() == runs[1].to_json() == runs[2].to_json()
+
+
+def toml(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path / name
+
+
+OTHERS = {
+    "duration": {"duration": "60ms"},
+    "seed": {"seed": 10},
+    "hz": {"hz": 1000},
+    "a latency limit": {"latency_limit": "50us"},
+    "a disabled state": {"disabled_states": [1]},
+    "a frequency policy": {"cpufreq": ["powersave"]},
+    "a governor's parameter": {"governors": ["ladder"]},
+    "an IO boost": {"cpufreq": ["schedutil"], "io_boosts": ["none"]},
+    "the oracle beside": {"governors": ["menu", "teo", "oracle"]},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_other_inputs_find_nothing(tmp_path, what):
+    simulate(tmp_path)
+    assert simulate(tmp_path, **OTHERS[what]).resumed_runs == 0
+
+
+def test_inputs_are_told_apart_by_content_and_not_by_name(tmp_path):
+    text = library.platform_toml("pixel6")
+    mine = toml(tmp_path, "mine.toml", text)
+    simulate(tmp_path, platform=mine)
+    other = re.sub(r"^hz = \d+", "hz = 100", text, count=1, flags=re.M)
+    assert other != text
+    assert simulate(tmp_path, platform=toml(tmp_path, "mine.toml", other)).resumed_runs == 0
+    (tmp_path / "elsewhere").mkdir()
+    moved = toml(tmp_path / "elsewhere", "mine.toml", text)
+    assert simulate(tmp_path, platform=moved).resumed_runs == 6
+
+    source = (ROOT / "governors" / "cpuidle" / "menu.c").read_text(encoding="utf-8")
+    governor = toml(tmp_path, "mine.c", source)
+    simulate(tmp_path, governors=[str(governor)])
+    assert simulate(tmp_path, governors=[str(governor)]).resumed_runs == 3
+    changed = re.sub(r"#define BUCKETS \d+", "#define BUCKETS 6", source)
+    changed = changed if changed != source else source.replace("return 0;", "return 0 ;", 1)
+    changed += "\nint changed_by_a_test = 1;\n"
+    toml(tmp_path, "mine.c", changed)
+    assert simulate(tmp_path, governors=[str(governor)]).resumed_runs == 0
+
+
+def test_another_build_of_the_engine_finds_nothing(tmp_path, monkeypatch):
+    from torpor import journals
+
+    simulate(tmp_path)
+    monkeypatch.setattr(journals, "engine_id", lambda: "another")
+    assert simulate(tmp_path).resumed_runs == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "junk", "empty line"])
+def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
+    whole = simulate(tmp_path).to_json()
+    path = tmp_path / "journal"
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        del content[len(content) - 100 :]
+    elif damage == "flip":
+        content[len(content) // 2] ^= 1
+    elif damage == "junk":
+        content[:0] = bytes(range(256))
+    else:
+        content[:0] = b"\n\n"
+    path.write_bytes(content)
+    again = simulate(tmp_path)
+    # Junk before the first line makes that one unreadable.
+    assert again.resumed_runs == (6 if damage == "empty line" else 5)
+    assert again.to_json() == whole
+    # What was lost has been appended, whole.
+    assert simulate(tmp_path).resumed_runs == 6
+
+
+def started(args, cwd, **streams):
+    env = {**os.environ, "XDG_CACHE_HOME": str(cwd / "cache")}
+    command = [sys.executable, "-m", "torpor", *map(str, args)]
+    return subprocess.Popen(
+        command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def journals_in(folder):
+    return list((folder / "cache" / "torpor" / "journals").glob("*"))
+
+
+def wait_for_lines(path_of, count, process):
+    deadline_s = time.monotonic() + 60
+    while time.monotonic() < deadline_s and process.poll() is None:
+        found = path_of()
+        if found and found[0].read_bytes().count(b"\n") >= count:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"no journal with {count} lines; the command: {process.poll()}")
+
+
+LONG = (*SIMULATE, "--duration", "1s", "--seeds", "20", "-j", "1")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_simulation_that_is_ended_goes_on_where_it_was(tmp_path, number):
+    process = started(LONG, tmp_path)
+    wait_for_lines(lambda: journals_in(tmp_path), 5, process)
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == {signal.SIGKILL: -9}.get(number, 1), errors
+    if number != signal.SIGKILL:
+        assert '"interrupted":true' in out
+        assert "the same command goes on from there" in errors
+    resumed = started(LONG, tmp_path)
+    out, errors = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0
+    assert "resumed: finished runs are taken from" in errors
+    # Delivered, it is not kept.
+    assert journals_in(tmp_path) == []
+    fresh = started((*LONG, "--journal", "other"), tmp_path)
+    assert fresh.communicate(timeout=120)[0] == out
+    assert not (tmp_path / "other").exists()
+
+
+STUDY = """
+title = "t"
+source = ["s"]
+platform = "pixel6"
+duration = "1s"
+seeds = 20
+calibration = "none"
+[[column]]
+name = "menu"
+governor = "menu"
+[[column]]
+name = "teo"
+governor = "teo"
+[[table]]
+title = "t"
+workload = "periodic"
+columns = ["menu", "teo"]
+[[table.row]]
+title = "power"
+metric = "idle_power_mw"
+published = { menu = 10, teo = 9 }
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
+def test_a_study_that_is_ended_goes_on_where_it_was(tmp_path, number, status):
+    toml(tmp_path, "mine.toml", STUDY)
+    command = ("reproduce", "./mine.toml", "-j", "1")
+    process = started(command, tmp_path)
+    wait_for_lines(lambda: journals_in(tmp_path), 5, process)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == status
+    # Half of the seeds are no result.
+    assert out == ""
+    resumed = started(command, tmp_path)
+    out, errors = resumed.communicate(timeout=120)
+    assert "resumed: finished runs are taken from" in errors
+    assert "power" in out
+    assert journals_in(tmp_path) == []
+
+
+def test_a_journal_stands_beside_the_report(tmp_path):
+    process = started((*LONG, "--report", "r.html"), tmp_path)
+    beside = tmp_path / "r.html.journal"
+    wait_for_lines(lambda: [beside] if beside.exists() else [], 2, process)
+    process.kill()
+    process.communicate()
+    assert beside.exists() and not (tmp_path / "r.html").exists()
+
+
+def test_a_folder_that_others_may_write_holds_no_journal(tmp_path, monkeypatch):
+    from torpor import journals
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = journals.of_command("simulate", "x")
+    assert path is not None and path.parent.stat().st_mode & 0o777 == 0o700
+    assert path == journals.of_command("simulate", "x") != journals.of_command("simulate", "y")
+    path.parent.chmod(0o777)
+    assert journals.of_command("simulate", "x") is None
+    shutil.rmtree(path.parent)
+    (tmp_path / "elsewhere").mkdir()
+    path.parent.symlink_to(tmp_path / "elsewhere")
+    assert journals.of_command("simulate", "x") is None

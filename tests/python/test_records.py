@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Results of any kind: their tables, and reading back what was written."""
+
+import json
+
+import pytest
+
+import torpor
+from torpor import _engine
+from torpor.records import Record, headed
+
+BRIEF = {"platform": "pixel6", "duration": "100ms", "seeds": 2}
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return torpor.simulate("frames", governors=["menu", "teo"], **BRIEF)
+
+
+@pytest.fixture(scope="module")
+def replay(recording):
+    return torpor.replay(recording, platform="pixel6", governors=["menu", "teo", "oracle"])
+
+
+def test_a_simulation_has_its_own_shape(simulation):
+    result = simulation.to_dict()
+    assert (result["format"], result["kind"]) == (_engine.FORMAT, "simulation")
+    assert "traces" not in result and "trace" not in result
+    assert (
+        [run["governor"] for run in result["runs"]]
+        == ["menu", "teo"]
+        == [run["governor"] for run in simulation.runs]
+    )
+
+
+def test_every_table_of_a_result_has_its_columns_and_units(simulation, replay):
+    declared = {(t["kind"], t["name"]): t for t in json.loads(_engine.tables())}
+    for kind, result in (("simulation", simulation), ("replay", replay)):
+        catalogue = result.to_dict()["catalogue"]
+        for name in set(result.tables) - {"decisions"}:
+            table = result.table(name)
+            columns = [column["name"] for column in declared[kind, name]["columns"]]
+            metrics = catalogue if declared[kind, name]["has_metrics"] else []
+            assert table.column_names == [*columns, *(m["key"] for m in metrics)]
+            assert {
+                m["key"]: m["unit"] for m in metrics if m["unit"]
+            }.items() <= table.units.items()
+
+
+def test_frequencies_and_means_of_counts_keep_their_fractions(simulation):
+    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+    summary, seeds = (simulation.table(name).to_polars() for name in ("summary", "seeds"))
+    assert summary["freq_khz"].dtype == summary["wakeups"].dtype == pl.Float64
+    assert seeds["wakeups"].dtype == pl.Int64
+    mean = seeds.filter(pl.col("governor") == "menu")["wakeups"].mean()
+    assert summary.filter(pl.col("governor") == "menu")["wakeups"].item() == mean
+
+
+def test_the_comparison_as_a_table_is_the_one_on_the_page(simulation):
+    pytest.importorskip("polars", reason="not run, because polars is not installed")
+    frame = simulation.table("comparison").to_polars()
+    for row in simulation.to_dict()["comparison"]["rows"]:
+        found = frame.filter((frame["metric"] == row["key"]) & (frame["governor"] == "teo"))
+        change = row["cells"][1]["change"]
+        assert found["value"].item() == row["cells"][1]["value"]
+        assert found["low"].item() == change["low"]
+
+
+@pytest.mark.parametrize("name", ["replay", "simulation"])
+def test_what_json_holds_is_read_back(name, request, tmp_path):
+    made = request.getfixturevalue(name)
+    (tmp_path / "r.json").write_text(made.to_json(), encoding="utf-8")
+    found = torpor.load(tmp_path / "r.json")
+    assert type(found) is type(made)
+    assert found.to_json() == made.to_json() and found.to_csv() == made.to_csv()
+    assert found.table("summary").column_names == made.table("summary").column_names
+
+
+def test_a_folder_of_tables_is_the_replay_with_its_decisions(replay, tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+    replay.write_tables(tmp_path / "t")
+    found = torpor.load(tmp_path / "t")
+    assert found.tables == replay.tables and "decisions" in found.tables
+    assert pa.table(found.decisions).to_pylist() == pa.table(replay.decisions).to_pylist()
+    table = torpor.load(tmp_path / "t" / "summary.parquet")
+    assert pa.table(table).equals(pa.table(replay.summary))
+    assert table.units["idle_power_mw"] == "mW"
+
+
+def test_json_alone_has_no_decisions(replay, tmp_path):
+    (tmp_path / "r.json").write_text(replay.to_json(), encoding="utf-8")
+    found = torpor.load(tmp_path / "r.json")
+    assert "decisions" not in found.tables
+    with pytest.raises(torpor.EngineError, match="--parquet"):
+        found.decisions  # noqa: B018
+
+
+def test_results_of_before_are_read_in_the_shape_of_today(simulation, tmp_path):
+    old = simulation.to_dict()
+    compared = old.pop("comparison")
+    for key in ("format", "kind", "task_comparisons"):
+        del old[key]
+    for metric in old["catalogue"]:
+        del metric["kind"]
+    old["traces"] = [
+        {"trace": {}, "inputs": {}, "runs": old.pop("runs"), "strip": old.pop("strip")}
+    ]
+    (tmp_path / "old.json").write_text(json.dumps(old), encoding="utf-8")
+    found = torpor.load(tmp_path / "old.json")
+    assert found.to_dict()["comparison"] == compared
+    assert found.metrics("teo") == simulation.metrics("teo")
+
+
+def test_other_kinds_are_records_with_tables(tmp_path):
+    counted = {"usage": 2, "time_us": 5, "above": 1, "below": 0, "rejected": 0}
+    column = {
+        "label": "a",
+        "states": [counted | {"residency_ratio": 0.5, "mean_sleep_us": 2.5}],
+        "changes": None,
+    }
+    group = {"states": [{"index": 0, "name": "C1"}], "columns": [column]}
+    record = headed("diff", {"intervals": [], "groups": [group]})
+    (tmp_path / "d.json").write_text(record.to_json(), encoding="utf-8")
+    found = torpor.load(tmp_path / "d.json")
+    assert isinstance(found, Record) and found == record
+    assert found.tables == ["states", "changes"]
+    assert (len(found.table("states")), len(found.table("changes"))) == (1, 0)
+    assert found.table("states").units["time_us"] == "us"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is no result"),
+        ("[1]", "`format` and `kind` are missing"),
+        ('{"format": 99, "kind": "replay"}', "reads up to"),
+    ],
+)
+def test_what_is_no_result_is_refused(text, words, tmp_path):
+    (tmp_path / "r.json").write_text(text, encoding="utf-8")
+    with pytest.raises(torpor.TorporError, match=words):
+        torpor.load(tmp_path / "r.json")
+
+
+def test_an_unknown_table_is_told_with_those_there_are(simulation):
+    with pytest.raises(torpor.TorporError, match=r"summary, seeds, states"):
+        simulation.table("decisions")
