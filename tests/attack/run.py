@@ -70,6 +70,12 @@ class Attack:
                     self._count(seed, family, done[family])
                     done[family] += 1
 
+    def run_first(self, counts: dict[str, int], *, seed: int) -> None:
+        """Attack with the first so many cases of each family."""
+        for family, count in counts.items():
+            for index in range(count):
+                self._count(seed, family, index)
+
     def _count(self, seed: int, family: str, index: int) -> None:
         name = f"{seed}/{family}/{index}"
         answer = {"outcome": "open"} if name in OPEN else self.case(seed, family, index)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Two minutes of attacks, and what ends an attack: a finding is one, whatever it broke."""
+"""Some attacks of each family, and what ends an attack: a finding is one, whatever it broke."""
 
 import json
-import os
 import random
 from pathlib import Path
 
@@ -13,7 +12,19 @@ from attack.mutate import change_bytes, change_text
 from attack.run import FAMILY_NAMES, Attack
 
 CORPUS = json.loads((Path(__file__).parent / "corpus.json").read_text(encoding="utf-8"))
-SECONDS = float(os.environ.get("TORPOR_ATTACK_SECONDS", "100"))
+#: Always the same cases, on a machine of any speed; new ones are the night's, by `make attack`.
+FIRST = {
+    "recordings": 2500,
+    "workloads": 900,
+    "platforms": 900,
+    "dumps": 900,
+    "options": 450,
+    "governors": 18,
+    "signals": 4,
+    "disks": 6,
+    "caches": 1,
+    "races": 1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +41,8 @@ def test_a_case_that_once_was_a_finding_is_none(attack, name):
 
 
 def test_every_family_finds_nothing(attack):
-    # Always the same cases, as far as the time goes: new ones are the night's, by `make attack`.
-    attack.run(FAMILY_NAMES, seed=1, seconds=SECONDS)
+    assert set(FIRST) == set(FAMILY_NAMES)
+    attack.run_first(FIRST, seed=1)
     print(attack.table())
     assert attack.findings == []
 

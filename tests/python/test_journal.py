@@ -151,7 +151,8 @@ def wait_for_lines(path_of, count, process):
     pytest.fail(f"no journal with {count} lines; the command: {process.poll()}")
 
 
-LONG = (*SIMULATE, "--duration", "1s", "--seeds", "20", "-j", "1")
+# Long enough that the end of it is far when a signal comes, on any machine.
+LONG = (*SIMULATE, "--duration", "30s", "--seeds", "20", "-j", "1")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -179,7 +180,7 @@ STUDY = """
 title = "t"
 source = ["s"]
 platform = "pixel6"
-duration = "1s"
+duration = "30s"
 seeds = 20
 calibration = "none"
 [[column]]
