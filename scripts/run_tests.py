@@ -136,7 +136,8 @@ def main() -> int:
         count_cargo,
         CargoFilter(),
     )
-    total += run("Python tests", [python, "-m", "pytest", "tests"], count_pytest)
+    in_parallel = ["-n", "auto", "--maxprocesses", "8", "--dist", "loadgroup"]
+    total += run("Python tests", [python, "-m", "pytest", *in_parallel, "tests"], count_pytest)
     SUMMARY.parent.mkdir(exist_ok=True)
     SUMMARY.write_text(f"{total}\n", encoding="utf-8")
     print(f"\n{total}", flush=True)

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Which tests run in one process: a file's, as they share its fixtures; a guest's, as it is dear."""
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        group = item.path.name
+        if item.path.parent.name == "guest":
+            parameters = getattr(item, "callspec", None)
+            group = f"guest-{parameters.params.get('kernel') if parameters else None}"
+        item.add_marker(pytest.mark.xdist_group(group))
