@@ -148,7 +148,16 @@ fn a_killed_process_leaves_nothing() {
     {
         let dir = folder(name);
         endless_compiler(&dir);
-        let mut process = this_test(&dir, &[]).process_group(0).spawn().unwrap();
+        let mut command = this_test(&dir, &[]);
+        // A shell's background job ignores SIGINT, and so would what it starts.
+        // SAFETY: the one call is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            })
+        };
+        let mut process = command.process_group(0).spawn().unwrap();
         waited_for("the compiler runs", || {
             fs::read_to_string(dir.join("pid")).is_ok_and(|pid| pid.ends_with('\n'))
         });
