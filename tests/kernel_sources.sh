@@ -25,6 +25,7 @@ not_here() {
 
 complete() {
 	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/fair.c" ] &&
+		[ -f "$place/drivers/cpufreq/intel_pstate.c" ] &&
 		[ -f "$place/arch/arm64/boot/dts/qcom/sm8250.dtsi" ]
 }
 
@@ -86,6 +87,7 @@ dpkg-deb -x ./*.deb unpacked
 mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
 	"$package/Makefile" "$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
+	"$package/drivers/cpufreq/intel_pstate.c" \
 	"$package/kernel/sched" "$package/include/linux/sched.h" \
 	"$package/arch/arm64/boot/dts/apple" "$package/arch/arm64/boot/dts/arm" \
 	"$package/arch/arm64/boot/dts/exynos" "$package/arch/arm64/boot/dts/rockchip" \

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{count, load, machine, request, run};
+use support::{count, load, machine, platform, request, run};
 use torpor_sim::workload;
 use torpor_units::Duration;
 
@@ -51,6 +51,99 @@ fn a_late_frame_counts_from_when_it_was_due() {
     assert_eq!((flow.ended, flow.late), (3, 2));
     let longest = flow.time.latencies().max().unwrap();
     assert!((Duration(22_000_000)..Duration(22_100_000)).contains(&longest), "{longest}");
+}
+
+#[test]
+fn after_a_late_flow_the_other_deadline_counts_until_one_is_late_again() {
+    // 1, 3, 1, 3, 5, 1 ms and so on, of 10: with 2 ms the second, fourth and fifth of six are late.
+    // With 4 ms after a late one the second is, the fourth not, the fifth again.
+    let phases = [1, 3, 1, 3, 5, 1].map(|ms| {
+        format!(
+            "{{ begin = \"f\" }}, {{ run_us = {ms}000 }}, {{ end = \"f\" }}, {{ period_us = 10000 }}"
+        )
+    });
+    let task = format!("[[task]]\nname = \"a\"\nphase = [{}]\n", phases.join(", "));
+    let late = |deadlines: &str| {
+        let text = format!("[[flow]]\nname = \"f\"\n{deadlines}\n{task}");
+        let counted = count(&request(machine(1, ""), load(&text), &["shallowest"], 60)).unwrap();
+        (counted.flows[0].late, counted.flows[0].ended)
+    };
+    assert_eq!(late("deadline_us = 2000"), (3, 6));
+    assert_eq!(late("deadline_us = 2000\ndeadline_after_late_us = 4000"), (2, 6));
+}
+
+/// A flow of 1 ms at full speed every 10.
+const HINTED: &str = r#"
+[[flow]]
+name = "frame"
+target_us = TARGET
+boosts = ["ui"]
+
+[[task]]
+name = "ui"
+cpus = "0"
+phase = [{ begin = "frame" }, { run_us = 1000 }, { end = "frame" }, { period_us = 10000 }]
+"#;
+
+/// Two CPUs with four OPPs: a clock of one CPU alone is held while its tick goes on.
+const OPPS: &str = r#"
+name = "m"
+title = "m"
+source = "made up"
+hz = 250
+tick_handling_us = 0
+tick_handling_source = "made up"
+
+[[cluster]]
+name = "all"
+cpus = "0-1"
+capacity = 1024
+idle_state_source = "made up"
+opp_source = "made up"
+power_source = "made up"
+opp = [
+    { freq_khz = 500000, active_power_mw = 100 },
+    { freq_khz = 1000000, active_power_mw = 300 },
+    { freq_khz = 1500000, active_power_mw = 600 },
+    { freq_khz = 2000000, active_power_mw = 1000 },
+]
+idle_state = [{ name = "C1", exit_latency_us = 0, target_residency_us = 0, power_mw = 100 }]
+"#;
+
+#[test]
+fn a_hint_session_raises_the_frequency_until_the_flow_is_short_enough() {
+    let median = |target: u32| {
+        let text = HINTED.replace("TARGET", &target.to_string());
+        let mut request = request(platform(OPPS), load(&text), &["shallowest"], 4_000);
+        // 6.12 counts a woken task's clamp after it has looked at the frequency.
+        request.options.cpufreq = vec!["schedutil@6.1".parse().unwrap()];
+        let counted = count(&request).unwrap();
+        counted.flows[0].time.latencies().quantile(0.5).unwrap().0
+    };
+    // 1 ms takes 4 at the lowest OPP, which has room for the utilization of 102. The clamp is let go.
+    let slow = median(20_000);
+    assert!((3_990_000..4_010_000).contains(&slow), "{slow}");
+    // 512 is the greatest clamp; with the headroom that is 640, and three quarters of the frequency.
+    let fast = median(1_500);
+    assert!((1_330_000..1_340_000).contains(&fast), "{fast}");
+}
+
+#[test]
+fn a_hint_session_names_its_tasks_and_its_target() {
+    let task =
+        "[[task]]\nname = \"a\"\nphase = [{ begin = \"f\" }, { run_us = 5 }, { end = \"f\" }]\n";
+    for (flow, words) in [
+        ("target_us = 5", "it needs `boosts` beside it"),
+        ("boosts = \"a\"", "it needs `target_us` beside it"),
+        ("target_us = 5\nboosts = \"b\"", "there is no task of this name"),
+        ("deadline_after_late_us = 5", "it needs `deadline_us` beside it"),
+    ] {
+        let text = format!(
+            "name = \"x\"\ntitle = \"x\"\nsource = \"x\"\n[[flow]]\nname = \"f\"\n{flow}\n{task}"
+        );
+        let error = workload::from_toml("x.toml", &text).unwrap_err().to_string();
+        assert!(error.contains(words), "{flow}: {error}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //!
 //! FIDELITY(sim-flow): the first one begun is the first to end.
 
+use crate::workload::Flow;
 use std::collections::VecDeque;
 use torpor_result::LatencyHistogram;
 use torpor_units::{Duration, Instant};
@@ -13,6 +14,9 @@ pub struct FlowTotals {
     /// When those under way began, by group of tasks; of no use once the run is over.
     #[serde(skip)]
     under_way: Vec<VecDeque<Instant>>,
+    /// The deadline is the one after a late flow.
+    #[serde(skip)]
+    is_after_late: bool,
     pub begun: u64,
     pub ended: u64,
     /// Of those, how many took longer than the deadline.
@@ -29,14 +33,17 @@ impl FlowTotals {
         self.begun += 1;
     }
 
-    /// The first one of the group ends; false if there is none.
-    pub(super) fn end(&mut self, group: usize, now: Instant, deadline: Option<Duration>) -> bool {
-        let first = self.under_way.get_mut(group).and_then(VecDeque::pop_front);
-        let Some(begun) = first else { return false };
+    /// The first one of the group ends, and took so long; none is under way otherwise.
+    pub(super) fn end(&mut self, group: usize, now: Instant, flow: &Flow) -> Option<Duration> {
+        let begun = self.under_way.get_mut(group).and_then(VecDeque::pop_front)?;
         let took = now.since(begun);
         self.ended += 1;
-        self.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
+        let after_late = flow.deadline_after_late.filter(|_| self.is_after_late);
+        if after_late.or(flow.deadline).is_some_and(|deadline| took > deadline) {
+            self.late += 1;
+            self.is_after_late = !self.is_after_late;
+        }
         self.time.record(took);
-        true
+        Some(took)
     }
 }

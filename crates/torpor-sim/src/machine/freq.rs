@@ -4,7 +4,7 @@
 use super::boost::Arrival;
 use super::cpu::{Cpu, Mode};
 use super::events::{EventSource, Listed};
-use super::task::FULL_SPEED;
+use super::task::{FULL_SPEED, State};
 use super::{Machine, Plan, Sink};
 use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
 use crate::error::Halt;
@@ -253,6 +253,27 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.approach(cluster);
     }
 
+    /// A flow took so long: a hint session sets the clamps of its tasks. A runnable one's queue
+    /// takes the new clamp at once, and its frequency follows with the next update.
+    pub(super) fn hint(&mut self, flow: usize, took: Duration) {
+        let Some(hint) = &self.plan.workload.flows[flow].hint else { return };
+        let Some(min) = self.sessions[flow].report(took, hint.target) else { return };
+        for id in 0..self.tasks.len() as u32 {
+            let task = &mut self.tasks[id as usize];
+            if !hint.tasks.contains(&task.kind) {
+                continue;
+            }
+            task.uclamp.min = min.min(task.uclamp.max);
+            if task.state == State::Runnable {
+                let new = task.uclamp.min.max(self.boost.task_uclamp_min(id));
+                let queue = &mut self.clamps[task.cpu];
+                queue.remove(task.clamp);
+                task.clamp.min = new;
+                queue.add(task.clamp);
+            }
+        }
+    }
+
     /// A task has been put on a CPU's queue; `is_renewed` if its utilization is another for it.
     #[inline]
     pub(super) fn enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
@@ -266,8 +287,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let in_iowait = task.in_iowait;
         self.boost.enqueue(number, id, self.now, arrival, in_iowait);
         if self.has_uclamp {
-            let own = self.plan.workload.tasks[task.kind].clamp;
-            task.clamp.min = own.min.max(self.boost.task_uclamp_min(id));
+            task.clamp.min = task.uclamp.min.max(self.boost.task_uclamp_min(id));
         }
         let clamp = task.clamp;
         // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.

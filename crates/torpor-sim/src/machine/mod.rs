@@ -12,6 +12,7 @@ mod device;
 mod events;
 mod flow;
 mod freq;
+mod hint;
 mod idle;
 mod place;
 mod program;
@@ -40,6 +41,7 @@ use boost::Boost;
 use cpu::{Cpu, Mode};
 use device::DeviceState;
 use freq::{BusyAt, Domain};
+use hint::Session;
 use rest::Rest;
 use sources::SourceState;
 use std::collections::{BinaryHeap, VecDeque};
@@ -125,6 +127,7 @@ pub struct Machine<'a, P, S> {
     devices: Vec<DeviceState>,
     /// One for each of the workload's.
     flows: Vec<FlowTotals>,
+    sessions: Vec<Session>,
 
     timer_sequence: u64,
     ipis: u64,
@@ -160,7 +163,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             .map(|(slot, model)| new_cpu(model, slot, domain_of(slot)))
             .collect();
         let count = cpus.len();
-        let has_uclamp = workload.tasks.iter().any(|t| t.clamp != Clamp::NONE);
+        let has_hint = workload.flows.iter().any(|flow| flow.hint.is_some());
+        let has_uclamp = has_hint || workload.tasks.iter().any(|t| t.clamp != Clamp::NONE);
         let busy = (0..count).map(|slot| BusyAt::new(domain_of(slot).opp_count())).collect();
         let has_schedutil = domains.iter().any(Domain::is_governed);
         Machine {
@@ -204,6 +208,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             sources: sources::sources(workload, plan.seed),
             devices: device::devices(plan.devices, count, plan.seed),
             flows: vec![FlowTotals::default(); workload.flows.len()],
+            sessions: vec![Session::new(); workload.flows.len()],
             timer_sequence: 0,
             ipis: 0,
             events: 0,

@@ -259,7 +259,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn wish(&self, id: u32) -> Wish {
         let task = &self.tasks[id as usize];
-        let own = self.plan.workload.tasks[task.kind].clamp;
+        let own = task.uclamp;
         let clamp = Clamp { min: own.min.max(self.boost.task_uclamp_min(id)), ..own };
         Wish { util: task.util().max(self.boost.task_boost(id)), clamp }
     }

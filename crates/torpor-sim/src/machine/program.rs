@@ -196,11 +196,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 }
                 Op::FlowEnd(flow) => {
                     let group = task.group;
-                    if !self.flows[*flow].end(group, now, workload.flows[*flow].deadline) {
+                    let Some(took) = self.flows[*flow].end(group, now, &workload.flows[*flow])
+                    else {
                         let reason = "it ends a flow that has not begun";
                         return Err(self.stuck(id, reason).into());
-                    }
+                    };
                     self.tasks[id as usize].step += 1;
+                    self.hint(*flow, took);
                 }
                 Op::Spawn { task: kind, count } => {
                     task.step += 1;

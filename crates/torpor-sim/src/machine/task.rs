@@ -62,6 +62,8 @@ pub struct Task {
     pub steps_at_once: u32,
     /// As its runqueue counts it.
     pub clamp: Clamp,
+    /// As it was asked for: by its kind, or by a hint session.
+    pub uclamp: Clamp,
     /// From going to wait for IO until it runs again, if its engine marks that.
     pub in_iowait: bool,
     pub pid: i32,
@@ -113,6 +115,7 @@ impl Task {
             load,
             util_est: 0,
             clamp: own.clamp,
+            uclamp: own.clamp,
             in_iowait: false,
             step: 0,
             loops: Vec::with_capacity(own.depth),

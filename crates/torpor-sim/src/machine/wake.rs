@@ -196,6 +196,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 self.now,
             );
             task.woken_by = Some(self.now);
+            for (flow, session) in workload.flows.iter().zip(&self.sessions) {
+                if flow.hint.as_ref().is_some_and(|hint| hint.tasks.contains(&kind)) {
+                    task.uclamp.min = session.min().min(task.uclamp.max);
+                }
+            }
             self.kinds[kind].started += 1;
             let id = match self.free.pop() {
                 Some(id) => {

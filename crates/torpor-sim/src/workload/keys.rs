@@ -45,7 +45,7 @@ pub(super) static WORKLOAD: Shape = Shape {
         optional(
             "flow",
             Kind::Tables(&FLOW),
-            "Deadlines of what goes through several tasks; `begin` and `end` name flows.",
+            "Deadlines and targets of what goes through several tasks; `begin` and `end` name flows.",
         ),
         optional("note", Kind::Texts, "What every result is to say of the workload."),
     ],
@@ -268,7 +268,21 @@ static INTERRUPT: Shape = Shape {
 static FLOW: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The flow's name, as phases give it."),
-        required("deadline_us", TIME, "One that takes longer is late: for a frame, jank."),
+        optional("deadline_us", TIME, "One that takes longer is late: for a frame, jank."),
+        optional(
+            "deadline_after_late_us",
+            TIME,
+            "Beside `deadline_us`: the deadline of those after a late one, until one is late \
+             again. With a buffer more, a display's next frames have a period more, and one that \
+             needs more than that costs the buffer. Without it, `deadline_us`.",
+        ),
+        optional(
+            "target_us",
+            TIME,
+            "Steers the `uclamp_min` of the tasks in `boosts` so that the flow takes this long, as \
+             Android's performance hint sessions do.",
+        ),
+        optional("boosts", Kind::Texts, "Beside `target_us`: the names of those tasks."),
     ],
 };
 

@@ -50,6 +50,16 @@ pub struct Workload {
 pub struct Flow {
     pub name: String,
     pub deadline: Option<Duration>,
+    /// The deadline of those after a late one, until one is late again.
+    pub deadline_after_late: Option<Duration>,
+    pub hint: Option<Hint>,
+}
+
+/// A performance hint session: kinds of tasks whose `uclamp_min` follows how long the flow takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    pub target: Duration,
+    pub tasks: Vec<usize>,
 }
 
 /// What tasks wait on.

@@ -2,10 +2,10 @@
 //! A task's phases, flattened into steps, and the names they speak of.
 
 use super::read::{dist, from_us};
-use super::{DeviceRef, Draw, Flow, IoWait, Op, Step, fio};
+use super::{DeviceRef, Draw, Flow, Hint, IoWait, Op, Step, fio};
 use std::collections::HashMap;
 use torpor_toml::{Finding, Report, Table, closest};
-use torpor_units::{Duration, Instant};
+use torpor_units::Instant;
 
 /// Loops in loops beyond this are a slip.
 const DEPTH_MAX: usize = 16;
@@ -80,7 +80,6 @@ pub(super) struct Names {
     channel_index: HashMap<String, usize>,
     pub barriers: Index,
     flows: Index,
-    deadlines: HashMap<usize, Duration>,
     /// Where each flow is first begun, and ended.
     flow_ends: Vec<[Option<Finding>; 2]>,
     /// Into how many groups fall the tasks, or the interrupts, that are being read.
@@ -180,15 +179,13 @@ impl Names {
     /// The deadlines of flows.
     pub fn declare_flows(&mut self, report: &mut Report, tables: &[Table]) {
         for table in tables {
-            let (name, deadline) = (table.text("name"), table.number("deadline_us"));
-            let (Some(name), Some(us)) = (name, deadline) else { continue };
+            let Some(name) = table.text("name") else { continue };
             if self.flows.of(name).is_some() {
                 let message = "this name stands for another one already".to_owned();
                 report.push(table.finding("name", message));
             }
-            let flow = self.flows.of_or_add(name);
-            self.deadlines.insert(flow, from_us(us));
-            self.flow_ends.push([const { None }; 2]);
+            self.flows.of_or_add(name);
+            self.flow_ends.resize_with(self.flows.names.len(), || [const { None }; 2]);
         }
     }
 
@@ -227,9 +224,41 @@ impl Names {
                 .or(Some("a flow needs a `begin` and an `end` of the same name".into()));
             report.push(Finding { hint, ..finding });
         }
-        let names = self.flows.names.iter().enumerate();
-        let deadline = |flow| self.deadlines.get(&flow).copied();
-        names.map(|(n, name)| Flow { name: name.clone(), deadline: deadline(n) }).collect()
+        let flow = |name: &String| {
+            let table = tables.iter().find(|table| table.text("name") == Some(name));
+            let time = |key| table.and_then(|table| table.number(key)).map(from_us);
+            if let Some(table) = table
+                && table.has("deadline_after_late_us")
+                && !table.has("deadline_us")
+            {
+                let message = "it needs `deadline_us` beside it".to_owned();
+                report.push(table.finding("deadline_after_late_us", message));
+            }
+            Flow {
+                name: name.clone(),
+                deadline: time("deadline_us"),
+                deadline_after_late: time("deadline_after_late_us"),
+                hint: table.and_then(|table| self.hint(report, table)),
+            }
+        };
+        self.flows.names.iter().map(flow).collect()
+    }
+
+    /// The hint session of a flow.
+    fn hint(&self, report: &mut Report, table: &Table) -> Option<Hint> {
+        let boosts = table.texts("boosts");
+        if table.has("target_us") == boosts.is_empty() {
+            let (key, other) = match boosts.is_empty() {
+                true => ("target_us", "boosts"),
+                false => ("boosts", "target_us"),
+            };
+            report.push(table.finding(key, format!("it needs `{other}` beside it")));
+            return None;
+        }
+        let target = table.number("target_us").map(from_us)?;
+        let task = |name: &String| self.task(report, table, "boosts", name);
+        let tasks = boosts.iter().map(task).collect::<Option<Vec<usize>>>()?;
+        Some(Hint { target, tasks })
     }
 
     /// All channels, those of one name in the order of their groups, and where each name's begin.
