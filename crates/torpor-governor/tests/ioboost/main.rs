@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The IO boosts: worked examples, schedutil's own against the kernel's file, and failing ones.
+//! The IO boosts: worked examples, two of the kernel's against its files, and failing ones.
 
 mod containment;
 mod intel_pstate;

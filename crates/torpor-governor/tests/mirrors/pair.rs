@@ -68,7 +68,7 @@ struct Pair<'a> {
     /// Those that both have; a mirror may have more, whose defaults keep it a mirror.
     shared_params: Vec<(String, ParamType)>,
     hz: Hz,
-    /// The last calls, for the story of a difference; only kept when one is told.
+    /// The last calls, for the story of a difference; only kept when one is printed.
     log: Option<Vec<String>>,
 }
 

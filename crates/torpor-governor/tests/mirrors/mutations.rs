@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Slips of one place in our mirrors, each of which the comparison must notice.
+//! Changes of one place in our mirrors, each of which the comparison must detect.
 
-pub const MENU_SLIPS: &[(&str, &str)] = &[
+pub const MENU_MUTATIONS: &[(&str, &str)] = &[
     ("ALIKE_VARIANCE_US2	400", "ALIKE_VARIANCE_US2	399"),
     ("ALIKE_MEAN2_RATIO	36", "ALIKE_MEAN2_RATIO	37"),
     ("NR_LENGTHS_MIN		6", "NR_LENGTHS_MIN		5"),
@@ -28,7 +28,7 @@ pub const MENU_SLIPS: &[(&str, &str)] = &[
     ("|| predicted_ns < TICK_NSEC)", "|| predicted_ns <= TICK_NSEC)"),
 ];
 
-pub const TEO_SLIPS: &[(&str, &str)] = &[
+pub const TEO_MUTATIONS: &[(&str, &str)] = &[
     ("SLEEP_WEIGHT		1024", "SLEEP_WEIGHT		1023"),
     ("DECAY_SHIFT		3", "DECAY_SHIFT		4"),
     ("NR_RECENT		9", "NR_RECENT		8"),
@@ -65,7 +65,7 @@ pub const TEO_SLIPS: &[(&str, &str)] = &[
     ("\t\tdev->poll_time_limit = false;\n", ""),
 ];
 
-pub const MENU_6_12_SLIPS: &[(&str, &str)] = &[
+pub const MENU_6_12_MUTATIONS: &[(&str, &str)] = &[
     ("ALIKE_VARIANCE_US2	400", "ALIKE_VARIANCE_US2	399"),
     ("ALIKE_MEAN2_RATIO	36", "ALIKE_MEAN2_RATIO	37"),
     ("NR_LENGTHS_MIN		6", "NR_LENGTHS_MIN		5"),
@@ -97,7 +97,7 @@ pub const MENU_6_12_SLIPS: &[(&str, &str)] = &[
     ("|| predicted_ns < TICK_NSEC)", "|| predicted_ns <= TICK_NSEC)"),
 ];
 
-pub const TEO_6_12_SLIPS: &[(&str, &str)] = &[
+pub const TEO_6_12_MUTATIONS: &[(&str, &str)] = &[
     ("SLEEP_WEIGHT		1024", "SLEEP_WEIGHT		1023"),
     ("DECAY_SHIFT		3", "DECAY_SHIFT		4"),
     ("(15 * NSEC_PER_USEC)", "(14 * NSEC_PER_USEC)"),
@@ -134,7 +134,7 @@ pub const TEO_6_12_SLIPS: &[(&str, &str)] = &[
     ("\t\tdev->poll_time_limit = false;\n", ""),
 ];
 
-pub const LADDER_SLIPS: &[(&str, &str)] = &[
+pub const LADDER_MUTATIONS: &[(&str, &str)] = &[
     ("LONG_SLEEPS_UP		4", "LONG_SLEEPS_UP		3"),
     ("(is_rung ? LONG_SLEEPS_UP : 0)", "LONG_SLEEPS_UP"),
     ("is_rung ? drv->states[idx].exit_latency_ns : 0", "drv->states[idx].exit_latency_ns"),
@@ -151,7 +151,7 @@ pub const LADDER_SLIPS: &[(&str, &str)] = &[
     ("\tdev->last_state_idx = ladder_lowest(drv);\n", ""),
 ];
 
-pub const HALTPOLL_SLIPS: &[(&str, &str)] = &[
+pub const HALTPOLL_MUTATIONS: &[(&str, &str)] = &[
     ("= 200000", "= 199999"),
     ("poll_shrink __read_mostly = 2", "poll_shrink __read_mostly = 3"),
     ("poll_grow __read_mostly = 2", "poll_grow __read_mostly = 3"),
