@@ -6,6 +6,7 @@ from typing import Any, TypedDict, final, type_check_only
 
 __all__ = [
     "FORMAT",
+    "FORMATS",
     "CountersError",
     "EngineError",
     "GovernorError",
@@ -37,7 +38,6 @@ __all__ = [
     "kernel_files",
     "lay_out",
     "metrics",
-    "parse_cpu_list",
     "parse_duration_ns",
     "platform_toml",
     "platforms",
@@ -48,6 +48,7 @@ __all__ = [
     "table_names",
     "tables",
     "take_counters",
+    "trace_formats",
     "trace_info",
     "unknown_name",
     "verify",
@@ -57,6 +58,7 @@ __all__ = [
 
 __version__: str
 FORMAT: int
+FORMATS: list[str]
 
 class TorporError(Exception): ...
 class TraceError(TorporError): ...
@@ -148,10 +150,10 @@ def table_names(kind: str) -> list[str]: ...
 def tables() -> str: ...
 def counters_between(before: str, after: str) -> str: ...
 def counters_since_boot(snapshot: str) -> str: ...
+def trace_formats() -> str: ...
 def trace_info(path: str) -> str: ...
 def convert_trace(path: str, out: str) -> None: ...
 def parse_duration_ns(text: str) -> int: ...
-def parse_cpu_list(text: str) -> list[int]: ...
 def format_cpu_list(cpus: list[int]) -> str: ...
 def unknown_name(kind: str, name: str, known: list[str], otherwise: str) -> str: ...
 def replay(
@@ -174,6 +176,7 @@ def simulate(
     platform: str,
     governors: list[str],
     options: str,
+    journal: tuple[str, str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Simulation: ...
 

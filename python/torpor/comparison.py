@@ -184,7 +184,7 @@ def _share(count: int, total: int) -> str:
 
 def task_rows(result: dict[str, Any]) -> tuple[list[str], list[Row]]:
     """Return a simulation's tasks: the governors, and rows whose key is the task."""
-    compared = result["task_comparisons"]
+    compared = result.get("task_comparisons", [])
     names = compared[0]["comparison"]["labels"] if compared else []
     table = [
         row._replace(key=task["name"], title=f"{task['name']}: {row.title}")

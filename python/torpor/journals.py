@@ -26,11 +26,6 @@ def engine_id() -> str:
     return hashlib.sha256(Path(str(_engine.__file__)).read_bytes()).hexdigest()
 
 
-def options(path: str | os.PathLike[str] | None) -> dict[str, str] | None:
-    """Spell a journal as the engine takes it."""
-    return None if path is None else {"path": os.fspath(path), "engine": engine_id()}
-
-
 def beside(output: Path) -> Path:
     """Return where the journal of a command is that writes a file."""
     return output.with_name(f"{output.name}.journal")

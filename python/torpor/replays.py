@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Replay of recordings: the call, and the object that holds what came out."""
 
-import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torpor import _engine
+from torpor import _engine, options
 from torpor.records import Compared
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: What stands in a comparison unless you say otherwise. The first is what the others are compared
 #: with: menu, as in published tables; then its rival, both references, and the bound.
@@ -95,25 +98,14 @@ class Replay(Compared):
         return f"<torpor.Replay of {len(traces)} on {machine}: {', '.join(names)}>"
 
 
+@options.documented(options.ReplayOptions)
 def replay(
     traces: _Path | Iterable[_Path],
     *,
     platform: _Path,
     governors: str | Iterable[str] = DEFAULT_GOVERNORS,
-    latency_limit: str | None = None,
-    hz: int | None = None,
-    disabled_states: Iterable[int | tuple[int, int]] = (),
-    enabled_states: Iterable[str] = (),
-    recorded_on: _Path | None = None,
-    cpus: str | Iterable[int] | None = None,
-    cpu_map: Mapping[int, int] | None = None,
-    start: str | None = None,
-    end: str | None = None,
-    threads: int | None = None,
-    isolate: bool | None = None,
-    decisions: bool = True,
-    strip: bool = True,
     progress: Callable[[str, int, int], None] | None = None,
+    **given: "Unpack[options.ReplayOptions]",
 ) -> Replay:
     """Replay recordings against governors on a machine.
 
@@ -122,22 +114,8 @@ def replay(
         platform: Name of a built-in machine, or the path of a TOML file.
         governors: ``NAME``, ``PATH.c``, ``NAME@TREE`` or ``NAME@TREE:REV``, each with
             ``,param=value`` where wanted. The first is what the others are compared with.
-        latency_limit: PM QoS bound on the exit latency, with its unit: ``"50us"``.
-        hz: Tick rate of the modelled kernel (100, 250, 300 or 1000); default: the machine's own.
-        disabled_states: Indices of idle states to switch off, or pairs (CPU, index).
-        enabled_states: Names or indices of idle states to switch on that the machine has off.
-        recorded_on: Machine of the recording, if known: its exit latencies place the wake-ups.
-        cpus: Recorded CPUs to replay, as ``"0-3,7"`` or as numbers; default: all.
-        cpu_map: Recorded CPU to CPU of ``platform``; default: the same number. Several may run
-            as one, each as if it were alone there.
-        start: Only what comes later than this after the first event: ``"1.5s"``.
-        end: Only what comes sooner than this after the first event.
-        threads: Worker threads; default: one a core. The result does not depend on it.
-        isolate: Run each governor in a process of its own, so that nothing it does to that ends
-            yours; default: those that do not ship with Torpor. The result does not depend on it.
-        decisions: Keep every decision (some 60 bytes each) for ``Replay.decisions``.
-        strip: Keep one CPU's choices for the report's time strip.
         progress: Called now and then with (what, done, total). Ctrl-C works without it too.
+        {options}
 
     Raises:
         TraceError: A file is missing or unreadable.
@@ -156,43 +134,11 @@ def replay(
         traces = [traces]
     if isinstance(governors, str):
         governors = [governors]
-    if isinstance(cpus, str):
-        cpus = _engine.parse_cpu_list(cpus)
-    options = {
-        "hz": hz,
-        "latency_limit_ns": None if latency_limit is None else duration_ns(latency_limit),
-        "disabled_states": [disabled_state(d) for d in disabled_states],
-        "enabled_states": list(enabled_states),
-        "recorded_on": None if recorded_on is None else os.fspath(recorded_on),
-        "cpus": None if cpus is None else list(cpus),
-        "cpu_map": None if cpu_map is None else {str(k): v for k, v in cpu_map.items()},
-        "from_ns": None if start is None else duration_ns(start),
-        "to_ns": None if end is None else duration_ns(end),
-        "threads": threads,
-        "isolate": isolate,
-        "decisions": decisions,
-        "strip": strip,
-    }
     found = _engine.replay(
         [os.fspath(t) for t in traces],
         os.fspath(platform),
         list(governors),
-        json.dumps(options),
+        options.to_json(options.ReplayOptions, {"decisions": True, "strip": True} | given),
         progress,
     )
-    return Replay(found.json(), decided=found if decisions else None)
-
-
-def duration_ns(text: str) -> int:
-    """Read ``"50us"``."""
-    if not isinstance(text, str):
-        raise TypeError(f"{text!r}: expected a text with a unit, such as '50us'")
-    return _engine.parse_duration_ns(text)
-
-
-def disabled_state(state: int | tuple[int, int]) -> dict[str, int | None]:
-    """Spell an idle state to switch off as the engine takes it."""
-    if isinstance(state, int):
-        return {"cpu": None, "state": state}
-    cpu, index = state
-    return {"cpu": cpu, "state": index}
+    return Replay(found.json(), decided=found if given.get("decisions", True) else None)

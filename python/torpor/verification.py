@@ -5,12 +5,13 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torpor import _engine
+from torpor import _engine, options
 from torpor.records import Record
-from torpor.replays import disabled_state, duration_ns
 
-DEFAULT_DISAGREEMENTS = 10
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _Path = str | os.PathLike[str]
 #: Dumps of the counters before and after: as `torpor record` names them behind the recording's
@@ -18,6 +19,7 @@ _Path = str | os.PathLike[str]
 _BESIDE = (("{}.before.txt", "{}.after.txt"), ("sysfs-before.txt", "sysfs-after.txt"))
 
 
+@options.documented(options.FidelityOptions)
 def fidelity(
     trace: _Path,
     *,
@@ -25,13 +27,8 @@ def fidelity(
     governors: str | Iterable[str] = (),
     before: _Path | None = None,
     after: _Path | None = None,
-    latency_limit: str | None = None,
-    disabled_states: Iterable[int | tuple[int, int]] = (),
-    probes: bool = True,
-    fit: bool = True,
-    isolate: bool | None = None,
-    disagreements: int = DEFAULT_DISAGREEMENTS,
     progress: Callable[[str, int, int], None] | None = None,
+    **given: "Unpack[options.FidelityOptions]",
 ) -> Record:
     """Ask governors what the recorded one was asked, and compare their answers with its own.
 
@@ -45,14 +42,8 @@ def fidelity(
         governors: Tried beside every built-in one.
         before: Dump of the machine's idle counters before the recording, of any form.
         after: The same after it. Default for both: the dumps beside the recording.
-        latency_limit: PM QoS limit of the recorded machine, with its unit: ``"50us"``.
-        disabled_states: States that were off there: indices, or pairs (CPU, index).
-        probes: Take the answers that probes recorded; else timer events have to do.
-        fit: Choose the assumptions that agree best where no probe makes them needless.
-        isolate: Run each governor in a process of its own, so that nothing it does to that ends
-            yours; default: those that do not ship with Torpor.
-        disagreements: How many of the first disagreements to return.
         progress: Called now and then with (what, done, total).
+        {options}
 
     The keys of the result: ``trace``, ``platform``, ``hz``, ``states`` (names), ``decisions``
     (what was ``compared``, and the share of the ``commonest`` state), ``verdict`` (``best``,
@@ -83,22 +74,13 @@ def fidelity(
         raise _engine.TorporError("counters take a dump before and one after the recording")
     if isinstance(governors, str):
         governors = [governors]
-    options = {
-        "use_probes": probes,
-        "fit": fit,
-        "latency_limit_ns": None if latency_limit is None else duration_ns(latency_limit),
-        "disabled_states": [disabled_state(state) for state in disabled_states],
-        "reset_at_ns": _reset_at_ns(path),
-        "disagreements": disagreements,
-        "isolate": isolate,
-    }
     counters = None if before is None or after is None else (os.fspath(before), os.fspath(after))
     verified = _engine.verify(
         os.fspath(trace),
         os.fspath(platform),
         list(governors),
         counters,
-        json.dumps(options),
+        options.to_json(options.FidelityOptions, given, reset_at_ns=_reset_at_ns(path)),
         progress,
     )
     return Record(json.loads(verified))

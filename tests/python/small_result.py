@@ -34,7 +34,7 @@ def result(
 ) -> dict[str, Any]:
     """Return a result for these governors; the one called ``failed`` has crashed."""
     found = {
-        "format": 2,
+        "format": 3,
         "kind": "replay",
         "torpor": {"version": "0.0.0"},
         "platform": {
@@ -51,7 +51,6 @@ def result(
             "latency_limit_ns": None,
             "disabled_states": [],
             "recorded_on": None,
-            "seed": 0,
         },
         "catalogue": [dict(zip(_FIELDS, row, strict=True)) for row in _CATALOGUE],
         "notes": ["Open loop: a slower wake-up does not change the work that follows."],

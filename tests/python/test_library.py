@@ -159,10 +159,28 @@ def test_decisions_are_not_kept_unless_asked_for(recording):
 
 
 def test_a_bare_number_is_no_latency_limit(recording):
-    with pytest.raises(TypeError, match="50us"):
-        torpor.replay(recording, platform="pixel6", latency_limit=50)
-    with pytest.raises(torpor.TorporError, match="50us"):
-        torpor.replay(recording, platform="pixel6", latency_limit="50")
+    for bare in (50, "50"):
+        with pytest.raises(torpor.TorporError, match=r"option `latency_limit`: .*50us"):
+            torpor.replay(recording, platform="pixel6", latency_limit=bare)
+
+
+def test_a_result_holds_its_options_as_given_and_as_resolved(recording):
+    def options(**given):
+        result = torpor.replay(recording, platform="pixel6", governors="menu", **given)
+        return result.to_dict()["options"]
+
+    plain = options()
+    assert (plain["hz"], plain["given"]) == (250, {})
+    given = {"start": "1s", "cpus": "0", "cpu_map": {0: 4}, "recorded_on": "i5-10600k"}
+    resolved = options(**given, threads=1, isolate=False)
+    assert resolved["given"] == given | {"cpu_map": {"0": 4}}
+    assert (resolved["start_ns"], resolved["cpus"]) == (1_000_000_000, [0])
+    assert resolved.keys() == plain.keys()
+
+
+def test_an_option_that_is_none_names_those_that_are(recording):
+    with pytest.raises(TypeError, match=r"'latency_limits'.*'latency_limit'"):
+        torpor.replay(recording, platform="pixel6", latency_limits="50us")
 
 
 def test_a_latency_limit_keeps_to_shallow_states(recording):

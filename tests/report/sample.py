@@ -198,10 +198,10 @@ def _result(
             run["metrics"]["over_oracle_pct"] = 100 * (energy / best[0] - 1)
     spans = count * len(cpus)
     result = {
-        "format": 2, "kind": "replay", "torpor": {"version": "0.1.0"},
+        "format": 3, "kind": "replay", "torpor": {"version": "0.1.0"},
         "platform": platform,
         "options": {"hz": 250, "latency_limit_ns": None, "disabled_states": [],
-                    "recorded_on": None, "seed": 0},
+                    "recorded_on": None},
         "catalogue": [metric for metric in CATALOGUE if metric["key"] in runs[0]["metrics"]],
         "notes": [
             "Replay is open loop: it cannot see that a slower wake-up changes the work.",

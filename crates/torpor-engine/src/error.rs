@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use thiserror::Error;
 use torpor_governor::GovernorError;
+use torpor_platform::PlatformError;
 use torpor_trace::TraceError;
 use torpor_units::{CpuId, Duration};
 
@@ -11,6 +12,8 @@ pub enum EngineError {
     Trace(#[from] TraceError),
     #[error(transparent)]
     Governor(#[from] GovernorError),
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
     #[error(
         "recording `{path}` has {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
          hint: choose CPUs with --cpu, or place them with --cpu-map {number}:0, where several may \

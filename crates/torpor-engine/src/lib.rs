@@ -31,7 +31,10 @@ pub mod verify;
 
 pub use error::EngineError;
 pub use model::state_descs;
-pub use options::{DisabledState, ORACLE, Options, Progress, Request, Unwatched, worker_threads};
+pub use options::{
+    DisabledState, Machine, ORACLE, Options, Progress, Request, Unwatched, enable_states,
+    state_names, worker_threads,
+};
 pub use outcome::Outcome;
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
 pub use session::{asks_for_oracle, check_disabled_states, describe_governor, run};

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a user can ask of a replay.
 
+use crate::error::EngineError;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use torpor_governor::GovernorSpec;
-use torpor_platform::Platform;
+use torpor_platform::{Platform, PlatformError};
+use torpor_result::options::{self, Given, index};
 use torpor_units::{CpuId, Duration, Hz};
 
 /// A replay: every governor on every recording, on one machine.
@@ -16,36 +20,157 @@ pub struct Request {
     pub options: Options,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Options {
     /// The replayed kernel's tick rate; the platform's own by default.
+    #[serde(deserialize_with = "options::some_hz")]
     pub hz: Option<Hz>,
     /// PM QoS limit on the exit latency of any chosen state.
+    #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
+    /// States switched on that the platform has off, by name or index.
+    #[serde(deserialize_with = "state_names")]
+    pub enabled_states: Vec<String>,
     /// The machine of the recording: its exit latencies place the wake-up events.
-    pub recorded_on: Option<Platform>,
+    pub recorded_on: Option<Machine>,
     /// Only these CPUs of the recording.
+    #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
-    /// Only this part of the recording, from its first event on; sleeps that it cuts are left out.
-    pub from: Option<Duration>,
-    pub to: Option<Duration>,
     /// Which platform CPU stands in for a CPU of the recording; itself by default. Several may
     /// share one: each then runs as if it were alone there.
+    #[serde(deserialize_with = "options::cpu_pairs")]
     pub cpu_map: BTreeMap<CpuId, CpuId>,
+    /// Only this part of the recording, from its first event on; sleeps that it cuts are left out.
+    #[serde(rename(serialize = "start_ns"), deserialize_with = "options::some_duration")]
+    pub start: Option<Duration>,
+    #[serde(rename(serialize = "end_ns"), deserialize_with = "options::some_duration")]
+    pub end: Option<Duration>,
     /// Worker threads; one a core by default.
+    #[serde(skip_serializing)]
     pub threads: Option<usize>,
+    /// A process for every governor, or none for any, where the caller makes the catalog so.
+    #[serde(skip_serializing)]
+    pub isolate: Option<bool>,
     /// Keep every decision.
+    #[serde(skip_serializing)]
     pub decisions: bool,
     /// Keep the busiest CPU's decisions for the report's strip.
+    #[serde(skip_serializing)]
     pub strip: bool,
+    #[serde(skip_deserializing)]
+    pub given: Given,
 }
 
-/// A state switched off, on one platform CPU or on all (sysfs `disable`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl options::Options for Options {
+    const SILENT: &'static [&'static str] = &["threads", "isolate", "decisions", "strip"];
+
+    fn given(&mut self) -> &mut Given {
+        &mut self.given
+    }
+}
+
+impl Request {
+    /// With everything that the options leave to the platform, and the platform as they want it.
+    pub fn resolved(&self) -> Result<Request, EngineError> {
+        let mut request = self.clone();
+        let Request { platform, options, .. } = &mut request;
+        enable_states(platform, &options.enabled_states)?;
+        options.hz.get_or_insert(platform.hz);
+        if let Some(Machine::Named(name)) = &options.recorded_on {
+            options.recorded_on = Some(Platform::resolve(name)?.into());
+        }
+        Ok(request)
+    }
+}
+
+/// Switches these states on.
+pub fn enable_states(platform: &mut Platform, states: &[String]) -> Result<(), PlatformError> {
+    states.iter().try_for_each(|state| platform.enable_state(state))
+}
+
+/// A machine by its name or file, until somebody looks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "String")]
+pub enum Machine {
+    Named(String),
+    Known(Box<Platform>),
+}
+
+impl Machine {
+    /// Of a request that is resolved.
+    pub(crate) fn known(&self) -> Option<&Platform> {
+        match self {
+            Machine::Named(_) => None,
+            Machine::Known(platform) => Some(platform),
+        }
+    }
+}
+
+impl From<String> for Machine {
+    fn from(name: String) -> Machine {
+        Machine::Named(name)
+    }
+}
+
+impl From<Platform> for Machine {
+    fn from(platform: Platform) -> Machine {
+        Machine::Known(Box::new(platform))
+    }
+}
+
+impl Serialize for Machine {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(match self {
+            Machine::Named(name) => name,
+            Machine::Known(platform) => &platform.name,
+        })
+    }
+}
+
+/// A state switched off, on one platform CPU or on all (sysfs `disable`). A user gives its index,
+/// or the CPU and the index: `1`, `[4, 1]` or `"4:1"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct DisabledState {
     pub cpu: Option<CpuId>,
     pub state: usize,
+}
+
+impl TryFrom<Value> for DisabledState {
+    type Error = String;
+
+    fn try_from(given: Value) -> Result<DisabledState, String> {
+        let (cpu, state) = match &given {
+            Value::String(text) => match text.split_once(':') {
+                None => (None, index(text)),
+                Some((cpu, state)) => (Some(index(cpu)), index(state)),
+            },
+            Value::Array(pair) if pair.len() == 2 => (Some(whole(&pair[0])), whole(&pair[1])),
+            alone => (None, whole(alone)),
+        };
+        let expected = "expected its index, such as 1, or CPU:INDEX, such as 4:1";
+        let error = || format!("`{}` is no idle state: {expected}", unquoted(&given));
+        Ok(DisabledState {
+            cpu: cpu.map(|cpu| cpu.map(CpuId).ok_or_else(error)).transpose()?,
+            state: state.ok_or_else(error)?,
+        })
+    }
+}
+
+fn whole<T: TryFrom<u64>>(value: &Value) -> Option<T> {
+    value.as_u64()?.try_into().ok()
+}
+
+fn unquoted(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Names or indices of idle states.
+pub fn state_names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let given = Vec::<Value>::deserialize(from)?;
+    Ok(given.iter().map(unquoted).collect())
 }
 
 /// Told how far the work is; asked whether to go on.

@@ -2,6 +2,7 @@
 //! The result of a replay, as it is printed, drawn and stored.
 
 use crate::decision::Decision;
+use crate::options::Options;
 use crate::trace_info::TraceInfo;
 use crate::verify::{DecisionsInfo, VerdictInfo};
 use serde::Serialize;
@@ -16,7 +17,8 @@ pub struct Outcome {
     #[serde(flatten)]
     pub head: Head,
     pub platform: PlatformInfo,
-    pub options: OptionsInfo,
+    /// As resolved, and as given.
+    pub options: Options,
     pub catalogue: &'static [Info],
     /// Limits of the claim, each said once.
     pub notes: Vec<String>,
@@ -51,23 +53,6 @@ pub struct StateInfo {
     pub target_residency_ns: i64,
     pub polling: bool,
     pub disabled: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct OptionsInfo {
-    pub hz: u32,
-    pub latency_limit_ns: Option<i64>,
-    pub disabled_states: Vec<DisabledInfo>,
-    pub recorded_on: Option<String>,
-    pub cpu_map: BTreeMap<u32, u32>,
-    /// A replay draws no random numbers.
-    pub seed: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct DisabledInfo {
-    pub cpu: Option<u32>,
-    pub state: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -5,7 +5,7 @@ use crate::decision::{Decision, Kept};
 use crate::error::EngineError;
 use crate::input::{Follower, Recording, TickGrid};
 use crate::model::{CpuModel, state_descs};
-use crate::options::{DisabledState, ORACLE, Options, Progress, Request, worker_threads};
+use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::outcome::*;
 use crate::reading::{self, Head};
 use crate::replay::{self, Decider, Run, Seat};
@@ -33,7 +33,7 @@ pub fn run(
         .num_threads(threads)
         .build()
         .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
-    pool.install(|| Session::new(request, catalog)?.run(progress))
+    pool.install(|| Session::new(&request.resolved()?, catalog)?.run(progress))
 }
 
 struct Session<'a> {
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
         Ok(Outcome {
             head: record::Head::of("replay"),
             platform: summary::platform_info(platform),
-            options: self.options_info(options),
+            options: options.clone(),
             catalogue: metric::of_replay(),
             notes: [
                 summary::notes(platform, options, &traces),
@@ -86,7 +86,7 @@ impl<'a> Session<'a> {
         }
         let source = reading::open(path, progress)?;
         let (trace, mut recording, head) =
-            reading::draft(&source, &shown, options.recorded_on.as_ref(), progress)?;
+            reading::draft(&source, &shown, self.recorded_on(), progress)?;
         let info = TraceInfo::new(&shown, &trace);
         if recording.span_count() == 0 {
             let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
     ) -> Option<Agreement> {
         let request = VerifyRequest {
             trace: path.into(),
-            platform: self.request.options.recorded_on.clone()?,
+            platform: self.recorded_on()?.clone(),
             governors: Vec::new(),
             counters: None,
             options: VerifyOptions { fit: false, disagreements: 0, ..VerifyOptions::default() },
@@ -155,6 +155,10 @@ impl<'a> Session<'a> {
         let trace = Trace { events: head.events, ..trace };
         let found = verify::verify_trace(path, &trace, &request, self.catalog, progress).ok()?;
         Some(Agreement { decisions: found.decisions, verdict: found.verdict, first_events })
+    }
+
+    fn recorded_on(&self) -> Option<&Platform> {
+        self.request.options.recorded_on.as_ref().and_then(Machine::known)
     }
 
     /// Where each CPU of the recording sits on the platform.
@@ -183,11 +187,10 @@ impl<'a> Session<'a> {
 
     /// Capacity of the place a CPU sits on; highest frequency of the CPU that was recorded.
     fn scale(&self, cpu: CpuId, places: &BTreeMap<CpuId, CpuId>) -> (u32, Option<u32>) {
-        let Request { platform, options, .. } = self.request;
+        let platform = &self.request.platform;
         let place = places.get(&cpu).and_then(|place| platform.cluster_of(*place));
         let capacity = place.map_or(1024, |cluster| platform.clusters[cluster].capacity);
-        let recorded = options.recorded_on.as_ref();
-        let freq_max = recorded.and_then(|machine| {
+        let freq_max = self.recorded_on().and_then(|machine| {
             machine.clusters[machine.cluster_of(cpu)?].opps.last().map(|opp| opp.freq_khz)
         });
         (capacity, freq_max)
@@ -246,21 +249,6 @@ impl<'a> Session<'a> {
             })
             .unzip()
     }
-
-    fn options_info(&self, options: &Options) -> OptionsInfo {
-        OptionsInfo {
-            hz: self.hz.get(),
-            latency_limit_ns: options.latency_limit.map(Duration::ns),
-            disabled_states: options
-                .disabled_states
-                .iter()
-                .map(|d| DisabledInfo { cpu: d.cpu.map(|c| c.0), state: d.state })
-                .collect(),
-            recorded_on: options.recorded_on.as_ref().map(|p| p.name.clone()),
-            cpu_map: options.cpu_map.iter().map(|(from, to)| (from.0, to.0)).collect(),
-            seed: 0,
-        }
-    }
 }
 
 fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
@@ -308,20 +296,21 @@ pub fn asks_for_oracle(spec: &GovernorSpec) -> Result<bool, EngineError> {
     Err(EngineError::OracleParameters { given: given.join(",") })
 }
 
-/// Leaves what is between `from` and `to`.
+/// Leaves what is between `start` and `end`.
 fn keep_part(
     options: &Options,
     path: &str,
     trace: &Trace,
     recording: &mut Recording,
 ) -> Result<(), EngineError> {
-    let Some((begin, _)) = trace.window.filter(|_| options.from.is_some() || options.to.is_some())
+    let Some((begin, _)) =
+        trace.window.filter(|_| options.start.is_some() || options.end.is_some())
     else {
         return Ok(());
     };
     let (first, last) = recording.window();
     let at = |offset: Duration| Instant(begin.0.saturating_add(offset.0));
-    recording.keep_between(options.from.map_or(begin, at), options.to.map_or(Instant::NEVER, at));
+    recording.keep_between(options.start.map_or(begin, at), options.end.map_or(Instant::NEVER, at));
     if recording.span_count() > 0 {
         return Ok(());
     }

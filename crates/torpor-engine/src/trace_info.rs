@@ -3,7 +3,7 @@
 
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-use torpor_trace::{Carries, Loss, Severity, Trace};
+use torpor_trace::{Carries, Loss, Trace};
 
 /// What `torpor trace info` says of a recording.
 #[derive(Clone, Debug, Serialize)]
@@ -35,11 +35,7 @@ impl From<&Loss> for LossInfo {
     fn from(loss: &Loss) -> LossInfo {
         LossInfo {
             key: loss.key.clone(),
-            severity: match loss.severity {
-                Severity::Info => "info",
-                Severity::Loss => "loss",
-                Severity::Damage => "damage",
-            },
+            severity: loss.severity.name(),
             count: loss.count,
             advice: loss.advice.clone(),
         }

@@ -49,14 +49,9 @@ fn verified(name: &str, options: VerifyOptions) -> Option<Fidelity> {
     Some(verify(&request, &Catalog::new(Default::default()), &Unwatched).unwrap())
 }
 
-const WITHOUT_PROBES: VerifyOptions = VerifyOptions {
-    use_probes: false,
-    fit: true,
-    latency_limit: None,
-    disabled_states: vec![],
-    reset_at: None,
-    disagreements: 10,
-};
+fn without_probes() -> VerifyOptions {
+    VerifyOptions { probes: false, ..VerifyOptions::default() }
+}
 
 /// (agreeing, compared) of a governor.
 fn agreement(fidelity: &Fidelity, governor: &str) -> (u64, u64) {
@@ -86,7 +81,7 @@ fn with_probes_every_decision_agrees() {
 
 #[test]
 fn a_busy_machine_agrees_by_its_tracepoints_alone() {
-    let Some(rich) = verified("x86-6.12-menu-rich", WITHOUT_PROBES) else { return };
+    let Some(rich) = verified("x86-6.12-menu-rich", without_probes()) else { return };
     assert_eq!(agreement(&rich, "menu-6.12"), (11_328, 11_335));
     assert!(agreement(&rich, "teo-6.12").0 < 9_100);
     assert_eq!(rich.verdict.best, ["menu-6.12"]);
@@ -105,7 +100,7 @@ fn small_recordings_agree_by_their_tracepoints_alone() {
         ("x86-6.12-teo-mix-cpufreq", "teo-6.12", 937, 938),
         ("arm64-6.12-teo-mix-psci", "teo-6.12", 994, 995),
     ] {
-        let Some(fidelity) = verified(name, WITHOUT_PROBES) else { return };
+        let Some(fidelity) = verified(name, without_probes()) else { return };
         assert_eq!(agreement(&fidelity, governor), (agreeing, compared), "{name}");
         assert_eq!(fidelity.governors[0].governor, governor, "{name}");
     }
@@ -113,11 +108,11 @@ fn small_recordings_agree_by_their_tracepoints_alone() {
 
 #[test]
 fn what_is_fitted_is_told_and_can_be_left_out() {
-    let unfitted = VerifyOptions { fit: false, ..WITHOUT_PROBES };
+    let unfitted = VerifyOptions { fit: false, ..without_probes() };
     let fidelity = own("amd64-6.12-menu-mix", unfitted);
     assert_eq!(agreement(&fidelity, "menu-6.12"), (487, 501));
     assert!(fidelity.assumptions.is_empty());
-    let fitted = own("amd64-6.12-menu-mix", WITHOUT_PROBES);
+    let fitted = own("amd64-6.12-menu-mix", without_probes());
     assert_eq!(fitted.assumptions.iter().filter(|t| t.is_chosen).count(), 1);
     assert_eq!(fitted.assumptions[0].agreeing, 487, "the first is the default");
     assert_eq!(agreement(&fitted, "menu-6.12"), (489, 501));
@@ -127,7 +122,7 @@ fn what_is_fitted_is_told_and_can_be_left_out() {
 /// A load that leaves one state in 92 % of the decisions cannot tell governors apart.
 #[test]
 fn a_recording_that_says_little_says_so() {
-    let Some(fidelity) = verified("x86-6.12-teo-mix-cpufreq", WITHOUT_PROBES) else { return };
+    let Some(fidelity) = verified("x86-6.12-teo-mix-cpufreq", without_probes()) else { return };
     assert!(fidelity.verdict.best.len() > 1, "{:?}", fidelity.verdict);
     assert!(fidelity.verdict.control_agreement.unwrap() > 0.98);
     assert!(fidelity.notes.iter().any(|note| note.contains("says little")));
@@ -171,7 +166,7 @@ fn our_counters_are_the_kernels() {
 
 #[test]
 fn the_same_recording_gives_the_same_bytes() {
-    let json = || serde_json::to_string(&own("arm64-6.12-menu-mix", WITHOUT_PROBES)).unwrap();
+    let json = || serde_json::to_string(&own("arm64-6.12-menu-mix", without_probes())).unwrap();
     assert_eq!(json(), json());
 }
 

@@ -255,8 +255,8 @@ fn a_slip_in_an_option_is_an_error_and_not_ignored() {
 fn a_part_of_a_recording_is_what_whole_sleeps_it_holds() {
     let part = |from_ms: Option<i64>, to_ms: Option<i64>| {
         let at = |ms: i64| Duration::from_us(1_000 * ms);
-        let (from, to) = (from_ms.map(at), to_ms.map(at));
-        replay("pixel6", &["menu"], Options { from, to, ..Options::default() }).inputs
+        let (start, end) = (from_ms.map(at), to_ms.map(at));
+        replay("pixel6", &["menu"], Options { start, end, ..Options::default() }).inputs
     };
     let whole = part(None, None);
     assert_eq!(part(Some(0), Some(60_000)).spans, whole.spans);
@@ -267,7 +267,7 @@ fn a_part_of_a_recording_is_what_whole_sleeps_it_holds() {
     assert_eq!(last.cut_sleeps - whole.cut_sleeps, cut);
     assert!(first.replayed_ns <= 4_000_000_000 && last.replayed_ns <= 6_010_000_000);
     assert!(first.spans > 1_000 && last.spans > 1_000);
-    let nothing = Options { from: Some(Duration::from_us(99_000_000)), ..Options::default() };
+    let nothing = Options { start: Some(Duration::from_us(99_000_000)), ..Options::default() };
     let text = try_replay("pixel6", &["menu"], nothing).unwrap_err().to_string();
     assert!(text.contains("between --from and --to") && text.contains(" s after"), "{text}");
 }

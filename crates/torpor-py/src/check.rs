@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `torpor check`: a governor against random and adversarial legal calls.
 
-use crate::errors::{check_error, value_error};
-use crate::result::parse_hz;
+use crate::errors::{check_error, parse_hz, value_error};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::ffi::OsString;

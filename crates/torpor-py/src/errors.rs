@@ -4,6 +4,7 @@
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use torpor_units::Hz;
 
 create_exception!(
     torpor,
@@ -48,6 +49,7 @@ pub fn engine_error(error: torpor_engine::EngineError) -> PyErr {
     match error {
         torpor_engine::EngineError::Trace(error) => trace_error(error),
         torpor_engine::EngineError::Governor(error) => governor_error(error),
+        torpor_engine::EngineError::Platform(error) => platform_error(error),
         error => EngineError::new_err(error.to_string()),
     }
 }
@@ -67,6 +69,11 @@ pub fn sim_error(error: torpor_sim::SimError) -> PyErr {
         }
         error => EngineError::new_err(error.to_string()),
     }
+}
+
+/// The tick rate for a number, which must be one that a kernel can be built with.
+pub fn parse_hz(hz: u32) -> PyResult<Hz> {
+    Hz::from_u32(hz).ok_or_else(|| value_error(torpor_result::options::no_hz(hz)))
 }
 
 /// A value that the caller typed and that says nothing about a file or a machine.

@@ -48,8 +48,8 @@ mod _engine {
     use super::kernel::{governor_source, kernel_files};
     #[pymodule_export]
     use super::lists::{
-        convert_trace, format_cpu_list, governors, import_platform, ioboosts, parse_cpu_list,
-        parse_duration_ns, platform_toml, platforms, trace_info, unknown_name,
+        convert_trace, format_cpu_list, governors, import_platform, ioboosts, parse_duration_ns,
+        platform_toml, platforms, trace_formats, trace_info, unknown_name,
     };
     #[pymodule_export]
     use super::result::{Result, replay};
@@ -63,6 +63,7 @@ mod _engine {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("FORMAT", torpor_result::record::FORMAT)?;
+        module.add("FORMATS", torpor_result::record::FORMATS.to_vec())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What there is to choose from, and the two values that people type.
 
+use crate::errors::parse_hz;
 use crate::errors::{PlatformError, platform_error, sim_error, trace_error, value_error};
-use crate::result::parse_hz;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -106,6 +106,25 @@ pub fn import_platform(
     Ok((imported.toml, imported.notes))
 }
 
+/// The recordings that can be read, the events that are taken from them, and what a reader may
+/// have to skip, as JSON.
+#[pyfunction]
+pub fn trace_formats() -> String {
+    let formats = torpor_trace::formats().iter().map(|format| {
+        let torpor_trace::Format { name, files, recognised_by, .. } = format;
+        json!({ "name": name, "files": files, "recognised_by": recognised_by })
+    });
+    let losses = torpor_trace::loss_kinds().iter().map(
+        |loss| json!({ "key": loss.key, "severity": loss.severity.name(), "advice": loss.advice }),
+    );
+    json!({
+        "formats": formats.collect::<Vec<_>>(),
+        "events": torpor_trace::event_names().collect::<Vec<_>>(),
+        "losses": losses.collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
 /// What a recording holds, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
 pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
@@ -132,18 +151,6 @@ pub fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()
 #[pyfunction]
 pub fn parse_duration_ns(text: &str) -> PyResult<i64> {
     torpor_units::parse_duration(text).map(|d| d.ns()).map_err(value_error)
-}
-
-/// CPUs as the kernel writes them: `0-3,7`.
-#[pyfunction]
-pub fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
-    torpor_platform::parse_cpu_list(text)
-        .map(|cpus| cpus.into_iter().map(|cpu| cpu.0).collect())
-        .map_err(|reason| {
-            value_error(format!(
-                "`{text}` is no list of CPUs: {reason}; expected numbers and ranges, such as 0-3,7"
-            ))
-        })
 }
 
 /// Ascending CPUs as the kernel writes them.

@@ -7,13 +7,10 @@ use crate::hosting::{catalog, governor_specs, warn};
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
-use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use torpor_engine::{DisabledState, Options, Outcome, Request};
+use torpor_engine::{Options, Outcome, Request};
 use torpor_platform::Platform;
-use torpor_units::{CpuId, Duration, Hz};
 
 /// What came out of a replay: JSON, and the decisions.
 #[pyclass(frozen, module = "torpor._engine")]
@@ -43,89 +40,9 @@ impl Result {
     }
 }
 
-/// [`Options`] as Python writes them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OptionsText {
-    hz: Option<u32>,
-    latency_limit_ns: Option<i64>,
-    #[serde(default)]
-    disabled_states: Vec<DisabledText>,
-    #[serde(default)]
-    enabled_states: Vec<String>,
-    recorded_on: Option<String>,
-    cpus: Option<Vec<u32>>,
-    cpu_map: Option<BTreeMap<u32, u32>>,
-    #[serde(default)]
-    from_ns: Option<i64>,
-    #[serde(default)]
-    to_ns: Option<i64>,
-    threads: Option<usize>,
-    #[serde(default)]
-    decisions: bool,
-    #[serde(default)]
-    strip: bool,
-    #[serde(default)]
-    isolate: Option<bool>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DisabledText {
-    cpu: Option<u32>,
-    state: usize,
-}
-
-impl DisabledText {
-    pub fn parse(&self) -> DisabledState {
-        DisabledState { cpu: self.cpu.map(CpuId), state: self.state }
-    }
-}
-
-/// The machine as typed, with these states switched on.
-pub fn platform(typed: &str, enabled_states: &[String]) -> PyResult<Platform> {
-    let mut platform = Platform::resolve(typed).map_err(platform_error)?;
-    for state in enabled_states {
-        platform.enable_state(state).map_err(platform_error)?;
-    }
-    Ok(platform)
-}
-
-impl OptionsText {
-    fn read(text: &str) -> PyResult<OptionsText> {
-        serde_json::from_str(text)
-            .map_err(|error| EngineError::new_err(format!("options: {error}")))
-    }
-
-    fn parse(typed: OptionsText) -> PyResult<Options> {
-        let recorded_on = typed.recorded_on.as_deref().map(Platform::resolve).transpose();
-        Ok(Options {
-            hz: typed.hz.map(parse_hz).transpose()?,
-            latency_limit: typed.latency_limit_ns.map(Duration),
-            disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),
-            recorded_on: recorded_on.map_err(platform_error)?,
-            cpus: typed.cpus.map(|cpus| cpus.into_iter().map(CpuId).collect()),
-            cpu_map: typed
-                .cpu_map
-                .unwrap_or_default()
-                .into_iter()
-                .map(|(from, to)| (CpuId(from), CpuId(to)))
-                .collect(),
-            from: typed.from_ns.map(Duration),
-            to: typed.to_ns.map(Duration),
-            threads: typed.threads,
-            decisions: typed.decisions,
-            strip: typed.strip,
-        })
-    }
-}
-
-/// The tick rate for a number, which must be one that a kernel can be built with.
-pub fn parse_hz(hz: u32) -> PyResult<Hz> {
-    Hz::from_u32(hz).ok_or_else(|| {
-        let known = Hz::ALL.map(|h| h.get().to_string()).join(", ");
-        value_error(format!("{hz} is no tick rate of a kernel: expected one of {known}"))
-    })
+/// Options as Python gives them.
+pub fn read<T: torpor_result::Options>(options: &str) -> PyResult<T> {
+    T::read(options).map_err(value_error)
 }
 
 /// Replays recordings; see `torpor.replay`.
@@ -139,10 +56,9 @@ pub fn replay(
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Result> {
-    let typed = OptionsText::read(options)?;
-    let platform = self::platform(platform, &typed.enabled_states)?;
-    let isolate = typed.isolate;
-    let options = OptionsText::parse(typed)?;
+    let options: Options = read(options)?;
+    let platform = Platform::resolve(platform).map_err(platform_error)?;
+    let isolate = options.isolate;
     let request = Request { traces, platform, governors: governor_specs(&governors)?, options };
     let has_decisions = request.options.decisions;
     let (outcome, catalog) = watched(py, progress, |watch| {

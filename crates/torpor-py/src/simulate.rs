@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Simulations, and the workloads that ship.
 
-use crate::errors::{
-    EngineError, governor_error, platform_error, sim_error, trace_error, value_error,
-};
+use crate::errors::{EngineError, platform_error, sim_error, trace_error, value_error};
 use crate::files::os_error;
 use crate::hosting::{catalog, governor_specs, warn};
-use crate::result::{DisabledText, parse_hz};
+use crate::result::read;
 use crate::watch::{watched, watched_to_the_end};
 use pyo3::prelude::*;
-use serde::Deserialize;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +15,6 @@ use torpor_engine::Progress;
 use torpor_platform::Platform;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Journal, Options, Request, extract, workload};
-use torpor_units::Duration;
 
 /// What came out of a simulation, as JSON.
 #[pyclass(frozen, module = "torpor._engine")]
@@ -49,97 +45,31 @@ impl Simulation {
     }
 }
 
-/// [`Options`] as Python writes them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OptionsText {
-    duration_ns: i64,
-    seed: u64,
-    seeds: u32,
-    hz: Option<u32>,
-    cpufreq: Vec<String>,
-    io_boosts: Vec<String>,
-    latency_limit_ns: Option<i64>,
-    disabled_states: Vec<DisabledText>,
-    #[serde(default)]
-    enabled_states: Vec<String>,
-    threads: Option<usize>,
-    trace: Option<PathBuf>,
-    strip: bool,
-    journal: Option<JournalText>,
-    #[serde(default)]
-    isolate: Option<bool>,
-}
-
-/// The journal's file, and what tells this engine from others.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JournalText {
-    path: PathBuf,
-    engine: String,
-}
-
-impl JournalText {
-    fn open(self) -> PyResult<Journal> {
-        Journal::open(&self.path, &self.engine).map_err(|error| os_error(&self.path, error))
-    }
-}
-
-impl OptionsText {
-    fn read(text: &str) -> PyResult<OptionsText> {
-        serde_json::from_str(text)
-            .map_err(|error| EngineError::new_err(format!("options: {error}")))
-    }
-
-    fn parse(typed: OptionsText) -> PyResult<Options> {
-        Ok(Options {
-            duration: Duration(typed.duration_ns),
-            seed: typed.seed,
-            seeds: typed.seeds,
-            hz: typed.hz.map(parse_hz).transpose()?,
-            cpufreq: typed
-                .cpufreq
-                .iter()
-                .map(|text| text.parse().map_err(sim_error))
-                .collect::<PyResult<_>>()?,
-            io_boosts: typed
-                .io_boosts
-                .iter()
-                .map(|text| text.parse().map_err(governor_error))
-                .collect::<PyResult<_>>()?,
-            latency_limit: typed.latency_limit_ns.map(Duration),
-            disabled_states: typed.disabled_states.iter().map(DisabledText::parse).collect(),
-            threads: typed.threads,
-            trace: typed.trace,
-            strip: typed.strip,
-            // Set where the oracle is among the governors.
-            against_oracle: false,
-            journal: typed.journal.map(JournalText::open).transpose()?.map(Arc::new),
-        })
-    }
-}
-
 /// Simulates a workload; see `torpor.simulate`. When Python interrupts it, what is finished comes
-/// back, if anything is.
+/// back, if anything is. `journal` is its file, and what tells this engine from others.
 #[pyfunction]
-#[pyo3(signature = (workload, platform, governors, options, progress = None))]
+#[pyo3(signature = (workload, platform, governors, options, journal = None, progress = None))]
 pub fn simulate(
     py: Python<'_>,
     workload: &str,
     platform: &str,
     governors: Vec<OsString>,
     options: &str,
+    journal: Option<(PathBuf, &str)>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Simulation> {
-    let typed = OptionsText::read(options)?;
-    let isolate = typed.isolate;
+    let mut options: Options = read(options)?;
+    let opened = journal.map(|(path, engine)| {
+        Journal::open(&path, engine).map(Arc::new).map_err(|error| os_error(&path, error))
+    });
+    options.journal = opened.transpose()?;
+    let (isolate, journal) = (options.isolate, options.journal.clone());
     let request = Request {
         workload: workload::resolve(workload).map_err(sim_error)?,
-        platform: crate::result::platform(platform, &typed.enabled_states)?,
+        platform: Platform::resolve(platform).map_err(platform_error)?,
         governors: governor_specs(&governors)?,
-        options: OptionsText::parse(typed)?,
+        options,
     };
-    let journal = request.options.journal.clone();
     let ((outcome, catalog), seen) = watched_to_the_end(py, progress, |watch| {
         let catalog = catalog(isolate, Some(watch.stop()));
         (torpor_sim::run(&request, &catalog, watch), catalog)

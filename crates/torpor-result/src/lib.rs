@@ -8,6 +8,7 @@
 //! - [`compare()`]: columns become rows: base, change, interval, significance, who is best.
 //! - [`interval`]: Student, Wilson and Newcombe.
 //! - [`number`]: how a value is written.
+//! - [`options`]: what a user asked for, as given and as resolved.
 //! - `tables` (a feature): any result as Arrow.
 
 pub mod compare;
@@ -16,6 +17,7 @@ pub mod interval;
 pub mod latency;
 pub mod metric;
 pub mod number;
+pub mod options;
 pub mod record;
 #[cfg(feature = "tables")]
 pub mod tables;
@@ -25,4 +27,5 @@ pub use compare::{Cell, Change, Column, Comparison, Row, Sample, Sampling, compa
 pub use idle::{CpuTotals, StateTotals, Sums};
 pub use latency::{Latencies, LatencyHistogram};
 pub use metric::{Direction, Info, Kind, Metric, Values};
+pub use options::{Given, Options};
 pub use work::{TaskTotals, Work};

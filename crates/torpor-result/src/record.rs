@@ -9,8 +9,20 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_units::Duration;
 
-/// The shape of results; docs/reference/results.md says what changed with each.
-pub const FORMAT: u32 = 2;
+/// What changed with each shape of results, from the first on. To change the shape, add to them.
+pub const FORMATS: &[&str] = &[
+    "Replays and simulations without `format` and `kind`. A simulation had its runs in \
+     `traces[0]`.",
+    "`format` and `kind`. A simulation has `runs`, `comparison` and `strip` itself. A section (a \
+     recording's, or the simulation) has its `comparison`: rows with base, change, interval and \
+     best, which every page paints. `differences` of a run are in its cells. A metric has its \
+     `kind`. `ab` has a `comparison` in place of `rows`.",
+    "`options` holds every option that decides something, as resolved, and under `given` as given; \
+     `fidelity` has them, too. A replay's `seed`, always 0, is gone.",
+];
+
+/// The shape of results.
+pub const FORMAT: u32 = FORMATS.len() as u32;
 
 /// What a result is, and what made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

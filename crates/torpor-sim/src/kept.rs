@@ -6,6 +6,7 @@ use crate::error::Halt;
 use crate::options::{Options, Request};
 use crate::session::Session;
 use crate::summary::SeedRun;
+use torpor_result::Given;
 use torpor_units::Instant;
 
 impl Session<'_> {
@@ -19,10 +20,13 @@ impl Session<'_> {
             seeds: 0,
             cpufreq: Vec::new(),
             io_boosts: Vec::new(),
+            enabled_states: Vec::new(),
             threads: None,
+            isolate: None,
             trace: None,
             journal: None,
             strip: false,
+            given: Given::new(),
             ..options.clone()
         };
         let shared = format!("{workload:?} {platform:?} {:?} {shared:?}", self.hz);

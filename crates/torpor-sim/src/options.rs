@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a user can ask of a simulation.
 
+use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
 use std::sync::Arc;
-use torpor_engine::DisabledState;
+use torpor_engine::{DisabledState, EngineError, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_platform::Platform;
+use torpor_result::options::{self, Given};
 use torpor_units::{Duration, Hz};
 
+use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
 use crate::journal::Journal;
 use crate::workload::Workload;
@@ -22,34 +25,86 @@ pub struct Request {
     pub options: Options,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Options {
+    #[serde(rename(serialize = "duration_ns"), deserialize_with = "options::duration")]
     pub duration: Duration,
     /// The first seed, and how many: each governor meets all of them.
     pub seed: u64,
     pub seeds: u32,
     /// The simulated kernel's tick rate; the platform's own by default.
+    #[serde(deserialize_with = "options::some_hz")]
     pub hz: Option<Hz>,
     /// Frequency policies: each governor runs under all of them. The platform's own if there is
     /// none.
+    #[serde(deserialize_with = "options::texts", serialize_with = "as_texts")]
     pub cpufreq: Vec<Cpufreq>,
     /// IO boosts: each governor runs under each frequency policy with all of them. With none named,
-    /// schedutil has the kernel's own, `iowait`, and nothing else has any.
+    /// schedutil has the kernel's own, `iowait`, and nothing else has any. A result has more of
+    /// them than the names.
+    #[serde(deserialize_with = "options::texts", skip_serializing)]
     pub io_boosts: Vec<IoBoostSpec>,
     /// PM QoS limit on the exit latency of any chosen state.
+    #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
+    /// States switched on that the platform has off, by name or index.
+    #[serde(deserialize_with = "state_names")]
+    pub enabled_states: Vec<String>,
     /// Worker threads; one a core by default.
+    #[serde(skip_serializing)]
     pub threads: Option<usize>,
+    /// A process for every governor, or none for any, where the caller makes the catalog so.
+    #[serde(skip_serializing)]
+    pub isolate: Option<bool>,
     /// Writes the first seed of the first column as a recording.
+    #[serde(skip_serializing)]
     pub trace: Option<PathBuf>,
     /// Replay each governor's idleness by the oracle, too; [`crate::run`] sets it where the oracle
     /// is among the governors.
+    #[serde(skip)]
     pub against_oracle: bool,
     /// Where finished runs are kept, and found again.
+    #[serde(skip)]
     pub journal: Option<Arc<Journal>>,
     /// Keep the busiest CPU's decisions of the first seed for the report's strip.
+    #[serde(skip_serializing)]
     pub strip: bool,
+    #[serde(skip_deserializing)]
+    pub given: Given,
+}
+
+impl options::Options for Options {
+    const SILENT: &'static [&'static str] = &["threads", "isolate", "trace", "strip"];
+
+    fn given(&mut self) -> &mut Given {
+        &mut self.given
+    }
+}
+
+fn as_texts<S: Serializer>(policies: &[Cpufreq], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(policies.iter().map(Cpufreq::to_string))
+}
+
+impl Request {
+    /// With everything that the options leave to the platform, the platform as they want it, and
+    /// the oracle no governor: with it, each governor is held against an oracle of its own.
+    pub fn resolved(&self) -> Result<Request, EngineError> {
+        let mut request = self.clone();
+        let Request { platform, governors, options, .. } = &mut request;
+        enable_states(platform, &options.enabled_states)?;
+        options.hz.get_or_insert(platform.hz);
+        options.cpufreq = cpufreq(self);
+        governors.clear();
+        for governor in &self.governors {
+            match asks_for_oracle(governor)? {
+                true => options.against_oracle = true,
+                false => governors.push(governor.clone()),
+            }
+        }
+        Ok(request)
+    }
 }
 
 impl Default for Options {
@@ -63,11 +118,14 @@ impl Default for Options {
             io_boosts: Vec::new(),
             latency_limit: None,
             disabled_states: Vec::new(),
+            enabled_states: Vec::new(),
             threads: None,
+            isolate: None,
             trace: None,
             against_oracle: false,
             journal: None,
             strip: false,
+            given: Given::new(),
         }
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The result of a simulation.
 
+use crate::options::Options;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use torpor_engine::outcome::{DisabledInfo, PlatformInfo};
+use torpor_engine::outcome::PlatformInfo;
 use torpor_result::record::{Head, LatencyOutcome, RunOutcome, Strip};
 use torpor_result::{Comparison, Info, Values};
 
@@ -33,16 +34,12 @@ pub struct WorkloadInfo {
     pub sources: Vec<String>,
 }
 
+/// What was asked for, as given and as resolved: only seeds that are finished count.
 #[derive(Clone, Debug, Serialize)]
 pub struct OptionsInfo {
-    pub hz: u32,
-    pub cpufreq: Vec<String>,
+    #[serde(flatten)]
+    pub asked: Options,
     pub io_boosts: Vec<IoBoostInfo>,
-    pub latency_limit_ns: Option<i64>,
-    pub disabled_states: Vec<DisabledInfo>,
-    pub duration_ns: i64,
-    pub seed: u64,
-    pub seeds: u32,
 }
 
 /// An IO boost that was run with.

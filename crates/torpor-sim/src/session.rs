@@ -4,7 +4,6 @@
 
 use crate::check::check;
 use crate::columns::{self, Column};
-use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::{Counted, Machine, Plan, Sink};
 use crate::options::{Options, Overheads, Request};
@@ -22,8 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_engine::decision::{Decision, Unobserved};
 use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
-use torpor_engine::outcome::DisabledInfo;
-use torpor_engine::{EngineError, Progress, asks_for_oracle, state_descs};
+use torpor_engine::{EngineError, Progress, state_descs};
 use torpor_governor::{
     Catalog, CpuSetup, GovernorError, Instance, IoBoostInstance, IoBoostSetup, NoAnswer, Pulse,
     Setup, StateDesc,
@@ -47,7 +45,7 @@ pub fn run(
         .num_threads(threads)
         .build()
         .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
-    let request = without_oracle(request)?;
+    let request = request.resolved()?;
     let session = Session::new(&request, catalog)?;
     pool.install(|| session.run(progress))
 }
@@ -59,20 +57,6 @@ fn threads(request: &Request) -> Result<usize, SimError> {
     let policies = cpufreq.len().max(1) * io_boosts.len().max(1);
     let runs = *seeds as usize * request.governors.len().max(1) * policies;
     Ok(torpor_engine::worker_threads(*threads).min(runs))
-}
-
-/// The oracle is no governor here: with it, each governor is held against an oracle of its own.
-fn without_oracle(request: &Request) -> Result<Request, EngineError> {
-    let mut governors = Vec::new();
-    let mut against_oracle = request.options.against_oracle;
-    for governor in &request.governors {
-        match asks_for_oracle(governor)? {
-            true => against_oracle = true,
-            false => governors.push(governor.clone()),
-        }
-    }
-    let options = Options { against_oracle, ..request.options.clone() };
-    Ok(Request { governors, options, ..request.clone() })
 }
 
 /// What all runs share.
@@ -355,7 +339,6 @@ impl<'a> Session<'a> {
         if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
             self.record(path, progress)?;
         }
-        let cpufreq = columns::cpufreq(self.request);
         Ok(Outcome {
             head: Head::of("simulation"),
             platform: torpor_engine::summary::platform_info(platform),
@@ -366,21 +349,11 @@ impl<'a> Session<'a> {
                 sources: workload.sources.clone(),
             },
             options: OptionsInfo {
-                hz: self.hz.get(),
-                cpufreq: cpufreq.iter().map(Cpufreq::to_string).collect(),
+                asked: Options { seeds: finished as u32, ..options.clone() },
                 io_boosts: columns::io_boosts(&self.columns),
-                latency_limit_ns: options.latency_limit.map(Duration::ns),
-                disabled_states: options
-                    .disabled_states
-                    .iter()
-                    .map(|d| DisabledInfo { cpu: d.cpu.map(|c| c.0), state: d.state })
-                    .collect(),
-                duration_ns: options.duration.0,
-                seed: options.seed,
-                seeds: finished as u32,
             },
             catalogue: metric::of_simulation(),
-            notes: [summary::notes(self.request, &cpufreq), self.config_notes()].concat(),
+            notes: [summary::notes(self.request), self.config_notes()].concat(),
             interrupted,
             comparison: summary::compare(&runs),
             task_comparisons: summary::compare_tasks(workload, &runs),

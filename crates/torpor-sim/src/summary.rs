@@ -297,10 +297,11 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
         .collect()
 }
 
-/// What the numbers do not say, where it applies.
-pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
-    let platform = &request.platform;
-    let frequencies = match cpufreq {
+/// What the numbers of a resolved request do not say, where it applies.
+pub fn notes(request: &Request) -> Vec<String> {
+    let Request { platform, options, .. } = request;
+    let cpufreq = &options.cpufreq;
+    let frequencies = match &cpufreq[..] {
         [Cpufreq::Performance] => "at the highest frequency".to_owned(),
         _ if platform.clusters.iter().all(|c| c.opps.is_empty()) => {
             format!("at one frequency, as nobody has told the OPPs of `{}`", platform.name)
@@ -311,11 +312,10 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
     let mut notes = vec![format!(
         "closed-loop simulation of {:.6} s {frequencies}: metrics are means over {} \
          seeds, and every governor meets the same ones",
-        request.options.duration.0 as f64 / 1e9,
-        request.options.seeds
+        options.duration.0 as f64 / 1e9,
+        options.seeds
     )];
-    let boosts = &request.options.io_boosts;
-    if !boosts.is_empty() && !cpufreq.iter().all(|c| c.is_schedutil()) {
+    if !options.io_boosts.is_empty() && !cpufreq.iter().all(|c| c.is_schedutil()) {
         notes.push(
             "an IO boost raises frequencies under schedutil alone; under another policy it only \
              counts where tasks are placed"
@@ -335,7 +335,7 @@ pub fn notes(request: &Request, cpufreq: &[Cpufreq]) -> Vec<String> {
             platform.name
         ));
     }
-    if request.options.against_oracle {
+    if options.against_oracle {
         notes.push(
             "the oracle replays the idleness of each governor's own run: it says what that could \
              have cost, not what would have happened had it chosen"

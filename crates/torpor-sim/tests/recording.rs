@@ -85,7 +85,7 @@ fn the_replay_of_a_run_chooses_nearly_as_the_run_did() {
             governors: request.governors.clone(),
             options: torpor_engine::Options {
                 decisions: true,
-                recorded_on: Some(request.platform.clone()),
+                recorded_on: Some(request.platform.clone().into()),
                 ..Default::default()
             },
         };

@@ -36,15 +36,16 @@ mod tracepoint;
 pub use error::TraceError;
 pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
+pub use loss::{LossKind, loss_kinds};
 pub use model::*;
 pub use perfetto::write_perfetto;
 pub use stop::GoOn;
 pub use stream::{Sink, SoFar, Source, read_while, stream, stream_while};
+pub use tracepoint::event_names;
 
 use builder::Builder;
 use bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
 use inflate::Packing;
-use loss::LossKind;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -6,17 +6,21 @@ use std::collections::BTreeMap;
 
 /// One kind of loss. The key is stable: scripts and golden files name it.
 #[derive(Debug)]
-pub(crate) struct LossKind {
+pub struct LossKind {
     pub key: &'static str,
     pub severity: Severity,
     pub advice: &'static str,
+}
+
+/// Everything that a reader may have to skip.
+pub fn loss_kinds() -> &'static [&'static LossKind] {
+    ALL
 }
 
 macro_rules! losses {
     ($($name:ident, $severity:ident, $key:literal, $advice:literal;)*) => {
         $(pub(crate) static $name: LossKind =
             LossKind { key: $key, severity: Severity::$severity, advice: $advice };)*
-        #[cfg(test)]
         static ALL: &[&LossKind] = &[$(&$name),*];
     };
 }

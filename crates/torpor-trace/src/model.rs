@@ -215,6 +215,16 @@ pub enum Severity {
     Damage,
 }
 
+impl Severity {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Loss => "loss",
+            Severity::Damage => "damage",
+        }
+    }
+}
+
 /// Something a reader skipped or could not read, counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {

@@ -194,6 +194,12 @@ impl Hz {
     }
 }
 
+impl Serialize for Hz {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u32(self.get())
+    }
+}
+
 impl fmt::Display for Hz {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} Hz", self.get())

@@ -1,11 +1,62 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Options that several commands have."""
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from torpor import options
+
+_TYPES: dict[type, Any] = {
+    str: str | None,
+    int: int | None,
+    bool: bool | None,
+    list: list[str] | None,
+}
+
+
+def of(group: type, after: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a group of the library's options; it gets those that were typed."""
+    shown = {name: option for name, (_, option) in options.fields(group).items() if option.flags}
+
+    def extend(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def called(**typed: Any) -> None:
+            for name in shown:
+                if typed[name] is None or typed[name] == []:
+                    del typed[name]
+            command(**typed)
+
+        parameters = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.kind is not parameter.VAR_KEYWORD:
+                parameters.append(parameter)
+            if parameter.name == after:
+                parameters += [_parameter(name, option) for name, option in shown.items()]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {p.name: p.annotation for p in parameters}
+        return called
+
+    return extend
+
+
+def _parameter(name: str, option: options.Option) -> inspect.Parameter:
+    more = " Repeat it for several." if option.kind is list else ""
+    typed = typer.Option(
+        None, *option.flags, metavar=option.metavar, min=option.least, help=option.help + more
+    )
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=typed, annotation=_TYPES[option.kind])
+
+
+def decisive(group: type, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that decide something of a result."""
+    known = options.fields(group)
+    return {name: value for name, value in given.items() if known[name][1].decides}
 
 
 def governor(default: Iterable[str]) -> Any:
@@ -20,36 +71,9 @@ def governor(default: Iterable[str]) -> Any:
     )
 
 
-LatencyLimit = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="PM QoS bound on the exit latency, such as 50us."),
-]
-Hz = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Tick rate, 100, 250, 300 or 1000; default: the machine's."),
-]
-DisableState = Annotated[
-    list[str] | None,
-    typer.Option(metavar="[CPU:]N", help="Switch an idle state off; repeat it."),
-]
-EnableState = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="STATE",
-        help="Switch an idle state on that the machine has off: its name or index; repeat it.",
-    ),
-]
 Threads = Annotated[
     int | None,
     typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
-]
-Isolate = Annotated[
-    bool | None,
-    typer.Option(
-        "--isolate/--no-isolate",
-        help="Run each governor in a process of its own, or all in this one; default: those that "
-        "do not ship in their own.",
-    ),
 ]
 WholeAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
 JournalPath = Annotated[

@@ -26,6 +26,12 @@ _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
 _PAGE_BYTES = 960_000
 
 
+def _option(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def render(result: dict[str, Any]) -> str:
     """The whole page for `result` (the engine's JSON, parsed) as HTML text."""
     environment = Environment(
@@ -45,6 +51,7 @@ def render(result: dict[str, Any]) -> str:
         grouped=grouped,
         prose=_prose,
         breaks=_breaks,
+        option=_option,
     )
     script = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'

@@ -34,11 +34,13 @@ use assumptions::{Assumptions, residency_overhead};
 use judge::Judged;
 use rayon::prelude::*;
 use recorded::Calls;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use torpor_counters::Snapshot;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_platform::Platform;
+use torpor_result::options::{self, Given};
 use torpor_trace::{EventKind, Probe, SoFar, Trace};
 use torpor_units::{CpuId, Duration, Instant};
 use walk::{Seat, Walk};
@@ -55,32 +57,50 @@ pub struct VerifyRequest {
     pub options: VerifyOptions,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct VerifyOptions {
     /// Take the answers that probes recorded. Without them timer events have to do.
-    pub use_probes: bool,
+    pub probes: bool,
     /// Choose the assumptions that agree best, where no probe makes them needless.
     pub fit: bool,
     /// The recorded machine's PM QoS limit.
+    #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     /// States that were off on the recorded machine.
     pub disabled_states: Vec<DisabledState>,
     /// When the governor was switched away and back, by `CLOCK_MONOTONIC`; in place of markers,
     /// which a recording by perf does not have. Heeded if that is the recording's clock.
+    #[serde(rename = "reset_at_ns")]
     pub reset_at: Option<Instant>,
     /// How many disagreements to keep.
     pub disagreements: usize,
+    /// A process for every governor, or none for any, where the caller makes the catalog so.
+    #[serde(skip_serializing)]
+    pub isolate: Option<bool>,
+    #[serde(skip_deserializing)]
+    pub given: Given,
+}
+
+impl options::Options for VerifyOptions {
+    const SILENT: &'static [&'static str] = &["isolate"];
+
+    fn given(&mut self) -> &mut Given {
+        &mut self.given
+    }
 }
 
 impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
         VerifyOptions {
-            use_probes: true,
+            probes: true,
             fit: true,
             latency_limit: None,
             disabled_states: Vec::new(),
             reset_at: None,
             disagreements: 10,
+            isolate: None,
+            given: Given::new(),
         }
     }
 }
@@ -113,7 +133,7 @@ pub(crate) fn verify_trace(
     let seats = seats(path, trace, request, &tick)?;
     let governors = governors(&request.governors, catalog, &tick)?;
     let asker = Asker { trace, seats: &seats, tick: &tick, options, governors: &governors };
-    let has_lengths = options.use_probes && has_probe(trace, Probe::SleepLength);
+    let has_lengths = options.probes && has_probe(trace, Probe::SleepLength);
 
     let mut assumptions = Assumptions::DEFAULT;
     let mut calls = asker.calls(assumptions);

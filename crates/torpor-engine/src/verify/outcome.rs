@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The result of verifying a recording, as it is printed and stored.
 
+use super::VerifyOptions;
 use super::assumptions::Assumptions;
 use super::forcing::Answer;
 use super::recorded::Recorded;
@@ -15,6 +16,7 @@ pub struct Fidelity {
     #[serde(flatten)]
     pub head: Head,
     pub trace: TraceInfo,
+    pub options: VerifyOptions,
     pub platform: String,
     pub hz: u32,
     pub states: Vec<String>,

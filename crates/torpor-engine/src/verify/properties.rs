@@ -93,7 +93,7 @@ proptest! {
         }
         let tick = TickFunction::at(1, TickGrid::new(Hz::H250, Duration::ZERO));
         let reset_at = reset_at.map(Instant);
-        let options = VerifyOptions { use_probes, reset_at, ..VerifyOptions::default() };
+        let options = VerifyOptions { probes: use_probes, reset_at, ..VerifyOptions::default() };
         let seats = seats();
         let mut calls = Walk::new(&trace, tick, &seats, Assumptions::DEFAULT, &options).run();
         util::fill(&trace, &seats, &mut calls);

@@ -60,6 +60,7 @@ impl Fidelity {
             verdict,
             governors,
             assumptions: parts.tried,
+            options: parts.options.clone(),
         }
     }
 }
@@ -247,7 +248,7 @@ fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) ->
             parts.platform.hz.get()
         ));
     }
-    if !parts.options.use_probes {
+    if !parts.options.probes {
         notes.push("answers of probes were left aside, as asked".to_owned());
     }
     notes

@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
         assumptions: Assumptions,
         options: &VerifyOptions,
     ) -> Walk<'a> {
-        let uses_probes = options.use_probes;
+        let uses_probes = options.probes;
         let is_monotonic = trace.meta.clock == "mono";
         let reset_at = options.reset_at.filter(|_| is_monotonic);
         let start = trace.events.first().map_or(Instant(0), |event| event.time);

@@ -63,6 +63,11 @@ impl Spec {
     }
 }
 
+/// Kernel names of the events that become inputs.
+pub fn event_names() -> impl Iterator<Item = &'static str> {
+    SPECS.iter().map(|spec| spec.name)
+}
+
 pub(crate) fn spec(name: &str) -> Option<&'static Spec> {
     SPECS.iter().find(|spec| spec.name == name)
 }

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Options: one struct a command, which reads what a user gave and writes what that came to.
+//!
+//! A field's name is the keyword of the library. It reads a value as people write it (`"50us"`,
+//! `"0-3,7"`) and writes it with its unit in the name (`latency_limit_ns`), so that the struct
+//! itself stands in the result. An option on which no result depends is not written.
+
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+use torpor_units::{CpuId, Duration, Hz, parse_duration};
+
+/// What a user gave, as given.
+pub type Given = Map<String, Value>;
+
+pub trait Options: DeserializeOwned + Default {
+    /// Those on which no result depends: it does not tell them.
+    const SILENT: &'static [&'static str];
+
+    fn given(&mut self) -> &mut Given;
+
+    /// Reads a JSON object of options.
+    ///
+    /// # Errors
+    /// The first option that is wrong, with its value and what is allowed.
+    fn read(text: &str) -> Result<Self, String> {
+        let mut given: Given = serde_json::from_str(text).map_err(|e| format!("options: {e}"))?;
+        given.retain(|_, value| !value.is_null());
+        let parse = |given: Given| Self::deserialize(Value::Object(given));
+        let mut options = parse(given.clone()).map_err(|whole| {
+            let alone = |(key, value): (String, Value)| {
+                let of_one = Given::from_iter([(key.clone(), value)]);
+                parse(of_one).err().map(|error| format!("option `{key}`: {error}"))
+            };
+            given.clone().into_iter().find_map(alone).unwrap_or(format!("options: {whole}"))
+        })?;
+        given.retain(|key, _| !Self::SILENT.contains(&key.as_str()));
+        *options.given() = given;
+        Ok(options)
+    }
+}
+
+/// A length of time with its unit: `"50us"`.
+pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let given = Value::deserialize(from)?;
+    let Value::String(text) = &given else {
+        return Err(D::Error::custom(format!(
+            "{given}: expected a text with a unit, such as 50us"
+        )));
+    };
+    match parse_duration(text).map_err(D::Error::custom)? {
+        negative if negative.is_negative() => {
+            Err(D::Error::custom(format!("`{text}` is negative")))
+        }
+        duration => Ok(duration),
+    }
+}
+
+pub fn some_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    duration(from).map(Some)
+}
+
+/// A tick rate that a kernel can be built with.
+pub fn some_hz<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Hz>, D::Error> {
+    let given = Value::deserialize(from)?;
+    let known = given.as_u64().and_then(|hz| Hz::from_u32(hz.try_into().ok()?));
+    known.map(Some).ok_or_else(|| D::Error::custom(no_hz(&given)))
+}
+
+/// What to say of a number that is no tick rate.
+pub fn no_hz(given: impl Display) -> String {
+    let known = Hz::ALL.map(|hz| hz.get().to_string()).join(", ");
+    format!("{given} is no tick rate of a kernel: expected one of {known}")
+}
+
+/// One text or several, each of them parsed.
+pub fn texts<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    let given = match Value::deserialize(from)? {
+        Value::String(one) => vec![one],
+        others => Vec::deserialize(others).map_err(D::Error::custom)?,
+    };
+    given.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+}
+
+/// CPUs as the kernel writes them, `"0-3,7"`, or their numbers.
+pub fn some_cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<CpuId>>, D::Error> {
+    match Value::deserialize(from)? {
+        Value::String(text) => torpor_toml::parse_cpu_list(&text).map_err(|reason| {
+            format!(
+                "`{text}` is no list of CPUs: {reason}; expected numbers and ranges, such as 0-3,7"
+            )
+        }),
+        numbers => Vec::deserialize(numbers).map_err(|error| error.to_string()),
+    }
+    .map(Some)
+    .map_err(D::Error::custom)
+}
+
+/// Pairs of CPUs, `"0:4,1:5"` or an object.
+pub fn cpu_pairs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<CpuId, CpuId>, D::Error> {
+    let text = match Value::deserialize(from)? {
+        Value::String(text) => text,
+        pairs => return BTreeMap::deserialize(pairs).map_err(D::Error::custom),
+    };
+    let mut pairs = BTreeMap::new();
+    for part in text.split(',') {
+        let pair = part.split_once(':').and_then(|(a, b)| Some((index(a)?, index(b)?)));
+        let Some((from, to)) = pair else {
+            let expected = "expected RECORDED:CPU, such as 0:4,1:5";
+            return Err(D::Error::custom(format!("`{part}` is no pair of CPUs: {expected}")));
+        };
+        if pairs.insert(CpuId(from), CpuId(to)).is_some() {
+            return Err(D::Error::custom(format!("recorded CPU {from} is mapped twice")));
+        }
+    }
+    Ok(pairs)
+}
+
+/// A number without a sign or a space.
+pub fn index<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Serialize;
+
+    #[derive(Debug, Default, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Some {
+        #[serde(rename(serialize = "limit_ns"), deserialize_with = "some_duration")]
+        limit: Option<Duration>,
+        #[serde(deserialize_with = "some_cpus")]
+        cpus: Option<Vec<CpuId>>,
+        #[serde(deserialize_with = "cpu_pairs")]
+        cpu_map: BTreeMap<CpuId, CpuId>,
+        #[serde(skip_serializing)]
+        threads: Option<usize>,
+        #[serde(skip_deserializing)]
+        given: Given,
+    }
+
+    impl Options for Some {
+        const SILENT: &'static [&'static str] = &["threads"];
+
+        fn given(&mut self) -> &mut Given {
+            &mut self.given
+        }
+    }
+
+    #[test]
+    fn a_result_holds_options_as_given_and_as_resolved_without_those_that_decide_nothing() {
+        let text = r#"{"limit": "50us", "cpus": "0-1", "cpu_map": {"1": 4}, "threads": 2}"#;
+        let written = serde_json::to_value(Some::read(text).unwrap()).unwrap();
+        let expected = serde_json::json!({
+            "limit_ns": 50_000, "cpus": [0, 1], "cpu_map": {"1": 4},
+            "given": {"limit": "50us", "cpus": "0-1", "cpu_map": {"1": 4}},
+        });
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn an_error_names_the_option_and_what_is_allowed() {
+        let refused = |text: &str| Some::read(text).unwrap_err();
+        let error = refused(r#"{"cpus": [0], "limit": 50}"#);
+        assert_eq!(error, "option `limit`: 50: expected a text with a unit, such as 50us");
+        assert!(refused(r#"{"limit": "-1us"}"#).contains("negative"));
+        assert!(refused(r#"{"cpu_map": "0:1,0:2"}"#).contains("CPU 0 is mapped twice"));
+        assert!(refused(r#"{"cpu_map": "0:+1"}"#).contains("such as 0:4"));
+        assert!(refused(r#"{"cpus": "x"}"#).contains("such as 0-3,7"));
+        assert!(refused(r#"{"limits": "1us"}"#).contains("`limit`"));
+    }
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What a replay or a simulation came to, in the forms that were asked for."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torpor.cli import EXIT_FAILURE, EXIT_FINDING
+from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.records import Compared
+
+Csv = Annotated[bool, typer.Option("--csv", help="Print a line a governor of each source.")]
+Parquet = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write every table as Parquet, and the result."),
+]
+
+
+def check(
+    *, is_json: bool, is_csv: bool, folder: Path | None, files: Iterable[Path | None]
+) -> None:
+    """Refuse what cannot be written before the work, not after it."""
+    if is_json and is_csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        if path is not None and not path.parent.is_dir():
+            fail(f"`{path}`: there is no folder `{path.parent}`")
+
+
+def deliver(
+    outcome: Compared, *, is_json: bool, is_csv: bool, parquet: Path | None, report: Path | None
+) -> int:
+    """Write the files, print the result, and return the exit status."""
+    if parquet is not None:
+        outcome.write_tables(parquet)
+        print_note(f"tables: {parquet}")
+    if report is not None:
+        outcome.write_report(report)
+        print_note(f"report: {report}")
+    result = outcome.to_dict()
+    if is_json:
+        write_stdout(outcome.to_json())
+    elif is_csv:
+        write_stdout(outcome.to_csv())
+    else:
+        from torpor.cli.table import comparison_text, tasks_text
+
+        width = stdout_width()
+        write_stdout(comparison_text(result, width) + tasks_text(result, width))
+    has_failed = [bool(run["error"]) for run in outcome.runs]
+    if has_failed and all(has_failed):
+        return EXIT_FAILURE
+    losses = [loss for trace in result.get("traces", ()) for loss in trace["trace"]["losses"]]
+    is_damaged = any(loss["severity"] == "damage" for loss in losses)
+    return EXIT_FINDING if any(has_failed) or is_damaged or result.get("interrupted") else 0
