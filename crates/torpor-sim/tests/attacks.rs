@@ -187,7 +187,11 @@ fn seeds_beyond_what_can_be_kept_are_refused_at_once() {
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("a simulation has 1 to 10000 seeds"), "{error}");
     request.options.seeds = 2;
-    assert_eq!(support::run(&request).options.seeds, 2, "no thread is made that has nothing to do");
+    assert_eq!(
+        support::run(&request).options.asked.seeds,
+        2,
+        "no thread is made that has nothing to do"
+    );
 }
 
 /// Twice the names take about twice as long, not four times.
