@@ -40,10 +40,11 @@
  *  - shallowest: of a utilized CPU, the first enabled state, without steps 2 to 4; of a sleep
  *    that began so, nothing is learnt. A timer before state 1 pays off comes first: then state 0
  *    is taken and the last verdict stays.
- *  - v2: after step 4, the next enabled state that is shallower, or as many states further as it
- *    takes to pay off in the expected sleep; with no more than two states, the first enabled one in
- *    place of steps 2 to 4. Of a sleep that began utilized, nothing is learnt.
- *  - v3: as v2, but only from state 1 to state 0, and never to a state that polls.
+ *  - v2: after step 4, the state before the chosen one, also if it polls, unless that is disabled;
+ *    with no more than two states, the first enabled one in place of steps 2 to 4. Of a sleep that
+ *    began utilized, nothing is learnt.
+ *  - v3: as v2, but only from state 1 to state 0, and never to a state that polls, with two states
+ *    neither.
  *  - v4: as v3, but all sleeps are learnt from.
  *  - step: after step 4, one enabled state shallower, or as many as it takes to pay off in the
  *    expected sleep; with no more than two states, the first enabled one in place of steps 2 to 4,
@@ -70,7 +71,9 @@
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
  * Governor" in Documentation/admin-guide/pm/cpuidle.rst. Utilization: shallowest is the RFC
  * "cpuidle: teo: Introduce optional util-awareness" of 15 September 2022; v2 to v4 are its later
- * postings as their changelogs tell; step is the fifth and sixth and commit 9ce0f7c4bc64 (Linux
+ * postings, of 3 October (20221003144914.160547-2-kajetan.puchalski@arm.com), 31 October
+ * (20221031121314.1381472-3) and 2 November 2022 (20221102152808.2978590-3): compared with the
+ * patches line by line, not call by call, as no tree has them; step is the fifth and sixth and commit 9ce0f7c4bc64 (Linux
  * 6.3), reverted by 0a2998fa48f0 (6.11); gradual is Yu Chen's proposal. For 6.6 see teo-6.6.
  */
 
@@ -339,6 +342,25 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
+/* What each posting makes of the choice on a utilized CPU. */
+static int teo_stepped(struct cpuidle_driver *drv, struct cpuidle_device *dev, int mode,
+		       const struct teo_choice *choice)
+{
+	int idx = choice->idx;
+
+	switch (mode) {
+	case UTIL_V2:
+		return idx > 0 && !dev->states_usage[idx - 1].disable ? idx - 1 : idx;
+	case UTIL_V3:
+	case UTIL_V4:
+		if (idx != 1)
+			return idx;
+		fallthrough;
+	default:
+		return teo_shallower(drv, dev, idx, choice->sleep_ns, false);
+	}
+}
+
 /* The state as far down to @idx as the CPU is free, the first if it has no room at all. */
 static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
 {
@@ -418,9 +440,8 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	} else if (choice.idx > *first) {
 		teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
 		choice.idx = min(choice.idx, within_limit);
-		if (utilized && (choice.idx == 1 || (mode != UTIL_V3 && mode != UTIL_V4)))
-			choice.idx = teo_shallower(drv, dev, choice.idx, choice.sleep_ns,
-						   mode == UTIL_V2);
+		if (utilized)
+			choice.idx = teo_stepped(drv, dev, mode, &choice);
 	}
 	return choice;
 }

@@ -57,6 +57,8 @@ struct ioboost_task {
  * @task_uclamp_min: what to take a task's UCLAMP_MIN for at least; unlocked.
  * @rq_boost: what to take the utilization of @cpu for at least when tasks are placed and energy
  *	is estimated; unlocked.
+ * @perf_min: the least performance of @cpu where a frequency is evaluated or energy estimated, as
+ *	sugov_effective_cpu_perf() has it: behind the headroom, and above UCLAMP_MAX; unlocked.
  */
 struct ioboost_ops {
 	char name[IOBOOST_NAME_LEN];
@@ -68,6 +70,7 @@ struct ioboost_ops {
 	unsigned long (*task_boost)(const struct ioboost_task *task);
 	unsigned long (*task_uclamp_min)(const struct ioboost_task *task);
 	unsigned long (*rq_boost)(unsigned int cpu);
+	unsigned long (*perf_min)(unsigned int cpu);
 };
 
 /* Once, from an initcall; @ops stays where it is. */

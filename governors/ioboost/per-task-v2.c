@@ -15,7 +15,8 @@
  *     and a 256th of the threshold, so that it grows with the rate.
  *  2. A task's uclamp minimum is at least 102 times its level, at most its uclamp maximum.
  *  3. When a boosted task wakes up from IO, the CPU takes its boost over, up or down.
- *  4. The CPU's utilization is at least that for 1 ms.
+ *  4. The CPU's utilization is at least that for 1 ms. So is its performance, whatever clamps say:
+ *     energy estimates see that, also behind the 1 ms if no frequency was evaluated since.
  *
  * Known weaknesses: those of per-task but one: the boost outlives the task's going to sleep. Of
  * several boosted tasks the last counts, not the highest. The held boost is the CPU's, so it stays
@@ -109,6 +110,12 @@ static unsigned long per_task_cpu_boost(unsigned int cpu, u64 now, unsigned long
 	return min(held->boost, max_cap);
 }
 
+/* Nobody looks at the time here: the patch's own minimum stands until cpu_boost() ends it. */
+static unsigned long per_task_perf_min(unsigned int cpu)
+{
+	return READ_ONCE(per_cpu_ptr(&per_task_cpus, cpu)->boost);
+}
+
 static const struct ioboost_ops per_task_ops = {
 	.name = "per-task-v2",
 	.enqueue = per_task_enqueue,
@@ -116,6 +123,7 @@ static const struct ioboost_ops per_task_ops = {
 	.update = per_task_update,
 	.cpu_boost = per_task_cpu_boost,
 	.task_uclamp_min = per_task_uclamp_min,
+	.perf_min = per_task_perf_min,
 };
 
 static int __init per_task_init(void)

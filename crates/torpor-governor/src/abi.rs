@@ -197,4 +197,5 @@ pub struct IoboostOps {
     pub task_boost: Option<TaskBoost>,
     pub task_uclamp_min: Option<TaskBoost>,
     pub rq_boost: Option<RqBoost>,
+    pub perf_min: Option<RqBoost>,
 }

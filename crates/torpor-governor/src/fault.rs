@@ -61,6 +61,7 @@ pub enum Call {
         task: usize,
     },
     RqBoost,
+    PerfMin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl fmt::Display for Fault {
             _ => write!(f, "{policy}: {} on {cpu} {cause}", call.name())?,
         }
         match call {
-            Call::Init | Call::Enable | Call::Disable | Call::RqBoost => Ok(()),
+            Call::Init | Call::Enable | Call::Disable | Call::RqBoost | Call::PerfMin => Ok(()),
             Call::Select(inputs) => write!(f, "; its inputs: {inputs}"),
             Call::Reflect { index, now, got_tick } => {
                 write!(f, "; its inputs: index={index} now={now} got_tick={got_tick}")
@@ -154,6 +155,7 @@ impl Call {
             Call::TaskBoost { .. } => "task_boost()",
             Call::TaskUclampMin { .. } => "task_uclamp_min()",
             Call::RqBoost => "rq_boost()",
+            Call::PerfMin => "perf_min()",
         }
     }
 }

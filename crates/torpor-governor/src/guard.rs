@@ -52,7 +52,7 @@ const CALLS: [&str; 8] = [
     "update()",
     "cpu_boost()",
     "task_boost() or task_uclamp_min()",
-    "rq_boost()",
+    "rq_boost() or perf_min()",
 ];
 
 /// The guard of a process's first thread where another process can see it.

@@ -225,13 +225,14 @@ impl IoBoostInstance {
 
     /// Whether any of the questions that placement asks can.
     pub fn counts_in_placement(&self) -> bool {
-        let IoboostOps { task_boost, rq_boost, .. } = self.ops;
-        self.sets_uclamp_min() || task_boost.is_some() || rq_boost.is_some()
+        let IoboostOps { task_boost, rq_boost, perf_min, .. } = self.ops;
+        let of_cpu = rq_boost.is_some() || perf_min.is_some();
+        self.sets_uclamp_min() || task_boost.is_some() || of_cpu
     }
 
-    /// Whether [`IoBoostInstance::cpu_boost`] can.
+    /// Whether any of those that frequencies go by can.
     pub fn raises_frequency(&self) -> bool {
-        self.ops.cpu_boost.is_some()
+        self.ops.cpu_boost.is_some() || self.ops.perf_min.is_some()
     }
 
     /// What placement and energy estimates take the CPU's utilization for at least.
@@ -242,6 +243,16 @@ impl IoBoostInstance {
         // SAFETY: the function belongs to the loaded image.
         let answer = unsafe { guard::rq_boost(boost, self.loaded.cpus[slot].0) };
         self.judge(slot, Call::RqBoost, answer)
+    }
+
+    /// The least performance of the CPU, whatever its clamps, of frequencies and energy estimates.
+    #[inline]
+    pub fn perf_min(&self, slot: usize) -> Result<u32, Fault> {
+        let Some(least) = self.ops.perf_min else { return Ok(0) };
+        self.check()?;
+        // SAFETY: the function belongs to the loaded image.
+        let answer = unsafe { guard::rq_boost(least, self.loaded.cpus[slot].0) };
+        self.judge(slot, Call::PerfMin, answer)
     }
 
     /// What it has failed with, if it has.

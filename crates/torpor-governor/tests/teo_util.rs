@@ -113,7 +113,29 @@ fn a_step_passes_disabled_states_by_and_never_ends_in_polling() {
 }
 
 #[test]
-fn each_posting_steps_as_its_changelog_says() {
+fn the_second_posting_steps_by_one_whatever_pays_off() {
+    // As above: B would need 2 ms of the 950 us that are expected, and v2 steps to it.
+    let states = [
+        state("A", 1, 1, false),
+        state("B", 10, 2_000, false),
+        state("C", 20, 900, false),
+        state("D", 30, 1_000, false),
+    ];
+    let mut instance = teo("v2", &states);
+    choice(&mut instance, &inputs(5 * MS, 3 * MS, 0));
+    instance.set_last_residency(0, Duration::from_us(920));
+    instance.reflect(0, 3, Instant(1_000 * MS + 920_000), false).unwrap();
+    assert_eq!(choice(&mut instance, &inputs(5 * MS, 3 * MS, 100)), (1, false));
+    // Where the next state is disabled it takes no step; the merged form goes on.
+    let mut server = server_states();
+    server[2].is_disabled = true;
+    let utilized = inputs(20 * MS, 3 * MS, 100);
+    assert_eq!(first_choice("v2", &server, &utilized), (3, true));
+    assert_eq!(first_choice("step", &server, &utilized), (1, true));
+}
+
+#[test]
+fn each_posting_steps_as_posted() {
     let server = server_states();
     // From C6 (20 ms) v2 steps to C1E; v3 and v4 touch state 1 alone, and POLL is not for them.
     let deep = inputs(20 * MS, 3 * MS, 100);

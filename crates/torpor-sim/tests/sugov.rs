@@ -51,7 +51,8 @@ fn compare(release: Release) {
         let theirs = answers(&program, &updates, cpus, limit);
         assert_eq!(theirs.len(), updates.len());
         let mut governor = Schedutil::new(release, FREQS_KHZ.to_vec(), limit);
-        let idle = CpuDemand { util: 0, boost: 0, clamp: Clamp::NONE, capacity: CAPACITY };
+        let idle =
+            CpuDemand { util: 0, boost: 0, perf_min: 0, clamp: Clamp::NONE, capacity: CAPACITY };
         let mut demands = vec![idle; cpus];
         let (mut freq_khz, mut changed_ns, mut changes) = (0, 0, 0);
         for (i, (update, theirs)) in updates.iter().zip(&theirs).enumerate() {

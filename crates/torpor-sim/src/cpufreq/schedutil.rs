@@ -56,6 +56,8 @@ pub struct CpuDemand {
     /// `cpu_util_cfs()`.
     pub util: u64,
     pub boost: u64,
+    /// The least performance, whatever the clamp.
+    pub perf_min: u64,
     /// Of its runqueue.
     pub clamp: Clamp,
     pub capacity: u64,
@@ -64,14 +66,15 @@ pub struct CpuDemand {
 impl CpuDemand {
     /// What `sg_cpu->util` becomes: with 6.12 the headroom is in it, and the boost under the clamp.
     pub fn performance(&self, release: Release) -> u64 {
-        let CpuDemand { util, boost, clamp, capacity } = *self;
-        match release {
+        let CpuDemand { util, boost, perf_min, clamp, capacity } = *self;
+        let performance = match release {
             Release::V6_1 => clamp.of(util).min(capacity).max(clamp.of(boost)),
             Release::V6_12 => {
                 let wanted = with_headroom(util.min(capacity).max(boost));
                 wanted.min(capacity.min(clamp.max.into())).max(clamp.min.into())
             }
-        }
+        };
+        performance.max(perf_min)
     }
 }
 
@@ -201,7 +204,7 @@ mod tests {
     }
 
     fn demand(util: u64) -> CpuDemand {
-        CpuDemand { util, boost: 0, clamp: Clamp::NONE, capacity: 1024 }
+        CpuDemand { util, boost: 0, perf_min: 0, clamp: Clamp::NONE, capacity: 1024 }
     }
 
     /// A CPU that goes busy at its full speed: 206 is the first utilization that is more than a
@@ -290,6 +293,9 @@ mod tests {
         assert_eq!(both(clamped(400, 0, 1024)), (500, 500));
         // A boost is clamped with 6.1; with 6.12 it gets the headroom, and both are clamped.
         let boosted = |max| CpuDemand { boost: 600, ..clamped(100, 0, max) };
+        // A least performance is above the greatest clamp; as with clamps, 6.1's headroom is behind.
+        let least = |max| CpuDemand { perf_min: 600, ..clamped(100, 0, max) };
+        assert_eq!((both(least(1024)), both(least(300))), ((750, 600), (750, 600)));
         assert_eq!((both(boosted(1024)), both(boosted(300))), ((750, 750), (375, 300)));
     }
 

@@ -98,6 +98,11 @@ impl Boost {
     }
 
     #[inline]
+    pub fn perf_min(&self, cpu: usize) -> u64 {
+        self.instance.as_ref().map_or(0, |b| b.perf_min(cpu).unwrap_or(0).into())
+    }
+
+    #[inline]
     pub fn fault(&self) -> Option<&Fault> {
         self.instance.as_ref()?.fault()
     }

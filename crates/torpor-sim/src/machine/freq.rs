@@ -195,7 +195,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             let utils = &self.utils[cluster];
             let (clamp, capacity) = (Clamp::NONE, topology.capacity[topology.clusters[cluster][0]]);
             let util = utils.get(utils.greatest()).into();
-            let demand = CpuDemand { util, boost: 0, clamp, capacity: capacity.into() };
+            let demand =
+                CpuDemand { util, boost: 0, perf_min: 0, clamp, capacity: capacity.into() };
             return demand.performance(release);
         }
         let cpus = topology.clusters[cluster].iter();
@@ -204,9 +205,12 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     fn demand(&mut self, number: usize) -> CpuDemand {
         let cpu = &self.cpus[number];
+        // Asked first: it ends what is over.
+        let boost = self.boost.cpu_boost(number, self.now, cpu.capacity);
         CpuDemand {
             util: cpu.util(),
-            boost: self.boost.cpu_boost(number, self.now, cpu.capacity),
+            boost,
+            perf_min: self.boost.perf_min(number),
             clamp: self.clamps[number].get(),
             capacity: cpu.capacity,
         }

@@ -15,7 +15,9 @@ use torpor_engine::policy::Policy;
 
 /// What placement takes a task for.
 struct Wish {
+    /// Its own, and its boost if that is more.
     util: u64,
+    boost: u64,
     clamp: Clamp,
 }
 
@@ -213,15 +215,17 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let topology = self.plan.topology;
         let of_cpu = |(place, &cpu): (usize, &usize)| {
-            let mut boost = self.boost.rq_boost(cpu);
             let (mut util, mut clamp) = (view.util(place), self.clamps[cpu].get());
             if let Some((_, with)) = with.filter(|(at, _)| *at == cpu) {
                 util = with;
                 clamp = self.clamp_with(cpu, wish);
-                boost = boost.max(wish.util);
             }
+            // The task's boost counts on every CPU, whichever it is tried on, and before
+            // `effective_cpu_util()`: so the patch has it.
+            let util = util.max(self.boost.rq_boost(cpu)).max(wish.boost);
+            let perf_min = self.boost.perf_min(cpu);
             let capacity = topology.capacity[cpu].into();
-            CpuDemand { util, boost, clamp, capacity }.performance(Release::V6_12)
+            CpuDemand { util, boost: 0, perf_min, clamp, capacity }.performance(Release::V6_12)
         };
         topology.clusters[view.cluster].iter().enumerate().map(of_cpu).max().unwrap_or(0)
     }
@@ -247,8 +251,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             return members.iter().copied().filter(may).min_by_key(|cpu| view.util(place_of(*cpu)));
         }
         members.iter().copied().filter(|cpu| may(cpu) && *cpu != prev).min_by_key(|&cpu| {
-            let util = view.util(place_of(cpu));
-            (Reverse(self.fit_of(cpu, util + own, wish)), util)
+            // A boost takes spare capacity as utilization does: below it CPUs are alike.
+            let util = view.util(place_of(cpu)) + own;
+            let taken = util.max(wish.boost).max(self.boost.rq_boost(cpu));
+            (Reverse(self.fit_of(cpu, util, wish)), taken)
         })
     }
 
@@ -261,7 +267,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &self.tasks[id as usize];
         let own = task.uclamp;
         let clamp = Clamp { min: own.min.max(self.boost.task_uclamp_min(id)), ..own };
-        Wish { util: task.util().max(self.boost.task_boost(id)), clamp }
+        let boost = self.boost.task_boost(id);
+        Wish { util: task.util().max(boost), boost, clamp }
     }
 
     /// Of a runqueue, were the task on it: a CPU without tasks has let its own go.

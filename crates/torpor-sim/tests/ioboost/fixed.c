@@ -10,6 +10,8 @@ static unsigned long task_util;
 module_param(task_util, ulong, 0644);
 static unsigned long rq_util;
 module_param(rq_util, ulong, 0644);
+static unsigned long least_perf;
+module_param(least_perf, ulong, 0644);
 static unsigned long uclamp_min;
 module_param(uclamp_min, ulong, 0644);
 
@@ -33,12 +35,18 @@ static unsigned long fixed_rq_boost(unsigned int cpu)
 	return rq_util;
 }
 
+static unsigned long fixed_perf_min(unsigned int cpu)
+{
+	return least_perf;
+}
+
 static const struct ioboost_ops fixed_ops = {
 	.name = "fixed",
 	.cpu_boost = fixed_cpu_boost,
 	.task_boost = fixed_task_boost,
 	.task_uclamp_min = fixed_task_uclamp_min,
 	.rq_boost = fixed_rq_boost,
+	.perf_min = fixed_perf_min,
 };
 
 static int __init fixed_init(void)
