@@ -45,6 +45,17 @@ def platforms() -> list[dict[str, Any]]:
     return found
 
 
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of every kind of result; see docs/reference/schema.md.
+
+    >>> sorted(schema()["kinds"])
+    ['ab', 'check', 'diff', 'fidelity', 'replay', 'reproduction', 'simulation']
+    """
+    from torpor import shapes
+
+    return shapes.schema()
+
+
 def platform_toml(name: str) -> str:
     """Return the TOML text of a built-in machine, its sources included.
 

@@ -16,6 +16,7 @@ from torpor.kernel.build import Builder
 from torpor.kernel.errors import KernelError
 from torpor.kernel.rapl import Meter
 from torpor.kernel.rows import compare, values
+from valid import problems
 
 RANGE_UJ = 1_000_000
 
@@ -68,6 +69,7 @@ def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
     printed = run_on_kernel("ab", "-g", "menu", "-g", "teo,util_shift=5", "--json", "--", *load)
     # Between the lines that tell of each run, and of what is undone.
     found = json.loads(printed[printed.index("{\n") : printed.rindex("\n}") + 2])
+    assert problems(found) == []
     assert (kernel.governor, kernel.governors, kernel.modules()) == ("menu", ["menu", "teo"], [])
 
     table = {line.split("  ")[0]: line for line in text.splitlines() if "  " in line}

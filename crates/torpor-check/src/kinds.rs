@@ -3,14 +3,16 @@
 
 use crate::block::{Answer, State, Step};
 use crate::driver::Cause;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A decision longer than this, each time it is repeated, is slow: shallow states take one or two
 /// microseconds to leave, and the kernel asks with interrupts off.
 pub const SLOW_NS: u64 = 10_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "CheckKind")]
 pub enum Kind {
     Index,
     Disabled,

@@ -7,9 +7,12 @@ use crate::driver::How;
 use crate::judge::{Breach, Judge};
 use crate::kinds::{Decision, Kind};
 use crate::sequence::Sequence;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Debug, Serialize)]
+/// Of `torpor check`.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Check")]
 pub struct Report {
     pub governor: String,
     pub source_sha256: String,
@@ -26,7 +29,7 @@ pub struct Report {
 }
 
 /// Of one select() and its reflect(), without sanitizers, each the least of several repetitions.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Timing {
     pub decisions: u64,
     pub p50_ns: u32,
@@ -35,7 +38,7 @@ pub struct Timing {
 }
 
 /// A breach with the smallest sequence found that shows it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Finding {
     pub kind: Kind,
     pub title: &'static str,
@@ -57,14 +60,14 @@ pub struct Finding {
     pub calls: Vec<CallRow>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct StateRow {
     pub exit_latency_ns: i64,
     pub target_residency_ns: i64,
     pub is_polling: bool,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CpuRow {
     pub cpu: u32,
     /// At the start.
@@ -72,7 +75,7 @@ pub struct CpuRow {
 }
 
 /// A step, with what the governor answered.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CallRow {
     /// `idle`, `toggle state N` or `disable and enable`.
     pub does: String,

@@ -2,6 +2,7 @@
 //! What a user can ask of a replay.
 
 use crate::error::EngineError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,8 +21,9 @@ pub struct Request {
     pub options: Options,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "ReplayOptions")]
 pub struct Options {
     /// The replayed kernel's tick rate; the platform's own by default.
     #[serde(deserialize_with = "options::some_hz")]
@@ -34,6 +36,7 @@ pub struct Options {
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
     /// The machine of the recording: its exit latencies place the wake-up events.
+    #[schemars(with = "Option<String>")]
     pub recorded_on: Option<Machine>,
     /// Only these CPUs of the recording.
     #[serde(deserialize_with = "options::some_cpus")]
@@ -131,7 +134,7 @@ impl Serialize for Machine {
 
 /// A state switched off, on one platform CPU or on all (sysfs `disable`). A user gives its index,
 /// or the CPU and the index: `1`, `[4, 1]` or `"4:1"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct DisabledState {
     pub cpu: Option<CpuId>,

@@ -5,6 +5,7 @@ use crate::decision::Decision;
 use crate::options::Options;
 use crate::trace_info::TraceInfo;
 use crate::verify::{DecisionsInfo, VerdictInfo};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 pub use torpor_result::record::{
@@ -12,7 +13,9 @@ pub use torpor_result::record::{
 };
 use torpor_result::{Comparison, Info};
 
-#[derive(Clone, Debug, Serialize)]
+/// Of `torpor replay`: every governor on every recording.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Replay")]
 pub struct Outcome {
     #[serde(flatten)]
     pub head: Head,
@@ -25,7 +28,7 @@ pub struct Outcome {
     pub traces: Vec<TraceOutcome>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PlatformInfo {
     pub name: String,
     pub title: String,
@@ -36,7 +39,7 @@ pub struct PlatformInfo {
     pub clusters: Vec<ClusterInfo>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ClusterInfo {
     pub name: String,
     pub cpus: Vec<u32>,
@@ -44,7 +47,7 @@ pub struct ClusterInfo {
     pub states: Vec<StateInfo>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct StateInfo {
     pub name: String,
     pub entry_latency_ns: i64,
@@ -55,7 +58,7 @@ pub struct StateInfo {
     pub disabled: bool,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TraceOutcome {
     pub trace: TraceInfo,
     pub inputs: InputsInfo,
@@ -71,7 +74,7 @@ pub struct TraceOutcome {
 }
 
 /// What [`crate::verify`] found, in short and with nothing fitted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Agreement {
     pub decisions: DecisionsInfo,
     pub verdict: VerdictInfo,
@@ -80,7 +83,7 @@ pub struct Agreement {
     pub first_events: Option<u64>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct InputsInfo {
     pub spans: u64,
     pub merged_ticks: u64,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A recording, for the record.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use torpor_trace::{Carries, Loss, Trace};
 
 /// What `torpor trace info` says of a recording.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TraceInfo {
     pub path: String,
     pub sha256: String,
@@ -18,12 +19,13 @@ pub struct TraceInfo {
     pub cpu_count: u32,
     pub duration_ns: i64,
     #[serde(serialize_with = "carries")]
+    #[schemars(with = "BTreeMap<String, bool>")]
     pub carries: Carries,
     pub event_counts: BTreeMap<String, u64>,
     pub losses: Vec<LossInfo>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LossInfo {
     pub key: String,
     pub severity: &'static str,

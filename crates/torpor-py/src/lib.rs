@@ -17,6 +17,7 @@ mod idle_predict;
 mod kernel;
 mod lists;
 mod result;
+mod schema;
 mod simulate;
 mod table;
 mod watch;
@@ -53,6 +54,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::result::{Result, replay};
+    #[pymodule_export]
+    use super::schema::schema;
     #[pymodule_export]
     use super::simulate::{
         Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,

@@ -9,6 +9,7 @@
 use crate::interval::{self, Interval};
 use crate::metric::{Direction, Info, Kind};
 use crate::number;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ pub struct Sample {
 }
 
 /// What a sample stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
     /// The one value there is: any difference is real.
@@ -51,7 +52,7 @@ pub enum Sampling {
 }
 
 /// The table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Comparison {
     pub sampling: Sampling,
     /// In the order of the columns.
@@ -64,7 +65,7 @@ pub struct Comparison {
 }
 
 /// One metric over all columns.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Row {
     pub key: String,
     pub title: String,
@@ -75,7 +76,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Cell {
     /// The mean over samples; null is not known, or failed.
     pub value: Option<f64>,
@@ -86,7 +87,7 @@ pub struct Cell {
     pub change: Option<Change>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Change {
     pub difference: f64,
     /// Of the base; null where that is 0, and for a percentage, whose change is in points.

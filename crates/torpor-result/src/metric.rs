@@ -3,13 +3,14 @@
 
 use crate::idle::{self, Sums};
 use crate::work;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     Lower,
@@ -18,7 +19,7 @@ pub enum Direction {
 }
 
 /// What a value is: a table's column types and the way it is written follow from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// How often: whole, unless it is a mean.
@@ -36,7 +37,7 @@ pub enum Kind {
 }
 
 /// A metric without the function that computes it: what a reader of a result has to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Info {
     pub key: Cow<'static, str>,
     pub title: Cow<'static, str>,
@@ -140,6 +141,31 @@ pub fn values(sums: &Sums) -> Values {
     let work = work::METRICS.iter().filter(|_| sums.work.is_some());
     let idle = idle::METRICS.iter().filter(|m| !m.is_of_replay_only || sums.work.is_none());
     work.chain(idle).map(|m| (m.info.key(), (m.of)(sums))).collect()
+}
+
+/// A run's metrics, for the schema of a record.
+pub fn schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "$ref": "#/$defs/Metrics" })
+}
+
+/// What that refers to: every metric of the catalogues.
+pub fn definition() -> Schema {
+    let all = work::METRICS.iter().chain(&idle::METRICS).map(|metric| {
+        let Info { title, unit, definition, .. } = &metric.info;
+        let value = json_schema!({
+            "type": ["number", "null"],
+            "title": title,
+            "description": definition,
+            "unit": unit,
+        });
+        (metric.info.key().to_owned(), value.to_value())
+    });
+    json_schema!({
+        "type": "object",
+        "description": "A run's metrics by key; null is not known.",
+        "properties": all.collect::<serde_json::Map<_, _>>(),
+        "additionalProperties": false,
+    })
 }
 
 /// The values of a run that failed.

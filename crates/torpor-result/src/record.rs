@@ -5,6 +5,7 @@ use crate::compare::{Column, Comparison, Sample, Sampling, compare};
 use crate::idle::StateTotals;
 use crate::latency::Latencies;
 use crate::metric::{self, Info, Values};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_units::Duration;
@@ -25,7 +26,7 @@ pub const FORMATS: &[&str] = &[
 pub const FORMAT: u32 = FORMATS.len() as u32;
 
 /// What a result is, and what made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Head {
     pub format: u32,
     /// `replay`, `simulation`, `fidelity`...
@@ -33,7 +34,7 @@ pub struct Head {
     pub torpor: Version,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Version {
     pub version: &'static str,
 }
@@ -60,7 +61,7 @@ pub struct Described {
 }
 
 /// One column: who decided, and what it came to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RunOutcome {
     pub governor: String,
     pub name: String,
@@ -71,6 +72,7 @@ pub struct RunOutcome {
     /// The symbols of the kernel's configuration that its source asks for: `y`, `n` or a value.
     pub config: BTreeMap<String, String>,
     pub error: Option<String>,
+    #[schemars(schema_with = "metric::schema")]
     pub metrics: Values,
     pub clusters: Vec<ClusterOutcome>,
     pub latency: LatencyOutcome,
@@ -79,7 +81,7 @@ pub struct RunOutcome {
     pub cpus: Vec<CpuOutcome>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ClusterOutcome {
     pub name: String,
     pub cpus: Vec<u32>,
@@ -91,7 +93,7 @@ pub struct ClusterOutcome {
     pub states: Vec<StateOutcome>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct StateOutcome {
     pub name: String,
     pub index: usize,
@@ -118,7 +120,7 @@ impl StateOutcome {
 }
 
 /// One CPU's counters.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CpuOutcome {
     /// As the recording numbers it.
     pub cpu: u32,
@@ -126,7 +128,7 @@ pub struct CpuOutcome {
     pub states: Vec<StateOutcome>,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct LatencyOutcome {
     pub count: u64,
     pub mean_ns: Option<i64>,
@@ -150,7 +152,7 @@ impl LatencyOutcome {
 }
 
 /// One CPU's sleeps under every governor.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Strip {
     pub cpu: u32,
     pub start_ns: i64,
@@ -159,7 +161,7 @@ pub struct Strip {
     pub rows: Vec<StripRow>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct StripRow {
     pub governor: String,
     pub segments: Vec<(i64, i64, u8)>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a user can ask of a simulation.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,8 +26,9 @@ pub struct Request {
     pub options: Options,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "SimulateAsked")]
 pub struct Options {
     #[serde(rename(serialize = "duration_ns"), deserialize_with = "options::duration")]
     pub duration: Duration,
@@ -39,11 +41,13 @@ pub struct Options {
     /// Frequency policies: each governor runs under all of them. The platform's own if there is
     /// none.
     #[serde(deserialize_with = "options::texts", serialize_with = "as_texts")]
+    #[schemars(with = "Vec<String>")]
     pub cpufreq: Vec<Cpufreq>,
     /// IO boosts: each governor runs under each frequency policy with all of them. With none named,
     /// schedutil has the kernel's own, `iowait`, and nothing else has any. A result has more of
     /// them than the names.
     #[serde(deserialize_with = "options::texts", skip_serializing)]
+    #[schemars(with = "Vec<String>")]
     pub io_boosts: Vec<IoBoostSpec>,
     /// PM QoS limit on the exit latency of any chosen state.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]

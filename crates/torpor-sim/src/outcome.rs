@@ -2,13 +2,16 @@
 //! The result of a simulation.
 
 use crate::options::Options;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_engine::outcome::PlatformInfo;
 use torpor_result::record::{Head, LatencyOutcome, RunOutcome, Strip};
 use torpor_result::{Comparison, Info, Values};
 
-#[derive(Clone, Debug, Serialize)]
+/// Of `torpor simulate`: every governor on one workload.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Simulation")]
 pub struct Outcome {
     #[serde(flatten)]
     pub head: Head,
@@ -26,7 +29,7 @@ pub struct Outcome {
     pub strip: Option<Strip>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct WorkloadInfo {
     pub name: String,
     pub title: String,
@@ -35,7 +38,8 @@ pub struct WorkloadInfo {
 }
 
 /// What was asked for, as given and as resolved: only seeds that are finished count.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimulateOptions")]
 pub struct OptionsInfo {
     #[serde(flatten)]
     pub asked: Options,
@@ -43,7 +47,7 @@ pub struct OptionsInfo {
 }
 
 /// An IO boost that was run with.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct IoBoostInfo {
     /// As the user named it.
     pub io_boost: String,
@@ -53,7 +57,7 @@ pub struct IoBoostInfo {
 
 /// One governor under one frequency policy with one IO boost over all seeds. Metrics are means over
 /// seeds; counters of states and the latency histogram are sums.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct GovernorOutcome {
     #[serde(flatten)]
     pub run: RunOutcome,
@@ -70,7 +74,7 @@ pub struct GovernorOutcome {
 }
 
 /// What sets the frequencies of a column.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Policies {
     pub cpufreq: String,
     /// As the user named it; `none` without.
@@ -79,7 +83,7 @@ pub struct Policies {
 
 /// What CPUs did that share a clock, over all seeds; null where its frequencies, or its power, are
 /// not known.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PerfDomainOutcome {
     pub name: String,
     pub cpus: Vec<u32>,
@@ -91,9 +95,10 @@ pub struct PerfDomainOutcome {
     pub energy_uj: Option<f64>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SeedOutcome {
     pub seed: u64,
+    #[schemars(schema_with = "torpor_result::metric::schema")]
     pub metrics: Values,
     /// Of each kind of task.
     #[serde(skip)]
@@ -101,14 +106,14 @@ pub struct SeedOutcome {
 }
 
 /// Tasks of one name under each governor.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TaskComparison {
     pub name: String,
     pub comparison: Comparison,
 }
 
 /// Tasks of one name, summed over seeds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TaskOutcome {
     pub name: String,
     pub started: u64,
@@ -129,7 +134,7 @@ pub struct TaskOutcome {
 }
 
 /// What goes through several tasks, such as a frame, over all seeds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FlowOutcome {
     pub name: String,
     pub deadline_ns: Option<i64>,
@@ -142,7 +147,7 @@ pub struct FlowOutcome {
 }
 
 /// A device, over all seeds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct DeviceOutcome {
     pub name: String,
     pub requests: u64,

@@ -12,6 +12,7 @@ use std::fmt;
     PartialOrd,
     Ord,
     Hash,
+    schemars::JsonSchema,
     serde::Serialize,
     serde::Deserialize,
 )]

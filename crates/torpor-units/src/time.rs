@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
@@ -8,7 +9,18 @@ pub const NSEC_PER_SEC: i64 = 1_000_000_000;
 
 /// A point in time: nanoseconds of the recording's clock (or since the start of a simulation).
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    JsonSchema,
+    Serialize,
+    Deserialize,
 )]
 pub struct Instant(pub i64);
 
@@ -16,7 +28,18 @@ pub struct Instant(pub i64);
 ///
 /// Signed because the kernel's sleep length is: a timer may already be overdue.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    JsonSchema,
+    Serialize,
+    Deserialize,
 )]
 pub struct Duration(pub i64);
 
@@ -163,7 +186,8 @@ impl fmt::Display for Duration {
 }
 
 /// The kernel's tick rate. Only the rates that `kernel/Kconfig.hz` offers exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[serde(into = "u32")]
 pub enum Hz {
     H100,
     H250,
@@ -194,9 +218,9 @@ impl Hz {
     }
 }
 
-impl Serialize for Hz {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u32(self.get())
+impl From<Hz> for u32 {
+    fn from(hz: Hz) -> u32 {
+        hz.get()
     }
 }
 

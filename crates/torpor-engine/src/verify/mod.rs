@@ -34,6 +34,7 @@ use assumptions::{Assumptions, residency_overhead};
 use judge::Judged;
 use rayon::prelude::*;
 use recorded::Calls;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -57,8 +58,9 @@ pub struct VerifyRequest {
     pub options: VerifyOptions,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "FidelityOptions")]
 pub struct VerifyOptions {
     /// Take the answers that probes recorded. Without them timer events have to do.
     pub probes: bool,

@@ -7,11 +7,13 @@ use super::forcing::Answer;
 use super::recorded::Recorded;
 use super::walk::Seat;
 use crate::trace_info::TraceInfo;
+use schemars::JsonSchema;
 use serde::Serialize;
 use torpor_result::record::Head;
 use torpor_units::Instant;
 
-#[derive(Clone, Debug, Serialize)]
+/// Of `torpor fidelity`.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Fidelity {
     #[serde(flatten)]
     pub head: Head,
@@ -33,7 +35,7 @@ pub struct Fidelity {
 }
 
 /// What was compared.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct DecisionsInfo {
     pub compared: u64,
     /// Among them, selects that no idle entry followed.
@@ -48,7 +50,7 @@ pub struct DecisionsInfo {
 }
 
 /// In a sentence: who this machine behaves like.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct VerdictInfo {
     /// Governors with the highest agreement: several if the recording cannot tell them apart, in
     /// no order.
@@ -67,7 +69,7 @@ pub struct VerdictInfo {
     pub control_agreement: Option<f64>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct GovernorFidelity {
     pub governor: String,
     pub named: bool,
@@ -85,14 +87,14 @@ pub struct GovernorFidelity {
     pub error: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Confusion {
     pub recorded: usize,
     pub chosen: usize,
     pub count: u64,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct BySource {
     pub source: &'static str,
     pub decisions: u64,
@@ -100,7 +102,7 @@ pub struct BySource {
 }
 
 /// One pair of assumptions and how the best governor did under it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Tried {
     pub entry_delay_ns: i64,
     pub rcu_stand_in: bool,
@@ -120,7 +122,7 @@ impl Tried {
 }
 
 /// A decision where governor and recording differ, with all that went into it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Disagreement {
     pub decision: usize,
     pub cpu: u32,
@@ -187,7 +189,7 @@ impl Disagreement {
 }
 
 /// A state's counters over the recording, reckoned from its sleeps and counted in its events.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Counter {
     pub cpu: u32,
     pub state: usize,
@@ -207,7 +209,7 @@ pub struct Counter {
 }
 
 /// What a state's counters in sysfs grew by; `null` where the kernel does not have one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SysfsCounts {
     pub usage: Option<u64>,
     pub time_us: Option<u64>,

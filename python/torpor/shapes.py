@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The shape of results that are put together in Python, and the JSON schema of all results.
+
+``torpor.results`` has the shape of those that the engine makes. docs/generate.py writes it from
+the engine's schema; nobody edits it.
+"""
+
+import json
+import types
+from collections.abc import Mapping
+from typing import (
+    Any,
+    Literal,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from torpor import _engine
+from torpor.results import Comparison, Version
+
+
+class Counts(TypedDict):
+    """Counters of some states; null where a kernel does not have one."""
+
+    usage: int | None
+    time_us: int | None
+    above: int | None
+    below: int | None
+    rejected: int | None
+
+
+class DiffCounts(Counts):
+    """The same, and what follows from them."""
+
+    mean_sleep_us: float | None
+    #: Of ``usage``.
+    above_ratio: float | None
+    below_ratio: float | None
+    residency_ratio: float | None
+
+
+class DiffStateCounts(DiffCounts):
+    """Of one state."""
+
+    is_off: bool
+
+
+class DiffState(TypedDict):
+    """An idle state of a group."""
+
+    index: int
+    name: str
+    latency_us: int | None
+    residency_us: int | None
+
+
+class ShareChange(TypedDict):
+    """How a share differs from the first column's, with its 95 % interval."""
+
+    difference: float
+    low: float
+    high: float
+    is_significant: bool
+
+
+class DiffColumn(TypedDict):
+    """What a group of CPUs counted over the intervals of one label."""
+
+    label: str
+    rounds: int
+    cpus: list[int]
+    elapsed_ns: int | None
+    #: What ``residency_ratio`` is a share of: elapsed time, or all idle time.
+    residency_of: Literal["elapsed", "idle"]
+    states: list[DiffStateCounts]
+    total: DiffCounts
+    #: Of ``above`` and ``below``, by name; null in the first column.
+    changes: dict[str, ShareChange | None] | None
+
+
+class DiffGroup(TypedDict):
+    """CPUs that share their idle states."""
+
+    cpus: list[int]
+    states: list[DiffState]
+    columns: list[DiffColumn]
+
+
+class Note(TypedDict):
+    """What a reader of the counts must know."""
+
+    kind: str
+    #: Empty where it holds for the machine.
+    cpus: list[int]
+    text: str
+
+
+class Interval(TypedDict):
+    """Between two snapshots, or from boot to one."""
+
+    label: str
+    before: str | None
+    after: str
+    governor: str | None
+    driver: str | None
+    kernel_release: str | None
+    elapsed_ns: int | None
+    clock: str | None
+    is_since_boot: bool
+    notes: list[Note]
+
+
+class Diff(TypedDict):
+    """Of ``torpor diff`` and ``torpor stat``."""
+
+    format: int
+    kind: Literal["diff"]
+    torpor: Version
+    intervals: list[Interval]
+    groups: list[DiffGroup]
+
+
+class Judged(TypedDict):
+    """How many were judged, and how many are right."""
+
+    right: int
+    of: int
+
+
+class StudyCell(TypedDict):
+    """A cell of a published table beside ours."""
+
+    #: A number, a range, or ``more`` or ``less`` than the first column.
+    published: float | list[float] | str | None
+    ours: float | None
+    #: The least and the greatest seed.
+    spread: list[float] | None
+    is_calibrated: bool
+    #: By aspect (``sign``, ``order``, ``size``, ``range``); null where nothing was judged.
+    right: dict[str, bool] | None
+
+
+class StudyRow(TypedDict):
+    """A row of a published table."""
+
+    title: str
+    #: Why there is nothing of ours.
+    not_modelled: str | None
+    cells: dict[str, StudyCell]
+
+
+class StudyTable(TypedDict):
+    """A published table."""
+
+    title: str
+    rows: list[StudyRow]
+    #: Each column's highest row, where the study asks for it.
+    most: dict[str, str]
+
+
+class Reproduction(TypedDict):
+    """Of ``torpor reproduce``, one for each study."""
+
+    format: int
+    kind: Literal["reproduction"]
+    torpor: Version
+    study: str
+    title: str
+    source: list[str]
+    calibration: str
+    platforms: list[str]
+    durations: list[str]
+    seeds: int
+    tables: list[StudyTable]
+    #: By aspect.
+    counts: dict[str, Judged]
+    notes: list[str]
+    failures: list[str]
+
+
+class AbGovernor(TypedDict):
+    """A governor as it was asked for, and as the kernel has it."""
+
+    label: str
+    name: str
+    #: The module that brings it; null for one of the kernel's own.
+    module: str | None
+    parameters: list[str]
+
+
+class AbState(Counts):
+    """Counters of one state over one run."""
+
+    name: str
+
+
+class AbGroup(TypedDict):
+    """CPUs that share their idle states."""
+
+    cpus: list[int]
+    states: list[AbState]
+
+
+class AbCounters(TypedDict):
+    """What was counted during one run."""
+
+    elapsed_ns: int | None
+    notes: list[str]
+    groups: list[AbGroup]
+
+
+class AbRun(TypedDict):
+    """The command once, under one governor."""
+
+    round: int
+    governor: str
+    began_at_ns: int
+    duration_ns: int
+    #: What the command itself printed.
+    figure: float | None
+    #: By kind of zone: ``package``, ``dram``, ``platform``.
+    energy_uj: dict[str, int]
+    counters: AbCounters
+    output: str
+
+
+class Ab(TypedDict):
+    """Of ``torpor ab``."""
+
+    format: int
+    kind: Literal["ab"]
+    torpor: Version
+    kernel: str
+    driver: str | None
+    cpu_count: int
+    governors: list[AbGovernor]
+    command: list[str]
+    rounds: int
+    metric: str | None
+    seed: int | None
+    warm_up: int
+    energy_zones_unreadable: list[str]
+    finished_rounds: int
+    runs: list[AbRun]
+    #: Null where no round was finished.
+    comparison: Comparison | None
+
+
+#: Those of the engine are in its own schema.
+_KINDS: dict[str, Any] = {"ab": Ab, "diff": Diff, "reproduction": Reproduction}
+_SIMPLE = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of every kind of result.
+
+    ``$defs`` has every record, with what its fields mean; ``kinds`` names that of each kind.
+
+    >>> sorted(schema()["kinds"])
+    ['ab', 'check', 'diff', 'fidelity', 'replay', 'reproduction', 'simulation']
+    """
+    found: dict[str, Any] = json.loads(_engine.schema())
+    for kind, shape in _KINDS.items():
+        found["kinds"][kind] = shape.__name__
+        _of(shape, found["$defs"])
+    found["oneOf"] = [{"$ref": f"#/$defs/{name}"} for name in found["kinds"].values()]
+    return found
+
+
+def _of(hint: Any, defs: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type; records go to ``defs``."""
+    origin, args = get_origin(hint), get_args(hint)
+    if is_typeddict(hint):
+        if hint.__name__ not in defs:
+            defs[hint.__name__] = {}
+            defs[hint.__name__] |= _record(hint, defs)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_of(arg, defs) for arg in args]}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin is list:
+        return {"type": "array", "items": _of(args[0], defs)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _of(args[1], defs)}
+    return {"type": _SIMPLE[hint]}
+
+
+def _record(shape: Any, defs: dict[str, Any]) -> dict[str, Any]:
+    hints: Mapping[str, Any] = get_type_hints(shape)
+    return {
+        "type": "object",
+        "description": shape.__doc__,
+        "properties": {name: _of(hint, defs) for name, hint in hints.items()},
+        "required": list(hints),
+        "additionalProperties": False,
+    }

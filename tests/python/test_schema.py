@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Every kind of result that is written is what the schema says (`ab`: test_ab.py)."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+import torpor
+from test_cli import CRASH
+from torpor import shapes
+from valid import problems
+
+ROOT = Path(__file__).resolve().parents[2]
+GUEST = ROOT / "tests" / "data" / "guest" / "amd64-6.12-menu-mix"
+BAD = ROOT / "crates" / "torpor-check" / "tests" / "bad"
+
+
+def replay(recording, _folder):
+    return torpor.replay(
+        recording,
+        platform="pixel6",
+        governors=["menu", "teo", "oracle"],
+        recorded_on="i5-10600k",
+        latency_limit="1ms",
+        cpu_map={0: 4},
+        disabled_states=[(4, 1)],
+    ).to_dict()
+
+
+def failed_replay(recording, folder):
+    crash = folder / "crash.c"
+    crash.write_text(CRASH)
+    result = torpor.replay(recording, platform="pixel6", governors=["menu", str(crash)])
+    assert result.failures
+    return result.to_dict()
+
+
+def simulation(_recording, _folder):
+    return torpor.simulate(
+        "fio-randread",
+        platform="rk3399",
+        governors=["menu", "teo", "oracle"],
+        cpufreq=["schedutil"],
+        duration="20ms",
+        seeds=2,
+        strip=True,
+    ).to_dict()
+
+
+def simulation_of_flows(_recording, _folder):
+    return torpor.simulate("frames", platform="pixel6", duration="100ms", seeds=1).to_dict()
+
+
+def fidelity(_recording, folder):
+    for dump in GUEST.glob("sysfs-*.txt"):
+        shutil.copy(dump, folder)
+    trace = folder / "trace.dat"
+    trace.write_bytes(gzip.decompress((GUEST / "trace.dat.gz").read_bytes()))
+    return torpor.fidelity(trace, probes=False, disagreements=3)
+
+
+def check(_recording, _folder):
+    return torpor.check(str(BAD / "index.c"), decisions=20_000)
+
+
+def diff(_recording, folder):
+    for name in ("sysfs-before.txt", "sysfs-after.txt"):
+        shutil.copy(GUEST / name, folder)
+    dumps = [folder / "sysfs-before.txt", folder / "sysfs-after.txt"]
+    return torpor.diff(*dumps, *dumps, labels=["a", "b"], is_paired=True)
+
+
+def reproduction(_recording, _folder):
+    return torpor.reproduce("pixel6-teo", duration="100ms", seeds=1)
+
+
+KINDS = [
+    *(replay, failed_replay, simulation, simulation_of_flows),
+    *(fidelity, check, diff, reproduction),
+]
+
+
+@pytest.mark.parametrize("made", KINDS, ids=lambda made: made.__name__)
+def test_a_result_is_what_the_schema_says(made, recording, tmp_path):
+    assert problems(made(recording, tmp_path)) == []
+
+
+def test_every_kind_is_tested():
+    tested = {made.__name__ for made in KINDS}
+    assert set(shapes.schema()["kinds"]) - tested == {"ab"}
+
+
+def test_what_the_schema_does_not_know_is_found(recording, tmp_path):
+    result = diff(recording, tmp_path)
+    result["groups"][0]["states"][0]["name"] = 1
+    result["colour"] = "red"
+    del result["intervals"]
+    places = [problem.partition(":")[0] for problem in problems(result)]
+    assert sorted(places) == ["$", "$", "$.groups[0].states[0].name"]
