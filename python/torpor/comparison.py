@@ -6,10 +6,17 @@ who is best stands in a section's ``comparison``. Nothing here computes.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor import _engine
 from torpor.texts import spreadsheet_field
+
+if TYPE_CHECKING:
+    from torpor import results
+
+    Result = results.Replay | results.Simulation
+    #: What has runs and a comparison of them.
+    Section = results.TraceOutcome | results.Simulation
 
 # The catalogue is ASCII; people are used to the sign.
 _UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
@@ -56,21 +63,20 @@ def unit_text(unit: str) -> str:
     return _UNITS.get(unit, unit)
 
 
-def sections(result: dict[str, Any]) -> list[dict[str, Any]]:
+def sections(result: "Result") -> list["Section"]:
     """Return the parts of a result that have ``runs`` and a ``comparison`` of them.
 
     A replay has one a recording; anything else is one itself.
     """
-    traces: list[dict[str, Any]] | None = result.get("traces")
-    return [result] if traces is None else traces
+    return [*result["traces"]] if "traces" in result else [result]
 
 
-def section_name(section: dict[str, Any]) -> str:
+def section_name(section: "Section") -> str:
     """Return the recording or the workload."""
     return str(section["trace"]["path"] if "trace" in section else section["workload"]["name"])
 
 
-def rows(comparison: dict[str, Any]) -> list[Row]:
+def rows(comparison: "results.Comparison") -> list[Row]:
     """Return the rows of a ``comparison``, as the engine made them."""
     return [
         Row(
@@ -84,18 +90,18 @@ def rows(comparison: dict[str, Any]) -> list[Row]:
     ]
 
 
-def _cell(cell: dict[str, Any]) -> Cell:
-    change = cell["change"] or {"text": "", "is_better": None}
+def _cell(cell: "results.Cell") -> Cell:
+    change = cell["change"]
     return Cell(
         cell["text"],
-        change["text"],
-        change["is_better"],
+        change["text"] if change else "",
+        change["is_better"] if change else None,
         cell["is_best"],
         cell["value"] is not None,
     )
 
 
-def base_text(comparison: dict[str, Any]) -> str | None:
+def base_text(comparison: "results.Comparison") -> str | None:
     """Say what changes are against where it is not the first column, and what noise hides."""
     labels, base = comparison["labels"], comparison["base"]
     if base is None or len(labels) < 2:
@@ -160,7 +166,7 @@ def percent(share: float | None) -> str:
     return f"{whole:.2f} %"
 
 
-def agreement_text(agreement: dict[str, Any]) -> str:
+def agreement_text(agreement: "results.Agreement") -> str:
     """Say how far the recorded decisions are those of the governor that fits them best."""
     verdict = agreement["verdict"]
     text = (
@@ -182,9 +188,10 @@ def _share(count: int, total: int) -> str:
     return f"{percent:.0f} %" if percent >= 0.5 else f"{max(percent, 0.01):.2f} %"
 
 
-def task_rows(result: dict[str, Any]) -> tuple[list[str], list[Row]]:
+def task_rows(result: "Result") -> tuple[list[str], list[Row]]:
     """Return a simulation's tasks: the governors, and rows whose key is the task."""
-    compared = result.get("task_comparisons", [])
+    # A simulation alone has them; mypy takes nothing but the question.
+    compared = result["task_comparisons"] if "task_comparisons" in result else []  # noqa: SIM401
     names = compared[0]["comparison"]["labels"] if compared else []
     table = [
         row._replace(key=task["name"], title=f"{task['name']}: {row.title}")
@@ -202,7 +209,7 @@ SLEEP_LENGTH_WORDS = {
 }
 
 
-def to_csv(result: dict[str, Any]) -> str:
+def to_csv(result: "Result") -> str:
     """Return one line a recording and governor, one column a metric; not known is empty."""
     import csv
     import io
@@ -225,7 +232,7 @@ def fill(
     columns: Iterable[dict[str, Any]],
     *,
     is_paired: bool,
-) -> dict[str, Any]:
+) -> "results.Comparison":
     """Have the engine compare columns that were measured elsewhere.
 
     A metric has ``key``, ``title``, ``unit``, ``kind`` and ``direction``; a column ``label`` and
@@ -239,11 +246,11 @@ def fill(
         "columns": list(columns),
         "sampling": "paired" if is_paired else "exact",
     }
-    found: dict[str, Any] = json.loads(_engine.compare(json.dumps(table)))
+    found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
     return found
 
 
-def paired(first: Sequence[float], second: Sequence[float]) -> dict[str, Any] | None:
+def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change | None":
     """Return the change from first to second, paired by place; None for less than two pairs.
 
     >>> change = paired([1.0, 2.0, 3.0], [2.0, 3.0, 4.5])
@@ -258,12 +265,13 @@ def paired(first: Sequence[float], second: Sequence[float]) -> dict[str, Any] | 
         for label, xs in (("first", first), ("second", second))
     ]
     (row,) = fill([metric], columns, is_paired=True)["rows"]
-    change: dict[str, Any] | None = row["cells"][1]["change"]
+    change = row["cells"][1]["change"]
     return change if change and change["low"] is not None else None
 
 
-def refill(result: dict[str, Any]) -> None:
+def refill(result: Any) -> None:
     """Have the engine compare the runs of each section anew, from their ``metrics`` or seeds."""
+    section: Any
     for section in sections(result):
         columns = [
             {

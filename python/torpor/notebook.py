@@ -2,14 +2,19 @@
 """The comparison as an HTML fragment for notebooks."""
 
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torpor.comparison import base_text, rows, section_name, sections
+
+if TYPE_CHECKING:
+    from torpor.comparison import Result
+
+    pass
 
 _RIGHT = ' style="text-align:right"'
 
 
-def to_html(result: dict[str, Any]) -> str:
+def to_html(result: "Result") -> str:
     """Return one table a recording, failures and the limits of the claim below it."""
     parts = []
     for section in sections(result):

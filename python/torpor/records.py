@@ -11,6 +11,7 @@ from torpor._engine import TorporError
 from torpor.files import write_whole
 
 if TYPE_CHECKING:
+    from torpor import results
     from torpor.replays import Replay
     from torpor.simulations import Simulation
 
@@ -50,10 +51,10 @@ class Compared:
         """Hold the JSON text of a result; ``folder`` has tables that it does not hold."""
         self._text = text
         self._folder = folder
-        self._parsed: dict[str, Any] | None = None
+        self._parsed: Any = None
 
     @property
-    def runs(self) -> list[dict[str, Any]]:
+    def runs(self) -> "list[results.RunOutcome]":
         """Every governor's run; of several recordings, one after another."""
         from torpor.comparison import sections
 
@@ -121,7 +122,7 @@ class Compared:
         write_whole(folder / RESULT_FILE, self._text)
 
     @property
-    def _dict(self) -> dict[str, Any]:
+    def _dict(self) -> Any:
         if self._parsed is None:
             self._parsed = json.loads(self._text)
         return self._parsed

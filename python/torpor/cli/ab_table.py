@@ -2,16 +2,19 @@
 """The comparison of governors on the live machine, as a table and in words."""
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torpor.cli.console import wrap
 from torpor.cli.table import rows_text
 from torpor.comparison import rows, short_labels
 
+if TYPE_CHECKING:
+    from torpor import results, shapes
+
 _TEXT_WIDTH = 100
 
 
-def ab_text(result: dict[str, Any], width: int) -> str:
+def ab_text(result: "shapes.Ab", width: int) -> str:
     """Return what was run, the table, and which rows differ."""
     text_width = min(width, _TEXT_WIDTH)
     labels = short_labels([governor["label"] for governor in result["governors"]])
@@ -21,22 +24,23 @@ def ab_text(result: dict[str, Any], width: int) -> str:
         f"{result['kernel']}, driver {result['driver']}, {result['cpu_count']} CPUs"
     )
     compared = result["comparison"]
+    assert compared is not None, "a round was finished"
     table = rows_text(labels, rows(compared), width)
-    below = [*_differences(compared, labels), *_notes(result)]
+    below = [*_differences(compared, labels), *_notes(result, compared)]
     lines = "".join(wrap(line, text_width) + "\n" for line in below)
     return f"{wrap(heading, text_width)}\n{table}\n{lines}"
 
 
-def _differences(compared: dict[str, Any], labels: list[str]) -> list[str]:
+def _differences(compared: "results.Comparison", labels: list[str]) -> list[str]:
     if compared["samples"] < 2:
         return ["Note: of one round nobody can tell what differs by chance: --rounds 2 at least."]
     lines = []
     for index, label in enumerate(labels[1:], 1):
         changes = [(row["title"], row["cells"][index]["change"]) for row in compared["rows"]]
         found = [
-            f"{title} ({'higher' if change['low'] > 0 else 'lower'})"
+            f"{title} ({'higher' if change['difference'] > 0 else 'lower'})"
             for title, change in changes
-            if change["is_significant"]
+            if change and change["is_significant"]
         ]
         what = ", ".join(found) if found else "nothing that these rounds could show"
         lines.append(f"{label} differs from {labels[0]} in: {what}.")
@@ -48,7 +52,7 @@ def _differences(compared: dict[str, Any], labels: list[str]) -> list[str]:
     return lines
 
 
-def _notes(result: dict[str, Any]) -> list[str]:
+def _notes(result: "shapes.Ab", compared: "results.Comparison") -> list[str]:
     notes = []
     offered = [
         f"{g['label']} is {g['name']}" if g["module"] else f"{g['label']} is the kernel's own"
@@ -57,7 +61,7 @@ def _notes(result: dict[str, Any]) -> list[str]:
     notes.append(f"Governors: {', '.join(offered)}.")
     if result["rounds"] > result["finished_rounds"]:
         notes.append(f"Note: ended early, after {result['finished_rounds']} of {result['rounds']}.")
-    keys = [row["key"] for row in result["comparison"]["rows"]]
+    keys = [row["key"] for row in compared["rows"]]
     if "figure" not in keys:
         notes.append("Note: the command printed no number in every run, so there is no figure.")
     if not any(key.endswith("_j") for key in keys):

@@ -3,14 +3,17 @@
 
 import json
 import shlex
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from torpor import TorporError, checks
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING, progress
 from torpor.cli.console import fail, print_error, stdout_width, wrap, write_stdout
+
+if TYPE_CHECKING:
+    from torpor import results
 
 _TEXT_WIDTH = 100
 #: What stands for no limit, and for a timer that never comes.
@@ -65,7 +68,7 @@ def check(
                 bar.stop()
         reports.append(report)
         if not is_json:
-            write_stdout(_text(report, width))
+            write_stdout(_text(cast("results.Check", report), width))
     if is_json:
         write_stdout(json.dumps(reports, indent=1))
     if has_failed:
@@ -92,7 +95,7 @@ def _kinds_text(kinds: list[dict[str, Any]], width: int) -> str:
     return "\n".join(lines[:-1])
 
 
-def _text(report: dict[str, Any], width: int) -> str:
+def _text(report: "results.Check", width: int) -> str:
     count = len(report["findings"])
     verdict = {0: "no breach", 1: "1 breach"}.get(count, f"{count} breaches")
     made = f"{report['decisions']:,} decisions, {report['sequences']:,} sequences"
@@ -109,7 +112,7 @@ def _text(report: dict[str, Any], width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _finding_lines(finding: dict[str, Any], report: dict[str, Any], width: int) -> list[str]:
+def _finding_lines(finding: "results.Finding", report: "results.Check", width: int) -> list[str]:
     where = f"call {finding['call']} of {len(finding['calls'])}" if finding["call"] else "the start"
     times = "once" if finding["count"] == 1 else f"{finding['count']:,} times"
     command = ["torpor", "check", report["governor"], "--seed", str(finding["seed"])]
@@ -125,7 +128,7 @@ def _finding_lines(finding: dict[str, Any], report: dict[str, Any], width: int) 
     return lines
 
 
-def _machine_lines(finding: dict[str, Any]) -> list[str]:
+def _machine_lines(finding: "results.Finding") -> list[str]:
     rows = [["state", "exit latency", "residency", ""]]
     for index, state in enumerate(finding["states"]):
         off = [str(c["cpu"]) for c in finding["cpus"] if index in c["disabled"]]
@@ -139,15 +142,15 @@ def _machine_lines(finding: dict[str, Any]) -> list[str]:
     return _aligned(rows)
 
 
-def _call_table(finding: dict[str, Any]) -> list[str]:
+def _call_table(finding: "results.Finding") -> list[str]:
     """Columns that say the same in each line, and nothing special, are left out."""
     calls = finding["calls"]
-    idle = [call for call in calls if call["does"] == "idle"]
+    idle: list[Mapping[str, Any]] = [call for call in calls if call["does"] == "idle"]
 
     def differs(key: str, usual: object) -> bool:
         return any(call[key] != usual for call in idle)
 
-    columns: list[tuple[str, Callable[[int, dict[str, Any]], str]]] = [
+    columns: list[tuple[str, Callable[[int, results.CallRow], str]]] = [
         ("call", lambda i, c: str(i + 1)),
         ("CPU", lambda i, c: str(c["cpu"])),
     ]
@@ -176,7 +179,7 @@ def _of_idle(key: str, write: Any) -> Any:
     return lambda _i, call: write(call[key]) if call["does"] == "idle" else ""
 
 
-def _answer(_i: int, call: dict[str, Any]) -> str:
+def _answer(_i: int, call: "results.CallRow") -> str:
     if call["does"] != "idle":
         return ""
     if call["state"] is None:
@@ -184,7 +187,7 @@ def _answer(_i: int, call: dict[str, Any]) -> str:
     return f"state {call['state']}, {'stop' if call['stop_tick'] else 'keep'} tick"
 
 
-def _slept(_i: int, call: dict[str, Any]) -> str:
+def _slept(_i: int, call: "results.CallRow") -> str:
     if call["residency_ns"] is None:
         return "" if call["state"] is None else "not entered"
     notes = [_time(call["residency_ns"])]

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Counters on a terminal: the table that maintainers build by hand."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor.cli.columns import columns_text
 from torpor.cli.console import wrap
+
+if TYPE_CHECKING:
+    from torpor import shapes
 
 #: Headings, and rows of as many cells.
 _Table = tuple[list[str], list[list[str]]]
@@ -14,7 +18,7 @@ _TEXT_WIDTH = 100
 _UNKNOWN = "-"
 
 
-def diff_text(result: dict[str, Any], width: int) -> str:
+def diff_text(result: "shapes.Diff", width: int) -> str:
     """Return what was compared, a table a group of CPUs, and what a reader must know."""
     text_width = min(width, _TEXT_WIDTH)
     parts = [wrap(_heading(interval), text_width) + "\n" for interval in result["intervals"]]
@@ -29,29 +33,29 @@ def diff_text(result: dict[str, Any], width: int) -> str:
     return "".join([*parts, "\n" if notes else "", *notes])
 
 
-def _heading(interval: dict[str, Any]) -> str:
+def _heading(interval: "shapes.Interval") -> str:
     facts = [f"{interval['before'] or 'boot'} to {interval['after']}"]
     if interval["elapsed_ns"] is not None:
         facts.append(f"{interval['elapsed_ns'] / 1e9:.2f} s")
-    for key, word in (("governor", ""), ("driver", "driver "), ("kernel_release", "Linux ")):
-        if interval[key]:
-            facts.append(word + interval[key])
+    of = interval["governor"], interval["driver"], interval["kernel_release"]
+    words = zip(("", "driver ", "Linux "), of, strict=True)
+    facts += [word + name for word, name in words if name]
     return f"{interval['label']}: {', '.join(facts)}"
 
 
-def _title(part: dict[str, Any]) -> str:
+def _title(part: "shapes.DiffGroup | shapes.DiffColumn") -> str:
     cpus = part["cpus"]
     return f"CPU{'s' * (len(cpus) > 1)} {_engine.format_cpu_list(cpus)}"
 
 
-def _label(group: dict[str, Any], column: dict[str, Any]) -> str:
+def _label(group: "shapes.DiffGroup", column: "shapes.DiffColumn") -> str:
     if len(group["columns"]) == 1:
         return ""
     rounds = f", {column['rounds']} rounds" if column["rounds"] > 1 else ""
     return f": {column['label']}{rounds}"
 
 
-def _table(group: dict[str, Any], column: dict[str, Any]) -> _Table:
+def _table(group: "shapes.DiffGroup", column: "shapes.DiffColumn") -> _Table:
     share = "time %" if column["residency_of"] == "elapsed" else "of idle %"
     headings = [
         *("state", "latency µs", "residency µs", "usage", "time ms", share, "mean µs"),
@@ -66,7 +70,7 @@ def _table(group: dict[str, Any], column: dict[str, Any]) -> _Table:
     return headings, rows
 
 
-def _cells(counts: dict[str, Any]) -> list[str]:
+def _cells(counts: "shapes.DiffCounts") -> list[str]:
     time_us = counts["time_us"]
     return [
         _count(counts["usage"]),
@@ -79,9 +83,9 @@ def _cells(counts: dict[str, Any]) -> list[str]:
     ]
 
 
-def _comparison(group: dict[str, Any]) -> _Table:
+def _comparison(group: "shapes.DiffGroup") -> _Table:
     columns = group["columns"]
-    totals = [column["total"] for column in columns]
+    totals: list[Mapping[str, Any]] = [column["total"] for column in columns]
     rows = [
         ["usage per s", *map(_per_second, columns)],
         ["mean sleep µs", *(_mean(total["mean_sleep_us"]) for total in totals)],
@@ -96,12 +100,12 @@ def _comparison(group: dict[str, Any]) -> _Table:
     return ["", *(column["label"] for column in columns)], rows
 
 
-def _per_second(column: dict[str, Any]) -> str:
+def _per_second(column: "shapes.DiffColumn") -> str:
     usage, elapsed_ns = column["total"]["usage"], column["elapsed_ns"]
     return f"{usage / elapsed_ns * 1e9:,.1f}" if usage is not None and elapsed_ns else _UNKNOWN
 
 
-def _change(column: dict[str, Any], key: str) -> str:
+def _change(column: "shapes.DiffColumn", key: str) -> str:
     change = column["changes"] and column["changes"][key]
     if not change:
         return ""
@@ -110,7 +114,7 @@ def _change(column: dict[str, Any], key: str) -> str:
     return f"{change['difference'] * 100:+.2f} [{low:+.2f}, {high:+.2f}]{verdict}"
 
 
-def _notes(result: dict[str, Any]) -> list[str]:
+def _notes(result: "shapes.Diff") -> list[str]:
     columns = [column for group in result["groups"] for column in group["columns"]]
     notes = []
     for interval in result["intervals"]:

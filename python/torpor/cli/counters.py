@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -11,6 +11,9 @@ from torpor import counters
 from torpor.cli import EXIT_FINDING
 from torpor.cli.console import print_note, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
+
+if TYPE_CHECKING:
+    from torpor import shapes
 
 
 def snapshot(
@@ -64,6 +67,6 @@ def diff(
     if is_json:
         write_stdout(json.dumps(result, indent=1))
     else:
-        write_stdout(diff_text(result, stdout_width()))
+        write_stdout(diff_text(cast("shapes.Diff", result), stdout_width()))
     if any(note["kind"] == "damage" for i in result["intervals"] for note in i["notes"]):
         raise typer.Exit(EXIT_FINDING)

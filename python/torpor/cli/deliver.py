@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,7 +41,7 @@ def deliver(
     if report is not None:
         outcome.write_report(report)
         print_note(f"report: {report}")
-    result = outcome.to_dict()
+    result: Any = outcome.to_dict()
     if is_json:
         write_stdout(outcome.to_json())
     elif is_csv:

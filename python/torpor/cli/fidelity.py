@@ -2,7 +2,7 @@
 """`torpor fidelity`: is the replay to be believed?"""
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -10,6 +10,9 @@ from torpor import verification
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, write_stdout
 from torpor.options import FidelityOptions
+
+if TYPE_CHECKING:
+    from torpor import results
 
 
 @options.of(FidelityOptions, after="after")
@@ -68,6 +71,6 @@ def fidelity(
     else:
         from torpor.cli.fidelity_text import fidelity_text
 
-        write_stdout(fidelity_text(result, stdout_width()))
+        write_stdout(fidelity_text(cast("results.Fidelity", result), stdout_width()))
     if at_least is not None and 100 * result["verdict"]["agreement"] < at_least:
         raise typer.Exit(EXIT_FINDING)

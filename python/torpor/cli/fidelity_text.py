@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A verification on a terminal: who the machine behaves like, by how much, and where not."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import render, wrap
@@ -8,6 +9,8 @@ from torpor.comparison import percent
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from torpor import results
 
 _TEXT_WIDTH = 100
 #: The keys of ``by_source``, in words.
@@ -21,7 +24,7 @@ _SOURCES = {
 }
 
 
-def fidelity_text(result: dict[str, Any], width: int) -> str:
+def fidelity_text(result: "results.Fidelity", width: int) -> str:
     """Return the verdict, the tables behind it, and what a reader must know."""
     text_width = min(width, _TEXT_WIDTH)
     parts = [wrap(line, text_width) + "\n" for line in _heading(result)]
@@ -45,7 +48,7 @@ def fidelity_text(result: dict[str, Any], width: int) -> str:
     return "".join(parts)
 
 
-def _heading(result: dict[str, Any]) -> list[str]:
+def _heading(result: "results.Fidelity") -> list[str]:
     trace, decisions, verdict = result["trace"], result["decisions"], result["verdict"]
     facts = [trace["format"], f"{trace['duration_ns'] / 1e9:.2f} s"]
     if trace["kernel_release"]:
@@ -89,7 +92,7 @@ def _heading(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _governors(result: dict[str, Any]) -> "Table":
+def _governors(result: "results.Fidelity") -> "Table":
     table = _table("governor", "agree", "")
     compared = result["decisions"]["compared"]
     for governor in result["governors"]:
@@ -104,7 +107,7 @@ def _governors(result: dict[str, Any]) -> "Table":
     return table
 
 
-def _sources(governor: dict[str, Any]) -> "Table":
+def _sources(governor: "results.GovernorFidelity") -> "Table":
     table = _table("source", "decisions", "agree", "")
     for row in governor["by_source"]:
         share = percent(row["agreeing"] / max(row["decisions"], 1))
@@ -113,7 +116,7 @@ def _sources(governor: dict[str, Any]) -> "Table":
     return table
 
 
-def _confusion(result: dict[str, Any], governor: dict[str, Any]) -> "Table":
+def _confusion(result: "results.Fidelity", governor: "results.GovernorFidelity") -> "Table":
     names = result["states"]
     counts = {(c["recorded"], c["chosen"]): c["count"] for c in governor["confusion"]}
     table = _table("recorded", *names)
@@ -123,7 +126,7 @@ def _confusion(result: dict[str, Any], governor: dict[str, Any]) -> "Table":
     return table
 
 
-def _disagreements(result: dict[str, Any]) -> list[str]:
+def _disagreements(result: "results.Fidelity") -> list[str]:
     names = result["states"]
     return [
         f"  {d['time_ns'] / 1e9:.9f} CPU {d['cpu']}: recorded {names[d['recorded']]}"
@@ -139,14 +142,14 @@ def _disagreements(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def _tick(disagreement: dict[str, Any]) -> str:
+def _tick(disagreement: "results.Disagreement") -> str:
     if disagreement["tick_was_stopped"]:
         return "stopped before"
     recorded = "stopped" if disagreement["tick_is_stopped"] else "went on"
     return f"{recorded}; the answer was to {'stop' if disagreement['stop_tick'] else 'keep'} it"
 
 
-def _assumptions(result: dict[str, Any]) -> "Table":
+def _assumptions(result: "results.Fidelity") -> "Table":
     table = _table("idle entry after the switch", "RCU stand-in", "agree", "")
     for tried in result["assumptions"]:
         table.add_row(
@@ -158,14 +161,17 @@ def _assumptions(result: dict[str, Any]) -> "Table":
     return table
 
 
-def _counters(result: dict[str, Any]) -> "Table":
+def _counters(result: "results.Fidelity") -> "Table":
     has_sysfs = any(counter["sysfs"] for counter in result["counters"])
     sysfs_names = ("sysfs usage", "above", "below") if has_sysfs else ()
     table = _table("CPU", "state", "usage", "above", "below", "event above", "below", *sysfs_names)
-    for counter in result["counters"]:
-        row = [counter[key] for key in ("usage", "above", "below", "miss_above", "miss_below")]
+    counters: Sequence[Mapping[str, Any]] = result["counters"]
+    for counter in counters:
+        row: list[int | None] = [
+            counter[key] for key in ("usage", "above", "below", "miss_above", "miss_below")
+        ]
         if has_sysfs:
-            sysfs = counter["sysfs"] or {}
+            sysfs: Mapping[str, Any] = counter["sysfs"] or {}
             row += [sysfs.get(key) for key in ("usage", "above", "below")]
         cells = ["-" if value is None else f"{value:,}" for value in row]
         table.add_row(str(counter["cpu"]), counter["name"], *cells)

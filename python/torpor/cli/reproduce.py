@@ -2,7 +2,7 @@
 """`torpor reproduce`: published tables and ours, side by side."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -14,6 +14,8 @@ from torpor.studies import judge
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from torpor import shapes
 
 _NONE = "-"
 _TEXT_WIDTH = 100
@@ -61,14 +63,14 @@ def reproduce(
             if not is_json:
                 if len(results) > 1:
                     write_stdout("")
-                write_stdout(_text(found, stdout_width()))
+                write_stdout(_text(cast("shapes.Reproduction", found), stdout_width()))
         if is_json:
             write_stdout(json.dumps(results, indent=1))
         kept.done()
     raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
 
 
-def _text(result: dict[str, Any], width: int) -> str:
+def _text(result: "shapes.Reproduction", width: int) -> str:
     folded = min(width, _TEXT_WIDTH)
     parts = [f"{result['study']}: {result['title']}"]
     parts += [wrap(f"Source: {source}", folded) for source in result["source"]]
@@ -92,7 +94,7 @@ def _text(result: dict[str, Any], width: int) -> str:
     return "\n".join(parts)
 
 
-def _table(table: dict[str, Any]) -> "Table":
+def _table(table: "shapes.StudyTable") -> "Table":
     from rich import box
     from rich.table import Table
 
@@ -132,7 +134,7 @@ def _number(value: float | None) -> str:
     return _NONE if value is None else format_number(value)
 
 
-def _right(cell: dict[str, Any]) -> str:
+def _right(cell: "shapes.StudyCell") -> str:
     """The aspects that are right, of those that were judged."""
     right = cell["right"]
     if right is None:

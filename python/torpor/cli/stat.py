@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,6 +13,9 @@ from torpor import counters
 from torpor.cli import values
 from torpor.cli.console import fail, painted, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
+
+if TYPE_CHECKING:
+    from torpor import shapes
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -136,7 +139,7 @@ class _Watch:
 
             self._live = Live(auto_refresh=False, transient=True)
             self._live.start()
-        text = painted(diff_text(result, stdout_width()))
+        text = painted(diff_text(cast("shapes.Diff", result), stdout_width()))
         self._live.update(Text.from_ansi(text), refresh=True)
         return True
 
@@ -158,4 +161,4 @@ class _Watch:
     def _print(self, result: dict[str, Any]) -> bool:
         if self._is_json:
             return write_stdout(json.dumps(result))
-        return write_stdout(diff_text(result, stdout_width()) + "\n")
+        return write_stdout(diff_text(cast("shapes.Diff", result), stdout_width()) + "\n")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from torpor import results
+    from torpor.comparison import Result, Section
+
 # Between two columns.
 _GAP = 2
 # What a metric's name or a governor's may take where room is short; longer ones fold.
@@ -30,7 +33,7 @@ _NARROW_GOVERNOR = 16
 _TEXT_WIDTH = 100
 
 
-def comparison_text(result: dict[str, Any], width: int) -> str:
+def comparison_text(result: "Result", width: int) -> str:
     """Return the tables of all sections, what failed, and the limits of the claim."""
     text_width = min(width, _TEXT_WIDTH)
     parts = []
@@ -43,7 +46,7 @@ def comparison_text(result: dict[str, Any], width: int) -> str:
     return "".join(parts)
 
 
-def tasks_text(result: dict[str, Any], width: int) -> str:
+def tasks_text(result: "Result", width: int) -> str:
     """Return what each kind of task met under each governor, for more than one kind."""
     names, table_rows = task_rows(result)
     if len({row.key for row in table_rows}) < 2:
@@ -53,7 +56,7 @@ def tasks_text(result: dict[str, Any], width: int) -> str:
     return "\n" + render(*tables, width=width)
 
 
-def _heading(result: dict[str, Any], section: dict[str, Any], width: int) -> str:
+def _heading(result: "Result", section: "Section", width: int) -> str:
     platform, options = result["platform"], result["options"]
     where = f"on {platform['name']} ({platform['title']}), tick {options['hz']} Hz"
     if options["latency_limit_ns"] is not None:
@@ -65,11 +68,11 @@ def _heading(result: dict[str, Any], section: dict[str, Any], width: int) -> str
     return f"{wrap(_source(result, section), width)}\n{wrap(where, width)}\n"
 
 
-def _source(result: dict[str, Any], section: dict[str, Any]) -> str:
+def _source(result: "Result", section: "Section") -> str:
     """What was replayed or simulated."""
     if "workload" in section:
         count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
-        seconds = result["options"]["duration_ns"] / 1e9
+        seconds = section["options"]["duration_ns"] / 1e9
         return f"{section['workload']['name']}: simulation, {_cpus(count)}, {seconds:.2f} s"
     recording = section["trace"]
     replayed = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
@@ -156,7 +159,7 @@ def _cell_text(cell: Cell, is_stacked: bool) -> "Text":
     return text
 
 
-def _below(section: dict[str, Any], width: int) -> str:
+def _below(section: "Section", width: int) -> str:
     """What a reader must know of this section, each in a line."""
     lines = [f"{run['governor']} failed: {run['error']}" for run in section["runs"] if run["error"]]
     if text := base_text(section["comparison"]):
@@ -167,7 +170,7 @@ def _below(section: dict[str, Any], width: int) -> str:
     return f"\n{text}\n" if text else "\n"
 
 
-def _inputs(section: dict[str, Any]) -> list[str]:
+def _inputs(section: "results.TraceOutcome") -> list[str]:
     lines = []
     lengths = section["inputs"]["sleep_length_sources"]
     if sum(lengths.values()):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from torpor import _engine, counters
 from torpor.kernel import governors, journal, support
@@ -24,6 +24,9 @@ from torpor.kernel.modules import Governor, resolve
 from torpor.kernel.rapl import Meter
 from torpor.kernel.system import System
 from torpor.record.signals import Signals
+
+if TYPE_CHECKING:
+    from torpor import shapes
 
 #: Without a --metric: a number as programs print it, the last one.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -67,11 +70,11 @@ class _Choice:
     name: str
     module: Governor | None
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> "shapes.AbGovernor":
         return {
             "label": self.label,
             "name": self.name,
-            "module": self.module and self.module.module,
+            "module": self.module.module if self.module else None,
             "parameters": list(self.module.parameters) if self.module else [],
         }
 
@@ -222,7 +225,7 @@ def figure(output: str, metric: re.Pattern[str] | None) -> float | None:
         ) from None
 
 
-def _counts(before: counters.Snapshot, after: counters.Snapshot) -> dict[str, Any]:
+def _counts(before: counters.Snapshot, after: counters.Snapshot) -> "shapes.AbCounters":
     """What was counted in between, by CPUs of the same states."""
     found = counters.diff(before, after, labels=["run"])
     (interval,) = found["intervals"]
@@ -233,7 +236,14 @@ def _counts(before: counters.Snapshot, after: counters.Snapshot) -> dict[str, An
             {
                 "cpus": group["cpus"],
                 "states": [
-                    {"name": state["name"]} | {key: counts[key] for key in counters.COUNTERS}
+                    {
+                        "name": state["name"],
+                        "usage": counts["usage"],
+                        "time_us": counts["time_us"],
+                        "above": counts["above"],
+                        "below": counts["below"],
+                        "rejected": counts["rejected"],
+                    }
                     for state, counts in zip(
                         group["states"], group["columns"][0]["states"], strict=True
                     )

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What governors came to on the live machine: the metrics of a run, for the engine to compare."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor import comparison
+
+if TYPE_CHECKING:
+    from torpor import results, shapes
 
 
 class Metric(NamedTuple):
@@ -32,7 +36,7 @@ METRICS = [
 ]
 
 
-def compare(runs: list[dict[str, Any]], labels: list[str]) -> dict[str, Any]:
+def compare(runs: list["shapes.AbRun"], labels: list[str]) -> "results.Comparison":
     """Return the comparison by those metrics that all runs have, paired by round."""
     measured = [(run["governor"], run["round"], values(run)) for run in runs]
     metrics = [
@@ -54,7 +58,7 @@ def compare(runs: list[dict[str, Any]], labels: list[str]) -> dict[str, Any]:
     return comparison.fill(metrics, columns, is_paired=True)
 
 
-def values(run: dict[str, Any]) -> dict[str, float | None]:
+def values(run: "shapes.AbRun") -> dict[str, float | None]:
     """Return the metrics of one run; what cannot be told is None or missing."""
     wall_s = run["duration_ns"] / 1e9
     groups = run["counters"]["groups"]
@@ -77,7 +81,7 @@ def values(run: dict[str, Any]) -> dict[str, float | None]:
     return found
 
 
-def _sum(states: list[dict[str, Any]], key: str) -> int | None:
+def _sum(states: Iterable[Mapping[str, Any]], key: str) -> int | None:
     """Half a sum would be a wrong figure."""
     counts = [state[key] for state in states]
     return None if None in counts else sum(counts)

@@ -8,16 +8,19 @@ browser (a content security policy that allows its own script and nothing more).
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torpor.files import write_whole
 
 from .page import render
 
+if TYPE_CHECKING:
+    from torpor.comparison import Result
+
 __all__ = ["render", "write"]
 
 
-def write(result: dict[str, Any], path: str | PathLike[str]) -> None:
+def write(result: Result, path: str | PathLike[str]) -> None:
     """Write the report of `result` (the engine's JSON, parsed) to `path`, in UTF-8.
 
     Raises OSError if the file cannot be written.

@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .numbers import cpu_list, duration, listing, number, share
 from .palette import state_class
 
-Run = dict[str, Any]
+if TYPE_CHECKING:
+    from torpor import results
+
 # The longest diverging bar leaves this part of its track to its own number.
 _DEPTH_TRACK_PCT = 64.0
 
 
-def finished(runs: list[Run]) -> list[Run]:
+def finished(runs: Sequence[results.RunOutcome]) -> list[results.RunOutcome]:
     """Runs that have clusters to draw."""
     return [run for run in runs if not run["error"] and run["clusters"]]
 
 
-def classes(platform: dict[str, Any]) -> dict[tuple[str, int], str]:
+def classes(platform: results.PlatformInfo) -> dict[tuple[str, int], str]:
     """(cluster name, state index) -> CSS class."""
     return {
         (cluster["name"], index): state_class(index, len(cluster["states"]), state["polling"])
@@ -27,7 +30,9 @@ def classes(platform: dict[str, Any]) -> dict[tuple[str, int], str]:
     }
 
 
-def residency(platform: dict[str, Any], runs: list[Run]) -> list[dict[str, Any]]:
+def residency(
+    platform: results.PlatformInfo, runs: Sequence[results.RunOutcome]
+) -> list[dict[str, Any]]:
     """One panel a cluster: where each governor's CPU time went."""
     colour = classes(platform)
     panels = []
@@ -76,7 +81,9 @@ def residency(platform: dict[str, Any], runs: list[Run]) -> list[dict[str, Any]]
     return panels
 
 
-def wrong_depth(platform: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
+def wrong_depth(
+    platform: results.PlatformInfo, runs: Sequence[results.RunOutcome]
+) -> dict[str, Any]:
     """One panel a governor; bars in percent of that governor's sleeps on all CPUs together, so
     that a panel's bars sum to the shares its heading tells."""
     drawn = finished(runs)
@@ -85,7 +92,7 @@ def wrong_depth(platform: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
     largest = 0.0
     for run in drawn:
         sleeps = sum(s["usage"] for c in run["clusters"] for s in c["states"])
-        groups = []
+        groups: list[dict[str, Any]] = []
         for cluster in run["clusters"]:
             rows = []
             for state in cluster["states"]:

@@ -7,13 +7,16 @@ the seeds tell apart, and only where governors were told when the next timer com
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from torpor.comparison import paired, percent
 
 from .numbers import listing, number
 
-Run = dict[str, Any]
+if TYPE_CHECKING:
+    from torpor.results import RunOutcome as Run
+
 
 #: With fewer decisions that knew of a timer, replay says little of governors that ask for one.
 _KNOWN_SHARE_MIN = 0.5
@@ -21,7 +24,7 @@ _KNOWN_SHARE_MIN = 0.5
 _UNKNOWN_SHARE_MIN = 0.005
 
 
-def finding(runs: list[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
+def finding(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
     """Who is nearest the oracle (or uses least), and what that costs in wake-up latency.
 
     ``sleep_length_sources`` counts from where decisions knew the time to the next timer.
@@ -45,7 +48,7 @@ def finding(runs: list[Run], sleep_length_sources: dict[str, int] | None = None)
     return verdict
 
 
-def _verdict(runs: list[Run], good: list[Run]) -> str:
+def _verdict(runs: Sequence[Run], good: Sequence[Run]) -> str:
     oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
     if oracle and _known(good, "over_oracle_pct"):
         return _by_oracle(_known(good, "over_oracle_pct"), good)
@@ -56,7 +59,7 @@ def _verdict(runs: list[Run], good: list[Run]) -> str:
     return _by_depth(good)
 
 
-def _by_oracle(known: list[Run], good: list[Run]) -> str:
+def _by_oracle(known: Sequence[Run], good: Sequence[Run]) -> str:
     best, ties = _least(known, "over_oracle_pct")
     over = best["metrics"]["over_oracle_pct"]
     if len(good) == 1:
@@ -74,7 +77,7 @@ def _by_oracle(known: list[Run], good: list[Run]) -> str:
     )
 
 
-def _by_energy(known: list[Run], good: list[Run], key: str, what: str) -> str:
+def _by_energy(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -> str:
     best, ties = _least(known, key)
     energy = number(best["metrics"][key])
     if len(good) == 1:
@@ -92,7 +95,7 @@ def _by_energy(known: list[Run], good: list[Run], key: str, what: str) -> str:
     return f"{names} {verb} the least {what}, {energy} µJ{tied}{_latency(best, good)}."
 
 
-def _by_depth(good: list[Run]) -> str:
+def _by_depth(good: Sequence[Run]) -> str:
     known = _known(good, "wrong_pct")
     why = "this platform has no power numbers, so energy is not known"
     if not known:
@@ -114,16 +117,16 @@ def _by_depth(good: list[Run]) -> str:
     return f"{text}{_latency(best, good)}; {why}."
 
 
-def _latency(best: Run, good: list[Run]) -> str:
+def _latency(best: Run, good: Sequence[Run]) -> str:
     """What the best costs: its mean wake-up latency beside the quickest governor's."""
     known = _known(good, "latency_mean_us")
     if best not in known:
         return ""
-    mean = best["metrics"]["latency_mean_us"]
+    mean = best["metrics"]["latency_mean_us"] or 0.0
     quickest, ties = _least(known, "latency_mean_us")
     if best in ties:
         return f"; no governor wakes faster (mean {number(mean)} µs)"
-    low = quickest["metrics"]["latency_mean_us"]
+    low = quickest["metrics"]["latency_mean_us"] or 0.0
     return (
         f"; its mean wake-up latency is {number(mean)} µs, "
         f"{number(mean - low)} µs more than {_name(quickest)}, the quickest"
@@ -134,7 +137,7 @@ def _name(run: Run) -> str:
     return str(run["governor"])
 
 
-def _known(runs: list[Run], key: str) -> list[Run]:
+def _known(runs: Sequence[Run], key: str) -> Sequence[Run]:
     return [r for r in runs if _value(r["metrics"], key) is not None]
 
 
@@ -146,15 +149,17 @@ def _value(metrics: dict[str, float | None], key: str) -> float | None:
 
 
 def _seeds(run: Run) -> list[dict[str, Any]]:
-    return list(run.get("seeds", ()))
+    # A simulation's alone has them.
+    own: Mapping[str, Any] = run
+    return list(own.get("seeds", ()))
 
 
-def _is_undecided(runs: list[Run]) -> bool:
+def _is_undecided(runs: Sequence[Run]) -> bool:
     """Whether there are seeds, too few to say anything of their differences."""
     return any(len(_seeds(run)) == 1 for run in runs)
 
 
-def _least(runs: list[Run], key: str) -> tuple[Run, list[Run]]:
+def _least(runs: Sequence[Run], key: str) -> tuple[Run, list[Run]]:
     """The smallest, and all that nobody should call larger: their printed number is the same, or
     the seeds that both have run do not tell them apart."""
     best = min(runs, key=lambda run: _value(run["metrics"], key) or 0.0)
@@ -180,5 +185,5 @@ def _pairs(first: Run, second: Run, key: str) -> tuple[list[float], list[float]]
     return [values[0][seed] for seed in shared], [values[1][seed] for seed in shared]
 
 
-def _most(runs: list[Run], key: str) -> Run:
-    return max(runs, key=lambda r: r["metrics"][key])
+def _most(runs: Sequence[Run], key: str) -> Run:
+    return max(runs, key=lambda r: r["metrics"][key] or 0.0)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torpor.comparison import agreement_text
 
 from .numbers import number, share
+
+if TYPE_CHECKING:
+    from torpor import results
 
 # Best first. Said in full once, here; the engine's keys stay short.
 _SLEEP_LENGTH = {
@@ -25,14 +28,14 @@ _WAKE_STAMP = {
 _SEVERITY_ORDER = {"damage": 0, "loss": 1, "info": 2}
 
 
-def tables(own: dict[str, Any]) -> dict[str, Any]:
+def tables(own: results.TraceOutcome) -> dict[str, Any]:
     """The tables of the section "Inputs" for one trace."""
     raw = own["inputs"]
     columns = [("the recording", raw["sleep_length_sources"])]
     columns += [
         (run["governor"], run["sleep_length_sources"])
         for run in own["runs"]
-        if not run["error"] and sum((run.get("sleep_length_sources") or {}).values())
+        if not run["error"] and any(run["sleep_length_sources"].values())
     ]
     agreement = own.get("agreement")
     return {

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .numbers import duration, share
+
+if TYPE_CHECKING:
+    from torpor import results
 
 # The histogram is drawn in a box of this size, stretched to the page by the browser.
 _WIDTH, _HEIGHT = 1000, 40
@@ -21,7 +25,7 @@ _BINS_PER_DECADE = 20
 _FLOOR_NS = 100
 
 
-def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
+def latency(runs: Sequence[results.RunOutcome]) -> dict[str, Any] | None:
     """What the template draws and what the slider reads; None if no run has a histogram."""
     drawn = [r for r in runs if not r["error"] and r.get("latency") and r["latency"]["count"]]
     drawn = [r for r in drawn if r["latency"]["histogram"]]
@@ -33,7 +37,7 @@ def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
     counts = [_counts(h, bounds) for h in histograms]
     tallest = max(max(c) / r["latency"]["count"] for r, c in zip(drawn, counts, strict=True))
     # The slider starts where the first governor has 99 % of its wake-ups behind it.
-    start = min(bisect_left(bounds, drawn[0]["latency"]["p99_ns"]), len(bounds) - 1)
+    start = min(bisect_left(bounds, drawn[0]["latency"]["p99_ns"] or 0), len(bounds) - 1)
     rows = []
     for run, bins in zip(drawn, counts, strict=True):
         own = run["latency"]
@@ -45,8 +49,8 @@ def latency(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
                 "p50": duration(own["p50_ns"]),
                 "p99": duration(own["p99_ns"]),
                 "max": duration(own["max_ns"]),
-                "p50_left": f"{axis.percent(own['p50_ns']):.2f}",
-                "p99_left": f"{axis.percent(own['p99_ns']):.2f}",
+                "p50_left": f"{axis.percent(own['p50_ns'] or 0):.2f}",
+                "p99_left": f"{axis.percent(own['p99_ns'] or 0):.2f}",
                 "within": share(totals[start], own["count"]),
                 "totals": totals,
                 "count": own["count"],
@@ -85,9 +89,10 @@ class _Axis:
         ]  # fmt: skip
 
 
-def _histogram(own: dict[str, Any]) -> list[tuple[int, int]]:
+def _histogram(own: results.LatencyOutcome) -> list[tuple[int, int]]:
     """The engine's buckets; none reaches beyond the slowest wake-up, though its bound may."""
-    return [(min(bound, own["max_ns"]), n) for bound, n in own["histogram"]]
+    largest = own["max_ns"] or 0
+    return [(min(bound, largest), n) for bound, n in own["histogram"]]
 
 
 def _grid(values: list[int]) -> list[int]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -19,6 +19,10 @@ from . import bars, inputs, palette, strip
 from .finding import finding
 from .latency import latency
 from .numbers import cpu_list, duration, grouped, number, share
+
+if TYPE_CHECKING:
+    from torpor import results
+    from torpor.comparison import Result, Section
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
@@ -32,7 +36,7 @@ def _option(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def render(result: dict[str, Any]) -> str:
+def render(result: Result) -> str:
     """The whole page for `result` (the engine's JSON, parsed) as HTML text."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -77,7 +81,7 @@ def render(result: dict[str, Any]) -> str:
     return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
 
 
-def _section(result: dict[str, Any], own: dict[str, Any], number: int) -> dict[str, Any]:
+def _section(result: Result, own: Section, number: int) -> dict[str, Any]:
     platform, runs = result["platform"], own["runs"]
     return {
         "id": f"t{number}",
@@ -94,7 +98,7 @@ def _section(result: dict[str, Any], own: dict[str, Any], number: int) -> dict[s
     }
 
 
-def _strip(platform: dict[str, Any], own: dict[str, Any], budget_bytes: int) -> Any:
+def _strip(platform: results.PlatformInfo, own: Section, budget_bytes: int) -> Any:
     raw = own.get("strip")
     if not raw or not raw["rows"] or raw["end_ns"] <= raw["start_ns"]:
         return None
@@ -142,9 +146,9 @@ def _strip(platform: dict[str, Any], own: dict[str, Any], budget_bytes: int) -> 
     }
 
 
-def _governors(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _governors(parts: list[Section]) -> list[results.RunOutcome]:
     """Each governor of the result once: its source is the same in every section."""
-    seen: dict[str, dict[str, Any]] = {}
+    seen: dict[str, results.RunOutcome] = {}
     for part in parts:
         for run in part["runs"]:
             seen.setdefault(run["governor"], run)

@@ -10,7 +10,10 @@ from __future__ import annotations
 from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torpor import results
 
 # Finest first: rounding comes before cutting, since a reader sees pixels but misses seconds.
 _QUANTA_NS = (1, 10, 100, 1000)
@@ -18,7 +21,7 @@ _QUANTA_NS = (1, 10, 100, 1000)
 Segment = tuple[int, int, int]
 
 
-def pack(strip: dict[str, Any], state_count: int, budget_bytes: int) -> dict[str, Any]:
+def pack(strip: results.Strip, state_count: int, budget_bytes: int) -> dict[str, Any]:
     """Rows for the page within `budget_bytes` of base64, and how they were rounded and cut."""
     start, end = strip["start_ns"], strip["end_ns"]
     rows = [

@@ -75,7 +75,7 @@ def count(verdicts: list[dict[str, bool]]) -> dict[str, dict[str, int]]:
     return judged
 
 
-def summary(counts: Mapping[str, Mapping[str, int]]) -> str:
+def summary(counts: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the counts as a sentence.
 
     >>> summary(count([{"sign": True, "order": True, "size": False}, {"size": True}]))
