@@ -43,8 +43,7 @@
  *  - v2: after step 4, the state before the chosen one, also if it polls, unless that is disabled;
  *    with no more than two states, the first enabled one in place of steps 2 to 4. Of a sleep that
  *    began utilized, nothing is learnt.
- *  - v3: as v2, but only from state 1 to state 0, and never to a state that polls, with two states
- *    neither.
+ *  - v3: as v2, but only from state 1 to state 0, and never, nor of two, a state that polls.
  *  - v4: as v3, but all sleeps are learnt from.
  *  - step: after step 4, one enabled state shallower, or as many as it takes to pay off in the
  *    expected sleep; with no more than two states, the first enabled one in place of steps 2 to 4,
@@ -57,24 +56,21 @@
  * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
  * search meet each state's bin by its index, so a state that is disabled keeps its counts. Where
  * only one state is enabled up to the candidate, the latency limit is not looked at, nor, but for
- * the two-state case and gradual, the utilization. A threshold on utilization says little about
- * the length of one sleep: on a little CPU 1/64 is next to nothing, and a CPU can be utilized
- * through sleeps of many milliseconds.
+ * the two-state case and gradual, the utilization. Utilization says little about the length of one
+ * sleep: on a little CPU 1/64 is next to nothing, and sleeps of a utilized CPU may be long.
  *
  * Departures: with util_mode=off none known; it decides as Linux 6.1 (stable 6.1.192) does, which
- * a test checks with random sequences of calls. It is structured and told anew. The other modes:
- * the threshold follows the CPU's capacity and util_shift as they are at each decision, where
- * Linux 6.3 to 6.5 took the capacity at enabling and 6; with all states disabled shallowest takes
- * state 0, where the proposal left the table. gradual was proposed as a formula only; that it
+ * a test checks with random sequences of calls. The other modes: the threshold follows the CPU's
+ * capacity and util_shift as they are at each decision, where Linux 6.3 to 6.5 took the capacity at
+ * enabling and 6; with all states disabled shallowest takes state 0, the proposal left the table. gradual was proposed as a formula only; that it
  * applies above the threshold, and what it does about polling and disabled states, is ours.
  *
- * References: Linux 6.1 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
- * Governor" in Documentation/admin-guide/pm/cpuidle.rst. Utilization: shallowest is the RFC
- * "cpuidle: teo: Introduce optional util-awareness" of 15 September 2022; v2 to v4 are its later
- * postings, of 3 October (20221003144914.160547-2-kajetan.puchalski@arm.com), 31 October
- * (20221031121314.1381472-3) and 2 November 2022 (20221102152808.2978590-3): compared with the
- * patches line by line, not call by call, as no tree has them; step is the fifth and sixth and commit 9ce0f7c4bc64 (Linux
- * 6.3), reverted by 0a2998fa48f0 (6.11); gradual is Yu Chen's proposal. For 6.6 see teo-6.6.
+ * References: Linux 6.1 drivers/cpuidle/governors/teo.c; Documentation/admin-guide/pm/cpuidle.rst.
+ * Utilization: shallowest is the RFC "cpuidle: teo: Introduce optional util-awareness" of 15
+ * September 2022; v2 to v4 are its later postings, compared with the patches line by line, as no
+ * tree has them (20221003144914.160547-2, 20221031121314.1381472-3, 20221102152808.2978590-3); step
+ * is the fifth and sixth and commit 9ce0f7c4bc64 (Linux 6.3), reverted by 0a2998fa48f0 (6.11);
+ * gradual is Yu Chen's proposal. For 6.6 see teo-6.6.
  */
 
 #include <linux/cpuidle.h>
@@ -342,25 +338,6 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* What each posting makes of the choice on a utilized CPU. */
-static int teo_stepped(struct cpuidle_driver *drv, struct cpuidle_device *dev, int mode,
-		       const struct teo_choice *choice)
-{
-	int idx = choice->idx;
-
-	switch (mode) {
-	case UTIL_V2:
-		return idx > 0 && !dev->states_usage[idx - 1].disable ? idx - 1 : idx;
-	case UTIL_V3:
-	case UTIL_V4:
-		if (idx != 1)
-			return idx;
-		fallthrough;
-	default:
-		return teo_shallower(drv, dev, idx, choice->sleep_ns, false);
-	}
-}
-
 /* The state as far down to @idx as the CPU is free, the first if it has no room at all. */
 static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
 {
@@ -440,8 +417,10 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	} else if (choice.idx > *first) {
 		teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
 		choice.idx = min(choice.idx, within_limit);
-		if (utilized)
-			choice.idx = teo_stepped(drv, dev, mode, &choice);
+		if (utilized && mode == UTIL_V2 && choice.idx > 0)
+			choice.idx -= !dev->states_usage[choice.idx - 1].disable;
+		else if (utilized && (choice.idx == 1 || (mode != UTIL_V3 && mode != UTIL_V4)))
+			choice.idx = teo_shallower(drv, dev, choice.idx, choice.sleep_ns, false);
 	}
 	return choice;
 }

@@ -5,7 +5,9 @@ mod support;
 
 use support::{count, machine, request};
 use torpor_platform::Platform;
-use torpor_sim::workload::{self, Op, TransferKind, from_toml, job_file_to_toml, to_toml};
+use torpor_sim::workload::{
+    self, IoWait, Op, Step, TransferKind, from_toml, job_file_to_toml, to_toml,
+};
 use torpor_sim::{SimError, Workload};
 use torpor_units::Duration;
 
@@ -40,6 +42,26 @@ fn a_posted_line_of_fio_is_the_job_it_describes() {
     assert!(notes.contains("without meaning here: group_reporting"), "{notes}");
     assert!(notes.contains("not simulated: ramp_time"), "{notes}");
     assert!(!notes.contains("page cache"), "{notes}");
+}
+
+#[test]
+fn libaio_without_direct_waits_in_its_submission() {
+    let line = |direct: &str| {
+        format!("fio --name=a --filename=nvme --ioengine=libaio --iodepth=8 --rw=randread{direct}")
+    };
+    for (direct, wait, depth) in
+        [("", IoWait::IoSchedule, 1), (" --direct=1", IoWait::ReadEvents, 8)]
+    {
+        let load = command(&line(direct));
+        let waits = |step: &Step| if let Op::IoWait(wait) = step.op { Some(wait) } else { None };
+        let program = &load.tasks[0].program;
+        assert_eq!(program.iter().find_map(waits), Some(wait), "{direct}");
+        let fills = |step: &Step| {
+            if let Op::IoFill { iodepth, .. } = step.op { Some(iodepth) } else { None }
+        };
+        assert_eq!(program.iter().find_map(fills), Some(depth), "{direct}");
+        assert_eq!(load.notes.join(" ").contains("io_submit()"), direct.is_empty());
+    }
 }
 
 #[test]

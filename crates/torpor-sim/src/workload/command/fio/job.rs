@@ -54,7 +54,17 @@ impl Job {
             }
         }
         let get = |key: &str| known.iter().find(|(k, _)| *k == key).map(|(_, setting)| *setting);
-        let engine = job.engine(report, get("ioengine"))?;
+        let is_direct = get("direct").is_some_and(is_on)
+            || get("buffered").is_some_and(|setting| setting.value.as_deref() == Some("0"));
+        let mut engine = job.engine(report, get("ioengine"))?;
+        if engine == "libaio" && !is_direct {
+            // The page cache has no asynchronous reads for it: each waits in `io_schedule()`.
+            engine = "psync";
+            job.notes.push(format!(
+                "job `{}`: libaio without `direct=1` waits for each request in io_submit(), as psync does",
+                job.name
+            ));
+        }
         job.device(report, get("filename"))?;
         job.keys.push(("ioengine", quoted(engine)));
         job.direction(report, get("rw"), get("rwmixread"), get("rwmixwrite"))?;
@@ -64,7 +74,12 @@ impl Job {
         };
         job.keys.push(("bs", quoted(&bytes.to_string())));
         job.depth(report, get("iodepth"), engine)?;
-        job.page_cache(get("direct"), get("buffered"));
+        if !is_direct {
+            job.notes.push(format!(
+                "job `{}` goes through the page cache (`direct=0`): here each of its requests goes to the device",
+                job.name
+            ));
+        }
         if let Some(setting) = get("numjobs") {
             let number = count(report, setting, 1, 1_000_000)?;
             job.keys.push(("numjobs", number.to_string()));
@@ -206,17 +221,6 @@ impl Job {
             self.keys.push(("iodepth", depth.to_string()));
         }
         Some(())
-    }
-
-    fn page_cache(&mut self, direct: Option<&Setting>, buffered: Option<&Setting>) {
-        let is_direct = direct.is_some_and(is_on)
-            || buffered.is_some_and(|setting| setting.value.as_deref() == Some("0"));
-        if !is_direct {
-            self.notes.push(format!(
-                "job `{}` goes through the page cache (`direct=0`): here each of its requests goes to the device",
-                self.name
-            ));
-        }
     }
 
     /// A rate in bytes is one of requests.
