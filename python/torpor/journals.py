@@ -6,7 +6,6 @@ that decides a run, so a changed workload, governor, platform or Torpor finds no
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -23,6 +22,8 @@ _KEPT_S = 30 * 24 * 3600
 @cache
 def engine_id() -> str:
     """Return what tells this build of the engine from every other: the hash of its file."""
+    import hashlib
+
     return hashlib.sha256(Path(str(_engine.__file__)).read_bytes()).hexdigest()
 
 
@@ -49,6 +50,8 @@ def of_command(*words: object) -> Path | None:
     if not (stat.S_ISDIR(found.st_mode) and is_ours):
         return None
     _remove_old(folder)
+    import hashlib
+
     told = json.dumps([os.getcwd(), *map(str, words)])
     return folder / hashlib.sha256(told.encode()).hexdigest()[:16]
 

@@ -6,6 +6,7 @@ command line spells it. The engine reads, checks and records what was given, so 
 Python names an option.
 """
 
+import functools
 import inspect
 import json
 import os
@@ -238,6 +239,7 @@ class FidelityOptions(TypedDict, total=False):
     isolate: Isolate
 
 
+@functools.cache
 def fields(of: type) -> dict[str, tuple[Any, Option]]:
     """Return every option with its type, in order."""
     hints = get_type_hints(of, include_extras=True)

@@ -7,7 +7,6 @@ and from compilers, and a terminal does what it reads.
 
 import contextlib
 import os
-import secrets
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
@@ -25,7 +24,7 @@ _UNLIMITED = 10_000
 
 #: The escape character of colours that :func:`render` chose, until the text is written. Nobody else
 #: can know it.
-_OUR_ESCAPE = f"\x1b{secrets.token_hex(8)}"
+_OUR_ESCAPE = f"\x1b{os.urandom(8).hex()}"
 
 # Some terminals and log collectors still know ASCII only.
 _ASCII = str.maketrans({"−": "-", "×": "x", "µ": "u", "–": "-", "…": "..."})
