@@ -74,7 +74,17 @@ In the order of the table. *Better* says which direction is an improvement; `non
 
 Means over seeds.
 
-{metric_table(catalogues["simulation"])}"""
+{metric_table(catalogues["simulation"])}
+## Of a verification
+
+`torpor fidelity`: governors beside the one that agrees best.
+
+{metric_table(catalogues["fidelity"])}
+## Of a running machine
+
+`torpor ab`: means over rounds. A metric that not every run has is left out.
+
+{metric_table(catalogues["ab"])}"""
 
 
 def metric_table(catalogue: list[dict]) -> str:

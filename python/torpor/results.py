@@ -279,6 +279,8 @@ class Fidelity(TypedDict):
     #: What was tried where no probe tells; empty if nothing had to be assumed or fitting was
     #: off.
     assumptions: list["Tried"]
+    catalogue: list["Info"]
+    comparison: "Comparison"
     counters: list["Counter"]
     decisions: "DecisionsInfo"
     #: Of the governor that agrees best.

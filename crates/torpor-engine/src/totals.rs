@@ -30,6 +30,10 @@ pub struct Tally {
     /// Wake-ups that cost a state's exit latency and nothing else, by state.
     plain_exits: Vec<u64>,
     latency: LatencyHistogram,
+    delays: LatencyHistogram,
+    /// How late the last events were handled, and how many of them.
+    delay: Duration,
+    delayed: u64,
     /// All that is counted as it comes; the rest follows at the end.
     pub totals: CpuTotals,
     deepest: usize,
@@ -46,6 +50,9 @@ impl Tally {
             wrong: vec![(0, 0); states],
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
+            delays: LatencyHistogram::default(),
+            delay: Duration::ZERO,
+            delayed: 0,
             totals: CpuTotals {
                 deep: model.watches_deepest.then(Vec::new),
                 ..CpuTotals::new(states)
@@ -124,14 +131,26 @@ impl Tally {
 
     #[inline]
     pub fn resumed(&mut self, delay: Duration) {
-        if !delay.is_negative() {
-            self.totals.delay_total += delay;
+        let delay = delay.max(Duration::ZERO);
+        // One state after the other is late by the same: a histogram's bin is looked up once.
+        if delay != self.delay {
+            self.close_delays(delay);
         }
+        self.delayed += 1;
+    }
+
+    fn close_delays(&mut self, next: Duration) {
+        if self.delayed > 0 {
+            self.delays.record_all(self.delay, self.delayed);
+        }
+        (self.delay, self.delayed) = (next, 0);
     }
 
     /// Works out the sums, and what they cost.
-    pub fn close(self, model: &CpuModel) -> CpuTotals {
+    pub fn close(mut self, model: &CpuModel) -> CpuTotals {
+        self.close_delays(Duration::ZERO);
         let mut totals = self.totals;
+        totals.delays = self.delays.latencies();
         totals.decisions = totals.sources.iter().sum();
         totals.tick_wakeups = self.ticks.iter().sum();
         totals.governor_timer_wakeups = self.timers.iter().sum();

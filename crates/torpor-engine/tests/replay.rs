@@ -292,3 +292,19 @@ fn decisions_add_up_to_what_the_summary_says() {
     // What sleeps too deep costs: the demo's server is not idle for long.
     assert!(trace.decisions[0].iter().any(|d| d.regret > Energy::ZERO));
 }
+
+#[test]
+fn every_event_of_the_recording_has_its_delay_also_where_the_cpu_was_awake() {
+    let trace = replay("pixel6", &ALL, Options::default());
+    let of = |name: &str, key: &str| {
+        let run = trace.runs.iter().find(|run| run.name == name).unwrap();
+        run.metrics[key].unwrap()
+    };
+    for run in &trace.runs {
+        let total = of(&run.name, "delay_total_us");
+        let mean = total / trace.inputs.spans as f64;
+        // The mean is whole nanoseconds.
+        assert!((of(&run.name, "delay_mean_us") - mean).abs() <= 0.001, "{}", run.name);
+    }
+    assert!(of("deepest", "delay_p99_us") > of("shallowest", "delay_p99_us"));
+}

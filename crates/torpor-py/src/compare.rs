@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 use torpor_result::interval::{self, Cluster};
-use torpor_result::{Column, Info, Sampling, metric, number};
+use torpor_result::{Column, Info, Sampling, elsewhere, metric, number};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,8 +37,14 @@ pub fn format_number(value: f64) -> String {
     number::value(value)
 }
 
-/// The metrics of a replay and of a simulation, as JSON.
+/// The metrics of each kind of comparison, as JSON.
 #[pyfunction]
 pub fn metrics() -> String {
-    json!({ "replay": metric::of_replay(), "simulation": metric::of_simulation() }).to_string()
+    json!({
+        "replay": metric::of_replay(),
+        "simulation": metric::of_simulation(),
+        "fidelity": elsewhere::FIDELITY,
+        "ab": elsewhere::AB,
+    })
+    .to_string()
 }

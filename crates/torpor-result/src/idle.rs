@@ -110,8 +110,8 @@ summed! {
         pub absorbed_spans: u64,
         /// Sleeps in a state that is disabled or slower than the latency limit.
         pub forbidden: u64,
-        /// Sum over wake-ups of how much later than recorded the work behind them began.
-        pub delay_total: Duration,
+        /// How much later than recorded the work behind each event began; 0 where it was not late.
+        pub delays: Latencies,
         /// How much later than recorded the last sleep ended.
         pub overrun: Duration,
         pub energy: Energy,
@@ -200,7 +200,7 @@ pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
 pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
 /// In the order of the table.
-pub static METRICS: [Metric; 22] = [
+pub static METRICS: [Metric; 24] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -392,7 +392,26 @@ pub static METRICS: [Metric; 22] = [
         Lower,
         "Sum over wake-ups of how much later than recorded the work behind them began. Work that \
          is late starts the next sleep late; idle time absorbs it.",
-        |s| us(Some(s.idle.delay_total)),
+        |s| us(Some(s.idle.delays.total())),
+    )
+    .of_replay_only(),
+    metric(
+        "delay_mean_us",
+        "delay an event, mean",
+        TIME,
+        Lower,
+        "`delay_total_us` for each event of the recording, those included that found the CPU awake \
+         with delayed work.",
+        |s| us(s.idle.delays.mean()),
+    )
+    .of_replay_only(),
+    metric(
+        "delay_p99_us",
+        "delay an event, p99",
+        TIME,
+        Lower,
+        "The delay that 99 % of those events do not exceed, to 0.1 %.",
+        |s| us(s.idle.delays.quantile(0.99)),
     )
     .of_replay_only(),
     metric(

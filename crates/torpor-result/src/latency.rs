@@ -38,12 +38,7 @@ impl From<Latencies> for LatencyHistogram {
         let mut histogram = LatencyHistogram::default();
         for (ns, count) in closed.counts {
             match &mut histogram.many {
-                None if histogram.few.len() as u64 + count <= FEW as u64 => {
-                    histogram.few.extend((0..count).map(|_| ns));
-                }
-                None => {
-                    histogram.spill().record_n(ns, count).expect("auto-resizing histograms record")
-                }
+                None => histogram.record_early(ns, count),
                 Some(many) => many.record_n(ns, count).expect("auto-resizing histograms record"),
             }
         }
@@ -53,19 +48,25 @@ impl From<Latencies> for LatencyHistogram {
 
 impl LatencyHistogram {
     pub fn record(&mut self, latency: Duration) {
+        self.record_all(latency, 1);
+    }
+
+    /// `count` with the same latency.
+    pub fn record_all(&mut self, latency: Duration, count: u64) {
         let ns = latency.0.max(0) as u64;
         match &mut self.many {
-            Some(many) => many.record(ns).expect("auto-resizing histograms record"),
-            None => self.record_early(ns),
+            Some(many) => many.record_n(ns, count).expect("auto-resizing histograms record"),
+            None => self.record_early(ns, count),
         }
-        self.sum_ns += i128::from(latency.0);
+        self.sum_ns += i128::from(latency.0) * i128::from(count);
         self.max = self.max.max(latency);
     }
 
-    fn record_early(&mut self, ns: u64) {
-        self.few.push(ns);
-        if self.few.len() > FEW {
-            self.spill();
+    fn record_early(&mut self, ns: u64, count: u64) {
+        if self.few.len() as u64 + count <= FEW as u64 {
+            self.few.extend((0..count).map(|_| ns));
+        } else {
+            self.spill().record_n(ns, count).expect("auto-resizing histograms record");
         }
     }
 
@@ -133,6 +134,10 @@ impl Latencies {
 
     pub fn count(&self) -> u64 {
         self.counts.values().sum()
+    }
+
+    pub fn total(&self) -> Duration {
+        Duration(self.sum_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
     }
 
     pub fn mean(&self) -> Option<Duration> {

@@ -4,7 +4,8 @@
 //! Replay, simulation, counters and live comparisons fill it; terminal, page, notebook, CSV and
 //! JSON paint it and compute nothing.
 //!
-//! - [`idle`] and [`work`]: what is counted, and the metrics made of it, each in one expression.
+//! - [`idle`] and [`work`]: what is counted, and the metrics made of it, each in one expression;
+//!   [`elsewhere`]: those of a verification and of a running machine.
 //! - [`compare()`]: columns become rows: base, change, interval, significance, who is best.
 //! - [`interval`]: Student, Wilson and Newcombe.
 //! - [`number`]: how a value is written.
@@ -12,6 +13,7 @@
 //! - `tables` (a feature): any result as Arrow.
 
 pub mod compare;
+pub mod elsewhere;
 pub mod idle;
 pub mod interval;
 pub mod latency;

@@ -19,7 +19,8 @@ pub const FORMATS: &[&str] = &[
      best, which every page paints. `differences` of a run are in its cells. A metric has its \
      `kind`. `ab` has a `comparison` in place of `rows`.",
     "`options` holds every option that decides something, as resolved, and under `given` as given; \
-     `fidelity` has them, too. A replay's `seed`, always 0, is gone.",
+     `fidelity` has them, too, and a `catalogue` and `comparison`. A replay's `seed`, always 0, is \
+     gone.",
 ];
 
 /// The shape of results.

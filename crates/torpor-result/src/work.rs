@@ -97,7 +97,7 @@ impl Work {
     }
 }
 
-const RATE: (Kind, &str) = (Kind::Rate, "1/s");
+pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
 
 /// In the order of the table; those of idle CPUs follow.

@@ -1,48 +1,23 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What governors came to on the live machine: the metrics of a run, for the engine to compare."""
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from torpor import comparison
+from torpor import _engine, comparison
 
 if TYPE_CHECKING:
     from torpor import results, shapes
-
-
-class Metric(NamedTuple):
-    """What is measured; ``direction`` says which is better: lower, higher, or none."""
-
-    key: str
-    title: str
-    unit: str
-    direction: str
-    kind: str
-
-
-METRICS = [
-    Metric("figure", "figure", "", "none", "figure"),
-    Metric("wall_s", "wall time", "s", "none", "time"),
-    Metric("wakeups_per_s", "wake-ups", "1/s", "none", "rate"),
-    Metric("above_pct", "too deep (above)", "%", "lower", "share"),
-    Metric("below_pct", "too shallow (below)", "%", "lower", "share"),
-    Metric("deepest_pct", "time in the deepest state", "%", "none", "share"),
-    Metric("idle_pct", "time in all idle states", "%", "none", "share"),
-    *(
-        Metric(f"{kind}_{key}", f"{kind} {title}", unit, "lower", title)
-        for kind in ("package", "dram", "platform")
-        for key, title, unit in (("w", "power", "W"), ("j", "energy", "J"))
-    ),
-]
 
 
 def compare(runs: list["shapes.AbRun"], labels: list[str]) -> "results.Comparison":
     """Return the comparison by those metrics that all runs have, paired by round."""
     measured = [(run["governor"], run["round"], values(run)) for run in runs]
     metrics = [
-        metric._asdict()
-        for metric in METRICS
-        if all(found.get(metric.key) is not None for _, _, found in measured)
+        metric
+        for metric in json.loads(_engine.metrics())["ab"]
+        if all(found.get(metric["key"]) is not None for _, _, found in measured)
     ]
     columns = [
         {

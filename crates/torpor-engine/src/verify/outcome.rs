@@ -10,6 +10,7 @@ use crate::trace_info::TraceInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
 use torpor_result::record::Head;
+use torpor_result::{Comparison, Info};
 use torpor_units::Instant;
 
 /// Of `torpor fidelity`.
@@ -26,6 +27,8 @@ pub struct Fidelity {
     pub verdict: VerdictInfo,
     /// Best first.
     pub governors: Vec<GovernorFidelity>,
+    pub catalogue: &'static [Info],
+    pub comparison: Comparison,
     /// What was tried where no probe tells; empty if nothing had to be assumed or fitting was off.
     pub assumptions: Vec<Tried>,
     /// Of the governor that agrees best.

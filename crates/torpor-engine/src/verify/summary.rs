@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use torpor_counters::{Delta, StateDelta};
 use torpor_platform::Platform;
 use torpor_result::record::Head;
+use torpor_result::{Column, Comparison, Sample, Sampling, compare, elsewhere};
 use torpor_trace::{EventKind, Trace};
 use torpor_units::{CpuId, Duration, Hz};
 
@@ -45,6 +46,8 @@ impl Fidelity {
         let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
         Fidelity {
             head: Head::of("fidelity"),
+            catalogue: elsewhere::FIDELITY,
+            comparison: compared(&governors, decisions.compared),
             platform: parts.platform.name.clone(),
             hz: parts.hz.get(),
             states: parts.seats.first().map(names).unwrap_or_default(),
@@ -82,6 +85,32 @@ pub(super) fn ranking(trace: &Trace, governors: &[Candidate], judged: &[Judged])
 /// `menu-6.12` and `menu` are of one family, `./my_menu.c` is its own.
 fn family(name: &str) -> &str {
     name.split_once('-').map_or(name, |(family, _)| family)
+}
+
+/// The governors beside the one that agrees best.
+fn compared(governors: &[GovernorFidelity], decisions: u64) -> Comparison {
+    let share = |part: u64, of: u64| (of > 0).then(|| 100.0 * part as f64 / of as f64);
+    let columns: Vec<Column> = governors
+        .iter()
+        .map(|one| {
+            let values = [
+                ("agreement_pct", share(one.agreeing, decisions)),
+                (
+                    "history_agreement_pct",
+                    one.agreeing_with_history.and_then(|n| share(n, decisions)),
+                ),
+                ("tick_agreement_pct", share(one.tick_agreeing, one.tick_decisions)),
+            ];
+            let values = values.map(|(key, value)| (key.to_owned(), value)).into();
+            Column {
+                label: one.governor.clone(),
+                has_failed: one.error.is_some(),
+                competes: true,
+                samples: vec![Sample { number: 0, values }],
+            }
+        })
+        .collect();
+    compare(elsewhere::FIDELITY, &columns, Sampling::Exact)
 }
 
 fn governor(candidate: &Candidate, judged: &Judged) -> GovernorFidelity {

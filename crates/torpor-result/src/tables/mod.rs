@@ -45,7 +45,26 @@ pub struct Table {
     pub columns: &'static [Column],
     /// One column a metric of the result's catalogue stands behind those.
     pub has_metrics: bool,
-    rows: fn(&Value) -> Vec<Row>,
+    rows: Rows,
+}
+
+/// Where a table's rows come from.
+enum Rows {
+    /// A list of the result, whose records have the columns' names.
+    At(&'static str),
+    /// A list of each run, behind the run's governor.
+    OfRuns(&'static str),
+    By(fn(&Value) -> Vec<Row>),
+}
+
+const fn table(
+    kind: &'static str,
+    name: &'static str,
+    row: &'static str,
+    columns: &'static [Column],
+    rows: Rows,
+) -> Table {
+    Table { kind, name, row, columns, has_metrics: false, rows }
 }
 
 /// The tables of a kind of result.
@@ -54,6 +73,20 @@ pub fn of_kind(kind: &str) -> impl Iterator<Item = &'static Table> {
 }
 
 impl Table {
+    const fn with_metrics(mut self) -> Table {
+        self.has_metrics = true;
+        self
+    }
+
+    fn rows(&self, result: &Value) -> Vec<Row> {
+        let keys: Vec<&str> = self.columns.iter().map(|(name, ..)| *name).collect();
+        match self.rows {
+            Rows::At(what) => rows::pick(list(result, what), &keys),
+            Rows::OfRuns(what) => rows::of_runs(result, what, &keys[1..]),
+            Rows::By(lay_out) => lay_out(result),
+        }
+    }
+
     /// What a column is called: where rows come from has its own name in each kind of result.
     pub fn column_name(&self, name: &'static str) -> &'static str {
         match (name, self.kind, self.name) {
@@ -75,7 +108,7 @@ impl Table {
             let is_count = metric["kind"] == serde_json::json!(Kind::Count) && !is_mean;
             (text(&metric["key"]), if is_count { Int } else { Float }, text(&metric["unit"]))
         });
-        let rows = (self.rows)(result);
+        let rows = self.rows(result);
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = declared
             .chain(metrics)
             .enumerate()
