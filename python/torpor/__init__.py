@@ -36,7 +36,7 @@ from torpor.library import (
     workloads,
 )
 from torpor.records import Record, load
-from torpor.replays import DEFAULT_GOVERNORS, Replay, replay
+from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
 from torpor.simulations import Simulation, simulate
 from torpor.studies import StudyError, reproduce
 from torpor.verification import fidelity
@@ -53,6 +53,7 @@ __all__ = [
     "Snapshot",
     "StudyError",
     "TorporError",
+    "Trace",
     "TraceError",
     "WorkloadError",
     "__version__",
@@ -67,6 +68,7 @@ __all__ = [
     "import_platform",
     "ioboosts",
     "load",
+    "load_trace",
     "platform_toml",
     "platforms",
     "replay",

@@ -11,6 +11,7 @@ __all__ = [
     "EngineError",
     "GovernorError",
     "IdlePredict",
+    "LoadedTrace",
     "PlatformError",
     "Result",
     "Simulation",
@@ -37,6 +38,7 @@ __all__ = [
     "ioboosts",
     "kernel_files",
     "lay_out",
+    "load_trace",
     "metrics",
     "parse_duration_ns",
     "platform_toml",
@@ -111,6 +113,17 @@ class Result:
     def decisions(self) -> Table: ...
 
 @final
+class LoadedTrace:
+    def info(self) -> str: ...
+    def replay(
+        self,
+        platform: str,
+        governors: list[str],
+        options: str,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Result: ...
+
+@final
 class Simulation:
     @property
     def resumed_runs(self) -> int: ...
@@ -146,6 +159,7 @@ def compare_shares(first: list[tuple[int, int]], second: list[tuple[int, int]]) 
 def format_number(value: float) -> str: ...
 def metrics() -> str: ...
 def lay_out(result: str, name: str) -> Table: ...
+def load_trace(path: str) -> LoadedTrace: ...
 def read_table(path: str) -> Table: ...
 def table_names(kind: str) -> list[str]: ...
 def tables() -> str: ...

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Replay of recordings: the call, and the object that holds what came out."""
 
+import json
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torpor import _engine, options
 from torpor.records import Compared
@@ -132,13 +134,62 @@ def replay(
     """
     if isinstance(traces, str | os.PathLike):
         traces = [traces]
-    if isinstance(governors, str):
-        governors = [governors]
-    found = _engine.replay(
-        [os.fspath(t) for t in traces],
-        os.fspath(platform),
-        list(governors),
-        options.to_json(options.ReplayOptions, {"decisions": True, "strip": True} | given),
-        progress,
-    )
+    paths = [os.fspath(t) for t in traces]
+    return _replayed(partial(_engine.replay, paths), platform, governors, progress, given)
+
+
+class Trace:
+    """A recording in memory, for many replays: what :func:`load_trace` returns."""
+
+    def __init__(self, loaded: _engine.LoadedTrace) -> None:
+        """Hold what the engine has read."""
+        self._loaded = loaded
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The result's ``trace`` object: format, clock, CPUs, events, losses."""
+        found: dict[str, Any] = json.loads(self._loaded.info())
+        return found
+
+    def replay(
+        self,
+        *,
+        platform: _Path,
+        governors: str | Iterable[str] = DEFAULT_GOVERNORS,
+        progress: Callable[[str, int, int], None] | None = None,
+        **given: "Unpack[options.ReplayOptions]",
+    ) -> Replay:
+        """Replay it: as :func:`replay`, with the same result, and without reading it again."""
+        return _replayed(self._loaded.replay, platform, governors, progress, given)
+
+    def __repr__(self) -> str:
+        return f"<torpor.Trace of {self.info['path']}>"
+
+
+def load_trace(path: _Path) -> Trace:
+    """Read a recording into memory, all of its events, to replay it many times.
+
+    Raises:
+        TraceError: The file is missing or unreadable.
+
+    >>> trace = torpor.load_trace(recording)
+    >>> for platform in ("pixel6", "i5-10600k"):
+    ...     result = trace.replay(platform=platform, governors="menu")
+    ...     print(result.runs[0]["metrics"]["wakeups"])
+    5019.0
+    4455.0
+    """
+    return Trace(_engine.load_trace(os.fspath(path)))
+
+
+def _replayed(
+    engine: Callable[..., _engine.Result],
+    platform: _Path,
+    governors: str | Iterable[str],
+    progress: Callable[[str, int, int], None] | None,
+    given: options.ReplayOptions,
+) -> Replay:
+    names = [governors] if isinstance(governors, str) else list(governors)
+    wanted = options.to_json(options.ReplayOptions, {"decisions": True, "strip": True} | given)
+    found = engine(os.fspath(platform), names, wanted, progress)
     return Replay(found.json(), decided=found if given.get("decisions", True) else None)

@@ -260,3 +260,18 @@ def test_other_threads_run_during_a_replay(recording):
     is_over.set()
     thread.join()
     assert sum(started < t < ended for t in ticks) > 5
+
+
+def test_a_loaded_recording_replays_as_its_file_does(recording):
+    trace = torpor.load_trace(recording)
+    assert trace.info["format"] == "perf.data"
+    for options in (
+        {"platform": "pixel6"},
+        {"platform": "i5-10600k", "recorded_on": "i5-10600k", "start": "2s", "cpu_map": {0: 3}},
+    ):
+        assert trace.replay(**options).to_json() == torpor.replay(recording, **options).to_json()
+
+
+def test_a_recording_that_cannot_be_read_is_not_loaded(tmp_path):
+    with pytest.raises(torpor.TraceError, match="absent"):
+        torpor.load_trace(tmp_path / "absent.dat")

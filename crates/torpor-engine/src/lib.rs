@@ -36,6 +36,7 @@ pub use options::{
     state_names, worker_threads,
 };
 pub use outcome::Outcome;
+pub use reading::Loaded;
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
-pub use session::{asks_for_oracle, check_disabled_states, describe_governor, run};
+pub use session::{asks_for_oracle, check_disabled_states, describe_governor, run, run_on};
 pub use trace_info::TraceInfo;

@@ -7,6 +7,7 @@
 use crate::error::EngineError;
 use crate::input::{Draft, Follower, Recording};
 use crate::options::Progress;
+use crate::trace_info::TraceInfo;
 use std::path::Path;
 use torpor_platform::Platform;
 use torpor_trace::{Event, Sink, SoFar, Source, Trace, TraceError};
@@ -18,6 +19,29 @@ pub struct Head {
     pub events: Vec<Event>,
     /// No others follow.
     pub is_all: bool,
+}
+
+/// A recording in memory.
+pub struct Loaded {
+    pub(crate) path: String,
+    pub(crate) trace: Trace,
+    /// The same without its events.
+    pub(crate) bare: Trace,
+}
+
+impl Loaded {
+    /// # Errors
+    /// As [`torpor_trace::read`].
+    pub fn read(path: &Path, progress: &dyn Progress) -> Result<Loaded, EngineError> {
+        let mut trace = whole(path, progress)?;
+        let events = std::mem::take(&mut trace.events);
+        let bare = trace.clone();
+        Ok(Loaded { path: path.display().to_string(), trace: Trace { events, ..trace }, bare })
+    }
+
+    pub fn info(&self) -> TraceInfo {
+        TraceInfo::new(&self.path, &self.bare)
+    }
 }
 
 /// Opens a recording, which takes as long as a pipe's writer does.

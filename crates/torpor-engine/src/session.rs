@@ -7,7 +7,7 @@ use crate::input::{Follower, Recording, TickGrid};
 use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::outcome::*;
-use crate::reading::{self, Head};
+use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, Run, Seat};
 use crate::summary::{self, RunCounts};
 use crate::trace_info::TraceInfo;
@@ -28,12 +28,22 @@ pub fn run(
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<Outcome, EngineError> {
+    run_on(request, &[], catalog, progress)
+}
+
+/// The same, with these recordings behind those that the request names.
+pub fn run_on(
+    request: &Request,
+    loaded: &[&Loaded],
+    catalog: &Catalog,
+    progress: &dyn Progress,
+) -> Result<Outcome, EngineError> {
     let threads = worker_threads(request.options.threads);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
-    pool.install(|| Session::new(&request.resolved()?, catalog)?.run(progress))
+    pool.install(|| Session::new(&request.resolved()?, catalog)?.run(loaded, progress))
 }
 
 struct Session<'a> {
@@ -60,10 +70,12 @@ impl<'a> Session<'a> {
         Ok(Session { request, hz, deciders, catalog })
     }
 
-    fn run(&self, progress: &dyn Progress) -> Result<Outcome, EngineError> {
+    fn run(&self, loaded: &[&Loaded], progress: &dyn Progress) -> Result<Outcome, EngineError> {
         let Request { traces, platform, options, .. } = self.request;
-        let traces =
-            traces.iter().map(|path| self.trace(path, progress)).collect::<Result<Vec<_>, _>>()?;
+        let read = traces.iter().map(|path| self.read(path, progress));
+        let traces = read
+            .chain(loaded.iter().map(|loaded| self.take(loaded, progress)))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Outcome {
             head: record::Head::of("replay"),
             platform: summary::platform_info(platform),
@@ -78,33 +90,63 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn trace(&self, path: &Path, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
-        let Request { platform, options, .. } = self.request;
+    fn read(&self, path: &Path, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
         let shown = path.display().to_string();
         if progress.cancelled() {
             return Err(EngineError::Interrupted);
         }
         let source = reading::open(path, progress)?;
-        let (trace, mut recording, head) =
+        let (trace, recording, head) =
             reading::draft(&source, &shown, self.recorded_on(), progress)?;
-        let info = TraceInfo::new(&shown, &trace);
+        // What tells of the tasks closes the source.
+        let follow = |follower: Follower<'_>, head: &Head| {
+            let source = source;
+            reading::follow(follower, &source, &shown, head, progress)
+        };
+        self.replay(&shown, trace, recording, head, follow, progress)
+    }
+
+    fn take(&self, loaded: &Loaded, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
+        let recorded_on = self.recorded_on();
+        let recording = Recording::new(&loaded.trace, recorded_on);
+        let wanted = if recorded_on.is_some() { loaded.trace.events.clone() } else { Vec::new() };
+        let head = Head { events: wanted, is_all: true };
+        let follow = |mut follower: Follower<'_>, _: &Head| {
+            follower.observe(&loaded.trace.events);
+            follower.finish();
+            Ok(())
+        };
+        self.replay(&loaded.path, loaded.bare.clone(), recording, head, follow, progress)
+    }
+
+    /// `trace` is without its events, of which `follow` shows all to whom it is given.
+    fn replay(
+        &self,
+        shown: &str,
+        trace: Trace,
+        mut recording: Recording,
+        head: Head,
+        follow: impl FnOnce(Follower<'_>, &Head) -> Result<(), EngineError>,
+        progress: &dyn Progress,
+    ) -> Result<TraceOutcome, EngineError> {
+        let Request { platform, options, .. } = self.request;
+        let info = TraceInfo::new(shown, &trace);
         if recording.span_count() == 0 {
             let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
             let found = format!("{sleeps} cpu_idle events on {} CPUs", info.cpu_count);
-            return Err(EngineError::NothingToReplay { path: shown, found });
+            return Err(EngineError::NothingToReplay { path: shown.to_owned(), found });
         }
-        check_named_cpus(options, &shown, &recording)?;
+        check_named_cpus(options, shown, &recording)?;
         if let Some(chosen) = &options.cpus {
             recording.cpus.retain(|c| chosen.contains(&c.cpu));
         }
-        keep_part(options, &shown, &trace, &mut recording)?;
-        let places = self.places(&shown, &recording)?;
+        keep_part(options, shown, &trace, &mut recording)?;
+        let places = self.places(shown, &recording)?;
         recording.bind_opps(platform, |cpu| places[&cpu]);
         let scale = |cpu| self.scale(cpu, &places);
         let follower = Follower::new(&mut recording, &trace, scale);
-        reading::follow(follower, &source, &shown, &head, progress)?;
-        drop(source);
-        let agreement = self.agreement(&shown, trace, head, progress);
+        follow(follower, &head)?;
+        let agreement = self.agreement(shown, trace, head, progress);
         let models = self.models(&recording, &places);
         let seats: Vec<Seat<'_>> = recording
             .cpus
@@ -127,7 +169,7 @@ impl<'a> Session<'a> {
         };
         let shards = rayon::current_num_threads();
         let span = recording.window();
-        let runs = replay::run(&seats, &self.deciders, span, kept, shards, progress, &shown)?;
+        let runs = replay::run(&seats, &self.deciders, span, kept, shards, progress, shown)?;
         let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
         let (runs, decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
         let comparison = compare_exact(metric::of_replay(), &runs);

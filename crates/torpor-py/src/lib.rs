@@ -53,7 +53,7 @@ mod _engine {
         platform_toml, platforms, trace_formats, trace_info, unknown_name,
     };
     #[pymodule_export]
-    use super::result::{Result, replay};
+    use super::result::{LoadedTrace, Result, load_trace, replay};
     #[pymodule_export]
     use super::schema::schema;
     #[pymodule_export]

@@ -7,9 +7,10 @@ use crate::hosting::{catalog, governor_specs, warn};
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
+use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use torpor_engine::{Options, Outcome, Request};
+use torpor_engine::{Loaded, Options, Outcome, Request};
 use torpor_platform::Platform;
 
 /// What came out of a replay: JSON, and the decisions.
@@ -56,16 +57,60 @@ pub fn replay(
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Result> {
+    replayed(py, traces, None, platform, &governors, options, progress)
+}
+
+fn replayed(
+    py: Python<'_>,
+    traces: Vec<PathBuf>,
+    loaded: Option<&Loaded>,
+    platform: &str,
+    governors: &[OsString],
+    options: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Result> {
     let options: Options = read(options)?;
     let platform = Platform::resolve(platform).map_err(platform_error)?;
     let isolate = options.isolate;
-    let request = Request { traces, platform, governors: governor_specs(&governors)?, options };
+    let request = Request { traces, platform, governors: governor_specs(governors)?, options };
     let has_decisions = request.options.decisions;
     let (outcome, catalog) = watched(py, progress, |watch| {
         let catalog = catalog(isolate, Some(watch.stop()));
-        (torpor_engine::run(&request, &catalog, watch), catalog)
+        (torpor_engine::run_on(&request, loaded.as_slice(), &catalog, watch), catalog)
     })?;
     warn(py, &catalog)?;
     let outcome = outcome.map_err(engine_error)?;
     Ok(Result { outcome, has_decisions })
+}
+
+/// A recording in memory.
+#[pyclass(frozen, module = "torpor._engine")]
+pub struct LoadedTrace(Loaded);
+
+#[pymethods]
+impl LoadedTrace {
+    /// The result's `trace` object as JSON text.
+    fn info(&self) -> String {
+        json!(self.0.info()).to_string()
+    }
+
+    /// Replays it; see `torpor.Trace.replay`.
+    #[pyo3(signature = (platform, governors, options, progress = None))]
+    fn replay(
+        &self,
+        py: Python<'_>,
+        platform: &str,
+        governors: Vec<OsString>,
+        options: &str,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Result> {
+        replayed(py, Vec::new(), Some(&self.0), platform, &governors, options, progress)
+    }
+}
+
+/// Reads a recording into memory; see `torpor.load_trace`.
+#[pyfunction]
+pub fn load_trace(py: Python<'_>, path: PathBuf) -> PyResult<LoadedTrace> {
+    let loaded = watched(py, None, |watch| Loaded::read(&path, watch))?;
+    loaded.map(LoadedTrace).map_err(engine_error)
 }
