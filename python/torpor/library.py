@@ -3,12 +3,51 @@
 
 import json
 import os
-from typing import Any
+from typing import Any, TypedDict
 
 from torpor import _engine
 
 
-def governors() -> list[dict[str, Any]]:
+class Param(TypedDict):
+    """A module parameter."""
+
+    name: str
+    type: str
+    default: str
+    description: str | None
+
+
+class Policy(TypedDict):
+    """A governor or an IO boost."""
+
+    name: str
+    summary: str
+    rating: int | None
+    origin: str
+    source_sha256: str | None
+    params: list[Param]
+
+
+class Machine(TypedDict):
+    """A machine that ships."""
+
+    name: str
+    title: str
+    cpus: int
+    clusters: list[str]
+    states: list[str]
+    has_power: bool
+
+
+class Work(TypedDict):
+    """A workload that ships."""
+
+    name: str
+    title: str
+    tasks: list[str]
+
+
+def governors() -> list[Policy]:
     """Return the built-in governors, the engine's oracle among them.
 
     Each has ``name``, ``summary``, ``rating`` (the kernel's, None for the oracle), ``origin`` and
@@ -18,21 +57,21 @@ def governors() -> list[dict[str, Any]]:
     >>> {"menu", "teo", "shallowest", "deepest", "oracle"} <= {g["name"] for g in governors()}
     True
     """
-    found: list[dict[str, Any]] = json.loads(_engine.governors())
+    found: list[Policy] = json.loads(_engine.governors())
     return found
 
 
-def ioboosts() -> list[dict[str, Any]]:
+def ioboosts() -> list[Policy]:
     """Return the built-in IO boosts, as ``governors`` does; their ``rating`` is None.
 
     >>> sorted(boost["name"] for boost in ioboosts())
     ['intel-pstate', 'iowait', 'none', 'per-task', 'per-task-v2']
     """
-    found: list[dict[str, Any]] = json.loads(_engine.ioboosts())
+    found: list[Policy] = json.loads(_engine.ioboosts())
     return found
 
 
-def platforms() -> list[dict[str, Any]]:
+def platforms() -> list[Machine]:
     """Return the machines that ship with Torpor.
 
     Each has ``name``, ``title``, ``cpus`` (count), ``clusters`` and ``states`` (names), and
@@ -41,7 +80,7 @@ def platforms() -> list[dict[str, Any]]:
     >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")
     8
     """
-    found: list[dict[str, Any]] = json.loads(_engine.platforms())
+    found: list[Machine] = json.loads(_engine.platforms())
     return found
 
 
@@ -116,13 +155,13 @@ def convert_trace(trace: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     _engine.convert_trace(os.fspath(trace), os.fspath(out))
 
 
-def workloads() -> list[dict[str, Any]]:
+def workloads() -> list[Work]:
     """Return the workloads that ship with Torpor: ``name``, ``title`` and ``tasks`` (names).
 
     >>> "periodic" in [w["name"] for w in workloads()]
     True
     """
-    found: list[dict[str, Any]] = json.loads(_engine.workloads())
+    found: list[Work] = json.loads(_engine.workloads())
     return found
 
 

@@ -3,13 +3,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from torpor import library
 from torpor.cli.console import print_note, render, stdout_width, write_stdout
 from torpor.files import write_whole
+
+if TYPE_CHECKING:
+    from torpor.library import Param
 
 #: The widest that a list of parameters gets, in a pipe, too: lines of 400 columns serve nobody, and
 #: programs read --json.
@@ -119,7 +122,7 @@ def import_(
         print_note(f"note: {note}")
 
 
-def _param(param: dict[str, Any]) -> str:
+def _param(param: "Param") -> str:
     default = param.get("default")
     return param["name"] if default is None else f"{param['name']}={default}"
 

@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,8 @@ from torpor.studies import io_boost as study
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from torpor.studies.io_boost import Scatter, Setting
 
 
 def io_boost(
@@ -87,7 +89,7 @@ def io_boost(
         write_stdout(_text(result, stdout_width()))
 
 
-def _text(result: dict[str, Any], width: int) -> str:
+def _text(result: "Scatter", width: int) -> str:
     fixed = [s for s in result["settings"] if s["kind"] == "fixed"]
     front = sorted((s for s in fixed if s["is_front"]), key=lambda s: s["iops"])
     head = (
@@ -98,7 +100,7 @@ def _text(result: dict[str, Any], width: int) -> str:
     return f"{head}\n{table}\nFixed: the best {len(front)} of {len(fixed)}."
 
 
-def _table(boosts: list[dict[str, Any]], front: list[dict[str, Any]]) -> "Table":
+def _table(boosts: list["Setting"], front: list["Setting"]) -> "Table":
     from rich import box
     from rich.table import Table
 

@@ -7,13 +7,16 @@ import itertools
 import math
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
 from torpor.files import write_whole
 
 from .numbers import number
+
+if TYPE_CHECKING:
+    from torpor.studies.io_boost import Scatter, Setting
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -60,7 +63,7 @@ class _Mark(NamedTuple):
     radius: float
 
 
-def write(result: dict[str, Any], path: str | PathLike[str]) -> None:
+def write(result: Scatter, path: str | PathLike[str]) -> None:
     """Write the plot to `path`: a page if the name ends in ``.html``, else an SVG.
 
     Raises OSError if the file cannot be written.
@@ -69,7 +72,7 @@ def write(result: dict[str, Any], path: str | PathLike[str]) -> None:
     write_whole(path, page(result) if is_page else svg(result))
 
 
-def page(result: dict[str, Any]) -> str:
+def page(result: Scatter) -> str:
     """The plot with its table as one page that needs nothing else."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -86,7 +89,7 @@ def page(result: dict[str, Any]) -> str:
     return template.render(result=result, plot=Markup(svg(result)), style=Markup(style))
 
 
-def svg(result: dict[str, Any]) -> str:
+def svg(result: Scatter) -> str:
     """The plot alone; its colours follow the reader's light or dark scheme."""
     settings = result["settings"]
     scale = _Scale(settings)
@@ -133,11 +136,11 @@ def _palette() -> str:
 class _Scale:
     """Where energy and IOPS lie on the paper."""
 
-    def __init__(self, settings: list[dict[str, Any]]) -> None:
+    def __init__(self, settings: list[Setting]) -> None:
         self.x_ends = _ends([s["uj_per_io"] for s in settings])
         self.y_ends = _ends([s["iops"] for s in settings])
 
-    def place(self, setting: dict[str, Any]) -> tuple[float, float]:
+    def place(self, setting: Setting) -> tuple[float, float]:
         return self.x(setting["uj_per_io"]), self.y(setting["iops"])
 
     def x(self, value: float) -> float:
@@ -189,19 +192,19 @@ def _tick(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}"
 
 
-def _family(setting: dict[str, Any]) -> str:
+def _family(setting: Setting) -> str:
     return str(setting["name"]).partition(",")[0]
 
 
-def _families(boosts: list[dict[str, Any]]) -> list[str]:
+def _families(boosts: list[Setting]) -> list[str]:
     return list(dict.fromkeys(map(_family, boosts)))
 
 
-def _colour(setting: dict[str, Any], boosts: list[dict[str, Any]]) -> str:
+def _colour(setting: Setting, boosts: list[Setting]) -> str:
     return _COLOURS[_families(boosts).index(_family(setting)) % len(_COLOURS)]
 
 
-def _is_default(setting: dict[str, Any]) -> bool:
+def _is_default(setting: Setting) -> bool:
     return "," not in setting["name"]
 
 
@@ -209,7 +212,7 @@ def _short(name: str) -> str:
     return name.removesuffix(" MHz, kept there").removesuffix(" MHz")
 
 
-def _told(setting: dict[str, Any]) -> str:
+def _told(setting: Setting) -> str:
     """What pointing at a point tells."""
     freqs = ", ".join(f"{name} {mhz:.0f} MHz" for name, mhz in setting["freq_mhz"].items())
     return (
@@ -218,7 +221,7 @@ def _told(setting: dict[str, Any]) -> str:
     )
 
 
-def _marks(boosts: list[dict[str, Any]], scale: _Scale) -> list[_Mark]:
+def _marks(boosts: list[Setting], scale: _Scale) -> list[_Mark]:
     marks: list[_Mark] = []
     for setting in boosts:
         x, y = scale.place(setting)
@@ -292,7 +295,7 @@ def _hidden(box: _Box, taken: list[_Box], placed: list[_Box], paper: _Box) -> fl
     return round(found, 3)
 
 
-def _legend(boosts: list[dict[str, Any]]) -> str:
+def _legend(boosts: list[Setting]) -> str:
     parts, x = [], _LEFT + 4
     names = [(name, _COLOURS[i % len(_COLOURS)]) for i, name in enumerate(_families(boosts))]
     for name, colour in names:

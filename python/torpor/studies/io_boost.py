@@ -7,12 +7,15 @@ import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from torpor import library
 from torpor._engine import TorporError
 from torpor.simulations import simulate
 from torpor.studies import files
+
+if TYPE_CHECKING:
+    from torpor import results
 
 #: One job of psync on the author's RK3399.
 DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"
@@ -41,6 +44,31 @@ _PINNED = re.compile(r"^\s*(cpus|cpus_allowed)\s*=", re.MULTILINE)
 _JOB = re.compile(r"^\[\[(fio|task)\]\][^\S\n]*(?:#.*)?\n", re.MULTILINE)
 
 
+class Setting(TypedDict):
+    """What one boost, or one combination of fixed frequencies, came to."""
+
+    kind: Literal["boost", "fixed"]
+    name: str
+    iops: float
+    uj_per_io: float
+    power_mw: float
+    #: By cluster.
+    freq_mhz: dict[str, float]
+    is_front: bool
+
+
+class Scatter(TypedDict):
+    """The study's result."""
+
+    workload: str
+    platform: str
+    governor: str
+    cpufreq: str
+    duration: str
+    seeds: int
+    settings: list[Setting]
+
+
 def io_boost(
     workload: str | os.PathLike[str] = DEFAULT_WORKLOAD,
     *,
@@ -51,7 +79,7 @@ def io_boost(
     duration: str = "10s",
     seeds: int = 1,
     threads: int | None = None,
-) -> dict[str, Any]:
+) -> Scatter:
     """Run a workload with IO under each boost, and at each fixed frequency.
 
     Fixed are all combinations of the clusters' OPPs, or, where there are more than
@@ -76,7 +104,7 @@ def io_boost(
         "seeds": seeds,
         "threads": threads,
     }
-    boosted = simulate(workload, cpufreq=cpufreq, io_boosts=list(io_boosts), **run).to_dict()
+    boosted: Any = simulate(workload, cpufreq=cpufreq, io_boosts=list(io_boosts), **run).to_dict()
     settings = _settings(boosted, "boost", list(io_boosts))
     clusters = _clusters(platform)
     text = _workload_text(workload)
@@ -88,7 +116,7 @@ def io_boost(
                 kept = Path(folder) / "kept.toml"
                 kept.write_text(_keep_on(text, kept_on), "utf-8")
             policies = [f"userspace,freq_khz={'/'.join(map(str, freqs))}" for freqs in fixed]
-            found = simulate(kept, cpufreq=policies, io_boosts="none", **run).to_dict()
+            found: Any = simulate(kept, cpufreq=policies, io_boosts="none", **run).to_dict()
         names = [_name(freqs, clusters, kept_on) for freqs in fixed]
         settings += _settings(found, "fixed", names)
     front = _front([setting for setting in settings if setting["kind"] == "fixed"])
@@ -105,10 +133,12 @@ def io_boost(
     }
 
 
-def _settings(result: dict[str, Any], kind: str, names: list[str]) -> list[dict[str, Any]]:
+def _settings(
+    result: "results.Simulation", kind: Literal["boost", "fixed"], names: list[str]
+) -> list[Setting]:
     if result["interrupted"]:
         raise KeyboardInterrupt
-    found = []
+    found: list[Setting] = []
     for name, run in zip(names, result["runs"], strict=True):
         if run["error"]:
             raise TorporError(f"{run['governor']}: {run['error']}")
@@ -128,7 +158,12 @@ def _settings(result: dict[str, Any], kind: str, names: list[str]) -> list[dict[
                 "iops": iops,
                 "uj_per_io": power_mw * 1e3 / iops,
                 "power_mw": power_mw,
-                "freq_mhz": {d["name"]: d["freq_khz"] / 1e3 for d in run["perf_domains"]},
+                "freq_mhz": {
+                    domain["name"]: domain["freq_khz"] / 1e3
+                    for domain in run["perf_domains"]
+                    if domain["freq_khz"] is not None
+                },
+                "is_front": False,
             }
         )
     return found
@@ -183,9 +218,9 @@ def _name(freqs: tuple[int, ...], clusters: list[_Cluster], kept_on: _Cluster | 
     return ", ".join(told) + (" MHz" if kept_on is None else " MHz, kept there")
 
 
-def _front(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _front(settings: list[Setting]) -> list[Setting]:
     """Those that no other has both more IOPS and less energy than; the first of equal ones."""
-    front: list[dict[str, Any]] = []
+    front: list[Setting] = []
     # Dearest last, of equally dear ones the fastest first: each that is faster than all before it.
     for setting in sorted(settings, key=lambda s: (s["uj_per_io"], -s["iops"])):
         if not front or setting["iops"] > front[-1]["iops"]:
