@@ -3,10 +3,8 @@
 
 use crate::input::CpuInput;
 use torpor_platform::Cluster;
+use torpor_result::DeepTimes;
 use torpor_units::{Energy, Instant, Power};
-
-/// When one CPU was in its deepest state: intervals in order, none overlapping.
-pub type DeepTimes = Vec<(Instant, Instant)>;
 
 /// Whether anything is to be counted for a cluster.
 pub fn has_static_power(cluster: &Cluster) -> bool {
@@ -25,42 +23,47 @@ pub fn static_energy(
 ) -> Energy {
     let (start, end) = span;
     // All CPUs share the clock, so the first one's frequency is the cluster's.
-    let opps: Vec<(Instant, u16)> = inputs[0].spans.iter().map(|s| (s.start, s.opp)).collect();
-    let power_at = |time: Instant| {
-        let next = opps.partition_point(|(from, _)| *from <= time);
-        let (_, opp) = opps[next.saturating_sub(1)];
-        cluster.opps[opp as usize].static_power
-    };
-    let mut changes: Vec<(Instant, i32)> = deep
+    let (mut current, mut coming) = (&inputs[0].spans[0], inputs[0].spans[1..].iter().peekable());
+    let mut rests: Vec<_> = inputs
         .iter()
-        .flatten()
-        .copied()
-        .chain(inputs.iter().zip(deep).flat_map(|(input, deep)| cut_sleeps(input, deep, span)))
-        .flat_map(|(from, to)| [(from.clamp(start, end), 1), (to.clamp(start, end), -1)])
-        .chain(opps.iter().map(|&(from, _)| (from.clamp(start, end), 0)))
-        .chain([(end, 0)])
+        .zip(deep)
+        .map(|(input, deep)| {
+            let [before, after] = cut_sleeps(input, deep, span);
+            let times = std::iter::once(before).chain(deep.iter()).chain([after]);
+            let changes = times.flat_map(|(from, to)| [(from, 1), (to, -1)]);
+            changes.map(|(at, change)| (at.clamp(start, end), change)).peekable()
+        })
         .collect();
-    changes.sort_unstable();
     let (mut energy, mut resting, mut since) = (Energy::ZERO, 0, start);
-    for (at, change) in changes {
-        if resting < deep.len() as i32 {
-            energy += power_at(since).over(at.since(since));
+    loop {
+        let next = rests.iter_mut().filter_map(|rest| Some((rest.peek()?.0, rest)));
+        let next = next.min_by_key(|(at, _)| *at);
+        let upto = next.as_ref().map_or(end, |(at, _)| *at);
+        while since < upto {
+            let until = coming.peek().map_or(upto, |span| span.start.clamp(since, upto));
+            if resting < deep.len() as i32 {
+                let power = cluster.opps[current.opp as usize].static_power;
+                energy += power.over(until.since(since));
+            }
+            since = until;
+            if let Some(span) = coming.next_if(|span| span.start <= since) {
+                current = span;
+            }
         }
-        resting += change;
-        since = at;
+        let Some((_, rest)) = next else { return energy };
+        resting += rest.next().map_or(0, |(_, change)| change);
     }
-    energy
 }
 
 /// What of the sleeps that the recording cuts does not overlap one that was replayed: that may
 /// have ended later than the recorded one.
 fn cut_sleeps(
     input: &CpuInput,
-    deep: &[(Instant, Instant)],
+    deep: &DeepTimes,
     span: (Instant, Instant),
 ) -> [(Instant, Instant); 2] {
     let [before, (from, to)] = input.cut.within(span);
-    let replayed_to = deep.last().map_or(from, |(_, to)| *to);
+    let replayed_to = deep.end().unwrap_or(from);
     [before, (from.max(replayed_to).min(to), to)]
 }
 
@@ -79,7 +82,11 @@ mod tests {
         let spans = testing::spans(&[(10_000, 0)]);
         let input = CpuInput { cpu: CpuId(0), spans, cut: Default::default() };
         let ms = |n: i64| Instant(n * 1_000_000);
-        let deep = [vec![(ms(2), ms(8))], vec![(ms(5), ms(9))]];
+        let deep = [(2, 8), (5, 9)].map(|(from, to)| {
+            let mut times = DeepTimes::default();
+            times.push(ms(from), ms(to));
+            times
+        });
         let energy = |inputs: [&CpuInput; 2], span| static_energy(&cluster, &inputs, &deep, span);
         assert_eq!(energy([&input, &input], (ms(0), ms(10))).as_uj_f64(), 7.0);
         // Over 12 ms, of whose last 2 nothing is known: nobody rests in them.

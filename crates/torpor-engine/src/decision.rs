@@ -3,6 +3,7 @@
 
 use crate::input::{SleepSource, WakeStamp};
 use crate::model::{SleepEnd, Verdict};
+use torpor_governor::SharedCount;
 use torpor_units::{Duration, Energy, Instant};
 
 /// One pass through the idle loop.
@@ -56,12 +57,18 @@ impl Observer for Unobserved {
     fn decision(&mut self, _: &Decision) {}
 }
 
-/// Whose decisions are kept.
+/// So many decisions of a recording are kept at most, of all governors together.
+pub const DECISIONS_MAX: u64 = 10_000_000;
+
+/// Which decisions are kept.
 #[derive(Clone, Copy)]
 pub enum Kept {
     None,
-    /// Of one seat.
-    One(usize),
+    /// The first of one seat.
+    First {
+        seat: usize,
+        most: usize,
+    },
     All,
 }
 
@@ -69,29 +76,90 @@ impl Kept {
     pub fn keeps(self, seat: usize) -> bool {
         match self {
             Kept::None => false,
-            Kept::One(one) => one == seat,
+            Kept::First { seat: one, .. } => one == seat,
             Kept::All => true,
+        }
+    }
+
+    /// The same of a seat that runs in this slot.
+    pub fn in_slot(self, slot: usize) -> Kept {
+        match self {
+            Kept::First { most, .. } => Kept::First { seat: slot, most },
+            Kept::None | Kept::All => self,
+        }
+    }
+
+    fn most(self) -> usize {
+        match self {
+            Kept::First { most, .. } => most,
+            Kept::None | Kept::All => usize::MAX,
         }
     }
 }
 
+/// What is left of [`DECISIONS_MAX`], for all threads and processes of a replay.
+pub struct Room {
+    kept: SharedCount,
+}
+
+/// Decisions that are counted at once.
+const LOT: u64 = 256;
+
+/// So much too much ends the run before its end: more than all lots that are not used up.
+const SLACK: u64 = 4_096 * LOT;
+
+impl Room {
+    pub fn new() -> std::io::Result<Room> {
+        Ok(Room { kept: SharedCount::new()? })
+    }
+
+    /// Kept decisions are dropped.
+    pub fn give_back(&self, decisions: usize) {
+        self.kept.add((decisions as u64).wrapping_neg());
+    }
+
+    /// It is over for sure: whoever runs may stop.
+    pub fn is_over(&self) -> bool {
+        self.kept.get() > DECISIONS_MAX + SLACK
+    }
+}
+
 /// Keeps the decisions that are wanted, in one list.
-pub struct Keep {
+pub struct Keep<'a> {
     kept: Kept,
+    room: Option<&'a Room>,
+    /// Of the last lot.
+    left: u64,
     pub decisions: Vec<Decision>,
 }
 
-impl Keep {
-    pub fn new(kept: Kept) -> Keep {
-        Keep { kept, decisions: Vec::new() }
+impl<'a> Keep<'a> {
+    pub fn new(kept: Kept, room: Option<&'a Room>) -> Keep<'a> {
+        Keep { kept, room, left: 0, decisions: Vec::new() }
+    }
+
+    /// Whether there is room for one more.
+    fn counts(&mut self) -> bool {
+        let Some(room) = self.room else { return true };
+        if self.left == 0 {
+            if room.is_over() {
+                return false;
+            }
+            room.kept.add(LOT);
+            self.left = LOT;
+        }
+        self.left -= 1;
+        true
     }
 }
 
-impl Observer for Keep {
+impl Observer for Keep<'_> {
     fn wants(&self, slot: usize) -> bool {
-        self.kept.keeps(slot)
+        self.kept.keeps(slot) && self.decisions.len() < self.kept.most()
     }
     fn decision(&mut self, decision: &Decision) {
-        self.decisions.push(*decision);
+        if self.counts() {
+            self.decisions.push(*decision);
+        }
     }
 }

@@ -54,6 +54,15 @@ pub enum EngineError {
          hint: --platform takes the machine that was recorded"
     )]
     NotThisMachine { path: String, cpu: CpuId, state: usize, platform: String, last: usize },
+    #[error(
+        "replay of `{path}` makes more than {most} decisions, of all governors together, which are \
+         not kept\n\
+         hint: replay without --decisions and --parquet (`decisions=False`), a part of the \
+         recording (--from, --to, --cpu), or with fewer governors"
+    )]
+    TooManyDecisions { path: String, most: u64 },
+    #[error("cannot share memory with other processes: {reason}")]
+    SharedMemory { reason: String },
     #[error("interrupted")]
     Interrupted,
     #[error("cannot start {threads} threads: {reason}")]

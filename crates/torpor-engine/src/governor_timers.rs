@@ -13,7 +13,7 @@ use torpor_units::{Duration, Instant};
 
 fn replay<P: Policy>(policy: &mut P, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
     let model = testing::two_state_cpu();
-    let mut keep = Keep::new(Kept::All);
+    let mut keep = Keep::new(Kept::All, None);
     let mut run = CpuRun::new(&model, spans, 0);
     run.run(policy, &mut keep).unwrap();
     (keep.decisions, run.close())

@@ -17,7 +17,7 @@ fn replay<P: Policy>(
     policy: &mut P,
     spans: &[Span],
 ) -> (Vec<Decision>, CpuTotals) {
-    let mut keep = Keep::new(Kept::All);
+    let mut keep = Keep::new(Kept::All, None);
     let mut run = CpuRun::new(model, spans, 0);
     run.run(policy, &mut keep).unwrap();
     (keep.decisions, run.close())

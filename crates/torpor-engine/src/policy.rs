@@ -91,10 +91,11 @@ impl Policy for Instance {
 /// Decisions made beforehand, one a call, for a single CPU.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    choices: Vec<Repeated>,
-    next: usize,
-    /// How often the next has been made.
-    made: u64,
+    pub choices: Choices,
+    /// The part at hand, the choice in it that comes next, and how often all were made.
+    part: usize,
+    next: u32,
+    laps: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,20 +104,58 @@ pub struct Choice {
     pub stop_tick: bool,
 }
 
-/// The same choice so many times in a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeated {
-    pub choice: Choice,
-    pub times: u64,
+/// Choices in order. Those of a sleep of days may be millions, the same few again and again: each
+/// part is that.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    pool: Vec<Choice>,
+    parts: Vec<Part>,
+}
+
+/// Some choices of the pool in a row, so many times.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    at: u32,
+    len: u32,
+    times: u64,
+}
+
+impl Choices {
+    /// Behind all others.
+    pub fn push(&mut self, choices: &[Choice], times: u64) {
+        let &[first, ..] = choices else { return };
+        if choices.iter().any(|&choice| choice != first) {
+            return self.part(choices, times);
+        }
+        let times = times * choices.len() as u64;
+        let last = self.parts.last_mut().filter(|last| last.len == 1);
+        match last.filter(|last| self.pool[last.at as usize] == first) {
+            Some(last) => last.times += times,
+            None => self.part(&[first], times),
+        }
+    }
+
+    fn part(&mut self, choices: &[Choice], times: u64) {
+        let (at, len) = (self.pool.len() as u32, choices.len() as u32);
+        self.pool.extend(choices);
+        self.parts.push(Part { at, len, times });
+    }
+
+    /// From the last part to the first, for choices that were found from the end.
+    pub fn reverse(&mut self) {
+        self.parts.reverse();
+    }
+
+    /// Each part, and how often it comes.
+    pub fn parts(&self) -> impl Iterator<Item = (&[Choice], u64)> {
+        let of = |part: &Part| &self.pool[part.at as usize..][..part.len as usize];
+        self.parts.iter().map(move |part| (of(part), part.times))
+    }
 }
 
 impl Script {
-    pub fn new(choices: Vec<Choice>) -> Script {
-        Script::of(choices.into_iter().map(|choice| Repeated { choice, times: 1 }).collect())
-    }
-
-    pub fn of(choices: Vec<Repeated>) -> Script {
-        Script { choices, next: 0, made: 0 }
+    pub fn of(choices: Choices) -> Script {
+        Script { choices, part: 0, next: 0, laps: 0 }
     }
 }
 
@@ -125,10 +164,14 @@ impl Policy for Script {
     const POLLS_ON: bool = false;
 
     fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
-        let Repeated { choice, times } = self.choices[self.next];
-        self.made += 1;
-        if self.made >= times {
-            (self.next, self.made) = (self.next + 1, 0);
+        let Part { at, len, times } = self.choices.parts[self.part];
+        let choice = self.choices.pool[(at + self.next) as usize];
+        self.next += 1;
+        if self.next == len {
+            (self.next, self.laps) = (0, self.laps + 1);
+            if self.laps >= times {
+                (self.part, self.laps) = (self.part + 1, 0);
+            }
         }
         Ok(Selection {
             state: i32::from(choice.state),

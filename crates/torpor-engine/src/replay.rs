@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Replay: every governor on every CPU of a recording, on all cores.
 
-use crate::cluster::{self, DeepTimes};
-use crate::decision::{Decision, Keep, Kept, Unobserved};
+use crate::cluster;
+use crate::decision::{DECISIONS_MAX, Decision, Keep, Kept, Room, Unobserved};
 use crate::error::EngineError;
 use crate::idle_loop::{CpuRun, DECISIONS_A_LOOK, Pending};
 use crate::input::CpuInput;
@@ -21,6 +21,7 @@ use torpor_governor::{
     CpuSetup, Fault, Governor, GovernorError, Instance, NoAnswer, Policy, Pulse, Setup, StateDesc,
 };
 use torpor_platform::Cluster;
+use torpor_result::DeepTimes;
 use torpor_units::{Energy, Instant};
 
 /// One CPU of the recording on its place of the machine.
@@ -83,6 +84,12 @@ pub fn run(
     let spans: u64 = seats.iter().map(|s| s.input.spans.len() as u64).sum();
     let total = spans * deciders.len() as u64;
     let done = AtomicU64::new(0);
+    let room = Room::new();
+    let room = &room.map_err(|e| EngineError::SharedMemory { reason: e.to_string() })?;
+    let stopped = || match room.is_over() {
+        true => EngineError::TooManyDecisions { path: what.to_owned(), most: DECISIONS_MAX },
+        false => EngineError::Interrupted,
+    };
     let tick = |count: usize| {
         let now = done.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
         progress.advance(what, now, total);
@@ -97,13 +104,13 @@ pub fn run(
                 return Part { decider: d, outcome: Err(None) };
             }
             let run = |tick: &dyn Fn(usize) -> bool| {
-                run_shard(seats, shard, &deciders[d], span, kept, tick)
+                run_shard(seats, shard, &deciders[d], span, (kept, room), tick)
             };
             Part { decider: d, outcome: where_it_runs(&deciders[d], &tick, run) }
         })
         .collect();
-    if progress.cancelled() {
-        return Err(EngineError::Interrupted);
+    if progress.cancelled() || room.is_over() {
+        return Err(stopped());
     }
     let mut runs: Vec<Result<Run, String>> =
         (0..deciders.len()).map(|_| Ok(Run::default())).collect();
@@ -118,14 +125,16 @@ pub fn run(
                 gathered[part.decider].extend(shard.seats);
             }
             Err(Some(message)) => runs[part.decider] = Err(message),
-            Err(None) => return Err(EngineError::Interrupted),
+            Err(None) => return Err(stopped()),
         }
     }
     for (index, (run, mut results)) in runs.iter_mut().zip(gathered).enumerate() {
         let Ok(shares_state) = run.as_ref().map(|r| r.shares_state) else { continue };
         if shares_state && let Decider::Governor(governor) = &deciders[index] {
+            // This run replaces the first.
+            room.give_back(results.drain(..).map(|result| result.decisions.len()).sum());
             let in_order =
-                |_: &dyn Fn(usize) -> bool| run_in_order(seats, governor, kept, progress);
+                |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (kept, room), go);
             let goes_on = |_| !progress.cancelled();
             match where_it_runs(&deciders[index], &goes_on, in_order) {
                 Ok(mut together) => {
@@ -138,7 +147,7 @@ pub fn run(
                     *run = Err(message);
                     continue;
                 }
-                Err(None) => return Err(EngineError::Interrupted),
+                Err(None) => return Err(stopped()),
             }
         }
         results.sort_by_key(|r| r.seat);
@@ -149,7 +158,8 @@ pub fn run(
             }
         }
     }
-    Ok(runs)
+    let kept: usize = runs.iter().flatten().map(|run| run.decisions.len()).sum();
+    if kept as u64 > DECISIONS_MAX { Err(stopped()) } else { Ok(runs) }
 }
 
 /// Does `work` here, or in a process of its own if the governor is to have one. `tick` counts what
@@ -246,7 +256,7 @@ fn run_shard(
     shard: &[usize],
     decider: &Decider,
     span: (Instant, Instant),
-    kept: Kept,
+    keep: (Kept, &Room),
     tick: &dyn Fn(usize) -> bool,
 ) -> Result<ShardResult, Option<String>> {
     let mut results = Vec::with_capacity(shard.len());
@@ -261,14 +271,14 @@ fn run_shard(
         let mut goes_on = |spans: usize| {
             let news = spans.saturating_sub(told);
             told += news;
-            tick(news)
+            tick(news) && !keep.1.is_over()
         };
         let result = match &mut instance {
-            Some(instance) => run_seat(seat, slot, input, model, instance, kept, &mut goes_on)?,
+            Some(instance) => run_seat(seat, slot, input, model, instance, keep, &mut goes_on)?,
             None => {
                 let plan = oracle::plan(model, &input.spans, &mut goes_on).ok_or(None)?;
                 let mut script = Script::of(plan.choices);
-                let result = run_seat(seat, 0, input, model, &mut script, kept, &mut goes_on)?;
+                let result = run_seat(seat, 0, input, model, &mut script, keep, &mut goes_on)?;
                 assert_eq!(result.totals.energy, plan.energy, "the plan costs what it says");
                 result
             }
@@ -289,11 +299,11 @@ fn run_seat<P: Decides>(
     input: &CpuInput,
     model: &CpuModel,
     policy: &mut P,
-    kept: Kept,
+    (kept, room): (Kept, &Room),
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<SeatResult, Option<String>> {
     let mut run = CpuRun::new(model, &input.spans, slot);
-    let mut keep = Keep::new(Kept::All);
+    let mut keep = Keep::new(kept.in_slot(slot), Some(room));
     let ran = if kept.keeps(seat) {
         run.run_while(policy, &mut keep, goes_on)
     } else {
@@ -311,8 +321,8 @@ fn run_seat<P: Decides>(
 fn run_in_order(
     seats: &[Seat<'_>],
     governor: &Governor,
-    kept: Kept,
-    progress: &dyn Progress,
+    (kept, room): (Kept, &Room),
+    goes_on: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<SeatResult>, Option<String>> {
     let all: Vec<usize> = (0..seats.len()).collect();
     let mut instance = instantiate(seats, &all, governor)?;
@@ -326,12 +336,12 @@ fn run_in_order(
     for (slot, run) in runs.iter_mut().enumerate() {
         queue.extend(run.next_decision().map(|at| Reverse((at, slot))));
     }
-    let mut watch = Keep::new(kept);
+    let mut watch = Keep::new(kept, Some(room));
     let failed = |fault: Fault| Some(fault.to_string());
     let mut steps = 0;
     while let Some(Reverse((_, slot))) = queue.pop() {
         steps += 1;
-        if steps % DECISIONS_A_LOOK == 0 && progress.cancelled() {
+        if steps % DECISIONS_A_LOOK == 0 && (room.is_over() || !goes_on(0)) {
             return Err(None);
         }
         let run = &mut runs[slot];

@@ -9,7 +9,7 @@ use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request,
 use crate::outcome::*;
 use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, Run, Seat};
-use crate::summary::{self, RunCounts};
+use crate::summary::{self, RunCounts, STRIP_SLEEPS};
 use crate::trace_info::TraceInfo;
 use crate::verify::{self, VerifyOptions, VerifyRequest};
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
             .expect("there is a span, so there is a seat");
         let kept = match (options.decisions, options.strip) {
             (true, _) => Kept::All,
-            (false, true) => Kept::One(busiest),
+            (false, true) => Kept::First { seat: busiest, most: STRIP_SLEEPS + 1 },
             (false, false) => Kept::None,
         };
         let shards = rayon::current_num_threads();

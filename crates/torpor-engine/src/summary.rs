@@ -16,7 +16,7 @@ use torpor_result::{Info, Sums, Work, metric};
 use torpor_units::{CpuId, Duration, Energy, Power};
 
 /// The report's strip holds at most this many sleeps a governor, to stay a small file.
-const STRIP_SLEEPS: usize = 20_000;
+pub const STRIP_SLEEPS: usize = 20_000;
 
 pub fn platform_info(platform: &Platform) -> PlatformInfo {
     PlatformInfo {

@@ -3,8 +3,8 @@
 
 use crate::input::SleepSource;
 use crate::model::{CpuModel, Verdict};
-use torpor_result::LatencyHistogram;
 pub use torpor_result::{CpuTotals, StateTotals};
+use torpor_result::{DeepTimes, LatencyHistogram};
 use torpor_units::{Duration, Instant};
 
 /// Sleeps in one state at one OPP.
@@ -54,7 +54,7 @@ impl Tally {
             delay: Duration::ZERO,
             delayed: 0,
             totals: CpuTotals {
-                deep: model.watches_deepest.then(Vec::new),
+                deep: model.watches_deepest.then(DeepTimes::default),
                 ..CpuTotals::new(states)
             },
             deepest: model.deepest,
@@ -79,7 +79,7 @@ impl Tally {
         if state == self.deepest
             && let Some(deep) = &mut self.totals.deep
         {
-            deep.push((from, to));
+            deep.push(from, to);
         }
     }
 

@@ -69,7 +69,7 @@ pub fn apart<T: Serialize + DeserializeOwned>(
     work: impl FnOnce(&Pulse) -> T,
 ) -> Result<T, NoAnswer> {
     let failed = |source| NoAnswer::Died(GovernorError::Process { policy: label.clone(), source });
-    let page = Mapped::new().map_err(failed)?;
+    let page = Mapped::<Page>::new().map_err(failed)?;
     let mut answer = memory_file().map_err(failed)?;
     // SAFETY: no preconditions.
     let parent = unsafe { libc::getpid() };
@@ -110,7 +110,7 @@ pub fn apart<T: Serialize + DeserializeOwned>(
 /// The copy's whole life.
 fn live<T: Serialize>(
     parent: libc::pid_t,
-    page: &Mapped,
+    page: &Mapped<Page>,
     mut answer: File,
     work: impl FnOnce(&Pulse) -> T,
 ) -> ! {
@@ -266,33 +266,56 @@ impl Drop for Copy {
     }
 }
 
-/// A page that parent and child share.
-struct Mapped(NonNull<Page>);
+/// A value that this process shares with its copies. All zeros must be one.
+struct Mapped<T>(NonNull<T>);
 
-impl Mapped {
-    fn new() -> io::Result<Mapped> {
+// SAFETY: a mapping belongs to the process, not to a thread.
+unsafe impl<T: Send> Send for Mapped<T> {}
+// SAFETY: all that it gives is `&T`.
+unsafe impl<T: Sync> Sync for Mapped<T> {}
+
+impl<T> Mapped<T> {
+    fn new() -> io::Result<Mapped<T>> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         // SAFETY: a fresh mapping at an address of the kernel's choice.
         let page =
-            unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Page>(), protection, kind, -1, 0) };
+            unsafe { libc::mmap(std::ptr::null_mut(), size_of::<T>(), protection, kind, -1, 0) };
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         Ok(Mapped(NonNull::new(page.cast()).expect("mmap never gives the null page")))
     }
 
-    fn get(&self) -> &Page {
-        // SAFETY: mapped, and zeros are a page. The other process writes what is atomic only, or a
+    fn get(&self) -> &T {
+        // SAFETY: mapped, and zeros are a value. The other process writes what is atomic only, or a
         // governor's fault, which is looked at after its end.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for Mapped {
+impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
         // SAFETY: our own mapping.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Page>()) };
+        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<T>()) };
+    }
+}
+
+/// A number that this process, and its copies made by [`apart`] from then on, add to.
+pub struct SharedCount(Mapped<AtomicU64>);
+
+impl SharedCount {
+    pub fn new() -> io::Result<SharedCount> {
+        Mapped::new().map(SharedCount)
+    }
+
+    /// Wraps around, so that one can also take away.
+    pub fn add(&self, more: u64) {
+        self.0.get().fetch_add(more, Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.get().load(Relaxed)
     }
 }
 

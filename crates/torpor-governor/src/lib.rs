@@ -59,7 +59,7 @@ mod states;
 mod store;
 mod tree;
 
-pub use apart::{Isolation, NoAnswer, Pulse, apart};
+pub use apart::{Isolation, NoAnswer, Pulse, SharedCount, apart};
 pub use catalog::{Builtin, Catalog, CatalogOptions, SourceFiles};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is counted of idle CPUs, and the metrics made of it, for replay and simulation alike.
 
+use crate::deep::DeepTimes;
 use crate::latency::Latencies;
 use crate::metric::Direction::{Higher, Lower, None as Neither};
 use crate::metric::{Kind, Metric, metric};
 use crate::work::Work;
 use serde::{Deserialize, Serialize};
-use torpor_units::{Duration, Energy, Instant};
+use torpor_units::{Duration, Energy};
 
 /// A struct of things that are summed over CPUs, tasks or runs.
 macro_rules! summed {
@@ -76,8 +77,8 @@ impl Summed for Vec<StateTotals> {
     }
 }
 
-/// When one CPU was in its deepest state: intervals in order, none overlapping. One CPU's own.
-impl Summed for Option<Vec<(Instant, Instant)>> {
+/// One CPU's own.
+impl Summed for Option<DeepTimes> {
     fn add(&mut self, _: &Self) {}
 }
 
@@ -119,7 +120,7 @@ summed! {
         /// Decisions by where the sleep length came from.
         pub sources: [u64; 4],
         /// When the CPU was in its deepest state; kept only where a cluster's power needs it.
-        pub deep: Option<Vec<(Instant, Instant)>>,
+        pub deep: Option<DeepTimes>,
     }
 }
 

@@ -13,6 +13,7 @@
 //! - `tables` (a feature): any result as Arrow.
 
 pub mod compare;
+pub mod deep;
 pub mod elsewhere;
 pub mod idle;
 pub mod interval;
@@ -26,6 +27,7 @@ pub mod tables;
 pub mod work;
 
 pub use compare::{Cell, Change, Column, Comparison, Row, Sample, Sampling, compare};
+pub use deep::DeepTimes;
 pub use idle::{CpuTotals, StateTotals, Sums};
 pub use latency::{Latencies, LatencyHistogram};
 pub use metric::{Direction, Info, Kind, Metric, Values};

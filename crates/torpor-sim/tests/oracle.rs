@@ -7,7 +7,7 @@ use support::{big_little, load, machine, polling_machine, request, run};
 use torpor_engine::decision::{Decision, Observer};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::input::Span;
-use torpor_engine::policy::{Choice, Script};
+use torpor_engine::policy::{Choice, Choices, Script};
 use torpor_governor::Catalog;
 use torpor_platform::Platform;
 use torpor_sim::Session;
@@ -144,10 +144,13 @@ fn a_runs_choices_replayed_over_its_idleness_make_the_runs_sleeps() {
             // The end of the run cuts the last sleep, of which no decision is told.
             kept.spans[cpu].pop();
             let there = &kept.decisions[cpu];
-            let choices = there.iter().map(|d| Choice { state: d.state, stop_tick: d.stop_tick });
+            let mut choices = Choices::default();
+            for &Decision { state, stop_tick, .. } in there {
+                choices.push(&[Choice { state, stop_tick }], 1);
+            }
             let mut again = Kept::default();
             let mut replay = CpuRun::new(model, &kept.spans[cpu], cpu);
-            replay.run(&mut Script::new(choices.collect()), &mut again).unwrap();
+            replay.run(&mut Script::of(choices), &mut again).unwrap();
             let sleeps = |all: &[Decision]| -> Vec<_> {
                 all.iter().map(|d| (d.from, d.resume, d.state, d.end)).collect()
             };

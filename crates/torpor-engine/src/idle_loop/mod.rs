@@ -11,7 +11,7 @@ mod run;
 pub use run::CpuRun;
 
 use crate::decision::{Decision, Observer};
-use crate::input::{Span, TickGrid};
+use crate::input::{OVERDUE, RCU_HOLD, Span, TickGrid};
 use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
 use crate::pelt::after_idling;
 use crate::policy::{Policy, Reflection};
@@ -59,7 +59,8 @@ pub struct NextEvents {
 }
 
 /// The time to the next events as the kernel computes it: from `idle_entrytime`, not from now.
-/// `jiffy` is the last tick's time, stopped or not.
+/// `jiffy` is the last tick's time, stopped or not. A timer that is long overdue did not fire, so
+/// it was not there any more: nobody waits for it.
 #[inline]
 pub fn next_events(
     span: &Span,
@@ -68,11 +69,14 @@ pub fn next_events(
     idle_entry: Instant,
     tick_stopped: bool,
 ) -> NextEvents {
-    let wheel = span.next_wheel.min(jiffy + Duration(tick.0 * MAX_TIMER_TICKS));
-    let timer = wheel.min(span.next_hrtimer);
-    let programmed = if tick_stopped { timer } else { (jiffy + tick).min(span.next_hrtimer) };
+    let pending = |at: Instant| if at + OVERDUE < jiffy { Instant::NEVER } else { at };
+    let hrtimer = pending(span.next_hrtimer);
+    let wheel = pending(span.next_wheel).min(jiffy + Duration(tick.0 * MAX_TIMER_TICKS));
+    let timer = wheel.min(hrtimer);
+    let programmed = if tick_stopped { timer } else { (jiffy + tick).min(hrtimer) };
     let delta_next = programmed.since(idle_entry);
-    let must_keep_tick = !tick_stopped && (span.rcu_holds_tick || wheel <= jiffy + tick);
+    let rcu_needs_cpu = span.rcu_holds_tick && jiffy < span.start + RCU_HOLD;
+    let must_keep_tick = !tick_stopped && (rcu_needs_cpu || wheel <= jiffy + tick);
     let sleep_length = if must_keep_tick { delta_next } else { timer.since(idle_entry) };
     NextEvents { sleep_length, delta_next, must_keep_tick }
 }

@@ -21,10 +21,10 @@ use torpor_units::{CpuId, Duration, Hz, Instant};
 
 pub use draft::Draft;
 pub use follow::{Follower, Seats};
-pub(crate) use segment::{RCU_HOLD_NS, RCU_SOFTIRQ};
+pub(crate) use segment::{RCU_HOLD, RCU_SOFTIRQ};
 pub use tick::TickGrid;
 pub(crate) use tick::{TickFunction, tick_function};
-pub(crate) use timers::TimerTracker;
+pub(crate) use timers::{OVERDUE, TimerTracker};
 
 /// Where a span's time to the next timer came from, best first.
 #[derive(
@@ -127,7 +127,7 @@ pub struct Span {
     pub nr_iowait: u16,
     /// Tasks on the runqueue at the last tick before `start`.
     pub nr_running: u16,
-    /// RCU needed the CPU, which keeps the tick from being stopped.
+    /// RCU needed the CPU at `start`, which keeps the tick from being stopped for a while.
     pub rcu_holds_tick: bool,
 }
 

@@ -6,7 +6,7 @@ use super::infer::InferredTimers;
 use super::tick::TickFunction;
 use super::timers::{Expiry, TimerTracker};
 use torpor_trace::{Carries, Event, EventKind, InterruptCause};
-use torpor_units::{Instant, StateIdx};
+use torpor_units::{Duration, Instant, StateIdx};
 
 /// One recorded sleep: `cpu_idle` entry to exit, and what happened until the next entry.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub const RCU_SOFTIRQ: u32 = 9;
 /// RCU is taken to need the CPU this long after raising its softirq. In probed guest recordings
 /// the window agreed with `rcu_needs_cpu()` in 99.3 % of 9,738 queries.
 /// FIDELITY(rcu-tick): a proxy for kernel state that no tracepoint shows.
-pub const RCU_HOLD_NS: i64 = 12_500_000;
+pub const RCU_HOLD: Duration = Duration(12_500_000);
 
 #[derive(Default)]
 struct CpuState {
@@ -161,8 +161,7 @@ impl Collector {
         }
         here.segments.extend(here.closing.take());
         here.has_slept = true;
-        let rcu_holds_tick =
-            here.rcu_raised.is_some_and(|raised| time.since(raised).0 < RCU_HOLD_NS);
+        let rcu_holds_tick = here.rcu_raised.is_some_and(|raised| time.since(raised) < RCU_HOLD);
         here.open = Some(Segment {
             enter: time,
             exit: time,

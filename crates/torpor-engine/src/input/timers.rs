@@ -13,7 +13,7 @@ const TIMER_DEFERRABLE: u32 = 0x0008_0000;
 const TIMER_PINNED: u32 = 0x0010_0000;
 
 /// A timer this late has fired or been stopped without an event (lost events, hotplug).
-const OVERDUE: Duration = Duration(4_000_000);
+pub const OVERDUE: Duration = Duration(4_000_000);
 
 /// Armed timers of one kind, by CPU and time.
 #[derive(Default)]

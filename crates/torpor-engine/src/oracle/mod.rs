@@ -32,7 +32,7 @@ use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
 use crate::model::{Alarms, CpuModel, SleepEnd};
-use crate::policy::{Choice, Repeated, Script};
+use crate::policy::{Choice, Choices, Script};
 use crossing::{Crossing, Earliest, Queue};
 use front::Front;
 use late::Late;
@@ -45,7 +45,7 @@ use torpor_units::{Duration, Energy, Instant, Power};
 /// The decisions of one CPU, and what they cost.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub choices: Vec<Repeated>,
+    pub choices: Choices,
     pub energy: Energy,
 }
 
@@ -54,7 +54,7 @@ impl Plan {
     fn without_search(
         model: &CpuModel,
         spans: &[Span],
-        choices: Vec<Repeated>,
+        choices: Choices,
         goes_on: &mut dyn FnMut(usize) -> bool,
     ) -> Option<Plan> {
         let mut run = CpuRun::new(model, spans, 0);
@@ -88,12 +88,12 @@ const NO_STEP: u32 = u32::MAX;
 /// Decisions weighed between two looks at whether to go on.
 const DECISIONS_A_LOOK: u32 = 4_096;
 
-/// Stands for the choices of many ticks, which are alike.
+/// Stands for the choices of many laps, which are alike.
 struct Repeat {
     alike: Rc<Alike>,
     /// Which of the paths.
     index: usize,
-    ticks: i64,
+    laps: i64,
 }
 
 /// In place of a state: `before` is the number of a [`Repeat`].
@@ -108,7 +108,7 @@ pub fn plan(
 ) -> Option<Plan> {
     if model.states.len() <= 1 {
         // The kernel asks nobody.
-        return Plan::without_search(model, spans, Vec::new(), goes_on);
+        return Plan::without_search(model, spans, Choices::default(), goes_on);
     }
     let search = Search::new(model);
     if let [only] = search.allowed[..]
@@ -116,8 +116,9 @@ pub fn plan(
     {
         // Polling goes on through ticks, so that it is all one whether they are stopped.
         let choice = Choice { state: only as u8, stop_tick: false };
-        let always = Repeated { choice, times: u64::MAX };
-        return Plan::without_search(model, spans, vec![always], goes_on);
+        let mut always = Choices::default();
+        always.push(&[choice], u64::MAX);
+        return Plan::without_search(model, spans, always, goes_on);
     }
     search.plan(spans, goes_on)
 }
@@ -291,7 +292,7 @@ impl<'a> Search<'a> {
         crossing.waiting = Default::default();
         for (index, path) in leap.paths.into_iter().enumerate() {
             let number = self.repeats.len() as u32;
-            self.repeats.push(Repeat { alike: Rc::clone(&alike), index, ticks: leap.ticks });
+            self.repeats.push(Repeat { alike: Rc::clone(&alike), index, laps: leap.laps });
             let choice = Choice { state: REPEAT, stop_tick: false };
             self.step(number, choice, |step| crossing.arrive(Path { step, ..path }, queue));
         }
@@ -383,15 +384,15 @@ impl<'a> Search<'a> {
         beaten(true) && (path.tick_stopped || beaten(false))
     }
 
-    fn choices(&self, last: u32) -> Vec<Repeated> {
-        let mut choices = Vec::new();
+    fn choices(&self, last: u32) -> Choices {
+        let mut choices = Choices::default();
         let mut at = last;
         while at != NO_STEP {
             let step = self.steps[at as usize];
             if step.choice.state == REPEAT {
                 at = self.unroll(&self.repeats[step.before as usize], &mut choices);
             } else {
-                push(&mut choices, step.choice, 1);
+                choices.push(&[step.choice], 1);
                 at = step.before;
             }
         }
@@ -399,35 +400,42 @@ impl<'a> Search<'a> {
         choices
     }
 
-    /// The choices of ticks that are alike, last first; the step before them.
-    fn unroll(&self, repeat: &Repeat, choices: &mut Vec<Repeated>) -> u32 {
-        let (mut index, mut left) = (repeat.index, repeat.ticks);
+    /// The choices of laps that are alike, last first; the step before them.
+    fn unroll(&self, repeat: &Repeat, choices: &mut Choices) -> u32 {
+        let (alike, mut index, mut left) = (&repeat.alike, repeat.index, repeat.laps);
+        // The way back through the paths comes to a circle before it has met one twice.
+        let mut laps: Vec<(usize, Vec<Choice>)> = Vec::new();
         while left > 0 {
-            // Those of one tick, and which path of the tick before they follow.
-            let mut at = repeat.alike.step(index);
-            let mut own = Vec::new();
-            let earlier = loop {
-                if let Some(earlier) = repeat.alike.earlier(at) {
-                    break earlier;
-                }
-                own.push(self.steps[at as usize].choice);
-                at = self.steps[at as usize].before;
-            };
-            let times = match &own[..] {
-                [_] if earlier == index => left,
-                _ => 1,
-            };
-            own.iter().for_each(|&choice| push(choices, choice, times as u64));
-            left -= times;
+            if let Some(first) = laps.iter().position(|(met, _)| *met == index) {
+                let circle = laps[first..].iter().rev().flat_map(|(_, own)| own.iter().copied());
+                let circle: Vec<Choice> = circle.collect();
+                let length = (laps.len() - first) as i64;
+                choices.push(&circle, (left / length) as u64);
+                left %= length;
+                laps.clear();
+                continue;
+            }
+            let (own, earlier) = self.lap(alike, index);
+            own.iter().rev().for_each(|&choice| choices.push(&[choice], 1));
+            laps.push((index, own));
+            left -= 1;
             index = earlier;
         }
-        repeat.alike.step(index)
+        alike.step(index)
     }
-}
 
-fn push(choices: &mut Vec<Repeated>, choice: Choice, times: u64) {
-    match choices.last_mut() {
-        Some(last) if last.choice == choice => last.times += times,
-        _ => choices.push(Repeated { choice, times }),
+    /// The choices of the lap that this path has behind it, and which path of the lap before it
+    /// follows.
+    fn lap(&self, alike: &Alike, index: usize) -> (Vec<Choice>, usize) {
+        let (mut own, mut at) = (Vec::new(), alike.step(index));
+        let earlier = loop {
+            if let Some(earlier) = alike.earlier(at) {
+                break earlier;
+            }
+            own.push(self.steps[at as usize].choice);
+            at = self.steps[at as usize].before;
+        };
+        own.reverse();
+        (own, earlier)
     }
 }

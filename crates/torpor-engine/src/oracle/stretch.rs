@@ -2,41 +2,47 @@
 //! The middle of a long sleep, where each tick is like the one before.
 //!
 //! Far from the event, a path that keeps the tick wakes up once a tick and has the same choices
-//! each time. So the paths that wait at a tick soon are those that waited at the tick before, each
-//! later by a tick and dearer by the same. From there on a step of any number of ticks is one
-//! step. Nothing is lost between its ends: what stops the tick at one of the ticks in between has
-//! an energy that changes evenly from tick to tick, and so is no cheaper than what stops it at the
-//! first or at the last.
+//! each time. So the paths that wait at a tick soon are those that waited some ticks before, each
+//! later by those ticks and dearer by the same: one tick before, or more where a state takes longer
+//! than a tick to leave, so that the cheapest way is to enter it at every second. From there on any
+//! number of such laps is one step. Nothing is lost between its ends: what stops the tick in one of
+//! the laps between has an energy that changes evenly from lap to lap, and so is no cheaper than
+//! what stops it in the first or in the last.
 
 use super::{Path, Search};
-use crate::input::Span;
-use torpor_units::{Duration, Instant};
+use crate::input::{OVERDUE, RCU_HOLD, Span};
+use std::collections::VecDeque;
+use torpor_units::{Duration, Energy, Instant};
 
 /// Shorter middles are searched tick by tick.
 const TICKS_MIN: i64 = 8;
 
-/// The middle of one span, and what waited at its last tick.
+/// Laps of up to so many ticks are found.
+const LAP_TICKS_MAX: usize = 16;
+
+/// The middle of one span, and what waited at its last ticks.
 pub(super) struct Stretch {
     from: Instant,
     until: Instant,
-    /// The tick is held from here on, by a timer of the wheel.
-    held_from: Instant,
+    /// When the tick ceases to be held by RCU; begins to be held by a timer of the wheel; and
+    /// ceases to be.
+    holds: [Instant; 3],
     tick: Duration,
     /// Whether polling is left out: it costs more than sleeping through a tick.
     pub polls: bool,
     /// The next tick at which to look.
     next: Instant,
-    before: Vec<Path>,
+    before: VecDeque<(Instant, Vec<Path>)>,
 }
 
-/// Alike paths at two ticks, by their last steps.
+/// Alike paths at the ends of a lap, by their last steps.
 pub(super) struct Alike {
-    before: Vec<u32>,
-    after: Vec<u32>,
+    pub before: Vec<u32>,
+    pub after: Vec<u32>,
 }
 
 impl Alike {
-    /// Which path of the tick before `step` belongs to.
+    /// Which path at the lap's beginning `step` belongs to.
     pub fn earlier(&self, step: u32) -> Option<usize> {
         self.before.iter().position(|&s| s == step)
     }
@@ -46,10 +52,10 @@ impl Alike {
     }
 }
 
-/// As many ticks are alike, for the paths that wait at the first of them.
+/// As many laps are alike, for the paths that wait at the beginning of the first.
 pub(super) struct Leap {
     pub alike: Alike,
-    pub ticks: i64,
+    pub laps: i64,
     /// The waiting paths, behind the leap.
     pub paths: Vec<Path>,
 }
@@ -67,11 +73,11 @@ impl Stretch {
         Some(Stretch {
             from,
             until,
-            held_from: span.next_wheel - tick,
+            holds: [span.start + RCU_HOLD, span.next_wheel - tick, span.next_wheel + OVERDUE],
             tick,
             polls: !search.sleeping_beats_polling(span.opp),
             next: from,
-            before: Vec::new(),
+            before: VecDeque::new(),
         })
     }
 
@@ -85,69 +91,85 @@ impl Stretch {
 
     /// Looks at what waits at the tick before `now`, in order of time.
     pub fn look(&mut self, tick_at: Instant, waiting: &[Path]) -> Option<Leap> {
-        let before = std::mem::replace(&mut self.before, waiting.to_vec());
-        let last = std::mem::replace(&mut self.next, tick_at + self.tick) - self.tick;
-        if last != tick_at - self.tick || !are_alike(&before, waiting, self.tick) {
+        self.next = tick_at + self.tick;
+        // What the tick could not do before is not alike.
+        let last = self.holds.into_iter().filter(|&at| at <= tick_at).max();
+        self.before.retain(|(from, _)| last.is_none_or(|last| last <= *from));
+        let alike = |(from, before): &&(Instant, Vec<Path>)| {
+            are_alike(before, waiting, tick_at.since(*from))
+        };
+        let Some((lap_from, before)) = self.before.iter().rev().find(alike) else {
+            self.before.push_back((tick_at, waiting.to_vec()));
+            if self.before.len() > LAP_TICKS_MAX {
+                self.before.pop_front();
+            }
             return None;
-        }
-        let mut end = self.until;
-        if tick_at < self.held_from {
-            end = end.min(self.held_from);
-        }
-        // Some ticks of it are left: they see the end coming.
-        let ticks = end.since(tick_at).0 / self.tick.0 - 4;
-        if ticks < 1 {
-            return None;
-        }
+        };
+        let lap = tick_at.since(*lap_from);
+        let end = self.holds.into_iter().filter(|&at| tick_at < at).fold(self.until, Instant::min);
+        // A lap and some ticks of it are left: they see the end coming.
+        let laps = (end.since(tick_at).0 - 4 * self.tick.0) / lap.0 - 1;
+        let steps = |paths: &[Path]| paths.iter().map(|path| path.step).collect();
+        let alike = Alike { before: steps(before), after: steps(waiting) };
         let dearer = waiting[0].energy - before[0].energy;
-        let later = Duration(self.tick.0 * ticks);
+        self.before.clear();
+        if laps < 1 {
+            return None;
+        }
+        let later = Duration(lap.0 * laps);
         let behind = |path: &Path| Path {
             now: path.now + later,
-            energy: path.energy + torpor_units::Energy(dearer.0 * i128::from(ticks)),
+            energy: path.energy + Energy(dearer.0 * i128::from(laps)),
             ..*path
         };
-        let steps = |paths: &[Path]| paths.iter().map(|path| path.step).collect();
-        self.next = tick_at + later + self.tick;
-        self.before.clear();
-        Some(Leap {
-            alike: Alike { before: steps(&before), after: steps(waiting) },
-            ticks,
-            paths: waiting.iter().map(behind).collect(),
-        })
+        self.next += later;
+        Some(Leap { alike, laps, paths: waiting.iter().map(behind).collect() })
     }
 }
 
-/// Whether `after` is `before` a tick later, each path dearer by the same.
-fn are_alike(before: &[Path], after: &[Path], tick: Duration) -> bool {
+/// Whether `after` is `before` so much later, each path dearer by the same.
+fn are_alike(before: &[Path], after: &[Path], later: Duration) -> bool {
     let (Some(first), Some(then)) = (before.first(), after.first()) else { return false };
+    let dearer = then.energy - first.energy;
     before.len() == after.len()
         && before.iter().zip(after).all(|(b, a)| {
-            b.now + tick == a.now
+            b.now + later == a.now
                 && b.tick_stopped == a.tick_stopped
-                && b.energy - first.energy == a.energy - then.energy
+                && b.energy + dearer == a.energy
         })
 }
 
 impl Search<'_> {
-    /// Polling for a tick costs more than a sleep that the tick ends, and no state takes more power
-    /// than polling: then a path that polls in the middle of a long sleep is dearer than one that
-    /// sleeps instead, by more than it is later.
+    /// Polling up to the next tick costs more than a sleep that the tick ends, and no state takes
+    /// more power than polling: then a path that polls in the middle of a long sleep is dearer than
+    /// one that sleeps instead, by more than it is later.
     fn sleeping_beats_polling(&self, opp: u16) -> bool {
         let (model, costs) = (self.model, &self.model.costs);
         let tick = model.tick.hz.tick();
         let polling = self.allowed.iter().copied().find(|&s| model.states[s].is_polling);
         let Some(polling) = polling else { return true };
         let sleeping = || self.allowed.iter().copied().filter(|&s| s != polling);
-        let awake_at = self.latest_ending;
-        if awake_at >= tick {
+        // How long ago the last tick was, at most, when a state that a tick ended has been left.
+        let awake_at = |state: usize| {
+            let s = &model.states[state];
+            let (first, last) = (s.exit_latency + model.tick_handling, s.entry_latency);
+            let (first, last) = (first.0, (first + last).0);
+            (first / tick.0 == last / tick.0).then_some(Duration(last % tick.0))
+        };
+        let Some(awake_at) = sleeping().map(awake_at).collect::<Option<Vec<Duration>>>() else {
             return false;
-        }
+        };
         let power = |state| costs.sleeps(opp, state, 0, tick);
         let through = |state: usize| {
             costs.sleep(opp, state, tick + model.states[state].exit_latency)
                 + costs.awake(opp, model.tick_handling)
         };
+        let to_tick = tick - awake_at.into_iter().max().unwrap_or(tick);
+        let quick = |&s: &usize| {
+            let s = &model.states[s];
+            s.entry_latency + s.exit_latency + model.tick_handling < tick
+        };
         sleeping().all(|s| power(s) <= power(polling))
-            && sleeping().any(|s| through(s) <= costs.sleep(opp, polling, tick - awake_at))
+            && sleeping().filter(quick).any(|s| through(s) <= costs.sleep(opp, polling, to_tick))
     }
 }

@@ -6,7 +6,7 @@ use super::assumptions::Assumptions;
 use super::cpu::{Answers, Asleep, Cpu, IdleEntry};
 use super::recorded::{Asked, Calls, Hold, Recorded, Step, Told};
 use super::tick::TickEvent;
-use crate::input::{RCU_HOLD_NS, RCU_SOFTIRQ, TickFunction, TimerTracker};
+use crate::input::{RCU_HOLD, RCU_SOFTIRQ, TickFunction, TimerTracker};
 use crate::model::CpuModel;
 use std::collections::HashSet;
 use torpor_governor::StateDesc;
@@ -354,7 +354,7 @@ impl<'a> Walk<'a> {
             }
             Answers { rcu_needs_cpu: Some(needed), .. } => Hold::Probed(needed),
             _ => {
-                let is_recent = |raised| at.since(raised).0 < RCU_HOLD_NS;
+                let is_recent = |raised| at.since(raised) < RCU_HOLD;
                 let held = self.assumptions.rcu_stand_in && cpu.rcu_raised.is_some_and(is_recent);
                 Hold::StandIn(held)
             }

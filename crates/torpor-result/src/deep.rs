@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! When a CPU was in its deepest state.
+
+use serde::{Deserialize, Serialize};
+use torpor_units::{Duration, Instant};
+
+/// Intervals in order, none overlapping.
+///
+/// A governor that keeps the tick through a sleep of days makes millions of them, each a tick
+/// after the one before and as long as it: those are held as one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeepTimes {
+    trains: Vec<Train>,
+}
+
+/// The same interval again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Train {
+    from: Instant,
+    length: Duration,
+    every: Duration,
+    times: i64,
+}
+
+impl Train {
+    fn start(&self, index: i64) -> Instant {
+        self.from + Duration(self.every.0 * index)
+    }
+}
+
+impl DeepTimes {
+    /// An interval that begins behind all the others.
+    #[inline]
+    pub fn push(&mut self, from: Instant, to: Instant) {
+        let length = to.since(from);
+        if let Some(last) = self.trains.last_mut().filter(|last| last.length == length) {
+            if last.times == 1 {
+                last.every = from.since(last.from);
+            }
+            if last.start(last.times) == from {
+                last.times += 1;
+                return;
+            }
+        }
+        self.trains.push(Train { from, length, every: Duration::ZERO, times: 1 });
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Instant, Instant)> {
+        self.trains.iter().flat_map(|train| {
+            (0..train.times).map(|index| {
+                let from = train.start(index);
+                (from, from + train.length)
+            })
+        })
+    }
+
+    /// The end of the last one.
+    pub fn end(&self) -> Option<Instant> {
+        self.trains.last().map(|train| train.start(train.times - 1) + train.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_come_out_as_they_went_in_and_equal_ones_take_no_room() {
+        // Two pairs that only look like a train, then a million ticks.
+        let odd = [(0, 5), (10, 15), (21, 26), (40, 41), (50, 51), (60, 62)];
+        let ticks = (0..1_000_000).map(|n| (100 + n * 4, 103 + n * 4));
+        let times: Vec<_> =
+            odd.into_iter().chain(ticks).map(|(from, to)| (Instant(from), Instant(to))).collect();
+        let mut deep = DeepTimes::default();
+        times.iter().for_each(|&(from, to)| deep.push(from, to));
+        assert!(deep.iter().eq(times.iter().copied()));
+        assert_eq!(deep.end(), times.last().map(|(_, to)| *to));
+        assert_eq!(deep.trains.len(), 5);
+    }
+}
