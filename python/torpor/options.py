@@ -122,7 +122,7 @@ class ReplayOptions(_Run, total=False):
     decisions: Annotated[
         bool,
         Option(
-            "Keep every decision (some 60 bytes each) for ``Replay.decisions``.",
+            "Keep every decision for ``Replay.decisions``: 230 bytes each, 10 million at most.",
             default=True,
             decides=False,
         ),

@@ -62,11 +62,7 @@ def recordings(rng: random.Random, folder: Path, seeds: Seeds) -> None:
         case 1 | 2:
             machine = rng.choice(_MACHINES)
             governors = ["menu", rng.choice(_GOVERNORS)]
-            # Every decision of a sleep that damage made days long does not fit into memory, if the
-            # tick goes on: docs/reliability.md names it.
-            result = torpor.replay(
-                path, platform=machine, governors=governors, cpu_map=_onto(path), decisions=False
-            )
+            result = torpor.replay(path, platform=machine, governors=governors, cpu_map=_onto(path))
             judge_csv(result.to_csv())
             result.to_json()
         case 3:

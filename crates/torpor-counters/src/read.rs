@@ -6,9 +6,9 @@ use crate::builder::Builder;
 use crate::error::{CountersError, Failure};
 use crate::{Snapshot, bare, folder, saved, text};
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use torpor_units::open_input;
 
 /// A tar file of a machine with 8192 CPUs is that large.
 const FILE_BYTES_MAX: u64 = 2 << 30;
@@ -35,9 +35,8 @@ fn load(path: &Path) -> Result<Vec<u8>, CountersError> {
     let hint = "give a saved snapshot, a dump as text, a tar file, or a directory";
     let unreadable = |reason: String| Failure::new(reason, hint).named(&name);
     let io = |error: std::io::Error| unreadable(error.to_string());
-    let file = File::open(path).map_err(io)?;
-    let is_file = file.metadata().map_err(io)?.is_file();
-    let max = if is_file { FILE_BYTES_MAX } else { PIPE_BYTES_MAX };
+    let file = open_input(path).map_err(io)?;
+    let max = if path.is_file() { FILE_BYTES_MAX } else { PIPE_BYTES_MAX };
     let mut bytes = Vec::new();
     file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > max {

@@ -71,6 +71,9 @@ pub struct TraceOutcome {
     /// Of each run, where they were asked for.
     #[serde(skip)]
     pub decisions: Vec<Vec<Decision>>,
+    /// Spans behind which the oracle had more ways than it follows.
+    #[serde(skip)]
+    pub crowded_spans: u64,
 }
 
 /// What [`crate::verify`] found, in short and with nothing fitted.

@@ -60,6 +60,8 @@ pub struct Run {
     pub clusters: BTreeMap<usize, Energy>,
     /// The governor's CPUs share state, so they ran in one image, in the order of time.
     pub shares_state: bool,
+    /// Of the oracle: spans behind which there were more ways than it follows.
+    pub crowded_spans: u64,
 }
 
 impl Run {
@@ -120,6 +122,7 @@ pub fn run(
             Ok(shard) => {
                 if let Ok(run) = &mut runs[part.decider] {
                     run.shares_state |= shard.statics_changed;
+                    run.crowded_spans += shard.crowded_spans;
                     run.clusters.extend(shard.clusters);
                 }
                 gathered[part.decider].extend(shard.seats);
@@ -197,6 +200,7 @@ struct ShardResult {
     seats: Vec<SeatResult>,
     clusters: BTreeMap<usize, Energy>,
     statics_changed: bool,
+    crowded_spans: u64,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -260,6 +264,7 @@ fn run_shard(
     tick: &dyn Fn(usize) -> bool,
 ) -> Result<ShardResult, Option<String>> {
     let mut results = Vec::with_capacity(shard.len());
+    let mut crowded_spans = 0;
     let mut instance = match decider {
         Decider::Governor(governor) => Some(instantiate(seats, shard, governor)?),
         Decider::Oracle => None,
@@ -277,6 +282,7 @@ fn run_shard(
             Some(instance) => run_seat(seat, slot, input, model, instance, keep, &mut goes_on)?,
             None => {
                 let plan = oracle::plan(model, &input.spans, &mut goes_on).ok_or(None)?;
+                crowded_spans += plan.crowded_spans;
                 let mut script = Script::of(plan.choices);
                 let result = run_seat(seat, 0, input, model, &mut script, keep, &mut goes_on)?;
                 assert_eq!(result.totals.energy, plan.energy, "the plan costs what it says");
@@ -290,7 +296,7 @@ fn run_shard(
     }
     let statics_changed = instance.as_ref().is_some_and(Instance::statics_changed);
     let clusters = static_energies(seats, &mut results, span);
-    Ok(ShardResult { seats: results, clusters, statics_changed })
+    Ok(ShardResult { seats: results, clusters, statics_changed, crowded_spans })
 }
 
 fn run_seat<P: Decides>(

@@ -171,10 +171,20 @@ impl<'a> Session<'a> {
         let span = recording.window();
         let runs = replay::run(&seats, &self.deciders, span, kept, shards, progress, shown)?;
         let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
+        let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
         let (runs, decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
         let comparison = compare_exact(metric::of_replay(), &runs);
         let inputs = summary::inputs_info(&recording);
-        Ok(TraceOutcome { trace: info, inputs, agreement, runs, comparison, strip, decisions })
+        Ok(TraceOutcome {
+            trace: info,
+            inputs,
+            agreement,
+            runs,
+            comparison,
+            strip,
+            decisions,
+            crowded_spans,
+        })
     }
 
     /// The recorded governor's decisions, if the recorded machine is known. A recording that does

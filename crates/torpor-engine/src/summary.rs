@@ -4,6 +4,7 @@
 use crate::decision::Decision;
 use crate::input::{Recording, SleepSource};
 use crate::options::{Options, Request};
+use crate::oracle;
 use crate::outcome::*;
 use crate::replay::{Run, Seat};
 use crate::totals::{CpuTotals, StateTotals};
@@ -380,6 +381,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
+    notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
     let by_source =
         |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };
     let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();

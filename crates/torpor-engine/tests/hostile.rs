@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use torpor_engine::{Options, Outcome, Request, Unwatched, run};
-use torpor_governor::{Catalog, GovernorError, set_call_limit};
+use torpor_governor::{Catalog, CatalogOptions, GovernorError, Isolation, set_call_limit};
 
 /// They leave processes behind if they can, which only one test at a time can count.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -20,13 +20,17 @@ fn hostile(how: u32, from: u32) -> String {
 }
 
 fn replay(governors: &[&str]) -> Outcome {
+    replay_with(&Catalog::new(Default::default()), governors)
+}
+
+fn replay_with(catalog: &Catalog, governors: &[&str]) -> Outcome {
     let request = Request {
         traces: vec![root().join("demo/web-server.perf.data")],
         platform: torpor_platform::resolve("i5-10600k").unwrap(),
         governors: governors.iter().map(|g| g.parse().unwrap()).collect(),
         options: Options { threads: Some(2), ..Options::default() },
     };
-    run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap_or_else(|e| panic!("{e}"))
+    run(&request, catalog, &Unwatched).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn json(outcome: &Outcome, run: usize) -> String {
@@ -100,6 +104,31 @@ fn each_ends_in_an_error_that_names_it_and_the_others_live_on() {
     }
     assert!(silent.is_empty(), "{silent:?} did not fail");
     assert_eq!(children(), Vec::<String>::new());
+}
+
+/// Without processes of their own, where the kernel tells a governor's system calls from ours
+/// (x86: since Linux 5.11).
+#[test]
+fn a_system_call_is_a_fault_where_it_would_end_everything() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let release = (numbers.next(), numbers.next());
+    if !cfg!(target_arch = "x86_64") || release < (Some(5), Some(11)) {
+        return println!("not run: this kernel does not tell them apart");
+    }
+    let options = CatalogOptions { isolation: Isolation::None, ..CatalogOptions::default() };
+    let catalog = Catalog::new(options);
+    let alone = replay_with(&catalog, &["teo", "menu"]);
+    // exit_group(), SIGKILL, and a word to standard output.
+    for how in [6, 8, 14] {
+        let outcome = replay_with(&catalog, &["teo", &hostile(how, 100), "menu"]);
+        let error = outcome.traces[0].runs[1].error.as_deref().expect("it is a fault");
+        assert!(error.contains(&format!("how={how}")) && error.contains("SIGSYS"), "{error}");
+        assert!(error.contains("select() on cpu") && error.contains("inputs:"), "{error}");
+        assert_eq!(json(&outcome, 0), json(&alone, 0), "teo beside {how}");
+        assert_eq!(json(&outcome, 2), json(&alone, 1), "menu beside {how}");
+    }
 }
 
 #[test]

@@ -170,6 +170,7 @@ impl fmt::Display for Cause {
                     libc::SIGFPE => ("SIGFPE", "divided by zero or overflowed a division"),
                     libc::SIGILL => ("SIGILL", "ran an instruction that does not exist"),
                     libc::SIGTRAP => ("SIGTRAP", "ran into a trap"),
+                    libc::SIGSYS => ("SIGSYS", "made a system call, which no kernel code does"),
                     _ => ("a signal", "was ended"),
                 };
                 write!(f, "{what} ({name} at {address:#x})")

@@ -5,12 +5,23 @@
  * A thread in such a call has an odd sequence number and a place to jump back to. A fault, or the
  * watchdog's signal, leaves the call by that jump. Only frames of the image are skipped: it holds
  * no lock and owns no memory. Elsewhere the signals go on to whoever handled them before.
+ *
+ * A policy of a kernel makes no system calls. Where the running kernel can tell whose a call is
+ * (syscall user dispatch), one that a governor makes is a fault: it could end the whole process.
  */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <link.h>
+#include <sys/prctl.h>
+
+/* include/uapi/linux/prctl.h, which may be older than the kernel. */
+#define SET_SYSCALL_USER_DISPATCH	59
+#define SYSCALL_DISPATCH_OFF		0
+#define SYSCALL_DISPATCH_ON		1
+enum { SYSCALLS_ALLOWED, SYSCALLS_BLOCKED };
 
 /* The compiler's own setjmp stores three words; the library's takes its place where that lacks. */
 #if defined(__clang__) && !defined(__x86_64__)
@@ -36,12 +47,13 @@ struct guard {
 	volatile int signo;
 	volatile int call;		/* the last one, as src/guard.rs numbers them */
 	jump_place place;
+	volatile char syscalls;		/* the kernel reads it */
 };
 
 /* The signal handler reads it, so it must not be allocated lazily. */
 static __thread struct guard *self __attribute__((tls_model("initial-exec")));
 
-static const int fault_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
+static const int fault_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 static struct sigaction previous[NSIG];
 
 size_t torpor_guard_size(void)
@@ -54,8 +66,47 @@ void torpor_guard_set_thread(struct guard *guard)
 	self = guard;
 }
 
+static int find_library(struct dl_phdr_info *info, size_t size, void *found)
+{
+	const uintptr_t own = (uintptr_t)prctl;
+	uintptr_t *range = found;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type != PT_LOAD || own - start >= part->p_memsz)
+			continue;
+		range[0] = start;
+		range[1] = part->p_memsz;
+		return 1;
+	}
+	return 0;
+}
+
+/*
+ * Has the kernel send SIGSYS for the system calls of a governor on this thread. Those of the C
+ * library go on: a signal's handler that comes meanwhile makes some. A kernel that cannot, lets all
+ * go on.
+ */
+void torpor_guard_block_syscalls(struct guard *guard)
+{
+	uintptr_t library[2];
+
+	if (dl_iterate_phdr(find_library, library))
+		prctl(SET_SYSCALL_USER_DISPATCH, SYSCALL_DISPATCH_ON, library[0], library[1],
+		      &guard->syscalls);
+}
+
+void torpor_guard_allow_syscalls(void)
+{
+	prctl(SET_SYSCALL_USER_DISPATCH, SYSCALL_DISPATCH_OFF, 0, 0, 0);
+}
+
 static void leave_call(struct guard *guard, int signo, void *addr)
 {
+	guard->syscalls = SYSCALLS_ALLOWED;
 	guard->signo = signo;
 	guard->fault_addr = (uintptr_t)addr;
 	guard->seq++;
@@ -69,11 +120,14 @@ static void pass_on(int signo, siginfo_t *info, void *context)
 	if (before->sa_flags & SA_SIGINFO) {
 		before->sa_sigaction(signo, info, context);
 	} else if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
-		/* The instruction runs again and faults for good; a sent signal is sent again. */
+		/*
+		 * The instruction runs again and faults for good, but for a system call; that, or a
+		 * signal that was sent, is sent again.
+		 */
 		if (signo == SIGURG)
 			return;
 		sigaction(signo, before, NULL);
-		if (info->si_code <= 0)
+		if (info->si_code <= 0 || signo == SIGSYS)
 			raise(signo);
 	} else {
 		before->sa_handler(signo);
@@ -126,11 +180,13 @@ int torpor_guard_install(void)
 	if (set_jump(guard->place))		\
 		return GUARD_FAULT;		\
 	guard->call = (number);			\
+	guard->syscalls = SYSCALLS_BLOCKED;	\
 	guard->seq++;				\
 	barrier();				\
 	made;					\
 	barrier();				\
 	guard->seq++;				\
+	guard->syscalls = SYSCALLS_ALLOWED;	\
 	return (result);			\
 } while (0)
 

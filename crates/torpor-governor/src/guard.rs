@@ -91,6 +91,8 @@ unsafe extern "C" {
     fn torpor_guard_size() -> usize;
     fn torpor_guard_set_thread(guard: *mut Guard);
     fn torpor_guard_install() -> c_int;
+    fn torpor_guard_block_syscalls(guard: *mut Guard);
+    fn torpor_guard_allow_syscalls();
     fn torpor_guard_select(
         drv: *mut CpuidleDriver,
         dev: *mut CpuidleDevice,
@@ -271,6 +273,12 @@ fn prepare_thread() {
         registry().add(Watched::this_thread(thread.guard));
         // SAFETY: the guard lives until the thread-local is dropped, which clears this.
         unsafe { torpor_guard_set_thread(thread.guard.as_ptr()) };
+        // A process of a governor's own may be ended by it.
+        if !IS_APART.load(Relaxed) {
+            // SAFETY: the guard outlives the last governor's call on this thread, and outside of
+            // those the kernel finds that all calls are allowed.
+            unsafe { torpor_guard_block_syscalls(thread.guard.as_ptr()) };
+        }
     });
 }
 
@@ -304,6 +312,7 @@ impl Drop for Thread {
         // SAFETY: the thread ends; nothing uses its guard or its signal stack any more. A stack
         // that someone has put in place of ours stays.
         unsafe {
+            torpor_guard_allow_syscalls();
             torpor_guard_set_thread(std::ptr::null_mut());
             if let Some(stack) = self.alt_stack {
                 let mut now: libc::stack_t = std::mem::zeroed();

@@ -3,9 +3,9 @@
 
 use crate::toml_file::io_device_from_toml;
 use crate::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import, params};
-use std::fs;
+use std::io;
 use std::path::Path;
-use torpor_units::UnknownName;
+use torpor_units::{UnknownName, open_input};
 
 /// File stem and text of each `platforms/*.toml`, in the order of their names.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
@@ -50,7 +50,8 @@ pub fn io_devices() -> Vec<IoDevice> {
 pub fn resolve(typed: &str) -> Result<Platform, PlatformError> {
     let (name, params) = params::split(typed)?;
     let mut platform = if name.ends_with(".toml") {
-        let text = fs::read_to_string(name).map_err(|source| PlatformError::Io {
+        let text = open_input(name.as_ref()).and_then(io::read_to_string);
+        let text = text.map_err(|source| PlatformError::Io {
             path: name.into(),
             action: "read platform",
             source,

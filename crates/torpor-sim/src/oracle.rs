@@ -32,12 +32,15 @@ impl<'a> Idleness<'a> {
     /// `goes_on` is asked now and then, with the spans done and all; `None` without its leave.
     pub fn close(self, goes_on: &mut dyn FnMut(usize, usize) -> bool) -> Option<AgainstOracle> {
         let total = self.cpus.iter().map(Vec::len).sum();
-        let (mut done, mut oracle) = (0, Energy::ZERO);
+        let (mut done, mut oracle, mut crowded_spans) = (0, Energy::ZERO, 0);
         for (model, spans) in self.models.iter().zip(&self.cpus).filter(|(_, s)| !s.is_empty()) {
-            oracle += oracle::plan(model, spans, &mut |now| goes_on(done + now, total))?.energy;
+            let plan = oracle::plan(model, spans, &mut |now| goes_on(done + now, total))?;
+            oracle += plan.energy;
+            crowded_spans += plan.crowded_spans;
             done += spans.len();
         }
-        Some(AgainstOracle { oracle, too_deep: self.too_deep, too_shallow: self.too_shallow })
+        let Idleness { too_deep, too_shallow, .. } = self;
+        Some(AgainstOracle { oracle, crowded_spans, too_deep, too_shallow })
     }
 }
 

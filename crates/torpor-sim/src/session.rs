@@ -326,6 +326,11 @@ impl<'a> Session<'a> {
         if finished == 0 {
             return Err(EngineError::Interrupted.into());
         }
+        let held = by_column.iter().flatten().filter_map(|(_, run)| run.as_ref().ok());
+        let against = held.filter_map(|counted| counted.against_oracle);
+        let crowded =
+            torpor_engine::oracle::note(against.map(|against| against.crowded_spans).sum());
+        let crowded = crowded.into_iter().collect();
         let wants_strip = options.strip && !interrupted;
         let strip = wants_strip.then(|| self.strip(&by_column[0][0].1, progress)).flatten();
         let runs: Vec<_> = by_column
@@ -353,7 +358,7 @@ impl<'a> Session<'a> {
                 io_boosts: columns::io_boosts(&self.columns),
             },
             catalogue: metric::of_simulation(),
-            notes: [summary::notes(self.request), self.config_notes()].concat(),
+            notes: [summary::notes(self.request), crowded, self.config_notes()].concat(),
             interrupted,
             comparison: summary::compare(&runs),
             task_comparisons: summary::compare_tasks(workload, &runs),

@@ -2,9 +2,29 @@
 //! Files that appear whole or not at all: every output of Torpor is written through here.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
+
+/// Opens what is to be read from its beginning to its end.
+///
+/// # Errors
+/// As any opening; and of a FIFO that nobody writes to, where reading would wait for ever.
+pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
+    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let (mut first, mut count) = ([0; 512], 0);
+    if file.metadata()?.file_type().is_fifo() {
+        match file.read(&mut first) {
+            Ok(0) => return Err(io::Error::other("nothing comes through this pipe")),
+            Ok(read) => count = read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // Who writes to it is there: from here on it can be waited for.
+    let file = File::open(path)?;
+    Ok(io::Cursor::new(first).take(count as u64).chain(file))
+}
 
 /// A file on its way: what is written goes beside its name, and [`WholeFile::commit`] puts it there
 /// once it has reached the disk. Dropped before, it leaves what stood there as it was.

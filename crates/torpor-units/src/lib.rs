@@ -4,6 +4,8 @@
 //! Everything is an integer, so the same inputs give the same bytes on every machine. The unit
 //! comes back as a suffix wherever a value leaves Rust (`exit_latency_ns`, `power_uw`).
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod file;
 mod ids;
 mod names;
@@ -12,7 +14,7 @@ pub mod shown;
 mod text;
 mod time;
 
-pub use file::{WholeFile, write_whole};
+pub use file::{WholeFile, open_input, write_whole};
 pub use ids::{CpuId, StateIdx};
 pub use names::{UnknownName, closest};
 pub use power::{Energy, Power};

@@ -28,14 +28,15 @@ impl Power {
 
     /// The energy this power takes over `time`.
     pub const fn over(self, time: Duration) -> Energy {
-        Energy(self.0 as i128 * time.0 as i128)
+        // Two 64-bit numbers cannot exceed it.
+        Energy((self.0 as i128).saturating_mul(time.0 as i128))
     }
 }
 
 impl Sub for Power {
     type Output = Power;
     fn sub(self, rhs: Power) -> Power {
-        Power(self.0 - rhs.0)
+        Power(self.0.saturating_sub(rhs.0))
     }
 }
 
@@ -50,20 +51,20 @@ impl Energy {
 impl Add for Energy {
     type Output = Energy;
     fn add(self, rhs: Energy) -> Energy {
-        Energy(self.0 + rhs.0)
+        Energy(self.0.saturating_add(rhs.0))
     }
 }
 
 impl AddAssign for Energy {
     fn add_assign(&mut self, rhs: Energy) {
-        self.0 += rhs.0;
+        self.0 = self.0.saturating_add(rhs.0);
     }
 }
 
 impl Sub for Energy {
     type Output = Energy;
     fn sub(self, rhs: Energy) -> Energy {
-        Energy(self.0 - rhs.0)
+        Energy(self.0.saturating_sub(rhs.0))
     }
 }
 

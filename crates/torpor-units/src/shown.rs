@@ -24,7 +24,7 @@ fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     if text.chars().all(&is_kept) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 16);
+    let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             c if is_kept(c) => shown.push(c),

@@ -50,7 +50,7 @@ impl Instant {
     /// Time since `earlier`; `Duration::MAX` when `self` is [`Instant::NEVER`].
     #[inline]
     pub const fn since(self, earlier: Instant) -> Duration {
-        if self.0 == i64::MAX { Duration::MAX } else { Duration(self.0 - earlier.0) }
+        if self.0 == i64::MAX { Duration::MAX } else { Duration(self.0.saturating_sub(earlier.0)) }
     }
 }
 
@@ -60,7 +60,7 @@ impl Duration {
     pub const MAX: Duration = Duration(i64::MAX);
 
     pub const fn from_us(us: i64) -> Duration {
-        Duration(us * NSEC_PER_USEC)
+        Duration(us.saturating_mul(NSEC_PER_USEC))
     }
 
     pub const fn ns(self) -> i64 {
@@ -105,7 +105,7 @@ impl Add<Duration> for Instant {
 impl AddAssign<Duration> for Instant {
     #[inline]
     fn add_assign(&mut self, rhs: Duration) {
-        *self = *self + rhs;
+        *self = Add::add(*self, rhs);
     }
 }
 
@@ -128,7 +128,7 @@ impl Add for Duration {
 impl AddAssign for Duration {
     #[inline]
     fn add_assign(&mut self, rhs: Duration) {
-        *self = *self + rhs;
+        *self = Add::add(*self, rhs);
     }
 }
 
@@ -143,7 +143,7 @@ impl Sub for Duration {
 impl SubAssign for Duration {
     #[inline]
     fn sub_assign(&mut self, rhs: Duration) {
-        *self = *self - rhs;
+        *self = Sub::sub(*self, rhs);
     }
 }
 
@@ -162,8 +162,8 @@ impl fmt::Display for Instant {
             return f.write_str("never");
         }
         let sign = if self.0 < 0 { "-" } else { "" };
-        let ns = self.0.unsigned_abs();
-        write!(f, "{sign}{}.{:09} s", ns / NSEC_PER_SEC as u64, ns % NSEC_PER_SEC as u64)
+        let (ns, second) = (self.0.unsigned_abs(), NSEC_PER_SEC.unsigned_abs());
+        write!(f, "{sign}{}.{:09} s", ns.div_euclid(second), ns.rem_euclid(second))
     }
 }
 
@@ -213,8 +213,12 @@ impl Hz {
 
     /// `TICK_NSEC`: (10⁹ + HZ/2) / HZ, the kernel's rounding.
     pub const fn tick(self) -> Duration {
-        let hz = self.get() as i64;
-        Duration((NSEC_PER_SEC + hz / 2) / hz)
+        Duration(match self {
+            Hz::H100 => 10_000_000,
+            Hz::H250 => 4_000_000,
+            Hz::H300 => 3_333_333,
+            Hz::H1000 => 1_000_000,
+        })
     }
 }
 

@@ -8,7 +8,7 @@
 use super::Path;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use torpor_units::{Duration, Instant};
+use torpor_units::{Duration, Energy, Instant, Power};
 
 #[derive(Default)]
 pub(super) struct Late {
@@ -49,6 +49,28 @@ impl Late {
     }
 }
 
+impl Late {
+    /// Keeps so many at most, those that have most to gain, and says whether it had more: each
+    /// moment that a path is later saves it that much power of a rest.
+    pub fn keep_best(&mut self, most: usize, rest: Power) -> bool {
+        if self.paths.iter().map(BTreeMap::len).sum::<usize>() <= most {
+            return false;
+        }
+        let paths = |stopped: usize| self.paths[stopped].iter().map(move |p| (stopped, p));
+        let mut ways: Vec<(Energy, Instant, usize)> = paths(0)
+            .chain(paths(1))
+            .map(|(stopped, (&moment, path))| {
+                (path.energy - rest.over(moment.since(Instant(0))), moment, stopped)
+            })
+            .collect();
+        ways.sort_unstable();
+        for (_, moment, stopped) in ways.drain(most..) {
+            self.paths[stopped].remove(&moment);
+        }
+        true
+    }
+}
+
 fn keep_cheapest(paths: &mut BTreeMap<Instant, Path>, moment: Instant, path: Path) {
     match paths.entry(moment) {
         Entry::Vacant(free) => {
@@ -64,7 +86,6 @@ fn keep_cheapest(paths: &mut BTreeMap<Instant, Path>, moment: Instant, path: Pat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_units::Energy;
 
     #[test]
     fn a_late_path_arrives_later_by_all_work_and_meets_the_others_of_its_moment() {

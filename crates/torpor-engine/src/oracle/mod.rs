@@ -42,11 +42,24 @@ use std::rc::Rc;
 use stretch::{Alike, Stretch};
 use torpor_units::{Duration, Energy, Instant, Power};
 
+/// What stands beside a result of an oracle that had more ways than it follows.
+pub fn note(crowded_spans: u64) -> Option<String> {
+    (crowded_spans > 0).then(|| {
+        format!(
+            "behind {crowded_spans} sleeps the oracle had more than {WAYS_MAX} ways and followed \
+             the most promising: a sequence may exist that costs a little less"
+        )
+    })
+}
+
 /// The decisions of one CPU, and what they cost.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub choices: Choices,
     pub energy: Energy,
+    /// Behind so many spans there were more ways than were followed further: a cheaper one may
+    /// exist.
+    pub crowded_spans: u64,
 }
 
 impl Plan {
@@ -60,9 +73,11 @@ impl Plan {
         let mut run = CpuRun::new(model, spans, 0);
         let mut script = Script::of(choices.clone());
         let is_done = run.run_while(&mut script, &mut Unobserved, goes_on);
-        is_done
-            .expect("a script does not fail")
-            .then(|| Plan { choices, energy: run.close().energy })
+        is_done.expect("a script does not fail").then(|| Plan {
+            choices,
+            energy: run.close().energy,
+            crowded_spans: 0,
+        })
     }
 }
 
@@ -87,6 +102,11 @@ const NO_STEP: u32 = u32::MAX;
 
 /// Decisions weighed between two looks at whether to go on.
 const DECISIONS_A_LOOK: u32 = 4_096;
+
+/// FIDELITY(oracle-ways): so many ways to get to a place are followed further, those that promise
+/// most. Where a state takes longer to enter and leave than spans are long, each way is late by an
+/// amount of its own, and their number would double with each span.
+pub const WAYS_MAX: usize = 512;
 
 /// Stands for the choices of many laps, which are alike.
 struct Repeat {
@@ -152,6 +172,10 @@ struct Search<'a> {
     allowed: Vec<usize>,
     steps: Vec<Step>,
     repeats: Vec<Repeat>,
+    /// Followed from one span to the next, at most.
+    ways_max: usize,
+    /// Behind so many spans there were more.
+    crowded_spans: u64,
     /// Weighed since the last look at whether to go on, and how many at most.
     decisions: u32,
     decisions_a_look: u32,
@@ -192,6 +216,8 @@ impl<'a> Search<'a> {
             allowed,
             steps: Vec::new(),
             repeats: Vec::new(),
+            ways_max: WAYS_MAX,
+            crowded_spans: 0,
             decisions: 0,
             decisions_a_look: DECISIONS_A_LOOK,
             leaps: true,
@@ -216,10 +242,13 @@ impl<'a> Search<'a> {
             let crossing = Crossing::new(span, safe[k], beyond, dense[k]);
             self.through(crossing, paths, &mut || goes_on(k))?.for_each(|path| late.add(path));
             late.pass(span.ends_visit, work);
+            let rest = self.model.costs.power(span.opp, self.allowed[0]);
+            self.crowded_spans += u64::from(late.keep_best(self.ways_max, rest));
         }
         let paths = late.take_until(Instant::NEVER);
         let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
-        Some(Plan { choices: self.choices(best.step), energy: best.energy })
+        let choices = self.choices(best.step);
+        Some(Plan { choices, energy: best.energy, crowded_spans: self.crowded_spans })
     }
 
     /// For each span, and for the end.

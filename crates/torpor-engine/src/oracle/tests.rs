@@ -294,7 +294,8 @@ proptest! {
     ) {
         let model = testing::model(&cluster);
         let found = plan(&model, &spans);
-        let all = Search { bounds: false, trip: None, ..Search::new(&model) };
+        let all =
+            Search { bounds: false, trip: None, ways_max: usize::MAX, ..Search::new(&model) };
         let all = all.plan(&spans, &mut |_| true).expect("nobody stops it");
         prop_assert_eq!(found.energy, all.energy);
         let mut dice = Dice { model: &model, bytes, at: 0 };
@@ -315,7 +316,7 @@ fn decisions_in_dense_spans_are_linear_in_their_number() {
             at = span.wake + Duration::from_us(3);
         }
         let model = testing::two_state_cpu();
-        let mut search = Search { bounds, ..Search::new(&model) };
+        let mut search = Search { bounds, ways_max: usize::MAX, ..Search::new(&model) };
         search.decisions_a_look = 1;
         let mut looks = 0u64;
         search.plan(&spans, &mut |_| {
@@ -329,6 +330,38 @@ fn decisions_in_dense_spans_are_linear_in_their_number() {
     // Without what is dropped there, more at every turn.
     let (few, many) = (weighed(500, false), weighed(2_000, false));
     assert!(many > 8 * few, "{few} decisions in 500 spans, {many} in 2,000");
+}
+
+/// A pipe's spans on a machine whose deepest state takes longer to enter and leave than several of
+/// them last.
+#[test]
+fn ways_that_stay_late_are_bounded_and_told() {
+    let mut spans = testing::spans(&[(0, 0); 400]);
+    let (mut at, mut draw) = (Instant(0), 1u64);
+    for span in &mut spans {
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (span.start, span.wake) = (at, at + Duration(180_000 + (draw >> 50) as i64));
+        span.resume = span.wake;
+        at = span.wake + Duration((draw << 14 >> 48) as i64);
+    }
+    let mut cluster = testing::two_state_cluster();
+    cluster.idle_states = vec![
+        testing::state("WFI", 0, 1, 1, 4.0),
+        testing::state("cpu-sleep", 120, 250, 900, 0.0),
+        testing::state("cluster-sleep", 400, 500, 2_000, 0.0),
+    ];
+    let model = testing::model(&cluster);
+    let found = |ways_max| {
+        let search = Search { ways_max, ..Search::new(&model) };
+        search.plan(&spans, &mut |_| true).expect("nobody stops it")
+    };
+    let [few, usual, many] = [16, super::WAYS_MAX, 4 * super::WAYS_MAX].map(found);
+    assert!(few.crowded_spans >= usual.crowded_spans && usual.crowded_spans > 0);
+    assert!(many.energy <= usual.energy && usual.energy <= few.energy);
+    let lost = (usual.energy - many.energy).as_uj_f64() / many.energy.as_uj_f64();
+    assert!(lost < 1e-4, "{lost}");
+    let whole = plan(&model, &spans[..12]);
+    assert_eq!(whole.crowded_spans, 0);
 }
 
 /// A week in one sleep, between short ones that hide what being late costs; as many decisions as

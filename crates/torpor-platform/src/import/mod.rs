@@ -170,10 +170,12 @@ fn from_counters(CountersError { name, reason, hint }: CountersError) -> Platfor
     PlatformError::Import { root: name.into(), reason, hint }
 }
 
-/// The first bytes of a file, by which a format shows; none of a folder.
+/// The first bytes of a file, by which a format shows; none of a folder, nor of a pipe, which gives
+/// them once.
 fn head(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
     // What cannot be read will be told by whoever reads all of it.
-    let _ = File::open(path).and_then(|file| file.take(8).read_to_end(&mut head));
+    let file = path.is_file().then(|| File::open(path).ok()).flatten();
+    let _ = file.map(|file| file.take(8).read_to_end(&mut head));
     head
 }

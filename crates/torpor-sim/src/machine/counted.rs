@@ -48,6 +48,8 @@ pub struct CpuCounted {
 pub struct AgainstOracle {
     /// The least that the run's idleness could have cost.
     pub oracle: Energy,
+    /// Of its sleeps, those behind which it had more ways than it follows.
+    pub crowded_spans: u64,
     /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
     pub too_deep: Energy,
     pub too_shallow: Energy,

@@ -4,7 +4,6 @@
 use super::command::{is_command, job_file_to_toml, to_toml};
 use super::{Workload, from_rtapp, from_toml};
 use crate::error::SimError;
-use std::fs;
 use std::path::Path;
 use torpor_units::UnknownName;
 
@@ -45,7 +44,8 @@ pub fn resolve(name_or_path: &str) -> Result<Workload, SimError> {
     let (is_rtapp, is_fio) = (name_or_path.ends_with(".json"), name_or_path.ends_with(".fio"));
     if name_or_path.contains('/') || name_or_path.ends_with(".toml") || is_rtapp || is_fio {
         let path = Path::new(name_or_path);
-        let text = fs::read_to_string(path)
+        let text = torpor_units::open_input(path)
+            .and_then(std::io::read_to_string)
             .map_err(|source| SimError::Read { path: path.to_owned(), source })?;
         return if is_fio {
             from_toml(name_or_path, &job_file_to_toml(name_or_path, &text)?)

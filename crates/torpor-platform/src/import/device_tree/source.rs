@@ -3,7 +3,7 @@
 //! build does.
 
 use super::super::Failure;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -26,7 +26,11 @@ pub(super) fn load(path: &Path) -> Result<Vec<u8>, Failure> {
     if size > FILE_BYTES_MAX {
         return Err(unreadable(format!("{size} bytes are more than any device tree has")));
     }
-    std::fs::read(path).map_err(|error| unreadable(error.to_string()))
+    let mut bytes = Vec::new();
+    let file = torpor_units::open_input(path);
+    let read = file.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_err(|error| unreadable(error.to_string()))?;
+    Ok(bytes)
 }
 
 /// The source as a `.dtb`.

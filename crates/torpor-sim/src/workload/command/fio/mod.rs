@@ -12,6 +12,7 @@ use super::options::{Line, Setting, Word};
 use super::toml::File;
 use job::Job;
 use torpor_toml::{Finding, Report};
+use torpor_units::open_input;
 
 /// A job, or the section that all share.
 struct Section {
@@ -68,7 +69,8 @@ pub fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
 }
 
 fn of_named_file(report: &mut Report<'_>, line: &Line, file: &Word) -> Option<File> {
-    let text = match std::fs::read_to_string(&file.text) {
+    let text = open_input(file.text.as_ref()).and_then(std::io::read_to_string);
+    let text = match text {
         Ok(text) => text,
         Err(error) => {
             let message = format!("this job file cannot be read: {error}");
