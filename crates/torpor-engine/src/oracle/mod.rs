@@ -106,7 +106,7 @@ const DECISIONS_A_LOOK: u32 = 4_096;
 /// FIDELITY(oracle-ways): so many ways to get to a place are followed further, those that promise
 /// most. Where a state takes longer to enter and leave than spans are long, each way is late by an
 /// amount of its own, and their number would double with each span.
-pub const WAYS_MAX: usize = 512;
+pub const WAYS_MAX: usize = 64;
 
 /// Stands for the choices of many laps, which are alike.
 struct Repeat {
