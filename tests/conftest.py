@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Which tests run in one process: a file's, as they share its fixtures; a guest's, as it is dear."""
+"""Which tests run in one process: a file's, which share fixtures, and a guest's."""
 
 import pytest
 
