@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
-# Prints a folder with the CPU-idle part of a Debian kernel source package, its scheduler, and some
-# device trees, fetching it if need be:
+# Prints a folder with the part of a Debian kernel source package that Torpor can host (scheduler,
+# timers, idle, frequency), and some device trees, fetching it if need be:
 #
 #     tests/kernel_sources.sh 6.1
 #
@@ -24,7 +24,7 @@ not_here() {
 }
 
 complete() {
-	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/kernel/sched/fair.c" ] &&
+	[ -d "$place/drivers/cpuidle/governors" ] && [ -f "$place/mm/internal.h" ] &&
 		[ -f "$place/drivers/cpufreq/intel_pstate.c" ] &&
 		[ -f "$place/arch/arm64/boot/dts/qcom/sm8250.dtsi" ]
 }
@@ -86,16 +86,15 @@ download || { apt-get -qq update >update.log 2>&1 && download; } || download_fro
 dpkg-deb -x ./*.deb unpacked
 mkdir tree
 tar -C tree --strip-components=1 -xf "unpacked/usr/src/$package.tar.xz" \
-	"$package/Makefile" "$package/drivers/cpuidle" "$package/drivers/idle" "$package/include/linux/cpuidle.h" \
-	"$package/drivers/cpufreq/intel_pstate.c" \
-	"$package/kernel/sched" "$package/include/linux/sched.h" \
+	"$package/Makefile" "$package/drivers/cpuidle" "$package/drivers/idle" \
+	"$package/drivers/base" "$package/drivers/cpufreq" "$package/include" "$package/io_uring" \
+	"$package/kernel" "$package/lib" "$package/mm" \
 	"$package/arch/arm64/boot/dts/apple" "$package/arch/arm64/boot/dts/arm" \
 	"$package/arch/arm64/boot/dts/exynos" "$package/arch/arm64/boot/dts/rockchip" \
 	"$package/arch/arm64/boot/dts/qcom/sm8250.dtsi" \
-	"$package/include/dt-bindings" "$package/include/uapi/linux/input-event-codes.h" \
 	2>tar.log || true
 # Not every release has every vendor's device trees.
-[ -d tree/drivers/cpuidle/governors ] && [ -f tree/kernel/sched/fair.c ] &&
+[ -d tree/drivers/cpuidle/governors ] && [ -f tree/mm/internal.h ] &&
 	[ -f tree/arch/arm64/boot/dts/qcom/sm8250.dtsi ] ||
 	not_here "its tarball lacks files of CPU idle, the scheduler or device trees: $(tail -n 1 tar.log)"
 # An older checkout may have left a folder with less in it, and somebody may be reading there.

@@ -19,13 +19,13 @@ const MEMORY_MAX: libc::rlim_t = 8 << 30;
 const LOOK_AT_MOST: Duration = Duration::from_millis(20);
 
 /// How it ended by itself, and the beginning of what it printed.
-pub(crate) struct Ran {
+pub struct Ran {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
-pub(crate) enum Failure {
+pub enum Failure {
     Start(io::Error),
     TimedOut,
     /// The user has asked to stop.
@@ -33,7 +33,7 @@ pub(crate) enum Failure {
 }
 
 /// Runs `command` in its current directory, `scratch`, which it alone uses.
-pub(crate) fn run(
+pub fn run(
     mut command: Command,
     scratch: &Path,
     limit: Duration,

@@ -241,7 +241,7 @@ pub(crate) fn put(path: &Path, text: &[u8]) -> Result<(), GovernorError> {
 
 /// What a cached thing was made from, as its name.
 #[derive(Default)]
-pub(crate) struct Key(Sha256);
+pub struct Key(Sha256);
 
 impl Key {
     pub fn add(&mut self, bytes: &[u8]) {
@@ -249,7 +249,7 @@ impl Key {
         self.0.update(bytes);
     }
 
-    pub fn add_sources(&mut self, sources: &Sources) {
+    pub(crate) fn add_sources(&mut self, sources: &Sources) {
         self.add(sources.main.as_bytes());
         for (name, text) in &sources.files {
             self.add(name.as_bytes());
@@ -280,7 +280,7 @@ fn prefix(dir: &Path) -> String {
     if dir.as_os_str().is_empty() { String::new() } else { format!("{}/", dir.display()) }
 }
 
-pub(crate) fn default_compiler() -> OsString {
+pub fn default_compiler() -> OsString {
     std::env::var_os("CC").filter(|v| !v.is_empty()).unwrap_or_else(|| OsStr::new("cc").to_owned())
 }
 

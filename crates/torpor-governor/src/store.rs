@@ -26,10 +26,10 @@ const PRIVATE_PREFIX: &str = "torpor-";
 const TRIES: usize = 4;
 
 /// An entry's files by name; names can have folders.
-pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+pub type Files = BTreeMap<String, Vec<u8>>;
 
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     given: Option<PathBuf>,
     root: OnceLock<Root>,
     notes: Mutex<Vec<String>>,
@@ -42,7 +42,7 @@ struct Root {
     _private: Option<Scratch>,
 }
 
-pub(crate) struct Entry {
+pub struct Entry {
     pub path: PathBuf,
     pub files: Files,
 }
@@ -264,7 +264,7 @@ pub(crate) fn cache_error(path: &Path, source: io::Error) -> GovernorError {
 /// A folder of a name that nobody else has, removed on drop. While its owner lives it is locked,
 /// so that what a killed process leaves is known for that, in any PID namespace.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub struct Scratch {
     dir: TempDir,
     _lock: File,
 }

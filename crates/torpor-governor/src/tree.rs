@@ -20,7 +20,7 @@ const IDLE_LOOP: &str = "kernel/sched/idle.c";
 const SOURCE_DIR: &str = "/usr/src";
 /// The largest governor of any kernel has 40 KiB.
 const SOURCE_MAX: u64 = 16 << 20;
-const SOURCES_ENV: &str = "TORPOR_KERNEL_SOURCES";
+pub const SOURCES_ENV: &str = "TORPOR_KERNEL_SOURCES";
 
 /// A governor's file and the quoted includes beside it.
 pub(crate) struct Sources {
@@ -262,7 +262,7 @@ fn governors_in(dir: &Path) -> Vec<String> {
 }
 
 /// The path itself, or what a bare version stands for.
-fn locate(tree: &Path) -> Option<PathBuf> {
+pub fn locate(tree: &Path) -> Option<PathBuf> {
     if tree.exists() {
         return Some(tree.to_owned());
     }
@@ -332,7 +332,7 @@ fn unpack_tarball(label: &Label, tarball: &Path, store: &Store) -> Result<PathBu
 }
 
 /// One for what is taken out of a tarball, as size and time of change tell tarballs apart.
-fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
+pub fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
     let path = tarball.canonicalize()?;
     let meta = fs::metadata(&path)?;
     let changed = meta.modified()?.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
@@ -340,7 +340,14 @@ fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
     Ok(crate::sha256_hex(key.as_bytes())[..16].to_owned())
 }
 
-fn open_tarball(tarball: &Path) -> io::Result<tar::Archive<Box<dyn Read>>> {
+/// Read once, from its beginning to its end.
+pub type Archive = tar::Archive<Box<dyn Read>>;
+
+pub fn archive(reader: Box<dyn Read>) -> Archive {
+    tar::Archive::new(reader)
+}
+
+pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
     let file = BufReader::with_capacity(1 << 20, File::open(tarball)?);
     let name = tarball.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let reader: Box<dyn Read> = if name.ends_with(".xz") {
@@ -355,7 +362,7 @@ fn open_tarball(tarball: &Path) -> io::Result<tar::Archive<Box<dyn Read>>> {
             "it is no folder and no .tar, .tar.gz or .tar.xz",
         ));
     };
-    Ok(tar::Archive::new(reader))
+    Ok(archive(reader))
 }
 
 fn extract_governors(tarball: &Path) -> io::Result<Files> {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Embeds the host's files, so that kernels can be compiled where the repository is not.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
+    let khost = manifest.join("../../khost").canonicalize().unwrap();
+    println!("cargo::rerun-if-changed={}", khost.display());
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut files = Vec::new();
+    collect(&khost, &mut files);
+    files.sort();
+    let mut table = "pub(crate) static KHOST: &[(&str, &str)] = &[\n".to_owned();
+    for file in files {
+        let name = file.strip_prefix(&khost).unwrap().to_str().unwrap();
+        writeln!(table, "({name:?}, include_str!({file:?})),").unwrap();
+    }
+    table.push_str("];\n");
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
+    fs::write(out.join("khost.rs"), table).unwrap();
+}
+
+fn collect(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => collect(&path, found),
+            false => found.push(path),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The layout of `khost/include/khost.h`. Sizes are checked against the image's when it is loaded.
+
+use std::ffi::{c_char, c_int, c_ulong, c_void};
+
+pub const ABI: u32 = 1;
+pub const CPUS_MAX: usize = 256;
+pub const STATES_MAX: usize = 10;
+pub const OPPS_MAX: usize = 64;
+pub const NAME_LEN: usize = 16;
+pub const TRACE_MAX: usize = 24;
+
+pub const IRQ_TIMER: u32 = 1;
+pub const IRQ_DEVICE: u32 = 8;
+pub const NEED_RESCHED: c_ulong = 1 << 3;
+
+/// `timer_ns` of a clock event device that is not set.
+pub const NEVER: u64 = u64::MAX;
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct Cpu {
+    pub timer_ns: u64,
+    pub raised: u32,
+    pub sent: u32,
+    pub irqs_off: u32,
+    pub idle_state: i32,
+    pub poll_until_ns: u64,
+    pub task: u32,
+    pub khz: u32,
+    pub flags: *const c_ulong,
+    pub switches: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct State {
+    pub name: [c_char; NAME_LEN],
+    pub exit_latency_ns: u32,
+    pub target_residency_ns: u32,
+    pub polling: u32,
+    pub disabled: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Opp {
+    pub khz: u32,
+    pub power_uw: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Cluster {
+    pub capacity: u32,
+    pub package: u32,
+    pub cache: u32,
+    pub threads_per_core: u32,
+    pub states: u32,
+    pub opps: u32,
+    pub transition_latency_ns: u32,
+    pub state: [State; STATES_MAX],
+    pub opp: [Opp; OPPS_MAX],
+}
+
+#[repr(C)]
+pub struct Machine {
+    pub cpus: u32,
+    pub clusters: u32,
+    pub cluster: *const Cluster,
+    pub cluster_of: [u8; CPUS_MAX],
+    pub governor: [c_char; NAME_LEN],
+    pub schedutil: u32,
+}
+
+#[repr(C)]
+pub struct TaskSetup {
+    pub name: [c_char; NAME_LEN],
+    pub number: u32,
+    pub nice: c_int,
+    pub forked_on: u32,
+    pub uclamp_min: u32,
+    pub uclamp_max: u32,
+    pub timer_slack_ns: u64,
+    pub affinity: [u64; CPUS_MAX / 64],
+}
+
+/// What sysfs shows of an idle state.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub usage: u64,
+    pub time_ns: u64,
+    pub above: u64,
+    pub below: u64,
+    pub rejected: u64,
+}
+
+#[repr(C)]
+pub struct Host {
+    pub context: *mut c_void,
+    pub allocate: extern "C" fn(*mut c_void, c_ulong) -> *mut c_void,
+    pub log: extern "C" fn(*mut c_void, *const c_char, c_ulong),
+    pub trouble:
+        extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),
+}
+
+/// Every call has one shape, so that one guard does for all.
+pub type Call = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+
+#[repr(C)]
+pub struct Calls {
+    pub abi: u32,
+    pub cpu_size: u32,
+    pub machine_size: u32,
+    pub cluster_size: u32,
+    pub task_setup_size: u32,
+    pub host_size: u32,
+    pub hz: u32,
+    pub now_ns: *mut u64,
+    pub cpus: *mut Cpu,
+    pub touched: *mut u64,
+    pub acting_cpu: *const c_int,
+    pub boot: Call,
+    pub interrupt: Call,
+    pub task_new: Call,
+    pub block: Call,
+    pub block_io: Call,
+    pub sleep: Call,
+    pub yield_cpu: Call,
+    pub exit: Call,
+    pub wake: Call,
+    pub completes: Call,
+    pub idle_usage: Call,
+}
+
+/// A name as C has it: cut where it does not fit.
+pub fn name(text: &str) -> [c_char; NAME_LEN] {
+    let mut name = [0; NAME_LEN];
+    for (to, byte) in name[..NAME_LEN - 1].iter_mut().zip(text.bytes()) {
+        *to = byte as c_char;
+    }
+    name
+}

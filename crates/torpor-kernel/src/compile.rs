@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Compiles a tree's hosted files as they are, and links them with the host's.
+
+use crate::generate;
+use crate::{KHOST, KernelError, Release};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use torpor_governor::GovernorError;
+use torpor_governor::hosting::{Failure, Ran, Scratch, run};
+use torpor_units::Hz;
+
+pub const IMAGE: &str = "kernel.so";
+/// One file of a kernel compiles in some seconds; a busy machine may need more.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// As a kernel's own Makefile has them, where they change what the code does; and what makes one
+/// object of all that needs no other and no look-up of a symbol.
+const FLAGS: &[&str] = &[
+    "-std=gnu11",
+    "-O2",
+    "-fshort-wchar",
+    "-funsigned-char",
+    "-fno-common",
+    "-fno-strict-aliasing",
+    "-fno-strict-overflow",
+    "-fno-delete-null-pointer-checks",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-omit-frame-pointer",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-w",
+    "-nostdinc",
+    "-D__KERNEL__",
+];
+const LINK: &[&str] = &[
+    "-shared",
+    "-nostdlib",
+    "-Wl,--gc-sections",
+    "-Wl,-z,defs",
+    "-Wl,-z,norelro",
+    "-Wl,-z,noexecstack",
+    "-Wl,-Bsymbolic",
+    "-Wl,--no-warn-rwx-segments",
+    "-Wl,--build-id=none",
+    "-Wl,-e,0",
+];
+
+pub fn flags() -> impl Iterator<Item = &'static str> {
+    FLAGS.iter().chain(LINK).copied()
+}
+
+/// How far it is: files done, and all of them.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// What is compiled, with what, and where.
+pub struct Job<'a> {
+    pub kernel: &'a str,
+    pub release: &'a Release,
+    pub tree: &'a Path,
+    pub hz: Hz,
+    pub compiler: &'a OsString,
+    pub scratch: &'a Scratch,
+    pub stop: Option<&'a AtomicBool>,
+    pub progress: Progress<'a>,
+}
+
+pub struct Product {
+    pub image: Vec<u8>,
+    /// The tree's files that were read, by their path in it.
+    pub inputs: BTreeSet<String>,
+}
+
+/// The hosted files of a tree, and whether each release has them.
+pub fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
+    let list = KHOST.iter().find(|(name, _)| *name == "hosted.txt").expect("it is embedded").1;
+    let lines = list.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+    lines.map(|line| match line.strip_prefix("? ") {
+        Some(name) => (name, false),
+        None => (line, true),
+    })
+}
+
+/// Those that the tree has, or the first that it should have.
+pub fn hosted_of(tree: &Path) -> Result<Vec<&'static str>, &'static str> {
+    let mut found = Vec::new();
+    for (name, is_needed) in hosted() {
+        match (tree.join(name).is_file(), is_needed) {
+            (true, _) => found.push(name),
+            (false, true) => return Err(name),
+            (false, false) => {}
+        }
+    }
+    Ok(found)
+}
+
+struct Unit {
+    /// As messages name it.
+    shown: String,
+    path: PathBuf,
+    object: String,
+}
+
+pub fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
+    write_headers(job).map_err(|source| KernelError::Read {
+        kernel: job.kernel.to_owned(),
+        path: job.scratch.path().to_owned(),
+        source,
+    })?;
+    let theirs = hosted.iter().map(|name| Unit {
+        shown: (*name).to_owned(),
+        path: job.tree.join(name),
+        object: format!("{}.o", name.trim_end_matches(".c").replace('/', "-")),
+    });
+    let ours = KHOST.iter().filter(|(name, _)| name.ends_with(".c")).map(|(name, _)| Unit {
+        shown: format!("khost/{name}"),
+        path: job.scratch.path().join("khost").join(name),
+        object: format!("khost-{}.o", name.trim_end_matches(".c").replace('/', "-")),
+    });
+    let units: Vec<Unit> = theirs.chain(ours).collect();
+    compile_all(job, &units)?;
+    link(job, &units)?;
+    let read = |name: &str| {
+        let path = job.scratch.path().join(name);
+        fs::read(&path).map_err(|source| KernelError::Read {
+            kernel: job.kernel.to_owned(),
+            path,
+            source,
+        })
+    };
+    let mut inputs = BTreeSet::new();
+    for unit in &units {
+        let list = read(&format!("{}.d", unit.object))?;
+        inputs.extend(inputs_of(&String::from_utf8_lossy(&list), job.tree));
+    }
+    Ok(Product { image: read(IMAGE)?, inputs })
+}
+
+/// The tree's files of a list that the compiler has made.
+fn inputs_of(list: &str, tree: &Path) -> Vec<String> {
+    let words = list.split_whitespace().filter(|word| *word != "\\");
+    let inside = |word: &str| Some(Path::new(word).strip_prefix(tree).ok()?.to_str()?.to_owned());
+    words.filter_map(inside).collect()
+}
+
+fn write_headers(job: &Job<'_>) -> io::Result<()> {
+    let root = job.scratch.path();
+    let ours = KHOST.iter().map(|(name, text)| (format!("khost/{name}"), (*text).to_owned()));
+    let made = generate::headers(job.tree, job.release, job.hz);
+    for (name, text) in ours.chain(made.into_iter().map(|(n, t)| (format!("gen/{n}"), t))) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().expect("a joined path has a parent"))?;
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// On all cores. The error is that of the first file in the list that has one, whichever core was
+/// faster.
+fn compile_all(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let first: Mutex<Option<(usize, KernelError)>> = Mutex::new(None);
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Relaxed);
+            let Some(unit) = units.get(at) else { return };
+            match compile_one(job, unit) {
+                Ok(()) => (job.progress)(done.fetch_add(1, Relaxed) + 1, units.len()),
+                Err(error) => {
+                    // Others need not begin.
+                    next.store(units.len(), Relaxed);
+                    let mut first = first.lock().unwrap_or_else(|e| e.into_inner());
+                    if first.as_ref().is_none_or(|(other, _)| at < *other) {
+                        *first = Some((at, error));
+                    }
+                    return;
+                }
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    match first.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+fn compile_one(job: &Job<'_>, unit: &Unit) -> Result<(), KernelError> {
+    let tree = job.tree.display();
+    let module = Path::new(&unit.shown).file_stem().unwrap_or_default().to_string_lossy();
+    let module = module.replace('-', "_");
+    let mut command = Command::new(job.compiler);
+    command.args(FLAGS);
+    command.arg(format!("-DKBUILD_MODNAME=\"{module}\""));
+    command.arg(format!("-DKBUILD_BASENAME=\"{module}\""));
+    command.arg(format!("-DKBUILD_MODFILE=\"{module}\""));
+    command.arg(format!("-D__KBUILD_MODNAME=kmod_{module}"));
+    command.arg(format!("-fmacro-prefix-map={tree}/="));
+    for place in ["khost/include", "gen/wrap"] {
+        command.arg("-I").arg(place);
+    }
+    command.arg("-I").arg(job.tree.join("include"));
+    command.arg("-I").arg("gen/uapi");
+    command.arg("-I").arg(job.tree.join("include/uapi"));
+    for place in ["gen", "gen/generated/uapi"] {
+        command.arg("-I").arg(place);
+    }
+    for place in ["kernel/sched", "kernel/time", "kernel"] {
+        command.arg("-I").arg(job.tree.join(place));
+    }
+    for header in ["compiler-version.h", "kconfig.h", "compiler_types.h"] {
+        command.arg("-include").arg(job.tree.join("include/linux").join(header));
+    }
+    command.args(["-include", "khost/include/khost/hidden.h", "-MMD", "-MF"]);
+    command.arg(format!("{}.d", unit.object));
+    command.arg("-c").arg(&unit.path).arg("-o").arg(&unit.object);
+    let ran = execute(job, command)?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    let message = shown(job, &ran.stderr);
+    Err(KernelError::Compile {
+        kernel: job.kernel.to_owned(),
+        release: job.release.to_string(),
+        file: unit.shown.clone(),
+        summary: summary(&message),
+        message,
+    })
+}
+
+fn link(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
+    let mut command = Command::new(job.compiler);
+    command.args(LINK).arg("-Wl,-T,khost/kernel.lds").arg("-o").arg(IMAGE);
+    command.args(units.iter().map(|unit| &unit.object));
+    let ran = execute(job, command)?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    let message = shown(job, &ran.stderr);
+    let list = missing(&message, units);
+    if list.is_empty() {
+        return Err(KernelError::Image { kernel: job.kernel.to_owned(), reason: message });
+    }
+    let release = job.release.to_string();
+    Err(KernelError::Missing { kernel: job.kernel.to_owned(), release, list })
+}
+
+fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelError> {
+    let is_stopped = || job.stop.is_some_and(|stop| stop.load(Relaxed));
+    run(command, job.scratch.path(), LIMIT, &is_stopped).map_err(|failure| {
+        let no_compiler = |source| GovernorError::NoCompiler {
+            compiler: job.compiler.to_string_lossy().into_owned(),
+            source,
+        };
+        KernelError::Build(match failure {
+            Failure::Start(source) => no_compiler(source),
+            Failure::TimedOut => no_compiler(io::ErrorKind::TimedOut.into()),
+            Failure::Stopped => GovernorError::Interrupted,
+        })
+    })
+}
+
+/// With files as the user knows them.
+fn shown(job: &Job<'_>, said: &str) -> String {
+    let said = said.replace(&format!("{}/", job.tree.display()), "");
+    let said = said.replace(&format!("{}/", job.scratch.path().display()), "");
+    torpor_units::shown::lines(&said).into_owned()
+}
+
+fn summary(message: &str) -> String {
+    let line = message.lines().find(|l| l.contains("error: ")).unwrap_or("the compiler failed");
+    match line.split_once(": No such file or directory") {
+        Some((before, _)) => {
+            let name = before.rsplit(": ").next().unwrap_or(before);
+            format!("there is no header <{name}>")
+        }
+        None => line.trim().to_owned(),
+    }
+}
+
+/// Each symbol that nobody has, with the first file and function that use it.
+fn missing(message: &str, units: &[Unit]) -> Vec<String> {
+    let mut place = String::new();
+    let mut seen = BTreeSet::new();
+    let mut list = Vec::new();
+    for line in message.lines() {
+        if let Some((object, function)) = line.split_once(": in function `") {
+            let object = object.rsplit([' ', '/']).next().unwrap_or(object);
+            let file = units.iter().find(|unit| unit.object == object);
+            let file = file.map_or(object, |unit| unit.shown.as_str());
+            place = format!("{file}, {}()", function.trim_end_matches(['\'', ':']));
+        }
+        let Some((_, symbol)) = line.split_once("undefined reference to `") else { continue };
+        let symbol = symbol.trim_end_matches('\'').to_owned();
+        if seen.insert(symbol.clone()) {
+            list.push(format!("  {symbol} ({place})"));
+        }
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_header_is_named() {
+        let message = "In file included from a.c:1:\na.c:1:10: fatal error: asm/x.h: No such file \
+                       or directory\n";
+        assert_eq!(summary(message), "there is no header <asm/x.h>");
+    }
+
+    #[test]
+    fn a_missing_symbol_is_named_once_with_its_user() {
+        let unit = |name: &str| Unit {
+            shown: format!("{}.c", name.replace('-', "/")),
+            path: PathBuf::new(),
+            object: format!("{name}.o"),
+        };
+        let message = "/usr/bin/ld: kernel-sched-fair.o: in function `pick':\n\
+                       fair.c:(.text+0x1): undefined reference to `other'\n\
+                       /usr/bin/ld: fair.c:(.text+0x9): undefined reference to `other'\n";
+        let list = missing(message, &[unit("kernel-sched-fair")]);
+        assert_eq!(list, ["  other (kernel/sched/fair.c, pick())"]);
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+use std::fmt;
+use std::path::PathBuf;
+use torpor_governor::GovernorError;
+use torpor_units::{CpuId, Instant};
+
+/// Why a kernel cannot be named, found, compiled, loaded or started.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    #[error(
+        "kernel `{kernel}`: it is no folder, tarball or release at hand\n\
+         hint: a release such as 6.12 is looked up as linux-source-6.12 in ${} and in /usr/src; \
+         Debian's package of that name brings it; a revision is TREE:REV",
+        torpor_governor::hosting::SOURCES_ENV
+    )]
+    NotFound { kernel: String },
+
+    #[error("kernel `{kernel}`: read {}: {source}", path.display())]
+    Read { kernel: String, path: PathBuf, source: std::io::Error },
+
+    #[error("kernel `{kernel}`: git in {}: {message}", tree.display())]
+    Git { kernel: String, tree: PathBuf, message: String },
+
+    #[error(
+        "kernel `{kernel}`: {} is no kernel tree: it has no {missing}\n\
+         hint: the whole source is needed, not its headers alone",
+        tree.display()
+    )]
+    NoKernel { kernel: String, tree: PathBuf, missing: String },
+
+    #[error("kernel `{kernel}` is Linux {release}; the host has what 6.1 and later need")]
+    TooOld { kernel: String, release: String },
+
+    #[error("kernel `{kernel}` (Linux {release}): {file} does not compile: {summary}\n{message}")]
+    Compile { kernel: String, release: String, file: String, summary: String, message: String },
+
+    #[error(
+        "kernel `{kernel}` (Linux {release}) uses what neither its hosted files nor the host has:\n\
+         {}\nhint: a function that is never reached takes a line in khost/src/unreached.c",
+        list.join("\n")
+    )]
+    Missing { kernel: String, release: String, list: Vec<String> },
+
+    #[error("kernel `{kernel}`: its image cannot be loaded: {reason}")]
+    Image { kernel: String, reason: String },
+
+    #[error("kernel `{kernel}`: {reason}")]
+    Machine { kernel: String, reason: String },
+
+    #[error(transparent)]
+    Build(#[from] GovernorError),
+
+    #[error(transparent)]
+    Trouble(#[from] Trouble),
+}
+
+/// What ended a hosted kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Bug,
+    Warn,
+    Panic,
+    /// A function that the host does not have.
+    Unreached,
+    Signal {
+        signo: i32,
+        address: usize,
+    },
+    TimedOut,
+}
+
+/// A hosted kernel that cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub kernel: String,
+    pub kind: Kind,
+    /// The kernel's own message.
+    pub message: String,
+    pub cpu: CpuId,
+    pub now: Instant,
+    /// The functions that it was in, innermost first; empty where that is not known.
+    pub backtrace: Vec<String>,
+    /// The last lines of the kernel's log.
+    pub log: Vec<String>,
+}
+
+impl std::error::Error for Trouble {}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Trouble { kernel, kind, message, cpu, now, backtrace, log } = self;
+        write!(f, "kernel `{kernel}`: ")?;
+        match kind {
+            Kind::Bug => write!(f, "BUG: {message}")?,
+            Kind::Warn => write!(f, "WARNING: {message}")?,
+            Kind::Panic => write!(f, "panic: {message}")?,
+            Kind::Unreached => write!(f, "it calls {message}, which is not hosted")?,
+            Kind::Signal { signo, address } => {
+                let name = match *signo {
+                    libc::SIGSEGV => "SIGSEGV",
+                    libc::SIGBUS => "SIGBUS",
+                    libc::SIGFPE => "SIGFPE",
+                    libc::SIGILL => "SIGILL",
+                    _ => "a signal",
+                };
+                write!(f, "it was ended by {name} at {address:#x}")?;
+            }
+            Kind::TimedOut => f.write_str("it did not return within its CPU time limit")?,
+        }
+        write!(f, " (on {cpu} at {:.6} s of simulated time)", now.0 as f64 / 1e9)?;
+        if !backtrace.is_empty() {
+            write!(f, "\nin {}", backtrace.join(" < "))?;
+        }
+        for line in log {
+            write!(f, "\nlog: {line}")?;
+        }
+        Ok(())
+    }
+}

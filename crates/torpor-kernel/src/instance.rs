@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A started kernel: the calls into it, each of which ends whatever the kernel does.
+
+use crate::abi::{self, Call, Cpu, Usage};
+use crate::error::Kind;
+use crate::image::Image;
+use crate::{Kernel, KernelError, Machine, Trouble, symbols};
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_ulong, c_void};
+use std::ptr::NonNull;
+use torpor_governor::hosting;
+use torpor_units::{CpuId, Duration, Instant};
+
+/// The symbol that addresses in an image are counted from.
+const ANCHOR: &str = "khost_calls";
+/// Lines of the kernel's log that a trouble shows.
+const LOG_LINES: usize = 8;
+
+/// A running kernel. It is of one thread at a time, whichever that is.
+pub struct Instance {
+    kernel: Kernel,
+    image: Image,
+    host: Box<HostSide>,
+    cpus: usize,
+    trouble: Option<Box<Trouble>>,
+}
+
+/// A task that the simulator runs, as the kernel knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskHandle(NonNull<c_void>);
+
+/// How a task begins.
+#[derive(Clone, Debug)]
+pub struct TaskSetup {
+    pub name: String,
+    /// Not 0; [`Cpu::task`] names the task by it.
+    pub number: u32,
+    pub nice: i32,
+    /// The CPU of its parent.
+    pub forked_on: CpuId,
+    /// `uclamp_min` and `uclamp_max`.
+    pub uclamp: (u32, u32),
+    pub timer_slack: Duration,
+    /// None: all CPUs.
+    pub affinity: Vec<CpuId>,
+}
+
+/// What the kernel has of us. It stays where it is: the kernel has its address.
+struct HostSide {
+    table: abi::Host,
+    regions: Vec<(NonNull<c_void>, usize)>,
+    log: VecDeque<String>,
+    trouble: Option<(u32, String, Vec<i64>)>,
+    anchor: i64,
+    clusters: Vec<abi::Cluster>,
+    /// Of each CPU, how many idle states it has.
+    states: Vec<usize>,
+    machine: Option<Box<abi::Machine>>,
+}
+
+// SAFETY: the kernel's memory is its own, and all calls into it take `&mut self`.
+unsafe impl Send for Instance {}
+
+impl Kernel {
+    /// Starts a private copy: to the point where all CPUs are up and idle.
+    pub fn boot(&self, machine: &Machine) -> Result<Instance, KernelError> {
+        let refused = |reason| KernelError::Machine { kernel: self.name.clone(), reason };
+        machine.check().map_err(refused)?;
+        let image = Image::load(&self.image, self.hz.get())
+            .map_err(|reason| KernelError::Image { kernel: self.name.clone(), reason })?;
+        let host = HostSide::new(&image, machine);
+        let mut instance = Instance {
+            kernel: self.clone(),
+            image,
+            host,
+            cpus: machine.cluster_of.len(),
+            trouble: None,
+        };
+        let table = (&raw mut instance.host.table).cast();
+        let machine = instance.host.machine.as_mut().expect("it was made");
+        let machine = (&raw mut **machine).cast();
+        let boot = instance.image.calls().boot;
+        // SAFETY: both live in the box that the instance keeps.
+        unsafe { instance.call(boot, table, machine) }?;
+        Ok(instance)
+    }
+}
+
+impl Instance {
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    pub fn cpu_count(&self) -> usize {
+        self.cpus
+    }
+
+    pub fn now(&self) -> Instant {
+        // SAFETY: a variable of the image; no call is under way.
+        Instant(unsafe { *self.image.calls().now_ns } as i64)
+    }
+
+    pub fn set_now(&mut self, now: Instant) {
+        debug_assert!(now >= self.now(), "time does not go back");
+        // SAFETY: a variable of the image; no call is under way.
+        unsafe { *self.image.calls().now_ns = now.0 as u64 };
+    }
+
+    pub(crate) fn cpu(&self, cpu: usize) -> &Cpu {
+        assert!(cpu < self.cpus, "there is such a CPU");
+        // SAFETY: an array of the image with as many; no call is under way.
+        unsafe { &*self.image.calls().cpus.add(cpu) }
+    }
+
+    pub(crate) fn cpu_mut(&mut self, cpu: usize) -> &mut Cpu {
+        assert!(cpu < self.cpus, "there is such a CPU");
+        // SAFETY: an array of the image with as many; no call is under way.
+        unsafe { &mut *self.image.calls().cpus.add(cpu) }
+    }
+
+    /// Whether the task that has a CPU is to make way for another.
+    pub(crate) fn needs_resched(&self, cpu: usize) -> bool {
+        let flags = self.cpu(cpu).flags;
+        // SAFETY: null before the kernel has started, else the flags of a task, none of which goes.
+        !flags.is_null() && unsafe { *flags } & abi::NEED_RESCHED != 0
+    }
+
+    /// Takes the mask of up to 64 CPUs, from `64 * word` on, with which something has happened.
+    pub(crate) fn take_touched(&mut self, word: usize) -> u64 {
+        assert!(word < abi::CPUS_MAX / 64, "there is such a word");
+        // SAFETY: an array of the image with as many; no call is under way.
+        unsafe { std::mem::take(&mut *self.image.calls().touched.add(word)) }
+    }
+
+    pub fn take_log(&mut self) -> Vec<String> {
+        self.host.log.drain(..).collect()
+    }
+
+    /// Serves what is raised on a CPU.
+    pub(crate) fn interrupt(&mut self, cpu: usize) -> Result<(), Trouble> {
+        self.plain(self.image.calls().interrupt, cpu)
+    }
+
+    pub(crate) fn block(&mut self, cpu: usize) -> Result<(), Trouble> {
+        self.plain(self.image.calls().block, cpu)
+    }
+
+    pub(crate) fn block_io(&mut self, cpu: usize) -> Result<(), Trouble> {
+        self.plain(self.image.calls().block_io, cpu)
+    }
+
+    pub(crate) fn yield_cpu(&mut self, cpu: usize) -> Result<(), Trouble> {
+        self.plain(self.image.calls().yield_cpu, cpu)
+    }
+
+    pub(crate) fn exit(&mut self, cpu: usize) -> Result<(), Trouble> {
+        self.plain(self.image.calls().exit, cpu)
+    }
+
+    pub(crate) fn sleep(&mut self, cpu: usize, until: Instant) -> Result<(), Trouble> {
+        let mut until = until.0 as u64;
+        let sleep = self.image.calls().sleep;
+        // SAFETY: the kernel copies the time.
+        unsafe { self.call(sleep, (&raw mut until).cast(), cpu as *mut c_void) }
+    }
+
+    pub(crate) fn wake(&mut self, task: TaskHandle, cpu: usize) -> Result<(), Trouble> {
+        let wake = self.image.calls().wake;
+        // SAFETY: the kernel has given the handle.
+        unsafe { self.call(wake, task.0.as_ptr(), cpu as *mut c_void) }
+    }
+
+    /// The next device interrupt that is raised on the CPU wakes the task.
+    pub(crate) fn completes(&mut self, task: TaskHandle, cpu: usize) -> Result<(), Trouble> {
+        let completes = self.image.calls().completes;
+        // SAFETY: the kernel has given the handle.
+        unsafe { self.call(completes, task.0.as_ptr(), cpu as *mut c_void) }
+    }
+
+    /// The kernel's own counters of each of the CPU's idle states.
+    pub fn idle_usage(&mut self, cpu: CpuId) -> Result<Vec<Usage>, Trouble> {
+        let mut usage = [Usage::default(); abi::STATES_MAX];
+        let read = self.image.calls().idle_usage;
+        assert!(cpu.index() < self.cpus, "there is such a CPU");
+        // SAFETY: the kernel writes as many.
+        unsafe { self.call(read, usage.as_mut_ptr().cast(), cpu.index() as *mut c_void) }?;
+        Ok(usage[..self.host.states[cpu.index()]].to_vec())
+    }
+
+    pub fn new_task(&mut self, setup: &TaskSetup) -> Result<TaskHandle, Trouble> {
+        let mut affinity = [0; abi::CPUS_MAX / 64];
+        for cpu in setup.affinity.iter().map(|cpu| cpu.index()).filter(|cpu| *cpu < self.cpus) {
+            affinity[cpu / 64] |= 1 << (cpu % 64);
+        }
+        let mut given = abi::TaskSetup {
+            name: abi::name(&setup.name),
+            number: setup.number,
+            nice: setup.nice,
+            forked_on: setup.forked_on.0,
+            uclamp_min: setup.uclamp.0,
+            uclamp_max: setup.uclamp.1,
+            timer_slack_ns: setup.timer_slack.0.max(0) as u64,
+            affinity,
+        };
+        let mut task: *mut c_void = std::ptr::null_mut();
+        let new = self.image.calls().task_new;
+        // SAFETY: both live until the call is over; the kernel keeps neither.
+        unsafe { self.call(new, (&raw mut given).cast(), (&raw mut task).cast()) }?;
+        Ok(TaskHandle(NonNull::new(task).expect("a call that ends well has made one")))
+    }
+
+    fn plain(&mut self, call: Call, cpu: usize) -> Result<(), Trouble> {
+        // SAFETY: such a call takes a CPU's number alone.
+        unsafe { self.call(call, std::ptr::null_mut(), cpu as *mut c_void) }
+    }
+
+    /// # Safety
+    /// `call` takes what `one` and `other` point to.
+    unsafe fn call(
+        &mut self,
+        call: Call,
+        one: *mut c_void,
+        other: *mut c_void,
+    ) -> Result<(), Trouble> {
+        if let Some(trouble) = &self.trouble {
+            return Err((**trouble).clone());
+        }
+        // SAFETY: as the caller promises.
+        match unsafe { hosting::call(call, one, other) } {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(self.ends(None)),
+            Err(caught) => Err(self.ends(Some(caught))),
+        }
+    }
+
+    #[cold]
+    fn ends(&mut self, caught: Option<hosting::Caught>) -> Trouble {
+        let (kind, message, trace) = match (caught, self.host.trouble.take()) {
+            (Some(caught), _) if caught.is_time_out() => {
+                (Kind::TimedOut, String::new(), Vec::new())
+            }
+            (Some(caught), _) => {
+                let kind = Kind::Signal { signo: caught.signo, address: caught.addr };
+                (kind, String::new(), Vec::new())
+            }
+            (None, Some((kind, message, trace))) => (kind_of(kind), message, trace),
+            (None, None) => (Kind::Panic, "it refused a call".to_owned(), Vec::new()),
+        };
+        // SAFETY: a variable of the image.
+        let cpu = CpuId(unsafe { *self.image.calls().acting_cpu } as u32);
+        let backtrace = symbols::name(&self.kernel.image, ANCHOR, &trace);
+        let is_of_host = |name: &String| name.contains("trouble") || name == "trace_back";
+        let trouble = Trouble {
+            kernel: self.kernel.name.clone(),
+            kind,
+            message,
+            cpu,
+            now: self.now(),
+            backtrace: backtrace.into_iter().skip_while(is_of_host).collect(),
+            log: self.host.log.drain(..).collect(),
+        };
+        self.trouble = Some(Box::new(trouble.clone()));
+        trouble
+    }
+}
+
+fn kind_of(kind: u32) -> Kind {
+    match kind {
+        1 => Kind::Bug,
+        2 => Kind::Warn,
+        4 => Kind::Unreached,
+        _ => Kind::Panic,
+    }
+}
+
+impl HostSide {
+    fn new(image: &Image, machine: &Machine) -> Box<HostSide> {
+        let mut host = Box::new(HostSide {
+            table: abi::Host { context: std::ptr::null_mut(), allocate, log, trouble },
+            regions: Vec::new(),
+            log: VecDeque::new(),
+            trouble: None,
+            anchor: image.calls_address() as i64,
+            clusters: machine.clusters.iter().map(cluster).collect(),
+            states: machine
+                .cluster_of
+                .iter()
+                .map(|cluster| machine.clusters[*cluster].states.len())
+                .collect(),
+            machine: None,
+        });
+        let mut cluster_of = [0; abi::CPUS_MAX];
+        for (to, cluster) in cluster_of.iter_mut().zip(&machine.cluster_of) {
+            *to = *cluster as u8;
+        }
+        host.machine = Some(Box::new(abi::Machine {
+            cpus: machine.cluster_of.len() as u32,
+            clusters: machine.clusters.len() as u32,
+            cluster: host.clusters.as_ptr(),
+            cluster_of,
+            governor: abi::name(machine.governor.as_deref().unwrap_or_default()),
+            schedutil: machine.schedutil.into(),
+        }));
+        host.table.context = (&raw mut *host).cast();
+        host
+    }
+}
+
+fn cluster(given: &crate::Cluster) -> abi::Cluster {
+    let no_state = abi::State {
+        name: abi::name(""),
+        exit_latency_ns: 0,
+        target_residency_ns: 0,
+        polling: 0,
+        disabled: 0,
+    };
+    let mut state = [no_state; abi::STATES_MAX];
+    for (to, from) in state.iter_mut().zip(&given.states) {
+        *to = abi::State {
+            name: abi::name(&from.name),
+            exit_latency_ns: ns(from.latency),
+            target_residency_ns: ns(from.target_residency),
+            polling: from.is_polling.into(),
+            disabled: from.is_disabled.into(),
+        };
+    }
+    let mut opp = [abi::Opp { khz: 0, power_uw: 0 }; abi::OPPS_MAX];
+    for (to, from) in opp.iter_mut().zip(&given.opps) {
+        *to = abi::Opp { khz: from.khz, power_uw: from.power_uw };
+    }
+    abi::Cluster {
+        capacity: given.capacity,
+        package: 0,
+        cache: given.cache,
+        threads_per_core: 1,
+        states: given.states.len() as u32,
+        opps: given.opps.len() as u32,
+        transition_latency_ns: ns(given.transition_latency),
+        state,
+        opp,
+    }
+}
+
+fn ns(duration: Duration) -> u32 {
+    duration.0.clamp(0, i64::from(u32::MAX)) as u32
+}
+
+extern "C" fn allocate(context: *mut c_void, size: c_ulong) -> *mut c_void {
+    // SAFETY: the context is the box that the table lies in, and we alone have it.
+    let host = unsafe { &mut *context.cast::<HostSide>() };
+    let size = size as usize;
+    let (access, kind) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: fresh memory, wherever there is some.
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), size, access, kind, -1, 0) };
+    match NonNull::new(memory) {
+        Some(region) if memory != libc::MAP_FAILED => {
+            host.regions.push((region, size));
+            memory
+        }
+        _ => std::ptr::null_mut(),
+    }
+}
+
+/// # Safety
+/// `text` has `len` bytes.
+unsafe fn line(text: *const c_char, len: c_ulong) -> String {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len as usize) };
+    // The log's level stands before a message.
+    let bytes = match bytes {
+        [1, _, rest @ ..] => rest,
+        all => all,
+    };
+    torpor_units::shown::line(String::from_utf8_lossy(bytes).trim_end()).into_owned()
+}
+
+extern "C" fn log(context: *mut c_void, text: *const c_char, len: c_ulong) {
+    // SAFETY: as in `allocate`.
+    let host = unsafe { &mut *context.cast::<HostSide>() };
+    if host.log.len() == LOG_LINES {
+        host.log.pop_front();
+    }
+    // SAFETY: the kernel gives a text and its length.
+    host.log.push_back(unsafe { line(text, len) });
+}
+
+extern "C" fn trouble(
+    context: *mut c_void,
+    kind: u32,
+    text: *const c_char,
+    len: c_ulong,
+    trace: *const *const c_void,
+    depth: c_ulong,
+) {
+    // SAFETY: as in `allocate`.
+    let host = unsafe { &mut *context.cast::<HostSide>() };
+    // SAFETY: the kernel gives an array and its length.
+    let trace = unsafe { std::slice::from_raw_parts(trace, (depth as usize).min(abi::TRACE_MAX)) };
+    let trace = trace.iter().map(|at| *at as i64 - host.anchor).collect();
+    // SAFETY: the kernel gives a text and its length.
+    host.trouble = Some((kind, unsafe { line(text, len) }, trace));
+}
+
+impl Drop for HostSide {
+    fn drop(&mut self) {
+        for (region, size) in self.regions.drain(..) {
+            // SAFETY: it was mapped with this size; the kernel that had it is gone or never runs
+            // again.
+            unsafe { libc::munmap(region.as_ptr(), size) };
+        }
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Kernels by name: found, compiled once, kept by content.
+
+use crate::compile::{self, Job, Product};
+use crate::source::Source;
+use crate::{KHOST, KernelError, KernelSpec, Release};
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use torpor_governor::GovernorError;
+use torpor_governor::hosting::{Failure, Files, Key, Store, default_compiler, run};
+use torpor_units::Hz;
+
+const RELEASE: &str = "release";
+const HOSTED: &str = "hosted";
+
+/// Where [`Kernels`] works and with what.
+#[derive(Clone, Debug, Default)]
+pub struct KernelsOptions {
+    /// For compiled kernels; by default `$XDG_CACHE_HOME/torpor`. It has to be the user's own: what
+    /// lies in it is run.
+    pub cache_dir: Option<PathBuf>,
+    /// By default `$CC`, else `cc`.
+    pub compiler: Option<OsString>,
+    /// Set it to end a compiler that runs, and with it what waits for it.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+/// Resolves names of kernels, by compiling them where the cache does not have them.
+pub struct Kernels {
+    store: Store,
+    compiler: OsString,
+    stop: Option<Arc<AtomicBool>>,
+    version: OnceLock<String>,
+}
+
+/// A compiled kernel, ready to be started any number of times.
+#[derive(Clone)]
+pub struct Kernel {
+    /// As the user named it.
+    pub name: String,
+    pub release: Release,
+    pub hz: Hz,
+    /// The tree's files that it is made of.
+    pub hosted: Vec<String>,
+    pub(crate) image: Arc<Vec<u8>>,
+}
+
+impl Kernels {
+    pub fn new(options: KernelsOptions) -> Kernels {
+        Kernels {
+            store: Store::new(options.cache_dir),
+            compiler: options.compiler.unwrap_or_else(default_compiler),
+            stop: options.stop,
+            version: OnceLock::new(),
+        }
+    }
+
+    /// What happened on the way that a user should know; each is told once.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.store.take_notes()
+    }
+
+    pub fn resolve(
+        &self,
+        spec: &KernelSpec,
+        hz: Hz,
+        progress: compile::Progress<'_>,
+    ) -> Result<Kernel, KernelError> {
+        let name = spec.to_string();
+        let files = match spec.find()? {
+            Source::Folder(tree) => self.of_folder(spec, &tree, hz, progress)?,
+            Source::Packed { from, identity } => {
+                let mut key = self.base_key(hz)?;
+                key.add(identity.as_bytes());
+                self.entry("kernels", &key.finish(), &name, || {
+                    let tree = spec.unpack(&from, &self.store)?;
+                    Ok(self.compile(spec, tree.path(), hz, progress)?.0)
+                })?
+            }
+        };
+        let text = |name: &str| String::from_utf8_lossy(&files[name]).into_owned();
+        let image = Arc::new(files[compile::IMAGE].clone());
+        let release = Release::of_makefile(&text(RELEASE)).ok_or_else(|| KernelError::Image {
+            kernel: name.clone(),
+            reason: "its release is not kept with it".to_owned(),
+        })?;
+        let hosted = text(HOSTED).lines().map(str::to_owned).collect();
+        Ok(Kernel { name, release, hz, hosted, image })
+    }
+
+    /// What a tree's image is made from is known only once it was compiled: first the list of its
+    /// inputs by the hosted files, then the image by the content of all on that list. A header that
+    /// is not on it can matter only if a file on it has changed.
+    fn of_folder(
+        &self,
+        spec: &KernelSpec,
+        tree: &Path,
+        hz: Hz,
+        progress: compile::Progress<'_>,
+    ) -> Result<Files, KernelError> {
+        let name = spec.to_string();
+        spec.release(tree)?;
+        let mut key = self.base_key(hz)?;
+        for hosted in self.hosted(spec, tree)?.into_iter().chain(["Makefile"]) {
+            key.add(hosted.as_bytes());
+            key.add(&self.read(spec, &tree.join(hosted))?);
+        }
+        let key = key.finish();
+        let fresh: RefCell<Option<Files>> = RefCell::new(None);
+        let list = self.entry("kernel-inputs", &key, &name, || {
+            let (files, inputs) = self.compile(spec, tree, hz, progress)?;
+            *fresh.borrow_mut() = Some(files);
+            Ok(Files::from([("list".to_owned(), inputs.into_bytes())]))
+        })?;
+        let mut whole = Key::default();
+        whole.add(key.as_bytes());
+        for input in String::from_utf8_lossy(&list["list"]).lines() {
+            whole.add(input.as_bytes());
+            // One that is gone makes another image, or none.
+            whole.add(&fs::read(tree.join(input)).unwrap_or_default());
+        }
+        self.entry("kernels", &whole.finish(), &name, || match fresh.take() {
+            Some(files) => Ok(files),
+            None => Ok(self.compile(spec, tree, hz, progress)?.0),
+        })
+    }
+
+    fn compile(
+        &self,
+        spec: &KernelSpec,
+        tree: &Path,
+        hz: Hz,
+        progress: compile::Progress<'_>,
+    ) -> Result<(Files, String), KernelError> {
+        let (name, release) = (spec.to_string(), spec.release(tree)?);
+        let hosted = self.hosted(spec, tree)?;
+        let scratch = self.store.scratch()?;
+        let job = Job {
+            kernel: &name,
+            release: &release,
+            tree,
+            hz,
+            compiler: &self.compiler,
+            scratch: &scratch,
+            stop: self.stop.as_deref(),
+            progress,
+        };
+        let Product { image, inputs } = compile::compile(&job, &hosted)?;
+        let makefile = self.read(spec, &tree.join("Makefile"))?;
+        let files = Files::from([
+            (compile::IMAGE.to_owned(), image),
+            (RELEASE.to_owned(), makefile),
+            (HOSTED.to_owned(), hosted.join("\n").into_bytes()),
+        ]);
+        let inputs: Vec<String> = inputs.into_iter().collect();
+        Ok((files, inputs.join("\n")))
+    }
+
+    fn hosted(&self, spec: &KernelSpec, tree: &Path) -> Result<Vec<&'static str>, KernelError> {
+        compile::hosted_of(tree).map_err(|missing| KernelError::NoKernel {
+            kernel: spec.to_string(),
+            tree: tree.to_owned(),
+            missing: missing.to_owned(),
+        })
+    }
+
+    fn read(&self, spec: &KernelSpec, path: &Path) -> Result<Vec<u8>, KernelError> {
+        fs::read(path).map_err(|source| KernelError::Read {
+            kernel: spec.to_string(),
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// [`Store::entry`], with our errors.
+    fn entry(
+        &self,
+        kind: &str,
+        key: &str,
+        what: &str,
+        make: impl FnOnce() -> Result<Files, KernelError>,
+    ) -> Result<Files, KernelError> {
+        let mut failed = None;
+        let entry = self.store.entry(kind, key, what, || {
+            make().map_err(|error| {
+                failed = Some(error);
+                GovernorError::Interrupted
+            })
+        });
+        match (entry, failed) {
+            (_, Some(error)) => Err(error),
+            (Ok(entry), None) => Ok(entry.files),
+            (Err(error), None) => Err(error.into()),
+        }
+    }
+
+    /// What an image depends on beside its tree.
+    fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
+        let mut key = Key::default();
+        key.add(self.version()?.as_bytes());
+        key.add(&hz.get().to_le_bytes());
+        compile::flags().for_each(|flag| key.add(flag.as_bytes()));
+        for (name, text) in KHOST {
+            key.add(name.as_bytes());
+            key.add(text.as_bytes());
+        }
+        Ok(key)
+    }
+
+    fn version(&self) -> Result<&str, KernelError> {
+        if let Some(version) = self.version.get() {
+            return Ok(version);
+        }
+        let scratch = self.store.scratch()?;
+        let mut command = Command::new(&self.compiler);
+        command.arg("--version");
+        let ran = run(command, scratch.path(), Duration::from_secs(60), &|| false);
+        let ran = ran.map_err(|failure| GovernorError::NoCompiler {
+            compiler: self.compiler.to_string_lossy().into_owned(),
+            source: match failure {
+                Failure::Start(source) => source,
+                _ => std::io::ErrorKind::TimedOut.into(),
+            },
+        })?;
+        Ok(self.version.get_or_init(|| format!("{:?}\n{}", self.compiler, ran.stdout)))
+    }
+}

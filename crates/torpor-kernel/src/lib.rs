@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Runs a Linux tree's own scheduler, timers, tick, idle loop, idle governors and frequency policy,
+//! unedited, on simulated CPUs in simulated time.
+//!
+//! A kernel is named as `--kernel` names it: a release whose source package is at hand (`6.12`), a
+//! tree's folder, a tarball, or a revision (`TREE:REV`). [`Kernels::resolve`] compiles the files that
+//! `khost/hosted.txt` lists, together with the host's own in `khost/`, once: images are kept by
+//! their content. [`Kernel::boot`] starts a private copy on a [`Machine`], and [`Sim`] is the
+//! hardware around it.
+//!
+//! **Isolation.** Each [`Instance`] has its own copy of all of the kernel's memory. **Containment.**
+//! A BUG, a WARN, a fault or an endless loop in it ends in a [`Trouble`]: that instance is of no
+//! more use, everything else goes on.
+
+mod abi;
+mod compile;
+mod error;
+mod generate;
+mod image;
+mod instance;
+mod kernels;
+mod machine;
+mod sim;
+mod source;
+mod symbols;
+
+pub use abi::Usage;
+pub use error::{KernelError, Kind as TroubleKind, Trouble};
+pub use instance::{Instance, TaskHandle, TaskSetup};
+pub use kernels::{Kernel, Kernels, KernelsOptions};
+pub use machine::{Cluster, Machine, Opp, State};
+pub use sim::{CpuStats, Sim, Stats, Step, TaskId, TaskStats, Work};
+pub use source::{KernelSpec, Release};
+
+include!(concat!(env!("OUT_DIR"), "/khost.rs"));

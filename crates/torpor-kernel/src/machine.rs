@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a hosted kernel is told of its machine, and what of it the kernel never sees.
+
+use crate::abi::{CPUS_MAX, NAME_LEN, OPPS_MAX, STATES_MAX};
+use torpor_platform::{CpufreqGovernor, Platform};
+use torpor_units::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub clusters: Vec<Cluster>,
+    /// Of each CPU, its cluster.
+    pub cluster_of: Vec<usize>,
+    /// Of an idle governor; `None` is the highest rated.
+    pub governor: Option<String>,
+    /// Frequencies are the kernel's, not the highest.
+    pub schedutil: bool,
+    /// From an IPI's sending to the interrupt.
+    pub ipi_delivery: Duration,
+}
+
+/// CPUs that share their idle states, their OPPs and their capacity.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub capacity: u32,
+    /// CPUs with the same number share a last-level cache.
+    pub cache: u32,
+    pub states: Vec<State>,
+    /// By rising frequency.
+    pub opps: Vec<Opp>,
+    pub transition_latency: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub struct State {
+    pub name: String,
+    /// What the kernel is told.
+    pub latency: Duration,
+    pub target_residency: Duration,
+    /// What the hardware takes.
+    pub entry_latency: Duration,
+    pub exit_latency: Duration,
+    pub is_polling: bool,
+    pub is_disabled: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Opp {
+    pub khz: u32,
+    /// Of one busy CPU; 0 where nobody measured it: without, no energy-aware placement.
+    pub power_uw: u32,
+}
+
+impl Machine {
+    pub fn of_platform(platform: &Platform) -> Machine {
+        let is_asymmetric =
+            platform.clusters.iter().any(|c| c.capacity != platform.clusters[0].capacity);
+        let mut cluster_of = vec![0; platform.cpu_count()];
+        for (index, cluster) in platform.clusters.iter().enumerate() {
+            cluster.cpus.iter().for_each(|cpu| cluster_of[cpu.index()] = index);
+        }
+        let clusters = platform.clusters.iter().enumerate().map(|(index, cluster)| Cluster {
+            capacity: cluster.capacity,
+            // Phones have one last-level cache.
+            cache: if is_asymmetric { 0 } else { index as u32 },
+            states: cluster.idle_states.iter().map(State::of).collect(),
+            opps: cluster.opps.iter().map(Opp::of).collect(),
+            transition_latency: cluster.clock.transition_latency,
+        });
+        Machine {
+            clusters: clusters.collect(),
+            cluster_of,
+            governor: None,
+            schedutil: platform.cpufreq_governor == CpufreqGovernor::Schedutil,
+            ipi_delivery: platform.overheads.ipi_delivery,
+        }
+    }
+
+    /// What the host cannot represent, in words.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let cpus = self.cluster_of.len();
+        if cpus == 0 || cpus > CPUS_MAX {
+            return Err(format!("it has {cpus} CPUs; a hosted kernel has 1 to {CPUS_MAX}"));
+        }
+        if let Some(name) = self.governor.as_ref().filter(|name| name.len() >= NAME_LEN) {
+            return Err(format!("`{name}` is no idle governor's name: it is too long"));
+        }
+        for (index, cluster) in self.clusters.iter().enumerate() {
+            let (states, opps) = (cluster.states.len(), cluster.opps.len());
+            if states > STATES_MAX || opps > OPPS_MAX {
+                return Err(format!(
+                    "cluster {index} has {states} idle states and {opps} OPPs; a hosted kernel \
+                     has up to {STATES_MAX} and {OPPS_MAX}"
+                ));
+            }
+        }
+        if self.cluster_of.iter().any(|cluster| *cluster >= self.clusters.len()) {
+            return Err("a CPU is in no cluster".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn of(state: &torpor_platform::IdleState) -> State {
+        State {
+            name: state.name.clone(),
+            latency: state.latency,
+            target_residency: state.target_residency,
+            entry_latency: state.entry_latency,
+            exit_latency: state.exit_latency,
+            is_polling: state.is_polling(),
+            is_disabled: state.is_disabled,
+        }
+    }
+}
+
+impl Opp {
+    fn of(opp: &torpor_platform::Opp) -> Opp {
+        let power_uw =
+            opp.active_power.map_or(0, |power| power.0.clamp(0, i64::from(u32::MAX)) as u32);
+        Opp { khz: opp.freq_khz, power_uw }
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Finds a kernel's source: a release's package, a folder, a tarball, a revision.
+
+use crate::KernelError;
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use torpor_governor::hosting::{self, Scratch, Store};
+
+/// What hosting takes of a tree.
+const WANTED: &[&str] = &[
+    "Makefile",
+    "drivers/base",
+    "drivers/cpufreq",
+    "drivers/cpuidle",
+    "include",
+    "io_uring",
+    "kernel",
+    "lib",
+    "mm",
+];
+/// The first release that the host has the symbols for.
+const OLDEST: (u32, u32) = (6, 1);
+
+/// How a user names a kernel. Prints as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelSpec {
+    text: String,
+    tree: PathBuf,
+    rev: Option<String>,
+}
+
+/// By its Makefile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub major: u32,
+    pub minor: u32,
+    pub sublevel: u32,
+}
+
+/// Where a kernel's source is.
+pub enum Source {
+    Folder(PathBuf),
+    /// Unpacked only when there is something to compile; the text tells its content apart.
+    Packed {
+        from: Packed,
+        identity: String,
+    },
+}
+
+pub enum Packed {
+    Tarball(PathBuf),
+    Git { tree: PathBuf, commit: String },
+}
+
+impl FromStr for KernelSpec {
+    type Err = std::convert::Infallible;
+
+    /// A path that is there is taken as it is; else what follows the last `:` is a revision.
+    fn from_str(text: &str) -> Result<KernelSpec, Self::Err> {
+        let split = text
+            .rsplit_once(':')
+            .filter(|(tree, rev)| !Path::new(text).exists() && !tree.is_empty() && !rev.is_empty());
+        let (tree, rev) = split.map_or((text, None), |(tree, rev)| (tree, Some(rev.to_owned())));
+        Ok(KernelSpec { text: text.to_owned(), tree: tree.into(), rev })
+    }
+}
+
+impl fmt::Display for KernelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.sublevel)
+    }
+}
+
+impl Release {
+    pub fn of_makefile(text: &str) -> Option<Release> {
+        let number = |name: &str| {
+            let line = text.lines().take(20).find_map(|line| {
+                let (key, value) = line.split_once('=')?;
+                (key.trim() == name).then(|| value.trim())
+            });
+            line?.parse().ok()
+        };
+        Some(Release {
+            major: number("VERSION")?,
+            minor: number("PATCHLEVEL")?,
+            sublevel: number("SUBLEVEL").unwrap_or(0),
+        })
+    }
+}
+
+impl KernelSpec {
+    pub(crate) fn find(&self) -> Result<Source, KernelError> {
+        let kernel = || self.text.clone();
+        if let Some(rev) = &self.rev {
+            return self.find_revision(rev);
+        }
+        let found = hosting::locate(&self.tree)
+            .ok_or_else(|| KernelError::NotFound { kernel: kernel() })?;
+        let read_error =
+            |source| KernelError::Read { kernel: kernel(), path: found.clone(), source };
+        if found.is_dir() {
+            return Ok(Source::Folder(found.canonicalize().map_err(read_error)?));
+        }
+        // Reading it to the end is for when there is something to compile; opening tells its kind.
+        hosting::open_tarball(&found).map_err(read_error)?;
+        let identity = hosting::tarball_key("kernel", &found).map_err(read_error)?;
+        Ok(Source::Packed { from: Packed::Tarball(found), identity })
+    }
+
+    fn find_revision(&self, rev: &str) -> Result<Source, KernelError> {
+        let error = |message: String| KernelError::Git {
+            kernel: self.text.clone(),
+            tree: self.tree.clone(),
+            message,
+        };
+        let output = git(&self.tree)
+            .args(["rev-parse", "--verify", "--end-of-options"])
+            .arg(format!("{rev}^{{commit}}"))
+            .output()
+            .map_err(|e| error(format!("it could not be started: {e}")))?;
+        if !output.status.success() {
+            return Err(error(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        }
+        let commit = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let from = Packed::Git { tree: self.tree.clone(), commit: commit.clone() };
+        Ok(Source::Packed { from, identity: commit })
+    }
+
+    /// The tree's release, if it is one that can be hosted.
+    pub(crate) fn release(&self, tree: &Path) -> Result<Release, KernelError> {
+        let no_kernel = |missing: &str| KernelError::NoKernel {
+            kernel: self.text.clone(),
+            tree: tree.to_owned(),
+            missing: missing.to_owned(),
+        };
+        let text =
+            std::fs::read_to_string(tree.join("Makefile")).map_err(|_| no_kernel("Makefile"))?;
+        let release = Release::of_makefile(&text)
+            .ok_or_else(|| no_kernel("VERSION and PATCHLEVEL in its Makefile"))?;
+        if (release.major, release.minor) < OLDEST {
+            let release = release.to_string();
+            return Err(KernelError::TooOld { kernel: self.text.clone(), release });
+        }
+        for needed in ["kernel/sched/core.c", "include/linux/sched.h", "include/asm-generic"] {
+            if !tree.join(needed).exists() {
+                return Err(no_kernel(needed));
+            }
+        }
+        Ok(release)
+    }
+
+    /// Unpacks what hosting takes of it into a folder of its own.
+    pub(crate) fn unpack(&self, from: &Packed, store: &Store) -> Result<Scratch, KernelError> {
+        let scratch = store.scratch()?;
+        match from {
+            Packed::Tarball(path) => {
+                let read_error = |source| KernelError::Read {
+                    kernel: self.text.clone(),
+                    path: path.clone(),
+                    source,
+                };
+                let archive = hosting::open_tarball(path).map_err(read_error)?;
+                unpack_wanted(archive, scratch.path()).map_err(read_error)?;
+            }
+            Packed::Git { tree, commit } => {
+                let error = |message: String| KernelError::Git {
+                    kernel: self.text.clone(),
+                    tree: tree.clone(),
+                    message,
+                };
+                let mut child = git(tree)
+                    .args(["archive", "--format=tar", "--prefix=tree/", commit, "--"])
+                    .args(WANTED)
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .map_err(|e| error(e.to_string()))?;
+                let stdout = child.stdout.take().expect("it is piped");
+                let reader: Box<dyn Read> = Box::new(stdout);
+                let unpacked = unpack_wanted(hosting::archive(reader), scratch.path());
+                let status = child.wait().map_err(|e| error(e.to_string()))?;
+                if !status.success() {
+                    return Err(error(format!("it has no kernel's folders at {commit}")));
+                }
+                unpacked.map_err(|e| error(e.to_string()))?;
+            }
+        }
+        Ok(scratch)
+    }
+}
+
+fn git(tree: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(tree).env("LC_ALL", "C").stdin(Stdio::null());
+    git
+}
+
+fn unpack_wanted(mut archive: hosting::Archive, to: &Path) -> io::Result<()> {
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.into_owned();
+        let inside: PathBuf = path.components().skip(1).collect();
+        let is_wanted = WANTED.iter().any(|wanted| inside.starts_with(wanted))
+            && inside.components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_wanted || !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let place = to.join(&inside);
+        std::fs::create_dir_all(place.parent().unwrap_or(to))?;
+        io::copy(&mut entry, &mut std::fs::File::create(place)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_follows_the_last_colon() {
+        let spec: KernelSpec = "../linux:v6.12".parse().unwrap();
+        assert_eq!((spec.tree.to_str(), spec.rev.as_deref()), (Some("../linux"), Some("v6.12")));
+        let spec: KernelSpec = "6.12".parse().unwrap();
+        assert_eq!((spec.tree.to_str(), spec.rev), (Some("6.12"), None));
+    }
+
+    #[test]
+    fn a_makefile_names_the_release() {
+        let text = "# SPDX\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\n";
+        assert_eq!(Release::of_makefile(text).unwrap().to_string(), "6.12.117");
+        assert_eq!(Release::of_makefile("all:\n\techo\n"), None);
+    }
+}

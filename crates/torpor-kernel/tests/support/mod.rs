@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the tests share.
+#![allow(dead_code)]
+
+#[path = "../../../../tests/upstream.rs"]
+mod upstream;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use torpor_kernel::{Kernel, Kernels, KernelsOptions, Machine, Sim, TaskSetup, Work};
+use torpor_platform::Platform;
+use torpor_units::{CpuId, Duration, Hz};
+
+pub use upstream::kernel_sources;
+
+pub const MS: i64 = 1_000_000;
+pub const US: i64 = 1_000;
+
+/// With a cache of its own, which stays between runs.
+pub fn kernels() -> Kernels {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    Kernels::new(KernelsOptions { cache_dir: Some(cache), ..Default::default() })
+}
+
+pub fn compile(tree: &Path) -> Kernel {
+    let spec = tree.display().to_string().parse().unwrap();
+    kernels().resolve(&spec, Hz::H250, &|_, _| {}).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Linux 6.12 at 250 Hz, where its source can be had.
+pub fn linux_6_12(test: &str) -> Option<Kernel> {
+    static KERNEL: OnceLock<Option<Kernel>> = OnceLock::new();
+    let tree: Option<PathBuf> = kernel_sources("6.12", test);
+    KERNEL.get_or_init(|| Some(compile(&tree?))).clone()
+}
+
+pub fn machine(platform: &str) -> Machine {
+    Machine::of_platform(&Platform::resolve(platform).expect("it ships"))
+}
+
+pub fn start<W: Work>(kernel: &Kernel, machine: &Machine, work: W) -> Sim<W> {
+    let instance = kernel.boot(machine).unwrap_or_else(|e| panic!("{e}"));
+    Sim::new(instance, machine.clone(), work).unwrap_or_else(|e| panic!("{e}"))
+}
+
+pub fn task(name: &str) -> TaskSetup {
+    TaskSetup {
+        name: name.to_owned(),
+        number: 0,
+        nice: 0,
+        forked_on: CpuId(0),
+        uclamp: (0, 1024),
+        timer_slack: Duration::from_us(50),
+        affinity: Vec::new(),
+    }
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef KHOST_ASM_PERCPU_H
+#define KHOST_ASM_PERCPU_H
+
+/* Set with the CPU that is acted for. */
+extern unsigned long khost_percpu_offset;
+
+#define __my_cpu_offset khost_percpu_offset
+
+#include <asm-generic/percpu.h>
+
+#endif

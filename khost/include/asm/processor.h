@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef KHOST_ASM_PROCESSOR_H
+#define KHOST_ASM_PROCESSOR_H
+
+struct task_struct;
+
+/* Where a task of the kernel's own goes on; unused in tasks that the simulator runs. */
+struct thread_struct {
+	void *stack_pointer;
+};
+
+#define INIT_THREAD { }
+#define cpu_relax() barrier()
+#define TASK_SIZE (1UL << 47)
+#define STACK_TOP TASK_SIZE
+#define STACK_TOP_MAX TASK_SIZE
+#define TASK_UNMAPPED_BASE 0
+#define KSTK_EIP(task) 0
+#define KSTK_ESP(task) 0
+#define task_pt_regs(task) ((struct pt_regs *)NULL)
+
+unsigned long __get_wchan(struct task_struct *task);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the simulator and a hosted kernel share: the simulated CPUs as both see them, and the calls
+ * into the kernel. No header of the kernel is needed here; crates/torpor-kernel/src/abi.rs has the
+ * same layout.
+ */
+#ifndef KHOST_H
+#define KHOST_H
+
+#define KHOST_ABI 1
+#define KHOST_CPUS_MAX 256
+#define KHOST_STATES_MAX 10
+#define KHOST_OPPS_MAX 64
+#define KHOST_NAME_LEN 16
+#define KHOST_TRACE_MAX 24
+
+/* Interrupts: bits of khost_cpu.raised and khost_cpu.sent. */
+#define KHOST_IRQ_TIMER		1u
+#define KHOST_IRQ_RESCHEDULE	2u
+#define KHOST_IRQ_CALL		4u
+#define KHOST_IRQ_DEVICE	8u
+#define KHOST_IRQ_WORK		16u
+
+/* khost_cpu.idle_state of a CPU that is not asleep. */
+#define KHOST_AWAKE -1
+
+/* A simulated CPU. The kernel writes what it wants of the hardware; the simulator reads it. */
+struct khost_cpu {
+	/* When its clock event device fires, in ns; ~0 is never. */
+	unsigned long long timer_ns;
+	/* Raised and not yet served. */
+	unsigned int raised;
+	/* IPIs that are under way to it. The simulator clears and, in its time, raises them. */
+	unsigned int sent;
+	unsigned int irqs_off;
+	/* The idle state that the CPU sleeps in, or KHOST_AWAKE. */
+	int idle_state;
+	/* When a polling state gives up, in ns; 0 if it does not poll. */
+	unsigned long long poll_until_ns;
+	/* The simulator's number of the task that has the CPU; 0 for the kernel's own. */
+	unsigned int task;
+	/* What the frequency policy has asked for last. */
+	unsigned int khz;
+	/* The flags of the task that has it: KHOST_NEED_RESCHED ends a polling state. */
+	const unsigned long *flags;
+	unsigned long long switches;
+};
+
+#define KHOST_NEED_RESCHED (1ul << 3)
+
+extern struct khost_cpu *khost_cpu;
+
+void khost_serve_interrupts(void);
+
+struct khost_state {
+	char name[KHOST_NAME_LEN];
+	unsigned int exit_latency_ns;
+	unsigned int target_residency_ns;
+	unsigned int polling;
+	unsigned int disabled;
+};
+
+struct khost_opp {
+	unsigned int khz;
+	unsigned int power_uw;
+};
+
+/* A group of like CPUs with one frequency. */
+struct khost_cluster {
+	unsigned int capacity;
+	unsigned int package;
+	/* Which CPUs share a last-level cache: those with the same number. */
+	unsigned int cache;
+	unsigned int threads_per_core;
+	unsigned int states;
+	unsigned int opps;
+	unsigned int transition_latency_ns;
+	struct khost_state state[KHOST_STATES_MAX];
+	struct khost_opp opp[KHOST_OPPS_MAX];
+};
+
+struct khost_machine {
+	unsigned int cpus;
+	unsigned int clusters;
+	const struct khost_cluster *cluster;
+	/* Of each CPU, its cluster. */
+	unsigned char cluster_of[KHOST_CPUS_MAX];
+	/* An idle governor's name; empty: the highest rated. */
+	char governor[KHOST_NAME_LEN];
+	/* schedutil, or none: the frequency stays as the simulator sets it. */
+	unsigned int schedutil;
+};
+
+/* A task that the simulator runs. */
+struct khost_task_setup {
+	char name[KHOST_NAME_LEN];
+	unsigned int number;
+	int nice;
+	/* The CPU that its parent runs on. */
+	unsigned int forked_on;
+	unsigned int uclamp_min, uclamp_max;
+	unsigned long long timer_slack_ns;
+	/* The CPUs that it may run on; none: all. */
+	unsigned long long affinity[KHOST_CPUS_MAX / 64];
+};
+
+/* What sysfs shows of an idle state. */
+struct khost_usage {
+	unsigned long long usage, time_ns, above, below, rejected;
+};
+
+enum khost_trouble { KHOST_BUG = 1, KHOST_WARN, KHOST_PANIC, KHOST_UNREACHED };
+
+/* What the kernel asks of the simulator. */
+struct khost_host {
+	void *context;
+	void *(*allocate)(void *context, unsigned long size);
+	/* One line of the kernel's log. */
+	void (*log)(void *context, const char *text, unsigned long len);
+	/* The kernel cannot go on; @trace is where it was, innermost first. */
+	void (*trouble)(void *context, unsigned int kind, const char *text, unsigned long len,
+			void *const *trace, unsigned long depth);
+};
+
+/* The calls into the kernel; each returns when nothing is left to do at this instant. */
+struct khost_calls {
+	unsigned int abi;
+	unsigned int cpu_size, machine_size, cluster_size, task_setup_size, host_size;
+	unsigned int hz;
+	unsigned long long *now_ns;
+	struct khost_cpu *cpus;
+	/* A bit for each CPU with which something has happened since the simulator cleared it. */
+	unsigned long long *touched;
+	/* The CPU that was acted for last. */
+	const int *acting_cpu;
+	int (*boot)(const struct khost_host *host, const struct khost_machine *machine);
+	/* Serves what has been raised on the CPU. */
+	int (*interrupt)(void *unused, unsigned long cpu);
+	int (*task_new)(const struct khost_task_setup *setup, void **task);
+	/* The task that has the CPU stops running until it is woken. */
+	int (*block)(void *unused, unsigned long cpu);
+	/* The same, in io_schedule(). */
+	int (*block_io)(void *unused, unsigned long cpu);
+	/* The same, until a time by the monotonic clock. */
+	int (*sleep)(void *until_ns, unsigned long cpu);
+	int (*yield)(void *unused, unsigned long cpu);
+	int (*exit)(void *unused, unsigned long cpu);
+	/* Wakes a task, as the one that has the CPU, or as an interrupt that has come to it. */
+	int (*wake)(void *task, unsigned long cpu);
+	/* The device interrupt that is raised next on the CPU wakes the task. Nothing runs yet. */
+	int (*completes)(void *task, unsigned long cpu);
+	/* Copies the CPU's counters of each idle state to KHOST_STATES_MAX struct khost_usage. */
+	int (*idle_usage)(void *usage, unsigned long cpu);
+};
+
+#endif

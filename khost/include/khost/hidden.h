@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* All of an image is linked into one object: no symbol is looked up when it is loaded. */
+#pragma GCC visibility push(hidden)

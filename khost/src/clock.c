@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* The clocks of the simulated machine: a counter of nanoseconds, and a clock event device a CPU. */
+#include <linux/clockchips.h>
+#include <linux/clocksource.h>
+#include <linux/sched/clock.h>
+#include <linux/percpu.h>
+#include <linux/smp.h>
+#include "host.h"
+
+#define CLOCK_SHIFT 24
+
+/* Shortest and longest that a device can be set to; the shortest is that of x86's TSC deadline. */
+#define DELTA_MIN_NS 15
+#define DELTA_MAX_NS (~0UL >> 8)
+
+u64 khost_now_ns;
+
+/*
+ * A machine has been on for a while when its kernel starts. The scheduler relies on it: to it a
+ * load average of time 0 has never been updated.
+ */
+#define ON_BEFORE_NS NSEC_PER_SEC
+
+notrace unsigned long long sched_clock(void)
+{
+	return khost_now_ns + ON_BEFORE_NS;
+}
+
+static u64 read_clock(struct clocksource *source)
+{
+	return khost_now_ns;
+}
+
+static struct clocksource clock = {
+	.name	= "khost",
+	.rating	= 400,
+	.read	= read_clock,
+	.mask	= CLOCKSOURCE_MASK(64),
+	.mult	= 1 << CLOCK_SHIFT,
+	.shift	= CLOCK_SHIFT,
+	.max_idle_ns = ~0ULL >> 2,
+	.max_cycles = ~0ULL >> 2,
+	.flags	= CLOCK_SOURCE_IS_CONTINUOUS | CLOCK_SOURCE_VALID_FOR_HRES,
+};
+
+struct clocksource *__init clocksource_default_clock(void)
+{
+	return &clock;
+}
+
+static DEFINE_PER_CPU(struct clock_event_device, event_device);
+
+static int set_next_event(unsigned long delta, struct clock_event_device *device)
+{
+	khost_cpu->timer_ns = khost_now_ns + delta;
+	khost_touch(khost_cpu_number);
+	return 0;
+}
+
+static int stop(struct clock_event_device *device)
+{
+	khost_cpu->timer_ns = ~0ULL;
+	return 0;
+}
+
+void khost_start_clock_event(int cpu)
+{
+	struct clock_event_device *device = &per_cpu(event_device, cpu);
+
+	device->name = "khost";
+	device->rating = 400;
+	device->features = CLOCK_EVT_FEAT_ONESHOT;
+	device->cpumask = cpumask_of(cpu);
+	device->set_next_event = set_next_event;
+	device->set_state_shutdown = stop;
+	device->set_state_oneshot_stopped = stop;
+	khost_cpu->timer_ns = ~0ULL;
+	clockevents_config_and_register(device, NSEC_PER_SEC, DELTA_MIN_NS, DELTA_MAX_NS);
+}
+
+void khost_clock_event(int cpu)
+{
+	struct clock_event_device *device = &per_cpu(event_device, cpu);
+
+	device->event_handler(device);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Contexts of execution.
+ *
+ * A task that the simulator runs has no stack: what it does is the simulator's, and all that the
+ * kernel does for it happens in a call from the simulator, on the simulator's own stack. A thread
+ * of the kernel (the idle loops, migration threads, the frequency worker) is C code of the kernel
+ * and has a stack of its own, on which it goes on where it was.
+ *
+ * So a switch from one simulated task to another is no switch at all: the frame in which the one
+ * called schedule() returns as the other. Where a simulated task makes way for a thread of the
+ * kernel, that frame is left for good; the task, when it gets a CPU again, begins anew at
+ * schedule_tail(), as a fork does.
+ */
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/sched/task_stack.h>
+#include "host.h"
+
+struct task_struct *khost_current;
+static struct task_struct *currents[NR_CPUS];
+unsigned long khost_percpu_offset;
+int khost_cpu_number;
+struct khost_cpu khost_cpus[NR_CPUS];
+struct khost_cpu *khost_cpu = khost_cpus;
+unsigned long long khost_touched[NR_CPUS / 64];
+
+/* Where the call from the simulator is to end, and where it waits for a thread of the kernel. */
+static void *call_end[5];
+static void *call_stack;
+/* The task that a switch leaves, until the other side has it. */
+static struct task_struct *switched_from;
+/* The simulator's stack is to finish a switch to a simulated task. */
+static bool finish_switch;
+
+#ifdef __x86_64__
+asm(".text\n"
+    ".type khost_swap, @function\n"
+    "khost_swap:\n"
+    "	push %rbp\n"
+    "	push %rbx\n"
+    "	push %r12\n"
+    "	push %r13\n"
+    "	push %r14\n"
+    "	push %r15\n"
+    "	mov %rsp, (%rdi)\n"
+    "	mov %rsi, %rsp\n"
+    "	pop %r15\n"
+    "	pop %r14\n"
+    "	pop %r13\n"
+    "	pop %r12\n"
+    "	pop %rbx\n"
+    "	pop %rbp\n"
+    "	ret\n"
+    ".type khost_thread_entry, @function\n"
+    "khost_thread_entry:\n"
+    "	xor %ebp, %ebp\n"
+    "	mov %rbx, %rdi\n"
+    "	mov %r12, %rsi\n"
+    "	call khost_thread_main\n"
+    "	ud2\n");
+
+static void *first_frame(void *top, void *body, void *argument)
+{
+	extern char khost_thread_entry[];
+	unsigned long *frame = top;
+
+	/* The entry makes its call with the stack aligned to 16 bytes, as it is at the top. */
+	*--frame = (unsigned long)khost_thread_entry;
+	*--frame = 0;
+	*--frame = (unsigned long)body;
+	*--frame = (unsigned long)argument;
+	*--frame = 0;
+	*--frame = 0;
+	*--frame = 0;
+	return frame;
+}
+#else
+#error "a hosted kernel needs an x86-64 machine: khost/src/context.c switches stacks for no other"
+#endif
+
+void khost_swap(void **save, void *load);
+
+static bool has_stack(struct task_struct *task)
+{
+	return task->thread.stack_pointer != NULL;
+}
+
+void khost_act_for(int cpu)
+{
+	if (cpu == khost_cpu_number)
+		return;
+	currents[khost_cpu_number] = khost_current;
+	khost_cpu_number = cpu;
+	khost_cpu = &khost_cpus[cpu];
+	khost_percpu_offset = __per_cpu_offset[cpu];
+	khost_current = currents[cpu];
+}
+
+void khost_set_first_task(int cpu, struct task_struct *task)
+{
+	currents[cpu] = task;
+	khost_cpus[cpu].flags = &task->thread_info.flags;
+	if (cpu == khost_cpu_number)
+		khost_current = task;
+}
+
+bool khost_is_thread(int cpu)
+{
+	return has_stack(cpu == khost_cpu_number ? khost_current : currents[cpu]);
+}
+
+__attribute__((used)) void khost_thread_main(int (*body)(void *), void *argument)
+{
+	struct task_struct *prev = switched_from;
+
+	switched_from = NULL;
+	if (prev)
+		schedule_tail(prev);
+	body(argument);
+	khost_exit_current();
+}
+
+void khost_give_stack(struct task_struct *task, int (*body)(void *), void *argument)
+{
+	task->stack = khost_alloc_pages(KHOST_STACK_SIZE);
+	task->thread.stack_pointer = first_frame(task->stack + KHOST_STACK_SIZE, body, argument);
+}
+
+struct task_struct *khost_switch_to(struct task_struct *prev, struct task_struct *next)
+{
+	struct task_struct *last;
+
+	khost_current = next;
+	khost_cpu->switches++;
+	khost_cpu->task = khost_number(next);
+	khost_cpu->flags = &next->thread_info.flags;
+	khost_touch(khost_cpu_number);
+	if (!has_stack(prev) && !has_stack(next))
+		return prev;
+	switched_from = prev;
+	if (!has_stack(prev)) {
+		khost_swap(&call_stack, next->thread.stack_pointer);
+		khost_end_call();
+	}
+	if (!has_stack(next)) {
+		finish_switch = true;
+		khost_swap(&prev->thread.stack_pointer, call_stack);
+	} else {
+		khost_swap(&prev->thread.stack_pointer, next->thread.stack_pointer);
+	}
+	last = switched_from;
+	switched_from = NULL;
+	return last;
+}
+
+/* Of a thread of the kernel: nothing to do until an interrupt comes to this CPU. */
+void khost_wait_for_interrupt(void)
+{
+	khost_swap(&khost_current->thread.stack_pointer, call_stack);
+}
+
+/* Of the simulator's stack: the thread that has this CPU goes on. */
+void khost_resume_thread(void)
+{
+	khost_swap(&call_stack, khost_current->thread.stack_pointer);
+}
+
+void khost_end_call(void)
+{
+	__builtin_longjmp(call_end, 1);
+}
+
+/* Back in user mode: what an interrupt or a switch has left to do first. */
+static void return_to_user(void)
+{
+	while (need_resched())
+		schedule();
+}
+
+static noinline void run_body(void (*body)(void *), void *argument)
+{
+	if (!__builtin_setjmp(call_end))
+		body(argument);
+}
+
+/*
+ * A call from the simulator, acting for @cpu. It ends when the CPU sleeps, or runs a simulated task
+ * with nothing left to do in the kernel.
+ */
+int khost_call(unsigned long cpu, void (*body)(void *), void *argument)
+{
+	if (khost_is_dead)
+		return -1;
+	khost_act_for(cpu);
+	finish_switch = false;
+	run_body(body, argument);
+	while (!khost_is_dead && !has_stack(khost_current)) {
+		if (finish_switch) {
+			struct task_struct *prev = switched_from;
+
+			finish_switch = false;
+			switched_from = NULL;
+			run_body((void (*)(void *))schedule_tail, prev);
+		} else if (need_resched()) {
+			run_body((void (*)(void *))return_to_user, NULL);
+		} else {
+			break;
+		}
+	}
+	return khost_is_dead ? -1 : 0;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The simulated CPUs: their interrupts, the IPIs they send, and their start. It has the place of an
+ * architecture's SMP code and of the kernel's CPU hotplug, of which a machine with all its CPUs
+ * needs only the way up.
+ */
+#include <linux/arch_topology.h>
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/hardirq.h>
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/clockchips.h>
+#include <linux/sched.h>
+#include <linux/sched/hotplug.h>
+#include <linux/smp.h>
+#include <linux/smpboot.h>
+#include <linux/stop_machine.h>
+#include <linux/timer.h>
+#include <linux/ptrace.h>
+#include <asm/irq_regs.h>
+#include "smpboot.h"
+#include "host.h"
+
+struct cpumask __cpu_possible_mask, __cpu_online_mask, __cpu_present_mask, __cpu_active_mask;
+struct cpumask __cpu_dying_mask;
+struct cpumask __cpu_enabled_mask;
+atomic_t __num_online_cpus;
+bool cpuhp_tasks_frozen;
+
+const DECLARE_BITMAP(cpu_all_bits, NR_CPUS) = CPU_BITS_ALL;
+
+#define ROW(n) [(n) + 1][0] = 1UL << (n)
+#define ROWS8(n) ROW(n), ROW((n) + 1), ROW((n) + 2), ROW((n) + 3), \
+		 ROW((n) + 4), ROW((n) + 5), ROW((n) + 6), ROW((n) + 7)
+
+const unsigned long cpu_bit_bitmap[BITS_PER_LONG + 1][BITS_TO_LONGS(NR_CPUS)] = {
+	ROWS8(0), ROWS8(8), ROWS8(16), ROWS8(24), ROWS8(32), ROWS8(40), ROWS8(48), ROWS8(56),
+};
+
+void set_cpu_online(unsigned int cpu, bool online)
+{
+	if (!cpumask_test_and_set_cpu(cpu, &__cpu_online_mask))
+		atomic_inc(&__num_online_cpus);
+}
+
+/* Interrupts. */
+
+DEFINE_PER_CPU(struct pt_regs *, __irq_regs);
+
+/* Takes what is raised. The kernel has just let interrupts in. */
+void khost_serve_interrupts(void)
+{
+	struct khost_cpu *cpu = khost_cpu;
+
+	while (cpu->raised) {
+		unsigned int raised = cpu->raised;
+		struct pt_regs regs = { .from_user = !khost_is_thread(khost_cpu_number) };
+		struct pt_regs *outer;
+
+		cpu->raised = 0;
+		cpu->irqs_off = 1;
+		outer = set_irq_regs(&regs);
+		irq_enter();
+		if (raised & KHOST_IRQ_TIMER)
+			khost_clock_event(khost_cpu_number);
+		if (raised & KHOST_IRQ_DEVICE)
+			khost_wake_completed(khost_cpu_number);
+		if (raised & KHOST_IRQ_CALL)
+			generic_smp_call_function_interrupt();
+		if (raised & KHOST_IRQ_WORK)
+			irq_work_run();
+		if (raised & KHOST_IRQ_RESCHEDULE)
+			scheduler_ipi();
+		irq_exit();
+		set_irq_regs(outer);
+		cpu->irqs_off = 0;
+	}
+}
+
+static void send(int cpu, unsigned int interrupt)
+{
+	khost_cpus[cpu].sent |= interrupt;
+	khost_touch(cpu);
+}
+
+void arch_smp_send_reschedule(int cpu)
+{
+	send(cpu, KHOST_IRQ_RESCHEDULE);
+}
+
+void arch_send_call_function_single_ipi(int cpu)
+{
+	send(cpu, KHOST_IRQ_CALL);
+}
+
+void arch_send_call_function_ipi_mask(const struct cpumask *mask)
+{
+	int cpu;
+
+	for_each_cpu(cpu, mask)
+		arch_send_call_function_single_ipi(cpu);
+}
+
+/* To itself: it comes as soon as interrupts are let in. */
+void arch_irq_work_raise(void)
+{
+	khost_cpu->raised |= KHOST_IRQ_WORK;
+}
+
+/* The way up. */
+
+/* Callbacks that files of the kernel have asked for, in the order of their states. */
+static struct {
+	enum cpuhp_state state;
+	int (*startup)(unsigned int cpu);
+} steps[32];
+static int step_count;
+
+static void run_step(int (*startup)(unsigned int cpu), enum cpuhp_state state, unsigned int cpu)
+{
+	int before = khost_cpu_number;
+
+	if (state > CPUHP_BRINGUP_CPU)
+		khost_act_for(cpu);
+	startup(cpu);
+	khost_act_for(before);
+}
+
+int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
+			int (*startup)(unsigned int cpu), int (*teardown)(unsigned int cpu),
+			bool multi_instance)
+{
+	int at = step_count, cpu;
+
+	/* What a caller gets that has left the place in the order to us; others get 0. */
+	int result = state == CPUHP_AP_ONLINE_DYN || state == CPUHP_BP_PREPARE_DYN ? state : 0;
+
+	if (!startup)
+		return result;
+	if (step_count == ARRAY_SIZE(steps))
+		khost_trouble(KHOST_PANIC, "more than %d steps of CPU hotplug",
+			      (int)ARRAY_SIZE(steps));
+	while (at > 0 && steps[at - 1].state > state) {
+		steps[at] = steps[at - 1];
+		at--;
+	}
+	steps[at].state = state;
+	steps[at].startup = startup;
+	step_count++;
+	if (invoke) {
+		for_each_online_cpu(cpu)
+			run_step(startup, state, cpu);
+	}
+	return result;
+}
+
+int __cpuhp_setup_state_cpuslocked(enum cpuhp_state state, const char *name, bool invoke,
+				   int (*startup)(unsigned int cpu),
+				   int (*teardown)(unsigned int cpu), bool multi_instance)
+{
+	return __cpuhp_setup_state(state, name, invoke, startup, teardown, multi_instance);
+}
+
+static int idle_thread(void *unused)
+{
+	local_irq_enable();
+	cpu_startup_entry(CPUHP_AP_ONLINE_IDLE);
+	return 0;
+}
+
+static void start_cpu(unsigned int cpu)
+{
+	struct task_struct *idle = khost_fork_idle(cpu);
+	int step;
+
+	init_idle(idle, cpu);
+	khost_give_stack(idle, idle_thread, NULL);
+	khost_set_first_task(cpu, idle);
+	khost_cpus[cpu].irqs_off = 1;
+
+	hrtimers_prepare_cpu(cpu);
+	smpcfd_prepare_cpu(cpu);
+	smpboot_create_threads(cpu);
+	for (step = 0; step < step_count && steps[step].state < CPUHP_BRINGUP_CPU; step++)
+		run_step(steps[step].startup, steps[step].state, cpu);
+
+	khost_act_for(cpu);
+	sched_cpu_starting(cpu);
+	hrtimers_cpu_starting(cpu);
+	set_cpu_online(cpu, true);
+	update_siblings_masks(cpu);
+	khost_start_clock_event(cpu);
+	khost_act_for(0);
+
+	stop_machine_unpark(cpu);
+	sched_cpu_activate(cpu);
+	smpboot_unpark_threads(cpu);
+	for (; step < step_count; step++)
+		run_step(steps[step].startup, steps[step].state, cpu);
+	/* Its idle loop begins. */
+	send(cpu, KHOST_IRQ_RESCHEDULE);
+}
+
+void bringup_nonboot_cpus(unsigned int max_cpus)
+{
+	for (unsigned int cpu = 1; cpu < khost_machine->cpus; cpu++)
+		start_cpu(cpu);
+}
+

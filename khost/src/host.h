@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the files of the host have of each other. */
+#ifndef KHOST_HOST_H
+#define KHOST_HOST_H
+
+#include <linux/types.h>
+#include <linux/cpumask.h>
+#include <khost.h>
+
+struct task_struct;
+
+#define KHOST_STACK_SIZE (64UL << 10)
+
+/* context.c */
+extern struct khost_cpu khost_cpus[NR_CPUS];
+extern unsigned long long khost_touched[NR_CPUS / 64];
+void khost_act_for(int cpu);
+void khost_set_first_task(int cpu, struct task_struct *task);
+bool khost_is_thread(int cpu);
+void khost_give_stack(struct task_struct *task, int (*body)(void *), void *argument);
+void khost_wait_for_interrupt(void);
+void khost_resume_thread(void);
+void khost_end_call(void) __noreturn;
+int khost_call(unsigned long cpu, void (*body)(void *), void *argument);
+
+static inline void khost_touch(int cpu)
+{
+	khost_touched[cpu / 64] |= 1ULL << (cpu % 64);
+}
+
+/* memory.c */
+void *khost_alloc(unsigned long size);
+void *khost_alloc_pages(unsigned long size);
+void khost_free(const void *memory);
+void khost_setup_percpu(unsigned int cpus);
+
+/* print.c */
+extern bool khost_is_dead;
+void khost_trouble(enum khost_trouble kind, const char *fmt, ...) __noreturn __printf(2, 3);
+
+/* task.c */
+unsigned int khost_number(struct task_struct *task);
+void khost_init_task(void);
+struct task_struct *khost_new_thread(int (*body)(void *), void *argument, const char *name);
+int khost_task_new(const struct khost_task_setup *setup, void **task);
+int khost_block(void *unused, unsigned long cpu);
+int khost_block_io(void *unused, unsigned long cpu);
+int khost_sleep(void *until_ns, unsigned long cpu);
+int khost_yield(void *unused, unsigned long cpu);
+int khost_exit(void *unused, unsigned long cpu);
+int khost_wake(void *task, unsigned long cpu);
+int khost_completes(void *task, unsigned long cpu);
+void khost_wake_completed(int cpu);
+struct task_struct *khost_fork_idle(int cpu);
+void khost_exit_current(void) __noreturn;
+
+/* clock.c */
+extern u64 khost_now_ns;
+void khost_start_clock_event(int cpu);
+void khost_clock_event(int cpu);
+
+/* work.c, rcu.c */
+void khost_start_workers(void);
+void khost_end_grace_periods(void);
+
+/* idle.c, freq.c, topology.c */
+void khost_start_idle_driver(void);
+int khost_idle_usage(void *usage, unsigned long cpu);
+void khost_start_freq_driver(void);
+void khost_setup_topology(void);
+
+/* boot.c */
+extern const struct khost_host *khost_host;
+extern const struct khost_machine *khost_machine;
+const struct khost_cluster *khost_cluster_of(unsigned int cpu);
+void khost_cpus_of(const struct khost_cluster *cluster, struct cpumask *cpus);
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* The idle driver: one for each cluster, with the states that the platform gives it. */
+#include <linux/cpuidle.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/idle.h>
+#include "host.h"
+
+static void sleep_in(int state)
+{
+	khost_cpu->idle_state = state;
+	khost_touch(khost_cpu_number);
+	khost_wait_for_interrupt();
+	khost_cpu->idle_state = KHOST_AWAKE;
+}
+
+/* Entered and left with interrupts off: what woke the CPU is served when the core lets it in. */
+static int enter(struct cpuidle_device *device, struct cpuidle_driver *driver, int state)
+{
+	sleep_in(state);
+	return state;
+}
+
+/*
+ * A loop that looks whether to reschedule until its time is up. Interrupts are let in, so that they
+ * do not end it.
+ */
+static int enter_polling(struct cpuidle_device *device, struct cpuidle_driver *driver, int state)
+{
+	u64 limit_ns = cpuidle_poll_time(driver, device);
+	u64 end_ns = khost_now_ns + limit_ns;
+
+	device->poll_time_limit = false;
+	raw_local_irq_enable();
+	if (!current_set_polling_and_test()) {
+		while (!need_resched()) {
+			if (khost_now_ns >= end_ns) {
+				device->poll_time_limit = true;
+				break;
+			}
+			khost_cpu->poll_until_ns = end_ns;
+			sleep_in(state);
+			khost_cpu->poll_until_ns = 0;
+			khost_serve_interrupts();
+		}
+	}
+	raw_local_irq_disable();
+	current_clr_polling();
+	return state;
+}
+
+/* Without a driver; once while the kernel starts. */
+void arch_cpu_idle(void)
+{
+	sleep_in(0);
+}
+
+static void add_state(struct cpuidle_driver *driver, const struct khost_state *given)
+{
+	struct cpuidle_state *state = &driver->states[driver->state_count++];
+
+	strscpy(state->name, given->name, sizeof(state->name));
+	strscpy(state->desc, given->name, sizeof(state->desc));
+	state->exit_latency_ns = given->exit_latency_ns;
+	state->exit_latency = given->exit_latency_ns / NSEC_PER_USEC;
+	state->target_residency_ns = given->target_residency_ns;
+	state->target_residency = given->target_residency_ns / NSEC_PER_USEC;
+	state->enter = given->polling ? enter_polling : enter;
+	if (given->polling)
+		state->flags |= CPUIDLE_FLAG_POLLING;
+	if (given->disabled)
+		state->flags |= CPUIDLE_FLAG_OFF;
+}
+
+void khost_start_idle_driver(void)
+{
+	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
+		const struct khost_cluster *cluster = &khost_machine->cluster[i];
+		struct cpuidle_driver *driver = khost_alloc(sizeof(*driver));
+		struct cpumask *cpus = khost_alloc(sizeof(*cpus));
+
+		if (!cluster->states)
+			continue;
+		driver->name = "khost_idle";
+		for (unsigned int n = 0; n < cluster->states; n++)
+			add_state(driver, &cluster->state[n]);
+		khost_cpus_of(cluster, cpus);
+		driver->cpumask = cpus;
+		if (cpuidle_register(driver, NULL))
+			khost_trouble(KHOST_PANIC, "no idle driver for cluster %u", i);
+	}
+}
+
+int khost_idle_usage(void *usage, unsigned long cpu)
+{
+	struct cpuidle_device *device = per_cpu(cpuidle_devices, cpu);
+	struct khost_usage *to = usage;
+
+	for (unsigned int i = 0; device && i < KHOST_STATES_MAX; i++) {
+		const struct cpuidle_state_usage *from = &device->states_usage[i];
+
+		to[i] = (struct khost_usage) {
+			.usage = from->usage,
+			.time_ns = from->time_ns,
+			.above = from->above,
+			.below = from->below,
+			.rejected = from->rejected,
+		};
+	}
+	return 0;
+}

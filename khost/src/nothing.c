@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Functions of the kernel that have nothing to do here and say so: they return 0. Without the
+ * kernel's headers, so that a release may declare them as it likes. A hosted file that has the
+ * function itself wins.
+ *
+ * What must not be reached at all is in unreached.c.
+ */
+#define NOTHING(name) __attribute__((weak)) long name(void) { return 0; }
+
+/* Locks: one host thread acts for all CPUs, and none is left in the middle of a section. */
+NOTHING(_raw_spin_lock)
+NOTHING(_raw_spin_unlock)
+NOTHING(_raw_read_lock)
+NOTHING(_raw_read_unlock)
+NOTHING(_raw_write_lock)
+NOTHING(_raw_write_unlock)
+NOTHING(__mutex_init)
+NOTHING(mutex_lock)
+NOTHING(mutex_unlock)
+NOTHING(__init_rwsem)
+NOTHING(down_read)
+NOTHING(up_read)
+NOTHING(down_write)
+NOTHING(up_write)
+NOTHING(in_lock_functions)
+
+/* Read-copy-update: see rcu.c. */
+NOTHING(rcu_all_qs)
+NOTHING(rcu_momentary_eqs)
+NOTHING(rcu_momentary_dyntick_idle)
+NOTHING(rcu_needs_cpu)
+NOTHING(rcu_note_context_switch)
+NOTHING(rcu_sched_clock_irq)
+NOTHING(rcu_softirq_qs)
+NOTHING(synchronize_rcu)
+NOTHING(synchronize_srcu)
+NOTHING(init_srcu_struct)
+NOTHING(__srcu_read_lock)
+NOTHING(__srcu_read_unlock)
+NOTHING(rcutree_report_cpu_starting)
+NOTHING(rcu_cpu_starting)
+
+/* Memory of tasks: none is mapped. */
+NOTHING(switch_mm)
+NOTHING(__mmdrop)
+NOTHING(quiet_vmstat)
+NOTHING(put_task_stack)
+
+/* Tasks are never freed while a run lasts: results name them. */
+NOTHING(__put_task_struct)
+NOTHING(put_task_struct_rcu_user)
+NOTHING(ignore_signals)
+NOTHING(calculate_sigpending)
+NOTHING(run_posix_cpu_timers)
+NOTHING(cpuset_cpus_allowed_fallback)
+
+/* Sysfs, procfs, sysctl, devices: there is nobody to show anything to. */
+NOTHING(register_syscore)
+NOTHING(register_syscore_ops)
+NOTHING(misc_register)
+NOTHING(kobject_get)
+NOTHING(kobject_put)
+NOTHING(kobject_uevent)
+NOTHING(kobject_init_and_add)
+NOTHING(put_device)
+NOTHING(device_create_file)
+NOTHING(device_remove_file)
+NOTHING(cpuidle_add_interface)
+NOTHING(cpuidle_add_sysfs)
+NOTHING(cpuidle_remove_sysfs)
+NOTHING(cpuidle_add_device_sysfs)
+NOTHING(cpuidle_remove_device_sysfs)
+NOTHING(gov_attr_set_init)
+NOTHING(gov_attr_set_get)
+NOTHING(gov_attr_set_put)
+NOTHING(add_taint)
+NOTHING(check_panic_on_warn)
+NOTHING(__do_once_start)
+NOTHING(__do_once_done)
+NOTHING(add_device_randomness)
+NOTHING(execute_with_initialized_rng)
+NOTHING(irq_set_affinity)
+NOTHING(irq_can_set_affinity)
+
+/* Every CPU of a machine is there from the start to the end. */
+NOTHING(cpuhp_online_idle)
+NOTHING(cpuhp_threads_init)
+NOTHING(smp_cpus_done)
+NOTHING(detect_cache_attributes)
+
+/* Workqueues are not hosted yet: what is queued stays undone. */
+NOTHING(wq_worker_running)
+NOTHING(wq_worker_sleeping)
+NOTHING(wq_worker_tick)
+NOTHING(workqueue_softirq_action)
+
+/* Every task may. */
+NOTHING(cap_task_setscheduler)

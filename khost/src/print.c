@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* The kernel's log, and what ends a run: a BUG, a WARN, a panic, a function that is not there. */
+#include <linux/dev_printk.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/printk.h>
+#include <linux/ratelimit.h>
+#include <linux/refcount.h>
+#include <linux/timekeeping.h>
+#include "host.h"
+
+bool khost_is_dead;
+int oops_in_progress;
+
+static char text[1024];
+
+static void emit(const char *fmt, va_list args)
+{
+	int len = vscnprintf(text, sizeof(text), fmt, args);
+
+	khost_host->log(khost_host->context, text, len);
+}
+
+int _printk(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	emit(fmt, args);
+	va_end(args);
+	return 0;
+}
+
+int _printk_deferred(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	emit(fmt, args);
+	va_end(args);
+	return 0;
+}
+
+/* By frame pointers, which all hosted files are compiled with. */
+static int trace_back(void **trace, int most)
+{
+	void **frame = __builtin_frame_address(0);
+	void **end = (void **)((char *)frame + KHOST_STACK_SIZE / 4);
+	int depth = 0;
+
+	while (depth < most) {
+		void **outer = frame[0];
+
+		trace[depth++] = frame[1];
+		if (outer <= frame || outer >= end)
+			break;
+		frame = outer;
+	}
+	return depth;
+}
+
+static void __noreturn trouble(enum khost_trouble kind, const char *fmt, va_list args)
+{
+	void *trace[KHOST_TRACE_MAX];
+	int len = vscnprintf(text, sizeof(text), fmt, args);
+
+	khost_is_dead = true;
+	khost_host->trouble(khost_host->context, kind, text, len, trace,
+			    trace_back(trace, ARRAY_SIZE(trace)));
+	/* Whatever stack this is on, the call from the simulator ends here. */
+	khost_end_call();
+}
+
+void khost_trouble(enum khost_trouble kind, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	trouble(kind, fmt, args);
+}
+
+void __noreturn khost_unreached(const char *name)
+{
+	khost_trouble(KHOST_UNREACHED, "%s()", name);
+}
+
+void panic(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	trouble(KHOST_PANIC, fmt, args);
+}
+
+void warn_slowpath_fmt(const char *file, const int line, unsigned int taint, const char *fmt, ...)
+{
+	struct va_format vaf = { .fmt = fmt };
+	va_list args;
+
+	if (!fmt)
+		khost_trouble(KHOST_WARN, "%s:%d", file, line);
+	va_start(args, fmt);
+	vaf.va = &args;
+	khost_trouble(KHOST_WARN, "%s:%d: %pV", file, line, &vaf);
+}
+
+void refcount_warn_saturate(refcount_t *count, enum refcount_saturation_type type)
+{
+	khost_trouble(KHOST_WARN, "a reference count of %d saturates", refcount_read(count));
+}
+
+void _dev_err(const struct device *device, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	emit(fmt, args);
+	va_end(args);
+}
+
+void _dev_warn(const struct device *device, const char *fmt, ...) __alias(_dev_err);
+void _dev_info(const struct device *device, const char *fmt, ...) __alias(_dev_err);
+
+int ___ratelimit(struct ratelimit_state *state, const char *function)
+{
+	return 1;
+}
+
+int __printk_ratelimit(const char *function)
+{
+	return 1;
+}

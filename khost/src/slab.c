@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The slab's functions, by all the names that releases from 6.1 on have for them. Without the
+ * kernel's headers, which declare only those of one release.
+ */
+typedef unsigned long size_t;
+typedef unsigned int gfp_t;
+
+#define KEPT __attribute__((weak))
+
+void *khost_alloc(unsigned long size);
+void khost_free(const void *memory);
+
+struct kmem_cache {
+	size_t size;
+	void (*make)(void *object);
+};
+
+/* Indexed by the inline forms of kmalloc(), which pass on what they find. */
+KEPT void *kmalloc_caches[32][32];
+
+KEPT void *__kmalloc(size_t size, gfp_t gfp) { return khost_alloc(size); }
+KEPT void *__kmalloc_noprof(size_t size, gfp_t gfp) { return khost_alloc(size); }
+KEPT void *__kmalloc_node(size_t size, gfp_t gfp, int node) { return khost_alloc(size); }
+KEPT void *kmalloc_trace(void *cache, gfp_t gfp, size_t size) { return khost_alloc(size); }
+KEPT void *__kmalloc_cache_noprof(void *cache, gfp_t gfp, size_t size) { return khost_alloc(size); }
+
+KEPT void *__kmalloc_node_noprof(size_t size, gfp_t gfp, int node)
+{
+	return khost_alloc(size);
+}
+
+KEPT void *__kmalloc_node_track_caller_noprof(size_t size, gfp_t gfp, int node, size_t caller)
+{
+	return khost_alloc(size);
+}
+
+KEPT void *__kmalloc_node_track_caller(size_t size, gfp_t gfp, int node, size_t caller)
+{
+	return khost_alloc(size);
+}
+
+KEPT void *kmalloc_node_trace(void *cache, gfp_t gfp, int node, size_t size)
+{
+	return khost_alloc(size);
+}
+
+KEPT void *__kmalloc_cache_node_noprof(void *cache, gfp_t gfp, int node, size_t size)
+{
+	return khost_alloc(size);
+}
+
+KEPT void kfree(const void *memory) { khost_free(memory); }
+
+static struct kmem_cache *cache_of(size_t size, void (*make)(void *object))
+{
+	struct kmem_cache *cache = khost_alloc(sizeof(*cache));
+
+	cache->size = size;
+	cache->make = make;
+	return cache;
+}
+
+KEPT struct kmem_cache *__kmem_cache_create_args(const char *name, unsigned int size, void *args,
+						 unsigned int flags)
+{
+	return cache_of(size, 0);
+}
+
+KEPT struct kmem_cache *kmem_cache_create(const char *name, unsigned int size, unsigned int align,
+					  unsigned int flags, void (*make)(void *object))
+{
+	return cache_of(size, make);
+}
+
+static void *cache_alloc(struct kmem_cache *cache)
+{
+	void *object = khost_alloc(cache->size);
+
+	if (cache->make)
+		cache->make(object);
+	return object;
+}
+
+KEPT void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t gfp) { return cache_alloc(cache); }
+KEPT void *kmem_cache_alloc_noprof(struct kmem_cache *cache, gfp_t gfp) { return cache_alloc(cache); }
+KEPT void *kmem_cache_alloc_node(struct kmem_cache *cache, gfp_t gfp, int node) { return cache_alloc(cache); }
+KEPT void *kmem_cache_alloc_node_noprof(struct kmem_cache *cache, gfp_t gfp, int node) { return cache_alloc(cache); }
+KEPT void kmem_cache_free(struct kmem_cache *cache, void *object) { khost_free(object); }

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Tasks: what fork and exit do for the scheduler, and no more of them. */
+#include <linux/cgroup.h>
+#include <linux/hrtimer.h>
+#include <linux/init_task.h>
+#include <linux/kthread.h>
+#include <linux/sched.h>
+#include <linux/sched/rt.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/uaccess.h>
+#include <uapi/linux/sched/types.h>
+#include "sched.h"
+#include "host.h"
+
+/* A task with what the host keeps of it. */
+struct host_task {
+	struct task_struct task;
+	unsigned int number;
+	struct hrtimer_sleeper sleeper;
+	/* The next one that an interrupt on the same CPU wakes. */
+	struct host_task *next_completed;
+	struct signal_struct signal;
+	struct sighand_struct sighand;
+};
+
+static struct mm_struct no_memory;
+static int last_pid;
+
+struct task_struct init_task;
+rwlock_t tasklist_lock;
+
+static struct host_task *host_of(struct task_struct *task)
+{
+	return container_of(task, struct host_task, task);
+}
+
+unsigned int khost_number(struct task_struct *task)
+{
+	return task == &init_task ? 0 : host_of(task)->number;
+}
+
+static void init_lists(struct task_struct *task)
+{
+	INIT_LIST_HEAD(&task->tasks);
+	INIT_LIST_HEAD(&task->children);
+	INIT_LIST_HEAD(&task->sibling);
+	INIT_LIST_HEAD(&task->thread_node);
+	INIT_LIST_HEAD(&task->se.group_node);
+	INIT_LIST_HEAD(&task->rt.run_list);
+	plist_node_init(&task->pushable_tasks, MAX_PRIO);
+	RB_CLEAR_NODE(&task->pushable_dl_tasks);
+}
+
+static void init_fields(struct task_struct *task, const char *name)
+{
+	init_lists(task);
+	refcount_set(&task->usage, 2);
+	refcount_set(&task->rcu_users, 1);
+	refcount_set(&task->stack_refcount, 1);
+	task->prio = task->static_prio = task->normal_prio = DEFAULT_PRIO;
+	task->policy = SCHED_NORMAL;
+	task->rt.time_slice = RR_TIMESLICE;
+	cpumask_setall(&task->cpus_mask);
+	task->cpus_ptr = &task->cpus_mask;
+	task->nr_cpus_allowed = NR_CPUS;
+	task->max_allowed_capacity = SCHED_CAPACITY_SCALE;
+	task->active_mm = &no_memory;
+	task->group_leader = task->real_parent = task->parent = task;
+	task->pid = task->tgid = last_pid++;
+	task->timer_slack_ns = task->default_timer_slack_ns = 50 * NSEC_PER_USEC;
+	strscpy(task->comm, name, sizeof(task->comm));
+}
+
+static struct host_task *new_task(const char *name)
+{
+	struct host_task *host = khost_alloc(sizeof(*host));
+
+	/* As fork does; the scheduler has set up the first task. */
+	host->task = init_task;
+	host->task.flags = 0;
+	host->task.stack = NULL;
+	host->task.thread.stack_pointer = NULL;
+	host->task.worker_private = NULL;
+	init_fields(&host->task, name);
+	host->task.signal = &host->signal;
+	host->task.sighand = &host->sighand;
+	return host;
+}
+
+void khost_init_task(void)
+{
+	static struct signal_struct signal;
+	static struct sighand_struct sighand;
+
+	init_fields(&init_task, "swapper");
+	init_task.flags = PF_KTHREAD;
+	init_task.signal = &signal;
+	init_task.sighand = &sighand;
+	atomic_set(&no_memory.mm_count, 1 << 30);
+	khost_set_first_task(0, &init_task);
+}
+
+struct task_struct *khost_fork_idle(int cpu)
+{
+	struct task_struct *idle = &new_task("swapper")->task;
+
+	idle->pid = idle->tgid = 0;
+	idle->flags = PF_KTHREAD;
+	if (!set_kthread_struct(idle) || sched_fork(0, idle))
+		khost_trouble(KHOST_PANIC, "no idle task for CPU %d", cpu);
+	return idle;
+}
+
+static void start(struct task_struct *task)
+{
+	struct kernel_clone_args args = { };
+
+	sched_cgroup_fork(task, &args);
+	sched_post_fork(task);
+}
+
+struct task_struct *khost_new_thread(int (*body)(void *), void *argument, const char *name)
+{
+	struct task_struct *task = &new_task(name ?: "kthread")->task;
+
+	task->flags = PF_KTHREAD;
+	task->timer_slack_ns = current->timer_slack_ns;
+	cpumask_copy(&task->cpus_mask, &current->cpus_mask);
+	task->nr_cpus_allowed = current->nr_cpus_allowed;
+	if (!set_kthread_struct(task) || sched_fork(0, task))
+		khost_trouble(KHOST_PANIC, "no kernel thread %s", task->comm);
+	khost_give_stack(task, body, argument);
+	start(task);
+	wake_up_new_task(task);
+	return task;
+}
+
+pid_t kernel_thread(int (*body)(void *), void *argument, const char *name, unsigned long flags)
+{
+	return khost_new_thread(body, argument, name)->pid;
+}
+
+void khost_exit_current(void)
+{
+	current->flags |= PF_EXITING;
+	do_task_dead();
+}
+
+void do_exit(long code)
+{
+	khost_exit_current();
+}
+
+void __set_task_comm(struct task_struct *task, const char *name, bool exec)
+{
+	strscpy(task->comm, name, sizeof(task->comm));
+}
+
+pid_t __task_pid_nr_ns(struct task_struct *task, enum pid_type type, struct pid_namespace *ns)
+{
+	return task->pid;
+}
+
+/* The calls of the simulator. */
+
+struct fork {
+	const struct khost_task_setup *setup;
+	struct host_task *made;
+};
+
+static void set_affinity(struct task_struct *task, const struct khost_task_setup *setup)
+{
+	struct cpumask allowed;
+
+	cpumask_clear(&allowed);
+	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
+		if (setup->affinity[cpu / 64] >> (cpu % 64) & 1)
+			cpumask_set_cpu(cpu, &allowed);
+	}
+	if (!cpumask_empty(&allowed)) {
+		cpumask_copy(&task->cpus_mask, &allowed);
+		task->nr_cpus_allowed = cpumask_weight(&allowed);
+	}
+}
+
+static void set_uclamp(struct task_struct *task, const struct khost_task_setup *setup)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_NORMAL,
+		.sched_nice = setup->nice,
+		.sched_flags = SCHED_FLAG_UTIL_CLAMP,
+		.sched_util_min = setup->uclamp_min,
+		.sched_util_max = setup->uclamp_max,
+	};
+
+	if (setup->uclamp_min == 0 && setup->uclamp_max == SCHED_CAPACITY_SCALE)
+		return;
+	if (sched_setattr_nocheck(task, &attr))
+		khost_trouble(KHOST_PANIC, "%s: no utilization clamps %u and %u", task->comm,
+			      setup->uclamp_min, setup->uclamp_max);
+}
+
+static void fork_task(void *argument)
+{
+	struct fork *fork = argument;
+	const struct khost_task_setup *setup = fork->setup;
+	struct host_task *host = new_task(setup->name);
+	struct task_struct *task = &host->task;
+
+	host->number = setup->number;
+	task->timer_slack_ns = task->default_timer_slack_ns = setup->timer_slack_ns;
+	set_affinity(task, setup);
+	if (sched_fork(0, task))
+		khost_trouble(KHOST_PANIC, "no task %s", task->comm);
+	start(task);
+	set_user_nice(task, setup->nice);
+	set_uclamp(task, setup);
+	fork->made = host;
+	wake_up_new_task(task);
+}
+
+int khost_task_new(const struct khost_task_setup *setup, void **task)
+{
+	struct fork fork = { .setup = setup };
+	int result = khost_call(setup->forked_on, fork_task, &fork);
+
+	*task = fork.made;
+	return result;
+}
+
+static void block(void *in_iowait)
+{
+	if (in_iowait)
+		io_schedule_prepare();
+	set_current_state(TASK_INTERRUPTIBLE);
+	schedule();
+}
+
+int khost_block(void *unused, unsigned long cpu)
+{
+	return khost_call(cpu, block, NULL);
+}
+
+int khost_block_io(void *unused, unsigned long cpu)
+{
+	return khost_call(cpu, block, (void *)1);
+}
+
+static void sleep(void *until_ns)
+{
+	struct hrtimer_sleeper *sleeper = &host_of(current)->sleeper;
+
+	hrtimer_init_sleeper(sleeper, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	hrtimer_set_expires_range_ns(&sleeper->timer, *(u64 *)until_ns, current->timer_slack_ns);
+	/* It was set up for the CPU's own task, which this is. */
+	set_current_state(TASK_INTERRUPTIBLE);
+	hrtimer_sleeper_start_expires(sleeper, HRTIMER_MODE_ABS);
+	schedule();
+}
+
+int khost_sleep(void *until_ns, unsigned long cpu)
+{
+	return khost_call(cpu, sleep, until_ns);
+}
+
+static void yield_cpu(void *unused)
+{
+	yield();
+}
+
+int khost_yield(void *unused, unsigned long cpu)
+{
+	return khost_call(cpu, yield_cpu, NULL);
+}
+
+static void exit_task(void *unused)
+{
+	khost_exit_current();
+}
+
+int khost_exit(void *unused, unsigned long cpu)
+{
+	return khost_call(cpu, exit_task, NULL);
+}
+
+static struct host_task *completed[NR_CPUS];
+
+int khost_completes(void *task, unsigned long cpu)
+{
+	struct host_task **last = &completed[cpu];
+
+	while (*last)
+		last = &(*last)->next_completed;
+	*last = task;
+	return 0;
+}
+
+/* Of a device's interrupt. */
+void khost_wake_completed(int cpu)
+{
+	while (completed[cpu]) {
+		struct host_task *task = completed[cpu];
+
+		completed[cpu] = task->next_completed;
+		task->next_completed = NULL;
+		wake_up_process(&task->task);
+	}
+}
+
+static void wake(void *task)
+{
+	wake_up_process(&((struct host_task *)task)->task);
+}
+
+int khost_wake(void *task, unsigned long cpu)
+{
+	return khost_call(cpu, wake, task);
+}

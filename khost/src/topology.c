@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Which CPUs are of one core, cluster, cache and package, and their capacity. */
+#include <linux/arch_topology.h>
+#include <linux/cacheinfo.h>
+#include <linux/cpu.h>
+#include <linux/device.h>
+#include <linux/version.h>
+#include "host.h"
+
+const struct khost_cluster *khost_cluster_of(unsigned int cpu)
+{
+	return &khost_machine->cluster[khost_machine->cluster_of[cpu]];
+}
+
+void khost_cpus_of(const struct khost_cluster *cluster, struct cpumask *cpus)
+{
+	cpumask_clear(cpus);
+	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
+		if (khost_cluster_of(cpu) == cluster)
+			cpumask_set_cpu(cpu, cpus);
+	}
+}
+
+bool last_level_cache_is_valid(unsigned int cpu)
+{
+	return true;
+}
+
+bool last_level_cache_is_shared(unsigned int one, unsigned int other)
+{
+	return khost_cluster_of(one)->cache == khost_cluster_of(other)->cache;
+}
+
+void khost_setup_topology(void)
+{
+	reset_cpu_topology();
+	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
+		const struct khost_cluster *cluster = khost_cluster_of(cpu);
+		unsigned int threads = cluster->threads_per_core;
+		struct cpu_topology *place = &cpu_topology[cpu];
+
+		place->package_id = cluster->package;
+		place->cluster_id = -1;
+		place->core_id = threads > 1 ? cpu / threads : cpu;
+		place->thread_id = threads > 1 ? (int)(cpu % threads) : -1;
+		topology_set_cpu_scale(cpu, cluster->capacity);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+		if (cluster->opps)
+			per_cpu(capacity_freq_ref, cpu) = cluster->opp[cluster->opps - 1].khz;
+#endif
+	}
+}
+
+/* Devices, as far as the frequency core and the energy model ask for one of a CPU. */
+
+const struct bus_type cpu_subsys = { .name = "cpu" };
+static DEFINE_PER_CPU(struct device, cpu_device);
+
+struct device *get_cpu_device(unsigned int cpu)
+{
+	struct device *device = &per_cpu(cpu_device, cpu);
+
+	if (cpu >= khost_machine->cpus)
+		return NULL;
+	device->id = cpu;
+	device->bus = &cpu_subsys;
+	return device;
+}
+
+int subsys_interface_register(struct subsys_interface *interface)
+{
+	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++)
+		interface->add_dev(get_cpu_device(cpu), interface);
+	return 0;
+}

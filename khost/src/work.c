@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Workqueues, in outline: one thread of the kernel does all work that is queued, in its order.
+ * Delays are kept by the kernel's timers.
+ */
+#include <linux/kthread.h>
+#include <linux/sched.h>
+#include <linux/workqueue.h>
+#include "host.h"
+
+struct workqueue_struct *system_wq, *system_percpu_wq, *system_unbound_wq;
+
+static LIST_HEAD(queued);
+static struct task_struct *worker;
+
+static int work(void *unused)
+{
+	for (;;) {
+		set_current_state(TASK_IDLE);
+		if (list_empty(&queued))
+			schedule();
+		__set_current_state(TASK_RUNNING);
+		while (!list_empty(&queued)) {
+			struct work_struct *item =
+				list_first_entry(&queued, struct work_struct, entry);
+			work_func_t function = item->func;
+
+			list_del_init(&item->entry);
+			clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(item));
+			function(item);
+		}
+	}
+	return 0;
+}
+
+void khost_start_workers(void)
+{
+	worker = kthread_run(work, NULL, "kworker");
+}
+
+bool queue_work_on(int cpu, struct workqueue_struct *queue, struct work_struct *item)
+{
+	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(item)))
+		return false;
+	list_add_tail(&item->entry, &queued);
+	if (worker)
+		wake_up_process(worker);
+	return true;
+}
+
+void delayed_work_timer_fn(struct timer_list *timer)
+{
+	struct delayed_work *delayed = from_timer(delayed, timer, timer);
+
+	clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&delayed->work));
+	queue_work_on(delayed->cpu, delayed->wq, &delayed->work);
+}
+
+bool queue_delayed_work_on(int cpu, struct workqueue_struct *queue, struct delayed_work *delayed,
+			   unsigned long delay)
+{
+	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&delayed->work)))
+		return false;
+	delayed->wq = queue;
+	delayed->cpu = cpu;
+	delayed->timer.expires = jiffies + delay;
+	add_timer(&delayed->timer);
+	return true;
+}
