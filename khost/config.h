@@ -46,6 +46,7 @@
 
 /* RCU: its own files are not hosted, see rcu.c of the host. */
 #define CONFIG_TREE_RCU 1
+#define CONFIG_SRCU 1
 #define CONFIG_TREE_SRCU 1
 #define CONFIG_RCU_FANOUT 64
 #define CONFIG_RCU_FANOUT_LEAF 16

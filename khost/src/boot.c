@@ -59,6 +59,7 @@ static int init_thread(void *unused)
 	run_initcalls(__initcall_start, __initcall0_start);
 	smp_init();
 	sched_init_smp();
+	khost_register_clock();
 	choose_governor();
 	run_initcalls(__initcall0_start, __initcall_end);
 	check_governor();

@@ -48,6 +48,13 @@ struct clocksource *__init clocksource_default_clock(void)
 	return &clock;
 }
 
+/* Else the kernel takes jiffies for a better one when it is up. */
+void khost_register_clock(void)
+{
+	if (__clocksource_register(&clock))
+		khost_trouble(KHOST_PANIC, "no clock source");
+}
+
 static DEFINE_PER_CPU(struct clock_event_device, event_device);
 
 static int set_next_event(unsigned long delta, struct clock_event_device *device)

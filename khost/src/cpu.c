@@ -17,6 +17,7 @@
 #include <linux/smpboot.h>
 #include <linux/stop_machine.h>
 #include <linux/timer.h>
+#include <linux/version.h>
 #include <linux/ptrace.h>
 #include <asm/irq_regs.h>
 #include "smpboot.h"
@@ -88,6 +89,13 @@ void arch_smp_send_reschedule(int cpu)
 {
 	send(cpu, KHOST_IRQ_RESCHEDULE);
 }
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+void smp_send_reschedule(int cpu)
+{
+	arch_smp_send_reschedule(cpu);
+}
+#endif
 
 void arch_send_call_function_single_ipi(int cpu)
 {

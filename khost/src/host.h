@@ -33,6 +33,7 @@ void *khost_alloc(unsigned long size);
 void *khost_alloc_pages(unsigned long size);
 void khost_free(const void *memory);
 void khost_setup_percpu(unsigned int cpus);
+void *khost_alloc_percpu(size_t size, size_t align);
 
 /* print.c */
 extern bool khost_is_dead;
@@ -56,6 +57,7 @@ void khost_exit_current(void) __noreturn;
 
 /* clock.c */
 extern u64 khost_now_ns;
+void khost_register_clock(void);
 void khost_start_clock_event(int cpu);
 void khost_clock_event(int cpu);
 

@@ -89,7 +89,7 @@ void khost_setup_percpu(unsigned int cpus)
 	khost_percpu_offset = __per_cpu_offset[0];
 }
 
-static void *percpu_alloc(size_t size, size_t align)
+void *khost_alloc_percpu(size_t size, size_t align)
 {
 	unsigned long at = ALIGN(dynamic_used, max(align, (size_t)8));
 
@@ -98,13 +98,4 @@ static void *percpu_alloc(size_t size, size_t align)
 			      DYNAMIC_SIZE);
 	dynamic_used = at + size;
 	return __per_cpu_start + static_size() + at;
-}
-
-void *pcpu_alloc_noprof(size_t size, size_t align, bool reserved, gfp_t gfp)
-{
-	return percpu_alloc(size, align);
-}
-
-void free_percpu(void __percpu *data)
-{
 }

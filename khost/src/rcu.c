@@ -5,7 +5,6 @@
  * waits in the middle of reading. So RCU never keeps a tick here, as it does in a kernel.
  */
 #include <linux/rcupdate.h>
-#include <linux/slab.h>
 #include "host.h"
 
 static struct rcu_head *first, **last = &first;
@@ -16,11 +15,6 @@ void call_rcu(struct rcu_head *head, rcu_callback_t function)
 	head->next = NULL;
 	*last = head;
 	last = &head->next;
-}
-
-void kvfree_call_rcu(struct rcu_head *head, void *memory)
-{
-	kfree(memory);
 }
 
 void khost_end_grace_periods(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The slab's functions, by all the names that releases from 6.1 on have for them. Without the
- * kernel's headers, which declare only those of one release.
+ * The functions of the slab and of data for each CPU, by all the names that releases from 6.1 on
+ * have for them. Without the kernel's headers, which declare only those of one release.
  */
 typedef unsigned long size_t;
 typedef unsigned int gfp_t;
@@ -10,6 +10,7 @@ typedef unsigned int gfp_t;
 
 void *khost_alloc(unsigned long size);
 void khost_free(const void *memory);
+void *khost_alloc_percpu(size_t size, size_t align);
 
 struct kmem_cache {
 	size_t size;
@@ -52,6 +53,12 @@ KEPT void *__kmalloc_cache_node_noprof(void *cache, gfp_t gfp, int node, size_t 
 
 KEPT void kfree(const void *memory) { khost_free(memory); }
 
+/* After a grace period; older releases give the head's place in the object. */
+KEPT void kvfree_call_rcu(void *head, void *memory)
+{
+	khost_free((size_t)memory < 4096 ? (char *)head - (size_t)memory : memory);
+}
+
 static struct kmem_cache *cache_of(size_t size, void (*make)(void *object))
 {
 	struct kmem_cache *cache = khost_alloc(sizeof(*cache));
@@ -82,8 +89,36 @@ static void *cache_alloc(struct kmem_cache *cache)
 	return object;
 }
 
-KEPT void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t gfp) { return cache_alloc(cache); }
-KEPT void *kmem_cache_alloc_noprof(struct kmem_cache *cache, gfp_t gfp) { return cache_alloc(cache); }
-KEPT void *kmem_cache_alloc_node(struct kmem_cache *cache, gfp_t gfp, int node) { return cache_alloc(cache); }
-KEPT void *kmem_cache_alloc_node_noprof(struct kmem_cache *cache, gfp_t gfp, int node) { return cache_alloc(cache); }
+KEPT void *kmem_cache_alloc(struct kmem_cache *cache, gfp_t gfp)
+{
+	return cache_alloc(cache);
+}
+
+KEPT void *kmem_cache_alloc_noprof(struct kmem_cache *cache, gfp_t gfp)
+{
+	return cache_alloc(cache);
+}
+
+KEPT void *kmem_cache_alloc_node(struct kmem_cache *cache, gfp_t gfp, int node)
+{
+	return cache_alloc(cache);
+}
+
+KEPT void *kmem_cache_alloc_node_noprof(struct kmem_cache *cache, gfp_t gfp, int node)
+{
+	return cache_alloc(cache);
+}
+
 KEPT void kmem_cache_free(struct kmem_cache *cache, void *object) { khost_free(object); }
+
+KEPT void *__alloc_percpu(size_t size, size_t align)
+{
+	return khost_alloc_percpu(size, align);
+}
+
+KEPT void *pcpu_alloc_noprof(size_t size, size_t align, _Bool reserved, gfp_t gfp)
+{
+	return khost_alloc_percpu(size, align);
+}
+
+KEPT void free_percpu(void *data) {}

@@ -9,6 +9,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 #include <uapi/linux/sched/types.h>
 #include "sched.h"
 #include "host.h"
@@ -24,7 +25,8 @@ struct host_task {
 	struct sighand_struct sighand;
 };
 
-static struct mm_struct no_memory;
+/* No memory is mapped: all tasks share this. */
+struct mm_struct init_mm;
 static int last_pid;
 
 struct task_struct init_task;
@@ -64,8 +66,10 @@ static void init_fields(struct task_struct *task, const char *name)
 	cpumask_setall(&task->cpus_mask);
 	task->cpus_ptr = &task->cpus_mask;
 	task->nr_cpus_allowed = NR_CPUS;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
 	task->max_allowed_capacity = SCHED_CAPACITY_SCALE;
-	task->active_mm = &no_memory;
+#endif
+	task->active_mm = &init_mm;
 	task->group_leader = task->real_parent = task->parent = task;
 	task->pid = task->tgid = last_pid++;
 	task->timer_slack_ns = task->default_timer_slack_ns = 50 * NSEC_PER_USEC;
@@ -97,7 +101,7 @@ void khost_init_task(void)
 	init_task.flags = PF_KTHREAD;
 	init_task.signal = &signal;
 	init_task.sighand = &sighand;
-	atomic_set(&no_memory.mm_count, 1 << 30);
+	atomic_set(&init_mm.mm_count, 1 << 30);
 	khost_set_first_task(0, &init_task);
 }
 
@@ -136,10 +140,17 @@ struct task_struct *khost_new_thread(int (*body)(void *), void *argument, const 
 	return task;
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
 pid_t kernel_thread(int (*body)(void *), void *argument, const char *name, unsigned long flags)
 {
 	return khost_new_thread(body, argument, name)->pid;
 }
+#else
+pid_t kernel_thread(int (*body)(void *), void *argument, unsigned long flags)
+{
+	return khost_new_thread(body, argument, NULL)->pid;
+}
+#endif
 
 void khost_exit_current(void)
 {

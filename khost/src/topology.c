@@ -53,7 +53,7 @@ void khost_setup_topology(void)
 
 /* Devices, as far as the frequency core and the energy model ask for one of a CPU. */
 
-const struct bus_type cpu_subsys = { .name = "cpu" };
+typeof(cpu_subsys) cpu_subsys = { .name = "cpu" };
 static DEFINE_PER_CPU(struct device, cpu_device);
 
 struct device *get_cpu_device(unsigned int cpu)

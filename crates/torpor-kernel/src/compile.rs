@@ -232,8 +232,8 @@ fn compile_one(job: &Job<'_>, unit: &Unit) -> Result<(), KernelError> {
     let message = shown(job, &ran.stderr);
     Err(KernelError::Compile {
         kernel: job.kernel.to_owned(),
-        release: job.release.to_string(),
-        file: unit.shown.clone(),
+        release: job.release.to_string().into(),
+        file: unit.shown.as_str().into(),
         summary: summary(&message),
         message,
     })

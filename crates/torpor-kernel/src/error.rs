@@ -32,7 +32,7 @@ pub enum KernelError {
     TooOld { kernel: String, release: String },
 
     #[error("kernel `{kernel}` (Linux {release}): {file} does not compile: {summary}\n{message}")]
-    Compile { kernel: String, release: String, file: String, summary: String, message: String },
+    Compile { kernel: String, release: Box<str>, file: Box<str>, summary: String, message: String },
 
     #[error(
         "kernel `{kernel}` (Linux {release}) uses what neither its hosted files nor the host has:\n\
@@ -71,7 +71,10 @@ pub enum Kind {
 
 /// A hosted kernel that cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Trouble(pub(crate) Box<TroubleDetail>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TroubleDetail {
     pub kernel: String,
     pub kind: Kind,
     /// The kernel's own message.
@@ -84,11 +87,17 @@ pub struct Trouble {
     pub log: Vec<String>,
 }
 
+impl Trouble {
+    pub fn detail(&self) -> &TroubleDetail {
+        &self.0
+    }
+}
+
 impl std::error::Error for Trouble {}
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Trouble { kernel, kind, message, cpu, now, backtrace, log } = self;
+        let TroubleDetail { kernel, kind, message, cpu, now, backtrace, log } = &*self.0;
         write!(f, "kernel `{kernel}`: ")?;
         match kind {
             Kind::Bug => write!(f, "BUG: {message}")?,

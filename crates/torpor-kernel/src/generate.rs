@@ -108,7 +108,7 @@ impl Factors {
     /// what the rounding of a division upwards takes.
     fn new(numerator: u64, denominator: u64) -> Factors {
         let (n, d) = (u128::from(numerator), u128::from(denominator));
-        let mul = |shift: u32| ((n << shift) + d - 1) / d;
+        let mul = |shift: u32| (n << shift).div_ceil(d);
         let shift = (0..).find(|shift| mul(*shift) >= 1 << 31).expect("some shift is enough");
         let reduced = d / u128::from(gcd(numerator, denominator));
         Factors { mul: mul(shift), adjust: ((reduced - 1) << shift) / reduced, shift }

@@ -2,7 +2,7 @@
 //! A started kernel: the calls into it, each of which ends whatever the kernel does.
 
 use crate::abi::{self, Call, Cpu, Usage};
-use crate::error::Kind;
+use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
 use crate::{Kernel, KernelError, Machine, Trouble, symbols};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub struct Instance {
     image: Image,
     host: Box<HostSide>,
     cpus: usize,
-    trouble: Option<Box<Trouble>>,
+    trouble: Option<Trouble>,
 }
 
 /// A task that the simulator runs, as the kernel knows it.
@@ -223,7 +223,7 @@ impl Instance {
         other: *mut c_void,
     ) -> Result<(), Trouble> {
         if let Some(trouble) = &self.trouble {
-            return Err((**trouble).clone());
+            return Err(trouble.clone());
         }
         // SAFETY: as the caller promises.
         match unsafe { hosting::call(call, one, other) } {
@@ -250,7 +250,7 @@ impl Instance {
         let cpu = CpuId(unsafe { *self.image.calls().acting_cpu } as u32);
         let backtrace = symbols::name(&self.kernel.image, ANCHOR, &trace);
         let is_of_host = |name: &String| name.contains("trouble") || name == "trace_back";
-        let trouble = Trouble {
+        let trouble = Trouble(Box::new(TroubleDetail {
             kernel: self.kernel.name.clone(),
             kind,
             message,
@@ -258,8 +258,8 @@ impl Instance {
             now: self.now(),
             backtrace: backtrace.into_iter().skip_while(is_of_host).collect(),
             log: self.host.log.drain(..).collect(),
-        };
-        self.trouble = Some(Box::new(trouble.clone()));
+        }));
+        self.trouble = Some(trouble.clone());
         trouble
     }
 }

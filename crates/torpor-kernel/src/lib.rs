@@ -25,7 +25,7 @@ mod source;
 mod symbols;
 
 pub use abi::Usage;
-pub use error::{KernelError, Kind as TroubleKind, Trouble};
+pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, TaskHandle, TaskSetup};
 pub use kernels::{Kernel, Kernels, KernelsOptions};
 pub use machine::{Cluster, Machine, Opp, State};

@@ -13,6 +13,10 @@
 #define ATOMIC64_INIT(i) { (i) }
 #define arch_atomic_read(v) READ_ONCE((v)->counter)
 #define arch_atomic_set(v, i) WRITE_ONCE((v)->counter, (i))
+#define arch_atomic_xchg(v, n) arch_xchg(&(v)->counter, n)
+#define arch_atomic_cmpxchg(v, o, n) arch_cmpxchg(&(v)->counter, o, n)
+#define arch_atomic64_xchg(v, n) arch_xchg(&(v)->counter, n)
+#define arch_atomic64_cmpxchg(v, o, n) arch_cmpxchg(&(v)->counter, o, n)
 #define arch_atomic64_read(v) READ_ONCE((v)->counter)
 #define arch_atomic64_set(v, i) WRITE_ONCE((v)->counter, (i))
 
