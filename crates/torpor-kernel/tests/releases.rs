@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Other releases than the one that all other tests run.
+//! Other releases, tick rates and forms of a name than those that all other tests run.
 
 mod support;
 
-use support::{MS, compile, kernel_sources, machine, start, task};
-use torpor_kernel::{Step, TaskId};
-use torpor_units::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
+use support::{MS, compile, kernel_sources, kernels, machine, start, task};
+use torpor_kernel::{Kernel, Step, TaskId};
+use torpor_units::{CpuId, Duration, Hz, Instant};
+
+fn resolve(name: &str, hz: Hz) -> Kernel {
+    let spec = name.parse().unwrap();
+    kernels().resolve(&spec, hz, &|_, _| {}).unwrap_or_else(|e| panic!("{e}"))
+}
 
 /// A task that sleeps 1 ms and one that never does, with the frequencies of 6.1's own schedutil.
 #[test]
@@ -31,4 +38,83 @@ fn linux_6_1_starts_places_and_sleeps() {
     assert!(stats.tasks[0].wakeups > 1_000, "{stats:?}");
     let big: i64 = stats.cpus[6..].iter().map(|cpu| cpu.busy.0).sum();
     assert!(big > 1_500 * MS, "the busy task is too big for a little CPU: {stats:?}");
+}
+
+/// A busy CPU is interrupted by its tick alone.
+#[test]
+fn a_busy_cpu_ticks_at_the_rate_that_was_asked_for() {
+    let Some(tree) = kernel_sources("6.12", "hosted tick rates") else { return };
+    for hz in Hz::ALL {
+        let kernel = resolve(&tree.display().to_string(), hz);
+        let work = |_: TaskId, _: Instant| Step::Run(Duration(10_000 * MS));
+        let mut sim = start(&kernel, &machine("i5-10600k"), work);
+        let setup = torpor_kernel::TaskSetup { affinity: vec![CpuId(3)], ..task("busy") };
+        sim.add_task(setup).unwrap();
+        let events = |sim: &mut torpor_kernel::Sim<_>, until| {
+            sim.run(Instant(until), &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+            sim.stats().events
+        };
+        let first = events(&mut sim, 1_000 * MS);
+        let second = events(&mut sim, 2_000 * MS) - first;
+        // What else there is: the balancing that ticks ask an idle CPU for.
+        let ticks = u64::from(hz.get());
+        assert!((ticks..6 * ticks).contains(&second), "{second} events at {hz:?}");
+    }
+}
+
+#[test]
+fn a_tarball_and_a_revision_are_kernels_too() {
+    let Some(tree) = kernel_sources("6.12", "a hosted kernel from a tarball and from git") else {
+        return;
+    };
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packed");
+    std::fs::create_dir_all(&place).unwrap();
+    let run = |program: &str, args: &[&str]| {
+        let status = Command::new(program)
+            .args(args)
+            .env("GIT_WORK_TREE", &tree)
+            .env("GIT_AUTHOR_DATE", "2024-11-17T00:00:00Z")
+            .env("GIT_COMMITTER_DATE", "2024-11-17T00:00:00Z")
+            .status()
+            .unwrap_or_else(|e| panic!("{program}: {e}"));
+        assert!(status.success(), "{program} {args:?}");
+    };
+    let (tarball, git) = (place.join("linux.tar"), place.join("linux.git"));
+    if !tarball.exists() {
+        let (parent, name) = (tree.parent().unwrap(), tree.file_name().unwrap());
+        let [parent, name] = [parent.as_os_str(), name].map(|s| s.to_str().unwrap());
+        let half = place.join("half.tar");
+        run("tar", &["-C", parent, "--exclude=arch", "-cf", half.to_str().unwrap(), name]);
+        std::fs::rename(half, &tarball).unwrap();
+    }
+    if !git.exists() {
+        let half = place.join("half.git");
+        let _ = std::fs::remove_dir_all(&half);
+        let folder = format!("--git-dir={}", half.display());
+        let me = ["-c", "user.name=test", "-c", "user.email=test@example.org"];
+        run("git", &["init", "-q", "--bare", half.to_str().unwrap()]);
+        let files = ["Makefile", "drivers/base", "drivers/cpufreq", "drivers/cpuidle", "include"];
+        let more = ["io_uring", "kernel", "lib", "mm"];
+        let add = [&[&*folder, "-c", "core.bare=false", "add", "-f"], &files[..], &more].concat();
+        run("git", &add);
+        run(
+            "git",
+            &[&[&*folder, "-c", "core.bare=false"], &me[..], &["commit", "-qm", "6.12"]].concat(),
+        );
+        std::fs::rename(half, &git).unwrap();
+    }
+    for name in [tarball.display().to_string(), format!("{}:HEAD", git.display())] {
+        let kernel = resolve(&name, Hz::H250);
+        assert_eq!((kernel.release.major, kernel.release.minor), (6, 12), "{name}");
+        assert!(kernel.boot(&machine("rk3399")).is_ok(), "{name}");
+        let said = match kernels().resolve(
+            &format!("{name}:nothing").parse().unwrap(),
+            Hz::H250,
+            &|_, _| {},
+        ) {
+            Ok(_) => panic!("{name}:nothing is no kernel"),
+            Err(error) => error.to_string(),
+        };
+        assert!(said.contains("git in"), "{said}");
+    }
 }
