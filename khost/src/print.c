@@ -92,6 +92,11 @@ void panic(const char *fmt, ...)
 	trouble(KHOST_PANIC, fmt, args);
 }
 
+void khost_bug(const char *file, int line)
+{
+	khost_trouble(KHOST_BUG, "%s:%d", file, line);
+}
+
 void warn_slowpath_fmt(const char *file, const int line, unsigned int taint, const char *fmt, ...)
 {
 	struct va_format vaf = { .fmt = fmt };

@@ -72,7 +72,6 @@ fn a_tarball_and_a_revision_are_kernels_too() {
     let run = |program: &str, args: &[&str]| {
         let status = Command::new(program)
             .args(args)
-            .env("GIT_WORK_TREE", &tree)
             .env("GIT_AUTHOR_DATE", "2024-11-17T00:00:00Z")
             .env("GIT_COMMITTER_DATE", "2024-11-17T00:00:00Z")
             .status()
@@ -90,17 +89,18 @@ fn a_tarball_and_a_revision_are_kernels_too() {
     if !git.exists() {
         let half = place.join("half.git");
         let _ = std::fs::remove_dir_all(&half);
-        let folder = format!("--git-dir={}", half.display());
+        let folders = [
+            &*format!("--git-dir={}", half.display()),
+            &format!("--work-tree={}", tree.display()),
+            "-c",
+            "core.bare=false",
+        ];
         let me = ["-c", "user.name=test", "-c", "user.email=test@example.org"];
         run("git", &["init", "-q", "--bare", half.to_str().unwrap()]);
-        let files = ["Makefile", "drivers/base", "drivers/cpufreq", "drivers/cpuidle", "include"];
+        let wanted = ["Makefile", "drivers/base", "drivers/cpufreq", "drivers/cpuidle", "include"];
         let more = ["io_uring", "kernel", "lib", "mm"];
-        let add = [&[&*folder, "-c", "core.bare=false", "add", "-f"], &files[..], &more].concat();
-        run("git", &add);
-        run(
-            "git",
-            &[&[&*folder, "-c", "core.bare=false"], &me[..], &["commit", "-qm", "6.12"]].concat(),
-        );
+        run("git", &[&folders[..], &["add", "-f", "--"], &wanted, &more].concat());
+        run("git", &[&folders[..], &me, &["commit", "-qm", "6.12"]].concat());
         std::fs::rename(half, &git).unwrap();
     }
     for name in [tarball.display().to_string(), format!("{}:HEAD", git.display())] {

@@ -109,6 +109,7 @@ fn with_bad_patch() -> Option<Kernel> {
                      int wake_flags)\n{\n";
         let patch = "\tif (!strcmp(p->comm, \"fault\")) *(volatile int *)16 = 1;\n\
                      \tWARN(!strcmp(p->comm, \"warned\"), \"a test's %d\\n\", 42);\n\
+                     \tBUG_ON(!strcmp(p->comm, \"bug\"));\n\
                      \twhile (!strcmp(p->comm, \"endless\")) cpu_relax();\n";
         assert!(text.contains(place), "6.12 has the function");
         text.replacen(place, &format!("{place}{patch}"), 1)
@@ -148,6 +149,10 @@ fn what_goes_wrong_inside_ends_that_run_alone() {
     let trace = &warned.detail().backtrace;
     let at = trace.iter().position(|f| f == "check_preempt_wakeup_fair");
     assert_eq!(at.map(|at| trace[at + 1].as_str()), Some("wakeup_preempt"), "{trace:?}");
+
+    let bug = ends("bug");
+    assert_eq!(bug.detail().kind, TroubleKind::Bug);
+    assert!(bug.to_string().contains("BUG: kernel/sched/fair.c:"), "{bug}");
 
     assert_eq!(ends("endless").detail().kind, TroubleKind::TimedOut);
 
