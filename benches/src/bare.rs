@@ -58,6 +58,7 @@ struct Cpu {
     nr_timers: u32,
     load_avg: u64,
     timers: [(usize, i64); 4],
+    driver: usize,
 }
 
 #[repr(C)]
@@ -81,6 +82,7 @@ struct State {
     flags: u32,
     rest: [u32; 3],
     enter: usize,
+    disabled: bool,
 }
 
 #[repr(C)]
