@@ -177,7 +177,7 @@ def load_trace(path: _Path) -> Trace:
     ...     result = trace.replay(platform=platform, governors="menu")
     ...     print(result.runs[0]["metrics"]["wakeups"])
     5019.0
-    4455.0
+    4457.0
     """
     return Trace(_engine.load_trace(os.fspath(path)))
 

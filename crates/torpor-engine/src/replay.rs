@@ -108,7 +108,7 @@ pub fn run(
             let run = |tick: &dyn Fn(usize) -> bool| {
                 run_shard(seats, shard, &deciders[d], span, (kept, room), tick)
             };
-            Part { decider: d, outcome: where_it_runs(&deciders[d], &tick, run) }
+            Part { decider: d, outcome: where_it_runs(&deciders[d], what, &tick, run) }
         })
         .collect();
     if progress.cancelled() || room.is_over() {
@@ -139,7 +139,7 @@ pub fn run(
             let in_order =
                 |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (kept, room), go);
             let goes_on = |_| !progress.cancelled();
-            match where_it_runs(&deciders[index], &goes_on, in_order) {
+            match where_it_runs(&deciders[index], what, &goes_on, in_order) {
                 Ok(mut together) => {
                     if let Ok(run) = run {
                         run.clusters = static_energies(seats, &mut together, span);
@@ -169,6 +169,7 @@ pub fn run(
 /// is done, and says whether to go on.
 fn where_it_runs<T: Serialize + DeserializeOwned>(
     decider: &Decider,
+    what: &str,
     tick: &dyn Fn(usize) -> bool,
     work: impl FnOnce(&dyn Fn(usize) -> bool) -> Result<T, Option<String>>,
 ) -> Result<T, Option<String>> {
@@ -185,7 +186,7 @@ fn where_it_runs<T: Serialize + DeserializeOwned>(
     match torpor_governor::apart(governor.policy_label(), &mut |done| tick(done as usize), there) {
         Ok(answer) => answer,
         Err(NoAnswer::Interrupted) => Err(None),
-        Err(NoAnswer::Died(error)) => Err(Some(error.to_string())),
+        Err(NoAnswer::Died(error)) => Err(Some(format!("{error} (replay of `{what}`)"))),
     }
 }
 

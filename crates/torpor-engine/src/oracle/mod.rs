@@ -106,7 +106,7 @@ const DECISIONS_A_LOOK: u32 = 4_096;
 /// FIDELITY(oracle-ways): so many ways to get to a place are followed further, those that promise
 /// most. Where a state takes longer to enter and leave than spans are long, each way is late by an
 /// amount of its own, and their number would double with each span.
-pub const WAYS_MAX: usize = 64;
+pub const WAYS_MAX: usize = 16;
 
 /// Stands for the choices of many laps, which are alike.
 struct Repeat {
@@ -126,11 +126,20 @@ pub fn plan(
     spans: &[Span],
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Plan> {
+    plan_among(WAYS_MAX, model, spans, goes_on)
+}
+
+fn plan_among(
+    ways_max: usize,
+    model: &CpuModel,
+    spans: &[Span],
+    goes_on: &mut dyn FnMut(usize) -> bool,
+) -> Option<Plan> {
     if model.states.len() <= 1 {
         // The kernel asks nobody.
         return Plan::without_search(model, spans, Choices::default(), goes_on);
     }
-    let search = Search::new(model);
+    let search = Search { ways_max, ..Search::new(model) };
     if let [only] = search.allowed[..]
         && model.states[only].is_polling
     {

@@ -15,8 +15,9 @@ use torpor_governor::{Fault, Inputs, Selection};
 use torpor_platform::{Cluster, StatePower};
 use torpor_units::{Duration, Energy, Instant, Power};
 
+/// Without a bound on ways.
 fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
-    super::plan(model, spans, &mut |_| true).expect("nobody stops it")
+    super::plan_among(usize::MAX, model, spans, &mut |_| true).expect("nobody stops it")
 }
 
 /// The least energy over every sequence of decisions, by trying them all.
@@ -219,7 +220,7 @@ proptest! {
         spans in long_recordings(),
     ) {
         let model = testing::model(&cluster);
-        let by_ticks = Search { leaps: false, ..Search::new(&model) };
+        let by_ticks = Search { leaps: false, ways_max: usize::MAX, ..Search::new(&model) };
         let by_ticks = by_ticks.plan(&spans, &mut |_| true).expect("nobody stops it");
         let found = plan(&model, &spans);
         prop_assert_eq!(found.energy, by_ticks.energy);
@@ -355,13 +356,12 @@ fn ways_that_stay_late_are_bounded_and_told() {
         let search = Search { ways_max, ..Search::new(&model) };
         search.plan(&spans, &mut |_| true).expect("nobody stops it")
     };
-    let [few, usual, many] = [16, super::WAYS_MAX, 4 * super::WAYS_MAX].map(found);
+    let [few, usual, many] = [2, super::WAYS_MAX, 16 * super::WAYS_MAX].map(found);
     assert!(few.crowded_spans >= usual.crowded_spans && usual.crowded_spans > 0);
     assert!(many.energy <= usual.energy && usual.energy <= few.energy);
     let lost = (usual.energy - many.energy).as_uj_f64() / many.energy.as_uj_f64();
     assert!(lost < 1e-4, "{lost}");
-    let whole = plan(&model, &spans[..12]);
-    assert_eq!(whole.crowded_spans, 0);
+    assert_eq!(plan(&model, &spans[..12]).crowded_spans, 0);
 }
 
 /// A week in one sleep, between short ones that hide what being late costs; as many decisions as
