@@ -31,9 +31,6 @@ pub struct Tally {
     plain_exits: Vec<u64>,
     latency: LatencyHistogram,
     delays: LatencyHistogram,
-    /// How late the last events were handled, and how many of them.
-    delay: Duration,
-    delayed: u64,
     /// All that is counted as it comes; the rest follows at the end.
     pub totals: CpuTotals,
     deepest: usize,
@@ -51,8 +48,6 @@ impl Tally {
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
             delays: LatencyHistogram::default(),
-            delay: Duration::ZERO,
-            delayed: 0,
             totals: CpuTotals {
                 deep: model.watches_deepest.then(DeepTimes::default),
                 ..CpuTotals::new(states)
@@ -131,24 +126,11 @@ impl Tally {
 
     #[inline]
     pub fn resumed(&mut self, delay: Duration) {
-        let delay = delay.max(Duration::ZERO);
-        // One state after the other is late by the same: a histogram's bin is looked up once.
-        if delay != self.delay {
-            self.close_delays(delay);
-        }
-        self.delayed += 1;
-    }
-
-    fn close_delays(&mut self, next: Duration) {
-        if self.delayed > 0 {
-            self.delays.record_all(self.delay, self.delayed);
-        }
-        (self.delay, self.delayed) = (next, 0);
+        self.delays.record(delay.max(Duration::ZERO));
     }
 
     /// Works out the sums, and what they cost.
-    pub fn close(mut self, model: &CpuModel) -> CpuTotals {
-        self.close_delays(Duration::ZERO);
+    pub fn close(self, model: &CpuModel) -> CpuTotals {
         let mut totals = self.totals;
         totals.delays = self.delays.latencies();
         totals.decisions = totals.sources.iter().sum();

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Wake-up latencies: quick to count while a replay runs, small and mergeable afterwards.
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use torpor_units::Duration;
 
-/// Three significant digits: a latency is off by at most 0.1 %.
-const SIGNIFICANT_DIGITS: u8 = 3;
-/// A histogram's first bins, each of one ns; those of the next octaves are half as many.
+/// A histogram's first bins, each of one ns; those of the next octaves are half as many, so that a
+/// latency is off by at most 0.1 %. They are HdrHistogram's for three significant digits.
 const EXACT_BITS: u32 = 11;
-/// So many are kept as they are: a histogram is 16 KiB at least, and there may be thousands.
+/// So many are kept as they are: bins take tens of KiB, and there may be thousands of histograms.
 const FEW: usize = 64;
 
 /// Counts latencies as they come.
@@ -19,7 +17,7 @@ const FEW: usize = 64;
 pub struct LatencyHistogram {
     /// The first ones, in ns, until they are more than a few.
     few: Vec<u64>,
-    many: Option<Histogram<u64>>,
+    many: Option<Bins>,
     sum_ns: i128,
     max: Duration,
     /// Of others that were added.
@@ -39,7 +37,7 @@ impl From<Latencies> for LatencyHistogram {
         for (ns, count) in closed.counts {
             match &mut histogram.many {
                 None => histogram.record_early(ns, count),
-                Some(many) => many.record_n(ns, count).expect("auto-resizing histograms record"),
+                Some(many) => many.add(ns, count),
             }
         }
         LatencyHistogram { sum_ns: closed.sum_ns, max: closed.max, ..histogram }
@@ -47,33 +45,30 @@ impl From<Latencies> for LatencyHistogram {
 }
 
 impl LatencyHistogram {
+    #[inline]
     pub fn record(&mut self, latency: Duration) {
-        self.record_all(latency, 1);
-    }
-
-    /// `count` with the same latency.
-    pub fn record_all(&mut self, latency: Duration, count: u64) {
         let ns = latency.0.max(0) as u64;
         match &mut self.many {
-            Some(many) => many.record_n(ns, count).expect("auto-resizing histograms record"),
-            None => self.record_early(ns, count),
+            Some(many) => many.add(ns, 1),
+            None => self.record_early(ns, 1),
         }
-        self.sum_ns += i128::from(latency.0) * i128::from(count);
+        self.sum_ns += i128::from(latency.0);
         self.max = self.max.max(latency);
     }
 
+    #[cold]
     fn record_early(&mut self, ns: u64, count: u64) {
         if self.few.len() as u64 + count <= FEW as u64 {
             self.few.extend((0..count).map(|_| ns));
         } else {
-            self.spill().record_n(ns, count).expect("auto-resizing histograms record");
+            self.spill().add(ns, count);
         }
     }
 
-    fn spill(&mut self) -> &mut Histogram<u64> {
-        let mut many = Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are within 0..=5");
+    fn spill(&mut self) -> &mut Bins {
+        let mut many = Bins::default();
         for ns in std::mem::take(&mut self.few) {
-            many.record(ns).expect("auto-resizing histograms record");
+            many.add(ns, 1);
         }
         self.many.insert(many)
     }
@@ -89,9 +84,8 @@ impl LatencyHistogram {
         for ns in &self.few {
             *counts.entry(bin_end(*ns).min(max_ns)).or_default() += 1;
         }
-        for bin in self.many.iter().flat_map(|many| many.iter_recorded()) {
-            let end = bin_end(bin.value_iterated_to()).min(max_ns);
-            *counts.entry(end).or_default() += bin.count_at_value();
+        for (ns, count) in self.many.iter().flat_map(Bins::counts) {
+            *counts.entry(bin_end(ns).min(max_ns)).or_default() += count;
         }
         let mut all = Latencies { counts, sum_ns: self.sum_ns, max: self.max };
         all.add(&self.others);
@@ -99,10 +93,55 @@ impl LatencyHistogram {
     }
 }
 
+/// Counts by bin, up to the last one that has any.
+#[derive(Clone, Debug, Default)]
+struct Bins(Vec<u64>);
+
+impl Bins {
+    #[inline]
+    fn add(&mut self, ns: u64, count: u64) {
+        let bin = bin_of(ns);
+        match self.0.get_mut(bin) {
+            Some(counted) => *counted += count,
+            None => self.grow(bin, count),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, bin: usize, count: u64) {
+        self.0.resize(bin + 1, 0);
+        self.0[bin] = count;
+    }
+
+    /// A latency of each bin that has any, and how many.
+    fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counted = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(bin, count)| (start_of(bin), *count))
+    }
+}
+
+/// By how many bits a bin is wider than 1 ns.
+#[inline]
+fn width_bits(ns: u64) -> u32 {
+    (u64::BITS - ns.leading_zeros()).saturating_sub(EXACT_BITS)
+}
+
+/// Bins are numbered without a gap: an octave has 2^(EXACT_BITS - 1) of them.
+#[inline]
+fn bin_of(ns: u64) -> usize {
+    let bits = width_bits(ns);
+    ((u64::from(bits) << (EXACT_BITS - 1)) + (ns >> bits)) as usize
+}
+
+/// The least latency of a bin.
+fn start_of(bin: usize) -> u64 {
+    let bits = (bin >> (EXACT_BITS - 1)).saturating_sub(1);
+    ((bin - (bits << (EXACT_BITS - 1))) as u64) << bits
+}
+
 /// The greatest latency that shares a histogram's bin with this one.
 fn bin_end(ns: u64) -> u64 {
-    let width_bits = (u64::BITS - ns.leading_zeros()).saturating_sub(EXACT_BITS);
-    ns | ((1 << width_bits) - 1)
+    ns | ((1 << width_bits(ns)) - 1)
 }
 
 /// How often each latency came, to 0.1 %; count, sum and maximum are exact.
@@ -185,13 +224,22 @@ mod tests {
 
     #[test]
     fn bins_are_the_histograms() {
-        let mut histogram = Histogram::<u64>::new(SIGNIFICANT_DIGITS).unwrap();
+        let mut histogram = hdrhistogram::Histogram::<u64>::new(3).unwrap();
         for bits in 0..62 {
             let border = 1u64 << bits;
             for ns in [border - 1, border, border + 1, border + border / 3] {
                 histogram.record(ns).unwrap();
                 assert_eq!(bin_end(ns), histogram.highest_equivalent(ns), "{ns}");
+                assert_eq!(start_of(bin_of(ns)), histogram.lowest_equivalent(ns), "{ns}");
             }
+        }
+    }
+
+    #[test]
+    fn bins_are_numbered_without_a_gap() {
+        for bin in 0..50_000 {
+            assert_eq!(bin_of(start_of(bin)), bin);
+            assert_eq!(bin_end(start_of(bin)) + 1, start_of(bin + 1), "{bin}");
         }
     }
 
