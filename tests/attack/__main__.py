@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -20,6 +21,9 @@ def main() -> int:
     parser.add_argument("--case", metavar="SEED/FAMILY/INDEX", help="one case, its outcome printed")
     parser.add_argument("--out", type=Path, default=_REPORT, help="folder of the findings")
     args = parser.parse_args()
+    # `make attack &`: what is started there would ignore SIGINT, too.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     args.out.mkdir(parents=True, exist_ok=True)
     with Attack(args.out) as attack:
         if args.case:

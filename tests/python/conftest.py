@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What the tests stand on: the installed package, the demo recording, guests' recordings."""
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +10,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-# A shell's background jobs ignore SIGINT, and what nohup starts SIGHUP; so would all that tests
-# start there: `nohup make test &`.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
