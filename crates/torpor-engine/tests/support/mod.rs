@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Small machines for worked examples.
+// Nobody takes all of them.
+#![allow(dead_code)]
 
-use crate::input::{SleepSource, Span, TickGrid, WakeStamp};
-use crate::model::CpuModel;
+use torpor_engine::input::{SleepSource, Span, TickGrid, WakeStamp};
+use torpor_engine::model::CpuModel;
 use torpor_governor::{Catalog, CpuSetup, Instance, Setup, StateDesc};
 use torpor_platform::{Cluster, IdleState, Opp, Platform, PollLoop, Scope, StatePower};
 use torpor_units::{CpuId, Duration, Hz, Instant, Power};
