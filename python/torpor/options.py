@@ -105,7 +105,7 @@ class ReplayOptions(_Run, total=False):
     ]
     cpus: Annotated[
         str | Iterable[int] | None,
-        Option("Recorded CPUs to replay: 0-3,7.", ("--cpu", "-C"), "LIST"),
+        Option("Recorded CPUs to replay: 0-3,7.", ("--cpus", "--cpu", "-C"), "LIST"),
     ]
     cpu_map: Annotated[
         str | Mapping[int, int] | None,
@@ -119,6 +119,16 @@ class ReplayOptions(_Run, total=False):
         str | None, Option("Leave out what comes sooner: 1500ms.", ("--from",), "TIME")
     ]
     end: Annotated[str | None, Option("Leave out what comes later: 3s.", ("--to",), "TIME")]
+    time_decisions: Annotated[
+        bool,
+        Option(
+            "Measure what the governor's code takes for each decision, on this machine; with -j 1 "
+            "nothing of ours runs beside it.",
+            ("--time-decisions",),
+            kind=bool,
+            default=False,
+        ),
+    ]
     decisions: Annotated[
         bool,
         Option(
@@ -169,6 +179,14 @@ class SimulateOptions(_Run, total=False):
             "P",
             kind=list,
             default=(),
+        ),
+    ]
+    cpus: Annotated[
+        str | Iterable[int] | None,
+        Option(
+            "The machine's CPUs that are online: 0-3,7. The others take no work. Default: all.",
+            ("--cpus", "--cpu", "-C"),
+            "LIST",
         ),
     ]
     io_boosts: Annotated[

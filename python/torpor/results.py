@@ -570,6 +570,8 @@ class ReplayOptions(TypedDict):
     #: Only this part of the recording, from its first event on; sleeps that it cuts are left
     #: out.
     start_ns: int | None
+    #: Measure what each decision of a governor takes on the machine at hand.
+    time_decisions: bool
 
 
 @final
@@ -621,6 +623,9 @@ class SimulateOptions(TypedDict):
     #: Frequency policies: each governor runs under all of them. The platform's own if there is
     #: none.
     cpufreq: list[str]
+    #: The CPUs that are online, all by default. The others are in their deepest state
+    #: throughout.
+    cpus: list[int] | None
     disabled_states: list["DisabledState"]
     duration_ns: int
     #: States switched on that the platform has off, by name or index.

@@ -84,6 +84,24 @@ def test_governor_parameters_and_cpu_places(torpor, recording):
     assert [c["name"] for c in clusters if c["running_ns"]] == ["big"]
 
 
+def test_what_a_decision_takes_is_measured_where_asked(torpor, recording):
+    keys = [f"decision_time_{which}_ns" for which in ("mean", "p50", "p99")]
+    governors = ("menu", "shallowest", "oracle")
+    replay = ("replay", recording, "-p", "pixel6", *(f"-g{name}" for name in governors))
+    done = torpor(*replay, "--time-decisions", "--json", check=0)
+    result = json.loads(done.stdout)
+    assert result["options"]["time_decisions"] is True
+    menu, shallowest, oracle = (run["metrics"] for run in result["traces"][0]["runs"])
+    assert all(0 < menu[key] < 1e6 for key in keys)
+    assert menu[keys[1]] > shallowest[keys[1]], "menu computes, and shallowest answers 0"
+    assert [oracle[key] for key in keys] == [None, None, None], "nobody was asked"
+    plain = json.loads(torpor(*replay, "--json", check=0).stdout)
+    for run, timed in zip(plain["traces"][0]["runs"], result["traces"][0]["runs"], strict=True):
+        assert all(run["metrics"][key] is None for key in keys)
+        assert run["metrics"] == timed["metrics"] | dict.fromkeys(keys), "nothing else moves"
+    assert "time a decision" not in torpor(*replay, check=0).stdout
+
+
 def test_tables_and_decisions_are_written(torpor, recording, tmp_path):
     done = torpor(
         *REPLAY, recording, "--csv", "--parquet", "out/tables", "--decisions", "d.arrow", check=0

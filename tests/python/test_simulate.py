@@ -34,6 +34,19 @@ def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
     assert done.stderr == ""
 
 
+def test_some_cpus_are_online(torpor):
+    simulate = ("simulate", "requests", "-p", "i5-10600k", "-g", "menu", *QUICK)
+    done = torpor(*simulate, "--cpus", "0-3", check=0)
+    assert "requests: simulation, 4 of 12 CPUs, 0.20 s" in done.stdout
+    assert "Note: CPU 0-3 of 12 online" in " ".join(done.stdout.split())
+    result = json.loads(torpor(*simulate, "--cpus", "0-3", "--json", check=0).stdout)
+    assert result["options"]["cpus"] == [0, 1, 2, 3]
+    assert result["options"]["given"]["cpus"] == "0-3"
+    assert {c for k in result["runs"][0]["clusters"] for c in k["cpus"]} == {0, 1, 2, 3}
+    wrong = torpor(*simulate, "--cpus", "10-12", check=2).stderr
+    assert "cpu12" in wrong and "`i5-10600k` has CPUs 0 to 11" in wrong
+
+
 def test_io_is_told_where_there_is_some(torpor, tmp_path):
     done = torpor("simulate", "fio-randread", "-p", "i5-10600k", "-g", "menu", *QUICK, check=0)
     for words in ("IO 1/s", "IO latency, p99 µs", "IO device busy %", "CPU time per IO µs"):

@@ -60,6 +60,14 @@ impl Observer for Unobserved {
 /// So many decisions of a recording are kept at most, of all governors together.
 pub const DECISIONS_MAX: u64 = 10_000_000;
 
+/// What of decisions is wanted beside their sums.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    pub kept: Kept,
+    /// What the policy takes for them.
+    pub times: bool,
+}
+
 /// Which decisions are kept.
 #[derive(Clone, Copy)]
 pub enum Kept {

@@ -16,7 +16,7 @@ pub enum EngineError {
     Platform(#[from] PlatformError),
     #[error(
         "recording `{path}` has {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
-         hint: choose CPUs with --cpu, or place them with --cpu-map {number}:0, where several may \
+         hint: choose CPUs with --cpus, or place them with --cpu-map {number}:0, where several may \
          be one"
     )]
     NoSuchCpu { path: String, cpu: CpuId, number: u32, platform: String, last: usize },
@@ -36,7 +36,7 @@ pub enum EngineError {
     NoSuchPlace { cpu: u32, state: usize, platform: String, last: usize },
     #[error(
         "recording `{path}` shows no CPU {cpu} going idle, only {shown}\n\
-         hint: `torpor trace info` lists its CPUs; --cpu and --cpu-map take their numbers"
+         hint: `torpor trace info` lists its CPUs; --cpus and --cpu-map take their numbers"
     )]
     NotRecorded { cpu: u32, path: String, shown: String },
     #[error("`oracle` takes no parameters; given: {given}")]
@@ -58,7 +58,7 @@ pub enum EngineError {
         "replay of `{path}` makes more than {most} decisions, of all governors together, which are \
          not kept\n\
          hint: replay without --decisions and --parquet (`decisions=False`), a part of the \
-         recording (--from, --to, --cpu), or with fewer governors"
+         recording (--from, --to, --cpus), or with fewer governors"
     )]
     TooManyDecisions { path: String, most: u64 },
     #[error("cannot share memory with other processes: {reason}")]

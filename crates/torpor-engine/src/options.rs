@@ -50,6 +50,8 @@ pub struct Options {
     pub start: Option<Duration>,
     #[serde(rename(serialize = "end_ns"), deserialize_with = "options::some_duration")]
     pub end: Option<Duration>,
+    /// Measure what each decision of a governor takes on the machine at hand.
+    pub time_decisions: bool,
     /// Worker threads; one a core by default.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,

@@ -2,7 +2,7 @@
 //! Replay: every governor on every CPU of a recording, on all cores.
 
 use crate::cluster;
-use crate::decision::{DECISIONS_MAX, Decision, Keep, Kept, Room, Unobserved};
+use crate::decision::{DECISIONS_MAX, Decision, Keep, Room, Unobserved, Wanted};
 use crate::error::EngineError;
 use crate::idle_loop::{CpuRun, DECISIONS_A_LOOK, Pending};
 use crate::input::CpuInput;
@@ -10,6 +10,7 @@ use crate::model::CpuModel;
 use crate::options::Progress;
 use crate::oracle;
 use crate::policy::{Policy as Decides, Script};
+use crate::timed::Timed;
 use crate::totals::CpuTotals;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -77,7 +78,7 @@ pub fn run(
     seats: &[Seat<'_>],
     deciders: &[Decider],
     span: (Instant, Instant),
-    kept: Kept,
+    wanted: Wanted,
     shards: usize,
     progress: &dyn Progress,
     what: &str,
@@ -106,7 +107,7 @@ pub fn run(
                 return Part { decider: d, outcome: Err(None) };
             }
             let run = |tick: &dyn Fn(usize) -> bool| {
-                run_shard(seats, shard, &deciders[d], span, (kept, room), tick)
+                run_shard(seats, shard, &deciders[d], span, (wanted, room), tick)
             };
             Part { decider: d, outcome: where_it_runs(&deciders[d], what, &tick, run) }
         })
@@ -137,7 +138,7 @@ pub fn run(
             // This run replaces the first.
             room.give_back(results.drain(..).map(|result| result.decisions.len()).sum());
             let in_order =
-                |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (kept, room), go);
+                |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (wanted, room), go);
             let goes_on = |_| !progress.cancelled();
             match where_it_runs(&deciders[index], what, &goes_on, in_order) {
                 Ok(mut together) => {
@@ -261,7 +262,7 @@ fn run_shard(
     shard: &[usize],
     decider: &Decider,
     span: (Instant, Instant),
-    keep: (Kept, &Room),
+    keep: (Wanted, &Room),
     tick: &dyn Fn(usize) -> bool,
 ) -> Result<ShardResult, Option<String>> {
     let mut results = Vec::with_capacity(shard.len());
@@ -280,6 +281,13 @@ fn run_shard(
             tick(news) && !keep.1.is_over()
         };
         let result = match &mut instance {
+            Some(instance) if keep.0.times => {
+                let mut timed = Timed::new(instance, shard.len());
+                let mut result =
+                    run_seat(seat, slot, input, model, &mut timed, keep, &mut goes_on)?;
+                result.totals.decision_times = timed.times(slot);
+                result
+            }
             Some(instance) => run_seat(seat, slot, input, model, instance, keep, &mut goes_on)?,
             None => {
                 let plan = oracle::plan(model, &input.spans, &mut goes_on).ok_or(None)?;
@@ -306,7 +314,7 @@ fn run_seat<P: Decides>(
     input: &CpuInput,
     model: &CpuModel,
     policy: &mut P,
-    (kept, room): (Kept, &Room),
+    (Wanted { kept, .. }, room): (Wanted, &Room),
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<SeatResult, Option<String>> {
     let mut run = CpuRun::new(model, &input.spans, slot);
@@ -328,11 +336,28 @@ fn run_seat<P: Decides>(
 fn run_in_order(
     seats: &[Seat<'_>],
     governor: &Governor,
-    (kept, room): (Kept, &Room),
+    keep: (Wanted, &Room),
     goes_on: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<SeatResult>, Option<String>> {
     let all: Vec<usize> = (0..seats.len()).collect();
     let mut instance = instantiate(seats, &all, governor)?;
+    if !keep.0.times {
+        return run_all(seats, &mut instance, keep, goes_on);
+    }
+    let mut timed = Timed::new(&mut instance, seats.len());
+    let mut results = run_all(seats, &mut timed, keep, goes_on)?;
+    for (slot, result) in results.iter_mut().enumerate() {
+        result.totals.decision_times = timed.times(slot);
+    }
+    Ok(results)
+}
+
+fn run_all<P: Decides>(
+    seats: &[Seat<'_>],
+    policy: &mut P,
+    (Wanted { kept, .. }, room): (Wanted, &Room),
+    goes_on: &dyn Fn(usize) -> bool,
+) -> Result<Vec<SeatResult>, Option<String>> {
     let mut runs: Vec<CpuRun<'_>> = seats
         .iter()
         .enumerate()
@@ -354,11 +379,11 @@ fn run_in_order(
         let run = &mut runs[slot];
         let next = match pending[slot].take() {
             Some(begun) => {
-                run.finish(&begun, &mut instance, &mut watch).map_err(failed)?;
+                run.finish(&begun, policy, &mut watch).map_err(failed)?;
                 run.next_decision()
             }
             None => {
-                pending[slot] = run.begin(&mut instance).map_err(failed)?;
+                pending[slot] = run.begin(policy).map_err(failed)?;
                 pending[slot].map(|p| p.sleep.resume)
             }
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A whole request: read, reconstruct, replay, sum up.
 
-use crate::decision::{Decision, Kept};
+use crate::decision::{Decision, Kept, Wanted};
 use crate::error::EngineError;
 use crate::input::{Follower, Recording, TickGrid};
 use crate::model::{CpuModel, state_descs};
@@ -169,7 +169,8 @@ impl<'a> Session<'a> {
         };
         let shards = rayon::current_num_threads();
         let span = recording.window();
-        let runs = replay::run(&seats, &self.deciders, span, kept, shards, progress, shown)?;
+        let wanted = Wanted { kept, times: options.time_decisions };
+        let runs = replay::run(&seats, &self.deciders, span, wanted, shards, progress, shown)?;
         let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
         let (runs, decisions) = self.outcomes(&seats, span.1.since(span.0), runs);

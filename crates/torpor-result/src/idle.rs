@@ -117,6 +117,9 @@ summed! {
         pub overrun: Duration,
         pub energy: Energy,
         pub latency: Latencies,
+        /// What the policy itself took for each decision, by the clock of this machine; empty
+        /// unless somebody asked.
+        pub decision_times: Latencies,
         /// Decisions by where the sleep length came from.
         pub sources: [u64; 4],
         /// When the CPU was in its deepest state; kept only where a cluster's power needs it.
@@ -189,6 +192,10 @@ pub(crate) fn us(time: Option<Duration>) -> Option<f64> {
     time.map(Duration::as_us_f64)
 }
 
+fn ns(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.0 as f64)
+}
+
 /// Energy over time; 0 for no time.
 pub fn power_mw(energy: Energy, time: Duration) -> f64 {
     if time <= Duration::ZERO { 0.0 } else { energy.as_uj_f64() * 1e6 / time.0 as f64 }
@@ -197,11 +204,12 @@ pub fn power_mw(energy: Energy, time: Duration) -> f64 {
 pub(crate) const COUNT: (Kind, &str) = (Kind::Count, "");
 pub(crate) const SHARE: (Kind, &str) = (Kind::Share, "%");
 pub(crate) const TIME: (Kind, &str) = (Kind::Time, "us");
+pub(crate) const NANOSECONDS: (Kind, &str) = (Kind::Time, "ns");
 pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
 pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
 /// In the order of the table.
-pub static METRICS: [Metric; 24] = [
+pub static METRICS: [Metric; 27] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -425,4 +433,35 @@ pub static METRICS: [Metric; 24] = [
         |s| count(s.idle.absorbed_spans),
     )
     .of_replay_only(),
+    metric(
+        "decision_time_mean_ns",
+        "time a decision, mean",
+        NANOSECONDS,
+        Lower,
+        "What the governor's own code takes on this machine to choose and to be told how the sleep \
+         went, calls included. Measured with `--time-decisions`, and another time every time.",
+        |s| ns(s.idle.decision_times.mean()),
+    )
+    .of_replay_only()
+    .optional(),
+    metric(
+        "decision_time_p50_ns",
+        "time a decision, p50",
+        NANOSECONDS,
+        Lower,
+        "The time that half of the decisions do not exceed.",
+        |s| ns(s.idle.decision_times.quantile(0.50)),
+    )
+    .of_replay_only()
+    .optional(),
+    metric(
+        "decision_time_p99_ns",
+        "time a decision, p99",
+        NANOSECONDS,
+        Lower,
+        "The time that 99 % of the decisions do not exceed.",
+        |s| ns(s.idle.decision_times.quantile(0.99)),
+    )
+    .of_replay_only()
+    .optional(),
 ];

@@ -180,7 +180,14 @@ mod tests {
 
     #[test]
     fn keys_are_unique_and_say_their_unit() {
-        let units = [("%", "_pct"), ("us", "_us"), ("mW", "_mw"), ("uJ", "_uj"), ("kHz", "_khz")];
+        let units = [
+            ("%", "_pct"),
+            ("us", "_us"),
+            ("ns", "_ns"),
+            ("mW", "_mw"),
+            ("uJ", "_uj"),
+            ("kHz", "_khz"),
+        ];
         let mut seen = BTreeSet::new();
         for info in idle::METRICS.iter().chain(work::METRICS.iter()).map(|m| &m.info) {
             assert!(seen.insert(info.key.clone()), "{} twice", info.key);

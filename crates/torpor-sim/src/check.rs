@@ -5,7 +5,7 @@ use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
 use torpor_engine::{ORACLE, check_disabled_states};
-use torpor_units::Duration;
+use torpor_units::{CpuId, Duration};
 
 /// Shorter runs hold less than a tick of the slowest kernel.
 const DURATION_MIN: Duration = Duration(10_000_000);
@@ -18,6 +18,20 @@ const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
 pub fn check(request: &Request) -> Result<(), SimError> {
     let Request { platform, governors, options, .. } = request;
     check_disabled_states(platform, &options.disabled_states)?;
+    if let Some(cpus) = &options.cpus {
+        let unknown = cpus.iter().find(|&&cpu| platform.cluster_of(cpu).is_none());
+        if cpus.is_empty() || unknown.is_some() {
+            return Err(SimError::Option {
+                what: "CPUs that are online (--cpus) are some of the platform's",
+                given: unknown.map_or("none".to_owned(), CpuId::to_string),
+                hint: format!(
+                    "`{}` has CPUs 0 to {}",
+                    platform.name,
+                    platform.cpu_count().saturating_sub(1)
+                ),
+            });
+        }
+    }
     if options.duration < DURATION_MIN || options.duration > DURATION_MAX {
         return Err(SimError::Option {
             what: "a simulation lasts 10 ms to 30 days",

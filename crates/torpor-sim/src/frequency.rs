@@ -18,12 +18,18 @@ pub fn frequency<'a>(
         span += counted.span;
         for number in clusters.clone() {
             let (cluster, domain) = (&platform.clusters[number], &counted.domains[number]);
+            let cpus = cluster.cpus.iter().map(|cpu| &counted.cpus[cpu.index()]);
+            let online = cpus.filter(|cpu| cpu.is_online);
+            let count = online.clone().count() as i64;
+            if count == 0 {
+                continue;
+            }
             transitions += domain.transitions;
             for (opp, time) in domain.time_at.iter().enumerate() {
                 let khz = cluster.opps.get(opp).map(|opp| opp.freq_khz);
-                all.add(khz, Duration(time.0 * cluster.cpus.len() as i64));
-                for cpu in &cluster.cpus {
-                    busy.add(khz, counted.cpus[cpu.index()].busy_at[opp]);
+                all.add(khz, Duration(time.0 * count));
+                for cpu in online.clone() {
+                    busy.add(khz, cpu.busy_at[opp]);
                 }
             }
         }

@@ -9,7 +9,7 @@ use torpor_engine::{DisabledState, EngineError, asks_for_oracle, enable_states, 
 use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_platform::Platform;
 use torpor_result::options::{self, Given};
-use torpor_units::{Duration, Hz};
+use torpor_units::{CpuId, Duration, Hz};
 
 use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
@@ -56,6 +56,9 @@ pub struct Options {
     /// States switched on that the platform has off, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
+    /// The CPUs that are online, all by default. The others are in their deepest state throughout.
+    #[serde(deserialize_with = "options::some_cpus")]
+    pub cpus: Option<Vec<CpuId>>,
     /// Worker threads; one a core by default.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,
@@ -123,6 +126,7 @@ impl Default for Options {
             latency_limit: None,
             disabled_states: Vec::new(),
             enabled_states: Vec::new(),
+            cpus: None,
             threads: None,
             isolate: None,
             trace: None,

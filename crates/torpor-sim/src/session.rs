@@ -12,7 +12,7 @@ use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
 use crate::record::{self, OneCpu, Recorder};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
-use crate::workload::{Device, Workload};
+use crate::workload::{Device, DeviceRef, Workload};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,6 +26,7 @@ use torpor_governor::{
     Catalog, CpuSetup, GovernorError, Instance, IoBoostInstance, IoBoostSetup, NoAnswer, Pulse,
     Setup, StateDesc,
 };
+use torpor_platform::format_cpu_list;
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip, StripRow};
 use torpor_units::{CpuId, Duration, Hz, Instant};
@@ -95,7 +96,7 @@ impl<'a> Session<'a> {
                 model
             })
             .collect();
-        let topology = Topology::new(platform);
+        let topology = Topology::new(platform, options.cpus.as_deref());
         let states = models
             .iter()
             .zip(&topology.cluster_of)
@@ -111,8 +112,26 @@ impl<'a> Session<'a> {
                 last: topology.cpus - 1,
             });
         }
-        let devices: Result<Vec<Device>, SimError> =
-            workload.devices.iter().map(|device| device.resolve(platform)).collect();
+        let of_machine = workload.on_machine(topology.cpus, options.cpus.as_deref());
+        let of_machine = of_machine.map_err(|(task, own)| SimError::Option {
+            what: "every task needs a CPU that is online",
+            given: format!(
+                "task `{task}` of workload `{}` runs on CPU {} alone",
+                workload.name,
+                format_cpu_list(&own)
+            ),
+            hint: "name one of them in --cpus, or change `cpus` in the workload".to_owned(),
+        })?;
+        let device = |device: &DeviceRef| {
+            let mut device = device.resolve(platform)?;
+            // Its interrupt has moved from a CPU that is offline.
+            let online = &topology.online;
+            device.irq_cpu = device
+                .irq_cpu
+                .and_then(|cpu| online.first_common(&[], cpu.index()).map(|cpu| CpuId(cpu as u32)));
+            Ok(device)
+        };
+        let devices: Result<Vec<Device>, SimError> = workload.devices.iter().map(device).collect();
         Ok(Session {
             request,
             hz,
@@ -120,7 +139,7 @@ impl<'a> Session<'a> {
             topology,
             models,
             states,
-            workload: workload.on_machine(platform.cpu_count()),
+            workload: of_machine,
             devices: devices?,
             overheads: Overheads::of(platform),
         })

@@ -12,13 +12,13 @@ use crate::outcome::{
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
-use torpor_platform::{Platform, Scope, StatePower};
+use torpor_platform::{Cluster, Platform, Scope, StatePower, format_cpu_list};
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::{
     Comparison, CpuTotals, Latencies, LatencyHistogram, Sampling, TaskTotals, Values, Work, metric,
     work,
 };
-use torpor_units::{CpuId, Duration, Energy};
+use torpor_units::{CpuId, Duration, Energy, Power};
 
 /// One seed under one governor, or why there is none.
 pub type SeedRun = Result<Counted, String>;
@@ -108,9 +108,10 @@ fn together<'a, 'b>(
     let mut span = Duration::ZERO;
     for counted in runs {
         if cpus.is_empty() {
-            cpus = counted.cpus.iter().enumerate().map(|(n, _)| nobody(platform, n)).collect();
+            let online = counted.cpus.iter().enumerate().filter(|(_, cpu)| cpu.is_online);
+            cpus = online.map(|(n, _)| nobody(platform, n)).collect();
         }
-        for (sum, cpu) in cpus.iter_mut().zip(&counted.cpus) {
+        for (sum, cpu) in cpus.iter_mut().zip(counted.cpus.iter().filter(|cpu| cpu.is_online)) {
             sum.window += counted.span;
             sum.totals.add(&cpu.totals);
         }
@@ -180,6 +181,9 @@ fn cluster_energy(platform: &Platform, number: usize, counted: &Counted) -> Opti
     let mut energy = counted.static_energy[number] + counted.shared_energy[number];
     for cpu in &cluster.cpus {
         let cpu = &counted.cpus[cpu.index()];
+        if !cpu.is_online {
+            energy += offline_power(cluster)?.over(counted.span);
+        }
         energy += cpu.totals.energy;
         for (opp, time) in cpu.busy_at.iter().enumerate() {
             energy += cluster.opps.get(opp)?.active_power?.over(*time);
@@ -188,17 +192,27 @@ fn cluster_energy(platform: &Platform, number: usize, counted: &Counted) -> Opti
     Some(energy)
 }
 
+/// Of one CPU in its deepest state, at the lowest frequency.
+fn offline_power(cluster: &Cluster) -> Option<Power> {
+    match &cluster.idle_states[cluster.deepest()].power {
+        StatePower::Unknown => None,
+        StatePower::Constant(power) => Some(*power),
+        StatePower::PerOpp(powers) => powers.first().copied(),
+    }
+}
+
 /// Each clock over all seeds.
 fn perf_domains<'a>(
     platform: &Platform,
     runs: impl Iterator<Item = &'a Counted> + Clone,
 ) -> Vec<PerfDomainOutcome> {
-    let of_cluster = |(number, cluster): (usize, &torpor_platform::Cluster)| {
+    let is_online = |cpu: &CpuId| runs.clone().all(|run| run.cpus[cpu.index()].is_online);
+    let of_cluster = |(number, cluster): (usize, &Cluster)| {
         let frequency = frequency(platform, runs.clone(), number..number + 1);
         let energies = runs.clone().map(|counted| cluster_energy(platform, number, counted));
         PerfDomainOutcome {
             name: cluster.name.clone(),
-            cpus: cluster.cpus.iter().map(|cpu| cpu.0).collect(),
+            cpus: cluster.cpus.iter().filter(|cpu| is_online(cpu)).map(|cpu| cpu.0).collect(),
             freq_khz: frequency.mean_khz,
             freq_busy_khz: frequency.busy_khz,
             freq_transitions_per_s: frequency.transitions_per_s,
@@ -315,6 +329,14 @@ pub fn notes(request: &Request) -> Vec<String> {
         options.duration.0 as f64 / 1e9,
         options.seeds
     )];
+    if let Some(online) = &options.cpus {
+        notes.push(format!(
+            "CPU {} of {} online: the others take no task and no interrupt, and the power of \
+             their deepest state",
+            format_cpu_list(online),
+            platform.cpu_count()
+        ));
+    }
     if !options.io_boosts.is_empty() && !cpufreq.iter().all(|c| c.is_schedutil()) {
         notes.push(
             "an IO boost raises frequencies under schedutil alone; under another policy it only \

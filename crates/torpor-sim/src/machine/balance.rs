@@ -83,7 +83,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// What a tick does for balance on a CPU that runs `running`; returns where that should go.
     pub(super) fn balance_at_tick(&mut self, number: usize, running: u32) -> Option<usize> {
         let tick = self.plan.models[number].tick.hz.tick();
-        let every = (BUSY_FACTOR * 1_000_000 * self.cpus.len() as i64 / tick.0).max(1);
+        let every =
+            (BUSY_FACTOR * 1_000_000 * self.plan.topology.online_count as i64 / tick.0).max(1);
         // CPUs take turns.
         if (self.now.0 / tick.0 + number as i64) % every == 0 {
             self.pull_when_busy(number);
@@ -123,7 +124,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if !topology.is_asymmetric || is_fine(task) {
             return None;
         }
-        let allowed = self.affinity[task.kind].as_ref().unwrap_or(&topology.all);
+        let allowed = self.affinity[task.kind].as_ref().unwrap_or(&topology.online);
         topology.by_capacity.iter().rev().find_map(|&cluster| {
             let mask = &topology.cluster_masks[cluster];
             let cpu = self.idle_cpus.first_common(&[mask, allowed], number)?;

@@ -36,6 +36,7 @@ pub struct Counted {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CpuCounted {
+    pub is_online: bool,
     pub totals: CpuTotals,
     pub task_time: Duration,
     pub overhead: Duration,

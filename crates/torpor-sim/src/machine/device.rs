@@ -213,13 +213,15 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.interrupt(cpu, line)
     }
 
-    /// Where every CPU has a queue, the submitting one; else the first of those that share it.
+    /// Where every CPU has a queue, the submitting one; else the first online one of those that share it.
     fn irq_cpu(&self, device: usize, request: Request) -> usize {
         if let Some(cpu) = self.plan.devices[device].irq_cpu {
             return cpu.index();
         }
         let (queues, cpus) = (self.devices[device].queues.len(), self.cpus.len());
-        (request.queue as usize * cpus).div_ceil(queues)
+        let first = (request.queue as usize * cpus).div_ceil(queues);
+        let online = &self.plan.topology.online;
+        online.first_common(&[], first).expect("the CPU that submitted it is online")
     }
 
     /// The driver's handler: takes all that the device has served for this CPU.

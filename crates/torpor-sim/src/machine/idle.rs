@@ -20,8 +20,15 @@ impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Cpus {
     }
 
     fn start(machine: &mut Machine<'_, P, S>, number: usize) -> Result<(), Halt> {
+        let topology = machine.plan.topology;
+        let Some(rank) = topology.online.iter().position(|cpu| cpu == number) else {
+            // It has gone to its deepest state on its way out (`play_dead()`).
+            let deepest = machine.plan.models[number].deepest;
+            machine.rest.entered(number, deepest, machine.now);
+            return Ok(());
+        };
         // FIDELITY(sim-timers): the kernel's own timers are one a CPU, each at its own time.
-        let at = WATCHDOG_PERIOD.0 * (number as i64 + 1) / machine.cpus.len() as i64;
+        let at = WATCHDOG_PERIOD.0 * (rank as i64 + 1) / topology.online_count as i64;
         machine.cpus[number].timers.push(Reverse(Timer::of_watchdog(Instant(at))));
         machine.go_idle(number)
     }

@@ -174,14 +174,14 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             now: Instant(0),
             agenda: Agenda::new(&events::counts::<P, S>(plan)),
             cpus,
-            idle_cpus: CpuMask::of(count, 0..count),
+            idle_cpus: CpuMask::empty(count),
             crowded: CpuMask::empty(count),
             counts: Tournament::new(count),
             utils: topology.clusters.iter().map(|c| Tournament::new(c.len())).collect(),
             keeps_utils: topology.is_asymmetric || has_schedutil,
             overutilized: 0,
             refresh_next: 0,
-            tunables: Tunables::new(count),
+            tunables: Tunables::new(topology.online_count),
             affinity: workload
                 .tasks
                 .iter()
@@ -299,7 +299,10 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         }
         let rest = self.rest.close(self.now);
         let domains = self.domains.into_iter().map(|domain| domain.close(self.now)).collect();
-        let cpus = self.cpus.into_iter().zip(self.busy).map(|(cpu, busy)| CpuCounted {
+        let online = &self.plan.topology.online;
+        let cpus = self.cpus.into_iter().zip(self.busy).enumerate();
+        let cpus = cpus.map(|(number, (cpu, busy))| CpuCounted {
+            is_online: online.contains(number),
             totals: cpu.idle.close(),
             task_time: cpu.task_time,
             overhead: cpu.overhead,

@@ -134,7 +134,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         {
             return prev;
         }
-        let allowed = allowed.unwrap_or(&topology.all);
+        let allowed = allowed.unwrap_or(&topology.online);
         if topology.is_asymmetric {
             return self.idle_capacity(wish, target, allowed);
         }
@@ -291,7 +291,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn select_cpu_for_new(&self, kind: usize, near: usize) -> usize {
         let topology = self.plan.topology;
         let allowed = self.affinity[kind].as_ref();
-        let mask = allowed.unwrap_or(&topology.all);
+        let mask = allowed.unwrap_or(&topology.online);
         let idle = self.idle_cpus.first_common(&[topology.cache_mask(near), mask], near);
         if let Some(cpu) = idle.or_else(|| self.idle_cpus.first_common(&[mask], near)) {
             return cpu;

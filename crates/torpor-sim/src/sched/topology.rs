@@ -6,19 +6,22 @@ use super::mask::CpuMask;
 use torpor_platform::Platform;
 use torpor_units::CpuId;
 
-/// The machine's CPUs as placement sees them.
+/// The machine's CPUs as placement sees them. Of those that are offline it has the places alone:
+/// no mask holds them.
 #[derive(Clone, Debug)]
 pub struct Topology {
+    /// Online or not.
     pub cpus: usize,
     /// Of each CPU: its cluster, and its place in it.
     pub cluster_of: Vec<(usize, usize)>,
     /// CPUs of each cluster.
     pub clusters: Vec<Vec<usize>>,
     pub cluster_masks: Vec<CpuMask>,
-    pub all: CpuMask,
+    pub online: CpuMask,
+    pub online_count: usize,
     /// Of each CPU, 1024 for the biggest.
     pub capacity: Vec<u32>,
-    /// CPUs differ in capacity (`sd_asym_cpucapacity`).
+    /// Online CPUs differ in capacity (`sd_asym_cpucapacity`).
     pub is_asymmetric: bool,
     /// Clusters by rising capacity.
     pub by_capacity: Vec<usize>,
@@ -28,7 +31,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    pub fn new(platform: &Platform) -> Topology {
+    /// With these CPUs online, or all.
+    pub fn new(platform: &Platform, online: Option<&[CpuId]>) -> Topology {
         let cpus = platform.cpu_count();
         let clusters: Vec<Vec<usize>> = platform
             .clusters
@@ -43,15 +47,23 @@ impl Topology {
         }
         let capacity: Vec<u32> =
             cluster_of.iter().map(|(cluster, _)| platform.clusters[*cluster].capacity).collect();
-        let is_asymmetric = capacity.iter().any(|c| *c != capacity[0]);
+        let online = match online {
+            Some(online) => CpuMask::of(cpus, online.iter().map(|cpu| cpu.index())),
+            None => CpuMask::of(cpus, 0..cpus),
+        };
+        let capacities: Vec<u32> = online.iter().map(|cpu| capacity[cpu]).collect();
+        let is_asymmetric = capacities.iter().any(|c| *c != capacities[0]);
+        let online_of =
+            |c: &Vec<usize>| CpuMask::of(cpus, c.iter().copied().filter(|&c| online.contains(c)));
         let mut by_capacity: Vec<usize> = (0..clusters.len()).collect();
         by_capacity.sort_by_key(|c| platform.clusters[*c].capacity);
         let domains: Option<Vec<PerfDomain>> =
             platform.clusters.iter().map(PerfDomain::new).collect();
         Topology {
             cpus,
-            cluster_masks: clusters.iter().map(|c| CpuMask::of(cpus, c.iter().copied())).collect(),
-            all: CpuMask::of(cpus, 0..cpus),
+            cluster_masks: clusters.iter().map(online_of).collect(),
+            online_count: capacities.len(),
+            online,
             cluster_of,
             clusters,
             capacity,
@@ -72,6 +84,6 @@ impl Topology {
     }
 
     pub fn cache_mask(&self, cpu: usize) -> &CpuMask {
-        if self.is_asymmetric { &self.all } else { &self.cluster_masks[self.cluster_of[cpu].0] }
+        if self.is_asymmetric { &self.online } else { &self.cluster_masks[self.cluster_of[cpu].0] }
     }
 }

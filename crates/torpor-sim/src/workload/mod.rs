@@ -315,8 +315,34 @@ impl Barrier {
 }
 
 impl Workload {
-    /// With what each CPU has of its own.
-    pub fn on_machine(&self, cpus: usize) -> Workload {
+    /// With what each CPU has of its own, and nothing on a CPU that is offline. As in the kernel,
+    /// tasks keep to those of their CPUs that are online, and an interrupt that has none of its own
+    /// left moves to another.
+    ///
+    /// # Errors
+    /// A task none of whose CPUs is online, by name, with its CPUs.
+    pub fn on_machine(
+        &self,
+        cpus: usize,
+        online: Option<&[CpuId]>,
+    ) -> Result<Workload, (String, Vec<CpuId>)> {
+        let of_machine: Vec<CpuId> = (0..cpus as u32).map(CpuId).collect();
+        let all = online.unwrap_or(&of_machine);
+        let online_of = |cpus: &[CpuId]| -> Vec<CpuId> {
+            cpus.iter().copied().filter(|cpu| all.contains(cpu)).collect()
+        };
+        let task = |task: &TaskKind| {
+            let cpus = match &task.cpus {
+                Some(own) => Some(online_of(own)),
+                None => online.map(<[CpuId]>::to_vec),
+            };
+            match cpus {
+                Some(none) if none.is_empty() => {
+                    Err((task.name.clone(), task.cpus.clone().unwrap_or_default()))
+                }
+                cpus => Ok(TaskKind { cpus, ..task.clone() }),
+            }
+        };
         let one = |interrupt: &Interrupt, cpu: usize, later: Duration| Interrupt {
             name: format!("{}#{cpu}", interrupt.name),
             cpus: vec![CpuId(cpu as u32)],
@@ -325,10 +351,17 @@ impl Workload {
             ..interrupt.clone()
         };
         let interrupts = self.interrupts.iter().flat_map(|interrupt| match interrupt.each_cpu {
-            Some(later) => (0..cpus).map(|cpu| one(interrupt, cpu, later)).collect(),
-            None => vec![interrupt.clone()],
+            Some(later) => all.iter().map(|cpu| one(interrupt, cpu.index(), later)).collect(),
+            None => {
+                let mut cpus = online_of(&interrupt.cpus);
+                if cpus.is_empty() {
+                    cpus.push(all[0]);
+                }
+                vec![Interrupt { cpus, ..interrupt.clone() }]
+            }
         });
-        Workload { interrupts: interrupts.collect(), ..self.clone() }
+        let tasks = self.tasks.iter().map(task).collect::<Result<_, _>>()?;
+        Ok(Workload { tasks, interrupts: interrupts.collect(), ..self.clone() })
     }
 
     /// The highest CPU that it names.

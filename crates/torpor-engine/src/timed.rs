@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a policy's decisions take on the machine at hand. The one place of this crate that looks at
+//! a clock: nothing that is decided depends on it.
+
+use crate::policy::{Policy, Reflection};
+use std::time;
+use torpor_governor::{Fault, Inputs, Selection};
+use torpor_result::{Latencies, LatencyHistogram};
+use torpor_units::{Duration, Instant};
+
+/// Pairs of looks at the clock, of which the middle one is what a look takes.
+const LOOKS: usize = 1_001;
+
+/// A policy whose calls are timed.
+pub struct Timed<'a, P> {
+    policy: &'a mut P,
+    slots: Vec<Slot>,
+    look: Duration,
+}
+
+#[derive(Clone, Default)]
+struct Slot {
+    /// Of the decision that is not told yet how its sleep went.
+    selecting: Option<Duration>,
+    times: LatencyHistogram,
+}
+
+impl<'a, P: Policy> Timed<'a, P> {
+    /// For CPUs in slots up to `slots`.
+    pub fn new(policy: &'a mut P, slots: usize) -> Timed<'a, P> {
+        let mut looks: Vec<Duration> = (0..LOOKS).map(|_| since(time::Instant::now())).collect();
+        looks.sort_unstable();
+        Timed { policy, slots: vec![Slot::default(); slots], look: looks[LOOKS / 2] }
+    }
+
+    /// How long each of a slot's decisions took.
+    pub fn times(&mut self, slot: usize) -> Latencies {
+        self.decided(slot, Duration::ZERO);
+        self.slots[slot].times.latencies()
+    }
+
+    fn time<T>(&mut self, call: impl FnOnce(&mut P) -> T) -> (T, Duration) {
+        let begin = time::Instant::now();
+        let answer = call(self.policy);
+        (answer, (since(begin) - self.look).max(Duration::ZERO))
+    }
+
+    /// The decision at hand, if there is one, took so much more.
+    fn decided(&mut self, slot: usize, more: Duration) {
+        let slot = &mut self.slots[slot];
+        if let Some(selecting) = slot.selecting.take() {
+            slot.times.record(selecting + more);
+        }
+    }
+}
+
+fn since(begin: time::Instant) -> Duration {
+    Duration(begin.elapsed().as_nanos() as i64)
+}
+
+impl<P: Policy> Policy for Timed<'_, P> {
+    const POLLS_ON: bool = P::POLLS_ON;
+
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
+        let (answer, took) = self.time(|policy| policy.select(slot, inputs));
+        self.slots[slot].selecting = Some(took);
+        answer
+    }
+
+    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
+        let (told, took) = self.time(|policy| policy.reflect(slot, reflection));
+        self.decided(slot, took);
+        told
+    }
+
+    fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration {
+        self.policy.poll_limit(slot, default)
+    }
+
+    fn next_timer(&self, slot: usize) -> Option<Instant> {
+        self.policy.next_timer(slot)
+    }
+
+    fn fire_timer(&mut self, slot: usize, now: Instant) -> Result<(), Fault> {
+        self.policy.fire_timer(slot, now)
+    }
+
+    fn gave_up(&mut self, slot: usize) {
+        self.policy.gave_up(slot);
+        self.decided(slot, Duration::ZERO);
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A machine of which some CPUs are offline.
+
+mod support;
+
+use support::{count, load, machine, request, run};
+use torpor_sim::{Options, Request, SimError};
+use torpor_units::CpuId;
+
+/// Tasks that go where they like, interrupts of every CPU and of CPU 0, and a device with a queue
+/// a CPU.
+const MIXED: &str = r#"
+[[task]]
+name = "worker"
+count = 5
+phase = [
+    { run_us = { dist = "exponential", mean = 300 } },
+    { io = "disk" },
+    { sleep_us = { dist = "exponential", mean = 900 } },
+]
+
+[[interrupt]]
+name = "each"
+each_cpu_us = 100
+interval_us = 3000
+
+[[interrupt]]
+name = "zero"
+interval_us = 1700
+
+[[device]]
+name = "disk"
+service_us = 80
+"#;
+
+fn on_cpus(mut request: Request, cpus: &[u32]) -> Request {
+    request.options.cpus = Some(cpus.iter().copied().map(CpuId).collect());
+    request
+}
+
+/// What happened on a CPU or to a kind of task.
+fn story(request: &Request) -> String {
+    let counted = count(request).unwrap();
+    let online: Vec<_> = counted.cpus.iter().filter(|cpu| cpu.is_online).collect();
+    format!("{} {online:?} {:?} {:?}", counted.events, counted.kinds, counted.devices)
+}
+
+#[test]
+fn it_does_what_a_machine_without_them_does() {
+    let of = |cpus| request(machine(cpus, ""), load(MIXED), &["menu"], 500);
+    let small = story(&of(2));
+    assert_eq!(story(&on_cpus(of(4), &[0, 1])), small);
+    assert_ne!(story(&of(4)), small, "four CPUs do something else");
+    let one = load(&MIXED.replace("each_cpu_us = 100\n", ""));
+    let of = |cpus| request(machine(cpus, ""), one.clone(), &["menu"], 500);
+    assert_eq!(story(&on_cpus(of(5), &[3, 4])), story(&of(2)), "CPU 0 is offline as well");
+}
+
+#[test]
+fn they_take_the_power_of_their_deepest_state_and_count_nowhere_else() {
+    let of = |cpus| request(machine(cpus, ""), load(MIXED), &["menu"], 500);
+    let (small, part) = (run(&of(2)), run(&on_cpus(of(4), &[0, 1])));
+    let deepest = machine(1, "").clusters[0].idle_states.last().unwrap().power.clone();
+    let torpor_platform::StatePower::Constant(deepest) = deepest else { panic!("one power") };
+    let offline = 2.0 * deepest.over(torpor_units::Duration(500_000_000)).as_uj_f64();
+    assert!(offline > 0.0);
+    for (key, value) in &small.runs[0].run.metrics {
+        let (value, with) = (value.unwrap_or(-1.0), part.runs[0].run.metrics[key].unwrap_or(-1.0));
+        match *key {
+            "energy" => assert!((with - value - offline / 1e3).abs() < 1e-3, "{value} {with}"),
+            _ if value == with => {}
+            key => assert!(key.contains("power") || key.contains("energy"), "{key} {value} {with}"),
+        }
+    }
+    let shown = &part.runs[0].perf_domains[0].cpus;
+    assert_eq!(shown, &[0, 1]);
+    let options = serde_json::to_value(&part.options).unwrap();
+    assert_eq!(options["cpus"], serde_json::json!([0, 1]));
+    assert!(part.notes.iter().any(|note| note.contains("CPU 0-1 of 4 online")), "{:?}", part.notes);
+}
+
+fn refused(request: &Request) -> String {
+    let catalog = torpor_governor::Catalog::new(Default::default());
+    let ran = torpor_sim::run(request, &catalog, &torpor_engine::Unwatched);
+    ran.map(|_| ()).map_err(|e: SimError| e.to_string()).unwrap_err()
+}
+
+#[test]
+fn a_cpu_that_is_not_there_and_a_task_without_one_are_named() {
+    let of = |workload| request(machine(4, ""), load(workload), &["menu"], 500);
+    let unknown = refused(&on_cpus(of(MIXED), &[1, 4]));
+    assert!(unknown.contains("cpu4") && unknown.contains("CPUs 0 to 3"), "{unknown}");
+    assert!(refused(&on_cpus(of(MIXED), &[])).contains("none"));
+    let pinned = "[[task]]\nname = \"pinned\"\ncpus = \"2-3\"\nphase = [{ run_us = 1 }]\n";
+    let lost = refused(&on_cpus(of(pinned), &[0, 1]));
+    assert!(lost.contains("task `pinned`") && lost.contains("CPU 2-3"), "{lost}");
+    assert_eq!(count(&on_cpus(of(pinned), &[0, 2])).unwrap().kinds[0].started, 1);
+    assert_eq!(Options::default().cpus, None);
+}
