@@ -7,15 +7,50 @@ import time
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torpor import _engine
 from torpor._engine import CountersError, TorporError
 from torpor.files import write_whole
 from torpor.records import Record, headed
+from torpor.shapes import DiffStateCounts
+
+if TYPE_CHECKING:
+    from torpor.shapes import (
+        Counts,
+        CpuDelta,
+        Delta,
+        DiffColumn,
+        DiffCounts,
+        DiffGroup,
+        DiffState,
+        Interval,
+        Note,
+        ShareChange,
+        SnapshotData,
+        StateDelta,
+    )
+
+    _Counter = Literal["usage", "time_us", "above", "below", "rejected"]
+    #: The states of each CPU of a group, which are the same.
+    _Members = dict[int, list[DiffState]]
 
 SYSFS = "/sys/devices/system/cpu"
-COUNTERS = ("usage", "time_us", "above", "below", "rejected")
+COUNTERS: "tuple[_Counter, ...]" = ("usage", "time_us", "above", "below", "rejected")
+
+
+class _Column(NamedTuple):
+    """A column before it is compared, and each CPU's counts in it, by which it is."""
+
+    shown: "DiffColumn"
+    clusters: "list[DiffCounts]"
+
+
+class _Counted(NamedTuple):
+    """An interval, and what it counted of each CPU, which a result has by groups."""
+
+    interval: "Interval"
+    cpus: "list[CpuDelta]"
 
 
 class Snapshot:
@@ -27,10 +62,10 @@ class Snapshot:
     def __init__(self, text: str, name: str) -> None:
         """Hold the text of a saved snapshot; ``name`` is what it is called in a result."""
         self._text = text
-        self._data: dict[str, Any] = json.loads(text)["snapshot"]
+        self._data: SnapshotData = json.loads(text)["snapshot"]
         self.name = name
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> "SnapshotData":
         """Return ``machine``, ``cpus`` (each with its ``states``), ``problems`` and ``notes``.
 
         A value that the dump lacks is None, never 0. Counters are the kernel's: ``usage``,
@@ -96,22 +131,21 @@ def diff(
     intervals = _intervals(taken, labels, is_paired)
     if by not in ("table", "cpu"):
         raise TorporError(f"by is `{by}`: expected table or cpu")
-    if not any(interval["cpus"] for interval in intervals):
-        reasons = dict.fromkeys(n["text"] for interval in intervals for n in interval["notes"])
+    if not any(counted.cpus for counted in intervals):
+        notes = [note for counted in intervals for note in counted.interval["notes"]]
+        reasons = dict.fromkeys(note["text"] for note in notes)
         raise CountersError(
             "no CPU's counters can be compared: "
             + "; ".join(reasons)
             + "\nhint: compare snapshots of one machine, taken in one boot"
         )
     groups = [_group(intervals, members) for members in _members(intervals, by)]
-    for interval in intervals:
-        del interval["cpus"]
-    return headed("diff", {"intervals": intervals, "groups": groups})
+    return headed("diff", {"intervals": [c.interval for c in intervals], "groups": groups})
 
 
 def _intervals(
     taken: list[Snapshot], labels: Sequence[str] | None, is_paired: bool
-) -> list[dict[str, Any]]:
+) -> list[_Counted]:
     if not taken:
         raise TorporError("no snapshot given")
     pairs: list[tuple[Snapshot | None, Snapshot]]
@@ -144,26 +178,30 @@ def _names(paths: list[str]) -> list[str]:
     return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
 
 
-def _interval(label: str, before: Snapshot | None, after: Snapshot) -> dict[str, Any]:
+def _interval(label: str, before: Snapshot | None, after: Snapshot) -> _Counted:
     if before is None:
-        delta = json.loads(_engine.counters_since_boot(after.to_json()))
+        delta: Delta = json.loads(_engine.counters_since_boot(after.to_json()))
     else:
         delta = json.loads(_engine.counters_between(before.to_json(), after.to_json()))
-    for taken in filter(None, (before, after)):
-        delta["notes"] += _notes_of(taken)
     machine = after.to_dict()["machine"]
-    return {
+    interval: Interval = {
         "label": label,
-        "before": before and before.name,
+        "before": before.name if before else None,
         "after": after.name,
         "governor": machine["governor"],
         "driver": machine["driver"],
         "kernel_release": machine["kernel_release"],
-        **delta,
+        "elapsed_ns": delta["elapsed_ns"],
+        "clock": delta["clock"],
+        "is_since_boot": delta["is_since_boot"],
+        "notes": delta["notes"],
     }
+    for taken in filter(None, (before, after)):
+        interval["notes"] += _notes_of(taken)
+    return _Counted(interval, delta["cpus"])
 
 
-def _notes_of(taken: Snapshot) -> list[dict[str, Any]]:
+def _notes_of(taken: Snapshot) -> "list[Note]":
     """What its reader told, and what it could not use: each reason once, with the first place."""
     data = taken.to_dict()
     told = [("read", note) for note in data["notes"]]
@@ -176,97 +214,110 @@ def _notes_of(taken: Snapshot) -> list[dict[str, Any]]:
     return [{"kind": kind, "cpus": [], "text": f"{taken.name}: {text}"} for kind, text in told]
 
 
-def _members(intervals: list[dict[str, Any]], by: str) -> Iterable[dict[int, Any]]:
+def _table(states: "Sequence[StateDelta]") -> "list[DiffState]":
+    """What makes counters of two CPUs those of the same states."""
+    return [
+        {
+            "index": state["index"],
+            "name": state["name"],
+            "latency_us": state["latency_us"],
+            "residency_us": state["residency_us"],
+        }
+        for state in states
+    ]
+
+
+def _members(intervals: list[_Counted], by: str) -> "Iterable[_Members]":
     """Sets of CPUs, each as the states that they share."""
-    groups: dict[Any, dict[int, Any]] = {}
-    for interval in intervals:
-        for cpu in interval["cpus"]:
-            states = [
-                {key: state[key] for key in ("index", "name", "latency_us", "residency_us")}
-                for state in cpu["states"]
-            ]
-            table = json.dumps(states)
-            key = (cpu["cpu"], table) if by == "cpu" else table
+    groups: dict[tuple[int | None, str], _Members] = {}
+    for counted in intervals:
+        for cpu in counted.cpus:
+            states = _table(cpu["states"])
+            key = (cpu["cpu"] if by == "cpu" else None, json.dumps(states))
             groups.setdefault(key, {})[cpu["cpu"]] = states
     return sorted(groups.values(), key=lambda members: min(members))
 
 
-def _group(intervals: list[dict[str, Any]], members: dict[int, Any]) -> dict[str, Any]:
+def _group(intervals: list[_Counted], members: "_Members") -> "DiffGroup":
     states = next(iter(members.values()))
-    columns = []
-    for label in dict.fromkeys(interval["label"] for interval in intervals):
+    columns: list[_Column] = []
+    for label in dict.fromkeys(counted.interval["label"] for counted in intervals):
         rounds = [
-            (interval, [c for c in interval["cpus"] if _is_member(c, members, states)])
-            for interval in intervals
+            (interval, [c for c in cpus if c["cpu"] in members and _table(c["states"]) == states])
+            for interval, cpus in intervals
             if interval["label"] == label
         ]
         if any(cpus for _, cpus in rounds):
             columns.append(_column(label, rounds, len(states)))
-    for column in columns:
-        column["changes"] = None if column is columns[0] else _changes(columns[0], column)
-    for column in columns:
-        del column["clusters"]
-    return {"cpus": sorted(members), "states": states, "columns": columns}
+    for column in columns[1:]:
+        column.shown["changes"] = _changes(columns[0], column)
+    return {"cpus": sorted(members), "states": states, "columns": [c.shown for c in columns]}
 
 
-def _is_member(cpu: dict[str, Any], members: dict[int, Any], states: list[Any]) -> bool:
-    names = [(s["index"], s["name"], s["latency_us"], s["residency_us"]) for s in cpu["states"]]
-    wanted = [(s["index"], s["name"], s["latency_us"], s["residency_us"]) for s in states]
-    return cpu["cpu"] in members and names == wanted
-
-
-def _column(label: str, rounds: list[tuple[Any, list[Any]]], state_count: int) -> dict[str, Any]:
+def _column(
+    label: str, rounds: "list[tuple[Interval, list[CpuDelta]]]", state_count: int
+) -> _Column:
     cpus = [cpu for _, cpus in rounds for cpu in cpus]
     # The time of all CPUs together; not known as soon as one round's is not.
-    spans = [interval["elapsed_ns"] for interval, members in rounds if members]
-    is_timed = all(span is not None for span in spans)
-    cpu_time_us = None
-    if is_timed:
-        cpu_time_us = sum(i["elapsed_ns"] * len(members) for i, members in rounds if members) / 1e3
-    states = [_counts([cpu["states"][place] for cpu in cpus]) for place in range(state_count)]
-    for place, state in enumerate(states):
-        state["is_off"] = any(cpu["states"][place]["is_off"] for cpu in cpus)
+    spans = [(interval["elapsed_ns"], len(members)) for interval, members in rounds if members]
+    known = [(span, count) for span, count in spans if span is not None]
+    is_timed = len(known) == len(spans)
     total = _counts([state for cpu in cpus for state in cpu["states"]])
-    whole_us = cpu_time_us if is_timed else total["time_us"]
-    for entry in (*states, total):
-        entry["residency_ratio"] = _ratio(entry["time_us"], whole_us)
-    return {
+    whole_us = sum(span * count for span, count in known) / 1e3 if is_timed else total["time_us"]
+    total["residency_ratio"] = _ratio(total["time_us"], whole_us)
+    states = []
+    for place in range(state_count):
+        of_all = [cpu["states"][place] for cpu in cpus]
+        counts = _counts(of_all)
+        counts["residency_ratio"] = _ratio(counts["time_us"], whole_us)
+        is_off = any(state["is_off"] for state in of_all)
+        states.append(DiffStateCounts(**counts, is_off=is_off))
+    shown: DiffColumn = {
         "label": label,
         "rounds": len(spans),
         "cpus": sorted({cpu["cpu"] for cpu in cpus}),
-        "elapsed_ns": sum(spans) if is_timed else None,
+        "elapsed_ns": sum(span for span, _ in known) if is_timed else None,
         "residency_of": "elapsed" if is_timed else "idle",
         "states": states,
         "total": total,
-        "clusters": [_counts(cpu["states"]) for cpu in cpus],
+        "changes": None,
     }
+    return _Column(shown, [_counts(cpu["states"]) for cpu in cpus])
 
 
-def _counts(states: list[dict[str, Any]]) -> dict[str, Any]:
+def _counts(states: "Sequence[Counts]") -> "DiffCounts":
     """Sums, and shares over those states that have both numbers."""
-    sums = {key: _sum(state[key] for state in states) for key in COUNTERS}
 
-    def ratio(key: str, of: str) -> float | None:
+    def ratio(key: "_Counter", of: "_Counter") -> float | None:
         both = [s for s in states if s[key] is not None and s[of] is not None]
         return _ratio(_sum(s[key] for s in both), _sum(s[of] for s in both))
 
     return {
-        **sums,
+        "usage": _sum(state["usage"] for state in states),
+        "time_us": _sum(state["time_us"] for state in states),
+        "above": _sum(state["above"] for state in states),
+        "below": _sum(state["below"] for state in states),
+        "rejected": _sum(state["rejected"] for state in states),
         "mean_sleep_us": ratio("time_us", "usage"),
         "above_ratio": ratio("above", "usage"),
         "below_ratio": ratio("below", "usage"),
+        "residency_ratio": None,
     }
 
 
-def _changes(first: dict[str, Any], column: dict[str, Any]) -> dict[str, Any]:
-    changes = {}
-    for key in ("above", "below"):
-        pairs = [
-            [(c[key], c["usage"]) for c in side["clusters"] if None not in (c[key], c["usage"])]
-            for side in (first, column)
-        ]
-        changes[key] = json.loads(_engine.compare_shares(*pairs))
+def _changes(first: _Column, column: _Column) -> "dict[str, ShareChange | None]":
+    changes: dict[str, ShareChange | None] = {}
+    keys: tuple[_Counter, ...] = ("above", "below")
+    for key in keys:
+        change = _engine.compare_shares(_pairs(first, key), _pairs(column, key))
+        changes[key] = json.loads(change)
     return changes
+
+
+def _pairs(column: _Column, key: "_Counter") -> list[tuple[int, int]]:
+    """A counter and ``usage`` of each CPU that has both."""
+    pairs = [(counts[key], counts["usage"]) for counts in column.clusters]
+    return [(n, usage) for n, usage in pairs if n is not None and usage is not None]
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

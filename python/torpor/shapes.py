@@ -131,6 +131,84 @@ class Judged(TypedDict):
     of: int
 
 
+class StateDelta(DiffState, Counts):
+    """What a CPU counted of a state between two snapshots."""
+
+    is_off: bool
+
+
+class CpuDelta(TypedDict):
+    """What a CPU counted."""
+
+    cpu: int
+    states: list[StateDelta]
+
+
+class Delta(TypedDict):
+    """What is counted between two snapshots, before a result groups it."""
+
+    elapsed_ns: int | None
+    clock: str | None
+    is_since_boot: bool
+    cpus: list[CpuDelta]
+    notes: list[Note]
+
+
+class SnapshotMachine(TypedDict):
+    """What a dump tells of its machine."""
+
+    title: str | None
+    driver: str | None
+    governor: str | None
+    kernel_release: str | None
+    hz: int | None
+    boot_id: str | None
+    taken_at_ns: int | None
+    monotonic_ns: int | None
+    uptime_ns: int | None
+
+
+class SnapshotState(Counts):
+    """An idle state of a CPU, and its counters."""
+
+    index: int
+    name: str | None
+    desc: str | None
+    latency_us: int | None
+    residency_us: int | None
+    disable: int | None
+    default_status: str | None
+    s2idle_usage: int | None
+    s2idle_time_us: int | None
+
+
+class SnapshotCpu(TypedDict):
+    """A CPU and its idle states."""
+
+    cpu: int
+    driver: str | None
+    is_online: bool | None
+    capacity: int | None
+    freqs_khz: list[int]
+    states: list[SnapshotState]
+
+
+class SnapshotProblem(TypedDict):
+    """A value that cannot be used."""
+
+    path: str
+    reason: str
+
+
+class SnapshotData(TypedDict):
+    """A snapshot; None is what the dump does not tell."""
+
+    machine: SnapshotMachine
+    cpus: list[SnapshotCpu]
+    problems: list[SnapshotProblem]
+    notes: list[str]
+
+
 class StudyCell(TypedDict):
     """A cell of a published table beside ours."""
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import render, wrap
-from torpor.comparison import percent
+from torpor.cli.table import bare_table, listed_text
+from torpor.comparison import percent, rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +29,10 @@ def fidelity_text(result: "results.Fidelity", width: int) -> str:
     """Return the verdict, the tables behind it, and what a reader must know."""
     text_width = min(width, _TEXT_WIDTH)
     parts = [wrap(line, text_width) + "\n" for line in _heading(result)]
-    parts += ["\n", render(_governors(result), width=width)]
+    compared = result["comparison"]
+    parts += ["\n", listed_text("governor", compared["labels"], rows(compared), width)]
+    failed = [g for g in result["governors"] if g["error"] is not None]
+    parts += [wrap(f"{g['governor']} failed: {g['error']}", text_width) + "\n" for g in failed]
     best = result["governors"][0]
     if best["error"] is None:
         parts += [f"\nBy what told the time to the next timer, {best['governor']}:\n"]
@@ -90,21 +94,6 @@ def _heading(result: "results.Fidelity") -> list[str]:
         lines.append(f"Control, the best of another family: {verdict['control']}: {share}")
     lines.append(f"Control, always the commonest state: {percent(commonest)}")
     return lines
-
-
-def _governors(result: "results.Fidelity") -> "Table":
-    table = _table("governor", "agree", "")
-    compared = result["decisions"]["compared"]
-    for governor in result["governors"]:
-        if governor["error"] is not None:
-            table.add_row(governor["governor"], "failed", governor["error"])
-            continue
-        table.add_row(
-            governor["governor"],
-            f"{governor['agreeing']:,} of {compared:,}",
-            percent(governor["agreement"]),
-        )
-    return table
 
 
 def _sources(governor: "results.GovernorFidelity") -> "Table":
@@ -179,10 +168,7 @@ def _counters(result: "results.Fidelity") -> "Table":
 
 
 def _table(first: str, *others: str) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = bare_table()
     table.add_column(first)
     for name in others:
         table.add_column(name, justify="right")

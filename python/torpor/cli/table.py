@@ -72,20 +72,21 @@ def _source(result: "Result", section: "Section") -> str:
     """What was replayed or simulated."""
     if "workload" in section:
         count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
-        seconds = section["options"]["duration_ns"] / 1e9
-        return f"{section['workload']['name']}: simulation, {_cpus(count)}, {seconds:.2f} s"
+        cpus, seconds = _cpus(section, count), section["options"]["duration_ns"] / 1e9
+        return f"{section['workload']['name']}: simulation, {cpus}, {seconds:.2f} s"
     recording = section["trace"]
-    replayed = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
-    count = recording["cpu_count"]
-    share = f"{len(replayed)} of " if 0 < len(replayed) < count else ""
-    facts = [recording["format"], share + _cpus(count), f"{recording['duration_ns'] / 1e9:.2f} s"]
+    cpus = _cpus(section, recording["cpu_count"])
+    facts = [recording["format"], cpus, f"{recording['duration_ns'] / 1e9:.2f} s"]
     if recording["kernel_release"]:
         facts.append(f"Linux {recording['kernel_release']}")
     return f"{recording['path']}: {', '.join(facts)}"
 
 
-def _cpus(count: int) -> str:
-    return f"{count} CPU{'s' * (count != 1)}"
+def _cpus(section: "Section", count: int) -> str:
+    """How many there are, and how many of them took part."""
+    part = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
+    share = f"{len(part)} of " if 0 < len(part) < count else ""
+    return f"{share}{count} CPU{'s' * (count != 1)}"
 
 
 def rows_text(names: list[str], table_rows: list[Row], width: int) -> str:
@@ -95,6 +96,18 @@ def rows_text(names: list[str], table_rows: list[Row], width: int) -> str:
         return render(_table(names, table_rows, everyone, is_stacked=False), width=width)
     blocks = _blocks(names, table_rows, width)
     return render(*(_table(names, table_rows, b, is_stacked=True) for b in blocks), width=width)
+
+
+def listed_text(head: str, names: list[str], table_rows: list[Row], width: int) -> str:
+    """Return the table on its side, a line a governor: for many of them and few metrics."""
+    table = bare_table()
+    table.add_column(head, overflow="fold")
+    for row in table_rows:
+        table.add_column(row.heading, justify="right")
+    for index, name in enumerate(names):
+        cells = (_cell_text(row.cells[index], is_stacked=False) for row in table_rows)
+        table.add_row(name, *cells)
+    return render(table, width=width)
 
 
 def _blocks(names: list[str], table_rows: list[Row], width: int) -> list[list[int]]:
@@ -126,10 +139,7 @@ def _width(names: list[str], table_rows: list[Row], block: Any, *, is_stacked: b
 
 
 def _table(names: list[str], table_rows: list[Row], block: Any, *, is_stacked: bool) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = bare_table()
     table.add_column("", max_width=_NARROW_NAME if is_stacked else None, overflow="fold")
     for index in block:
         table.add_column(
@@ -143,6 +153,14 @@ def _table(names: list[str], table_rows: list[Row], block: Any, *, is_stacked: b
         cells = [_cell_text(row.cells[index], is_stacked) for index in block]
         table.add_row(row.heading, *cells)
     return table
+
+
+def bare_table() -> "Table":
+    """Return a table without columns, drawn as all of ours are."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
 
 
 def _cell_text(cell: Cell, is_stacked: bool) -> "Text":
