@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 1
+#define KHOST_ABI 2
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -79,6 +79,11 @@ struct khost_cluster {
 	struct khost_opp opp[KHOST_OPPS_MAX];
 };
 
+/* As on a kernel's command line: `menu.name`. */
+struct khost_param {
+	const char *name, *value;
+};
+
 struct khost_machine {
 	unsigned int cpus;
 	unsigned int clusters;
@@ -87,6 +92,11 @@ struct khost_machine {
 	unsigned char cluster_of[KHOST_CPUS_MAX];
 	/* An idle governor's name; empty: the highest rated. */
 	char governor[KHOST_NAME_LEN];
+	/* It is the only one that is linked, whatever name it registers. */
+	unsigned int governor_is_foreign;
+	/* The module parameters that are set before it registers. */
+	unsigned int params;
+	const struct khost_param *param;
 	/* schedutil, or none: the frequency stays as the simulator sets it. */
 	unsigned int schedutil;
 };
@@ -109,7 +119,7 @@ struct khost_usage {
 	unsigned long long usage, time_ns, above, below, rejected;
 };
 
-enum khost_trouble { KHOST_BUG = 1, KHOST_WARN, KHOST_PANIC, KHOST_UNREACHED };
+enum khost_trouble { KHOST_BUG = 1, KHOST_WARN, KHOST_PANIC, KHOST_UNREACHED, KHOST_REFUSED };
 
 /* What the kernel asks of the simulator. */
 struct khost_host {

@@ -47,8 +47,12 @@ static void check_governor(void)
 {
 	const char *wanted = khost_machine->governor;
 
-	if (*wanted && (!cpuidle_curr_governor || strcmp(wanted, cpuidle_curr_governor->name)))
-		khost_trouble(KHOST_PANIC, "it has no idle governor %s", wanted);
+	if (khost_machine->governor_is_foreign && !cpuidle_curr_governor)
+		khost_trouble(KHOST_REFUSED, "%s registers no idle governor here", wanted);
+	if (khost_machine->governor_is_foreign || !*wanted)
+		return;
+	if (!cpuidle_curr_governor || strcmp(wanted, cpuidle_curr_governor->name))
+		khost_trouble(KHOST_REFUSED, "it has no idle governor %s", wanted);
 }
 
 /* What kernel_init() does for the scheduler, time, idle and frequency. */
@@ -61,6 +65,7 @@ static int init_thread(void *unused)
 	sched_init_smp();
 	khost_register_clock();
 	choose_governor();
+	khost_set_params();
 	run_initcalls(__initcall0_start, __initcall_end);
 	check_governor();
 	khost_start_idle_driver();

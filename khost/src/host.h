@@ -65,6 +65,9 @@ void khost_clock_event(int cpu);
 void khost_start_workers(void);
 void khost_end_grace_periods(void);
 
+/* params.c */
+void khost_set_params(void);
+
 /* idle.c, freq.c, topology.c */
 void khost_start_idle_driver(void);
 int khost_idle_usage(void *usage, unsigned long cpu);

@@ -152,12 +152,18 @@ impl Catalog {
 
     /// Finds a governor's files, and compiles them only to check parameters, where there are any.
     pub fn source_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
+        let files = self.unchecked_files(spec)?;
+        if !spec.params().is_empty() {
+            self.resolve(spec, Hz::H250)?;
+        }
+        Ok(files)
+    }
+
+    /// The same, for a kernel that checks parameters itself.
+    pub fn unchecked_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
         if let [(name, _), ..] = spec.config() {
             let reason = format!("{name} is the kernel's own there, and not chosen here");
             return Err(GovernorError::Setup { policy: spec.label(), reason });
-        }
-        if !spec.params().is_empty() {
-            self.resolve(spec, Hz::H250)?;
         }
         let (name, origin, Sources { main, files, .. }) = self.sources(spec)?;
         Ok(SourceFiles { name, origin, main, files })

@@ -320,43 +320,52 @@ fn header_with(name: &str) -> Option<&'static str> {
     headers.filter(|(_, text)| holds(text)).map(|(file, _)| file).next()
 }
 
-/// One line on what is wrong, and a hint if the kapi lacks something.
-pub(crate) fn explain(message: &str) -> (String, String) {
-    let mut lacks: Vec<String> = Vec::new();
-    let mut to_include: Vec<String> = Vec::new();
-    let mut note = |kind: Missing, name: &str| {
-        let can_be_included = matches!(kind, Missing::Function | Missing::Type | Missing::Name);
-        if can_be_included && let Some(header) = header_with(name) {
-            let text = format!("{name} from <{header}>");
-            if !to_include.contains(&text) {
-                to_include.push(text);
-            }
-            return;
-        }
-        let text = match kind {
-            Missing::Function => format!("function {name}()"),
-            Missing::Header => format!("header <{name}>"),
-            Missing::Type => format!("type {name}"),
-            Missing::Name => format!("name {name}"),
-            Missing::Member => format!("structure member {name}"),
-        };
-        if !lacks.contains(&text) {
-            lacks.push(text);
-        }
-    };
+/// What a compiler's or linker's messages say is missing, each once.
+fn missing(message: &str) -> Vec<(Missing, String)> {
+    let mut all: Vec<(Missing, String)> = Vec::new();
     for line in message.lines() {
         let line = format!("{line}\n");
         let found = MISSING.iter().find_map(|(kind, before, after)| {
             let (_, rest) = line.split_once(before)?;
             let (name, _) = rest.split_once(after)?;
-            Some((*kind, name))
+            Some((*kind, name.to_owned()))
         });
-        if let Some((kind, name)) = found {
-            note(kind, name);
-        } else if let Some((_, name)) =
-            line.split_once("' undeclared").and_then(|(before, _)| before.rsplit_once('\''))
-        {
-            note(Missing::Name, name);
+        let undeclared = || {
+            let (_, name) = line.split_once("' undeclared")?.0.rsplit_once('\'')?;
+            Some((Missing::Name, name.to_owned()))
+        };
+        all.extend(found.or_else(undeclared).filter(|found| !all.contains(found)));
+    }
+    all
+}
+
+fn in_words(kind: Missing, name: &str) -> String {
+    match kind {
+        Missing::Function => format!("function {name}()"),
+        Missing::Header => format!("header <{name}>"),
+        Missing::Type => format!("type {name}"),
+        Missing::Name => format!("name {name}"),
+        Missing::Member => format!("structure member {name}"),
+    }
+}
+
+/// In words, what a compiler's or linker's messages say is missing.
+pub fn missing_names(message: &str) -> Vec<String> {
+    missing(message).iter().map(|(kind, name)| in_words(*kind, name)).collect()
+}
+
+/// One line on what is wrong, and a hint if the kapi lacks something.
+pub(crate) fn explain(message: &str) -> (String, String) {
+    let mut lacks: Vec<String> = Vec::new();
+    let mut to_include: Vec<String> = Vec::new();
+    for (kind, name) in missing(message) {
+        let can_be_included = matches!(kind, Missing::Function | Missing::Type | Missing::Name);
+        let (list, text) = match header_with(&name).filter(|_| can_be_included) {
+            Some(header) => (&mut to_include, format!("{name} from <{header}>")),
+            None => (&mut lacks, in_words(kind, &name)),
+        };
+        if !list.contains(&text) {
+            list.push(text);
         }
     }
     if lacks.is_empty() && !to_include.is_empty() {

@@ -62,7 +62,7 @@ mod tree;
 /// What other crates that compile C and call it build on.
 pub mod hosting {
     pub use crate::child::{Failure, Ran, run};
-    pub use crate::compile::{Key, default_compiler};
+    pub use crate::compile::{Key, default_compiler, missing_names};
     pub use crate::guard::{Caught, call};
     pub use crate::store::{Entry, Files, Scratch, Store};
     pub use crate::tree::{Archive, SOURCES_ENV, archive, locate, open_tarball, tarball_key};

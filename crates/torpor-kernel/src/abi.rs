@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 pub const CPUS_MAX: usize = 256;
 pub const STATES_MAX: usize = 10;
 pub const OPPS_MAX: usize = 64;
@@ -64,12 +64,21 @@ pub struct Cluster {
 }
 
 #[repr(C)]
+pub struct Param {
+    pub name: *const c_char,
+    pub value: *const c_char,
+}
+
+#[repr(C)]
 pub struct Machine {
     pub cpus: u32,
     pub clusters: u32,
     pub cluster: *const Cluster,
     pub cluster_of: [u8; CPUS_MAX],
     pub governor: [c_char; NAME_LEN],
+    pub governor_is_foreign: u32,
+    pub params: u32,
+    pub param: *const Param,
     pub schedutil: u32,
 }
 

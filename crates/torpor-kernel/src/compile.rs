@@ -12,8 +12,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use torpor_governor::GovernorError;
-use torpor_governor::hosting::{Failure, Ran, Scratch, run};
+use torpor_governor::hosting::{Failure, Ran, Scratch, missing_names, run};
+use torpor_governor::{GovernorError, SourceFiles};
 use torpor_units::Hz;
 
 pub const IMAGE: &str = "kernel.so";
@@ -39,7 +39,6 @@ const FLAGS: &[&str] = &[
     "-fdata-sections",
     "-fPIC",
     "-fvisibility=hidden",
-    "-w",
     "-nostdinc",
     "-D__KERNEL__",
 ];
@@ -56,8 +55,19 @@ const LINK: &[&str] = &[
     "-Wl,-e,0",
 ];
 
+/// A governor may be of another release: what does not fit is an error, not a warning.
+const GOVERNOR_FLAGS: &[&str] = &[
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=int-conversion",
+];
+/// How objects of the tree's own governors are called, and the file and the object of another.
+const OWN_GOVERNORS: &str = "drivers-cpuidle-governors-";
+const STAGED: &str = "hosted-governor.c";
+const FOREIGN: &str = "foreign-governor.o";
+
 pub fn flags() -> impl Iterator<Item = &'static str> {
-    FLAGS.iter().chain(LINK).copied()
+    FLAGS.iter().chain(LINK).chain(GOVERNOR_FLAGS).copied()
 }
 
 /// How far it is: files done, and all of them.
@@ -77,6 +87,8 @@ pub struct Job<'a> {
 
 pub struct Product {
     pub image: Vec<u8>,
+    /// What it is linked of.
+    pub objects: Vec<(String, Vec<u8>)>,
     /// The tree's files that were read, by their path in it.
     pub inputs: BTreeSet<String>,
 }
@@ -130,20 +142,92 @@ pub fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
     let units: Vec<Unit> = theirs.chain(ours).collect();
     compile_all(job, &units)?;
     link(job, &units)?;
-    let read = |name: &str| {
-        let path = job.scratch.path().join(name);
-        fs::read(&path).map_err(|source| KernelError::Read {
-            kernel: job.kernel.to_owned(),
-            path,
-            source,
-        })
-    };
-    let mut inputs = BTreeSet::new();
+    let (mut inputs, mut objects) = (BTreeSet::new(), Vec::new());
     for unit in &units {
-        let list = read(&format!("{}.d", unit.object))?;
+        let list = read(job, &format!("{}.d", unit.object))?;
         inputs.extend(inputs_of(&String::from_utf8_lossy(&list), job.tree));
+        objects.push((unit.object.clone(), read(job, &unit.object)?));
     }
-    Ok(Product { image: read(IMAGE)?, inputs })
+    Ok(Product { image: read(job, IMAGE)?, objects, inputs })
+}
+
+/// A governor's files, as they are compiled for the kernel of a job.
+pub struct GovernorFiles<'a> {
+    /// As messages name it.
+    pub label: &'a str,
+    pub module: &'a str,
+    pub files: &'a SourceFiles,
+}
+
+/// An image of a kernel's objects with another governor in place of the tree's own.
+pub fn with_governor(
+    job: &Job<'_>,
+    objects: &[(String, Vec<u8>)],
+    governor: &GovernorFiles<'_>,
+) -> Result<Vec<u8>, KernelError> {
+    let scratch_error = |source| KernelError::Read {
+        kernel: job.kernel.to_owned(),
+        path: job.scratch.path().to_owned(),
+        source,
+    };
+    write_headers(job).map_err(scratch_error)?;
+    let folder = job.scratch.path().join("governor");
+    fs::create_dir(&folder).map_err(scratch_error)?;
+    let SourceFiles { main, files, .. } = governor.files;
+    for (name, text) in files {
+        // What a user calls it, a compiler might take for something else.
+        let name = if name == main { STAGED } else { name };
+        fs::write(folder.join(name), text).map_err(scratch_error)?;
+    }
+    let kept = objects.iter().filter(|(name, _)| !name.starts_with(OWN_GOVERNORS));
+    let mut units = Vec::new();
+    for (name, object) in kept {
+        fs::write(job.scratch.path().join(name), object).map_err(scratch_error)?;
+        let (shown, path) = (name.clone(), PathBuf::new());
+        units.push(Unit { shown, path, object: name.clone() });
+    }
+    let staged = Path::new("governor").join(STAGED);
+    let error = |said: &str| {
+        let message = shown(job, said).replace(&staged.display().to_string(), main);
+        let missing = missing_names(&message);
+        let first = || message.lines().find(|l| l.contains("error")).unwrap_or("it does not link");
+        KernelError::Governor {
+            kernel: job.kernel.to_owned(),
+            release: job.release.to_string().into(),
+            governor: governor.label.into(),
+            summary: match missing.is_empty() {
+                true => first().trim().to_owned(),
+                false => format!("it has no {}", missing.join(", ")),
+            },
+            message: torpor_units::shown::lines(&message).into_owned(),
+        }
+    };
+    let mut command = compiler(job, governor.module, &staged, FOREIGN);
+    command.args(GOVERNOR_FLAGS);
+    command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), governor.module));
+    let ran = execute(job, command)?;
+    if !ran.status.success() {
+        return Err(error(&ran.stderr));
+    }
+    // Its names are its own: what it calls as the kernel calls something else does not clash.
+    let mut command = Command::new("objcopy");
+    command.args(["--keep-global-symbol=no_symbol", FOREIGN]);
+    let ran = execute(job, command)?;
+    if !ran.status.success() {
+        return Err(error(&ran.stderr));
+    }
+    units.push(Unit { shown: main.clone(), path: PathBuf::new(), object: FOREIGN.to_owned() });
+    let ran = run_linker(job, &units)?;
+    if !ran.status.success() {
+        return Err(error(&ran.stderr));
+    }
+    read(job, IMAGE)
+}
+
+fn read(job: &Job<'_>, name: &str) -> Result<Vec<u8>, KernelError> {
+    let path = job.scratch.path().join(name);
+    let kernel = job.kernel.to_owned();
+    fs::read(&path).map_err(|source| KernelError::Read { kernel, path, source })
 }
 
 /// The tree's files of a list that the compiler has made.
@@ -197,9 +281,26 @@ fn compile_all(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
 }
 
 fn compile_one(job: &Job<'_>, unit: &Unit) -> Result<(), KernelError> {
-    let tree = job.tree.display();
     let module = Path::new(&unit.shown).file_stem().unwrap_or_default().to_string_lossy();
-    let module = module.replace('-', "_");
+    let mut command = compiler(job, &module.replace('-', "_"), &unit.path, &unit.object);
+    command.arg("-w");
+    let ran = execute(job, command)?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    let message = shown(job, &ran.stderr);
+    Err(KernelError::Compile {
+        kernel: job.kernel.to_owned(),
+        release: job.release.to_string().into(),
+        file: unit.shown.as_str().into(),
+        summary: summary(&message),
+        message,
+    })
+}
+
+/// How a file becomes an object.
+fn compiler(job: &Job<'_>, module: &str, file: &Path, object: &str) -> Command {
+    let tree = job.tree.display();
     let mut command = Command::new(job.compiler);
     command.args(FLAGS);
     command.arg(format!("-DKBUILD_MODNAME=\"{module}\""));
@@ -223,27 +324,20 @@ fn compile_one(job: &Job<'_>, unit: &Unit) -> Result<(), KernelError> {
         command.arg("-include").arg(job.tree.join("include/linux").join(header));
     }
     command.args(["-include", "khost/include/khost/hidden.h", "-MMD", "-MF"]);
-    command.arg(format!("{}.d", unit.object));
-    command.arg("-c").arg(&unit.path).arg("-o").arg(&unit.object);
-    let ran = execute(job, command)?;
-    if ran.status.success() {
-        return Ok(());
-    }
-    let message = shown(job, &ran.stderr);
-    Err(KernelError::Compile {
-        kernel: job.kernel.to_owned(),
-        release: job.release.to_string().into(),
-        file: unit.shown.as_str().into(),
-        summary: summary(&message),
-        message,
-    })
+    command.arg(format!("{object}.d"));
+    command.arg("-c").arg(file).arg("-o").arg(object);
+    command
 }
 
-fn link(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
+fn run_linker(job: &Job<'_>, units: &[Unit]) -> Result<Ran, KernelError> {
     let mut command = Command::new(job.compiler);
     command.args(LINK).arg("-Wl,-T,khost/kernel.lds").arg("-o").arg(IMAGE);
     command.args(units.iter().map(|unit| &unit.object));
-    let ran = execute(job, command)?;
+    execute(job, command)
+}
+
+fn link(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
+    let ran = run_linker(job, units)?;
     if ran.status.success() {
         return Ok(());
     }

@@ -41,6 +41,17 @@ pub enum KernelError {
     )]
     Missing { kernel: String, release: String, list: Vec<String> },
 
+    #[error(
+        "{governor} does not compile in kernel `{kernel}` (Linux {release}): {summary}\n{message}"
+    )]
+    Governor {
+        kernel: String,
+        release: Box<str>,
+        governor: Box<str>,
+        summary: String,
+        message: String,
+    },
+
     #[error("kernel `{kernel}`: its image cannot be loaded: {reason}")]
     Image { kernel: String, reason: String },
 
@@ -62,6 +73,8 @@ pub enum Kind {
     Panic,
     /// A function that the host does not have.
     Unreached,
+    /// What was asked of it is not to be had; while it starts.
+    Refused,
     Signal {
         signo: i32,
         address: usize,
@@ -103,6 +116,7 @@ impl fmt::Display for Trouble {
             Kind::Bug => write!(f, "BUG: {message}")?,
             Kind::Warn => write!(f, "WARNING: {message}")?,
             Kind::Panic => write!(f, "panic: {message}")?,
+            Kind::Refused => return f.write_str(message),
             Kind::Unreached => write!(f, "it calls {message}, which is not hosted")?,
             Kind::Signal { signo, address } => {
                 let name = match *signo {

@@ -4,9 +4,10 @@
 use crate::abi::{self, Call, Cpu, Usage};
 use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
+use crate::kernels::IdleGovernor;
 use crate::{Kernel, KernelError, Machine, Trouble, symbols};
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_ulong, c_void};
+use std::ffi::{CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;
 use torpor_governor::hosting;
 use torpor_units::{CpuId, Duration, Instant};
@@ -56,6 +57,9 @@ struct HostSide {
     /// Of each CPU, how many idle states it has.
     states: Vec<usize>,
     machine: Option<Box<abi::Machine>>,
+    /// Names and values of parameters, and the table of them.
+    texts: Vec<CString>,
+    params: Vec<abi::Param>,
 }
 
 // SAFETY: the kernel's memory is its own, and all calls into it take `&mut self`.
@@ -68,7 +72,7 @@ impl Kernel {
         machine.check().map_err(refused)?;
         let image = Image::load(&self.image, self.hz.get())
             .map_err(|reason| KernelError::Image { kernel: self.name.clone(), reason })?;
-        let host = HostSide::new(&image, machine);
+        let host = HostSide::new(&image, machine, &self.governor);
         let mut instance = Instance {
             kernel: self.clone(),
             image,
@@ -81,8 +85,13 @@ impl Kernel {
         let machine = (&raw mut **machine).cast();
         let boot = instance.image.calls().boot;
         // SAFETY: both live in the box that the instance keeps.
-        unsafe { instance.call(boot, table, machine) }?;
-        Ok(instance)
+        match unsafe { instance.call(boot, table, machine) } {
+            Ok(()) => Ok(instance),
+            Err(trouble) if trouble.detail().kind == Kind::Refused => {
+                Err(refused(trouble.detail().message.clone()))
+            }
+            Err(trouble) => Err(trouble.into()),
+        }
     }
 }
 
@@ -269,12 +278,13 @@ fn kind_of(kind: u32) -> Kind {
         1 => Kind::Bug,
         2 => Kind::Warn,
         4 => Kind::Unreached,
+        5 => Kind::Refused,
         _ => Kind::Panic,
     }
 }
 
 impl HostSide {
-    fn new(image: &Image, machine: &Machine) -> Box<HostSide> {
+    fn new(image: &Image, machine: &Machine, governor: &IdleGovernor) -> Box<HostSide> {
         let mut host = Box::new(HostSide {
             table: abi::Host { context: std::ptr::null_mut(), allocate, log, trouble },
             regions: Vec::new(),
@@ -288,7 +298,21 @@ impl HostSide {
                 .map(|cluster| machine.clusters[*cluster].states.len())
                 .collect(),
             machine: None,
+            texts: Vec::new(),
+            params: Vec::new(),
         });
+        for (name, value) in &governor.params {
+            // A name or a value with a NUL is cut there, as on a command line.
+            let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
+            host.texts.extend(
+                [text(&format!("{}.{name}", governor.module())), text(value)].into_iter().flatten(),
+            );
+        }
+        host.params = host
+            .texts
+            .chunks_exact(2)
+            .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
+            .collect();
         let mut cluster_of = [0; abi::CPUS_MAX];
         for (to, cluster) in cluster_of.iter_mut().zip(&machine.cluster_of) {
             *to = *cluster as u8;
@@ -298,7 +322,10 @@ impl HostSide {
             clusters: machine.clusters.len() as u32,
             cluster: host.clusters.as_ptr(),
             cluster_of,
-            governor: abi::name(machine.governor.as_deref().unwrap_or_default()),
+            governor: abi::name(governor.name.as_deref().unwrap_or_default()),
+            governor_is_foreign: governor.is_foreign.into(),
+            params: host.params.len() as u32,
+            param: host.params.as_ptr(),
             schedutil: machine.schedutil.into(),
         }));
         host.table.context = (&raw mut *host).cast();

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Kernels by name: found, compiled once, kept by content.
 
-use crate::compile::{self, Job, Product};
-use crate::source::Source;
+use crate::compile::{self, GovernorFiles, Job, Product};
+use crate::source::{Packed, Source};
 use crate::{KHOST, KernelError, KernelSpec, Release};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use torpor_governor::GovernorError;
-use torpor_governor::hosting::{Failure, Files, Key, Store, default_compiler, run};
+use torpor_governor::hosting::{Failure, Files, Key, Scratch, Store, default_compiler, run};
+use torpor_governor::{Catalog, GovernorError, GovernorSpec, Place};
 use torpor_units::Hz;
 
 const RELEASE: &str = "release";
 const HOSTED: &str = "hosted";
+/// The folder of an entry that has what its image is linked of.
+const OBJECTS: &str = "objects/";
 
 /// Where [`Kernels`] works and with what.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +40,18 @@ pub struct Kernels {
     compiler: OsString,
     stop: Option<Arc<AtomicBool>>,
     version: OnceLock<String>,
+    /// Trees of tarballs and revisions, by what tells them apart: to unpack one takes long.
+    unpacked: Mutex<HashMap<String, Arc<Scratch>>>,
+}
+
+/// The idle governor that a kernel is started with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdleGovernor {
+    /// `None`: the kernel's highest rated.
+    pub name: Option<String>,
+    /// From elsewhere than the kernel's own tree: it is the only one of its image.
+    pub is_foreign: bool,
+    pub params: Vec<(String, String)>,
 }
 
 /// A compiled kernel, ready to be started any number of times.
@@ -48,7 +63,21 @@ pub struct Kernel {
     pub hz: Hz,
     /// The tree's files that it is made of.
     pub hosted: Vec<String>,
+    pub governor: IdleGovernor,
+    spec: KernelSpec,
+    /// Of its content.
+    key: String,
+    objects: Arc<Vec<(String, Vec<u8>)>>,
     pub(crate) image: Arc<Vec<u8>>,
+}
+
+impl IdleGovernor {
+    /// What stands before a parameter's name on a kernel's command line.
+    pub(crate) fn module(&self) -> String {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = self.name.as_deref().unwrap_or_default();
+        name.chars().map(|c| if is_part(c) { c } else { '_' }).collect()
+    }
 }
 
 impl Kernels {
@@ -58,6 +87,7 @@ impl Kernels {
             compiler: options.compiler.unwrap_or_else(default_compiler),
             stop: options.stop,
             version: OnceLock::new(),
+            unpacked: Mutex::default(),
         }
     }
 
@@ -73,25 +103,104 @@ impl Kernels {
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
         let name = spec.to_string();
-        let files = match spec.find()? {
+        let (key, mut files) = match spec.find()? {
             Source::Folder(tree) => self.of_folder(spec, &tree, hz, progress)?,
             Source::Packed { from, identity } => {
                 let mut key = self.base_key(hz)?;
                 key.add(identity.as_bytes());
-                self.entry("kernels", &key.finish(), &name, || {
-                    let tree = spec.unpack(&from, &self.store)?;
+                let key = key.finish();
+                let files = self.entry("kernels", &key, &name, || {
+                    let tree = self.unpacked(spec, &from, &identity)?;
                     Ok(self.compile(spec, tree.path(), hz, progress)?.0)
-                })?
+                })?;
+                (key, files)
             }
         };
         let text = |name: &str| String::from_utf8_lossy(&files[name]).into_owned();
-        let image = Arc::new(files[compile::IMAGE].clone());
         let release = Release::of_makefile(&text(RELEASE)).ok_or_else(|| KernelError::Image {
             kernel: name.clone(),
             reason: "its release is not kept with it".to_owned(),
         })?;
         let hosted = text(HOSTED).lines().map(str::to_owned).collect();
-        Ok(Kernel { name, release, hz, hosted, image })
+        let image = Arc::new(files.remove(compile::IMAGE).unwrap_or_default());
+        let objects = files
+            .into_iter()
+            .filter_map(|(name, object)| Some((name.strip_prefix(OBJECTS)?.to_owned(), object)));
+        let objects = Arc::new(objects.collect());
+        let (governor, spec) = (IdleGovernor::default(), spec.clone());
+        Ok(Kernel { name, release, hz, hosted, governor, spec, key, objects, image })
+    }
+
+    /// The kernel with an idle governor. Its tree's own go by their names; any other's file is
+    /// compiled against the kernel's headers and linked in place of them.
+    pub fn with_governor(
+        &self,
+        kernel: &Kernel,
+        catalog: &Catalog,
+        spec: &GovernorSpec,
+    ) -> Result<Kernel, KernelError> {
+        let params = spec.params().to_vec();
+        if let (Place::Builtin { name }, []) = (spec.place(), spec.config())
+            && kernel.hosted.contains(&format!("drivers/cpuidle/governors/{name}.c"))
+        {
+            let name = Some(name.clone());
+            let governor = IdleGovernor { name, is_foreign: false, params };
+            return Ok(Kernel { governor, ..kernel.clone() });
+        }
+        let sources = catalog.unchecked_files(spec)?;
+        let governor = IdleGovernor { name: Some(sources.name.clone()), is_foreign: true, params };
+        let mut key = Key::default();
+        for part in [kernel.key.as_str(), &sources.main, "governor"] {
+            key.add(part.as_bytes());
+        }
+        for (name, text) in &sources.files {
+            key.add(name.as_bytes());
+            key.add(text);
+        }
+        let mut files = self.entry("kernels", &key.finish(), &spec.to_string(), || {
+            let found = kernel.spec.find()?;
+            let unpacked;
+            let tree = match &found {
+                Source::Folder(tree) => tree.as_path(),
+                Source::Packed { from, identity } => {
+                    unpacked = self.unpacked(&kernel.spec, from, identity)?;
+                    unpacked.path()
+                }
+            };
+            let scratch = self.store.scratch()?;
+            let job = Job {
+                kernel: &kernel.name,
+                release: &kernel.release,
+                tree,
+                hz: kernel.hz,
+                compiler: &self.compiler,
+                scratch: &scratch,
+                stop: self.stop.as_deref(),
+                progress: &|_, _| {},
+            };
+            let label = spec.to_string();
+            let files =
+                GovernorFiles { label: &label, module: &governor.module(), files: &sources };
+            let image = compile::with_governor(&job, &kernel.objects, &files)?;
+            Ok(Files::from([(compile::IMAGE.to_owned(), image)]))
+        })?;
+        let image = Arc::new(files.remove(compile::IMAGE).unwrap_or_default());
+        Ok(Kernel { governor, image, ..kernel.clone() })
+    }
+
+    fn unpacked(
+        &self,
+        spec: &KernelSpec,
+        from: &Packed,
+        identity: &str,
+    ) -> Result<Arc<Scratch>, KernelError> {
+        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = unpacked.get(identity) {
+            return Ok(tree.clone());
+        }
+        let tree = Arc::new(spec.unpack(from, &self.store)?);
+        unpacked.insert(identity.to_owned(), tree.clone());
+        Ok(tree)
     }
 
     /// What a tree's image is made from is known only once it was compiled: first the list of its
@@ -103,7 +212,7 @@ impl Kernels {
         tree: &Path,
         hz: Hz,
         progress: compile::Progress<'_>,
-    ) -> Result<Files, KernelError> {
+    ) -> Result<(String, Files), KernelError> {
         let name = spec.to_string();
         spec.release(tree)?;
         let mut key = self.base_key(hz)?;
@@ -125,10 +234,12 @@ impl Kernels {
             // One that is gone makes another image, or none.
             whole.add(&fs::read(tree.join(input)).unwrap_or_default());
         }
-        self.entry("kernels", &whole.finish(), &name, || match fresh.take() {
+        let key = whole.finish();
+        let files = self.entry("kernels", &key, &name, || match fresh.take() {
             Some(files) => Ok(files),
             None => Ok(self.compile(spec, tree, hz, progress)?.0),
-        })
+        })?;
+        Ok((key, files))
     }
 
     fn compile(
@@ -151,13 +262,16 @@ impl Kernels {
             stop: self.stop.as_deref(),
             progress,
         };
-        let Product { image, inputs } = compile::compile(&job, &hosted)?;
+        let Product { image, objects, inputs } = compile::compile(&job, &hosted)?;
         let makefile = self.read(spec, &tree.join("Makefile"))?;
-        let files = Files::from([
+        let mut files = Files::from([
             (compile::IMAGE.to_owned(), image),
             (RELEASE.to_owned(), makefile),
             (HOSTED.to_owned(), hosted.join("\n").into_bytes()),
         ]);
+        let objects =
+            objects.into_iter().map(|(name, object)| (format!("{OBJECTS}{name}"), object));
+        files.extend(objects);
         let inputs: Vec<String> = inputs.into_iter().collect();
         Ok((files, inputs.join("\n")))
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a hosted kernel is told of its machine, and what of it the kernel never sees.
 
-use crate::abi::{CPUS_MAX, NAME_LEN, OPPS_MAX, STATES_MAX};
+use crate::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
 use torpor_platform::{CpufreqGovernor, Platform};
 use torpor_units::Duration;
 
@@ -10,8 +10,6 @@ pub struct Machine {
     pub clusters: Vec<Cluster>,
     /// Of each CPU, its cluster.
     pub cluster_of: Vec<usize>,
-    /// Of an idle governor; `None` is the highest rated.
-    pub governor: Option<String>,
     /// Frequencies are the kernel's, not the highest.
     pub schedutil: bool,
     /// From an IPI's sending to the interrupt.
@@ -69,7 +67,6 @@ impl Machine {
         Machine {
             clusters: clusters.collect(),
             cluster_of,
-            governor: None,
             schedutil: platform.cpufreq_governor == CpufreqGovernor::Schedutil,
             ipi_delivery: platform.overheads.ipi_delivery,
         }
@@ -80,9 +77,6 @@ impl Machine {
         let cpus = self.cluster_of.len();
         if cpus == 0 || cpus > CPUS_MAX {
             return Err(format!("it has {cpus} CPUs; a hosted kernel has 1 to {CPUS_MAX}"));
-        }
-        if let Some(name) = self.governor.as_ref().filter(|name| name.len() >= NAME_LEN) {
-            return Err(format!("`{name}` is no idle governor's name: it is too long"));
         }
         for (index, cluster) in self.clusters.iter().enumerate() {
             let (states, opps) = (cluster.states.len(), cluster.opps.len());

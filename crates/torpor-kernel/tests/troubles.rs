@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use support::{kernel_sources, kernels, linux_6_12, machine, start, task};
+use support::{kernel_sources, kernels, machine, start, task};
 use torpor_kernel::{Kernel, KernelError, Step, TaskId, TroubleKind};
 use torpor_units::{Duration, Hz, Instant};
 
@@ -86,19 +86,6 @@ fn a_file_that_does_not_compile_is_named() {
     let text = error(&tree);
     assert!(text.contains("lib/plist.c does not compile"), "{text}");
     assert!(text.contains("there is no header <linux/not_there.h>"), "{text}");
-}
-
-#[test]
-fn an_unknown_idle_governor_is_said_and_known_ones_are_used() {
-    let Some(kernel) = linux_6_12("idle governors by name") else { return };
-    let mut machine = machine("rk3399");
-    machine.governor = Some("nonesuch".into());
-    let text = kernel.boot(&machine).err().expect("there is no such governor").to_string();
-    assert!(text.contains("no idle governor nonesuch"), "{text}");
-    for governor in ["ladder", "menu", "teo"] {
-        machine.governor = Some(governor.into());
-        assert!(kernel.boot(&machine).is_ok(), "{governor}");
-    }
 }
 
 /// Where the scheduler first looks whether a task is preempted by one that wakes: tasks of two names

@@ -11,7 +11,8 @@ use torpor_kernel::{Kernel, Kernels, KernelsOptions, Machine, Sim, TaskSetup, Wo
 use torpor_platform::Platform;
 use torpor_units::{CpuId, Duration, Hz};
 
-pub use upstream::kernel_sources;
+#[allow(unused_imports)] // each file of tests uses some
+pub use upstream::{kernel_file, kernel_sources};
 
 pub const MS: i64 = 1_000_000;
 pub const US: i64 = 1_000;
