@@ -123,7 +123,7 @@ __attribute__((used)) void khost_thread_main(int (*body)(void *), void *argument
 
 void khost_give_stack(struct task_struct *task, int (*body)(void *), void *argument)
 {
-	task->stack = khost_alloc_pages(KHOST_STACK_SIZE);
+	task->stack = khost_alloc(KHOST_STACK_SIZE);
 	task->thread.stack_pointer = first_frame(task->stack + KHOST_STACK_SIZE, body, argument);
 }
 

@@ -9,7 +9,8 @@
 
 struct task_struct;
 
-#define KHOST_STACK_SIZE (64UL << 10)
+/* As x86-64 has it. */
+#define KHOST_STACK_SIZE (16UL << 10)
 
 /* context.c */
 extern struct khost_cpu khost_cpus[NR_CPUS];

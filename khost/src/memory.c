@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Memory: powers of two out of what the simulator gives, back to a list for each size. Zeroed, so
- * that no run depends on what was there before. Without the slab's headers: its functions change
- * their names from release to release.
+ * Memory: pieces of whole cache lines out of what the simulator gives, back to a list for each size.
+ * Zeroed, so that no run depends on what was there before. Without the slab's headers: its functions
+ * change their names from release to release.
  */
-#include <linux/log2.h>
 #include <linux/sched.h>
 #include <linux/percpu.h>
 #include <linux/string.h>
 #include "host.h"
 
-#define SMALLEST 5
+#define LINE 64UL
+#define LINES_MAX 1024
 #define CHUNK_SIZE (256UL << 10)
 
 /* Before each piece; 16 bytes, so that what follows is aligned for anything. */
 struct piece {
-	unsigned long order;
+	unsigned long lines;
 	struct piece *next;
 };
 
-static struct piece *freed[BITS_PER_LONG];
+static struct piece *freed[LINES_MAX];
 static char *chunk, *chunk_end;
+
+/*
+ * An odd number of lines: in an array of such pieces the same member lies in another set of the
+ * host's caches each time. With even ones, let alone powers of two, thousands of tasks would share
+ * a few sets.
+ */
+static unsigned long lines_of(unsigned long size)
+{
+	return DIV_ROUND_UP(size, LINE) | 1;
+}
 
 void *khost_alloc_pages(unsigned long size)
 {
@@ -33,24 +43,24 @@ void *khost_alloc_pages(unsigned long size)
 
 void *khost_alloc(unsigned long size)
 {
-	unsigned long whole = max(size + sizeof(struct piece), 1UL << SMALLEST);
-	unsigned int order = order_base_2(whole);
-	struct piece *piece = freed[order];
+	unsigned long lines = lines_of(size + sizeof(struct piece));
+	struct piece *piece;
 
-	if (piece) {
-		freed[order] = piece->next;
-		memset(piece + 1, 0, (1UL << order) - sizeof(*piece));
-	} else if (1UL << order > CHUNK_SIZE) {
-		piece = khost_alloc_pages(1UL << order);
+	if (lines >= LINES_MAX) {
+		piece = khost_alloc_pages(lines * LINE);
+	} else if (freed[lines]) {
+		piece = freed[lines];
+		freed[lines] = piece->next;
+		memset(piece + 1, 0, lines * LINE - sizeof(*piece));
 	} else {
-		if (chunk_end - chunk < 1L << order) {
+		if (chunk_end - chunk < lines * LINE) {
 			chunk = khost_alloc_pages(CHUNK_SIZE);
 			chunk_end = chunk + CHUNK_SIZE;
 		}
 		piece = (struct piece *)chunk;
-		chunk += 1UL << order;
+		chunk += lines * LINE;
 	}
-	piece->order = order;
+	piece->lines = lines;
 	return piece + 1;
 }
 
@@ -60,13 +70,16 @@ void khost_free(const void *memory)
 
 	if ((unsigned long)memory <= 16)
 		return;
-	piece->next = freed[piece->order];
-	freed[piece->order] = piece;
+	/* What is larger is of the start, and stays. */
+	if (piece->lines >= LINES_MAX)
+		return;
+	piece->next = freed[piece->lines];
+	freed[piece->lines] = piece;
 }
 
 /* Data of each CPU: a copy of the image's section, and room for what is allocated later. */
 
-#define DYNAMIC_SIZE (64UL << 10)
+#define DYNAMIC_SIZE (16UL << 10)
 
 extern char __per_cpu_start[], __per_cpu_end[];
 
@@ -80,8 +93,11 @@ static unsigned long static_size(void)
 
 void khost_setup_percpu(unsigned int cpus)
 {
+	unsigned long size = lines_of(static_size() + DYNAMIC_SIZE) * LINE;
+	char *areas = khost_alloc_pages(size * cpus);
+
 	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
-		char *area = khost_alloc_pages(static_size() + DYNAMIC_SIZE);
+		char *area = areas + size * cpu;
 
 		memcpy(area, __per_cpu_start, __per_cpu_end - __per_cpu_start);
 		__per_cpu_offset[cpu] = area - __per_cpu_start;

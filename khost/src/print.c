@@ -45,7 +45,7 @@ int _printk_deferred(const char *fmt, ...)
 static int trace_back(void **trace, int most)
 {
 	void **frame = __builtin_frame_address(0);
-	void **end = (void **)((char *)frame + KHOST_STACK_SIZE / 4);
+	void **end = (void **)((char *)frame + KHOST_STACK_SIZE);
 	int depth = 0;
 
 	while (depth < most) {

@@ -49,7 +49,7 @@ pub struct TaskSetup {
 /// What the kernel has of us. It stays where it is: the kernel has its address.
 struct HostSide {
     table: abi::Host,
-    regions: Vec<(NonNull<c_void>, usize)>,
+    regions: Vec<Region>,
     log: VecDeque<String>,
     trouble: Option<(u32, String, Vec<i64>)>,
     anchor: i64,
@@ -375,17 +375,51 @@ fn ns(duration: Duration) -> u32 {
 extern "C" fn allocate(context: *mut c_void, size: c_ulong) -> *mut c_void {
     // SAFETY: the context is the box that the table lies in, and we alone have it.
     let host = unsafe { &mut *context.cast::<HostSide>() };
-    let size = size as usize;
-    let (access, kind) =
-        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: fresh memory, wherever there is some.
-    let memory = unsafe { libc::mmap(std::ptr::null_mut(), size, access, kind, -1, 0) };
-    match NonNull::new(memory) {
-        Some(region) if memory != libc::MAP_FAILED => {
-            host.regions.push((region, size));
-            memory
+    let size = (size as usize).next_multiple_of(LINE);
+    let last = host.regions.last_mut().and_then(|region| region.take(size));
+    if let Some(memory) = last {
+        return memory;
+    }
+    let Some(mut region) = Region::new(size) else { return std::ptr::null_mut() };
+    let memory = region.take(size).unwrap_or(std::ptr::null_mut());
+    host.regions.push(region);
+    memory
+}
+
+const LINE: usize = 64;
+const HUGE_PAGE: usize = 2 << 20;
+/// What is not used takes no memory.
+const REGION: usize = 32 << 20;
+
+/// Memory of an instance, in huge pages where the system has them: a machine of 256 CPUs and some
+/// thousand tasks is spread over more small pages than a TLB has entries.
+struct Region {
+    start: NonNull<c_void>,
+    size: usize,
+    used: usize,
+}
+
+impl Region {
+    fn new(at_least: usize) -> Option<Region> {
+        let size = at_least.max(REGION).next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: fresh memory, wherever there is some.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), size, access, kind, -1, 0) };
+        if memory == libc::MAP_FAILED {
+            return None;
         }
-        _ => std::ptr::null_mut(),
+        // SAFETY: it was mapped just now. That it is refused does no harm.
+        unsafe { libc::madvise(memory, size, libc::MADV_HUGEPAGE) };
+        let used = memory.align_offset(HUGE_PAGE);
+        Some(Region { start: NonNull::new(memory)?, size, used })
+    }
+
+    fn take(&mut self, size: usize) -> Option<*mut c_void> {
+        let end = self.used.checked_add(size).filter(|end| *end <= self.size)?;
+        let memory = self.start.as_ptr().wrapping_byte_add(self.used);
+        self.used = end;
+        Some(memory)
     }
 }
 
@@ -431,10 +465,10 @@ extern "C" fn trouble(
 
 impl Drop for HostSide {
     fn drop(&mut self) {
-        for (region, size) in self.regions.drain(..) {
+        for Region { start, size, .. } in self.regions.drain(..) {
             // SAFETY: it was mapped with this size; the kernel that had it is gone or never runs
             // again.
-            unsafe { libc::munmap(region.as_ptr(), size) };
+            unsafe { libc::munmap(start.as_ptr(), size) };
         }
     }
 }
