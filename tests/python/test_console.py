@@ -169,6 +169,27 @@ def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, sta
     assert time.monotonic() - started_s < 10
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_end_changes_nothing(number):
+    """Python takes a moment to leave, in which nobody catches what a handler raises."""
+    code = f"""
+import os, sys
+from torpor.cli import main
+sys.argv = ["torpor", "--version"]
+status = main()
+os.kill(os.getpid(), {int(number)})
+sys.exit(status)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 ONCE = [
     ["replay", "x", "-p", "pixel6", "--platform", "rk3399"],
     ["replay", "x", "-p", "pixel6", "--hz", "100", "--hz=250"],

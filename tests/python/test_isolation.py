@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,19 @@ def hostile(how: int, start: int = 100) -> str:
     return f"{HOSTILE},how={how},from={start}"
 
 
+def assert_told(error: str, how: int, place: str) -> None:
+    """The error names governor, call and inputs, and where it is over with the process, what ran.
+
+    A kernel that can tell whose system calls they are makes those a fault of the call.
+    """
+    assert f"hostile.c,how={how}" in error
+    assert "select() on cpu" in error
+    assert "; its inputs: now_ns=" in error
+    if how == 4 or "made a system call" not in error:
+        assert "has ended its process in select()" in error
+        assert place in error
+
+
 def run(*arguments: str | bytes) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "torpor", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -34,8 +48,7 @@ def test_a_replay_goes_on_without_it(how: int) -> None:
     beside = torpor.replay(RECORDING, governors=["menu", hostile(how)], **given)
     assert beside.to_dict()["traces"][0]["runs"][0] == alone["traces"][0]["runs"][0]
     (error,) = beside.failures.values()
-    assert f"hostile.c,how={how}" in error
-    assert "has ended its process in select()" in error
+    assert_told(error, how, place="replay of")
 
 
 @pytest.mark.parametrize("how", KINDS)
@@ -45,8 +58,7 @@ def test_a_simulation_goes_on_without_it(how: int) -> None:
     beside = torpor.simulate("periodic", governors=["menu", hostile(how)], **given)
     assert beside.metrics("menu") == alone.metrics("menu")
     (error,) = beside.failures.values()
-    assert f"hostile.c,how={how}" in error
-    assert "has ended its process in select()" in error
+    assert_told(error, how, place="simulation of `periodic`")
 
 
 def test_the_result_does_not_depend_on_processes(tmp_path: Path) -> None:
@@ -90,11 +102,12 @@ def test_a_simulation_is_recorded_from_another_process(tmp_path: Path) -> None:
 def test_the_command_line_says_who_it_was() -> None:
     done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(6))
     assert done.returncode == 1, done.stderr
-    assert "has ended its process in select()" in " ".join(done.stdout.split())
+    assert_told(" ".join(done.stdout.split()), 6, place="replay of")
     # Before it decides anything.
     done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(6, start=0))
     assert done.returncode == 2
-    assert "hostile.c,how=6,from=0` has ended its process in init()" in done.stderr
+    assert "hostile.c,how=6,from=0`" in done.stderr
+    assert "init() on cpu0" in done.stderr
     done = run("check", hostile(6), "--decisions", "2000")
     assert done.returncode == 2
     assert "governor `hostile` has ended its program in select()" in done.stderr
@@ -103,7 +116,20 @@ def test_the_command_line_says_who_it_was() -> None:
 def test_the_noise_of_a_governor_is_not_heard() -> None:
     done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(14), "--json")
     assert "NOISE" not in done.stdout + done.stderr
-    assert json.loads(done.stdout)["traces"][0]["runs"][1]["error"] is None
+    error = json.loads(done.stdout)["traces"][0]["runs"][1]["error"]
+    assert error is None or "made a system call" in error
+
+
+def test_a_governor_that_sleeps_is_not_waited_for() -> None:
+    """At once where the kernel can tell whose system call it is, else by the clock."""
+    begun = time.monotonic()
+    result = torpor.replay(
+        RECORDING, platform="pixel6", governors=["menu", hostile(16)], decisions=False
+    )
+    (error,) = result.failures.values()
+    assert "made a system call" in error or "did not return within its limit" in error
+    assert "select() on cpu" in error
+    assert time.monotonic() - begun < 60
 
 
 def test_a_name_that_is_no_text_is_refused_by_name() -> None:

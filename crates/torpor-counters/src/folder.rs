@@ -5,14 +5,18 @@ use crate::builder::{Builder, VALUE_BYTES_MAX};
 use crate::error::{CountersError, Failure};
 use crate::path::{self, DOMAIN_ATTRS, FACTS, FREQS, PERF_STATE_ATTRS, STATE_ATTRS};
 use crate::{CPU_MAX, STATE_MAX, Snapshot};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use torpor_units::CpuId;
+use torpor_units::{CpuId, open_regular};
 
 const HINT: &str = "give /sys/devices/system/cpu, or a directory that holds a copy of it";
 /// Where a whole filesystem has the CPUs.
 const BELOW_ROOT: &str = "sys/devices/system/cpu";
+/// What is looked for in `/proc/cpuinfo` stands at its beginning.
+const CPU_BYTES_MAX: u64 = 64 << 10;
+/// A kernel's configuration is a twentieth of that.
+const CONFIG_BYTES_MAX: u64 = 8 << 20;
 
 /// The time of a snapshot, as the caller's clocks show it.
 #[derive(Clone, Copy, Debug)]
@@ -195,13 +199,16 @@ fn list(folder: &Path, prefix: &str) -> io::Result<Vec<u64>> {
 }
 
 fn read_value(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
     let mut value = Vec::new();
-    file.take(VALUE_BYTES_MAX as u64).read_to_end(&mut value)?;
+    open_regular(path)?.take(VALUE_BYTES_MAX as u64).read_to_end(&mut value)?;
     Ok(value)
+}
+
+/// The beginning of a file that is a text.
+fn read_start(file: impl Read, bytes_max: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What the machine says of itself; what it does not say stays unknown.
@@ -216,19 +223,19 @@ fn read_facts(filesystem: &Path, builder: &mut Builder) {
 }
 
 fn read_title(filesystem: &Path) -> Option<String> {
-    let text = fs::read_to_string(filesystem.join("proc/cpuinfo")).ok()?;
+    let file = open_regular(&filesystem.join("proc/cpuinfo")).ok()?;
+    let text = read_start(file, CPU_BYTES_MAX)?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 /// `CONFIG_HZ` from the kernel's configuration, where the machine keeps it.
 fn read_hz(filesystem: &Path, release: Option<&str>) -> Option<u32> {
-    let mut config = String::new();
-    match File::open(filesystem.join("proc/config.gz")) {
-        Ok(file) => flate2::read::GzDecoder::new(file).read_to_string(&mut config).ok()?,
+    let config = match open_regular(&filesystem.join("proc/config.gz")) {
+        Ok(file) => read_start(flate2::read::GzDecoder::new(file), CONFIG_BYTES_MAX)?,
         Err(_) => {
             let path = format!("boot/config-{}", release?);
-            File::open(filesystem.join(path)).ok()?.read_to_string(&mut config).ok()?
+            read_start(open_regular(&filesystem.join(path)).ok()?, CONFIG_BYTES_MAX)?
         }
     };
     config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())

@@ -58,7 +58,7 @@ impl Observer for Unobserved {
 }
 
 /// So many decisions of a recording are kept at most, of all governors together.
-pub const DECISIONS_MAX: u64 = 10_000_000;
+pub const DECISIONS_MAX: u64 = if cfg!(test) { 300_000 } else { 10_000_000 };
 
 /// What of decisions is wanted beside their sums.
 #[derive(Clone, Copy)]
@@ -114,7 +114,7 @@ pub struct Room {
 const LOT: u64 = 256;
 
 /// So much too much ends the run before its end: more than all lots that are not used up.
-const SLACK: u64 = 4_096 * LOT;
+const SLACK: u64 = if cfg!(test) { 40 } else { 4_096 } * LOT;
 
 impl Room {
     pub fn new() -> std::io::Result<Room> {
@@ -168,6 +168,45 @@ impl Observer for Keep<'_> {
     fn decision(&mut self, decision: &Decision) {
         if self.counts() {
             self.decisions.push(*decision);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DECISIONS_MAX;
+    use crate::{EngineError, Options, Request, Unwatched, run};
+    use std::path::Path;
+    use torpor_governor::{Catalog, CatalogOptions, Isolation};
+
+    /// The demo, under so many governors, all of whose decisions are kept.
+    fn kept(governors: usize, isolation: Isolation) -> Result<u64, EngineError> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let options = Options { decisions: true, threads: Some(1), ..Options::default() };
+        let request = Request {
+            traces: vec![root.join("demo/web-server.perf.data")],
+            platform: torpor_platform::resolve("i5-10600k").unwrap(),
+            governors: vec!["shallowest".parse().unwrap(); governors],
+            options,
+        };
+        let catalog = Catalog::new(CatalogOptions { isolation, ..CatalogOptions::default() });
+        let outcome = run(&request, &catalog, &Unwatched)?;
+        Ok(outcome.traces[0].decisions.iter().map(|of_one| of_one.len() as u64).sum())
+    }
+
+    #[test]
+    fn more_decisions_than_can_be_kept_are_refused() {
+        for isolation in [Isolation::None, Isolation::All] {
+            let alone = kept(1, isolation).unwrap();
+            assert!((1..DECISIONS_MAX).contains(&alone), "{alone}");
+            let enough = (DECISIONS_MAX / alone) as usize;
+            assert_eq!(kept(enough, isolation).unwrap(), enough as u64 * alone);
+            // Only at the end is it known to be too much; or before.
+            for governors in [enough + 1, 20 * enough] {
+                let error = kept(governors, isolation).unwrap_err();
+                let told = matches!(error, EngineError::TooManyDecisions { .. });
+                assert!(told && error.to_string().contains("web-server.perf.data"), "{error}");
+            }
         }
     }
 }

@@ -89,10 +89,8 @@ pub fn run(
     let done = AtomicU64::new(0);
     let room = Room::new();
     let room = &room.map_err(|e| EngineError::SharedMemory { reason: e.to_string() })?;
-    let stopped = || match room.is_over() {
-        true => EngineError::TooManyDecisions { path: what.to_owned(), most: DECISIONS_MAX },
-        false => EngineError::Interrupted,
-    };
+    let too_many = || EngineError::TooManyDecisions { path: what.to_owned(), most: DECISIONS_MAX };
+    let stopped = || if room.is_over() { too_many() } else { EngineError::Interrupted };
     let tick = |count: usize| {
         let now = done.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
         progress.advance(what, now, total);
@@ -163,7 +161,7 @@ pub fn run(
         }
     }
     let kept: usize = runs.iter().flatten().map(|run| run.decisions.len()).sum();
-    if kept as u64 > DECISIONS_MAX { Err(stopped()) } else { Ok(runs) }
+    if kept as u64 > DECISIONS_MAX { Err(too_many()) } else { Ok(runs) }
 }
 
 /// Does `work` here, or in a process of its own if the governor is to have one. `tick` counts what
@@ -184,7 +182,8 @@ fn where_it_runs<T: Serialize + DeserializeOwned>(
             true
         })
     };
-    match torpor_governor::apart(governor.policy_label(), &mut |done| tick(done as usize), there) {
+    let goes_on = &mut |done| tick(done as usize);
+    match torpor_governor::apart(&[governor.policy_label()], goes_on, there) {
         Ok(answer) => answer,
         Err(NoAnswer::Interrupted) => Err(None),
         Err(NoAnswer::Died(error)) => Err(Some(format!("{error} (replay of `{what}`)"))),

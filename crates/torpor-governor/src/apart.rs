@@ -59,16 +59,17 @@ enum Answer<T> {
     Panicked(String),
 }
 
-/// Runs `work`, which calls the policy `label`, in a copy of this process.
+/// Runs `work`, which calls the policies `labels`, in a copy of this process.
 ///
 /// `goes_on` is told now and then how much more is done, and ends the work by its `false`. `work`
 /// has its own thread only: it must wait for no other.
 pub fn apart<T: Serialize + DeserializeOwned>(
-    label: &Label,
+    labels: &[&Label],
     goes_on: &mut dyn FnMut(u64) -> bool,
     work: impl FnOnce(&Pulse) -> T,
 ) -> Result<T, NoAnswer> {
-    let failed = |source| NoAnswer::Died(GovernorError::Process { policy: label.clone(), source });
+    let failed =
+        |source| NoAnswer::Died(GovernorError::Process { policy: labels[0].clone(), source });
     let page = Mapped::<Page>::new().map_err(failed)?;
     let mut answer = memory_file().map_err(failed)?;
     // SAFETY: no preconditions.
@@ -102,9 +103,10 @@ pub fn apart<T: Serialize + DeserializeOwned>(
         },
         Status::Exited(_) | Status::Killed(_) | Status::Stopped(_) => {}
     }
-    let call = page.get().guard.call_in_flight();
-    let how = status.to_string();
-    Err(NoAnswer::Died(GovernorError::Died { policy: label.clone(), call, how }))
+    let call = page.get().guard.last_call().map(Box::new);
+    let is_its = |label: &&&Label| call.as_ref().is_none_or(|last| last.kind == label.kind);
+    let policy = (*labels.iter().find(is_its).unwrap_or(&labels[0])).clone();
+    Err(NoAnswer::Died(GovernorError::Died { policy, call, how: status.to_string() }))
 }
 
 /// The copy's whole life.
@@ -181,9 +183,10 @@ enum Status {
 impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Status::Exited(guard::EXIT_WEDGED) => f.write_str(
-                "a call did not return within its CPU time limit, and blocks the signal for that",
-            ),
+            Status::Exited(guard::EXIT_WEDGED) => {
+                let limit = guard::call_limit();
+                write!(f, "it did not return within its limit ({limit}), and blocks the signal")
+            }
             Status::Exited(code) => write!(f, "it exited with status {code}"),
             Status::Killed(signal) => write!(f, "signal {signal}{}", signal_name(*signal)),
             Status::Stopped(signal) => {
@@ -324,5 +327,82 @@ fn memory_file() -> io::Result<File> {
     unsafe {
         let fd = libc::memfd_create(c"torpor-answer".as_ptr(), libc::MFD_CLOEXEC);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Call;
+    use crate::{Kind, set_call_limit};
+    use std::ffi::{c_int, c_void};
+    use std::time::{Duration, Instant};
+    use torpor_units::CpuId;
+
+    fn label(kind: Kind) -> Label {
+        Label { kind, text: "mine.c".into() }
+    }
+
+    /// What a call of a policy in a process of its own comes to, and how long that takes. The
+    /// C library's system calls are let through, so that these do what a governor's own do where
+    /// the kernel cannot tell whose they are.
+    fn called(
+        call: Call,
+        function: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        goes_on: &mut dyn FnMut(u64) -> bool,
+    ) -> (Result<bool, NoAnswer>, Duration) {
+        let begun = Instant::now();
+        let labels = [&label(Kind::Governor), &label(Kind::IoBoost)];
+        let answer = apart(&labels, goes_on, |_| {
+            let kind = if call == Call::RqBoost { Kind::IoBoost } else { Kind::Governor };
+            guard::note(kind, CpuId(7), || call);
+            // SAFETY: the function takes nothing.
+            let end = unsafe { guard::call(function, std::ptr::null_mut(), std::ptr::null_mut()) };
+            end.is_err_and(|caught| caught.is_time_out())
+        });
+        (answer, begun.elapsed())
+    }
+
+    unsafe extern "C" fn ends(_: *mut c_void, _: *mut c_void) -> c_int {
+        // SAFETY: the process was made for it.
+        unsafe { libc::_exit(3) }
+    }
+
+    unsafe extern "C" fn sleeps(_: *mut c_void, _: *mut c_void) -> c_int {
+        loop {
+            // SAFETY: no preconditions.
+            unsafe { libc::sleep(3600) };
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_told_with_the_call_and_its_inputs() {
+        let died = |call| match called(call, ends, &mut |_| true).0 {
+            Err(NoAnswer::Died(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let reflect = Call::Reflect { index: 2, now: torpor_units::Instant(9), got_tick: true };
+        assert_eq!(
+            died(reflect),
+            "governor `mine.c` has ended its process in reflect() on cpu7: it exited with status 3; \
+             its inputs: index=2 now=0.000000009 s got_tick=true"
+        );
+        assert_eq!(
+            died(Call::RqBoost),
+            "IO boost `mine.c` has ended its process in rq_boost() on cpu7: it exited with status 3"
+        );
+    }
+
+    #[test]
+    fn a_call_that_sleeps_is_ended_by_its_limit_and_by_who_waits() {
+        let call = Call::Timer { now: torpor_units::Instant(9) };
+        let stop = &mut |_| false;
+        let (answer, took) = called(call, sleeps, stop);
+        assert!(matches!(answer, Err(NoAnswer::Interrupted)), "{answer:?}");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        set_call_limit(Duration::from_millis(20));
+        let (answer, took) = called(call, sleeps, &mut |_| true);
+        assert!(answer.unwrap(), "it is a time-out");
+        assert!(took < Duration::from_secs(10), "{took:?}");
     }
 }

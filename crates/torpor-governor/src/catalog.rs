@@ -122,7 +122,8 @@ impl Catalog {
         if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
             let file = builtin_file(label.kind, name)?;
             let runs_apart = self.isolation == Isolation::All;
-            return Ok(Compiled { runs_apart, ..compiled(file, label, hz) });
+            let stop = self.compiler.stop.clone();
+            return Ok(Compiled { runs_apart, stop, ..compiled(file, label, hz) });
         }
         let (name, origin, sources) = self.sources(spec)?;
         let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
@@ -134,7 +135,8 @@ impl Catalog {
             Isolation::All => true,
             Isolation::None => false,
         };
-        Ok(Compiled { name, label, hz, origin, release, source, image, config, runs_apart })
+        let stop = self.compiler.stop.clone();
+        Ok(Compiled { name, label, hz, origin, release, source, image, config, runs_apart, stop })
     }
 
     /// Compiles a governor, any one of the three forms, into a program of its own.
@@ -239,5 +241,6 @@ fn compiled(file: &BuiltinFile, label: Label, hz: Hz) -> Compiled {
         image: Arc::new(image),
         config: config::asked(&tree::from_text(file.name, file.source), hz),
         runs_apart: false,
+        stop: None,
     }
 }

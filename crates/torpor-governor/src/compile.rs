@@ -33,7 +33,7 @@ pub(crate) struct Compiler {
     program: OsString,
     store: Store,
     limit: Duration,
-    stop: Option<Arc<AtomicBool>>,
+    pub stop: Option<Arc<AtomicBool>>,
     /// What `cc --version` says: another compiler makes other code.
     version: OnceLock<String>,
 }

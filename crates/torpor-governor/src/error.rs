@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+use crate::guard::LastCall;
 use crate::{Fault, Label};
 use std::path::PathBuf;
 use torpor_units::UnknownName;
@@ -63,8 +64,8 @@ pub enum GovernorError {
     )]
     Memory { policy: Label, source: std::io::Error },
 
-    #[error("{policy} has ended its process{}: {how}", in_call(*call))]
-    Died { policy: Label, call: Option<&'static str>, how: String },
+    #[error("{policy} has ended its process {}: {how}{}", when(call.as_deref()), inputs(call.as_deref()))]
+    Died { policy: Label, call: Option<Box<LastCall>>, how: String },
 
     #[error("{policy}: no process of its own can be had: {source}")]
     Process { policy: Label, source: std::io::Error },
@@ -77,11 +78,16 @@ pub enum GovernorError {
     Fault(#[from] Fault),
 }
 
-fn in_call(call: Option<&str>) -> String {
+fn when(call: Option<&LastCall>) -> String {
     match call {
-        Some(call) => format!(" in {call}"),
-        None => " between its calls, by what it did in one".to_owned(),
+        Some(LastCall { cpu, call, is_in_flight: true, .. }) => format!("in {}", call.at(*cpu)),
+        Some(LastCall { cpu, call, .. }) => format!("after {}", call.at(*cpu)),
+        None => "before its first call".to_owned(),
     }
+}
+
+fn inputs(call: Option<&LastCall>) -> String {
+    call.map(|last| last.call.inputs().to_string()).unwrap_or_default()
 }
 
 fn hint_line(hint: &str) -> String {

@@ -21,7 +21,7 @@ pub struct FaultDetail {
 }
 
 /// The call that ended in the fault, with what it was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Call {
     Init,
     Enable,
@@ -111,35 +111,41 @@ impl std::error::Error for Fault {}
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FaultDetail { policy, cpu, call, cause } = &*self.0;
-        match call {
-            // Of a task, wherever it is.
-            Call::TaskBoost { .. } | Call::TaskUclampMin { .. } => {
-                write!(f, "{policy}: {} {cause}", call.name())?;
-            }
-            _ => write!(f, "{policy}: {} on {cpu} {cause}", call.name())?,
-        }
-        match call {
-            Call::Init | Call::Enable | Call::Disable | Call::RqBoost | Call::PerfMin => Ok(()),
-            Call::Select(inputs) => write!(f, "; its inputs: {inputs}"),
-            Call::Reflect { index, now, got_tick } => {
-                write!(f, "; its inputs: index={index} now={now} got_tick={got_tick}")
-            }
-            Call::Timer { now } => write!(f, "; its inputs: now={now}"),
-            Call::Enqueue { task, now, flags } | Call::Dequeue { task, now, flags } => {
-                write!(f, "; its inputs: task={task} now={now} flags={flags}")
-            }
-            Call::Update { now, flags } => write!(f, "; its inputs: now={now} flags={flags}"),
-            Call::CpuBoost { now, max_cap } => {
-                write!(f, "; its inputs: now={now} max_cap={max_cap}")
-            }
-            Call::TaskBoost { task } | Call::TaskUclampMin { task } => {
-                write!(f, "; its inputs: task={task}")
-            }
-        }
+        write!(f, "{policy}: {} {cause}{}", call.at(*cpu), call.inputs())
     }
 }
 
 impl Call {
+    /// Its name, and the CPU where it is one's.
+    pub(crate) fn at(self, cpu: CpuId) -> String {
+        match self {
+            // Of a task, wherever it is.
+            Call::TaskBoost { .. } | Call::TaskUclampMin { .. } => self.name().to_owned(),
+            _ => format!("{} on {cpu}", self.name()),
+        }
+    }
+
+    /// A message's end.
+    pub(crate) fn inputs(self) -> String {
+        let inputs = match self {
+            Call::Init | Call::Enable | Call::Disable | Call::RqBoost | Call::PerfMin => {
+                return String::new();
+            }
+            Call::Select(inputs) => inputs.to_string(),
+            Call::Reflect { index, now, got_tick } => {
+                format!("index={index} now={now} got_tick={got_tick}")
+            }
+            Call::Timer { now } => format!("now={now}"),
+            Call::Enqueue { task, now, flags } | Call::Dequeue { task, now, flags } => {
+                format!("task={task} now={now} flags={flags}")
+            }
+            Call::Update { now, flags } => format!("now={now} flags={flags}"),
+            Call::CpuBoost { now, max_cap } => format!("now={now} max_cap={max_cap}"),
+            Call::TaskBoost { task } | Call::TaskUclampMin { task } => format!("task={task}"),
+        };
+        format!("; its inputs: {inputs}")
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Call::Init => "init()",
@@ -163,6 +169,9 @@ impl Call {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Cause::Signal { signo: libc::SIGSYS, .. } => {
+                f.write_str("made a system call, which no kernel code does (SIGSYS)")
+            }
             Cause::Signal { signo, address } => {
                 let (name, what) = match *signo {
                     libc::SIGSEGV => ("SIGSEGV", "touched memory that is not its own"),
@@ -170,13 +179,14 @@ impl fmt::Display for Cause {
                     libc::SIGFPE => ("SIGFPE", "divided by zero or overflowed a division"),
                     libc::SIGILL => ("SIGILL", "ran an instruction that does not exist"),
                     libc::SIGTRAP => ("SIGTRAP", "ran into a trap"),
-                    libc::SIGSYS => ("SIGSYS", "made a system call, which no kernel code does"),
                     _ => ("a signal", "was ended"),
                 };
                 write!(f, "{what} ({name} at {address:#x})")
             }
             Cause::Bug { file, line } => write!(f, "hit BUG at {file}:{line}"),
-            Cause::TimedOut => f.write_str("did not return within its CPU time limit"),
+            Cause::TimedOut => {
+                write!(f, "did not return within its limit ({})", crate::guard::call_limit())
+            }
             Cause::NoSuchState { index, state_count } => write!(
                 f,
                 "answered state {index}, but the driver has states 0 to {}",

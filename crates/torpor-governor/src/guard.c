@@ -45,7 +45,6 @@ struct guard {
 	volatile uint64_t kill_seq;	/* the call that the watchdog wants to end */
 	volatile uintptr_t fault_addr;
 	volatile int signo;
-	volatile int call;		/* the last one, as src/guard.rs numbers them */
 	jump_place place;
 	volatile char syscalls;		/* the kernel reads it */
 };
@@ -172,14 +171,13 @@ int torpor_guard_install(void)
  *
  * Nothing may stand between the jump's place and the odd number that makes the handlers use it.
  */
-#define guarded(number, made, result) do {	\
+#define guarded(made, result) do {		\
 	struct guard *guard = self;		\
 						\
 	if (__builtin_expect(!guard, 0))	\
 		return GUARD_NO_THREAD;		\
 	if (set_jump(guard->place))		\
 		return GUARD_FAULT;		\
-	guard->call = (number);			\
 	guard->syscalls = SYSCALLS_BLOCKED;	\
 	guard->seq++;				\
 	barrier();				\
@@ -190,25 +188,20 @@ int torpor_guard_install(void)
 	return (result);			\
 } while (0)
 
-enum {
-	CALL_SELECT, CALL_REFLECT, CALL_OTHER, CALL_TASK_EVENT, CALL_CPU_EVENT, CALL_CPU_BOOST,
-	CALL_TASK_BOOST, CALL_RQ_BOOST
-};
-
 int64_t torpor_guard_select(void *drv, void *dev, bool *stop_tick,
 			    int (*select)(void *drv, void *dev, bool *stop_tick))
 {
-	guarded(CALL_SELECT, uint32_t index = select(drv, dev, stop_tick), index);
+	guarded(uint32_t index = select(drv, dev, stop_tick), index);
 }
 
 int64_t torpor_guard_reflect(void *dev, int index, void (*reflect)(void *dev, int index))
 {
-	guarded(CALL_REFLECT, reflect(dev, index), 0);
+	guarded(reflect(dev, index), 0);
 }
 
 int64_t torpor_guard_call(void *drv, void *dev, int (*call)(void *drv, void *dev))
 {
-	guarded(CALL_OTHER, uint32_t result = call(drv, dev), result);
+	guarded(uint32_t result = call(drv, dev), result);
 }
 
 /* What does not fit in the answer is no utilization either. */
@@ -221,28 +214,28 @@ int64_t torpor_guard_task_event(unsigned int cpu, void *task, uint64_t now, unsi
 				void (*event)(unsigned int cpu, void *task, uint64_t now,
 					      unsigned int flags))
 {
-	guarded(CALL_TASK_EVENT, event(cpu, task, now, flags), 0);
+	guarded(event(cpu, task, now, flags), 0);
 }
 
 int64_t torpor_guard_cpu_event(unsigned int cpu, uint64_t now, unsigned int flags,
 			       void (*event)(unsigned int cpu, uint64_t now, unsigned int flags))
 {
-	guarded(CALL_CPU_EVENT, event(cpu, now, flags), 0);
+	guarded(event(cpu, now, flags), 0);
 }
 
 int64_t torpor_guard_cpu_boost(unsigned int cpu, uint64_t now, unsigned long max_cap,
 			       unsigned long (*boost)(unsigned int cpu, uint64_t now,
 						      unsigned long max_cap))
 {
-	guarded(CALL_CPU_BOOST, unsigned long util = boost(cpu, now, max_cap), utilization(util));
+	guarded(unsigned long util = boost(cpu, now, max_cap), utilization(util));
 }
 
 int64_t torpor_guard_task_boost(const void *task, unsigned long (*boost)(const void *task))
 {
-	guarded(CALL_TASK_BOOST, unsigned long util = boost(task), utilization(util));
+	guarded(unsigned long util = boost(task), utilization(util));
 }
 
 int64_t torpor_guard_rq_boost(unsigned int cpu, unsigned long (*boost)(unsigned int cpu))
 {
-	guarded(CALL_RQ_BOOST, unsigned long util = boost(cpu), utilization(util));
+	guarded(unsigned long util = boost(cpu), utilization(util));
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Guarded calls into images: see `guard.c`. This side prepares threads and runs the watchdog.
 
+use crate::Kind;
 use crate::abi::{
     CpuBoost, CpuEvent, CpuidleDevice, CpuidleDriver, GuardedCall, IoboostTask, Reflect, RqBoost,
     Select, TaskBoost, TaskEvent,
 };
-use std::cell::RefCell;
+use crate::fault::Call;
+use std::cell::{RefCell, UnsafeCell};
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{
@@ -14,13 +16,14 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
+use torpor_units::CpuId;
 
 const FAULT: i64 = -1;
 const ALT_STACK_LEN: usize = 64 << 10;
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A call that takes no CPU time sleeps, which no governor does. It may take so many limits of the
-/// clock, looked at now and then.
+/// A call that takes no CPU time sleeps, where the kernel does not refuse it that. It may take so
+/// many limits of the clock, looked at now and then.
 const SLEEPS_MAX: u64 = 15;
 /// How many looks the signal has to end it.
 const LOOKS_LEFT: u32 = 10;
@@ -33,6 +36,13 @@ pub fn set_call_limit(limit: Duration) {
     CALL_LIMIT_NS.store(limit.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
 }
 
+/// The limit of a call, for messages.
+pub fn call_limit() -> String {
+    let limit = Duration::from_nanos(CALL_LIMIT_NS.load(Relaxed));
+    let by_clock = limit.saturating_mul(SLEEPS_MAX as u32);
+    format!("{limit:?} of CPU time, or {by_clock:?} asleep")
+}
+
 /// The first fields of `struct guard`; the rest is the place to jump back to.
 #[repr(C)]
 struct Guard {
@@ -40,34 +50,57 @@ struct Guard {
     kill_seq: AtomicU64,
     fault_addr: usize,
     signo: c_int,
-    call: c_int,
 }
 
-/// By the numbers of `guard.c`.
-const CALLS: [&str; 8] = [
-    "select()",
-    "reflect()",
-    "init() or another of its functions",
-    "enqueue() or dequeue()",
-    "update()",
-    "cpu_boost()",
-    "task_boost() or task_uclamp_min()",
-    "rq_boost() or perf_min()",
-];
-
-/// The guard of a process's first thread where another process can see it.
+/// What a process that calls policies shows of that to another one.
 #[repr(C, align(16))]
-pub struct Shared([u8; 512]);
+pub struct Shared {
+    /// Of its first thread.
+    guard: [u8; 384],
+    /// The last call, in postcard's form; all zeros: none yet.
+    call: UnsafeCell<[u8; 128]>,
+}
+
+/// The last call that a process made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastCall {
+    pub kind: Kind,
+    pub cpu: CpuId,
+    pub call: Call,
+    pub is_in_flight: bool,
+}
 
 impl Shared {
-    /// The kind of call that its thread is in.
-    pub fn call_in_flight(&self) -> Option<&'static str> {
+    /// After the process's end.
+    pub fn last_call(&self) -> Option<LastCall> {
         // SAFETY: as large as a guard and aligned; zeros are one.
         let guard = unsafe { &*(&raw const *self).cast::<Guard>() };
-        let is_in_call = guard.seq.load(Relaxed) % 2 == 1;
-        let call = CALLS.get(usize::try_from(guard.call).ok()?)?;
-        is_in_call.then_some(*call)
+        let is_in_flight = guard.seq.load(Relaxed) % 2 == 1;
+        // SAFETY: in bounds. What a policy has left running can still write there: whatever the
+        // bytes are, they are looked at as bytes.
+        let bytes = unsafe { self.call.get().read_volatile() };
+        let (kind, cpu, call) = postcard::from_bytes::<Option<_>>(&bytes).ok()??;
+        Some(LastCall { kind, cpu, call, is_in_flight })
     }
+}
+
+/// Where the calls are to be noted: in a process that was made to make them.
+static NOTES: AtomicPtr<[u8; 128]> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Notes the call that comes, for those who see the end of this process.
+#[inline(always)]
+pub fn note(kind: Kind, cpu: CpuId, call: impl FnOnce() -> Call) {
+    let notes = NOTES.load(Relaxed);
+    if !notes.is_null() {
+        write_note(notes, kind, cpu, call());
+    }
+}
+
+#[inline(never)]
+fn write_note(notes: *mut [u8; 128], kind: Kind, cpu: CpuId, call: Call) {
+    // SAFETY: the page lives as long as the process, whose only working thread this is.
+    let notes = unsafe { &mut *notes };
+    postcard::to_slice(&Some((kind, cpu, call)), notes).expect("a call fits");
 }
 
 /// The process was made by a fork to call governors, and ends where one cannot be ended otherwise.
@@ -75,11 +108,13 @@ static IS_APART: AtomicBool = AtomicBool::new(false);
 /// The exit status then.
 pub const EXIT_WEDGED: c_int = 124;
 
-/// Has this thread, the only one of a process just made, use the guard in `shared`.
+/// Has this thread, the only one of a process just made, use the guard in `shared`, and note its
+/// calls there.
 pub fn share(shared: &Shared) {
     // SAFETY: the function has no preconditions.
-    assert!(unsafe { torpor_guard_size() } <= size_of::<Shared>(), "a guard fits");
+    assert!(unsafe { torpor_guard_size() } <= shared.guard.len(), "a guard fits");
     IS_APART.store(true, Relaxed);
+    NOTES.store(shared.call.get(), Relaxed);
     let guard = NonNull::from(shared).cast();
     THREAD.with_borrow_mut(|slot| match slot {
         Some(thread) => thread.guard = guard,
@@ -273,12 +308,9 @@ fn prepare_thread() {
         registry().add(Watched::this_thread(thread.guard));
         // SAFETY: the guard lives until the thread-local is dropped, which clears this.
         unsafe { torpor_guard_set_thread(thread.guard.as_ptr()) };
-        // A process of a governor's own may be ended by it.
-        if !IS_APART.load(Relaxed) {
-            // SAFETY: the guard outlives the last governor's call on this thread, and outside of
-            // those the kernel finds that all calls are allowed.
-            unsafe { torpor_guard_block_syscalls(thread.guard.as_ptr()) };
-        }
+        // SAFETY: the guard outlives the last governor's call on this thread, and outside of those
+        // the kernel finds that all calls are allowed.
+        unsafe { torpor_guard_block_syscalls(thread.guard.as_ptr()) };
     });
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! IO boosts: `governors/ioboost/ioboost.h` tells what each call means.
 
-use crate::GovernorError;
 use crate::abi::{IoboostOps, IoboostTask, KapiCpu};
 use crate::fault::{Call, Cause, Fault};
 use crate::guard::{self, Caught};
 use crate::load::Loaded;
 use crate::memory::Plan;
 use crate::policy::{Compiled, Policy};
+use crate::{GovernorError, Kind};
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::{BitOr, Deref};
@@ -18,7 +18,7 @@ use torpor_units::{CpuId, Instant};
 pub const BOOST_MAX: u32 = 1024;
 
 /// What an event is about: `IOBOOST_*` of the header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Flags(u32);
 
 impl Flags {
@@ -156,9 +156,11 @@ impl IoBoostInstance {
     ) -> Result<(), Fault> {
         let Some(event) = self.ops.enqueue else { return Ok(()) };
         let (cpu, block) = (self.enter(slot, now)?, self.task(task));
+        let call = Call::Enqueue { task, now, flags };
+        guard::note(Kind::IoBoost, CpuId(cpu), || call);
         // SAFETY: the function and the task belong to the loaded image.
         let done = unsafe { guard::task_event(event, cpu, block, now.0 as u64, flags.0) };
-        done.map_err(|caught| self.poison(slot, Call::Enqueue { task, now, flags }, caught))
+        done.map_err(|caught| self.poison(slot, call, caught))
     }
 
     /// A task leaves the runqueue of a CPU. Flags: `IOWAIT`, `SLEEP`.
@@ -172,9 +174,11 @@ impl IoBoostInstance {
     ) -> Result<(), Fault> {
         let Some(event) = self.ops.dequeue else { return Ok(()) };
         let (cpu, block) = (self.enter(slot, now)?, self.task(task));
+        let call = Call::Dequeue { task, now, flags };
+        guard::note(Kind::IoBoost, CpuId(cpu), || call);
         // SAFETY: the function and the task belong to the loaded image.
         let done = unsafe { guard::task_event(event, cpu, block, now.0 as u64, flags.0) };
-        done.map_err(|caught| self.poison(slot, Call::Dequeue { task, now, flags }, caught))
+        done.map_err(|caught| self.poison(slot, call, caught))
     }
 
     /// `cpufreq_update_util()` of a CPU, whatever the rate limit. Flag: `IOWAIT`.
@@ -182,9 +186,11 @@ impl IoBoostInstance {
     pub fn update(&mut self, slot: usize, now: Instant, flags: Flags) -> Result<(), Fault> {
         let Some(event) = self.ops.update else { return Ok(()) };
         let cpu = self.enter(slot, now)?;
+        let call = Call::Update { now, flags };
+        guard::note(Kind::IoBoost, CpuId(cpu), || call);
         // SAFETY: the function belongs to the loaded image.
         let done = unsafe { guard::cpu_event(event, cpu, now.0 as u64, flags.0) };
-        done.map_err(|caught| self.poison(slot, Call::Update { now, flags }, caught))
+        done.map_err(|caught| self.poison(slot, call, caught))
     }
 
     /// What schedutil raises the CPU's utilization to, of its capacity `max_cap`; asked once for
@@ -193,9 +199,11 @@ impl IoBoostInstance {
     pub fn cpu_boost(&mut self, slot: usize, now: Instant, max_cap: u64) -> Result<u32, Fault> {
         let Some(boost) = self.ops.cpu_boost else { return Ok(0) };
         let cpu = self.enter(slot, now)?;
+        let call = Call::CpuBoost { now, max_cap };
+        guard::note(Kind::IoBoost, CpuId(cpu), || call);
         // SAFETY: the function belongs to the loaded image.
         let answer = unsafe { guard::cpu_boost(boost, cpu, now.0 as u64, max_cap) };
-        self.judge(slot, Call::CpuBoost { now, max_cap }, answer)
+        self.judge(slot, call, answer)
     }
 
     /// What placement takes the task's utilization for at least.
@@ -203,9 +211,11 @@ impl IoBoostInstance {
     pub fn task_boost(&self, task: usize) -> Result<u32, Fault> {
         let Some(boost) = self.ops.task_boost else { return Ok(0) };
         self.check()?;
+        let call = Call::TaskBoost { task };
+        guard::note(Kind::IoBoost, self.loaded.cpus[0], || call);
         // SAFETY: the function and the task belong to the loaded image.
         let answer = unsafe { guard::task_boost(boost, self.task(task)) };
-        self.judge(0, Call::TaskBoost { task }, answer)
+        self.judge(0, call, answer)
     }
 
     /// What the task's `UCLAMP_MIN` is taken for at least.
@@ -213,9 +223,11 @@ impl IoBoostInstance {
     pub fn task_uclamp_min(&self, task: usize) -> Result<u32, Fault> {
         let Some(boost) = self.ops.task_uclamp_min else { return Ok(0) };
         self.check()?;
+        let call = Call::TaskUclampMin { task };
+        guard::note(Kind::IoBoost, self.loaded.cpus[0], || call);
         // SAFETY: the function and the task belong to the loaded image.
         let answer = unsafe { guard::task_boost(boost, self.task(task)) };
-        self.judge(0, Call::TaskUclampMin { task }, answer)
+        self.judge(0, call, answer)
     }
 
     /// Whether [`IoBoostInstance::task_uclamp_min`] can ever answer more than 0.
@@ -240,9 +252,11 @@ impl IoBoostInstance {
     pub fn rq_boost(&self, slot: usize) -> Result<u32, Fault> {
         let Some(boost) = self.ops.rq_boost else { return Ok(0) };
         self.check()?;
+        let call = Call::RqBoost;
+        guard::note(Kind::IoBoost, self.loaded.cpus[slot], || call);
         // SAFETY: the function belongs to the loaded image.
         let answer = unsafe { guard::rq_boost(boost, self.loaded.cpus[slot].0) };
-        self.judge(slot, Call::RqBoost, answer)
+        self.judge(slot, call, answer)
     }
 
     /// The least performance of the CPU, whatever its clamps, of frequencies and energy estimates.
@@ -250,9 +264,11 @@ impl IoBoostInstance {
     pub fn perf_min(&self, slot: usize) -> Result<u32, Fault> {
         let Some(least) = self.ops.perf_min else { return Ok(0) };
         self.check()?;
+        let call = Call::PerfMin;
+        guard::note(Kind::IoBoost, self.loaded.cpus[slot], || call);
         // SAFETY: the function belongs to the loaded image.
         let answer = unsafe { guard::rq_boost(least, self.loaded.cpus[slot].0) };
-        self.judge(slot, Call::PerfMin, answer)
+        self.judge(slot, call, answer)
     }
 
     /// What it has failed with, if it has.

@@ -3,7 +3,7 @@ use std::fmt;
 use torpor_units::shown;
 
 /// What a C file decides about, and so what it registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// Idle states: a `struct cpuidle_governor`.
     Governor,

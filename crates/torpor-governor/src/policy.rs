@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use torpor_units::{CpuId, Hz};
 
 /// A compiled policy with its parameters.
@@ -62,6 +63,8 @@ pub(crate) struct Compiled {
     pub config: BTreeMap<String, String>,
     /// Its code runs in processes of its own only.
     pub runs_apart: bool,
+    /// The user wants no more of it.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// What only its own code can tell.
@@ -80,7 +83,7 @@ impl Policy {
         chosen: &[(String, String)],
         start: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
     ) -> Result<(Policy, u32), GovernorError> {
-        let Compiled { name, label, hz, origin, release, source, image, config, runs_apart } =
+        let Compiled { name, label, hz, origin, release, source, image, config, runs_apart, stop } =
             compiled;
         let source_sha256 = crate::sha256_hex(source.as_bytes());
         let mut policy = Policy {
@@ -100,7 +103,8 @@ impl Policy {
         };
         let learnt = if runs_apart {
             let learn = |_: &Pulse| policy.learn(start).map_err(|e| e.to_string());
-            match apart(&policy.label, &mut |_| true, learn) {
+            let goes_on = |_| !stop.as_ref().is_some_and(|stop| stop.load(Relaxed));
+            match apart(&[&policy.label], &mut { goes_on }, learn) {
                 Ok(learnt) => learnt.map_err(GovernorError::Told)?,
                 Err(NoAnswer::Died(error)) => return Err(error),
                 Err(NoAnswer::Interrupted) => return Err(GovernorError::Interrupted),

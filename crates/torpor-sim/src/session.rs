@@ -233,12 +233,11 @@ impl<'a> Session<'a> {
         work: impl FnOnce(&mut dyn FnMut(Instant) -> bool) -> Result<Result<T, String>, Halt>,
     ) -> Result<Result<T, String>, Halt> {
         let Column { governor, boost, .. } = &self.columns[column];
-        let boost = boost.as_ref().map(|boost| &boost.policy);
-        let label = match boost {
-            _ if governor.runs_apart() => governor.policy_label(),
-            Some(boost) if boost.runs_apart() => boost.policy_label(),
-            _ => return work(goes_on),
-        };
+        if !self.runs_apart(column) {
+            return work(goes_on);
+        }
+        let mut labels = vec![governor.policy_label()];
+        labels.extend(boost.as_ref().map(|boost| boost.policy.policy_label()));
         let there = |pulse: &Pulse| {
             let mut told = Instant(0);
             let mut tell = |now: Instant| {
@@ -253,10 +252,12 @@ impl<'a> Session<'a> {
             now += Duration(done as i64);
             goes_on(now)
         };
-        match torpor_governor::apart(label, &mut tick, there) {
+        match torpor_governor::apart(&labels, &mut tick, there) {
             Ok(answer) => Ok(answer),
             Err(NoAnswer::Interrupted) => Err(Halt::Interrupted),
-            Err(NoAnswer::Died(error)) => Ok(Err(error.to_string())),
+            Err(NoAnswer::Died(error)) => {
+                Ok(Err(format!("{error} (simulation of `{}`)", self.request.workload.name)))
+            }
         }
     }
 

@@ -26,6 +26,19 @@ pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
     Ok(io::Cursor::new(first).take(count as u64).chain(file))
 }
 
+/// Opens a file of a folder that somebody filled: a pipe there would keep us waiting for who writes
+/// to it, and a device may have no end.
+///
+/// # Errors
+/// As any opening; and of what is no file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("not a regular file")),
+    }
+}
+
 /// A file on its way: what is written goes beside its name, and [`WholeFile::commit`] puts it there
 /// once it has reached the disk. Dropped before, it leaves what stood there as it was.
 ///
@@ -193,5 +206,23 @@ mod tests {
         let full = write_whole(Path::new("/dev/full"), b"nothing").unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(write_whole(Path::new("/"), b"").is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_waited_for_only_where_somebody_writes_to_it() {
+        let folder = folder("pipe");
+        let path = folder.join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(open_input(&path).is_err());
+        assert!(open_regular(&path).is_err());
+        assert!(open_regular(Path::new("/dev/zero")).is_err());
+        let writer = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        (&writer).write_all(b"some").unwrap();
+        let mut input = open_input(&path).unwrap();
+        drop(writer);
+        let mut read = String::new();
+        input.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "some");
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -21,27 +21,32 @@ from typing import Any
 EXIT_FINDING = 1
 EXIT_FAILURE = 2
 
-#: What ends a program politely acts as Ctrl-C does: what is finished is kept, scratch is removed.
-_LIKE_CTRL_C = (signal.SIGTERM, signal.SIGHUP)
+#: All that end a program politely act as Ctrl-C: what is finished is kept, scratch is removed.
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
     """Run the command line and return the exit status."""
     _fill_closed_streams()
     ended_by = signal.SIGINT
+    is_over = False
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         nonlocal ended_by
-        ended_by = signal.Signals(number)
-        raise KeyboardInterrupt
+        # All is done, and Python on its way out: nobody would catch it any more.
+        if not is_over:
+            ended_by = signal.Signals(number)
+            raise KeyboardInterrupt
 
-    for each in _LIKE_CTRL_C:
+    for each in _ENDING:
         # A program that nohup started is to ignore SIGHUP.
-        if signal.getsignal(each) == signal.SIG_DFL:
+        if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(each, interrupt)
     try:
         status = _run()
+        is_over = True
     except KeyboardInterrupt:
+        is_over = True
         status = 128 + signal.SIGINT
     return 128 + ended_by if status == 128 + signal.SIGINT else status
 

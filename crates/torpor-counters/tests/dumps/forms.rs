@@ -218,3 +218,29 @@ fn what_has_no_end_is_refused() {
     let error = torpor_counters::read(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(error.contains("no dump has"), "{error}");
 }
+
+/// A pipe that nobody writes to would keep its reader waiting, wherever it stands.
+#[test]
+fn a_pipe_that_nobody_writes_to_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let pipe = |path: &str| {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    };
+    let error = torpor_counters::read(&pipe("dump")).unwrap_err().to_string();
+    assert!(error.contains("dump") && error.contains("nothing comes through"), "{error}");
+    let cpus = "sys/devices/system/cpu";
+    let state = root.path().join(cpus).join("cpu0/cpuidle/state0");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(state.join("usage"), "3\n").unwrap();
+    pipe("sys/devices/system/cpu/cpu0/cpuidle/state0/time");
+    pipe("proc/cpuinfo");
+    pipe("proc/config.gz");
+    let read = torpor_counters::read(root.path()).unwrap();
+    assert_eq!(read.cpus[0].states[0].usage, Some(3));
+    let told =
+        read.problems.iter().any(|p| p.path.contains("time") && p.reason.contains("not a regular"));
+    assert!(told, "{:?}", read.problems);
+}
