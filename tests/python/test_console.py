@@ -169,6 +169,27 @@ def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, sta
     assert time.monotonic() - started_s < 10
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_an_import_is_told_by_the_status(number, status):
+    """Python makes a dataclass by `exec`, after which it would end itself by SIGINT."""
+    code = f"""
+import os, sys
+import torpor.cli
+def run():
+    exec("os.kill(os.getpid(), {int(number)})")
+torpor.cli._run = run
+sys.exit(torpor.cli.main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    assert (done.returncode, done.stderr) == (status, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_after_the_end_changes_nothing(number):
     """Python takes a moment to leave, in which nobody catches what a handler raises."""

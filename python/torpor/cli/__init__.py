@@ -12,11 +12,13 @@ Data goes to stdout; progress, hints and errors go to stderr. Exit status:
 A reader of stdout who leaves early changes none of these; neither does a closed stderr.
 """
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 EXIT_FINDING = 1
 EXIT_FAILURE = 2
@@ -48,7 +50,22 @@ def main() -> int:
     except KeyboardInterrupt:
         is_over = True
         status = 128 + signal.SIGINT
-    return 128 + ended_by if status == 128 + signal.SIGINT else status
+    if status == 128 + signal.SIGINT:
+        _leave(128 + ended_by)
+    return status
+
+
+def _leave(status: int) -> NoReturn:
+    """End with ``status``.
+
+    Returning it is not enough: Python ends itself by SIGINT, in silence, once an interrupt has come
+    out of ``exec`` of a text, whoever has caught it since. An import makes dataclasses that way.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def _run() -> int:
