@@ -170,8 +170,8 @@ def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, sta
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_in_an_import_is_told_by_the_status(number, status):
-    """Python makes a dataclass by `exec`, after which it would end itself by SIGINT."""
+def test_a_signal_in_an_import_is_told_by_the_status(number, status, tmp_path):
+    """Python makes a dataclass by `exec`, after which `python -m` would end itself by SIGINT."""
     code = f"""
 import os, sys
 import torpor.cli
@@ -180,8 +180,10 @@ def run():
 torpor.cli._run = run
 sys.exit(torpor.cli.main())
 """
+    (tmp_path / "interrupted.py").write_text(code)
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-m", "interrupted"],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,

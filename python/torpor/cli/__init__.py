@@ -58,8 +58,9 @@ def main() -> int:
 def _leave(status: int) -> NoReturn:
     """End with ``status``.
 
-    Returning it is not enough: Python ends itself by SIGINT, in silence, once an interrupt has come
-    out of ``exec`` of a text, whoever has caught it since. An import makes dataclasses that way.
+    Returning it is not enough: ``python -m`` ends itself by SIGINT, in silence, once an interrupt
+    has come out of ``exec`` of a text, whoever has caught it since. An import makes dataclasses
+    that way.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
