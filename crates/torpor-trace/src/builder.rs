@@ -299,6 +299,7 @@ impl Builder {
         self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count)
     }
 
+    /// A task's name or an interrupt's: there are few of them.
     #[inline]
     pub(crate) fn comm(&mut self, comm: &[u8]) -> Name {
         self.comms.intern(comm, &mut self.names)

@@ -117,8 +117,10 @@ pub enum EventKind {
         probe: Probe,
         value: i64,
     },
+    /// `name` is what the driver calls it, as `/proc/interrupts` shows.
     IrqEntry {
         irq: u32,
+        name: Option<Name>,
     },
     IrqExit {
         irq: u32,

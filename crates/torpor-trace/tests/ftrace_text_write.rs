@@ -95,7 +95,10 @@ fn idle() -> impl Strategy<Value = EventKind> {
 
 fn interrupts() -> impl Strategy<Value = EventKind> {
     prop_oneof![
-        any::<u32>().prop_map(|irq| EventKind::IrqEntry { irq }),
+        (any::<u32>(), any::<bool>()).prop_map(|(irq, is_named)| EventKind::IrqEntry {
+            irq,
+            name: is_named.then_some(MARK)
+        }),
         any::<u32>().prop_map(|irq| EventKind::IrqExit { irq }),
         (0..12u32).prop_map(|vec| EventKind::SoftirqRaise { vec }),
         (0..12u32).prop_map(|vec| EventKind::SoftirqEntry { vec }),
@@ -174,7 +177,9 @@ fn spelled(trace: &Trace) -> Vec<String> {
     let spelled = trace.events.iter().map(|event| {
         let mut kind = event.kind;
         let name = match &mut kind {
-            EventKind::SchedSwitch { next_comm, .. } => spell(next_comm.take()),
+            EventKind::SchedSwitch { next_comm: name, .. } | EventKind::IrqEntry { name, .. } => {
+                spell(name.take())
+            }
             EventKind::Marker { text } => spell(Some(std::mem::replace(text, Name(0)))),
             EventKind::HrtimerStart { function, .. }
             | EventKind::HrtimerExpireEntry { function, .. }

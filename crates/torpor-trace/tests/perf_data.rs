@@ -48,7 +48,8 @@ fn their_facts(line: &str) -> String {
             v("next_comm")
         ),
         "sched_waking" => format!("{} on {}", v("pid"), number(v("target_cpu"))),
-        "irq_handler_entry" | "irq_handler_exit" => v("irq").to_owned(),
+        "irq_handler_entry" => format!("{} `{}`", v("irq"), v("name")),
+        "irq_handler_exit" => v("irq").to_owned(),
         "softirq_raise" | "softirq_entry" | "softirq_exit" => v("vec").to_owned(),
         "ipi_send_cpu" => format!("to {} callback {}", v("cpu"), v("callback") != "0x0"),
         "hrtimer_start" => format!(
@@ -104,7 +105,10 @@ fn our_facts(trace: &Trace, event: &Event) -> String {
         EventKind::SchedWaking { pid, target_cpu } => {
             ("sched_waking", format!("{pid} on {}", target_cpu.0))
         }
-        EventKind::IrqEntry { irq } => ("irq_handler_entry", irq.to_string()),
+        EventKind::IrqEntry { irq, name } => {
+            let name = name.map_or("", |name| trace.names.text(name));
+            ("irq_handler_entry", format!("{irq} `{name}`"))
+        }
         EventKind::IrqExit { irq } => ("irq_handler_exit", irq.to_string()),
         EventKind::SoftirqRaise { vec } => ("softirq_raise", vec.to_string()),
         EventKind::SoftirqEntry { vec } => ("softirq_entry", vec.to_string()),

@@ -26,7 +26,7 @@ fn kinds(names: &mut Names) -> Vec<EventKind> {
         EventKind::CpuFrequency { freq_khz: 1_803_000 },
         EventKind::SchedWaking { pid: 7, target_cpu: CpuId(129) },
         EventKind::BlockedReason { pid: 7, io_wait: true },
-        EventKind::IrqEntry { irq: 32 },
+        EventKind::IrqEntry { irq: 32, name: None },
         EventKind::IrqExit { irq: 32 },
         EventKind::SoftirqRaise { vec: 1 },
         EventKind::SoftirqEntry { vec: 1 },

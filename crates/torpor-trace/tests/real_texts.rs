@@ -182,11 +182,14 @@ fn comparable(trace: &Trace) -> Vec<String> {
                     let comm = next_comm.map(|name| trace.names.text(name));
                     format!("{start} {prev_pid} {prev_state:?} {next_pid} {comm:?}")
                 }
+                EventKind::IrqEntry { irq, name } => {
+                    let name = name.map(|name| trace.names.text(name));
+                    format!("{start} irq {irq} {name:?}")
+                }
                 EventKind::CpuIdle { .. }
                 | EventKind::CpuIdleMiss { .. }
                 | EventKind::CpuFrequency { .. }
                 | EventKind::SchedWaking { .. }
-                | EventKind::IrqEntry { .. }
                 | EventKind::IrqExit { .. }
                 | EventKind::SoftirqRaise { .. }
                 | EventKind::SoftirqEntry { .. }

@@ -123,7 +123,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     pub(super) fn record_irq(&mut self, cpu: usize, irq: u32) {
-        self.emit(cpu, EventKind::IrqEntry { irq });
+        self.emit(cpu, EventKind::IrqEntry { irq, name: None });
     }
 
     pub(super) fn record_irq_handled(&mut self, cpu: usize, irq: u32) {

@@ -29,6 +29,8 @@ enum Shape {
     Waking,
     /// `ipi_entry: (Rescheduling interrupts)`, `ipi_raise: target_mask=2 (...)`
     Reason,
+    /// `irq=11 name=PCIe PME`: the name is the rest of the line.
+    Irq,
     /// `tracing_mark_write: ...`: all of the text.
     Mark,
 }
@@ -59,6 +61,7 @@ impl Plan {
             "sched_switch" => Shape::Switch,
             "sched_waking" | "sched_wakeup" => Shape::Waking,
             "ipi_entry" | "ipi_exit" | "ipi_raise" => Shape::Reason,
+            "irq_handler_entry" => Shape::Irq,
             "print" => Shape::Mark,
             _ => Shape::Pairs,
         };
@@ -85,6 +88,7 @@ impl Plan {
                 Some(at) if !text.starts_with(b"comm=") => waking(text, at),
                 _ => self.pairs(text, cpu, scratch, names),
             },
+            Shape::Irq => irq(text),
             Shape::Reason => self.reason(text, cpu, scratch, names),
             Shape::Mark => [Some(Value::Bytes(mark(text))), None, None, None, None],
         }
@@ -257,6 +261,17 @@ fn waking(text: &[u8], at: usize) -> Values<'_> {
     let pid = comm_and_pid(&text[..at]).map(|(_, pid)| Value::Number(pid));
     let cpu = number(after(text, at, b" CPU:".len())).map(|(cpu, _)| Value::Number(cpu));
     [pid, cpu, None, None, None]
+}
+
+/// The fields of `irq_handler_entry`: `irq` and `name`.
+fn irq(text: &[u8]) -> Values<'_> {
+    const KEY: &[u8] = b" name=";
+    let (head, name) = match memmem::find(text, KEY) {
+        Some(at) => (&text[..at], Some(after(text, at, KEY.len()).trim_ascii_end())),
+        None => (text, None),
+    };
+    let irq = last(head, b"irq").and_then(integer);
+    [irq.map(Value::Number), name.map(Value::Bytes), None, None, None]
 }
 
 /// `a b:1 [120]...`

@@ -148,7 +148,10 @@ impl Display for Text<'_> {
                 write!(f, "sched_blocked_reason: pid={pid} iowait={io_wait} caller=0x0")
             }
             EventKind::Probed { probe, value } => probed(f, probe, value),
-            EventKind::IrqEntry { irq } => write!(f, "irq_handler_entry: irq={irq} name="),
+            EventKind::IrqEntry { irq, name } => {
+                let name = name.map(|name| one_line(self.trace.names.text(name)));
+                write!(f, "irq_handler_entry: irq={irq} name={}", name.unwrap_or_default())
+            }
             EventKind::IrqExit { irq } => write!(f, "irq_handler_exit: irq={irq} ret=handled"),
             EventKind::SoftirqRaise { vec } => softirq(f, "raise", vec),
             EventKind::SoftirqEntry { vec } => softirq(f, "entry", vec),

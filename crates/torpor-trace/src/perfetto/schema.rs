@@ -57,7 +57,7 @@ const DECODED: &[(usize, &str, &[u8])] = &[
     (24, "softirq_entry", &[1]),
     (25, "softirq_exit", &[1]),
     (26, "softirq_raise", &[1]),
-    (36, "irq_handler_entry", &[1]),
+    (36, "irq_handler_entry", &[1, 2]),
     (37, "irq_handler_exit", &[1]),
     (551, "hrtimer_start", &[1, 2, 3, 4]),
     (552, "hrtimer_cancel", &[1]),

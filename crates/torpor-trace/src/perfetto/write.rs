@@ -172,7 +172,10 @@ fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
             numbers("sched_blocked_reason", &[pid as u64, io_wait.into()])
         }
         EventKind::Probed { .. } => None,
-        EventKind::IrqEntry { irq } => numbers("irq_handler_entry", &[irq.into()]),
+        EventKind::IrqEntry { irq, name } => {
+            let name = name.map_or(Value::Text(String::new()), text);
+            Some(("irq_handler_entry", vec![Value::Number(irq.into()), name]))
+        }
         EventKind::IrqExit { irq } => numbers("irq_handler_exit", &[irq.into()]),
         EventKind::SoftirqRaise { vec } => numbers("softirq_raise", &[vec.into()]),
         EventKind::SoftirqEntry { vec } => numbers("softirq_entry", &[vec.into()]),

@@ -254,6 +254,13 @@ fn sched_wakeup(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     Some(())
 }
 
+fn irq_handler_entry(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
+    let irq = f.number(0)? as u32;
+    let name = f.bytes(1).filter(|name| !name.is_empty()).map(|name| c.builder.comm(name));
+    c.push(EventKind::IrqEntry { irq, name });
+    Some(())
+}
+
 fn ipi_raise(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     let mask = f.0[0]?;
     send_to_mask(c, mask, f.bytes(1).map_or(InterruptCause::Other, ipi_cause));
@@ -376,7 +383,7 @@ static SPECS: &[Spec] = &[
         is_fallback: true,
         ..full("sched_wakeup", &["pid", "target_cpu", "success"], sched_wakeup)
     },
-    simple!("irq_handler_entry", ["irq"], |f| EventKind::IrqEntry { irq: f.number(0)? as u32 }),
+    full("irq_handler_entry", &["irq", "name"], irq_handler_entry),
     simple!("irq_handler_exit", ["irq"], |f| EventKind::IrqExit { irq: f.number(0)? as u32 }),
     simple!("softirq_raise", ["vec"], |f| EventKind::SoftirqRaise { vec: f.number(0)? as u32 }),
     simple!("softirq_entry", ["vec"], |f| EventKind::SoftirqEntry { vec: f.number(0)? as u32 }),

@@ -80,6 +80,7 @@ fn idle_frequency_and_tick() {
 fn interrupts_and_softirqs() {
     let read = kinds(&[
         "irq_handler_entry: irq=11 name=virtio2-req.0",
+        "irq_handler_entry: irq=12 name=PCIe PME, aerdrv",
         "irq_handler_exit: irq=11 ret=handled",
         "softirq_raise: vec=9 [action=RCU]",
         "softirq_entry: vec=1 [action=TIMER]",
@@ -91,7 +92,8 @@ fn interrupts_and_softirqs() {
         "ipi_exit: (IRQ work interrupts)",
     ]);
     let expected = [
-        EventKind::IrqEntry { irq: 11 },
+        EventKind::IrqEntry { irq: 11, name: Some(torpor_trace::Name(0)) },
+        EventKind::IrqEntry { irq: 12, name: Some(torpor_trace::Name(1)) },
         EventKind::IrqExit { irq: 11 },
         EventKind::SoftirqRaise { vec: 9 },
         EventKind::SoftirqEntry { vec: 1 },
