@@ -23,7 +23,6 @@ from torpor.checks import check, check_kinds
 from torpor.counters import Snapshot, diff, snapshot
 from torpor.library import (
     check_extraction,
-    convert_trace,
     extract_workload,
     governors,
     import_platform,
@@ -31,10 +30,10 @@ from torpor.library import (
     platform_toml,
     platforms,
     schema,
-    trace_info,
     workload_toml,
     workloads,
 )
+from torpor.recordings import convert_trace, trace_info, trace_stats
 from torpor.records import Record, load
 from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
 from torpor.simulations import Simulation, simulate
@@ -77,6 +76,7 @@ __all__ = [
     "simulate",
     "snapshot",
     "trace_info",
+    "trace_stats",
     "workload_toml",
     "workloads",
 ]

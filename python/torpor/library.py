@@ -129,32 +129,6 @@ def import_platform(
     return _engine.import_platform(os.fspath(root), name, title, hz, model)
 
 
-def trace_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Say what a recording holds, without replaying it.
-
-    The keys are those of ``result["traces"][i]["trace"]`` (``format``, ``clock``, ``duration_ns``,
-    ``carries``, ``event_counts``, ``losses``, ...) and ``cpus``: ``cpu``, ``sleeps`` (count of idle
-    entries), ``cut_sleeps`` (those one end of which is not recorded), ``first_ns``, ``last_ns``, in
-    the recording's clock, and ``states``: what the recorded machine did, by state's ``index``, as
-    ``usage`` (count) and ``time_ns`` of the sleeps that have both ends.
-
-    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
-    """
-    found: dict[str, Any] = json.loads(_engine.trace_info(os.fspath(path)))
-    return found
-
-
-def convert_trace(trace: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
-    """Write a recording anew, without what Torpor does not use of it.
-
-    It is for Perfetto if ``out`` ends in ``.perfetto-trace``, and ftrace text otherwise.
-
-    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads, and
-    :class:`torpor.EngineError` when ``out`` cannot be written.
-    """
-    _engine.convert_trace(os.fspath(trace), os.fspath(out))
-
-
 def workloads() -> list[Work]:
     """Return the workloads that ship with Torpor: ``name``, ``title`` and ``tasks`` (names).
 

@@ -471,6 +471,17 @@ class InputsInfo(TypedDict):
 
 
 @final
+class InterruptStats(TypedDict):
+    """One source of interrupts, asleep or awake."""
+
+    count: int
+    #: In its handler; `null` where the recording has no exits.
+    handler_ns: int | None
+    kind: str
+    name: str
+
+
+@final
 class IoBoostInfo(TypedDict):
     """An IO boost that was run with."""
 
@@ -490,6 +501,21 @@ class LatencyOutcome(TypedDict):
     mean_ns: int | None
     p50_ns: int | None
     p99_ns: int | None
+
+
+@final
+class LatencyStats(TypedDict):
+    """From an event that is known to the `cpu_idle` exit after it: another CPU's
+    `sched_waking` or IPI, or a timer's expiry.
+    """
+
+    count: int
+    max_ns: int
+    mean_ns: int
+    name: str | None
+    p50_ns: int
+    p99_ns: int
+    state: int
 
 
 @final
@@ -698,6 +724,23 @@ class StateRow(TypedDict):
 
 
 @final
+class StateStats(TypedDict):
+    """The sleeps of one CPU in one state."""
+
+    above: int | None
+    below: int | None
+    cluster: str | None
+    cpu: int
+    name: str | None
+    #: Entries that the driver refused, which no event shows: from sysfs before and after the
+    #: recording, where both are at hand and the kernel counts them.
+    rejected: int | None
+    state: int
+    time_ns: int
+    usage: int
+
+
+@final
 class Strip(TypedDict):
     """One CPU's sleeps under every governor."""
 
@@ -758,6 +801,32 @@ class TaskOutcome(TypedDict):
 
 
 @final
+class TaskStats(TypedDict):
+    """One task by its `comm`, all threads of that name together."""
+
+    above: int | None
+    below: int | None
+    comm: str
+    run_ns: int
+    #: How often it was switched to, and how long it ran.
+    switches: int
+    #: Sleeps after which it was the first to run.
+    wakeups: int
+
+
+@final
+class TickStats(TypedDict):
+    """`tick_stop` events, and the sleeps that nothing but the tick ended."""
+
+    #: Attempts that failed: something depended on the tick.
+    refused: int | None
+    #: `null` where the recording has no `tick_stop` events.
+    stopped: int | None
+    #: `null` where the recording has no hrtimers.
+    wakeups: int | None
+
+
+@final
 class Timing(TypedDict):
     """Of one select() and its reflect(), without sanitizers, each the least of several
     repetitions.
@@ -802,6 +871,33 @@ class TraceOutcome(TypedDict):
 
 
 @final
+class TraceStats(TypedDict):
+    """What the recorded machine did.
+
+    Lists are ordered: CPUs and states ascending, all others by count, the largest first. A
+    count of wrong-depth sleeps is `null` where nothing tells.
+    """
+
+    #: Entries without an exit and exits without an entry.
+    cut_sleeps: int
+    format: int
+    interrupts: list["InterruptStats"]
+    kind: Literal["trace_stats"]
+    latency: list["LatencyStats"]
+    #: The platform that names states and clusters, if one was given.
+    platform: str | None
+    #: Sleeps whose both ends are recorded.
+    sleeps: int
+    states: list["StateStats"]
+    tasks: list["TaskStats"]
+    tick: "TickStats"
+    torpor: "Version"
+    trace: "TraceInfo"
+    verdict_source: Literal["cpu_idle_miss", "platform"] | None
+    wakeups: list["WakeupStats"]
+
+
+@final
 class Tried(TypedDict):
     """One pair of assumptions and how the best governor did under it."""
 
@@ -837,6 +933,21 @@ class Version(TypedDict):
     """A record ``Version``."""
 
     version: str
+
+
+@final
+class WakeupStats(TypedDict):
+    """What ended sleeps."""
+
+    above: int | None
+    below: int | None
+    count: int
+    #: `timer`, `tick`, `irq`, `ipi`, `poll` (a polling CPU saw `TIF_NEED_RESCHED`) or `unknown`.
+    kind: str
+    #: A timer's function, an interrupt's name, what an IPI is for.
+    name: str
+    #: The sleeps it ended, summed.
+    slept_ns: int
 
 
 @final

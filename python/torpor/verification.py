@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torpor import _engine, options
+from torpor import _engine, options, recordings
 from torpor.records import Record
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _Path = str | os.PathLike[str]
-#: Dumps of the counters before and after: as `torpor record` names them behind the recording's
-#: own name, and as a folder of one recording may hold them.
-_BESIDE = (("{}.before.txt", "{}.after.txt"), ("sysfs-before.txt", "sysfs-after.txt"))
 
 
 @options.documented(options.FidelityOptions)
@@ -59,39 +56,26 @@ def fidelity(
         EngineError: The recording lacks events, or was made on another machine.
     """
     path = Path(trace)
-    found = _dumps_beside(path)
-    if before is None and after is None and found is not None:
-        before, after = found
-    if platform is None and before is not None:
+    dumps = recordings.dumps_to_use(path, before, after)
+    if platform is None and dumps is not None:
         # A bare file name would be looked up among the built-in machines.
-        platform = Path(before).absolute()
+        platform = Path(dumps[0]).absolute()
     if platform is None:
         raise _engine.PlatformError(
             f"recording `{path}`: no dump of its machine's idle states lies beside it\n"
             "hint: name the machine (platform, --platform), or a copy of its sysfs"
         )
-    if (before is None) != (after is None):
-        raise _engine.TorporError("counters take a dump before and one after the recording")
     if isinstance(governors, str):
         governors = [governors]
-    counters = None if before is None or after is None else (os.fspath(before), os.fspath(after))
     verified = _engine.verify(
         os.fspath(trace),
         os.fspath(platform),
         list(governors),
-        counters,
+        dumps,
         options.to_json(options.FidelityOptions, given, reset_at_ns=_reset_at_ns(path)),
         progress,
     )
     return Record(json.loads(verified))
-
-
-def _dumps_beside(trace: Path) -> tuple[Path, Path] | None:
-    for before, after in _BESIDE:
-        pair = trace.with_name(before.format(trace.name)), trace.with_name(after.format(trace.name))
-        if all(path.is_file() for path in pair):
-            return pair
-    return None
 
 
 def _reset_at_ns(trace: Path) -> int | None:

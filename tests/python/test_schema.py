@@ -53,6 +53,10 @@ def simulation_of_flows(_recording, _folder):
     return torpor.simulate("frames", platform="pixel6", duration="100ms", seeds=1).to_dict()
 
 
+def trace_stats(recording, _tmp_path):
+    return torpor.trace_stats(recording, platform="i5-10600k")
+
+
 def fidelity(_recording, folder):
     for dump in GUEST.glob("sysfs-*.txt"):
         shutil.copy(dump, folder)
@@ -78,7 +82,7 @@ def reproduction(_recording, _folder):
 
 KINDS = [
     *(replay, failed_replay, simulation, simulation_of_flows),
-    *(fidelity, check, diff, reproduction),
+    *(fidelity, trace_stats, check, diff, reproduction),
 ]
 
 

@@ -22,6 +22,7 @@ mod reading;
 mod recorded;
 pub mod replay;
 mod session;
+pub mod stats;
 pub mod summary;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
@@ -38,7 +39,7 @@ pub use options::{
     state_names, worker_threads,
 };
 pub use outcome::Outcome;
-pub use reading::Loaded;
+pub use reading::{Loaded, stream};
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
 pub use session::{asks_for_oracle, check_disabled_states, describe_governor, run, run_on};
 pub use trace_info::TraceInfo;

@@ -54,6 +54,20 @@ pub fn whole(path: &Path, progress: &dyn Progress) -> Result<Trace, EngineError>
     torpor_trace::read_while(path, &|| !progress.cancelled()).map_err(error)
 }
 
+/// Reads a recording into a sink that keeps what it needs of it.
+pub fn stream<S: Sink>(
+    path: &Path,
+    sink: &mut S,
+    progress: &dyn Progress,
+) -> Result<Trace, EngineError> {
+    let source = open(path, progress)?;
+    let watch = Watch { what: format!("reading {}, MiB", path.display()), progress };
+    let mut watched = Watched { sink, watch };
+    let streamed = source.stream(&mut watched);
+    watched.watch.check()?;
+    streamed.map_err(error)
+}
+
 /// Who stopped the reading was who stopped the engine.
 fn error(error: TraceError) -> EngineError {
     match error {
@@ -148,6 +162,28 @@ impl Sink for Following<'_> {
     fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
         if !self.watch.progress.cancelled() {
             self.follower.observe(&events);
+        }
+    }
+
+    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
+        self.watch.tell(read_bytes, total_bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.watch.progress.cancelled()
+    }
+}
+
+/// Any sink, with somebody to follow it.
+struct Watched<'a, S> {
+    sink: &'a mut S,
+    watch: Watch<'a>,
+}
+
+impl<S: Sink> Sink for Watched<'_, S> {
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
+        if !self.watch.progress.cancelled() {
+            self.sink.events(events, so_far);
         }
     }
 

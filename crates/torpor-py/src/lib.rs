@@ -19,6 +19,7 @@ mod lists;
 mod result;
 mod schema;
 mod simulate;
+mod stats;
 mod table;
 mod watch;
 
@@ -60,6 +61,8 @@ mod _engine {
     use super::simulate::{
         Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,
     };
+    #[pymodule_export]
+    use super::stats::trace_stats;
     #[pymodule_export]
     use super::table::{Table, lay_out, read_table, table_names, tables};
 

@@ -2,7 +2,9 @@
 //! What there is to choose from, and the two values that people type.
 
 use crate::errors::parse_hz;
-use crate::errors::{PlatformError, platform_error, sim_error, trace_error, value_error};
+use crate::errors::{
+    PlatformError, engine_error, platform_error, sim_error, trace_error, value_error,
+};
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -127,12 +129,15 @@ pub fn trace_formats() -> String {
 
 /// What a recording holds, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
-pub fn trace_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+#[pyo3(signature = (path, progress = None))]
+pub fn trace_info(
+    py: Python<'_>,
+    path: PathBuf,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
     let mut usage = RecordedUsage::default();
-    let trace = watched(py, None, |watch| {
-        torpor_trace::stream_while(&path, &mut usage, &|| !watch.cancelled())
-    })?
-    .map_err(trace_error)?;
+    let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut usage, watch))?
+        .map_err(engine_error)?;
     let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));
     info["cpus"] = json!(usage.finish());
     Ok(info.to_string())

@@ -15,6 +15,7 @@ pub fn schema() -> String {
         "replay": name_of(made.subschema_for::<torpor_engine::Outcome>()),
         "simulation": name_of(made.subschema_for::<torpor_sim::outcome::Outcome>()),
         "fidelity": name_of(made.subschema_for::<torpor_engine::verify::Fidelity>()),
+        "trace_stats": name_of(made.subschema_for::<torpor_engine::stats::TraceStats>()),
         "check": name_of(made.subschema_for::<torpor_check::Report>()),
     });
     // Python puts it over a check.

@@ -98,6 +98,7 @@ app.add_typer(platform_app, name="platform")
 study_app.command("io-boost")(io_boost)
 app.add_typer(study_app, name="study")
 trace_app.command("info")(recording.info)
+trace_app.command("stats")(recording.stats)
 app.add_typer(trace_app, name="trace")
 for each in (
     *(kernel.build, kernel.load, kernel.use, kernel.unload),

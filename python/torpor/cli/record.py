@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor import TorporError, library
+from torpor import TorporError, recordings
 from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.values import duration_ns
@@ -136,7 +136,7 @@ def _tell(made: "session.Recording") -> bool:
     if made.saved.events_count is not None:
         facts.append(f"{made.saved.events_count:,} events")
     try:
-        info = library.trace_info(made.output)
+        info = recordings.trace_info(made.output)
     except TorporError as error:
         print_note(f"note: {error}")
     else:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor trace`: what a recording holds."""
+"""`torpor trace`: what a recording holds, and what the recorded machine did."""
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor import library
-from torpor.cli import EXIT_FINDING
+from torpor import recordings
+from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import stdout_width, wrap, write_stdout
+
+if TYPE_CHECKING:
+    from torpor import results
 
 _TEXT_WIDTH = 100
 
@@ -21,12 +24,64 @@ def info(
 
     Exit status 1 if it is damaged.
     """
-    found = library.trace_info(trace)
+    bar = progress.if_watched()
+    try:
+        found = recordings.trace_info(trace, progress=bar)
+    finally:
+        if bar is not None:
+            bar.stop()
     if is_json:
         write_stdout(json.dumps(found, indent=1))
     else:
         write_stdout(_text(found, min(stdout_width(), _TEXT_WIDTH)))
     if any(loss["severity"] == "damage" for loss in found["losses"]):
+        raise typer.Exit(EXIT_FINDING)
+
+
+def stats(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            "--platform",
+            "-p",
+            metavar="P",
+            help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
+            "Default: the dump beside the recording, if there is one.",
+        ),
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="DUMP", help="The machine's counters before recording.")
+    ] = None,
+    after: Annotated[str | None, typer.Option(metavar="DUMP", help="The same afterwards.")] = None,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Rows of wake-ups, tasks and interrupts.")
+    ] = 10,
+    is_each_cpu: Annotated[
+        bool, typer.Option("--each-cpu", help="Show the states of each CPU, not of each cluster.")
+    ] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Show what the recorded machine did: idle states, what woke it, tasks, interrupts, latency.
+
+    Exit status 1 if the recording is damaged.
+    """
+    bar = progress.if_watched()
+    try:
+        found = recordings.trace_stats(
+            trace, platform=platform, before=before, after=after, progress=bar
+        )
+    finally:
+        if bar is not None:
+            bar.stop()
+    if is_json:
+        write_stdout(json.dumps(found, indent=1))
+    else:
+        from torpor.cli.stats_text import stats_text
+
+        counted = cast("results.TraceStats", found)
+        write_stdout(stats_text(counted, top, is_each_cpu, stdout_width()))
+    if any(loss["severity"] == "damage" for loss in found["trace"]["losses"]):
         raise typer.Exit(EXIT_FINDING)
 
 

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a recorded machine did: states, what woke CPUs, tasks, interrupts, latency, tick.
+
+mod outcome;
+mod sleep;
+#[cfg(test)]
+mod tests;
+
+use crate::input::{TickFunction, TickGrid, tick_function};
+use crate::model::{CpuModel, Verdict};
+use crate::trace_info::TraceInfo;
+pub use outcome::{
+    InterruptStats, LatencyStats, StateStats, TaskStats, TickStats, TraceStats, VerdictSource,
+    WakeupStats,
+};
+use sleep::{Cause, FunctionKey, Sleep};
+use std::collections::{BTreeMap, HashMap};
+use torpor_counters::{Delta, StateDelta};
+use torpor_platform::{Cluster, Platform};
+use torpor_result::LatencyHistogram;
+use torpor_result::record::Head;
+use torpor_trace::{Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Trace};
+use torpor_units::{CpuId, Duration, Instant, StateIdx};
+
+/// Counts while a recording is read.
+#[derive(Default)]
+pub struct Stats<'a> {
+    platform: Option<&'a Platform>,
+    /// Of each cluster of the platform.
+    models: Vec<CpuModel>,
+    cpus: BTreeMap<CpuId, Cpu>,
+    states: BTreeMap<(CpuId, usize), Counts>,
+    wakeups: BTreeMap<Cause, Counts>,
+    tasks: BTreeMap<Option<Name>, Task>,
+    interrupts: BTreeMap<Cause, Interrupt>,
+    latency: BTreeMap<usize, LatencyHistogram>,
+    /// When each armed hrtimer is due.
+    armed: HashMap<u64, Instant>,
+    tick: Option<TickFunction>,
+    is_tick_known: bool,
+    tick_stops: [u64; 2],
+    cut_sleeps: u64,
+}
+
+#[derive(Default)]
+struct Cpu {
+    sleep: Option<Sleep>,
+    running: Option<(Option<Name>, Instant)>,
+    /// Interrupts that have not returned, the outermost first.
+    handlers: Vec<(Cause, Instant)>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    count: u64,
+    time_ns: i64,
+    above: u64,
+    below: u64,
+    miss_above: u64,
+    miss_below: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Task {
+    after_sleeps: Counts,
+    switches: u64,
+    run_ns: i64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Interrupt {
+    count: u64,
+    returned: u64,
+    handler_ns: i64,
+}
+
+impl Counts {
+    fn add(&mut self, slept: Duration, verdict: Verdict, miss: Verdict) {
+        self.count += 1;
+        self.time_ns += slept.0;
+        self.above += u64::from(verdict == Verdict::Above);
+        self.below += u64::from(verdict == Verdict::Below);
+        self.miss_above += u64::from(miss == Verdict::Above);
+        self.miss_below += u64::from(miss == Verdict::Below);
+    }
+
+    /// Above and below, from where the recording tells them.
+    fn wrong(&self, source: Option<VerdictSource>) -> (Option<u64>, Option<u64>) {
+        match source {
+            None => (None, None),
+            Some(VerdictSource::CpuIdleMiss) => (Some(self.miss_above), Some(self.miss_below)),
+            Some(VerdictSource::Platform) => (Some(self.above), Some(self.below)),
+        }
+    }
+}
+
+impl<'a> Stats<'a> {
+    /// With a platform, states and clusters have names, and sleeps are judged by its states where
+    /// the recording has no `cpu_idle_miss`.
+    pub fn new(platform: Option<&'a Platform>) -> Stats<'a> {
+        let models = platform.map_or_else(Vec::new, |platform| {
+            let of = |cluster| verdicts(platform, cluster);
+            platform.clusters.iter().map(of).collect()
+        });
+        Stats { platform, models, ..Stats::default() }
+    }
+
+    fn observe(&mut self, event: &Event, names: &Names) {
+        let (time, number) = (event.time, event.cpu);
+        match event.kind {
+            EventKind::CpuIdle { state } => self.idle(number, state, time),
+            EventKind::SchedSwitch { next_pid, next_comm, .. } => {
+                self.switch(number, next_pid, next_comm, time);
+            }
+            EventKind::SchedWaking { target_cpu, .. } => self.call(number, target_cpu, time, None),
+            EventKind::IpiSend { target_cpu, cause } => {
+                self.call(number, target_cpu, time, Some(cause));
+            }
+            EventKind::TickStop { success } => self.tick_stops[usize::from(success)] += 1,
+            EventKind::HrtimerStart { timer, expires, .. } => {
+                self.armed.insert(timer, expires);
+            }
+            EventKind::HrtimerCancel { timer } => {
+                self.armed.remove(&timer);
+            }
+            EventKind::HrtimerExpireEntry { timer, function, .. } => {
+                let due = self.armed.remove(&timer);
+                let is_tick = self.tick.as_ref().is_some_and(|tick| tick.is(function));
+                let cause = if is_tick { Cause::Tick } else { Cause::Timer(function.into()) };
+                self.with_sleep(number, |sleep| sleep.hrtimer(cause, due));
+            }
+            EventKind::TimerExpireEntry { function, .. } => {
+                let cause = Cause::Timer(function.into());
+                self.with_sleep(number, |sleep| sleep.wheel_timer(cause));
+            }
+            EventKind::CpuIdleMiss { below, .. } => {
+                let miss = if below { Verdict::Below } else { Verdict::Above };
+                self.with_sleep(number, |sleep| sleep.miss = miss);
+            }
+            EventKind::IrqEntry { irq, name } => {
+                self.enter(number, Cause::Irq(irq, name), time);
+                // An arm64 kernel has an interrupt number for each kind of IPI, and one name for
+                // all; what this one is for, its sender says.
+                if name.is_some_and(|name| names.text(name) == "IPI") {
+                    self.with_sleep(number, |sleep| sleep.is_ipi(irq));
+                }
+            }
+            EventKind::IrqExit { .. } | EventKind::InterruptExit { .. } => {
+                self.leave(number, time);
+            }
+            EventKind::InterruptEntry { cause } => self.enter(number, Cause::Ipi(cause), time),
+            _ => {}
+        }
+    }
+
+    fn cpu(&mut self, number: CpuId) -> &mut Cpu {
+        self.cpus.entry(number).or_default()
+    }
+
+    /// Lets the sleep see what happens on its CPU: the one under way, or the last until a task ran.
+    fn with_sleep(&mut self, number: CpuId, see: impl FnOnce(&mut Sleep)) {
+        if let Some(sleep) = &mut self.cpu(number).sleep {
+            see(sleep);
+        }
+    }
+
+    fn idle(&mut self, number: CpuId, state: StateIdx, time: Instant) {
+        match state.index() {
+            Some(state) => {
+                self.settle(number);
+                let cpu = self.cpu(number);
+                cpu.sleep = Some(Sleep::new(state, time));
+                // No CPU idles in an interrupt: what is left here has no exit in the recording.
+                cpu.handlers.clear();
+            }
+            None => match &mut self.cpu(number).sleep {
+                Some(sleep) if sleep.exit.is_none() => sleep.exit = Some(time),
+                _ => self.cut_sleeps += 1,
+            },
+        }
+    }
+
+    fn switch(&mut self, number: CpuId, next: i32, comm: Option<Name>, time: Instant) {
+        let cpu = self.cpu(number);
+        let left = cpu.running.take();
+        if next != 0 {
+            cpu.running = Some((comm, time));
+            if let Some(sleep) = cpu.sleep.as_mut().filter(|sleep| sleep.exit.is_some()) {
+                sleep.ran.get_or_insert(comm);
+            }
+            self.settle(number);
+            self.tasks.entry(comm).or_default().switches += 1;
+        }
+        if let Some((comm, since)) = left {
+            self.tasks.entry(comm).or_default().run_ns += time.since(since).0;
+        }
+    }
+
+    /// A CPU did what wakes another.
+    fn call(&mut self, from: CpuId, target: CpuId, time: Instant, ipi: Option<InterruptCause>) {
+        if from != target
+            && let Some(sleep) = &mut self.cpu(target).sleep
+            && sleep.exit.is_none()
+        {
+            sleep.called.get_or_insert(time);
+            sleep.sent = sleep.sent.or(ipi);
+        }
+    }
+
+    fn enter(&mut self, number: CpuId, cause: Cause, time: Instant) {
+        self.interrupts.entry(cause).or_default().count += 1;
+        self.cpu(number).handlers.push((cause, time));
+        self.with_sleep(number, |sleep| sleep.interrupted(cause));
+    }
+
+    fn leave(&mut self, number: CpuId, time: Instant) {
+        let handlers = &mut self.cpu(number).handlers;
+        let handler = handlers.pop();
+        if handlers.is_empty() {
+            self.with_sleep(number, Sleep::interrupt_returned);
+        }
+        if let Some((cause, since)) = handler {
+            let counted = self.interrupts.entry(cause).or_default();
+            counted.returned += 1;
+            counted.handler_ns += time.since(since).0;
+        }
+    }
+
+    /// Counts a CPU's last sleep: all is known of it.
+    fn settle(&mut self, number: CpuId) {
+        let Some(sleep) = self.cpu(number).sleep.take() else { return };
+        let Some(exit) = sleep.exit else {
+            self.cut_sleeps += 1;
+            return;
+        };
+        let slept = exit.since(sleep.entry);
+        let cluster = self.platform.and_then(|platform| platform.cluster_of(number));
+        let model = cluster.map(|cluster| &self.models[cluster]);
+        let verdict = match model.filter(|model| sleep.state < model.states.len()) {
+            Some(model) => model.verdict(sleep.state, slept),
+            None => Verdict::Fit,
+        };
+        self.states.entry((number, sleep.state)).or_default().add(slept, verdict, sleep.miss);
+        self.wakeups.entry(sleep.cause()).or_default().add(slept, verdict, sleep.miss);
+        if let Some(comm) = sleep.ran {
+            self.tasks.entry(comm).or_default().after_sleeps.add(slept, verdict, sleep.miss);
+        }
+        if let Some(event) = sleep.event() {
+            self.latency.entry(sleep.state).or_default().record(exit.since(event));
+        }
+    }
+
+    /// What was counted of the recording that `trace` describes.
+    /// `counters` are what sysfs counted meanwhile.
+    pub fn finish(mut self, path: &str, trace: &Trace, counters: Option<&Delta>) -> TraceStats {
+        let numbers: Vec<CpuId> = self.cpus.keys().copied().collect();
+        for number in numbers {
+            self.settle(number);
+        }
+        let source = match (trace.carries.cpu_idle_miss, self.platform) {
+            (true, _) => Some(VerdictSource::CpuIdleMiss),
+            (false, Some(_)) => Some(VerdictSource::Platform),
+            (false, None) => None,
+        };
+        let tick_stops = |index: usize| trace.carries.tick_stop.then_some(self.tick_stops[index]);
+        TraceStats {
+            head: Head::of("trace_stats"),
+            trace: TraceInfo::new(path, trace),
+            platform: self.platform.map(|platform| platform.name.clone()),
+            verdict_source: source,
+            sleeps: self.states.values().map(|counts| counts.count).sum(),
+            cut_sleeps: self.cut_sleeps,
+            tick: TickStats {
+                stopped: tick_stops(1),
+                refused: tick_stops(0),
+                wakeups: trace
+                    .carries
+                    .hrtimers
+                    .then(|| self.wakeups.get(&Cause::Tick).map_or(0, |counts| counts.count)),
+            },
+            states: self.state_stats(source, counters),
+            wakeups: self.wakeup_stats(source, &trace.names),
+            tasks: self.task_stats(source, &trace.names),
+            interrupts: self.interrupt_stats(&trace.names),
+            latency: self.latency_stats(),
+        }
+    }
+
+    fn state_stats(
+        &self,
+        source: Option<VerdictSource>,
+        counters: Option<&Delta>,
+    ) -> Vec<StateStats> {
+        let of_cpus = counters.iter().flat_map(|delta| &delta.cpus);
+        let counted: BTreeMap<(CpuId, usize), &StateDelta> = of_cpus
+            .flat_map(|cpu| cpu.states.iter().map(|state| ((cpu.cpu, state.index as usize), state)))
+            .collect();
+        // One that a driver always rejects was never entered.
+        let mut states = self.states.clone();
+        for (key, _) in counted.iter().filter(|(_, state)| state.rejected > Some(0)) {
+            states.entry(*key).or_default();
+        }
+        let of = |(&(cpu, state), counts): (&(CpuId, usize), &Counts)| {
+            let cluster = self.platform.and_then(|platform| {
+                platform.cluster_of(cpu).map(|cluster| &platform.clusters[cluster])
+            });
+            let (above, below) = counts.wrong(source);
+            StateStats {
+                cpu: cpu.0,
+                cluster: cluster.map(|cluster| cluster.name.clone()),
+                state,
+                name: cluster
+                    .and_then(|cluster| cluster.idle_states.get(state))
+                    .map(|state| state.name.clone()),
+                usage: counts.count,
+                time_ns: counts.time_ns,
+                above,
+                below,
+                rejected: counted.get(&(cpu, state)).and_then(|counted| counted.rejected),
+            }
+        };
+        states.iter().map(of).collect()
+    }
+
+    fn wakeup_stats(&self, source: Option<VerdictSource>, names: &Names) -> Vec<WakeupStats> {
+        // Several functions or interrupts may share a name.
+        let mut by_name: BTreeMap<(&'static str, String), Counts> = BTreeMap::new();
+        for (&cause, counts) in &self.wakeups {
+            let sum = by_name.entry(spelled(cause, names)).or_default();
+            sum.count += counts.count;
+            sum.time_ns += counts.time_ns;
+            sum.above += counts.above;
+            sum.below += counts.below;
+            sum.miss_above += counts.miss_above;
+            sum.miss_below += counts.miss_below;
+        }
+        let of = |((kind, name), counts): ((&'static str, String), Counts)| {
+            let (above, below) = counts.wrong(source);
+            let (count, slept_ns) = (counts.count, counts.time_ns);
+            WakeupStats { kind, name, count, slept_ns, above, below }
+        };
+        let mut all: Vec<WakeupStats> = by_name.into_iter().map(of).collect();
+        all.sort_by_key(|wakeup| std::cmp::Reverse(wakeup.count));
+        all
+    }
+
+    fn task_stats(&self, source: Option<VerdictSource>, names: &Names) -> Vec<TaskStats> {
+        let of = |(comm, task): (&Option<Name>, &Task)| {
+            let (above, below) = task.after_sleeps.wrong(source);
+            TaskStats {
+                comm: comm.map_or("not known", |comm| names.text(comm)).to_owned(),
+                wakeups: task.after_sleeps.count,
+                switches: task.switches,
+                run_ns: task.run_ns,
+                above,
+                below,
+            }
+        };
+        let mut all: Vec<TaskStats> = self.tasks.iter().map(of).collect();
+        all.sort_by(|a, b| {
+            (b.wakeups, b.switches).cmp(&(a.wakeups, a.switches)).then(a.comm.cmp(&b.comm))
+        });
+        all
+    }
+
+    fn interrupt_stats(&self, names: &Names) -> Vec<InterruptStats> {
+        let mut by_name: BTreeMap<(&'static str, String), Interrupt> = BTreeMap::new();
+        for (&cause, counted) in &self.interrupts {
+            let sum = by_name.entry(spelled(cause, names)).or_default();
+            sum.count += counted.count;
+            sum.returned += counted.returned;
+            sum.handler_ns += counted.handler_ns;
+        }
+        let of = |((kind, name), counted): ((&'static str, String), Interrupt)| {
+            let handler_ns = (counted.returned > 0).then_some(counted.handler_ns);
+            InterruptStats { kind, name, count: counted.count, handler_ns }
+        };
+        let mut all: Vec<InterruptStats> = by_name.into_iter().map(of).collect();
+        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        all
+    }
+
+    fn latency_stats(&self) -> Vec<LatencyStats> {
+        let of = |(&state, histogram): (&usize, &LatencyHistogram)| {
+            let latencies = histogram.latencies();
+            let clusters = self.platform.iter().flat_map(|platform| &platform.clusters);
+            let states = clusters.filter_map(|cluster| cluster.idle_states.get(state));
+            let mut names: Vec<&str> = states.map(|state| state.name.as_str()).collect();
+            names.dedup();
+            let ns = |of: Option<Duration>| of.map_or(0, |duration| duration.0);
+            LatencyStats {
+                state,
+                name: (!names.is_empty()).then(|| names.join("/")),
+                count: latencies.count(),
+                mean_ns: ns(latencies.mean()),
+                p50_ns: ns(latencies.quantile(0.5)),
+                p99_ns: ns(latencies.quantile(0.99)),
+                max_ns: ns(latencies.max()),
+            }
+        };
+        self.latency.iter().map(of).collect()
+    }
+}
+
+/// A cluster's states with nothing switched off and no latency limit.
+fn verdicts(platform: &Platform, cluster: &Cluster) -> CpuModel {
+    let grid = TickGrid::new(platform.hz, Duration::ZERO);
+    CpuModel::new(platform, cluster, grid, Duration::MAX, |_| false)
+}
+
+/// A cause's kind and name.
+fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
+    match cause {
+        Cause::Timer(FunctionKey::Symbol(name)) => ("timer", names.text(name).to_owned()),
+        Cause::Timer(FunctionKey::Address(address)) => ("timer", format!("{address:#x}")),
+        Cause::Tick => ("tick", "tick".to_owned()),
+        Cause::Irq(irq, name) => {
+            ("irq", name.map_or_else(|| format!("irq {irq}"), |name| names.text(name).to_owned()))
+        }
+        Cause::Ipi(cause) => match cause {
+            InterruptCause::LocalTimer => ("timer", "local timer".into()),
+            InterruptCause::Reschedule => ("ipi", "reschedule".into()),
+            InterruptCause::CallFunction => ("ipi", "call function".into()),
+            InterruptCause::IrqWork => ("ipi", "irq work".into()),
+            InterruptCause::Other => ("ipi", "other".into()),
+        },
+        Cause::Poll => ("poll", "need_resched, no interrupt".to_owned()),
+        Cause::Unknown => ("unknown", "not recorded".to_owned()),
+    }
+}
+
+impl Sink for Stats<'_> {
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
+        // The first part has a million events, or all there are.
+        if !std::mem::replace(&mut self.is_tick_known, true) {
+            self.tick = tick_function(&events, so_far);
+        }
+        for event in &events {
+            self.observe(event, so_far.names);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What `torpor trace stats` reports of a recording.
+
+use crate::trace_info::TraceInfo;
+use schemars::JsonSchema;
+use serde::Serialize;
+use torpor_result::record::Head;
+
+/// Where the verdicts on recorded sleeps come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictSource {
+    /// The kernel's own `cpu_idle_miss` events.
+    CpuIdleMiss,
+    /// The recorded lengths, by the kernel's rule and a platform's states.
+    Platform,
+}
+
+/// What the recorded machine did. Lists are ordered: CPUs and states ascending, all others by
+/// count, the largest first. A count of wrong-depth sleeps is `null` where nothing tells.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct TraceStats {
+    #[serde(flatten)]
+    pub head: Head,
+    pub trace: TraceInfo,
+    /// The platform that names states and clusters, if one was given.
+    pub platform: Option<String>,
+    pub verdict_source: Option<VerdictSource>,
+    /// Sleeps whose both ends are recorded.
+    pub sleeps: u64,
+    /// Entries without an exit and exits without an entry.
+    pub cut_sleeps: u64,
+    pub states: Vec<StateStats>,
+    pub wakeups: Vec<WakeupStats>,
+    pub tasks: Vec<TaskStats>,
+    pub interrupts: Vec<InterruptStats>,
+    pub latency: Vec<LatencyStats>,
+    pub tick: TickStats,
+}
+
+/// The sleeps of one CPU in one state.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct StateStats {
+    pub cpu: u32,
+    pub cluster: Option<String>,
+    pub state: usize,
+    pub name: Option<String>,
+    pub usage: u64,
+    pub time_ns: i64,
+    pub above: Option<u64>,
+    pub below: Option<u64>,
+    /// Entries that the driver refused, which no event shows: from sysfs before and after the
+    /// recording, where both are at hand and the kernel counts them.
+    pub rejected: Option<u64>,
+}
+
+/// What ended sleeps.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct WakeupStats {
+    /// `timer`, `tick`, `irq`, `ipi`, `poll` (a polling CPU saw `TIF_NEED_RESCHED`) or `unknown`.
+    pub kind: &'static str,
+    /// A timer's function, an interrupt's name, what an IPI is for.
+    pub name: String,
+    pub count: u64,
+    /// The sleeps it ended, summed.
+    pub slept_ns: i64,
+    pub above: Option<u64>,
+    pub below: Option<u64>,
+}
+
+/// One task by its `comm`, all threads of that name together.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct TaskStats {
+    pub comm: String,
+    /// Sleeps after which it was the first to run.
+    pub wakeups: u64,
+    /// How often it was switched to, and how long it ran.
+    pub switches: u64,
+    pub run_ns: i64,
+    pub above: Option<u64>,
+    pub below: Option<u64>,
+}
+
+/// One source of interrupts, asleep or awake.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct InterruptStats {
+    pub kind: &'static str,
+    pub name: String,
+    pub count: u64,
+    /// In its handler; `null` where the recording has no exits.
+    pub handler_ns: Option<i64>,
+}
+
+/// From an event that is known to the `cpu_idle` exit after it: another CPU's `sched_waking` or
+/// IPI, or a timer's expiry.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct LatencyStats {
+    pub state: usize,
+    pub name: Option<String>,
+    pub count: u64,
+    pub mean_ns: i64,
+    pub p50_ns: i64,
+    pub p99_ns: i64,
+    pub max_ns: i64,
+}
+
+/// `tick_stop` events, and the sleeps that nothing but the tick ended.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+pub struct TickStats {
+    /// `null` where the recording has no `tick_stop` events.
+    pub stopped: Option<u64>,
+    /// Attempts that failed: something depended on the tick.
+    pub refused: Option<u64>,
+    /// `null` where the recording has no hrtimers.
+    pub wakeups: Option<u64>,
+}

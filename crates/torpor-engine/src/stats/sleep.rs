@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One CPU's sleeps while a recording is read: what ended each, what ran after it.
+
+use crate::model::Verdict;
+use torpor_trace::{Function, InterruptCause, Name};
+use torpor_units::Instant;
+
+/// What ended a sleep. The kinds that name nothing come last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    Timer(FunctionKey),
+    /// The tick's timer alone.
+    Tick,
+    Irq(u32, Option<Name>),
+    Ipi(InterruptCause),
+    /// No interrupt: a polling CPU saw that it had to reschedule.
+    Poll,
+    Unknown,
+}
+
+/// A function by its symbol, or by its address where the recording has no symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FunctionKey {
+    Symbol(Name),
+    Address(u64),
+}
+
+impl From<Function> for FunctionKey {
+    fn from(function: Function) -> FunctionKey {
+        function.symbol.map_or(FunctionKey::Address(function.address), FunctionKey::Symbol)
+    }
+}
+
+/// A sleep from its entry until the next entry, or until a task ran after it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sleep {
+    pub state: usize,
+    pub entry: Instant,
+    pub exit: Option<Instant>,
+    /// The kernel's, if it wrote one.
+    pub miss: Verdict,
+    /// Another CPU's event that was to wake this one.
+    pub called: Option<Instant>,
+    /// What the first IPI that was sent to it meanwhile is for.
+    pub sent: Option<InterruptCause>,
+    /// When the timer that ended it was due.
+    pub due: Option<Instant>,
+    /// The task that ran first after it.
+    pub ran: Option<Option<Name>>,
+    cause: Option<Cause>,
+    /// The interrupt that ended it has not returned: what it does is why it came.
+    is_in_first: bool,
+}
+
+impl Sleep {
+    pub fn new(state: usize, entry: Instant) -> Sleep {
+        Sleep {
+            state,
+            entry,
+            exit: None,
+            miss: Verdict::Fit,
+            called: None,
+            sent: None,
+            due: None,
+            ran: None,
+            cause: None,
+            is_in_first: false,
+        }
+    }
+
+    pub fn interrupted(&mut self, cause: Cause) {
+        if self.cause.is_none() {
+            self.cause = Some(cause);
+            self.is_in_first = true;
+        }
+    }
+
+    /// The interrupt of this number is an IPI.
+    pub fn is_ipi(&mut self, number: u32) {
+        if matches!(self.cause, Some(Cause::Irq(irq, _)) if irq == number) {
+            self.cause = Some(Cause::Ipi(self.sent.unwrap_or(InterruptCause::Other)));
+        }
+    }
+
+    pub fn interrupt_returned(&mut self) {
+        self.is_in_first = false;
+    }
+
+    /// An hrtimer expired. It is the cause if it did so in the interrupt that ended the sleep, or
+    /// if the recording has no interrupts. One that the tick came with is more than the tick.
+    pub fn hrtimer(&mut self, cause: Cause, due: Option<Instant>) {
+        let is_first = match self.cause {
+            None => true,
+            Some(Cause::Irq(..) | Cause::Ipi(InterruptCause::LocalTimer) | Cause::Tick) => {
+                self.is_in_first
+            }
+            _ => false,
+        };
+        if is_first {
+            self.cause = Some(cause);
+            self.due = due;
+        }
+    }
+
+    /// A timer of the wheel expired, which the tick's interrupt serves.
+    pub fn wheel_timer(&mut self, cause: Cause) {
+        if matches!(self.cause, None | Some(Cause::Tick)) {
+            self.cause = Some(cause);
+        }
+    }
+
+    pub fn cause(&self) -> Cause {
+        match (self.cause, self.called) {
+            (Some(cause), _) => cause,
+            (None, Some(_)) => Cause::Poll,
+            (None, None) => Cause::Unknown,
+        }
+    }
+
+    /// The moment of the event that ended it, if it lies in the sleep.
+    pub fn event(&self) -> Option<Instant> {
+        let event = match self.cause() {
+            Cause::Timer(_) | Cause::Tick => self.due,
+            Cause::Ipi(_) | Cause::Poll => self.called,
+            Cause::Irq(..) | Cause::Unknown => None,
+        };
+        event.filter(|&event| event >= self.entry && self.exit.is_some_and(|exit| event <= exit))
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a recorded machine did.
+
+use crate::errors::{counters_error, engine_error, platform_error, value_error};
+use crate::watch::watched;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use torpor_engine::stats::Stats;
+use torpor_platform::Platform;
+
+/// What a recorded machine did, as JSON. See `torpor.trace_stats`.
+#[pyfunction]
+#[pyo3(signature = (path, platform = None, counters = None, progress = None))]
+pub fn trace_stats(
+    py: Python<'_>,
+    path: PathBuf,
+    platform: Option<&str>,
+    counters: Option<(PathBuf, PathBuf)>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
+    let read = |path: &PathBuf| torpor_counters::read(path).map_err(counters_error);
+    let counted = match &counters {
+        Some((before, after)) => Some(torpor_counters::delta(&read(before)?, &read(after)?)),
+        None => None,
+    };
+    let mut stats = Stats::new(platform.as_ref());
+    let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut stats, watch))?
+        .map_err(engine_error)?;
+    let stats = stats.finish(&path.display().to_string(), &trace, counted.as_ref());
+    serde_json::to_string(&stats).map_err(value_error)
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Recordings: what they hold, what the recorded machine did, what lies beside them."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torpor import _engine
+from torpor.records import Record
+
+_Path = str | os.PathLike[str]
+#: Dumps of the counters before and after: as `torpor record` names them behind the recording's
+#: own name, as people name them in its place, and as a folder of one recording may hold them.
+_BESIDE = (
+    ("{name}.before.txt", "{name}.after.txt"),
+    ("{stem}.before.txt", "{stem}.after.txt"),
+    ("sysfs-before.txt", "sysfs-after.txt"),
+)
+
+
+def trace_info(
+    path: _Path, *, progress: Callable[[str, int, int], None] | None = None
+) -> dict[str, Any]:
+    """Say what a recording holds, without replaying it.
+
+    The keys are those of ``result["traces"][i]["trace"]`` (``format``, ``clock``, ``duration_ns``,
+    ``carries``, ``event_counts``, ``losses``, ...) and ``cpus``: ``cpu``, ``sleeps`` (count of idle
+    entries), ``cut_sleeps`` (those one end of which is not recorded), ``first_ns``, ``last_ns``, in
+    the recording's clock, and ``states``: what the recorded machine did, by state's ``index``, as
+    ``usage`` (count) and ``time_ns`` of the sleeps that have both ends. ``progress`` is called now
+    and then with (what, done, total).
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
+    """
+    found: dict[str, Any] = json.loads(_engine.trace_info(os.fspath(path), progress))
+    return found
+
+
+def convert_trace(trace: _Path, out: _Path) -> None:
+    """Write a recording anew, without what Torpor does not use of it.
+
+    It is for Perfetto if ``out`` ends in ``.perfetto-trace``, and ftrace text otherwise.
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads, and
+    :class:`torpor.EngineError` when ``out`` cannot be written.
+    """
+    _engine.convert_trace(os.fspath(trace), os.fspath(out))
+
+
+def trace_stats(
+    trace: _Path,
+    *,
+    platform: _Path | None = None,
+    before: _Path | None = None,
+    after: _Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Record:
+    """Count what the recorded machine did, without replaying it.
+
+    Args:
+        trace: A recording with ``cpu_idle``.
+        platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs. It
+            names states and clusters, and where the recording has no ``cpu_idle_miss``, its states
+            say which sleeps were too deep or too shallow. Default: ``before``, or the dump that
+            lies beside the recording, if there is one.
+        before: Dump of the machine's idle counters before the recording, of any form.
+        after: The same after it. Default for both: the dumps beside the recording.
+        progress: Called now and then with (what, done, total).
+
+    The keys of the result: ``trace`` (as ``trace_info`` has it), ``states`` (by CPU and state:
+    ``usage``, ``time_ns``, ``above``, ``below``, ``rejected``), ``wakeups`` (what ended sleeps:
+    ``kind``, ``name``, ``count``, ``slept_ns``, ``above``, ``below``), ``tasks`` (``comm``,
+    ``wakeups`` after which it ran first, ``switches``, ``run_ns``, ``above``, ``below``),
+    ``interrupts`` (``kind``, ``name``, ``count``, ``handler_ns``), ``latency`` (by state, from the
+    event to the ``cpu_idle`` exit: ``count``, ``mean_ns``, ``p50_ns``, ``p99_ns``, ``max_ns``) and
+    ``tick`` (``stopped``, ``refused``, ``wakeups``). What a recording does not tell is None. Each
+    list is a table, too.
+
+    Raises:
+        TraceError: The recording is missing or unreadable.
+        PlatformError: The machine is unknown.
+        CountersError: A dump holds no counters.
+    """
+    dumps = dumps_to_use(Path(trace), before, after)
+    if platform is None and dumps is not None:
+        # A bare file name would be looked up among the built-in machines.
+        platform = Path(dumps[0]).absolute()
+    counted = _engine.trace_stats(
+        os.fspath(trace),
+        None if platform is None else os.fspath(platform),
+        dumps,
+        progress,
+    )
+    return Record(json.loads(counted))
+
+
+def dumps_to_use(trace: Path, before: _Path | None, after: _Path | None) -> tuple[str, str] | None:
+    """Return the dumps that were named, or else those beside the recording.
+
+    Raises TorporError if only one was named.
+    """
+    if (before is None) != (after is None):
+        raise _engine.TorporError("counters take a dump before and one after the recording")
+    if before is not None and after is not None:
+        return os.fspath(before), os.fspath(after)
+    for names in _BESIDE:
+        pair = [trace.with_name(name.format(name=trace.name, stem=trace.stem)) for name in names]
+        if all(path.is_file() for path in pair):
+            return os.fspath(pair[0]), os.fspath(pair[1])
+    return None
