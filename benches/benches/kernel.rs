@@ -100,11 +100,9 @@ fn measure(kernel: &Kernel, cpus: usize, tasks: usize) -> (f64, f64) {
             let setup = TaskSetup {
                 name: "worker".to_owned(),
                 number: 0,
-                nice: 0,
                 forked_on: CpuId((number % cpus) as u32),
-                uclamp: (0, 1024),
                 timer_slack: Duration::from_us(50),
-                affinity: Vec::new(),
+                attributes: Default::default(),
             };
             sim.add_task(setup).unwrap_or_else(|e| panic!("{e}"));
         }

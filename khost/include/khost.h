@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 2
+#define KHOST_ABI 3
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -101,17 +101,30 @@ struct khost_machine {
 	unsigned int schedutil;
 };
 
+/* What sched_setattr() and sched_setaffinity() set. */
+struct khost_attributes {
+	/* SCHED_NORMAL, SCHED_FIFO ...; the priority is that of a realtime policy. */
+	unsigned int policy, priority;
+	int nice;
+	unsigned int uclamp_min, uclamp_max;
+	/* The CPUs that it may run on; none: all. */
+	unsigned long long affinity[KHOST_CPUS_MAX / 64];
+};
+
+/* A change to a task, by the one that has a CPU. */
+struct khost_change {
+	void *task;
+	struct khost_attributes attributes;
+};
+
 /* A task that the simulator runs. */
 struct khost_task_setup {
 	char name[KHOST_NAME_LEN];
 	unsigned int number;
-	int nice;
 	/* The CPU that its parent runs on. */
 	unsigned int forked_on;
-	unsigned int uclamp_min, uclamp_max;
 	unsigned long long timer_slack_ns;
-	/* The CPUs that it may run on; none: all. */
-	unsigned long long affinity[KHOST_CPUS_MAX / 64];
+	struct khost_attributes attributes;
 };
 
 /* What sysfs shows of an idle state. */
@@ -157,6 +170,8 @@ struct khost_calls {
 	int (*exit)(void *unused, unsigned long cpu);
 	/* Wakes a task, as the one that has the CPU, or as an interrupt that has come to it. */
 	int (*wake)(void *task, unsigned long cpu);
+	/* Changes a task, as the one that has the CPU; it may have to wait for another CPU. */
+	int (*change)(const struct khost_change *change, unsigned long cpu);
 	/* The device interrupt that is raised next on the CPU wakes the task. Nothing runs yet. */
 	int (*completes)(void *task, unsigned long cpu);
 	/* Copies the CPU's counters of each idle state to KHOST_STATES_MAX struct khost_usage. */

@@ -118,17 +118,9 @@ static int first_thread(void *unused)
 	return 0;
 }
 
-static void resume_or_serve(void *unused)
-{
-	if (khost_is_thread(khost_cpu_number))
-		khost_resume_thread();
-	else
-		khost_serve_interrupts();
-}
-
 static int interrupt(void *unused, unsigned long cpu)
 {
-	int result = khost_call(cpu, resume_or_serve, NULL);
+	int result = khost_call(cpu, khost_resume_or_serve, NULL);
 
 	khost_end_grace_periods();
 	return result;
@@ -185,7 +177,7 @@ static int boot(const struct khost_host *host, const struct khost_machine *machi
 	init_cpu_masks();
 	khost_init_task();
 	khost_give_stack(&init_task, first_thread, NULL);
-	result = khost_call(0, resume_or_serve, NULL);
+	result = khost_call(0, khost_resume_or_serve, NULL);
 	while (!result && !is_up) {
 		result = settle();
 		if (!result && !is_up)
@@ -215,6 +207,7 @@ __attribute__((visibility("default"))) const struct khost_calls khost_calls = {
 	.yield = khost_yield,
 	.exit = khost_exit,
 	.wake = khost_wake,
+	.change = khost_change,
 	.completes = khost_completes,
 	.idle_usage = khost_idle_usage,
 };

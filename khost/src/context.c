@@ -7,14 +7,18 @@
  * of the kernel (the idle loops, migration threads, the frequency worker) is C code of the kernel
  * and has a stack of its own, on which it goes on where it was.
  *
+ * A system call that may wait inside the kernel has a stack until it returns, too.
+ *
  * So a switch from one simulated task to another is no switch at all: the frame in which the one
  * called schedule() returns as the other. Where a simulated task makes way for a thread of the
  * kernel, that frame is left for good; the task, when it gets a CPU again, begins anew at
  * schedule_tail(), as a fork does.
  */
+#include <linux/hardirq.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/sched/task_stack.h>
+#include <linux/smp.h>
 #include "host.h"
 
 struct task_struct *khost_current;
@@ -121,10 +125,15 @@ __attribute__((used)) void khost_thread_main(int (*body)(void *), void *argument
 	khost_exit_current();
 }
 
+static void set_entry(struct task_struct *task, int (*body)(void *), void *argument)
+{
+	task->thread.stack_pointer = first_frame(task->stack + KHOST_STACK_SIZE, body, argument);
+}
+
 void khost_give_stack(struct task_struct *task, int (*body)(void *), void *argument)
 {
 	task->stack = khost_alloc(KHOST_STACK_SIZE);
-	task->thread.stack_pointer = first_frame(task->stack + KHOST_STACK_SIZE, body, argument);
+	set_entry(task, body, argument);
 }
 
 struct task_struct *khost_switch_to(struct task_struct *prev, struct task_struct *next)
@@ -166,9 +175,61 @@ void khost_resume_thread(void)
 	khost_swap(&call_stack, khost_current->thread.stack_pointer);
 }
 
+void khost_resume_or_serve(void *unused)
+{
+	if (khost_is_thread(khost_cpu_number))
+		khost_resume_thread();
+	else
+		khost_serve_interrupts();
+}
+
 void khost_end_call(void)
 {
 	__builtin_longjmp(call_end, 1);
+}
+
+/* CPUs with a thread in a loop that waits for another CPU, and how many. */
+static bool waits[NR_CPUS];
+static int waiting;
+
+/* In the middle of something, on no stack of its own: others do at once what they are asked to. */
+static void serve_calls_elsewhere(void)
+{
+	int here = khost_cpu_number;
+
+	for (int cpu = 0; cpu < khost_machine->cpus; cpu++) {
+		unsigned int irqs_off;
+
+		if (cpu == here || !khost_owes_call(cpu))
+			continue;
+		khost_act_for(cpu);
+		irqs_off = khost_cpu->irqs_off;
+		khost_cpu->irqs_off = 1;
+		irq_enter();
+		khost_serve_call();
+		irq_exit();
+		khost_cpu->irqs_off = irqs_off;
+		/* It finds out for itself what that has changed. */
+		khost_cpu->sent |= KHOST_IRQ_RESCHEDULE;
+		khost_touch(cpu);
+		khost_act_for(here);
+	}
+}
+
+/* One turn of a loop that waits for another CPU. */
+void khost_relax(void)
+{
+	if (!khost_current || !has_stack(khost_current) || in_interrupt()) {
+		serve_calls_elsewhere();
+		return;
+	}
+	if (!waits[khost_cpu_number]) {
+		waits[khost_cpu_number] = true;
+		waiting++;
+	}
+	khost_wait_for_interrupt();
+	if (!khost_cpu->irqs_off)
+		khost_serve_interrupts();
 }
 
 /* Back in user mode: what an interrupt or a switch has left to do first. */
@@ -184,14 +245,8 @@ static noinline void run_body(void (*body)(void *), void *argument)
 		body(argument);
 }
 
-/*
- * A call from the simulator, acting for @cpu. It ends when the CPU sleeps, or runs a simulated task
- * with nothing left to do in the kernel.
- */
-int khost_call(unsigned long cpu, void (*body)(void *), void *argument)
+static void call(int cpu, void (*body)(void *), void *argument)
 {
-	if (khost_is_dead)
-		return -1;
 	khost_act_for(cpu);
 	finish_switch = false;
 	run_body(body, argument);
@@ -208,5 +263,103 @@ int khost_call(unsigned long cpu, void (*body)(void *), void *argument)
 			break;
 		}
 	}
+}
+
+/* Also of what is under way, and of what a polling CPU sees by itself. */
+static bool has_work(int cpu)
+{
+	const struct khost_cpu *it = &khost_cpus[cpu];
+
+	return it->sent || it->raised || khost_owes_call(cpu) || *it->flags & KHOST_NEED_RESCHED;
+}
+
+/* A turn of each CPU that waits, and of each that has something to do. */
+static void go_round(void)
+{
+	for (int cpu = 0; cpu < khost_machine->cpus && !khost_is_dead; cpu++) {
+		struct khost_cpu *it = &khost_cpus[cpu];
+
+		if (waits[cpu]) {
+			waits[cpu] = false;
+			waiting--;
+		} else if (!has_work(cpu)) {
+			continue;
+		}
+		it->raised |= it->sent | (khost_owes_call(cpu) ? KHOST_IRQ_CALL : 0);
+		it->sent = 0;
+		call(cpu, khost_resume_or_serve, NULL);
+	}
+}
+
+/*
+ * A call from the simulator, acting for @cpu. It ends when the CPU sleeps, or runs a simulated task
+ * with nothing left to do in the kernel, and no other waits for one in a loop.
+ */
+int khost_call(unsigned long cpu, void (*body)(void *), void *argument)
+{
+	if (khost_is_dead)
+		return -1;
+	call(cpu, body, argument);
+	while (waiting && !khost_is_dead)
+		go_round();
+	/* A call for a CPU that sleeps, such as a fork: that is what would have woken it. */
+	khost_act_for(cpu);
+	if (khost_cpu->idle_state != KHOST_AWAKE && need_resched())
+		arch_smp_send_reschedule(cpu);
 	return khost_is_dead ? -1 : 0;
+}
+
+/* System calls that may wait. */
+
+/* Stacks that no call is on; the first word leads to the next. */
+static void **free_stacks;
+static struct {
+	int (*body)(void *argument);
+	void *argument;
+} entered;
+
+/* Nobody runs on it, or not for long enough to meet the next one. */
+void put_task_stack(struct task_struct *task)
+{
+	void **stack = task->stack;
+
+	*stack = free_stacks;
+	free_stacks = stack;
+	task->stack = NULL;
+	task->thread.stack_pointer = NULL;
+}
+
+static int system_call(void *unused)
+{
+	void *left;
+
+	entered.body(entered.argument);
+	put_task_stack(current);
+	khost_swap(&left, call_stack);
+	return 0;
+}
+
+static void enter(void *unused)
+{
+	if (free_stacks) {
+		current->stack = free_stacks;
+		free_stacks = *free_stacks;
+	} else {
+		current->stack = khost_alloc(KHOST_STACK_SIZE);
+	}
+	set_entry(current, system_call, NULL);
+	khost_resume_thread();
+}
+
+/*
+ * A call from the simulated task that has @cpu. @body copies @argument before it waits: the caller
+ * does not.
+ */
+int khost_call_on_stack(unsigned long cpu, int (*body)(void *), void *argument)
+{
+	if (khost_is_thread(cpu))
+		khost_trouble(KHOST_PANIC, "no task has CPU %lu to make a system call", cpu);
+	entered.body = body;
+	entered.argument = argument;
+	return khost_call(cpu, enter, NULL);
 }

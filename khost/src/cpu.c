@@ -49,6 +49,20 @@ void set_cpu_online(unsigned int cpu, bool online)
 
 DEFINE_PER_CPU(struct pt_regs *, __irq_regs);
 
+/* CPUs that others have a function for, whether the interrupt has come or is under way. */
+static bool owes_call[NR_CPUS];
+
+bool khost_owes_call(int cpu)
+{
+	return owes_call[cpu];
+}
+
+void khost_serve_call(void)
+{
+	owes_call[khost_cpu_number] = false;
+	generic_smp_call_function_interrupt();
+}
+
 /* Takes what is raised. The kernel has just let interrupts in. */
 void khost_serve_interrupts(void)
 {
@@ -68,7 +82,7 @@ void khost_serve_interrupts(void)
 		if (raised & KHOST_IRQ_DEVICE)
 			khost_wake_completed(khost_cpu_number);
 		if (raised & KHOST_IRQ_CALL)
-			generic_smp_call_function_interrupt();
+			khost_serve_call();
 		if (raised & KHOST_IRQ_WORK)
 			irq_work_run();
 		if (raised & KHOST_IRQ_RESCHEDULE)
@@ -99,6 +113,7 @@ void smp_send_reschedule(int cpu)
 
 void arch_send_call_function_single_ipi(int cpu)
 {
+	owes_call[cpu] = true;
 	send(cpu, KHOST_IRQ_CALL);
 }
 

@@ -23,11 +23,17 @@ void khost_wait_for_interrupt(void);
 void khost_resume_thread(void);
 void khost_end_call(void) __noreturn;
 int khost_call(unsigned long cpu, void (*body)(void *), void *argument);
+int khost_call_on_stack(unsigned long cpu, int (*body)(void *), void *argument);
+void khost_resume_or_serve(void *unused);
 
 static inline void khost_touch(int cpu)
 {
 	khost_touched[cpu / 64] |= 1ULL << (cpu % 64);
 }
+
+/* cpu.c */
+bool khost_owes_call(int cpu);
+void khost_serve_call(void);
 
 /* memory.c */
 void *khost_alloc(unsigned long size);
@@ -51,6 +57,7 @@ int khost_sleep(void *until_ns, unsigned long cpu);
 int khost_yield(void *unused, unsigned long cpu);
 int khost_exit(void *unused, unsigned long cpu);
 int khost_wake(void *task, unsigned long cpu);
+int khost_change(const struct khost_change *change, unsigned long cpu);
 int khost_completes(void *task, unsigned long cpu);
 void khost_wake_completed(int cpu);
 struct task_struct *khost_fork_idle(int cpu);

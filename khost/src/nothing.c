@@ -45,11 +45,8 @@ NOTHING(rcu_cpu_starting)
 NOTHING(switch_mm)
 NOTHING(__mmdrop)
 NOTHING(quiet_vmstat)
-NOTHING(put_task_stack)
 
-/* Tasks are never freed while a run lasts: results name them. */
-NOTHING(__put_task_struct)
-NOTHING(put_task_struct_rcu_user)
+/* Signals and timers of processes: there are none. */
 NOTHING(ignore_signals)
 NOTHING(calculate_sigpending)
 NOTHING(run_posix_cpu_timers)
@@ -90,7 +87,7 @@ NOTHING(cpuhp_threads_init)
 NOTHING(smp_cpus_done)
 NOTHING(detect_cache_attributes)
 
-/* Workqueues are not hosted yet: what is queued stays undone. */
+/* Workqueues are one thread: see work.c. */
 NOTHING(wq_worker_running)
 NOTHING(wq_worker_sleeping)
 NOTHING(wq_worker_tick)

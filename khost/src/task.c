@@ -19,6 +19,8 @@ struct host_task {
 	struct task_struct task;
 	unsigned int number;
 	struct hrtimer_sleeper sleeper;
+	/* As they were asked for. */
+	unsigned int uclamp_min, uclamp_max;
 	/* The next one that an interrupt on the same CPU wakes. */
 	struct host_task *next_completed;
 	struct signal_struct signal;
@@ -163,6 +165,25 @@ void do_exit(long code)
 	khost_exit_current();
 }
 
+/* A task goes with its last reference, after a grace period. */
+
+void __put_task_struct(struct task_struct *task)
+{
+	if (!(task->flags & PF_KTHREAD))
+		khost_free(host_of(task));
+}
+
+static void put_after_grace_period(struct rcu_head *head)
+{
+	put_task_struct(container_of(head, struct task_struct, rcu));
+}
+
+void put_task_struct_rcu_user(struct task_struct *task)
+{
+	if (refcount_dec_and_test(&task->rcu_users))
+		call_rcu(&task->rcu, put_after_grace_period);
+}
+
 void __set_task_comm(struct task_struct *task, const char *name, bool exec)
 {
 	strscpy(task->comm, name, sizeof(task->comm));
@@ -180,37 +201,40 @@ struct fork {
 	struct host_task *made;
 };
 
-static void set_affinity(struct task_struct *task, const struct khost_task_setup *setup)
+static void allowed_by(const struct khost_attributes *attributes, struct cpumask *allowed)
 {
-	struct cpumask allowed;
-
-	cpumask_clear(&allowed);
+	cpumask_clear(allowed);
 	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
-		if (setup->affinity[cpu / 64] >> (cpu % 64) & 1)
-			cpumask_set_cpu(cpu, &allowed);
+		if (attributes->affinity[cpu / 64] >> (cpu % 64) & 1)
+			cpumask_set_cpu(cpu, allowed);
 	}
-	if (!cpumask_empty(&allowed)) {
-		cpumask_copy(&task->cpus_mask, &allowed);
-		task->nr_cpus_allowed = cpumask_weight(&allowed);
-	}
+	if (cpumask_empty(allowed))
+		cpumask_copy(allowed, cpu_possible_mask);
 }
 
-static void set_uclamp(struct task_struct *task, const struct khost_task_setup *setup)
+/* What sched_setattr() sets. */
+static void set_attributes(struct host_task *host, const struct khost_attributes *attributes)
 {
+	struct task_struct *task = &host->task;
 	struct sched_attr attr = {
 		.size = sizeof(attr),
-		.sched_policy = SCHED_NORMAL,
-		.sched_nice = setup->nice,
-		.sched_flags = SCHED_FLAG_UTIL_CLAMP,
-		.sched_util_min = setup->uclamp_min,
-		.sched_util_max = setup->uclamp_max,
+		.sched_policy = attributes->policy,
+		.sched_priority = attributes->priority,
+		.sched_nice = attributes->nice,
 	};
 
-	if (setup->uclamp_min == 0 && setup->uclamp_max == SCHED_CAPACITY_SCALE)
-		return;
+	/* A kernel that nobody asks for clamps does not look at them, and has its own for realtime. */
+	if (attributes->uclamp_min != host->uclamp_min ||
+	    attributes->uclamp_max != host->uclamp_max) {
+		attr.sched_flags = SCHED_FLAG_UTIL_CLAMP;
+		attr.sched_util_min = host->uclamp_min = attributes->uclamp_min;
+		attr.sched_util_max = host->uclamp_max = attributes->uclamp_max;
+	}
 	if (sched_setattr_nocheck(task, &attr))
-		khost_trouble(KHOST_PANIC, "%s: no utilization clamps %u and %u", task->comm,
-			      setup->uclamp_min, setup->uclamp_max);
+		khost_trouble(KHOST_PANIC,
+			      "%s: no policy %u, priority %u, nice %d, clamps %u and %u", task->comm,
+			      attributes->policy, attributes->priority, attributes->nice,
+			      attributes->uclamp_min, attributes->uclamp_max);
 }
 
 static void fork_task(void *argument)
@@ -222,12 +246,15 @@ static void fork_task(void *argument)
 
 	host->number = setup->number;
 	task->timer_slack_ns = task->default_timer_slack_ns = setup->timer_slack_ns;
-	set_affinity(task, setup);
+	allowed_by(&setup->attributes, &task->cpus_mask);
+	task->nr_cpus_allowed = cpumask_weight(&task->cpus_mask);
+	/* The scheduler's reference alone: it is the last. */
+	refcount_set(&task->usage, 1);
 	if (sched_fork(0, task))
 		khost_trouble(KHOST_PANIC, "no task %s", task->comm);
 	start(task);
-	set_user_nice(task, setup->nice);
-	set_uclamp(task, setup);
+	host->uclamp_max = SCHED_CAPACITY_SCALE;
+	set_attributes(host, &setup->attributes);
 	fork->made = host;
 	wake_up_new_task(task);
 }
@@ -286,14 +313,33 @@ int khost_yield(void *unused, unsigned long cpu)
 	return khost_call(cpu, yield_cpu, NULL);
 }
 
-static void exit_task(void *unused)
+static int exit_task(void *unused)
 {
 	khost_exit_current();
 }
 
+/* On a stack: whoever comes next must not return into the end of this one. */
 int khost_exit(void *unused, unsigned long cpu)
 {
-	return khost_call(cpu, exit_task, NULL);
+	return khost_call_on_stack(cpu, exit_task, NULL);
+}
+
+static int change(void *argument)
+{
+	struct khost_change change = *(const struct khost_change *)argument;
+	struct task_struct *task = &((struct host_task *)change.task)->task;
+	struct cpumask allowed;
+
+	set_attributes(change.task, &change.attributes);
+	allowed_by(&change.attributes, &allowed);
+	if (!cpumask_equal(&allowed, &task->cpus_mask) && set_cpus_allowed_ptr(task, &allowed))
+		khost_trouble(KHOST_PANIC, "%s: no such affinity", task->comm);
+	return 0;
+}
+
+int khost_change(const struct khost_change *given, unsigned long cpu)
+{
+	return khost_call_on_stack(cpu, change, (void *)given);
 }
 
 static struct host_task *completed[NR_CPUS];

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;
 pub const CPUS_MAX: usize = 256;
 pub const STATES_MAX: usize = 10;
 pub const OPPS_MAX: usize = 64;
@@ -86,12 +86,25 @@ pub struct Machine {
 pub struct TaskSetup {
     pub name: [c_char; NAME_LEN],
     pub number: u32,
-    pub nice: c_int,
     pub forked_on: u32,
+    pub timer_slack_ns: u64,
+    pub attributes: Attributes,
+}
+
+#[repr(C)]
+pub struct Attributes {
+    pub policy: u32,
+    pub priority: u32,
+    pub nice: c_int,
     pub uclamp_min: u32,
     pub uclamp_max: u32,
-    pub timer_slack_ns: u64,
     pub affinity: [u64; CPUS_MAX / 64],
+}
+
+#[repr(C)]
+pub struct Change {
+    pub task: *mut c_void,
+    pub attributes: Attributes,
 }
 
 /// What sysfs shows of an idle state.
@@ -139,6 +152,7 @@ pub struct Calls {
     pub yield_cpu: Call,
     pub exit: Call,
     pub wake: Call,
+    pub change: Call,
     pub completes: Call,
     pub idle_usage: Call,
 }

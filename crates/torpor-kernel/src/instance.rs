@@ -26,7 +26,7 @@ pub struct Instance {
     trouble: Option<Trouble>,
 }
 
-/// A task that the simulator runs, as the kernel knows it.
+/// A task that the simulator runs, as the kernel knows it. Of no use once the task has exited.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskHandle(NonNull<c_void>);
 
@@ -36,14 +36,75 @@ pub struct TaskSetup {
     pub name: String,
     /// Not 0; [`Cpu::task`] names the task by it.
     pub number: u32,
-    pub nice: i32,
     /// The CPU of its parent.
     pub forked_on: CpuId,
+    pub timer_slack: Duration,
+    pub attributes: Attributes,
+}
+
+/// What `sched_setattr()` and `sched_setaffinity()` set of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    pub policy: Policy,
+    pub nice: i32,
     /// `uclamp_min` and `uclamp_max`.
     pub uclamp: (u32, u32),
-    pub timer_slack: Duration,
     /// None: all CPUs.
-    pub affinity: Vec<CpuId>,
+    pub affinity: CpuSet,
+}
+
+/// A scheduling policy; those of realtime have a priority from 1 to 99.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    #[default]
+    Normal,
+    Fifo(u32),
+    RoundRobin(u32),
+    Batch,
+    Idle,
+}
+
+/// CPUs of a machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuSet([u64; abi::CPUS_MAX / 64]);
+
+impl FromIterator<CpuId> for CpuSet {
+    /// Those that no machine has are left out.
+    fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
+        let mut set = CpuSet::default();
+        for cpu in cpus.into_iter().map(CpuId::index).filter(|cpu| *cpu < abi::CPUS_MAX) {
+            set.0[cpu / 64] |= 1 << (cpu % 64);
+        }
+        set
+    }
+}
+
+impl Default for Attributes {
+    fn default() -> Attributes {
+        let (policy, affinity) = (Policy::Normal, CpuSet::default());
+        Attributes { policy, nice: 0, uclamp: (0, 1024), affinity }
+    }
+}
+
+impl Attributes {
+    fn given(&self) -> abi::Attributes {
+        // As <uapi/linux/sched.h> numbers them.
+        let (policy, priority) = match self.policy {
+            Policy::Normal => (0, 0),
+            Policy::Fifo(priority) => (1, priority),
+            Policy::RoundRobin(priority) => (2, priority),
+            Policy::Batch => (3, 0),
+            Policy::Idle => (5, 0),
+        };
+        abi::Attributes {
+            policy,
+            priority,
+            nice: self.nice,
+            uclamp_min: self.uclamp.0,
+            uclamp_max: self.uclamp.1,
+            affinity: self.affinity.0,
+        }
+    }
 }
 
 /// What the kernel has of us. It stays where it is: the kernel has its address.
@@ -141,6 +202,11 @@ impl Instance {
         unsafe { std::mem::take(&mut *self.image.calls().touched.add(word)) }
     }
 
+    /// What the kernel has taken for its data, in bytes.
+    pub fn memory_used(&self) -> usize {
+        self.host.regions.iter().map(|region| region.used).sum()
+    }
+
     pub fn take_log(&mut self) -> Vec<String> {
         self.host.log.drain(..).collect()
     }
@@ -179,6 +245,19 @@ impl Instance {
         unsafe { self.call(wake, task.0.as_ptr(), cpu as *mut c_void) }
     }
 
+    /// The task that has the CPU changes a task, itself or another. It may lose the CPU over it.
+    pub(crate) fn change(
+        &mut self,
+        task: TaskHandle,
+        cpu: usize,
+        attributes: &Attributes,
+    ) -> Result<(), Trouble> {
+        let mut given = abi::Change { task: task.0.as_ptr(), attributes: attributes.given() };
+        let change = self.image.calls().change;
+        // SAFETY: the kernel copies it.
+        unsafe { self.call(change, (&raw mut given).cast(), cpu as *mut c_void) }
+    }
+
     /// The next device interrupt that is raised on the CPU wakes the task.
     pub(crate) fn completes(&mut self, task: TaskHandle, cpu: usize) -> Result<(), Trouble> {
         let completes = self.image.calls().completes;
@@ -197,19 +276,12 @@ impl Instance {
     }
 
     pub fn new_task(&mut self, setup: &TaskSetup) -> Result<TaskHandle, Trouble> {
-        let mut affinity = [0; abi::CPUS_MAX / 64];
-        for cpu in setup.affinity.iter().map(|cpu| cpu.index()).filter(|cpu| *cpu < self.cpus) {
-            affinity[cpu / 64] |= 1 << (cpu % 64);
-        }
         let mut given = abi::TaskSetup {
             name: abi::name(&setup.name),
             number: setup.number,
-            nice: setup.nice,
             forked_on: setup.forked_on.0,
-            uclamp_min: setup.uclamp.0,
-            uclamp_max: setup.uclamp.1,
             timer_slack_ns: setup.timer_slack.0.max(0) as u64,
-            affinity,
+            attributes: setup.attributes.given(),
         };
         let mut task: *mut c_void = std::ptr::null_mut();
         let new = self.image.calls().task_new;

@@ -26,7 +26,7 @@ mod symbols;
 
 pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
-pub use instance::{Instance, TaskHandle, TaskSetup};
+pub use instance::{Attributes, CpuSet, Instance, Policy, TaskHandle, TaskSetup};
 pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
 pub use machine::{Cluster, Machine, Opp, State};
 pub use sim::{CpuStats, Sim, Stats, Step, TaskId, TaskStats, Work};

@@ -3,7 +3,7 @@
 //! and how long an interrupt takes to reach one that sleeps.
 
 use crate::abi::{self, IRQ_DEVICE, IRQ_TIMER, NEVER, Usage};
-use crate::{Instance, Machine, TaskHandle, TaskSetup, Trouble};
+use crate::{Attributes, Instance, Machine, TaskHandle, TaskSetup, Trouble};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use torpor_units::{CpuId, Duration, Instant};
@@ -26,6 +26,8 @@ pub enum Step {
     /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked on.
     Io(Duration),
     Yield,
+    /// `sched_setattr()` and `sched_setaffinity()` for a task that has not exited.
+    Change(TaskId, Attributes),
     Exit,
 }
 
@@ -436,6 +438,11 @@ impl<W: Work> Sim<W> {
                         self.push(self.now, Event::Done(cpu, turn));
                     }
                     return Ok(());
+                }
+                Step::Change(other, attributes) => {
+                    let handle = self.tasks[other.0].handle;
+                    self.instance.change(handle, cpu, &attributes)?;
+                    self.follow();
                 }
                 Step::Exit => return self.instance.exit(cpu),
             }

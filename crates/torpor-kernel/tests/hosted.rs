@@ -3,8 +3,8 @@
 
 mod support;
 
-use support::{MS, US, linux_6_12, machine, start, task};
-use torpor_kernel::{Sim, Step, TaskId, TaskSetup, Work};
+use support::{MS, US, linux_6_12, machine, pinned, start, task};
+use torpor_kernel::{Attributes, CpuSet, Policy, Sim, Step, TaskId, TaskSetup, Work};
 use torpor_units::{CpuId, Duration, Instant};
 
 const SECOND: Instant = Instant(1_000 * MS);
@@ -76,9 +76,10 @@ fn two_busy_tasks_share_a_cpu_by_their_weights() {
     // The kernel's weights: nice 0 is 1024, nice 5 is 335.
     for (nice, share) in [(0, 0.5), (5, 335.0 / 1359.0)] {
         let mut sim = start(&kernel, &machine("pixel6"), busy);
-        let pinned = |nice| TaskSetup { nice, affinity: vec![CpuId(7)], ..task("busy") };
-        sim.add_task(pinned(0)).unwrap();
-        sim.add_task(pinned(nice)).unwrap();
+        let first = pinned("busy", 7);
+        let attributes = Attributes { nice, ..first.attributes };
+        sim.add_task(first.clone()).unwrap();
+        sim.add_task(TaskSetup { attributes, ..first }).unwrap();
         run(&mut sim, Instant(4 * SECOND.0));
         let stats = sim.stats();
         let times: Vec<f64> = stats.tasks.iter().map(|t| t.run_time.0 as f64).collect();
@@ -186,4 +187,118 @@ fn the_kernels_own_counters_equal_what_the_hardware_saw() {
         // The kernel counts a sleep when it ends; so do we.
         assert_eq!(kernels, ours, "cpu {cpu}: {usage:?}");
     }
+}
+
+/// What a run on one CPU gives to each of its tasks.
+fn shares(tasks: &[Attributes]) -> Option<Vec<Duration>> {
+    let kernel = linux_6_12("scheduling policies")?;
+    let mut sim = start(&kernel, &machine("pixel6"), busy);
+    for attributes in tasks {
+        let affinity = CpuSet::from_iter([CpuId(7)]);
+        let attributes = Attributes { affinity, ..*attributes };
+        sim.add_task(TaskSetup { attributes, ..task("busy") }).unwrap();
+    }
+    run(&mut sim, Instant(4 * SECOND.0));
+    Some(sim.stats().tasks.iter().map(|task| task.run_time).collect())
+}
+
+#[test]
+fn realtime_tasks_come_first_and_idle_ones_last() {
+    let of = |policy| Attributes { policy, ..Default::default() };
+    let normal = Attributes::default();
+    let Some(fifo) = shares(&[normal, of(Policy::Fifo(50)), of(Policy::Fifo(10))]) else { return };
+    // The kernel's own limit: a fair task has 50 ms of each second beside them.
+    assert!((190 * MS..215 * MS).contains(&fifo[0].0), "{fifo:?}");
+    assert!(fifo[1] > Duration(3_780 * MS) && fifo[2] == Duration::ZERO, "{fifo:?}");
+    let robin = shares(&[of(Policy::RoundRobin(9)), of(Policy::RoundRobin(9))]).unwrap();
+    assert!((robin[0].0 - robin[1].0).abs() <= 100 * MS, "100 ms is a turn: {robin:?}");
+    // Weights: 3 and 1024.
+    let idle = shares(&[normal, of(Policy::Idle)]).unwrap();
+    assert!((5 * MS..25 * MS).contains(&idle[1].0), "{idle:?}");
+}
+
+#[test]
+fn clamps_move_a_task_to_other_cpus_and_frequencies() {
+    let Some(kernel) = linux_6_12("utilization clamps") else { return };
+    let machine = machine("pixel6");
+    let busy = |uclamp, work: i64| {
+        let mut sim = start(&kernel, &machine, Periodic::new(16 * MS, work));
+        let attributes = Attributes { uclamp, ..Attributes::default() };
+        sim.add_task(TaskSetup { attributes, ..task("clamped") }).unwrap();
+        run(&mut sim, SECOND);
+        let cpus = sim.stats().cpus;
+        let sum = |cpus: &[torpor_kernel::CpuStats]| cpus.iter().map(|c| c.busy.0).sum::<i64>();
+        (sum(&cpus[6..]) as f64, sum(&cpus) as f64)
+    };
+    // A hundredth of a big CPU.
+    let (big, all) = busy((0, 1024), 160 * US);
+    assert!(big < 0.1 * all);
+    let (big, all) = busy((900, 1024), 160 * US);
+    assert!(big > 0.9 * all);
+    // A quarter of one: whatever the CPU, its frequency is kept low.
+    let (_, free) = busy((0, 1024), 4 * MS);
+    let (_, clamped) = busy((0, 100), 4 * MS);
+    assert!(clamped > 1.2 * free, "{clamped} {free}");
+}
+
+/// Tasks of which the first changes the others, and itself, while they run.
+#[test]
+fn affinity_changes_move_tasks_wherever_they_are() {
+    let Some(kernel) = linux_6_12("changes of affinity") else { return };
+    let only =
+        |cpu| Attributes { affinity: CpuSet::from_iter([CpuId(cpu)]), ..Attributes::default() };
+    let mut turn = 0;
+    let work = move |task: TaskId, now: Instant| {
+        if task.0 > 0 {
+            return match task.0 {
+                1 => Step::Run(Duration(10 * MS)),
+                2 => Step::Sleep(now + Duration(MS)),
+                _ => Step::Wait,
+            };
+        }
+        turn += 1;
+        let cpu = (turn / 8 % 8) as u32;
+        match turn % 8 {
+            0 => Step::Change(TaskId(0), only(7 - cpu)),
+            n @ 1..=3 => Step::Change(TaskId(n), only(cpu)),
+            4 => Step::Wake(TaskId(3)),
+            5 => Step::Change(TaskId(0), Attributes::default()),
+            6 => Step::Run(Duration(300 * US)),
+            _ => Step::Sleep(now + Duration(3 * MS)),
+        }
+    };
+    let mut sim = start(&kernel, &machine("i5-10600k"), work);
+    for name in ["changer", "runner", "sleeper", "waiter"] {
+        sim.add_task(task(name)).unwrap();
+    }
+    run(&mut sim, SECOND);
+    let stats = sim.stats();
+    // About every 5 ms, at a low frequency: each is moved to the next CPU.
+    for (task, stats) in stats.tasks.iter().enumerate() {
+        assert!((180..310).contains(&stats.migrations), "task {task}: {stats:?}");
+    }
+    assert!(stats.tasks[1].run_time > Duration(700 * MS), "{:?}", stats.tasks[1]);
+}
+
+/// Thousands that live for a moment leave no more behind than a few.
+#[test]
+fn the_memory_of_tasks_that_exit_is_used_again() {
+    let Some(kernel) = linux_6_12("tasks that exit") else { return };
+    let mut has_run = std::collections::BTreeSet::new();
+    let work = move |task: TaskId, _: Instant| match has_run.insert(task) {
+        true => Step::Run(Duration(10 * US)),
+        false => Step::Exit,
+    };
+    let mut sim = start(&kernel, &machine("rk3399"), work);
+    let mut used = Vec::new();
+    for round in 0..50 {
+        for _ in 0..100 {
+            sim.add_task(task("short")).unwrap();
+        }
+        run(&mut sim, Instant((round + 1) * 20 * MS));
+        used.push(sim.instance().memory_used());
+    }
+    let stats = sim.stats();
+    assert!(stats.tasks.iter().all(|task| task.run_time >= Duration(10 * US)));
+    assert_eq!(used[49], used[9], "{used:?}");
 }

@@ -5,9 +5,9 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use support::{MS, compile, kernel_sources, kernels, machine, start, task};
+use support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
 use torpor_kernel::{Kernel, Step, TaskId};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_units::{Duration, Hz, Instant};
 
 fn resolve(name: &str, hz: Hz) -> Kernel {
     let spec = name.parse().unwrap();
@@ -48,7 +48,7 @@ fn a_busy_cpu_ticks_at_the_rate_that_was_asked_for() {
         let kernel = resolve(&tree.display().to_string(), hz);
         let work = |_: TaskId, _: Instant| Step::Run(Duration(10_000 * MS));
         let mut sim = start(&kernel, &machine("i5-10600k"), work);
-        let setup = torpor_kernel::TaskSetup { affinity: vec![CpuId(3)], ..task("busy") };
+        let setup = pinned("busy", 3);
         sim.add_task(setup).unwrap();
         let events = |sim: &mut torpor_kernel::Sim<_>, until| {
             sim.run(Instant(until), &mut |_| true).unwrap_or_else(|e| panic!("{e}"));

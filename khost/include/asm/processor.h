@@ -10,7 +10,8 @@ struct thread_struct {
 };
 
 #define INIT_THREAD { }
-#define cpu_relax() barrier()
+void khost_relax(void);
+#define cpu_relax() khost_relax()
 #define TASK_SIZE (1UL << 47)
 #define STACK_TOP TASK_SIZE
 #define STACK_TOP_MAX TASK_SIZE

@@ -7,7 +7,9 @@ mod upstream;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use torpor_kernel::{Kernel, Kernels, KernelsOptions, Machine, Sim, TaskSetup, Work};
+use torpor_kernel::{
+    Attributes, CpuSet, Kernel, Kernels, KernelsOptions, Machine, Sim, TaskSetup, Work,
+};
 use torpor_platform::Platform;
 use torpor_units::{CpuId, Duration, Hz};
 
@@ -48,10 +50,14 @@ pub fn task(name: &str) -> TaskSetup {
     TaskSetup {
         name: name.to_owned(),
         number: 0,
-        nice: 0,
         forked_on: CpuId(0),
-        uclamp: (0, 1024),
         timer_slack: Duration::from_us(50),
-        affinity: Vec::new(),
+        attributes: Attributes::default(),
     }
+}
+
+/// One that runs on one CPU.
+pub fn pinned(name: &str, cpu: u32) -> TaskSetup {
+    let affinity = CpuSet::from_iter([CpuId(cpu)]);
+    TaskSetup { attributes: Attributes { affinity, ..Default::default() }, ..task(name) }
 }
