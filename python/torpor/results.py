@@ -894,6 +894,9 @@ class TraceStats(TypedDict):
     torpor: "Version"
     trace: "TraceInfo"
     verdict_source: Literal["cpu_idle_miss", "platform"] | None
+    #: The kernel's verdicts against its rule on the recorded lengths, where there are both: a
+    #: recording without timers or switches can be verified no further.
+    verdicts: "VerdictCheck | None"
     wakeups: list["WakeupStats"]
 
 
@@ -905,6 +908,15 @@ class Tried(TypedDict):
     entry_delay_ns: int
     is_chosen: bool
     rcu_stand_in: bool
+
+
+@final
+class VerdictCheck(TypedDict):
+    """Sleeps that the kernel and its rule, with the platform's states, judged."""
+
+    #: Those of which both say the same: too deep, too shallow, or neither.
+    agreeing: int
+    compared: int
 
 
 @final

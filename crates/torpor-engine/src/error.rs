@@ -45,7 +45,8 @@ pub enum EngineError {
     NoSuchState { state: usize, platform: String, cluster: String, last: usize },
     #[error(
         "recording `{path}` cannot be verified: {reason}\n\
-         hint: `torpor record` records what it takes"
+         hint: `torpor record` records what is required; `torpor trace stats` holds the kernel's \
+         verdicts of this one against its rule"
     )]
     NotVerifiable { path: String, reason: String },
     #[error(

@@ -45,6 +45,11 @@ def stats_text(stats: "results.TraceStats", top: int, is_each_cpu: bool, width: 
         wrap(f"{stats['sleeps']} sleeps{cut}; {source}", min(width, _TEXT_WIDTH)),
         _tick(stats),
     ]
+    if (verdicts := stats["verdicts"]) is not None:
+        lines.append(
+            f"by its rule on the recorded lengths the kernel judged {verdicts['agreeing']} of "
+            f"{verdicts['compared']} sleeps as it did"
+        )
     shown = [table for table in tables if table is not None and table.row_count]
     body = "\n".join(render(table, width=width) for table in shown)
     return "\n".join(lines) + "\n\n" + body

@@ -10,8 +10,8 @@ use crate::input::{TickFunction, TickGrid, tick_function};
 use crate::model::{CpuModel, Verdict};
 use crate::trace_info::TraceInfo;
 pub use outcome::{
-    InterruptStats, LatencyStats, StateStats, TaskStats, TickStats, TraceStats, VerdictSource,
-    WakeupStats,
+    InterruptStats, LatencyStats, StateStats, TaskStats, TickStats, TraceStats, VerdictCheck,
+    VerdictSource, WakeupStats,
 };
 use sleep::{Cause, FunctionKey, Sleep};
 use std::collections::{BTreeMap, HashMap};
@@ -40,6 +40,7 @@ pub struct Stats<'a> {
     is_tick_known: bool,
     tick_stops: [u64; 2],
     cut_sleeps: u64,
+    verdicts: VerdictCheck,
 }
 
 #[derive(Default)]
@@ -237,7 +238,12 @@ impl<'a> Stats<'a> {
         let cluster = self.platform.and_then(|platform| platform.cluster_of(number));
         let model = cluster.map(|cluster| &self.models[cluster]);
         let verdict = match model.filter(|model| sleep.state < model.states.len()) {
-            Some(model) => model.verdict(sleep.state, slept),
+            Some(model) => {
+                let verdict = model.verdict(sleep.state, slept);
+                self.verdicts.compared += 1;
+                self.verdicts.agreeing += u64::from(verdict == sleep.miss);
+                verdict
+            }
             None => Verdict::Fit,
         };
         self.states.entry((number, sleep.state)).or_default().add(slept, verdict, sleep.miss);
@@ -268,6 +274,8 @@ impl<'a> Stats<'a> {
             trace: TraceInfo::new(path, trace),
             platform: self.platform.map(|platform| platform.name.clone()),
             verdict_source: source,
+            verdicts: (trace.carries.cpu_idle_miss && self.verdicts.compared > 0)
+                .then_some(self.verdicts),
             sleeps: self.states.values().map(|counts| counts.count).sum(),
             cut_sleeps: self.cut_sleeps,
             tick: TickStats {

@@ -26,6 +26,9 @@ pub struct TraceStats {
     /// The platform that names states and clusters, if one was given.
     pub platform: Option<String>,
     pub verdict_source: Option<VerdictSource>,
+    /// The kernel's verdicts against its rule on the recorded lengths, where there are both: a
+    /// recording without timers or switches can be verified no further.
+    pub verdicts: Option<VerdictCheck>,
     /// Sleeps whose both ends are recorded.
     pub sleeps: u64,
     /// Entries without an exit and exits without an entry.
@@ -36,6 +39,14 @@ pub struct TraceStats {
     pub interrupts: Vec<InterruptStats>,
     pub latency: Vec<LatencyStats>,
     pub tick: TickStats,
+}
+
+/// Sleeps that the kernel and its rule, with the platform's states, judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct VerdictCheck {
+    pub compared: u64,
+    /// Those of which both say the same: too deep, too shallow, or neither.
+    pub agreeing: u64,
 }
 
 /// The sleeps of one CPU in one state.

@@ -148,7 +148,9 @@ fn wrong_depth_is_the_kernels_verdict_or_else_the_platforms() {
     assert_eq!(none, [(0, None, None), (1, None, None)]);
     // The kernel wrote one verdict; the platform's table has two.
     let carries = Carries { cpu_idle_miss: true, ..Carries::default() };
-    let kernels = wrong(make().stats(Some(&platform), carries));
+    let stats = make().stats(Some(&platform), carries);
+    assert_eq!(stats.verdicts, Some(VerdictCheck { compared: 3, agreeing: 2 }));
+    let kernels = wrong(stats);
     assert_eq!(kernels, [(0, Some(0), Some(0)), (1, Some(1), Some(0))]);
     let platforms = wrong(make().stats(Some(&platform), Carries::default()));
     assert_eq!(platforms, [(0, Some(0), Some(1)), (1, Some(1), Some(0))]);
