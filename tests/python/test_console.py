@@ -169,6 +169,25 @@ def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, sta
     assert time.monotonic() - started_s < 10
 
 
+@pytest.mark.parametrize("command", [("diff", "PIPE", "x"), ("replay", "PIPE", "-p", "pixel6")])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_pipe_whose_writer_is_silent_does_not_make_deaf(command, number, status, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "torpor", *(str(pipe) if w == "PIPE" else w for w in command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    writer = os.open(pipe, os.O_RDWR)
+    time.sleep(1.5)
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    os.close(writer)
+    assert process.returncode == status
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_in_an_import_is_told_by_the_status(number, status, tmp_path):
     """Python makes a dataclass by `exec`, after which `python -m` would end itself by SIGINT."""

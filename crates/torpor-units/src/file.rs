@@ -23,7 +23,20 @@ pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
     }
     // Who writes to it is there: from here on it can be waited for.
     let file = File::open(path)?;
-    Ok(io::Cursor::new(first).take(count as u64).chain(file))
+    Ok(io::Cursor::new(first).take(count as u64).chain(Heeding(file)))
+}
+
+/// Ends where a signal has come while it waited: who waits for a pipe is to heed Ctrl-C, and the
+/// library's own functions would go on reading.
+struct Heeding(File);
+
+impl Read for Heeding {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => io::Error::other("interrupted by a signal"),
+            _ => error,
+        })
+    }
 }
 
 /// Opens a file of a folder that somebody filled: a pipe there would keep us waiting for who writes
