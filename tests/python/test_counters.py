@@ -212,6 +212,15 @@ def test_nothing_to_compare_is_an_error_with_the_reason(torpor, machine, tmp_pat
     assert "hint: " in done.stderr
 
 
+def test_the_json_of_a_result_is_told_from_a_snapshot(torpor, recording, tmp_path):
+    result = tmp_path / "replay.json"
+    replayed = library.replay(recording, platform="pixel6", governors=["menu"], decisions=False)
+    result.write_text(replayed.to_json())
+    done = torpor("diff", result, result, check=2)
+    assert "JSON of one of Torpor's results, not counters" in done.stderr
+    assert "damaged" not in done.stderr
+
+
 def test_one_dump_counts_from_boot(machine, tmp_path):
     put(machine, 0, 1, (7, 70, 0, 0, 0))
     result = library.diff(library.snapshot(machine))

@@ -42,7 +42,9 @@ pub(crate) fn from_json(bytes: &[u8]) -> Result<Snapshot, Failure> {
         )
     };
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(broken)?;
-    if value.get("torpor").is_some() && value.get("format").is_none() {
+    if value.get("torpor").is_some()
+        && !value.get("format").is_some_and(|format| format.is_string())
+    {
         return Err(Failure::new(
             "it is the JSON of one of Torpor's results, not counters".to_owned(),
             "`torpor diff` compares two dumps of sysfs; `torpor snapshot -o FILE` takes one",
