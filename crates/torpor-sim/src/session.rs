@@ -255,9 +255,7 @@ impl<'a> Session<'a> {
         match torpor_governor::apart(&labels, &mut tick, there) {
             Ok(answer) => Ok(answer),
             Err(NoAnswer::Interrupted) => Err(Halt::Interrupted),
-            Err(NoAnswer::Died(error)) => {
-                Ok(Err(format!("{error} (simulation of `{}`)", self.request.workload.name)))
-            }
+            Err(NoAnswer::Died(error)) => Ok(Err(error.to_string())),
         }
     }
 

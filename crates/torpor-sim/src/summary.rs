@@ -37,7 +37,9 @@ pub fn column(
         match run {
             Ok(counted) => done.push((seed, counted)),
             Err(error) => {
-                failed.get_or_insert_with(|| format!("{error} (seed {seed})"));
+                let of = &request.workload.name;
+                failed
+                    .get_or_insert_with(|| format!("{error} (simulation of `{of}`, seed {seed})"));
             }
         }
     }

@@ -30,7 +30,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def main() -> int:
     """Run the command line and return the exit status."""
     _fill_closed_streams()
-    ended_by = signal.SIGINT
+    ended_by: signal.Signals | None = None
     is_over = False
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
@@ -50,8 +50,8 @@ def main() -> int:
     except KeyboardInterrupt:
         is_over = True
         status = 128 + signal.SIGINT
-    if status == 128 + signal.SIGINT:
-        _leave(128 + ended_by)
+    if ended_by is not None:
+        _leave(128 + ended_by if status == 128 + signal.SIGINT else status)
     return status
 
 
