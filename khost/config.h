@@ -44,10 +44,16 @@
 #define CONFIG_POSIX_TIMERS 1
 #define CONFIG_IRQ_WORK 1
 
-/* RCU: its own files are not hosted, see rcu.c of the host. */
+/* Read-copy-update. */
+#define CONFIG_CONTEXT_TRACKING 1
+#define CONFIG_CONTEXT_TRACKING_IDLE 1
 #define CONFIG_TREE_RCU 1
 #define CONFIG_SRCU 1
 #define CONFIG_TREE_SRCU 1
+#define CONFIG_RCU_STALL_COMMON 1
+#define CONFIG_RCU_NEED_SEGCBLIST 1
+#define CONFIG_RCU_CPU_STALL_TIMEOUT 21
+#define CONFIG_RCU_EXP_CPU_STALL_TIMEOUT 0
 #define CONFIG_RCU_FANOUT 64
 #define CONFIG_RCU_FANOUT_LEAF 16
 

@@ -7,6 +7,8 @@
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/kthread.h>
+#include <linux/rcupdate.h>
+#include <linux/srcu.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/init.h>
@@ -23,6 +25,8 @@ const struct khost_machine *khost_machine;
 
 enum system_states system_state;
 bool static_key_initialized = true;
+/* Files of sysfs. */
+int rcu_expedited, rcu_normal;
 
 extern char param_governor[];
 extern struct cpuidle_governor *cpuidle_curr_governor;
@@ -62,6 +66,8 @@ static int init_thread(void *unused)
 	khost_start_workers();
 	run_initcalls(__initcall_start, __initcall0_start);
 	smp_init();
+	/* They go idle, each for itself, before one looks for the tasks of another. */
+	cpu_relax();
 	sched_init_smp();
 	khost_register_clock();
 	choose_governor();
@@ -70,6 +76,9 @@ static int init_thread(void *unused)
 	check_governor();
 	khost_start_idle_driver();
 	khost_start_freq_driver();
+	rcu_end_inkernel_boot();
+	/* Out of the state that the idle loop has without a driver. */
+	wake_up_all_idle_cpus();
 	system_state = SYSTEM_RUNNING;
 	is_up = true;
 	return 0;
@@ -96,8 +105,10 @@ static int first_thread(void *unused)
 	khost_setup_topology();
 	update_siblings_masks(0);
 	sched_init();
+	rcu_init();
 	tick_init();
 	init_timers();
+	srcu_init();
 	hrtimers_init();
 	softirq_init();
 	timekeeping_init();
@@ -105,6 +116,7 @@ static int first_thread(void *unused)
 	call_function_init();
 	local_irq_enable();
 	sched_clock_init();
+	rcu_scheduler_starting();
 
 	struct task_struct *init = khost_new_thread(init_thread, NULL, "init");
 
@@ -120,10 +132,7 @@ static int first_thread(void *unused)
 
 static int interrupt(void *unused, unsigned long cpu)
 {
-	int result = khost_call(cpu, khost_resume_or_serve, NULL);
-
-	khost_end_grace_periods();
-	return result;
+	return khost_call(cpu, khost_resume_or_serve, NULL);
 }
 
 /* Delivers every IPI at once, and lets time pass when all CPUs sleep. */

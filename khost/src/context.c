@@ -273,21 +273,28 @@ static bool has_work(int cpu)
 	return it->sent || it->raised || khost_owes_call(cpu) || *it->flags & KHOST_NEED_RESCHED;
 }
 
-/* A turn of each CPU that waits, and of each that has something to do. */
+static void take_turn(int cpu)
+{
+	struct khost_cpu *it = &khost_cpus[cpu];
+
+	it->raised |= it->sent | (khost_owes_call(cpu) ? KHOST_IRQ_CALL : 0);
+	it->sent = 0;
+	call(cpu, khost_resume_or_serve, NULL);
+}
+
+/* A turn of each CPU that has something to do, then of each that waits. */
 static void go_round(void)
 {
 	for (int cpu = 0; cpu < khost_machine->cpus && !khost_is_dead; cpu++) {
-		struct khost_cpu *it = &khost_cpus[cpu];
-
+		if (!waits[cpu] && has_work(cpu))
+			take_turn(cpu);
+	}
+	for (int cpu = 0; cpu < khost_machine->cpus && !khost_is_dead; cpu++) {
 		if (waits[cpu]) {
 			waits[cpu] = false;
 			waiting--;
-		} else if (!has_work(cpu)) {
-			continue;
+			take_turn(cpu);
 		}
-		it->raised |= it->sent | (khost_owes_call(cpu) ? KHOST_IRQ_CALL : 0);
-		it->sent = 0;
-		call(cpu, khost_resume_or_serve, NULL);
 	}
 }
 

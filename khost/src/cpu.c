@@ -28,6 +28,7 @@ struct cpumask __cpu_dying_mask;
 struct cpumask __cpu_enabled_mask;
 atomic_t __num_online_cpus;
 bool cpuhp_tasks_frozen;
+int __boot_cpu_id;
 
 const DECLARE_BITMAP(cpu_all_bits, NR_CPUS) = CPU_BITS_ALL;
 
@@ -204,11 +205,17 @@ static void start_cpu(unsigned int cpu)
 
 	hrtimers_prepare_cpu(cpu);
 	smpcfd_prepare_cpu(cpu);
+	rcutree_prepare_cpu(cpu);
 	smpboot_create_threads(cpu);
 	for (step = 0; step < step_count && steps[step].state < CPUHP_BRINGUP_CPU; step++)
 		run_step(steps[step].startup, steps[step].state, cpu);
 
 	khost_act_for(cpu);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	rcutree_report_cpu_starting(cpu);
+#else
+	rcu_cpu_starting(cpu);
+#endif
 	sched_cpu_starting(cpu);
 	hrtimers_cpu_starting(cpu);
 	set_cpu_online(cpu, true);
@@ -219,6 +226,7 @@ static void start_cpu(unsigned int cpu)
 	stop_machine_unpark(cpu);
 	sched_cpu_activate(cpu);
 	smpboot_unpark_threads(cpu);
+	rcutree_online_cpu(cpu);
 	for (; step < step_count; step++)
 		run_step(steps[step].startup, steps[step].state, cpu);
 	/* Its idle loop begins. */

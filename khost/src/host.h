@@ -69,9 +69,8 @@ void khost_register_clock(void);
 void khost_start_clock_event(int cpu);
 void khost_clock_event(int cpu);
 
-/* work.c, rcu.c */
+/* work.c */
 void khost_start_workers(void);
-void khost_end_grace_periods(void);
 
 /* params.c */
 void khost_set_params(void);

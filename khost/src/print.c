@@ -7,10 +7,13 @@
 #include <linux/ratelimit.h>
 #include <linux/refcount.h>
 #include <linux/timekeeping.h>
+#include <linux/notifier.h>
+#include <linux/panic_notifier.h>
 #include "host.h"
 
 bool khost_is_dead;
 int oops_in_progress;
+ATOMIC_NOTIFIER_HEAD(panic_notifier_list);
 
 static char text[1024];
 

@@ -52,6 +52,22 @@ KEPT void *__kmalloc_cache_node_noprof(void *cache, gfp_t gfp, int node, size_t 
 }
 
 KEPT void kfree(const void *memory) { khost_free(memory); }
+KEPT void kvfree(const void *memory) { khost_free(memory); }
+KEPT void vfree(const void *memory) { khost_free(memory); }
+KEPT void free_pages(void *pages, unsigned int order) { khost_free(pages); }
+
+KEPT void *__get_free_pages(gfp_t gfp, unsigned int order) { return khost_alloc(4096 << order); }
+KEPT void *get_free_pages_noprof(gfp_t gfp, unsigned int order)
+{
+	return khost_alloc(4096 << order);
+}
+
+/* What frees memory where it is short, and queues of work, of which work.c has one: as good as any. */
+KEPT void *shrinker_alloc(unsigned int flags, const char *fmt, ...) { return khost_alloc(1024); }
+KEPT void *alloc_workqueue(const char *fmt, unsigned int flags, int most, ...)
+{
+	return khost_alloc(1);
+}
 
 /* After a grace period; older releases give the head's place in the object. */
 KEPT void kvfree_call_rcu(void *head, void *memory)
@@ -110,6 +126,12 @@ KEPT void *kmem_cache_alloc_node_noprof(struct kmem_cache *cache, gfp_t gfp, int
 }
 
 KEPT void kmem_cache_free(struct kmem_cache *cache, void *object) { khost_free(object); }
+
+KEPT void kmem_cache_free_bulk(struct kmem_cache *cache, size_t count, void **objects)
+{
+	while (count--)
+		khost_free(objects[count]);
+}
 
 KEPT void *__alloc_percpu(size_t size, size_t align)
 {

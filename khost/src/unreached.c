@@ -45,4 +45,10 @@ UNREACHED(skip_spaces)
 UNREACHED(string_escape_mem)
 UNREACHED(time64_to_tm)
 
+/* What a stall of a CPU would print. */
 UNREACHED(dump_stack)
+UNREACHED(print_worker_info)
+UNREACHED(show_stack)
+UNREACHED(show_regs)
+UNREACHED(__printk_deferred_enter)
+UNREACHED(__printk_deferred_exit)

@@ -8,7 +8,7 @@
 #include <linux/workqueue.h>
 #include "host.h"
 
-struct workqueue_struct *system_wq, *system_percpu_wq, *system_unbound_wq;
+struct workqueue_struct *system_wq, *system_percpu_wq, *system_unbound_wq, *system_highpri_wq;
 
 static LIST_HEAD(queued);
 static struct task_struct *worker;
@@ -65,5 +65,39 @@ bool queue_delayed_work_on(int cpu, struct workqueue_struct *queue, struct delay
 	delayed->cpu = cpu;
 	delayed->timer.expires = jiffies + delay;
 	add_timer(&delayed->timer);
+	return true;
+}
+
+bool mod_delayed_work_on(int cpu, struct workqueue_struct *queue, struct delayed_work *delayed,
+			 unsigned long delay)
+{
+	if (!timer_pending(&delayed->timer))
+		return !queue_delayed_work_on(cpu, queue, delayed, delay);
+	mod_timer(&delayed->timer, jiffies + delay);
+	return true;
+}
+
+static void queue_after_grace_period(struct rcu_head *head)
+{
+	struct rcu_work *work = container_of(head, struct rcu_work, rcu);
+
+	clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&work->work));
+	queue_work(work->wq, &work->work);
+}
+
+bool queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work)
+{
+	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&work->work)))
+		return false;
+	work->wq = queue;
+	call_rcu(&work->rcu, queue_after_grace_period);
+	return true;
+}
+
+/* Work that is queued is never under way when another thread of the kernel runs. */
+bool flush_work(struct work_struct *item)
+{
+	while (work_pending(item))
+		schedule_timeout_uninterruptible(1);
 	return true;
 }

@@ -302,3 +302,31 @@ fn the_memory_of_tasks_that_exit_is_used_again() {
     assert!(stats.tasks.iter().all(|task| task.run_time >= Duration(10 * US)));
     assert_eq!(used[49], used[9], "{used:?}");
 }
+
+/// A task that exits leaves its memory to RCU: a CPU that has such callbacks keeps its tick until the
+/// grace period is over, and a thread of the kernel sees to that.
+#[test]
+fn rcu_keeps_the_tick_until_a_grace_period_is_over() {
+    let Some(kernel) = linux_6_12("RCU") else { return };
+    let machine = machine("i5-10600k");
+    let entries = |does_exit: bool| {
+        let mut has_run = false;
+        let work = move |_: TaskId, now: Instant| {
+            has_run = !has_run;
+            match (has_run, does_exit) {
+                (true, _) => Step::Run(Duration(10 * US)),
+                (false, true) => Step::Exit,
+                (false, false) => Step::Sleep(now + Duration(1_000 * SECOND.0)),
+            }
+        };
+        let mut sim = start(&kernel, &machine, work);
+        run(&mut sim, Instant(SECOND.0 + MS));
+        let before: u64 = sim.stats().cpus[0].entries.iter().sum();
+        sim.add_task(pinned("short", 0)).unwrap();
+        run(&mut sim, Instant(SECOND.0 + 100 * MS));
+        sim.stats().cpus[0].entries.iter().sum::<u64>() - before
+    };
+    let (kept, stopped) = (entries(true), entries(false));
+    // At 250 Hz: some ticks, not those of all the 100 ms.
+    assert!((stopped + 2..stopped + 12).contains(&kept), "{kept} against {stopped}");
+}

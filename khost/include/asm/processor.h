@@ -10,8 +10,6 @@ struct thread_struct {
 };
 
 #define INIT_THREAD { }
-void khost_relax(void);
-#define cpu_relax() khost_relax()
 #define TASK_SIZE (1UL << 47)
 #define STACK_TOP TASK_SIZE
 #define STACK_TOP_MAX TASK_SIZE
