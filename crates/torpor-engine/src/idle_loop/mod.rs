@@ -186,7 +186,9 @@ impl<'a> IdleCpu<'a> {
             timer: timer.unwrap_or(Instant::NEVER),
         };
         let sleep = if self.model.states[state].is_polling {
-            self.poll(span.wake, policy)
+            // By its fields, as whatever has an address does not stay in registers.
+            let Sleep { resume, end, got_tick, got_timer } = self.poll(span.wake, policy);
+            Sleep { resume, end, got_tick, got_timer }
         } else {
             self.model.sleep(state, self.now, span.wake, self.alarms)
         };

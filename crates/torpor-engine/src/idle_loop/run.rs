@@ -48,7 +48,11 @@ impl<'a> CpuRun<'a> {
         self.cpu.span = self.next as u32;
         let mut pending = self.cpu.begin(span, policy)?;
         if P::POLLS_ON && self.cpu.model.states[pending.state].is_polling {
-            self.pass_interrupts(&mut pending);
+            // A copy, so that the one at hand may stay in registers: what is stored by the byte and
+            // loaded by the word costs more than all else here.
+            let mut polls_on = pending;
+            self.pass_interrupts(&mut polls_on);
+            pending = polls_on;
         }
         Ok(Some(pending))
     }
