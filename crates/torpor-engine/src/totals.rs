@@ -86,7 +86,7 @@ impl Tally {
     }
 
     /// `latency` after the event; `exit_latency` is the state's own.
-    #[inline]
+    #[inline(always)]
     pub fn woken(&mut self, state: usize, latency: Duration, exit_latency: Duration) {
         if latency == exit_latency {
             self.plain_exits[state] += 1;

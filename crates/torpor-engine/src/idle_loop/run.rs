@@ -125,13 +125,18 @@ impl<'a> CpuRun<'a> {
             if self.cpu.now <= span.wake {
                 return;
             }
-            self.cpu.tally.absorbed();
-            self.leave(self.cpu.now);
+            self.absorb();
         }
     }
 
+    #[cold]
+    fn absorb(&mut self) {
+        self.cpu.tally.absorbed();
+        self.leave(self.cpu.now);
+    }
+
     /// The work behind the current span's event begins at `resume`; on to the next span.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, resume: Instant) {
         let span = &self.spans[self.next];
         self.cpu.tally.resumed(resume.since(span.resume));
