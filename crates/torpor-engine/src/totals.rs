@@ -65,7 +65,7 @@ impl Tally {
     pub fn slept(&mut self, opp: u16, state: usize, from: Instant, to: Instant, verdict: Verdict) {
         let slept = &mut self.slept[opp as usize * self.states + state];
         slept.count += 1;
-        slept.time += to.since(from);
+        slept.time += to.passed_since(from);
         match verdict {
             Verdict::Fit => {}
             Verdict::Above => self.wrong[state].0 += 1,

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use std::fmt;
 
-/// A logical CPU, numbered as the kernel numbers it.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    schemars::JsonSchema,
-    serde::Serialize,
-    serde::Deserialize,
-)]
-pub struct CpuId(pub u32);
+/// A number that carries its unit in its type, and is written as the number it is.
+macro_rules! number {
+    ($(#[$about:meta])* pub struct $name:ident($of:ty);) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
+        pub struct $name(pub $of);
+    };
+}
+pub(crate) use number;
+
+number! {
+    /// A logical CPU, numbered as the kernel numbers it.
+    pub struct CpuId(u32);
+}
 
 impl CpuId {
     pub const fn index(self) -> usize {

@@ -1,47 +1,24 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+use crate::ids::number;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
 pub const NSEC_PER_USEC: i64 = 1_000;
 pub const NSEC_PER_SEC: i64 = 1_000_000_000;
 
-/// A point in time: nanoseconds of the recording's clock (or since the start of a simulation).
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    JsonSchema,
-    Serialize,
-    Deserialize,
-)]
-pub struct Instant(pub i64);
+number! {
+    /// A point in time: nanoseconds of the recording's clock (or since the start of a simulation).
+    pub struct Instant(i64);
+}
 
-/// A signed length of time in nanoseconds.
-///
-/// Signed because the kernel's sleep length is: a timer may already be overdue.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    JsonSchema,
-    Serialize,
-    Deserialize,
-)]
-pub struct Duration(pub i64);
+number! {
+    /// A signed length of time in nanoseconds.
+    ///
+    /// Signed because the kernel's sleep length is: a timer may already be overdue.
+    pub struct Duration(i64);
+}
 
 impl Instant {
     /// Later than every event: "no timer armed".
@@ -51,6 +28,12 @@ impl Instant {
     #[inline]
     pub const fn since(self, earlier: Instant) -> Duration {
         if self.0 == i64::MAX { Duration::MAX } else { Duration(self.0.saturating_sub(earlier.0)) }
+    }
+
+    /// The same for a time that has come, so that nobody has to ask: a replay does it at every step.
+    #[inline]
+    pub fn passed_since(self, earlier: Instant) -> Duration {
+        Duration(difference(self.0, earlier.0))
     }
 }
 

@@ -162,7 +162,7 @@ impl<'a> IdleCpu<'a> {
             tick_stopped: self.tick_stopped,
             latency_req: self.model.latency_limit,
             nr_iowait: u32::from(span.nr_iowait),
-            util: after_idling(span.util, self.now.since(span.start)),
+            util: after_idling(span.util, self.now.passed_since(span.start)),
             capacity: u64::from(self.model.capacity),
             load_avg: self.load_avg(span),
         };
@@ -258,7 +258,7 @@ impl<'a> IdleCpu<'a> {
             self.tally.absorbed();
             return Ok(true);
         }
-        let residency = sleep.resume.since(from);
+        let residency = sleep.resume.passed_since(from);
         let verdict = self.model.verdict(state, residency);
         self.tally.slept(span.opp, state, from, sleep.resume, verdict);
 
@@ -268,7 +268,7 @@ impl<'a> IdleCpu<'a> {
         let is_polling = self.model.states[state].is_polling;
         match sleep.end {
             SleepEnd::Event => {
-                let waited = sleep.resume.since(span.wake);
+                let waited = sleep.resume.passed_since(span.wake);
                 latency = Some(waited);
                 self.tally.woken(state, waited, self.model.states[state].exit_latency);
                 if is_polling && span.is_resched {

@@ -139,10 +139,10 @@ impl<'a> CpuRun<'a> {
     #[inline(always)]
     fn leave(&mut self, resume: Instant) {
         let span = &self.spans[self.next];
-        self.cpu.tally.resumed(resume.since(span.resume));
+        self.cpu.tally.resumed(resume.passed_since(span.resume));
         self.next += 1;
         if let Some(following) = self.spans.get(self.next) {
-            self.cpu.now = resume + following.start.since(span.resume);
+            self.cpu.now = resume + following.start.passed_since(span.resume);
             self.cpu.idle_entry = self.cpu.now;
         }
         if span.ends_visit {
