@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Signals as in the foreground of a terminal, and which tests share a process: those of a file."""
 
-import signal
-
+import foreground
 import pytest
 
-# A shell's background jobs ignore SIGINT, and what nohup starts SIGHUP; so would all that tests
-# start there: `nohup make test &`.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+foreground.listen()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
 from torpor import _engine
 from torpor.records import Record, headed
@@ -13,7 +13,15 @@ DEFAULT_DECISIONS = 1_000_000
 DEFAULT_HZ = 250
 
 
-def check_kinds() -> list[dict[str, Any]]:
+class CheckKind(TypedDict):
+    """A kind of finding."""
+
+    name: str
+    title: str
+    definition: str
+
+
+def check_kinds() -> list[CheckKind]:
     """Return what counts as a breach: ``name``, ``title`` and the exact ``definition`` of each.
 
     >>> {"index", "disabled", "latency", "tick", "memory", "leak"} <= {
@@ -21,7 +29,7 @@ def check_kinds() -> list[dict[str, Any]]:
     ... }
     True
     """
-    found: list[dict[str, Any]] = json.loads(_engine.check_kinds())
+    found: list[CheckKind] = json.loads(_engine.check_kinds())
     return found
 
 

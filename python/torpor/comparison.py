@@ -5,7 +5,7 @@ The engine compares (``crates/torpor-result``): what a change is, whether it is 
 who is best stands in a section's ``comparison``. Nothing here computes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor import _engine
@@ -228,8 +228,8 @@ def to_csv(result: "Result") -> str:
 
 
 def fill(
-    metrics: Iterable[dict[str, Any]],
-    columns: Iterable[dict[str, Any]],
+    metrics: Iterable[Mapping[str, object]],
+    columns: Iterable[Mapping[str, object]],
     *,
     is_paired: bool,
 ) -> "results.Comparison":

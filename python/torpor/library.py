@@ -47,6 +47,49 @@ class Work(TypedDict):
     tasks: list[str]
 
 
+class Extracted(TypedDict):
+    """What was made of a recording, and what ended the waits in it."""
+
+    duration_ns: int
+    tasks: int
+    woken_by_tasks: int
+    woken_by_timers: int
+    timers_guessed: int
+    woken_by_interrupts: int
+    wakings_unseen: int
+    idle_interrupts: int
+
+
+class ExtractedTask(TypedDict):
+    """A task as recorded and as simulated; CPU times at full capacity."""
+
+    name: str
+    recorded_cpu_ns: float
+    simulated_cpu_ns: float
+    recorded_wakeups: int
+    simulated_wakeups: int
+
+
+class IdleDistance(TypedDict):
+    """How far apart two distributions of idle lengths are."""
+
+    recorded: int
+    simulated: int
+    recorded_idle_ns: int
+    simulated_idle_ns: int
+    ks: float
+    decades: float
+
+
+class ExtractionCheck(TypedDict):
+    """A recording beside the simulation of what was extracted from it."""
+
+    governor: str
+    duration_ns: int
+    tasks: list[ExtractedTask]
+    idle: IdleDistance
+
+
 def governors() -> list[Policy]:
     """Return the built-in governors, the engine's oracle among them.
 
@@ -155,7 +198,7 @@ def extract_workload(
     *,
     platform: str | os.PathLike[str] | None = None,
     name: str = "recording",
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Extracted]:
     """Make a workload of a recording; its TOML text, and what it holds.
 
     ``platform`` is the machine that was recorded; without it, all CPUs are taken to be alike. The
@@ -176,7 +219,7 @@ def check_extraction(
     *,
     platform: str | os.PathLike[str],
     governor: str = "menu",
-) -> dict[str, Any]:
+) -> ExtractionCheck:
     """Simulate a recording on the machine it came from, and say how near it comes.
 
     The keys are ``tasks`` (``name``, ``recorded_cpu_ns``, ``simulated_cpu_ns``,
@@ -184,7 +227,7 @@ def check_extraction(
     apart the lengths of idleness are, as ``ks`` (Kolmogorov and Smirnov's) and ``decades``
     (Wasserstein's, over the decimal logarithm).
     """
-    found: dict[str, Any] = json.loads(
+    found: ExtractionCheck = json.loads(
         _engine.check_extraction(os.fspath(trace), os.fspath(platform), governor)
     )
     return found

@@ -5,10 +5,13 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from torpor import _engine
 from torpor.records import Record
+
+if TYPE_CHECKING:
+    from torpor import results
 
 _Path = str | os.PathLike[str]
 #: Dumps of the counters before and after: as `torpor record` names them behind the recording's
@@ -20,9 +23,44 @@ _BESIDE = (
 )
 
 
-def trace_info(
-    path: _Path, *, progress: Callable[[str, int, int], None] | None = None
-) -> dict[str, Any]:
+class RecordedState(TypedDict):
+    """What a recorded CPU did in one state."""
+
+    index: int
+    usage: int
+    time_ns: int
+
+
+class RecordedCpu(TypedDict):
+    """What a recorded CPU did."""
+
+    cpu: int
+    sleeps: int
+    cut_sleeps: int
+    first_ns: int
+    last_ns: int
+    states: list[RecordedState]
+
+
+class Recorded(TypedDict):
+    """What a recording holds: as in a result, and what its CPUs did."""
+
+    path: str
+    format: str
+    clock: str
+    sha256: str
+    duration_ns: int
+    cpu_count: int
+    kernel_release: str | None
+    machine: str | None
+    arch: str | None
+    carries: dict[str, bool]
+    event_counts: dict[str, int]
+    losses: "list[results.LossInfo]"
+    cpus: list[RecordedCpu]
+
+
+def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None = None) -> Recorded:
     """Say what a recording holds, without replaying it.
 
     The keys are those of ``result["traces"][i]["trace"]`` (``format``, ``clock``, ``duration_ns``,
@@ -34,7 +72,7 @@ def trace_info(
 
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
     """
-    found: dict[str, Any] = json.loads(_engine.trace_info(os.fspath(path), progress))
+    found: Recorded = json.loads(_engine.trace_info(os.fspath(path), progress))
     return found
 
 

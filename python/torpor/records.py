@@ -3,6 +3,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,10 +134,10 @@ class Compared:
         return to_html(self._dict)
 
 
-def headed(kind: str, data: dict[str, Any]) -> Record:
+def headed(kind: str, data: Mapping[str, object]) -> Record:
     """Return data as a result of this kind."""
     head = {"format": _engine.FORMAT, "kind": kind, "torpor": {"version": _engine.__version__}}
-    return Record(head | data)
+    return Record({**head, **data})
 
 
 def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.Table":

@@ -6,13 +6,15 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torpor import _engine, options
 from torpor.records import Compared
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from torpor import recordings
 
 #: What stands in a comparison unless you say otherwise. The first is what the others are compared
 #: with: menu, as in published tables; then its rival, both references, and the bound.
@@ -146,9 +148,9 @@ class Trace:
         self._loaded = loaded
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> "recordings.Recorded":
         """The result's ``trace`` object: format, clock, CPUs, events, losses."""
-        found: dict[str, Any] = json.loads(self._loaded.info())
+        found: recordings.Recorded = json.loads(self._loaded.info())
         return found
 
     def replay(

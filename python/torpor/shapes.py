@@ -306,11 +306,9 @@ class AbRun(TypedDict):
     output: str
 
 
-class Ab(TypedDict):
-    """Of ``torpor ab``."""
+class AbHead(TypedDict):
+    """How the comparison was made."""
 
-    format: int
-    kind: Literal["ab"]
     torpor: Version
     kernel: str
     driver: str | None
@@ -322,6 +320,13 @@ class Ab(TypedDict):
     seed: int | None
     warm_up: int
     energy_zones_unreadable: list[str]
+
+
+class Ab(AbHead):
+    """Of ``torpor ab``."""
+
+    format: int
+    kind: Literal["ab"]
     finished_rounds: int
     runs: list[AbRun]
     #: Null where no round was finished.

@@ -4,13 +4,15 @@
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torpor import _engine, journals, options
 from torpor.records import Compared
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from torpor import results
 
 #: As in a replay, without the oracle: a simulation's future hangs on the choices.
 DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest")
@@ -69,11 +71,11 @@ class Simulation(Compared):
             if change is not None and change["low"] is not None
         }
 
-    def _run(self, governor: str) -> dict[str, Any]:
-        runs = self._dict["runs"]
+    def _run(self, governor: str) -> "results.GovernorOutcome":
+        runs: list[results.GovernorOutcome] = self._dict["runs"]
         for run in runs:
             if run["governor"] == governor:
-                return dict(run)
+                return run
         raise KeyError(f"{governor!r}: expected one of {[run['governor'] for run in runs]}")
 
     def __repr__(self) -> str:

@@ -3,9 +3,10 @@
 
 import argparse
 import json
-import signal
 import sys
 from pathlib import Path
+
+import foreground
 
 from attack.run import FAMILY_NAMES, Attack
 
@@ -21,9 +22,7 @@ def main() -> int:
     parser.add_argument("--case", metavar="SEED/FAMILY/INDEX", help="one case, its outcome printed")
     parser.add_argument("--out", type=Path, default=_REPORT, help="folder of the findings")
     args = parser.parse_args()
-    # `make attack &`: what is started there would ignore SIGINT, too.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    foreground.listen()
     args.out.mkdir(parents=True, exist_ok=True)
     with Attack(args.out) as attack:
         if args.case:

@@ -180,9 +180,12 @@ impl Platform {
         }
         if !is_there {
             let clusters = self.clusters.iter();
-            let mut known: Vec<&str> =
-                clusters.flat_map(|c| &c.idle_states).map(|s| s.name.as_str()).collect();
-            known.dedup();
+            let mut known: Vec<&str> = Vec::new();
+            for state in clusters.flat_map(|c| &c.idle_states) {
+                if !known.contains(&&*state.name) {
+                    known.push(&state.name);
+                }
+            }
             let otherwise = "give a state's name, or its index, which begins at 0";
             return Err(UnknownName::new("idle state", which, known, otherwise).into());
         }

@@ -5,12 +5,16 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from torpor import _engine
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+
+if TYPE_CHECKING:
+    from torpor import shapes
+    from torpor.kernel.ab import Comparison
 
 
 def ab(
@@ -106,21 +110,20 @@ def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _print(made: Any, is_json: bool) -> None:
+def _print(made: "Comparison", is_json: bool) -> None:
     from torpor.cli.ab_table import ab_text
     from torpor.kernel.rows import compare
 
     labels = [governor["label"] for governor in made.head["governors"]]
     finished = len({run["round"] for run in made.runs})
-    result = (
-        {"format": _engine.FORMAT, "kind": "ab"}
-        | made.head
-        | {
-            "finished_rounds": finished,
-            "comparison": compare(made.runs, labels) if finished else None,
-            "runs": made.runs,
-        }
-    )
+    result: shapes.Ab = {
+        "format": _engine.FORMAT,
+        "kind": "ab",
+        **made.head,
+        "finished_rounds": finished,
+        "comparison": compare(made.runs, labels) if finished else None,
+        "runs": made.runs,
+    }
     if is_json:
         write_stdout(json.dumps(result, indent=1))
     elif finished:
@@ -143,7 +146,7 @@ def _pattern(text: str | None) -> "re.Pattern[str] | None":
     return pattern
 
 
-def _tell(run: dict[str, Any]) -> None:
+def _tell(run: "shapes.AbRun") -> None:
     told = "" if run["figure"] is None else f", figure {run['figure']:g}"
     seconds = run["duration_ns"] / 1e9
     print_note(f"round {run['round']}, {run['governor']}: {seconds:.2f} s{told}")

@@ -14,8 +14,8 @@ from torpor.files import write_whole
 if TYPE_CHECKING:
     from torpor.library import Param
 
-#: The widest that a list of parameters gets, in a pipe, too: lines of 400 columns serve nobody, and
-#: programs read --json.
+#: The widest that a listing gets, in a pipe, too: lines of 400 columns serve nobody, and programs
+#: read --json.
 _LISTING_WIDTH = 120
 
 _JSON = typer.Option("--json", help="Print as JSON.")
@@ -34,7 +34,7 @@ def governors(
         return
     rows = [[g["name"], g["summary"], ", ".join(_param(p) for p in g["params"])] for g in found]
     headings = ["IO boost" if is_ioboost else "governor", "", "parameters"]
-    write_stdout(_listing(headings, rows, min(stdout_width(), _LISTING_WIDTH)))
+    write_stdout(_listing(headings, rows))
     if is_ioboost:
         print_note("Others: PATH.c.")
         return
@@ -127,7 +127,7 @@ def _param(param: "Param") -> str:
     return param["name"] if default is None else f"{param['name']}={default}"
 
 
-def _listing(headings: list[str], rows: list[list[str]], width: int | None = None) -> str:
+def _listing(headings: list[str], rows: list[list[str]]) -> str:
     from rich import box
     from rich.table import Table
 
@@ -137,4 +137,4 @@ def _listing(headings: list[str], rows: list[list[str]], width: int | None = Non
         table.add_column(heading, no_wrap=index == 0, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    return render(table, width=width or stdout_width())
+    return render(table, width=min(stdout_width(), _LISTING_WIDTH))

@@ -87,7 +87,7 @@ class _Told:
         self._bar(self._governor, min(made, self._total), self._total)
 
 
-def _kinds_text(kinds: list[dict[str, Any]], width: int) -> str:
+def _kinds_text(kinds: "list[checks.CheckKind]", width: int) -> str:
     lines = []
     for kind in kinds:
         lines.append(f"{kind['name']}: {kind['title']}")

@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -72,7 +72,7 @@ def extract(
     )
 
 
-def _is_near(task: dict[str, Any]) -> bool:
+def _is_near(task: "library.ExtractedTask") -> bool:
     cpu, wakeups = task["recorded_cpu_ns"], task["recorded_wakeups"]
     return bool(
         abs(task["simulated_cpu_ns"] - cpu) <= _CPU_SHARE * cpu
@@ -80,15 +80,18 @@ def _is_near(task: dict[str, Any]) -> bool:
     )
 
 
-def _check_text(check: dict[str, Any], off: list[dict[str, Any]]) -> str:
+def _check_text(check: "library.ExtractionCheck", off: "list[library.ExtractedTask]") -> str:
     tasks, idle = check["tasks"], check["idle"]
-    cpu = [sum(task[f"{side}_cpu_ns"] for task in tasks) / 1e6 for side in _SIDES]
-    wakeups = [sum(task[f"{side}_wakeups"] for task in tasks) for side in _SIDES]
+    recorded_ms = sum(task["recorded_cpu_ns"] for task in tasks) / 1e6
+    simulated_ms = sum(task["simulated_cpu_ns"] for task in tasks) / 1e6
+    recorded = sum(task["recorded_wakeups"] for task in tasks)
+    simulated = sum(task["simulated_wakeups"] for task in tasks)
     lines = [
         f"tasks: {len(tasks) - len(off)} of {len(tasks)} within 2 % of the CPU time and 5 % of the "
         "wake-ups",
-        f"CPU time at full capacity: {cpu[0]:.1f} ms recorded, {cpu[1]:.1f} ms simulated",
-        f"wake-ups: {wakeups[0]} recorded, {wakeups[1]} simulated",
+        f"CPU time at full capacity: {recorded_ms:.1f} ms recorded, "
+        f"{simulated_ms:.1f} ms simulated",
+        f"wake-ups: {recorded} recorded, {simulated} simulated",
         f"idle lengths: {idle['recorded']} recorded, {idle['simulated']} simulated; Kolmogorov-"
         f"Smirnov {idle['ks']:.3f}, {idle['decades']:.2f} decades on average",
     ]
@@ -99,6 +102,3 @@ def _check_text(check: dict[str, Any], off: list[dict[str, Any]]) -> str:
             f"{task['simulated_wakeups']}"
         )
     return "\n".join(lines) + "\n"
-
-
-_SIDES = ("recorded", "simulated")

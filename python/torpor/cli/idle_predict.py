@@ -3,7 +3,7 @@
 
 import json
 import time
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -78,13 +78,27 @@ def _workload(threads: int, loop: int, delay_us: float) -> str:
     return text
 
 
-def _text(done: dict[str, Any], threads: int, delay: str) -> str:
+class _Late(TypedDict):
+    """How late sleeps of one length ended."""
+
+    count: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+class _Done(TypedDict):
+    elapsed_ns: int
+    delays: _Late
+    pauses: _Late
+
+
+def _text(done: _Done, threads: int, delay: str) -> str:
     lines = [f"{threads} threads, {done['elapsed_ns'] / 1e9:.2f} s"]
-    for name, key in ((f"sleeps of {delay}", "delays"), ("sleeps of 1 s", "pauses")):
-        late = done[key]
+    for name, late in ((f"sleeps of {delay}", done["delays"]), ("sleeps of 1 s", done["pauses"])):
         line = f"{name}: {late['count']} wake-ups"
         if late["count"]:
-            p50, p99, most = (late[key] / 1e3 for key in ("p50_ns", "p99_ns", "max_ns"))
+            p50, p99, most = (late["p50_ns"] / 1e3, late["p99_ns"] / 1e3, late["max_ns"] / 1e3)
             line += f", late by {p50:.1f} us (p50), {p99:.1f} us (p99), {most:.1f} us at most"
         lines.append(line)
     return "\n".join(lines) + "\n"

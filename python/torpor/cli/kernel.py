@@ -5,13 +5,14 @@ import json
 import shlex
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from torpor.cli.console import fail, print_note, write_stdout
 
 if TYPE_CHECKING:
+    from torpor.kernel.status import Status
     from torpor.kernel.system import System
 
 _DRY_RUN = typer.Option("--dry-run", "-n", help="Only print what would be done.")
@@ -183,7 +184,7 @@ def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON."
     write_stdout(json.dumps(found, indent=1) if is_json else _text(found))
 
 
-def _text(found: dict[str, Any]) -> str:
+def _text(found: "Status") -> str:
     offered = [f"{g['name']} (ours)" if g["module"] else g["name"] for g in found["governors"]]
     lines = [
         f"kernel     {found['kernel']}",

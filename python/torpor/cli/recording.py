@@ -2,7 +2,7 @@
 """`torpor trace`: what a recording holds, and what the recorded machine did."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -85,7 +85,7 @@ def stats(
         raise typer.Exit(EXIT_FINDING)
 
 
-def _text(found: dict[str, Any], width: int) -> str:
+def _text(found: recordings.Recorded, width: int) -> str:
     carries = found["carries"]
     facts = [
         ("format", found["format"]),
@@ -116,7 +116,7 @@ def _text(found: dict[str, Any], width: int) -> str:
     return "\n".join(lines)
 
 
-def _usage(found: dict[str, Any]) -> list[str]:
+def _usage(found: recordings.Recorded) -> list[str]:
     """Return what the recorded machine did: each state on all CPUs, and on each CPU."""
     duration_ns = found["duration_ns"]
     sums: dict[int, tuple[int, int]] = {}
@@ -135,11 +135,11 @@ def _usage(found: dict[str, Any]) -> list[str]:
         ] + rows
     headings = f"{'sleeps':>10} {'asleep s':>16} {'share %':>8} {'mean µs':>12}"
     lines = [f"  {'CPU':>5} {'state':>5} {headings}"]
-    for cpu, index, usage, time_ns, cpus in rows:
+    for shown, index, usage, time_ns, cpus in rows:
         share = f"{100 * time_ns / (duration_ns * cpus):.2f}" if duration_ns else "-"
         mean_us = f"{time_ns / usage / 1e3:,.1f}"
         lines.append(
-            f"  {cpu:>5} {index:>5} {usage:>10} {_seconds(time_ns)} {share:>8} {mean_us:>12}"
+            f"  {shown:>5} {index:>5} {usage:>10} {_seconds(time_ns)} {share:>8} {mean_us:>12}"
         )
     cut = sum(cpu["cut_sleeps"] for cpu in found["cpus"])
     if cut:

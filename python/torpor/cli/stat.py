@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from torpor.cli.counter_table import diff_text
 
 if TYPE_CHECKING:
     from torpor import shapes
+    from torpor.records import Record
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -153,12 +154,10 @@ class _Watch:
             self._live.stop()
             self._live = None
 
-    def _diff(
-        self, before: counters.Snapshot, after: counters.Snapshot, label: str
-    ) -> dict[str, Any]:
+    def _diff(self, before: counters.Snapshot, after: counters.Snapshot, label: str) -> "Record":
         return counters.diff(before, after, labels=[label], by=self._by)
 
-    def _print(self, result: dict[str, Any]) -> bool:
+    def _print(self, result: "Record") -> bool:
         if self._is_json:
             return write_stdout(json.dumps(result))
         return write_stdout(diff_text(cast("shapes.Diff", result), stdout_width()) + "\n")

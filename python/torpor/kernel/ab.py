@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from torpor import _engine, counters
 from torpor.kernel import governors, journal, support
@@ -57,8 +57,8 @@ class Plan:
 class Comparison:
     """How it was made, and all runs of rounds that were finished."""
 
-    head: dict[str, Any]
-    runs: list[dict[str, Any]] = field(default_factory=list)
+    head: "shapes.AbHead"
+    runs: "list[shapes.AbRun]" = field(default_factory=list)
     stopped_by: signal.Signals | None = None
 
 
@@ -83,7 +83,7 @@ def compare(
     plan: Plan,
     system: System,
     builder: Builder,
-    progress: Callable[[dict[str, Any]], None] = lambda _: None,
+    progress: "Callable[[shapes.AbRun], None]" = lambda _: None,
 ) -> Comparison:
     """Run the comparison. Governor and modules are as before, whatever ends it.
 
@@ -111,20 +111,19 @@ def compare(
             raw = files.enter_context(open(plan.output, "w")) if plan.output else None
             _write(raw, comparison.head)
             for _ in range(plan.warm_up):
-                comparison.stopped_by = _measure(plan, system, signals, choices[0])["stopped_by"]
+                _, comparison.stopped_by = _measure(plan, system, signals, choices[0], 0)
             for number, order in enumerate(rounds, 1):
                 finished = []
                 for choice in order:
                     comparison.stopped_by = comparison.stopped_by or signals.wait(0)
                     if comparison.stopped_by:
                         return comparison
-                    measured = _measure(plan, system, signals, choice)
-                    comparison.stopped_by = measured.pop("stopped_by")
+                    ran, comparison.stopped_by = _measure(plan, system, signals, choice, number)
                     if comparison.stopped_by:
                         return comparison
-                    finished.append({"round": number} | measured)
-                    _write(raw, finished[-1])
-                    progress(finished[-1])
+                    finished.append(ran)
+                    _write(raw, ran)
+                    progress(ran)
                 comparison.runs += finished
     return comparison
 
@@ -173,8 +172,10 @@ def _tell(system: System, plan: Plan, rounds: list[list[_Choice]]) -> None:
         system.tell(f"# round {number}: {command} under {labels}")
 
 
-def _measure(plan: Plan, system: System, signals: Signals, choice: _Choice) -> dict[str, Any]:
-    """Run the command once, between two readings of all counters."""
+def _measure(
+    plan: Plan, system: System, signals: Signals, choice: _Choice, number: int
+) -> "tuple[shapes.AbRun, signal.Signals | None]":
+    """Run the command once, between two readings of all counters; the signal that ended it."""
     governors.use(system, choice.name, is_for_a_while=True)
     root = system.machine.cpu_dir
     meter = Meter(system.machine)
@@ -190,7 +191,8 @@ def _measure(plan: Plan, system: System, signals: Signals, choice: _Choice) -> d
         )
     if system.governor != choice.name:
         raise KernelError(f"`{system.governor}` is current where `{choice.name}` was measured")
-    return {
+    made: shapes.AbRun = {
+        "round": number,
         "governor": choice.label,
         "began_at_ns": began_at_ns,
         "duration_ns": ended.duration_ns,
@@ -198,8 +200,8 @@ def _measure(plan: Plan, system: System, signals: Signals, choice: _Choice) -> d
         "energy_uj": meter.energy_uj,
         "counters": _counts(before, after),
         "output": ended.output[-_OUTPUT_CHARS_MAX:],
-        "stopped_by": ended.stopped_by,
     }
+    return made, ended.stopped_by
 
 
 def figure(output: str, metric: re.Pattern[str] | None) -> float | None:
@@ -254,7 +256,7 @@ def _counts(before: counters.Snapshot, after: counters.Snapshot) -> "shapes.AbCo
     }
 
 
-def _head(plan: Plan, system: System, choices: list[_Choice]) -> dict[str, Any]:
+def _head(plan: Plan, system: System, choices: list[_Choice]) -> "shapes.AbHead":
     meter = Meter(system.machine)
     return {
         "torpor": {"version": _engine.__version__},
@@ -271,7 +273,7 @@ def _head(plan: Plan, system: System, choices: list[_Choice]) -> dict[str, Any]:
     }
 
 
-def _write(file: IO[str] | None, line: dict[str, Any]) -> None:
+def _write(file: IO[str] | None, line: "shapes.AbHead | shapes.AbRun") -> None:
     """A run may take long, and the machine may not come back from the next."""
     if file is not None:
         file.write(json.dumps(line) + "\n")

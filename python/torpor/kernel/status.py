@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What is loaded, what is current, and what is in the way."""
 
-from typing import Any
+from typing import TypedDict
 
 from torpor.kernel import governors, support
 from torpor.kernel.errors import KernelError
@@ -9,7 +9,34 @@ from torpor.kernel.modules import module_of
 from torpor.kernel.system import System
 
 
-def status(system: System) -> dict[str, Any]:
+class Offered(TypedDict):
+    """A governor that the kernel offers, and the module that brings it if that is ours."""
+
+    name: str
+    module: str | None
+
+
+class Loaded(TypedDict):
+    """A module of ours."""
+
+    name: str
+    references: int | None
+    holders: list[str]
+    parameters: dict[str, str]
+
+
+class Status(TypedDict):
+    """What :func:`status` returns."""
+
+    kernel: str
+    driver: str | None
+    governor: str | None
+    governors: list[Offered]
+    modules: list[Loaded]
+    refused: list[str]
+
+
+def status(system: System) -> Status:
     """Return ``kernel``, ``driver``, ``governor``, ``governors``, ``modules`` and ``refused``.
 
     ``governors`` are those that the kernel offers, each with its ``module`` if it is ours;

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from .numbers import cpu_list, duration, listing, number, share
 from .palette import state_class
@@ -32,10 +32,10 @@ def classes(platform: results.PlatformInfo) -> dict[tuple[str, int], str]:
 
 def residency(
     platform: results.PlatformInfo, runs: Sequence[results.RunOutcome]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """One panel a cluster: where each governor's CPU time went."""
     colour = classes(platform)
-    panels = []
+    panels: list[dict[str, object]] = []
     for cluster in platform["clusters"]:
         bars = []
         cpus: list[int] = []
@@ -81,45 +81,62 @@ def residency(
     return panels
 
 
+class _Depth(NamedTuple):
+    """Of a state's sleeps, in percent of all of the governor's."""
+
+    state: str
+    above: float
+    below: float
+
+
 def wrong_depth(
     platform: results.PlatformInfo, runs: Sequence[results.RunOutcome]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """One panel a governor; bars in percent of that governor's sleeps on all CPUs together, so
     that a panel's bars sum to the shares its heading tells."""
     drawn = finished(runs)
-    panels: list[dict[str, Any]] = []
+    # Of each governor with a fault: its clusters, each with the shares of its states.
+    faulty: list[tuple[str, list[tuple[str, list[_Depth]]]]] = []
     faultless: list[str] = []
     largest = 0.0
     for run in drawn:
         sleeps = sum(s["usage"] for c in run["clusters"] for s in c["states"])
-        groups: list[dict[str, Any]] = []
+        groups: list[tuple[str, list[_Depth]]] = []
         for cluster in run["clusters"]:
             rows = []
             for state in cluster["states"]:
                 above = 100 * state["above"] / sleeps if sleeps else 0.0
                 below = 100 * state["below"] / sleeps if sleeps else 0.0
                 largest = max(largest, above, below)
-                rows.append({"name": state["name"], "above": above, "below": below})
-            groups.append({"name": cluster["name"], "rows": rows})
-        everything = [row for group in groups for row in group["rows"]]
-        if not any(row["above"] or row["below"] for row in everything):
+                rows.append(_Depth(state["name"], above, below))
+            groups.append((cluster["name"], rows))
+        if any(row.above or row.below for _, rows in groups for row in rows):
+            faulty.append((run["governor"], groups))
+        else:
             faultless.append(run["governor"])
-            continue
-        panels.append(
-            {
-                "governor": run["governor"],
-                "groups": groups,
-                "above": number(float(sum(row["above"] for row in everything))),
-                "below": number(float(sum(row["below"] for row in everything))),
-            }
-        )
-    for panel in panels:
-        for group in panel["groups"]:
-            for row in group["rows"]:
-                for side in ("above", "below"):
-                    width = _DEPTH_TRACK_PCT * row[side] / largest if largest else 0
-                    text = f"{row[side]:.2f}" if row[side] else "0"
-                    row[side] = {"text": text, "width": f"{width:.2f}"}
+
+    def bar(share: float) -> dict[str, str]:
+        width = _DEPTH_TRACK_PCT * share / largest if largest else 0
+        return {"text": f"{share:.2f}" if share else "0", "width": f"{width:.2f}"}
+
+    panels = [
+        {
+            "governor": governor,
+            "groups": [
+                {
+                    "name": name,
+                    "rows": [
+                        {"name": row.state, "above": bar(row.above), "below": bar(row.below)}
+                        for row in rows
+                    ],
+                }
+                for name, rows in groups
+            ],
+            "above": number(sum(row.above for _, rows in groups for row in rows)),
+            "below": number(sum(row.below for _, rows in groups for row in rows)),
+        }
+        for governor, groups in faulty
+    ]
     return {
         "panels": panels,
         "faultless": listing(faultless),

@@ -7,14 +7,15 @@ the seeds tell apart, and only where governors were told when the next timer com
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from torpor.comparison import paired, percent
 
 from .numbers import listing, number
 
 if TYPE_CHECKING:
+    from torpor import results
     from torpor.results import RunOutcome as Run
 
 
@@ -148,10 +149,9 @@ def _value(metrics: dict[str, float | None], key: str) -> float | None:
     return None if above is None or below is None else above + below
 
 
-def _seeds(run: Run) -> list[dict[str, Any]]:
+def _seeds(run: Run) -> list[results.SeedOutcome]:
     # A simulation's alone has them.
-    own: Mapping[str, Any] = run
-    return list(own.get("seeds", ()))
+    return run["seeds"] if "seeds" in run else []  # noqa: SIM401
 
 
 def _is_undecided(runs: Sequence[Run]) -> bool:

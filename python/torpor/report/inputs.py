@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from torpor.comparison import agreement_text
 
@@ -28,7 +29,7 @@ _WAKE_STAMP = {
 _SEVERITY_ORDER = {"damage": 0, "loss": 1, "info": 2}
 
 
-def tables(own: results.TraceOutcome) -> dict[str, Any]:
+def tables(own: results.TraceOutcome) -> dict[str, object]:
     """The tables of the section "Inputs" for one trace."""
     raw = own["inputs"]
     columns = [("the recording", raw["sleep_length_sources"])]
@@ -67,6 +68,6 @@ def tables(own: results.TraceOutcome) -> dict[str, Any]:
     }
 
 
-def _ordered(counts: dict[str, int], known: dict[str, Any]) -> list[str]:
+def _ordered(counts: dict[str, int], known: Iterable[str]) -> list[str]:
     """The keys of `counts`, those we know first and in our order."""
     return [key for key in known if key in counts] + [key for key in counts if key not in known]

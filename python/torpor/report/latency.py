@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .numbers import duration, share
 
@@ -25,7 +25,7 @@ _BINS_PER_DECADE = 20
 _FLOOR_NS = 100
 
 
-def latency(runs: Sequence[results.RunOutcome]) -> dict[str, Any] | None:
+def latency(runs: Sequence[results.RunOutcome]) -> dict[str, object] | None:
     """What the template draws and what the slider reads; None if no run has a histogram."""
     drawn = [r for r in runs if not r["error"] and r.get("latency") and r["latency"]["count"]]
     drawn = [r for r in drawn if r["latency"]["histogram"]]

@@ -81,7 +81,7 @@ def render(result: Result) -> str:
     return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
 
 
-def _section(result: Result, own: Section, number: int) -> dict[str, Any]:
+def _section(result: Result, own: Section, number: int) -> dict[str, object]:
     platform, runs = result["platform"], own["runs"]
     return {
         "id": f"t{number}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from torpor import results
@@ -21,7 +21,17 @@ _QUANTA_NS = (1, 10, 100, 1000)
 Segment = tuple[int, int, int]
 
 
-def pack(strip: results.Strip, state_count: int, budget_bytes: int) -> dict[str, Any]:
+class Packed(TypedDict):
+    """A strip's rows, whole and as text for the page."""
+
+    quantum_ns: int
+    shown_ns: int
+    whole_ns: int
+    rows: list[list[Segment]]
+    packed: list[str]
+
+
+def pack(strip: results.Strip, state_count: int, budget_bytes: int) -> Packed:
     """Rows for the page within `budget_bytes` of base64, and how they were rounded and cut."""
     start, end = strip["start_ns"], strip["end_ns"]
     rows = [

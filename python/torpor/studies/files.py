@@ -4,7 +4,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, cast
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -29,12 +29,91 @@ class StudyError(TorporError):
     """A study is unknown, or its file is wrong."""
 
 
+#: As published: a number, a range, or its sign.
+Published = float | list[float] | str
+
+
+class Policies(TypedDict, total=False):
+    """What sets frequencies."""
+
+    cpufreq: str
+    io_boost: str
+
+
+class _Column(TypedDict):
+    name: str
+    governor: str
+
+
+class Column(_Column, Policies, total=False):
+    """A governor, and how its machine differs."""
+
+    platform_params: dict[str, float]
+
+
+class Setting(Policies, total=False):
+    """What is run, where a row, its table or the study tells it."""
+
+    workload: str
+    platform: str
+    duration: str
+
+
+class _Row(TypedDict):
+    title: str
+
+
+class Row(_Row, Setting, total=False):
+    """A metric by column, or why there is none."""
+
+    metric: str
+    not_modelled: str
+    published: dict[str, Published]
+    calibrated: list[str]
+    noise_pct: float
+    scale: float
+    offset: float
+    is_relative: bool
+    values: dict[str, float]
+    disabled_states: list[int]
+
+
+class _Table(TypedDict):
+    title: str
+    columns: list[str]
+    row: list[Row]
+
+
+class Table(_Table, Setting, total=False):
+    """A published table."""
+
+    against_oracle: bool
+    tells_most: bool
+
+
+class _Study(TypedDict):
+    title: str
+    source: list[str]
+    platform: str
+    duration: str
+    seeds: int
+    column: list[Column]
+    table: list[Table]
+    calibration: str
+
+
+class Study(_Study, Policies, total=False):
+    """A study, as its file has it."""
+
+    note: list[str]
+
+
 class _Key(NamedTuple):
     kind: str
     is_required: bool = True
 
 
-_KINDS: dict[str, Any] = {
+_KINDS: dict[str, type | tuple[type, ...]] = {
     "text": str,
     "a list of texts": list,
     "a whole number of 1 or more": int,
@@ -107,7 +186,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def load(study: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
+def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
     """Return a study that ships, or that of a ``.toml`` file, and where it stands.
 
     Raises :class:`StudyError`, which names the file, the place in it, and what is allowed there.
@@ -129,7 +208,7 @@ def load(study: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
         _check(content)
     except StudyError as error:
         raise StudyError(f"study `{path}`: {error}") from None
-    return content, path
+    return cast("Study", content), path
 
 
 def _check(study: dict[str, Any]) -> None:

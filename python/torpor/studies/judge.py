@@ -95,7 +95,7 @@ def _sign(value: float, other: float, noise: float) -> int:
     return 1 if difference > 0 else -1
 
 
-def _rank(row: dict[str, Any], name: str, noise: float) -> int:
+def _rank(row: dict[str, float], name: str, noise: float) -> int:
     """How many columns are lower, and not only by noise."""
     return sum(_sign(row[name], other, noise) > 0 for other in row.values())
 

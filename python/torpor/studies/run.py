@@ -5,13 +5,19 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torpor import _engine
 from torpor.records import Record, headed
 from torpor.simulations import Simulation, simulate
 from torpor.studies import files, judge
+
+if TYPE_CHECKING:
+    from torpor import results, shapes
+
+    _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost"]
 
 #: Differences that published tables of this kind show between runs of the same thing.
 DEFAULT_NOISE_PCT = 1.0
@@ -19,8 +25,8 @@ DEFAULT_NOISE_PCT = 1.0
 #: Beside governors: it adds metrics to each, and no column.
 ORACLE = "oracle"
 
-#: What sets frequencies: a column's own, else its row's, table's or study's, else the machine's.
-_POLICIES = ("cpufreq", "io_boost")
+#: What sets frequencies is a column's own, else its row's, table's or study's, else the machine's.
+_SETTING: "tuple[_SettingKey, ...]" = ("workload", "platform", "duration", "cpufreq", "io_boost")
 
 _PLACEHOLDER = re.compile(r'"@(\w+)@"')
 
@@ -59,12 +65,8 @@ def reproduce(
     True
     """
     content, path = files.load(study)
-    options = {
-        "seeds": seeds or content["seeds"],
-        "threads": threads,
-        "journal": journal,
-    }
-    runs = _Runs(path, content, duration, options, watch)
+    seeds = seeds or content["seeds"]
+    runs = _Runs(path, content, _Calls(duration, seeds, threads, journal, watch))
     tables = [_table(table, runs) for table in content["table"]]
     verdicts = [
         cell["right"]
@@ -75,10 +77,12 @@ def reproduce(
     ]
     found = {
         "study": path.stem,
-        **{key: content[key] for key in ("title", "source", "calibration")},
+        "title": content["title"],
+        "source": content["source"],
+        "calibration": content["calibration"],
         "platforms": list(runs.platforms),
         "durations": list(runs.durations),
-        "seeds": options["seeds"],
+        "seeds": seeds,
         "tables": tables,
         "counts": judge.count(verdicts),
         "notes": content.get("note", []),
@@ -99,53 +103,74 @@ class _Value(NamedTuple):
         return _Value(self.mean * scale + offset, *ends)
 
 
+_Metrics = dict[str, "_Value | None"]
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What a row runs, with what it leaves to its table and study filled in: equal ones share."""
+
+    workload: str
+    platform: str
+    duration: str
+    cpufreq: str
+    io_boost: str
+    columns: tuple[str, ...]
+    values: tuple[tuple[str, float], ...]
+    disabled_states: tuple[int, ...]
+    against_oracle: bool
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """What a caller wants otherwise than the study, and how to run it."""
+
+    duration: str | None
+    seeds: int
+    threads: int | None
+    journal: str | os.PathLike[str] | None
+    watch: Callable[[Simulation], None] | None
+
+
 class _Runs:
     """The simulations of one study; rows that need the same one share it."""
 
-    def __init__(
-        self,
-        path: Path,
-        study: dict[str, Any],
-        duration: str | None,
-        options: dict[str, Any],
-        watch: Callable[[Simulation], None] | None,
-    ) -> None:
+    def __init__(self, path: Path, study: files.Study, calls: _Calls) -> None:
         self._path = path
-        self._defaults = {
-            key: study[key] for key in ("platform", "duration", *_POLICIES) if key in study
-        }
-        self._duration = duration
-        self._watch = watch
+        self._study = study
+        self._calls = calls
         self._columns = {column["name"]: column for column in study["column"]}
-        self._options = options
-        self._done: dict[Any, dict[str, dict[str, _Value | None]]] = {}
+        self._done: dict[_Setting, dict[str, _Metrics]] = {}
         # What ran, each once, in the order of its first row.
         self.platforms: dict[str, None] = {}
         self.durations: dict[str, None] = {}
         self.failures: list[str] = []
 
-    def values(self, table: dict[str, Any], row: dict[str, Any]) -> dict[str, _Value]:
-        """Return the row's metric by column, without those that failed or do not know it."""
-        ran = {**self._defaults, **table, **row}
-        if self._duration:
-            ran["duration"] = self._duration
-        self.platforms[ran["platform"]] = None
-        self.durations[ran["duration"]] = None
-        key = (
-            ran["workload"],
-            ran["platform"],
-            ran["duration"],
-            *(ran.get(key) for key in _POLICIES),
-            tuple(table["columns"]),
-            tuple(sorted(row.get("values", {}).items())),
-            tuple(row.get("disabled_states", ())),
-            ran.get("against_oracle", False),
+    def _setting(self, table: files.Table, row: files.Row) -> _Setting:
+        study = self._study
+        either: files.Setting = {**_setting_of(table), **_setting_of(row)}
+        return _Setting(
+            workload=either["workload"],
+            platform=either.get("platform", study["platform"]),
+            duration=self._calls.duration or either.get("duration", study["duration"]),
+            cpufreq=either.get("cpufreq", study.get("cpufreq", "")),
+            io_boost=either.get("io_boost", study.get("io_boost", "")),
+            columns=tuple(table["columns"]),
+            values=tuple(sorted(row.get("values", {}).items())),
+            disabled_states=tuple(row.get("disabled_states", ())),
+            against_oracle=table.get("against_oracle", False),
         )
-        if key not in self._done:
-            self._done[key] = self._simulate(ran)
+
+    def values(self, table: files.Table, row: files.Row) -> dict[str, _Value]:
+        """Return the row's metric by column, without those that failed or do not know it."""
+        ran = self._setting(table, row)
+        self.platforms[ran.platform] = None
+        self.durations[ran.duration] = None
+        if ran not in self._done:
+            self._done[ran] = self._simulate(ran, row["title"])
         found = {}
         known: set[str] = set()
-        for column, metrics in self._done[key].items():
+        for column, metrics in self._done[ran].items():
             known |= metrics.keys()
             value = metrics.get(row["metric"])
             if value is not None:
@@ -157,51 +182,58 @@ class _Runs:
             )
         base = table["columns"][0]
         if row.get("is_relative") and base in found and found[base].mean:
-            scale = row["published"][base] / found[base].mean
+            level = row["published"][base]
+            assert isinstance(level, int | float), "the file was checked"
+            scale = level / found[base].mean
             found = {column: value.scaled(scale) for column, value in found.items()}
         return found
 
-    def _simulate(self, ran: dict[str, Any]) -> dict[str, dict[str, _Value | None]]:
-        """Run a row, with what it leaves to its table and study filled in."""
+    def _simulate(self, ran: _Setting, title: str) -> dict[str, _Metrics]:
         # Columns on the same machine with the same frequencies run together.
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for column in ran["columns"]:
+        groups: dict[_Machine, list[str]] = {}
+        for column in ran.columns:
             own = self._columns[column]
             params = own.get("platform_params", {})
             changes = "".join(f",{key}={value}" for key, value in params.items())
-            platform = f"{self._beside(ran['platform'])}{changes}"
-            policies = (str(own.get(key, ran.get(key, ""))) for key in _POLICIES)
-            groups.setdefault((platform, *policies), []).append(column)
-        metrics: dict[str, dict[str, _Value | None]] = {}
+            machine = _Machine(
+                f"{self._beside(ran.platform)}{changes}",
+                own.get("cpufreq", ran.cpufreq),
+                own.get("io_boost", ran.io_boost),
+            )
+            groups.setdefault(machine, []).append(column)
+        metrics: dict[str, _Metrics] = {}
         with tempfile.TemporaryDirectory() as folder:
-            workload = self._workload(ran["workload"], ran.get("values", {}), folder)
+            workload = self._workload(ran.workload, dict(ran.values), folder)
             for machine, columns in groups.items():
-                metrics |= self._simulate_on(machine, columns, workload, ran)
-        return {column: metrics[column] for column in ran["columns"]}
+                metrics |= self._simulate_on(machine, columns, workload, ran, title)
+        return {column: metrics[column] for column in ran.columns}
 
     def _simulate_on(
         self,
-        machine: tuple[str, ...],
+        machine: "_Machine",
         columns: list[str],
         workload: str | Path,
-        ran: dict[str, Any],
-    ) -> dict[str, dict[str, _Value | None]]:
-        platform, cpufreq, io_boost = machine
+        ran: _Setting,
+        title: str,
+    ) -> dict[str, _Metrics]:
+        calls = self._calls
         governors = [self._columns[column]["governor"] for column in columns]
-        if ran.get("against_oracle"):
+        if ran.against_oracle:
             governors.append(ORACLE)
         simulation = simulate(
             workload,
-            platform=platform,
+            platform=machine.platform,
             governors=governors,
-            duration=ran["duration"],
-            cpufreq=cpufreq or (),
-            io_boosts=io_boost or (),
-            disabled_states=ran.get("disabled_states", ()),
-            **self._options,
+            duration=ran.duration,
+            cpufreq=machine.cpufreq or (),
+            io_boosts=machine.io_boost or (),
+            disabled_states=ran.disabled_states,
+            journal=calls.journal,
+            seeds=calls.seeds,
+            threads=calls.threads,
         )
-        if self._watch is not None:
-            self._watch(simulation)
+        if calls.watch is not None:
+            calls.watch(simulation)
         if simulation.interrupted:
             # What is finished is a mean over fewer seeds than the study's.
             raise KeyboardInterrupt
@@ -210,7 +242,7 @@ class _Runs:
         metrics = {}
         for column, run in zip(columns, result["runs"], strict=True):
             if run["error"]:
-                self.failures.append(f"{ran['title']}: {run['governor']}: {run['error']}")
+                self.failures.append(f"{title}: {run['governor']}: {run['error']}")
             metrics[column] = {} if run["error"] else _metrics(run, duration_s, seeds)
         return metrics
 
@@ -240,18 +272,39 @@ class _Runs:
         return filled
 
 
-def _metrics(run: dict[str, Any], duration_s: float, seeds: int) -> dict[str, _Value | None]:
+class _Machine(NamedTuple):
+    """What columns have in common that run together."""
+
+    platform: str
+    cpufreq: str
+    io_boost: str
+
+
+def _setting_of(table: files.Setting) -> files.Setting:
+    """Of a table or a row, that alone."""
+    found: files.Setting = {}
+    for key in _SETTING:
+        if key in table:
+            found[key] = table[key]
+    return found
+
+
+def _metrics(run: "results.GovernorOutcome", duration_s: float, seeds: int) -> _Metrics:
     """What a row can name: the catalogue's keys, what is made of them, and some of each task's."""
-    metrics: dict[str, _Value | None] = {}
+    metrics: _Metrics = {}
     for key, mean in run["metrics"].items():
         of_seeds = [seed["metrics"][key] for seed in run["seeds"]]
-        metrics[key] = None if mean is None else _Value(mean, min(of_seeds), max(of_seeds))
-    metrics["ipis_per_s"] = metrics["ipis"] and metrics["ipis"].scaled(1 / duration_s)
-    parts = [run["metrics"][key] for key in ("idle_power_mw", "package_mw")]
-    metrics["power_without_work_mw"] = None if None in parts else _Value(sum(parts))
+        known = [value for value in of_seeds if value is not None]
+        metrics[key] = None if mean is None else _Value(mean, min(known), max(known))
+    ipis = metrics["ipis"]
+    metrics["ipis_per_s"] = ipis and ipis.scaled(1 / duration_s)
+    idle_mw, package_mw = run["metrics"]["idle_power_mw"], run["metrics"]["package_mw"]
+    metrics["power_without_work_mw"] = (
+        None if idle_mw is None or package_mw is None else _Value(idle_mw + package_mw)
+    )
     for domain in run["perf_domains"]:
-        for key in ("freq_khz", "freq_busy_khz"):
-            khz = domain[key]
+        clocks = {"freq_khz": domain["freq_khz"], "freq_busy_khz": domain["freq_busy_khz"]}
+        for key, khz in clocks.items():
             metrics[f"{key}:{domain['name']}"] = None if khz is None else _Value(khz)
     for task in run["tasks"]:
         name = task["name"]
@@ -277,12 +330,16 @@ def _us(ns: int | None) -> _Value | None:
     return None if ns is None else _Value(ns / 1e3)
 
 
-def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
-    rows = []
+def _table(table: files.Table, runs: _Runs) -> "shapes.StudyTable":
+    rows: list[shapes.StudyRow] = []
     for row in table["row"]:
         values = runs.values(table, row) if "metric" in row else {}
         ours = {column: value.mean for column, value in values.items()}
-        spreads = {c: [v.low, v.high] for c, v in values.items() if v.low is not None}
+        spreads = {
+            column: [value.low, value.high]
+            for column, value in values.items()
+            if value.low is not None and value.high is not None
+        }
         published, calibrated = row.get("published", {}), row.get("calibrated", [])
         noise_pct = row.get("noise_pct", DEFAULT_NOISE_PCT)
         right = judge.judge_row(published, ours, table["columns"][0], calibrated, noise_pct)
@@ -306,12 +363,12 @@ def _table(table: dict[str, Any], runs: _Runs) -> dict[str, Any]:
     return {"title": table["title"], "rows": rows, "most": most}
 
 
-def _most(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, str]:
+def _most(rows: "list[shapes.StudyRow]", columns: list[str]) -> dict[str, str]:
     """Return by column the title of the row in which it is highest."""
     found = {}
     for column in columns:
-        known = [row for row in rows if row["cells"][column]["ours"] is not None]
+        ours = [(row["cells"][column]["ours"], row["title"]) for row in rows]
+        known = [(value, title) for value, title in ours if value is not None]
         if known:
-            highest = max(known, key=lambda row: row["cells"][column]["ours"])
-            found[column] = highest["title"]
+            _, found[column] = max(known, key=lambda one: one[0])
     return found
