@@ -7,7 +7,7 @@ import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 #: What a CPU's folder says of its place and its settings: JSON key and file.
 _CPU_FILES = {
@@ -76,7 +76,41 @@ class Machine:
         return int(found[1]) if found else None
 
 
-def facts(machine: Machine) -> dict[str, Any]:
+class Kernel(TypedDict):
+    """What runs."""
+
+    release: str
+    version: str | None
+    architecture: str
+    cmdline: str | None
+
+
+class Cpuidle(TypedDict):
+    """Who decides on idle states, and who could."""
+
+    driver: str | None
+    governor: str | None
+    available_governors: list[str]
+
+
+class Facts(TypedDict):
+    """What :func:`facts` returns; None is what the machine does not tell."""
+
+    kernel: Kernel
+    hz: int | None
+    hz_source: str | None
+    cpuidle: Cpuidle
+    latency_limit_us: int | None
+    timer_migration: int | str | None
+    clocksource: str | None
+    smt: str | None
+    isolated_cpus: str | None
+    nohz_full_cpus: str
+    hardware: str | None
+    cpus: list[dict[str, int | str | None]]
+
+
+def facts(machine: Machine) -> Facts:
     """Return what a replay or its reader may ask about the machine later on."""
     idle = machine.cpu_dir / "cpuidle"
     governor = read(idle / "current_governor") or read(idle / "current_governor_ro")
@@ -143,7 +177,7 @@ def text_symbols(machine: Machine) -> bytes | None:
     return None if is_hidden else b"".join(functions)
 
 
-def _cpu(machine: Machine, cpu: int) -> dict[str, Any]:
+def _cpu(machine: Machine, cpu: int) -> dict[str, int | str | None]:
     folder = machine.cpu_dir / f"cpu{cpu}"
     found = {key: read(folder / name) for key, name in _CPU_FILES.items()}
     return {"cpu": cpu} | {k: _number(text) for k, text in found.items() if text is not None}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from torpor._engine import __version__
 from torpor.files import write_whole
@@ -19,7 +18,7 @@ from torpor.record import counters, events, leftovers, perf, probes, tracefs
 from torpor.record.backend import Backend, Saved
 from torpor.record.errors import NEEDS_ROOT, RecordError
 from torpor.record.governor import GovernorReset
-from torpor.record.machine import Machine, facts, text_symbols
+from torpor.record.machine import Facts, Machine, facts, text_symbols
 from torpor.record.poke import poke
 from torpor.record.signals import Signals, end, exit_status
 
@@ -98,28 +97,44 @@ def record(
         else:
             backend = tracefs.Tracefs(machine, mount, names, plan.output, plan.buffer_kb)
         stack.enter_context(backend)
-        known: dict[str, Any] = {"torpor": __version__, "backend": backend.name}
-        known |= facts(machine) | {"events": names, "missing_events": choice.missing}
+        found = facts(machine)
         window = _Window(plan, machine, backend, signals, reset, progress)
         before = counters.dump(machine)
         window.run()
         after = counters.dump(machine)
         saved = backend.save()
-        known["window"] = window.marks
+        known: _Known = {
+            "torpor": __version__,
+            "backend": backend.name,
+            **found,
+            "events": names,
+            "missing_events": list(choice.missing),
+            "window": window.marks,
+        }
         files = _write_beside(plan.output, machine, known, before, after)
     return Recording(
         plan.output,
         backend.name,
-        window.marks["end_ns"] - window.marks["begin_ns"],
+        window.times_ns["end_ns"] - window.times_ns["begin_ns"],
         saved,
         files,
-        [*notes, *backend.notes, *window.notes, *_unknown(known)],
+        [*notes, *backend.notes, *window.notes, *_unknown(found)],
         window.status,
         window.stopped_by,
     )
 
 
-def _unknown(known: dict[str, Any]) -> Iterator[str]:
+class _Known(Facts):
+    """What is saved of the machine and of the recording."""
+
+    torpor: str
+    backend: str
+    events: list[str]
+    missing_events: list[str]
+    window: dict[str, int | str]
+
+
+def _unknown(known: Facts) -> Iterator[str]:
     """Say what the machine does not tell, and a replay would like to know."""
     if known["hz"] is None:
         yield "the tick rate is not known: no kernel configuration is readable here"
@@ -141,7 +156,9 @@ class _Window:
     ) -> None:
         self._plan, self._machine, self._backend = plan, machine, backend
         self._signals, self._reset, self._progress = signals, reset, progress
-        self.marks: dict[str, Any] = {"clock": "CLOCK_MONOTONIC"}
+        #: By CLOCK_MONOTONIC.
+        self.times_ns: dict[str, int] = {}
+        self._governor: str | None = None
         self.notes: list[str] = []
         self.status: int | None = None
         self.stopped_by: signal.Signals | None = None
@@ -155,7 +172,7 @@ class _Window:
                 self._mark("governor_reset_begin")
                 self._reset.run()
                 self._mark("governor_reset_end", RESET_MARKER)
-                self.marks["governor"] = self._reset.name
+                self._governor = self._reset.name
             self._poke()
             self._wait()
             self._poke()
@@ -163,8 +180,14 @@ class _Window:
         finally:
             self._backend.stop()
 
+    @property
+    def marks(self) -> dict[str, int | str]:
+        """Clock, moments, and the governor that was reset."""
+        reset = {} if self._governor is None else {"governor": self._governor}
+        return {"clock": "CLOCK_MONOTONIC", **self.times_ns, **reset}
+
     def _mark(self, what: str, text: str | None = None) -> None:
-        self.marks[f"{what}_ns"] = time.monotonic_ns()
+        self.times_ns[f"{what}_ns"] = time.monotonic_ns()
         self._backend.mark(text or f"torpor: {what}")
 
     def _poke(self) -> None:
@@ -226,7 +249,7 @@ def _backend_type(wanted: str, mount: Path) -> type[tracefs.Tracefs] | type[perf
 
 
 def _write_beside(
-    output: Path, machine: Machine, known: dict[str, Any], before: str, after: str
+    output: Path, machine: Machine, known: _Known, before: str, after: str
 ) -> list[Path]:
     texts = {
         "before.txt": before.encode(),

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
@@ -97,14 +98,15 @@ def io_boost(
     >>> [setting["name"] for setting in result["settings"] if setting["kind"] == "boost"]
     ['none', 'iowait']
     """
-    run: dict[str, Any] = {
-        "platform": platform,
-        "governors": governor,
-        "duration": duration,
-        "seeds": seeds,
-        "threads": threads,
-    }
-    boosted: Any = simulate(workload, cpufreq=cpufreq, io_boosts=list(io_boosts), **run).to_dict()
+    run = partial(
+        simulate,
+        platform=platform,
+        governors=governor,
+        duration=duration,
+        seeds=seeds,
+        threads=threads,
+    )
+    boosted: Any = run(workload, cpufreq=cpufreq, io_boosts=list(io_boosts)).to_dict()
     settings = _settings(boosted, "boost", list(io_boosts))
     clusters = _clusters(platform)
     text = _workload_text(workload)
@@ -116,7 +118,7 @@ def io_boost(
                 kept = Path(folder) / "kept.toml"
                 kept.write_text(_keep_on(text, kept_on), "utf-8")
             policies = [f"userspace,freq_khz={'/'.join(map(str, freqs))}" for freqs in fixed]
-            found: Any = simulate(kept, cpufreq=policies, io_boosts="none", **run).to_dict()
+            found: Any = run(kept, cpufreq=policies, io_boosts="none").to_dict()
         names = [_name(freqs, clusters, kept_on) for freqs in fixed]
         settings += _settings(found, "fixed", names)
     front = _front([setting for setting in settings if setting["kind"] == "fixed"])
