@@ -344,7 +344,7 @@ def schema() -> dict[str, Any]:
     ``$defs`` has every record, with what its fields mean; ``kinds`` names that of each kind.
 
     >>> sorted(schema()["kinds"])
-    ['ab', 'check', 'diff', 'fidelity', 'replay', 'reproduction', 'simulation']
+    ['ab', 'check', 'diff', 'fidelity', 'replay', 'reproduction', 'simulation', 'trace_stats']
     """
     found: dict[str, Any] = json.loads(_engine.schema())
     for kind, shape in _KINDS.items():
