@@ -94,8 +94,7 @@ fn measure(kernel: &Kernel, cpus: usize, tasks: usize) -> (f64, f64) {
         let began = cpu_s();
         let instance = kernel.boot(&machine).unwrap_or_else(|e| panic!("{e}"));
         start = start.min((cpu_s() - began) * 1e3);
-        let mut sim =
-            Sim::new(instance, machine.clone(), work(tasks)).unwrap_or_else(|e| panic!("{e}"));
+        let mut sim = Sim::new(instance, machine.clone(), work(tasks));
         for number in 0..tasks {
             let setup = TaskSetup {
                 name: "worker".to_owned(),

@@ -44,6 +44,8 @@ struct khost_cpu {
 	/* The flags of the task that has it: KHOST_NEED_RESCHED ends a polling state. */
 	const unsigned long *flags;
 	unsigned long long switches;
+	/* Whether it sleeps without its tick. */
+	unsigned int tick_stopped;
 };
 
 #define KHOST_NEED_RESCHED (1ul << 3)

@@ -3,11 +3,13 @@
 #include <linux/cpuidle.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/idle.h>
+#include <linux/tick.h>
 #include "host.h"
 
 static void sleep_in(int state)
 {
 	khost_cpu->idle_state = state;
+	khost_cpu->tick_stopped = tick_nohz_tick_stopped();
 	khost_touch(khost_cpu_number);
 	khost_wait_for_interrupt();
 	khost_cpu->idle_state = KHOST_AWAKE;

@@ -40,7 +40,7 @@ pub struct CatalogOptions {
 #[derive(Debug)]
 pub struct Catalog {
     compiler: Compiler,
-    isolation: Isolation,
+    options: CatalogOptions,
 }
 
 /// A governor or an IO boost that ships with Torpor.
@@ -69,11 +69,16 @@ pub struct SourceFiles {
 
 impl Catalog {
     pub fn new(options: CatalogOptions) -> Catalog {
-        let program = options.compiler.unwrap_or_else(compile::default_compiler);
-        let store = Store::new(options.cache_dir);
+        let program = options.compiler.clone().unwrap_or_else(compile::default_compiler);
+        let store = Store::new(options.cache_dir.clone());
         let limit = options.compile_limit.unwrap_or(compile::LIMIT);
-        let compiler = Compiler::new(program, store, limit, options.stop);
-        Catalog { compiler, isolation: options.isolation }
+        let compiler = Compiler::new(program, store, limit, options.stop.clone());
+        Catalog { compiler, options }
+    }
+
+    /// As it was made.
+    pub fn options(&self) -> &CatalogOptions {
+        &self.options
     }
 
     /// What happened on the way that a user should know: a damaged entry of the cache was made
@@ -121,7 +126,7 @@ impl Catalog {
         let label = spec.label();
         if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
             let file = builtin_file(label.kind, name)?;
-            let runs_apart = self.isolation == Isolation::All;
+            let runs_apart = self.options.isolation == Isolation::All;
             let stop = self.compiler.stop.clone();
             return Ok(Compiled { runs_apart, stop, ..compiled(file, label, hz) });
         }
@@ -130,7 +135,7 @@ impl Catalog {
         let source = Arc::from(sources.main_text());
         let config = config::asked(&sources, hz);
         let release = sources.release;
-        let runs_apart = match self.isolation {
+        let runs_apart = match self.options.isolation {
             Isolation::Foreign => origin != Origin::Builtin,
             Isolation::All => true,
             Isolation::None => false,

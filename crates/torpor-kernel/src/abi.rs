@@ -11,6 +11,8 @@ pub const NAME_LEN: usize = 16;
 pub const TRACE_MAX: usize = 24;
 
 pub const IRQ_TIMER: u32 = 1;
+pub const IRQ_RESCHEDULE: u32 = 2;
+pub const IRQ_CALL: u32 = 4;
 pub const IRQ_DEVICE: u32 = 8;
 pub const NEED_RESCHED: c_ulong = 1 << 3;
 
@@ -30,6 +32,7 @@ pub struct Cpu {
     pub khz: u32,
     pub flags: *const c_ulong,
     pub switches: u64,
+    pub tick_stopped: u32,
 }
 
 #[repr(C)]

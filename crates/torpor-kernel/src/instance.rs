@@ -188,6 +188,12 @@ impl Instance {
         unsafe { &mut *self.image.calls().cpus.add(cpu) }
     }
 
+    /// The CPU of the last call.
+    pub(crate) fn acting_cpu(&self) -> usize {
+        // SAFETY: a variable of the image; no call is under way.
+        unsafe { *self.image.calls().acting_cpu as usize }
+    }
+
     /// Whether the task that has a CPU is to make way for another.
     pub(crate) fn needs_resched(&self, cpu: usize) -> bool {
         let flags = self.cpu(cpu).flags;

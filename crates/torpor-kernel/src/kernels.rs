@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use torpor_governor::hosting::{Failure, Files, Key, Scratch, Store, default_compiler, run};
-use torpor_governor::{Catalog, GovernorError, GovernorSpec, Place};
+use torpor_governor::{Catalog, CatalogOptions, GovernorError, GovernorSpec, Place};
 use torpor_units::Hz;
 
 const RELEASE: &str = "release";
@@ -89,6 +89,12 @@ impl Kernels {
             version: OnceLock::new(),
             unpacked: Mutex::default(),
         }
+    }
+
+    /// Works where a catalog of governors does, and with the same.
+    pub fn of(catalog: &Catalog) -> Kernels {
+        let CatalogOptions { cache_dir, compiler, stop, .. } = catalog.options().clone();
+        Kernels::new(KernelsOptions { cache_dir, compiler, stop })
     }
 
     /// What happened on the way that a user should know; each is told once.
@@ -343,5 +349,12 @@ impl Kernels {
             },
         })?;
         Ok(self.version.get_or_init(|| format!("{:?}\n{}", self.compiler, ran.stdout)))
+    }
+}
+
+impl Kernel {
+    /// What is run, to the byte.
+    pub fn image_bytes(&self) -> &[u8] {
+        &self.image
     }
 }

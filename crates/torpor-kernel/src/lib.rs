@@ -28,8 +28,10 @@ pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Attributes, CpuSet, Instance, Policy, TaskHandle, TaskSetup};
 pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
-pub use machine::{Cluster, Machine, Opp, State};
-pub use sim::{CpuStats, Sim, Stats, Step, TaskId, TaskStats, Work};
+pub use machine::{Cluster, Machine, Opp, Overheads, State};
+pub use sim::{
+    CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats, Work,
+};
 pub use source::{KernelSpec, Release};
 
 include!(concat!(env!("OUT_DIR"), "/khost.rs"));

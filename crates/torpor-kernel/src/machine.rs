@@ -14,6 +14,18 @@ pub struct Machine {
     pub schedutil: bool,
     /// From an IPI's sending to the interrupt.
     pub ipi_delivery: Duration,
+    pub overheads: Overheads,
+}
+
+/// What the kernel's own work takes on the biggest CPU at its highest frequency.
+#[derive(Clone, Copy, Debug)]
+pub struct Overheads {
+    /// Of an interrupt: the tick, a timer.
+    pub interrupt: Duration,
+    pub context_switch: Duration,
+    /// On the CPU that sends an IPI, and on the one that has it.
+    pub ipi_send: Duration,
+    pub ipi_handling: Duration,
 }
 
 /// CPUs that share their idle states, their OPPs and their capacity.
@@ -69,6 +81,12 @@ impl Machine {
             cluster_of,
             schedutil: platform.cpufreq_governor == CpufreqGovernor::Schedutil,
             ipi_delivery: platform.overheads.ipi_delivery,
+            overheads: Overheads {
+                interrupt: platform.tick_handling,
+                context_switch: platform.overheads.context_switch,
+                ipi_send: platform.overheads.ipi_send + platform.overheads.virt_exit,
+                ipi_handling: platform.overheads.ipi_handling,
+            },
         }
     }
 

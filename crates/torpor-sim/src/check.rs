@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a request may ask for.
 
+use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
@@ -54,6 +55,12 @@ pub fn check(request: &Request) -> Result<(), SimError> {
             hint: "--governor menu".to_owned(),
         });
     }
+    check_kernels(request)?;
+    once(
+        &options.kernels,
+        "each kernel (--kernel) is given once",
+        "two columns would be the same; leave one out",
+    )?;
     once(
         &options.cpufreq,
         "each frequency policy (--cpufreq) is given once",
@@ -64,6 +71,52 @@ pub fn check(request: &Request) -> Result<(), SimError> {
         "each IO boost (--io-boost) is given once",
         "two columns would be the same; leave one out, or change its parameters",
     )
+}
+
+/// What a hosted kernel is not asked for yet.
+fn check_kernels(request: &Request) -> Result<(), SimError> {
+    let Request { options, workload, .. } = request;
+    if options.kernels.is_empty() {
+        return Ok(());
+    }
+    let cannot = |what, given: String, hint: &str| {
+        Err(SimError::Option { what, given, hint: format!("{hint}, or leave out --kernel") })
+    };
+    if !options.io_boosts.is_empty() {
+        let given = options.io_boosts[0].to_string();
+        let what = "a hosted kernel has its own IO boost";
+        return cannot(what, given, "leave out --io-boost");
+    }
+    let is_hosted = |cpufreq: &Cpufreq| match cpufreq {
+        Cpufreq::Performance => true,
+        Cpufreq::Schedutil { rate_limit, .. } => rate_limit.is_none(),
+        _ => false,
+    };
+    let policies = crate::columns::cpufreq(request);
+    if let Some(other) = policies.iter().find(|policy| !is_hosted(policy)) {
+        let what = "a hosted kernel has the frequency policies schedutil, without parameters, and \
+                    performance";
+        return cannot(what, other.to_string(), "--cpufreq schedutil");
+    }
+    if let Some(limit) = options.latency_limit {
+        let what = "a hosted kernel takes no latency limit yet";
+        return cannot(what, limit.to_string(), "leave out --latency-limit");
+    }
+    if options.cpus.is_some() {
+        let what = "a hosted kernel has all of the platform's CPUs online";
+        return cannot(what, "--cpus".to_owned(), "leave out --cpus");
+    }
+    if let Some(disabled) = options.disabled_states.iter().find(|state| state.cpu.is_some()) {
+        let what = "a hosted kernel takes states off for all CPUs alike";
+        let given = format!("state {} of one CPU", disabled.state);
+        return cannot(what, given, "name the state without a CPU");
+    }
+    if let Some(flow) = workload.flows.iter().find(|flow| flow.hint.is_some()) {
+        let what = "a hosted kernel takes no clamps from performance hints yet";
+        let hint = "take `boosts` off the flow";
+        return cannot(what, format!("flow `{}` of `{}`", flow.name, workload.name), hint);
+    }
+    Ok(())
 }
 
 /// What columns are called has to tell them apart.

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a simulation compares: each governor, under each frequency policy, with each IO boost.
+//! What a simulation compares: each governor, under each frequency policy, with each IO boost, or
+//! in each kernel.
 
 use crate::cpufreq::Cpufreq;
+use crate::error::SimError;
 use crate::options::Request;
-use crate::outcome::{IoBoostInfo, Policies};
-use torpor_engine::describe_governor;
-use torpor_governor::{Catalog, Governor, GovernorError, GovernorSpec, IoBoost, IoBoostSpec};
+use crate::outcome::{IoBoostInfo, KernelInfo, Policies};
+use torpor_engine::{Progress, describe_governor};
+use torpor_governor::{
+    Catalog, Governor, GovernorError, GovernorSpec, IoBoost, IoBoostSpec, Place, Policy,
+};
+use torpor_kernel::{Kernel, Kernels};
 use torpor_result::record::Described;
 use torpor_units::Hz;
 
@@ -16,10 +21,18 @@ const NO_BOOST: &str = "none";
 pub struct Column {
     /// What varies beside the governor stands behind it.
     pub label: String,
-    pub governor: Governor,
     spec: GovernorSpec,
+    pub decider: Decider,
     pub cpufreq: Cpufreq,
     pub boost: Option<Boost>,
+}
+
+/// Who decides.
+pub enum Decider {
+    /// A governor, under our own scheduler.
+    Governor(Governor),
+    /// A kernel, with one of its governors.
+    Kernel(Box<Kernel>),
 }
 
 #[derive(Clone)]
@@ -29,7 +42,15 @@ pub struct Boost {
 }
 
 /// The governors come first: the first column's boost and policy are those of the second, too.
-pub fn columns(request: &Request, catalog: &Catalog, hz: Hz) -> Result<Vec<Column>, GovernorError> {
+pub fn columns(
+    request: &Request,
+    catalog: &Catalog,
+    hz: Hz,
+    progress: &dyn Progress,
+) -> Result<Vec<Column>, SimError> {
+    if !request.options.kernels.is_empty() {
+        return of_kernels(request, catalog, hz, progress);
+    }
     let governors = request.governors.iter();
     let governors =
         governors.map(|spec| catalog.resolve(spec, hz).map(|governor| (spec, governor)));
@@ -56,12 +77,54 @@ pub fn columns(request: &Request, catalog: &Catalog, hz: Hz) -> Result<Vec<Colum
                 }
                 Column {
                     label,
-                    governor: governor.clone(),
                     spec: (*spec).clone(),
+                    decider: Decider::Governor(governor.clone()),
                     cpufreq: policy,
                     boost: boost.clone(),
                 }
             }));
+        }
+    }
+    Ok(columns)
+}
+
+/// Each governor in each kernel, under each frequency policy.
+fn of_kernels(
+    request: &Request,
+    catalog: &Catalog,
+    hz: Hz,
+    progress: &dyn Progress,
+) -> Result<Vec<Column>, SimError> {
+    let asked = &request.options.kernels;
+    let kernels = Kernels::of(catalog);
+    let compiled = asked.iter().map(|spec| {
+        let what = format!("compiling Linux {spec}");
+        let tell = |done: usize, all: usize| progress.advance(&what, done as u64, all as u64);
+        kernels.resolve(spec, hz, &tell)
+    });
+    let compiled: Vec<Kernel> = compiled.collect::<Result<_, _>>()?;
+    let cpufreq = cpufreq(request);
+    let mut columns = Vec::new();
+    for &policy in &cpufreq {
+        for kernel in &compiled {
+            for spec in &request.governors {
+                let mut label = spec.to_string();
+                if compiled.len() > 1 {
+                    label += &format!(" + {}", kernel.name);
+                }
+                if cpufreq.len() > 1 {
+                    label += &format!(" + {policy}");
+                }
+                let kernel = kernels.with_governor(kernel, catalog, spec)?;
+                let decider = Decider::Kernel(Box::new(kernel));
+                columns.push(Column {
+                    label,
+                    spec: spec.clone(),
+                    decider,
+                    cpufreq: policy,
+                    boost: None,
+                });
+            }
         }
     }
     Ok(columns)
@@ -79,6 +142,24 @@ fn boost(spec: &IoBoostSpec, catalog: &Catalog, hz: Hz) -> Result<Boost, Governo
     Ok(Boost { spec: spec.clone(), policy: catalog.resolve_ioboost(spec, hz)? })
 }
 
+/// The kernels of all columns, each once.
+pub fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
+    let mut all: Vec<KernelInfo> = Vec::new();
+    for column in columns {
+        if let Decider::Kernel(kernel) = &column.decider
+            && !all.iter().any(|known| known.kernel == kernel.name)
+        {
+            all.push(KernelInfo {
+                kernel: kernel.name.clone(),
+                release: kernel.release.to_string(),
+                hosted_files: kernel.hosted.len() as u64,
+                image_sha256: crate::journal::sha256(kernel.image_bytes()),
+            });
+        }
+    }
+    all
+}
+
 /// The IO boosts of all columns, each once.
 pub fn io_boosts(columns: &[Column]) -> Vec<IoBoostInfo> {
     let mut all: Vec<IoBoostInfo> = Vec::new();
@@ -93,12 +174,45 @@ pub fn io_boosts(columns: &[Column]) -> Vec<IoBoostInfo> {
 
 impl Column {
     pub fn describe(&self) -> Described {
-        Described { label: self.label.clone(), ..describe_governor(&self.spec, &self.governor) }
+        let label = self.label.clone();
+        match &self.decider {
+            Decider::Governor(governor) => {
+                Described { label, ..describe_governor(&self.spec, governor) }
+            }
+            Decider::Kernel(kernel) => Described {
+                label,
+                name: kernel.governor.name.clone().unwrap_or_default(),
+                kind: "governor",
+                origin: match self.spec.place() {
+                    Place::Builtin { .. } if !kernel.governor.is_foreign => {
+                        format!("kernel {} (Linux {})", kernel.name, kernel.release)
+                    }
+                    _ => self.spec.to_string(),
+                },
+                source_sha256: None,
+                params: kernel.governor.params.iter().cloned().collect(),
+                config: self.spec.config().iter().cloned().collect(),
+            },
+        }
+    }
+
+    /// What runs as it is given: a governor, and an IO boost.
+    pub fn foreign(&self) -> impl Iterator<Item = &Policy> {
+        let governor = match &self.decider {
+            Decider::Governor(governor) => Some(&**governor),
+            Decider::Kernel(_) => None,
+        };
+        let boost = self.boost.as_ref().map(|boost| &*boost.policy);
+        [governor, boost].into_iter().flatten()
     }
 
     pub fn policies(&self) -> Policies {
         let boost = self.boost.as_ref();
         Policies {
+            kernel: match &self.decider {
+                Decider::Governor(_) => None,
+                Decider::Kernel(kernel) => Some(kernel.name.clone()),
+            },
             cpufreq: self.cpufreq.to_string(),
             io_boost: boost.map_or(NO_BOOST.to_owned(), |boost| boost.spec.to_string()),
         }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use torpor_engine::EngineError;
 use torpor_governor::{Fault, GovernorError};
+use torpor_kernel::{KernelError, Trouble};
 use torpor_platform::PlatformError;
 use torpor_toml::{Problem, render};
 use torpor_units::{CpuId, Instant, UnknownName};
@@ -36,6 +37,8 @@ pub enum SimError {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Governor(#[from] GovernorError),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
 }
 
 /// Why a run ended before its time. Part of its result, not of the whole simulation's.
@@ -45,6 +48,11 @@ pub enum Halt {
     Governor(#[from] Fault),
     #[error("{0}")]
     Stuck(#[from] Stuck),
+    #[error(transparent)]
+    Kernel(#[from] Trouble),
+    /// A kernel that does not start.
+    #[error("{0}")]
+    Boot(String),
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A session's runs and its journal: what decides a run, and whether it was run before.
 
-use crate::columns::Column;
+use crate::columns::{Column, Decider};
 use crate::error::Halt;
 use crate::options::{Options, Request};
 use crate::session::Session;
@@ -20,6 +20,7 @@ impl Session<'_> {
             seeds: 0,
             cpufreq: Vec::new(),
             io_boosts: Vec::new(),
+            kernels: Vec::new(),
             enabled_states: Vec::new(),
             threads: None,
             isolate: None,
@@ -31,13 +32,19 @@ impl Session<'_> {
         };
         let shared = format!("{workload:?} {platform:?} {:?} {shared:?}", self.hz);
         let of_column = |column: &Column| {
-            let own = format!("{:?} {:?}", column.cpufreq, column.governor.param_settings());
+            let (settings, image) = match &column.decider {
+                Decider::Governor(governor) => {
+                    (format!("{:?}", governor.param_settings()), governor.image_bytes())
+                }
+                Decider::Kernel(kernel) => (format!("{:?}", kernel.governor), kernel.image_bytes()),
+            };
+            let own = format!("{:?} {settings}", column.cpufreq);
             let boost = column.boost.as_ref();
             let boost_settings = format!("{:?}", boost.map(|boost| boost.policy.param_settings()));
             journal.key(&[
                 shared.as_bytes(),
                 own.as_bytes(),
-                column.governor.image_bytes(),
+                image,
                 boost_settings.as_bytes(),
                 boost.map_or(&[][..], |boost| boost.policy.image_bytes()),
             ])

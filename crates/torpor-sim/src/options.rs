@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use torpor_engine::{DisabledState, EngineError, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
+use torpor_kernel::KernelSpec;
 use torpor_platform::Platform;
 use torpor_result::options::{self, Given};
 use torpor_units::{CpuId, Duration, Hz};
@@ -49,6 +50,11 @@ pub struct Options {
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub io_boosts: Vec<IoBoostSpec>,
+    /// Kernels whose own scheduler, timers, idle loop and governors decide, each governor in each.
+    /// A result has more of them than the names.
+    #[serde(deserialize_with = "options::texts", skip_serializing)]
+    #[schemars(with = "Vec<String>")]
+    pub kernels: Vec<KernelSpec>,
     /// PM QoS limit on the exit latency of any chosen state.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
@@ -123,6 +129,7 @@ impl Default for Options {
             hz: None,
             cpufreq: Vec::new(),
             io_boosts: Vec::new(),
+            kernels: Vec::new(),
             latency_limit: None,
             disabled_states: Vec::new(),
             enabled_states: Vec::new(),

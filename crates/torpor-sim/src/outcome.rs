@@ -44,6 +44,20 @@ pub struct OptionsInfo {
     #[serde(flatten)]
     pub asked: Options,
     pub io_boosts: Vec<IoBoostInfo>,
+    /// Whose scheduler, timers and governors decide; none where ours stand in.
+    pub kernels: Vec<KernelInfo>,
+}
+
+/// A kernel that was run.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct KernelInfo {
+    /// As the user named it.
+    pub kernel: String,
+    pub release: String,
+    /// How many files of its tree were compiled.
+    pub hosted_files: u64,
+    /// Of what was made of them.
+    pub image_sha256: String,
 }
 
 /// An IO boost that was run with.
@@ -73,9 +87,11 @@ pub struct GovernorOutcome {
     pub events: u64,
 }
 
-/// What sets the frequencies of a column.
+/// What else decides in a column.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Policies {
+    /// As the user named it; null where our own scheduler stands in for one.
+    pub kernel: Option<String>,
     pub cpufreq: String,
     /// As the user named it; `none` without.
     pub io_boost: String,

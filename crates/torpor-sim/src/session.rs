@@ -3,9 +3,10 @@
 //! seed, on all cores.
 
 use crate::check::check;
-use crate::columns::{self, Column};
+use crate::columns::{self, Column, Decider};
+use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
-use crate::machine::{Counted, Machine, Plan, Sink};
+use crate::machine::{Counted, Machine, Plan, Sink, hosted};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
 use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
@@ -21,11 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_engine::decision::{Decision, Unobserved};
 use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
-use torpor_engine::{EngineError, Progress, state_descs};
+use torpor_engine::{EngineError, Progress, Unwatched, state_descs};
 use torpor_governor::{
-    Catalog, CpuSetup, GovernorError, Instance, IoBoostInstance, IoBoostSetup, NoAnswer, Pulse,
-    Setup, StateDesc,
+    Catalog, CpuSetup, Governor, GovernorError, Instance, IoBoostInstance, IoBoostSetup, NoAnswer,
+    Policy, Pulse, Setup, StateDesc,
 };
+use torpor_kernel::Kernel;
 use torpor_platform::format_cpu_list;
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip, StripRow};
@@ -47,15 +49,15 @@ pub fn run(
         .build()
         .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
     let request = request.resolved()?;
-    let session = Session::new(&request, catalog)?;
+    let session = Session::watched(&request, catalog, progress)?;
     pool.install(|| session.run(progress))
 }
 
 /// More than there are runs would only wait; 0 is one a core.
 fn threads(request: &Request) -> Result<usize, SimError> {
     check(request)?;
-    let Options { threads, seeds, cpufreq, io_boosts, .. } = &request.options;
-    let policies = cpufreq.len().max(1) * io_boosts.len().max(1);
+    let Options { threads, seeds, cpufreq, io_boosts, kernels, .. } = &request.options;
+    let policies = cpufreq.len().max(1) * io_boosts.len().max(1) * kernels.len().max(1);
     let runs = *seeds as usize * request.governors.len().max(1) * policies;
     Ok(torpor_engine::worker_threads(*threads).min(runs))
 }
@@ -76,6 +78,15 @@ pub struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub fn new(request: &'a Request, catalog: &Catalog) -> Result<Session<'a>, SimError> {
+        Session::watched(request, catalog, &Unwatched)
+    }
+
+    /// Tells how far the compiler is, where it has much to do.
+    fn watched(
+        request: &'a Request,
+        catalog: &Catalog,
+        progress: &dyn Progress,
+    ) -> Result<Session<'a>, SimError> {
         let Request { workload, platform, options, .. } = request;
         check(request)?;
         let hz = options.hz.unwrap_or(platform.hz);
@@ -135,7 +146,7 @@ impl<'a> Session<'a> {
         Ok(Session {
             request,
             hz,
-            columns: columns::columns(request, catalog, hz)?,
+            columns: columns::columns(request, catalog, hz, progress)?,
             topology,
             models,
             states,
@@ -159,8 +170,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The private image of a column's governor for one run.
-    pub fn instance(&self, column: usize) -> Result<Instance, String> {
+    /// The private image of a governor for one run.
+    fn instance(&self, governor: &Governor) -> Result<Instance, String> {
         let cpus: Vec<CpuSetup<'_>> = self
             .states
             .iter()
@@ -172,7 +183,20 @@ impl<'a> Session<'a> {
                 capacity: u64::from(model.capacity),
             })
             .collect();
-        self.columns[column].governor.instantiate(&Setup { cpus: &cpus }).map_err(|e| e.to_string())
+        governor.instantiate(&Setup { cpus: &cpus }).map_err(|e| e.to_string())
+    }
+
+    /// The machine as a kernel has it.
+    fn machine(&self, cpufreq: Cpufreq) -> torpor_kernel::Machine {
+        let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
+        machine.schedutil = cpufreq.is_schedutil();
+        for (cluster, given) in machine.clusters.iter_mut().zip(&self.request.platform.clusters) {
+            let model = &self.models[given.cpus[0].index()];
+            for (state, model) in cluster.states.iter_mut().zip(&model.states) {
+                state.is_disabled = !model.is_enabled;
+            }
+        }
+        machine
     }
 
     /// The private image of a column's IO boost for one run, if it has one.
@@ -194,11 +218,21 @@ impl<'a> Session<'a> {
         sink: S,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<Result<(Counted, S), String>, Halt> {
-        let instance = match self.instance(column) {
+        let plan = self.plan(column, seed);
+        let governor = match &self.columns[column].decider {
+            Decider::Governor(governor) => governor,
+            Decider::Kernel(kernel) => {
+                let run = self.host(&plan, kernel, sink, goes_on);
+                return match run {
+                    Err(Halt::Interrupted) => Err(Halt::Interrupted),
+                    run => Ok(run.map_err(|halt| halt.to_string())),
+                };
+            }
+        };
+        let instance = match self.instance(governor) {
             Ok(instance) => instance,
             Err(error) => return Ok(Err(error)),
         };
-        let plan = self.plan(column, seed);
         let mut machine = Machine::new(&plan, instance, sink);
         match self.io_boost(column) {
             Some(Ok(boost)) => machine = machine.with_io_boost(boost),
@@ -212,6 +246,20 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// One run of a kernel.
+    fn host<S: Sink>(
+        &self,
+        plan: &Plan<'_>,
+        kernel: &Kernel,
+        sink: S,
+        goes_on: &mut dyn FnMut(Instant) -> bool,
+    ) -> Result<(Counted, S), Halt> {
+        let machine = self.machine(plan.cpufreq);
+        let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
+        let end = Instant(0) + self.request.options.duration;
+        hosted::run(plan, instance, machine, sink, end, goes_on)
+    }
+
     /// How long a run counts as: one that is held against its oracle, twice.
     fn work(&self) -> Duration {
         let Options { duration, against_oracle, .. } = self.request.options;
@@ -220,8 +268,7 @@ impl<'a> Session<'a> {
 
     /// Whether the column's runs have a process of their own.
     pub fn runs_apart(&self, column: usize) -> bool {
-        let Column { governor, boost, .. } = &self.columns[column];
-        governor.runs_apart() || boost.as_ref().is_some_and(|boost| boost.policy.runs_apart())
+        self.columns[column].foreign().any(Policy::runs_apart)
     }
 
     /// Does `work` here, or in a process of its own if the column's governor or IO boost is to have
@@ -232,12 +279,11 @@ impl<'a> Session<'a> {
         goes_on: &mut dyn FnMut(Instant) -> bool,
         work: impl FnOnce(&mut dyn FnMut(Instant) -> bool) -> Result<Result<T, String>, Halt>,
     ) -> Result<Result<T, String>, Halt> {
-        let Column { governor, boost, .. } = &self.columns[column];
         if !self.runs_apart(column) {
             return work(goes_on);
         }
-        let mut labels = vec![governor.policy_label()];
-        labels.extend(boost.as_ref().map(|boost| boost.policy.policy_label()));
+        let labels: Vec<_> =
+            self.columns[column].foreign().map(|policy| policy.policy_label()).collect();
         let there = |pulse: &Pulse| {
             let mut told = Instant(0);
             let mut tell = |now: Instant| {
@@ -374,6 +420,7 @@ impl<'a> Session<'a> {
             options: OptionsInfo {
                 asked: Options { seeds: finished as u32, ..options.clone() },
                 io_boosts: columns::io_boosts(&self.columns),
+                kernels: columns::kernels(&self.columns),
             },
             catalogue: metric::of_simulation(),
             notes: [summary::notes(self.request), crowded, self.config_notes()].concat(),
@@ -416,10 +463,7 @@ impl<'a> Session<'a> {
     }
 
     fn config_notes(&self) -> Vec<String> {
-        let policies = self.columns.iter().flat_map(|column| {
-            let boost = column.boost.as_ref().map(|boost| &*boost.policy);
-            [Some(&*column.governor), boost].into_iter().flatten()
-        });
+        let policies = self.columns.iter().flat_map(Column::foreign);
         torpor_engine::summary::config_notes(policies)
     }
 

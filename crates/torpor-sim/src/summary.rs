@@ -347,10 +347,14 @@ pub fn notes(request: &Request) -> Vec<String> {
         );
     }
     notes.extend(request.workload.notes.iter().cloned());
-    notes.push(
-        "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
-            .to_owned(),
-    );
+    notes.push(match options.kernels.is_empty() {
+        true => "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)",
+        false => {
+            "scheduler, tick, timers, idle loop, governors and frequencies are the kernel's own \
+             source; RCU and workqueues are not (docs/concepts/hosted-kernel.md)"
+        }
+    }
+    .to_owned());
     if platform.has_power() {
         notes.push("a state asked for is taken as the state got; hardware may demote".to_owned());
     } else {

@@ -27,7 +27,7 @@ pub struct Runqueue {
 }
 
 /// A task's own average, and whose runqueue it counts in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Task {
     average: Average,
     pub cpu: usize,

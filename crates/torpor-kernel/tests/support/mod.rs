@@ -43,7 +43,7 @@ pub fn machine(platform: &str) -> Machine {
 
 pub fn start<W: Work>(kernel: &Kernel, machine: &Machine, work: W) -> Sim<W> {
     let instance = kernel.boot(machine).unwrap_or_else(|e| panic!("{e}"));
-    Sim::new(instance, machine.clone(), work).unwrap_or_else(|e| panic!("{e}"))
+    Sim::new(instance, machine.clone(), work)
 }
 
 pub fn task(name: &str) -> TaskSetup {

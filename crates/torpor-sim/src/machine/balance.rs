@@ -28,7 +28,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if self.crowded.is_empty() {
             return None;
         }
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let near = topology.cache_mask(number);
         let fullest = self.counts.greatest();
         let from = if near.contains(fullest) {
@@ -53,22 +53,22 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     fn may_run(&self, id: u32, cpu: usize) -> bool {
-        let kind = self.tasks[id as usize].kind;
+        let kind = self.world.tasks[id as usize].kind;
         self.affinity[kind].as_ref().is_none_or(|mask: &CpuMask| mask.contains(cpu))
     }
 
     fn move_waiting(&mut self, id: u32, from: usize, to: usize) {
-        assert_eq!(self.tasks[id as usize].state, State::Runnable);
+        assert_eq!(self.world.tasks[id as usize].state, State::Runnable);
         self.account(from);
         self.account(to);
-        let now_ns = self.now.0 as u64;
-        let task = &mut self.tasks[id as usize];
+        let now_ns = self.world.now.0 as u64;
+        let task = &mut self.world.tasks[id as usize];
         self.cpus[from].queue.drop_waiting(id, &task.entity);
         self.cpus[from].util_est -= task.util_est;
         self.cpus[from].load.update(now_ns);
         self.cpus[to].load.update(now_ns);
         self.migrate(id, from, to);
-        let task = &self.tasks[id as usize];
+        let task = &self.world.tasks[id as usize];
         self.cpus[to].queue.add(id, &task.entity);
         self.cpus[to].util_est += task.util_est;
         self.publish_util(from);
@@ -82,11 +82,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// What a tick does for balance on a CPU that runs `running`; returns where that should go.
     pub(super) fn balance_at_tick(&mut self, number: usize, running: u32) -> Option<usize> {
-        let tick = self.plan.models[number].tick.hz.tick();
-        let every =
-            (BUSY_FACTOR * 1_000_000 * self.plan.topology.online_count as i64 / tick.0).max(1);
+        let tick = self.world.plan.models[number].tick.hz.tick();
+        let online = self.world.plan.topology.online_count as i64;
+        let every = (BUSY_FACTOR * 1_000_000 * online / tick.0).max(1);
         // CPUs take turns.
-        if (self.now.0 / tick.0 + number as i64) % every == 0 {
+        if (self.world.now.0 / tick.0 + number as i64) % every == 0 {
             self.pull_when_busy(number);
         }
         if self.cpus[number].queue.waiting() > 0 {
@@ -97,7 +97,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     fn push_to_idle(&mut self, number: usize) {
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let near = self.idle_cpus.first_common(&[topology.cache_mask(number)], number);
         let Some(idle) = near.or_else(|| self.idle_cpus.first_common(&[], number)) else { return };
         if let Some(task) = self.movable(number, idle) {
@@ -118,8 +118,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Where the running task fits, if it is too big for its CPU and a bigger one idles.
     fn bigger_cpu(&self, number: usize, running: u32) -> Option<usize> {
-        let topology = self.plan.topology;
-        let (task, own) = (&self.tasks[running as usize], topology.capacity[number]);
+        let topology = self.world.plan.topology;
+        let (task, own) = (&self.world.tasks[running as usize], topology.capacity[number]);
         let is_fine = |task: &Task| fit(task.util(), task.clamp, own.into()) == Fit::Full;
         if !topology.is_asymmetric || is_fine(task) {
             return None;
@@ -136,8 +136,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn move_running(&mut self, number: usize, target: usize) -> Result<(), Halt> {
         let id = self.cpus[number].running.take().expect("a running CPU has a task");
         let cpu = &mut self.cpus[number];
-        cpu.load.update(self.now.0 as u64);
-        let task = &mut self.tasks[id as usize];
+        cpu.load.update(self.world.now.0 as u64);
+        let task = &mut self.world.tasks[id as usize];
         task.load.update(&cpu.load, true);
         task.load.is_runnable = true;
         cpu.queue.drop_running(&task.entity);

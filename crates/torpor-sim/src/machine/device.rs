@@ -11,20 +11,20 @@
 //! FIDELITY(io-flush): a flush waits for no other request.
 //! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
 
+use super::Plan;
 use super::cpu::Line;
 use super::events::{EventSource, Listed};
 use super::task::{Blocked, State};
-use super::{Machine, Plan, Sink};
+use super::world::{Host, World};
 use crate::error::Halt;
 use crate::workload::{Device, Stream, StreamName, Transfer, TransferKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use torpor_engine::policy::Policy;
 use torpor_result::LatencyHistogram;
 use torpor_units::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Request {
+pub(super) struct Request {
     task: u32,
     /// Where it was submitted, and the hardware queue it went to.
     cpu: u32,
@@ -124,21 +124,21 @@ fn queue_count(device: &Device, cpus: usize) -> usize {
     device.nr_hw_queues.map_or(cpus, |queues| (queues as usize).min(cpus))
 }
 
-impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Devices {
+impl<'a, H: Host<'a>> EventSource<H> for Devices {
     fn count(plan: &Plan<'_>) -> usize {
         plan.devices.len()
     }
 
-    fn start(_: &mut Machine<'_, P, S>, _: usize) -> Result<(), Halt> {
+    fn start(_: &mut H, _: usize) -> Result<(), Halt> {
         Ok(())
     }
 
-    fn happen(machine: &mut Machine<'_, P, S>, device: usize) -> Result<(), Halt> {
-        machine.device_due(device)
+    fn happen(host: &mut H, device: usize) -> Result<(), Halt> {
+        host.device_due(device)
     }
 }
 
-impl<P: Policy, S: Sink> Machine<'_, P, S> {
+impl World<'_> {
     /// A request of the task that runs on this CPU.
     pub(super) fn submit(
         &mut self,
@@ -153,7 +153,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let state = &mut self.devices[device];
         state.count_to(self.now);
         state.in_flight += 1;
-        let queue = number * state.queues.len() / self.cpus.len();
+        let queue = number * state.queues.len() / self.plan.topology.cpus;
         let request = Request {
             task,
             cpu: number as u32,
@@ -185,61 +185,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
-    /// Something is due at a device.
-    fn device_due(&mut self, device: usize) -> Result<(), Halt> {
-        let now = self.now;
-        let state = &mut self.devices[device];
-        let Reverse((_, _, due)) = state.due.pop().expect("a device that is due has something");
-        let (cpu, line) = match due {
-            Due::Handed(cpu) => (cpu, Line::Completion { device }),
-            Due::Served(request) => {
-                state.serving -= 1;
-                state.totals.service += request.service;
-                if let Some((next, at)) = state.waiting.pop_front() {
-                    state.serve(next, at.max(now));
-                }
-                let cpu = self.irq_cpu(device, request);
-                let side = &mut self.devices[device].by_cpu[cpu];
-                side.served.push_back((request, now));
-                if side.served.len() > 1 {
-                    // The interrupt that is on its way finds this one, too.
-                    self.plan_device(device);
-                    return Ok(());
-                }
-                (cpu, Line::Device { device })
-            }
-        };
-        self.plan_device(device);
-        self.interrupt(cpu, line)
-    }
-
-    /// Where every CPU has a queue, the submitting one; else the first online one of those that share it.
+    /// Where every CPU has a queue, the submitting one; else the first online one of those that
+    /// share it.
     fn irq_cpu(&self, device: usize, request: Request) -> usize {
         if let Some(cpu) = self.plan.devices[device].irq_cpu {
             return cpu.index();
         }
-        let (queues, cpus) = (self.devices[device].queues.len(), self.cpus.len());
+        let (queues, cpus) = (self.devices[device].queues.len(), self.plan.topology.cpus);
         let first = (request.queue as usize * cpus).div_ceil(queues);
         let online = &self.plan.topology.online;
         online.first_common(&[], first).expect("the CPU that submitted it is online")
-    }
-
-    /// The driver's handler: takes all that the device has served for this CPU.
-    pub(super) fn handle_device(&mut self, number: usize, device: usize) {
-        let model = &self.plan.devices[device];
-        let cpu = &mut self.cpus[number];
-        if self.devices[device].by_cpu[number].handles_until <= self.now {
-            cpu.hold_up(self.now, self.plan.overheads.interrupt + model.irq);
-        }
-        while let Some((request, at)) = self.devices[device].by_cpu[number].served.pop_front() {
-            let submitter = request.cpu as usize;
-            if self.completes_here(number, submitter) {
-                self.complete(number, device, request, at);
-            } else {
-                self.hand_over(number, submitter, device, (request, at));
-            }
-        }
-        self.devices[device].by_cpu[number].handles_until = self.cpus[number].from;
     }
 
     /// `blk_mq_complete_need_ipi()`.
@@ -250,24 +205,88 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 && topology.capacity[number] == topology.capacity[submitter])
     }
 
+    fn plan_device(&mut self, device: usize) {
+        let first = self.devices[device].due.peek();
+        let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
+        self.agenda.set(Devices::nth(device), at);
+    }
+}
+
+/// What devices make of their host's CPUs.
+pub(super) trait Requests<'a>: Host<'a> {
+    /// Something is due at a device.
+    fn device_due(&mut self, device: usize) -> Result<(), Halt> {
+        let world = self.world();
+        let now = world.now;
+        let state = &mut world.devices[device];
+        let Reverse((_, _, due)) = state.due.pop().expect("a device that is due has something");
+        let (cpu, line) = match due {
+            Due::Handed(cpu) => (cpu, Line::Completion { device }),
+            Due::Served(request) => {
+                state.serving -= 1;
+                state.totals.service += request.service;
+                if let Some((next, at)) = state.waiting.pop_front() {
+                    state.serve(next, at.max(now));
+                }
+                let cpu = world.irq_cpu(device, request);
+                let side = &mut world.devices[device].by_cpu[cpu];
+                side.served.push_back((request, now));
+                if side.served.len() > 1 {
+                    // The interrupt that is on its way finds this one, too.
+                    world.plan_device(device);
+                    return Ok(());
+                }
+                (cpu, Line::Device { device })
+            }
+        };
+        world.plan_device(device);
+        self.interrupt(cpu, line)
+    }
+
+    /// The driver's handler: takes all that the device has served for this CPU.
+    fn handle_device(&mut self, number: usize, device: usize) {
+        let world = self.world();
+        let (plan, now) = (world.plan, world.now);
+        if world.devices[device].by_cpu[number].handles_until <= now {
+            self.hold_up(number, plan.overheads.interrupt + plan.devices[device].irq);
+        }
+        loop {
+            let world = self.world();
+            let served = world.devices[device].by_cpu[number].served.pop_front();
+            let Some((request, at)) = served else { break };
+            let submitter = request.cpu as usize;
+            if world.completes_here(number, submitter) {
+                self.complete(number, device, request, at);
+            } else {
+                self.hand_over(number, submitter, device, (request, at));
+            }
+        }
+        let held_until = self.held_until(number);
+        self.world().devices[device].by_cpu[number].handles_until = held_until;
+    }
+
     /// An IPI to the CPU that submitted, unless one is on its way.
     fn hand_over(&mut self, number: usize, to: usize, device: usize, what: (Request, Instant)) {
-        let handed = &mut self.devices[device].by_cpu[to].handed;
+        let world = self.world();
+        let handed = &mut world.devices[device].by_cpu[to].handed;
         handed.push_back(what);
         if handed.len() > 1 {
             return;
         }
-        let overheads = self.plan.overheads;
-        self.cpus[number].hold_up(self.now, overheads.ipi_send);
-        let at = self.now + overheads.ipi_delivery;
-        self.devices[device].push(at, Due::Handed(to));
-        self.plan_device(device);
+        let overheads = world.plan.overheads;
+        let at = world.now + overheads.ipi_delivery;
+        world.devices[device].push(at, Due::Handed(to));
+        world.plan_device(device);
+        self.hold_up(number, overheads.ipi_send);
     }
 
     /// Completions that another CPU had the interrupt of.
-    pub(super) fn handle_completions(&mut self, number: usize, device: usize) {
-        self.cpus[number].hold_up(self.now, self.plan.overheads.interrupt);
-        while let Some((request, at)) = self.devices[device].by_cpu[number].handed.pop_front() {
+    fn handle_completions(&mut self, number: usize, device: usize) {
+        let overheads = self.world().plan.overheads;
+        self.hold_up(number, overheads.interrupt);
+        loop {
+            let handed = self.world().devices[device].by_cpu[number].handed.pop_front();
+            let Some((request, at)) = handed else { return };
             self.complete(number, device, request, at);
         }
     }
@@ -275,11 +294,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The request is over: its tag is free, its task has a result. `at` is when the device was
     /// done with it.
     fn complete(&mut self, number: usize, device: usize, request: Request, at: Instant) {
-        let now = self.now;
-        let cpu = &mut self.cpus[number];
-        cpu.hold_up(now, self.plan.devices[device].softirq);
-        let free_at = cpu.from.max(now);
-        let state = &mut self.devices[device];
+        let softirq = self.world().plan.devices[device].softirq;
+        self.hold_up(number, softirq);
+        let held_until = self.held_until(number);
+        let world = self.world();
+        let now = world.now;
+        let free_at = held_until.max(now);
+        let state = &mut world.devices[device];
         state.count_to(now);
         state.in_flight -= 1;
         if state.in_flight == 0 {
@@ -289,22 +310,18 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         state.totals.response.record(now.since(request.submitted));
         let hardware = &mut state.queues[request.queue as usize];
         match hardware.held.pop_front() {
-            Some(next) => self.issue(device, next, free_at),
+            Some(next) => world.issue(device, next, free_at),
             None => hardware.tags_used -= 1,
         }
-        let task = &mut self.tasks[request.task as usize];
+        let task = &mut world.tasks[request.task as usize];
         task.io_done.push_back((request.submitted, request.kind));
         if matches!(task.state, State::Blocked(Blocked::Io(_))) {
             self.wake(request.task, Some(number), at, false);
         }
     }
-
-    fn plan_device(&mut self, device: usize) {
-        let first = self.devices[device].due.peek();
-        let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
-        self.agenda.set(Devices::nth(device), at);
-    }
 }
+
+impl<'a, H: Host<'a>> Requests<'a> for H {}
 
 impl DeviceState {
     fn push(&mut self, at: Instant, due: Due) {

@@ -52,7 +52,7 @@ macro_rules! event_sources {
         impl<P: Policy, S: Sink> Machine<'_, P, S> {
             /// In the order of the list, which orders what happens at once at the beginning.
             pub(super) fn start_sources(&mut self) -> Result<(), Halt> {
-                $(for index in 0..<$source as EventSource<Self>>::count(self.plan) {
+                $(for index in 0..<$source as EventSource<Self>>::count(self.world.plan) {
                     <$source as EventSource<Self>>::start(self, index)?;
                 })+
                 Ok(())
@@ -68,6 +68,15 @@ macro_rules! event_sources {
             }
         }
     };
+}
+
+/// How many there are of each kind that a workload has whoever schedules it.
+pub(super) fn shared_counts(plan: &Plan<'_>) -> Vec<usize> {
+    let mut counts = vec![0; usize::from(Clocks::KIND) + 1];
+    counts[usize::from(Interrupts::KIND)] = plan.workload.interrupts.len();
+    counts[usize::from(Starts::KIND)] = plan.workload.tasks.len();
+    counts[usize::from(Devices::KIND)] = plan.devices.len();
+    counts
 }
 
 event_sources![Interrupts, Starts, Cpus, Devices, Clocks];

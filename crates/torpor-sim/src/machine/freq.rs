@@ -86,6 +86,24 @@ impl Domain {
         self.freqs_khz.get(usize::from(self.opp)).copied()
     }
 
+    /// 0 stands for the highest.
+    pub fn opp_of(&self, khz: u32) -> u16 {
+        let last = self.time_at.len() - 1;
+        let found = self.freqs_khz.iter().position(|freq| *freq >= khz && khz > 0);
+        found.unwrap_or(last) as u16
+    }
+
+    /// The clock gets to another OPP, if it is another.
+    pub fn change(&mut self, opp: u16, now: Instant) -> bool {
+        if opp == self.opp {
+            return false;
+        }
+        self.pass(now);
+        self.opp = opp;
+        self.transitions += 1;
+        true
+    }
+
     /// `arch_scale_freq_capacity()`.
     pub fn freq_scale(&self) -> u32 {
         match (self.freq_khz(), self.freqs_khz.last()) {
@@ -158,7 +176,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     fn sugov_update(&mut self, number: usize, is_iowait: bool) {
-        let (now, topology) = (self.now, self.plan.topology);
+        let (now, topology) = (self.world.now, self.world.plan.topology);
         self.boost.update(number, now, is_iowait);
         let cluster = topology.cluster_of[number].0;
         let Some(schedutil) = self.domains[cluster].schedutil.as_ref() else { return };
@@ -189,7 +207,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// The greatest of the CPUs' of a domain.
     fn performance(&mut self, cluster: usize, release: Release) -> u64 {
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         if !self.has_uclamp && !self.boost.raises_frequency {
             // The most utilized CPU is known already, and all else is alike.
             let utils = &self.utils[cluster];
@@ -206,7 +224,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     fn demand(&mut self, number: usize) -> CpuDemand {
         let cpu = &self.cpus[number];
         // Asked first: it ends what is over.
-        let boost = self.boost.cpu_boost(number, self.now, cpu.capacity);
+        let boost = self.boost.cpu_boost(number, self.world.now, cpu.capacity);
         CpuDemand {
             util: cpu.util(),
             boost,
@@ -222,22 +240,21 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let domain = &mut self.domains[cluster];
         if domain.coming.is_none() && domain.wanted != domain.opp {
             domain.coming = Some(domain.wanted);
-            let at = self.now + domain.latency;
-            self.agenda.set(Clocks::nth(cluster), at);
+            let at = self.world.now + domain.latency;
+            self.world.agenda.set(Clocks::nth(cluster), at);
         }
     }
 
     /// The clock has got to another OPP: what is under way is accounted for, and planned anew.
     fn change_frequency(&mut self, cluster: usize) {
-        let now = self.now;
-        self.agenda.set(Clocks::nth(cluster), Instant::NEVER);
+        let now = self.world.now;
+        self.world.agenda.set(Clocks::nth(cluster), Instant::NEVER);
         let domain = &mut self.domains[cluster];
-        domain.pass(now);
-        domain.opp = domain.coming.take().expect("a clock that changes is on its way");
-        domain.transitions += 1;
+        let coming = domain.coming.take().expect("a clock that changes is on its way");
+        domain.change(coming, now);
         let (opp, freq_scale) = (domain.opp, domain.freq_scale());
         self.rest.set_opp(cluster, opp, now);
-        for &number in &self.plan.topology.clusters[cluster] {
+        for &number in &self.world.plan.topology.clusters[cluster] {
             self.account(number);
             let cpu = &mut self.cpus[number];
             self.busy[number].settle(cpu, now);
@@ -246,7 +263,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             }
             cpu.span.opp = opp;
             cpu.load.scale_freq(freq_scale);
-            cpu.speed = self.domains[cluster].speed(self.plan.models[number].capacity);
+            cpu.speed = self.domains[cluster].speed(self.world.plan.models[number].capacity);
             if cpu.mode == Mode::Running {
                 self.plan_ahead(number);
             }
@@ -257,24 +274,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.approach(cluster);
     }
 
-    /// A flow took so long: a hint session sets the clamps of its tasks. A runnable one's queue
-    /// takes the new clamp at once, and its frequency follows with the next update.
-    pub(super) fn hint(&mut self, flow: usize, took: Duration) {
-        let Some(hint) = &self.plan.workload.flows[flow].hint else { return };
-        let Some(min) = self.sessions[flow].report(took, hint.target) else { return };
-        for id in 0..self.tasks.len() as u32 {
-            let task = &mut self.tasks[id as usize];
-            if !hint.tasks.contains(&task.kind) {
-                continue;
-            }
-            task.uclamp.min = min.min(task.uclamp.max);
-            if task.state == State::Runnable {
-                let new = task.uclamp.min.max(self.boost.task_uclamp_min(id));
-                let queue = &mut self.clamps[task.cpu];
-                queue.remove(task.clamp);
-                task.clamp.min = new;
-                queue.add(task.clamp);
-            }
+    /// A runnable task's queue takes its new clamp at once, and its frequency follows with the next
+    /// update.
+    pub(super) fn set_clamp(&mut self, id: u32) {
+        let task = &mut self.world.tasks[id as usize];
+        if task.state == State::Runnable {
+            let new = task.uclamp.min.max(self.boost.task_uclamp_min(id));
+            let queue = &mut self.clamps[task.cpu];
+            queue.remove(task.clamp);
+            task.clamp.min = new;
+            queue.add(task.clamp);
         }
     }
 
@@ -287,15 +296,15 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     fn watch_enqueued(&mut self, id: u32, number: usize, arrival: Arrival, is_renewed: bool) {
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.world.tasks[id as usize];
         let in_iowait = task.in_iowait;
-        self.boost.enqueue(number, id, self.now, arrival, in_iowait);
+        self.boost.enqueue(number, id, self.world.now, arrival, in_iowait);
         if self.has_uclamp {
             task.clamp.min = task.uclamp.min.max(self.boost.task_uclamp_min(id));
         }
         let clamp = task.clamp;
         // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
-        let counts_first = self.plan.cpufreq.release() == Release::V6_1;
+        let counts_first = self.world.plan.cpufreq.release() == Release::V6_1;
         if self.has_uclamp && counts_first {
             self.clamps[number].add(clamp);
         }
@@ -319,8 +328,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     fn watch_dequeued(&mut self, id: u32, number: usize, is_renewed: bool) {
-        let task = &self.tasks[id as usize];
-        self.boost.dequeue(number, id, self.now, task.state, task.in_iowait);
+        let task = &self.world.tasks[id as usize];
+        self.boost.dequeue(number, id, self.world.now, task.state, task.in_iowait);
         if self.has_uclamp {
             self.clamps[number].remove(task.clamp);
         }

@@ -3,10 +3,11 @@
 
 use super::Sink;
 use super::cpu::{Cpus, Irq, Line, Mode, Timer, WATCHDOG, WATCHDOG_PERIOD};
+use super::effects::Effects;
 use super::events::{EventSource, Listed};
+use super::world::Host;
 use super::{Machine, Plan};
 use crate::error::Halt;
-use crate::workload::Effect;
 use std::cmp::Reverse;
 use torpor_engine::idle_loop::Pending;
 use torpor_engine::input::Span;
@@ -20,11 +21,11 @@ impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Cpus {
     }
 
     fn start(machine: &mut Machine<'_, P, S>, number: usize) -> Result<(), Halt> {
-        let topology = machine.plan.topology;
+        let topology = machine.world.plan.topology;
         let Some(rank) = topology.online.iter().position(|cpu| cpu == number) else {
             // It has gone to its deepest state on its way out (`play_dead()`).
-            let deepest = machine.plan.models[number].deepest;
-            machine.rest.entered(number, deepest, machine.now);
+            let deepest = machine.world.plan.models[number].deepest;
+            machine.rest.entered(number, deepest, machine.world.now);
             return Ok(());
         };
         // FIDELITY(sim-timers): the kernel's own timers are one a CPU, each at its own time.
@@ -46,7 +47,7 @@ impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Cpus {
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The last task has left the CPU.
     pub(super) fn go_idle(&mut self, number: usize) -> Result<(), Halt> {
-        let now = self.now;
+        let now = self.world.now;
         self.idle_cpus.insert(number);
         let cpu = &mut self.cpus[number];
         cpu.idle.enter(now, true);
@@ -55,7 +56,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if cpu.from > now {
             // Interrupts are still being handled.
             cpu.mode = Mode::Interrupted;
-            self.agenda.set(Cpus::nth(number), cpu.from);
+            self.world.agenda.set(Cpus::nth(number), cpu.from);
             return Ok(());
         }
         self.sleep(number)
@@ -73,9 +74,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.nr_iowait = cpu.iowait;
         let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
         cpu.idle_calls += u64::from(pending.stops_tick());
-        assert_eq!(pending.from, self.now, "power is counted from now on");
+        assert_eq!(pending.from, self.world.now, "power is counted from now on");
         self.rest.entered(number, pending.state(), pending.from);
-        self.agenda.set(Cpus::nth(number), pending.sleep.resume);
+        self.world.agenda.set(Cpus::nth(number), pending.sleep.resume);
         cpu.pending = Some(pending);
         if S::RECORDS {
             self.record_entry(number, &pending);
@@ -90,18 +91,18 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             let pending = cpu.pending.as_mut().expect("a CPU asleep is in a state");
             cpu.span.wake = at;
             cpu.idle.interrupt(pending, at);
-            self.agenda.set(Cpus::nth(number), pending.sleep.resume);
+            self.world.agenda.set(Cpus::nth(number), pending.sleep.resume);
         }
     }
 
     /// The CPU has left its state. FIDELITY(sim-irq-order): interrupts are handled only now.
     pub(super) fn resume(&mut self, number: usize) -> Result<(), Halt> {
-        let now = self.now;
+        let now = self.world.now;
         let cpu = &mut self.cpus[number];
         let mut pending = cpu.pending.take().expect("a CPU asleep is in a state");
         cpu.mode = Mode::Interrupted;
         cpu.from = now;
-        let polls = self.plan.models[number].states[pending.state()].is_polling;
+        let polls = self.world.plan.models[number].states[pending.state()].is_polling;
         if polls && pending.sleep.end == SleepEnd::Event && self.polls_on(number, &mut pending)? {
             return Ok(());
         }
@@ -126,7 +127,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         // A tick that ended the sleep has been handled by then.
         cpu.from = cpu.from.max(cpu.idle.now());
         if cpu.span.is_resched && !polls {
-            cpu.hold_up(now, self.plan.overheads.ipi_handling);
+            cpu.hold_up(now, self.world.plan.overheads.ipi_handling);
         }
         self.handled(number)
     }
@@ -150,35 +151,39 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.wake = cpu.next_timer();
         cpu.idle.poll_on(pending, cpu.from, cpu.span.wake);
         cpu.pending = Some(*pending);
-        self.agenda.set(Cpus::nth(number), pending.sleep.resume);
+        self.world.agenda.set(Cpus::nth(number), pending.sleep.resume);
         Ok(true)
     }
 
     /// The CPU is awake without a task, and done with the interrupts it knows of.
     pub(super) fn handled(&mut self, number: usize) -> Result<(), Halt> {
-        if self.cpus[number].from <= self.now {
+        if self.cpus[number].from <= self.world.now {
             let came = self.take_interrupts(number)?;
             if came || self.cpus[number].queue.count() > 0 {
                 // Unless an event ended the sleep, it came while the CPU was awake for a tick.
-                self.end_span(number, self.cpus[number].span.wake.min(self.now), self.now);
+                self.end_span(
+                    number,
+                    self.cpus[number].span.wake.min(self.world.now),
+                    self.world.now,
+                );
             }
         }
         let cpu = &mut self.cpus[number];
-        if cpu.from > self.now {
-            self.agenda.set(Cpus::nth(number), cpu.from);
+        if cpu.from > self.world.now {
+            self.world.agenda.set(Cpus::nth(number), cpu.from);
             return Ok(());
         }
         let has_task = cpu.queue.count() > 0;
         self.leave_span(number, has_task);
         let cpu = &mut self.cpus[number];
         if !has_task {
-            cpu.idle.enter(self.now, false);
+            cpu.idle.enter(self.world.now, false);
             return self.sleep(number);
         }
         cpu.mode = Mode::Running;
-        let grid = &self.plan.models[number].tick;
-        cpu.tick = grid.next(self.now);
-        if grid.floor(self.now) > cpu.span.start {
+        let grid = &self.world.plan.models[number].tick;
+        cpu.tick = grid.next(self.world.now);
+        if grid.floor(self.world.now) > cpu.span.start {
             // The last tick, stopped or not, saw an idle CPU.
             cpu.span.nr_running = 0;
         }
@@ -211,7 +216,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn take_interrupts(&mut self, number: usize) -> Result<bool, Halt> {
         let mut came = self.expire_timers(number, false);
         while let Some(irq) = self.cpus[number].irqs.pop_front() {
-            self.take_interrupt(number, irq)?;
+            self.recorded_interrupt(number, irq)?;
             came = true;
         }
         Ok(came)
@@ -221,9 +226,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `hrtimer_interrupt()`, up to the first whose time has not come even with its slack. Whether
     /// there was one.
     pub(super) fn expire_timers(&mut self, number: usize, has_ticked: bool) -> bool {
-        let now = self.now;
+        let now = self.world.now;
         if self.cpus[number].next_timer() <= now {
-            let time = self.plan.overheads.interrupt;
+            let time = self.world.plan.overheads.interrupt;
             self.cpus[number].hold_up(now, time);
         } else if !has_ticked {
             return false;
@@ -252,25 +257,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         true
     }
 
-    fn take_interrupt(&mut self, number: usize, irq: Irq) -> Result<(), Halt> {
+    fn recorded_interrupt(&mut self, number: usize, irq: Irq) -> Result<(), Halt> {
         if S::RECORDS {
             self.record_irq(number, irq.line.number());
         }
-        match irq.line {
-            Line::Device { device } => self.handle_device(number, device),
-            Line::Completion { device } => self.handle_completions(number, device),
-            Line::Source { source, handling } => {
-                let time = self.plan.overheads.interrupt + handling;
-                self.cpus[number].hold_up(self.now, time);
-                match self.plan.workload.interrupts[source].effect {
-                    Effect::Nothing => {}
-                    Effect::Wake { channel, count } => {
-                        self.post(channel, count, number, irq.at, false);
-                    }
-                    Effect::Spawn { task, count } => self.spawn(task, count, Some(number))?,
-                }
-            }
-        }
+        self.take_interrupt(number, irq)?;
         if S::RECORDS {
             self.record_irq_handled(number, irq.line.number());
         }
@@ -278,8 +269,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// An interrupt reaches the CPU.
-    pub(super) fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt> {
-        let now = self.now;
+    pub(super) fn raise(&mut self, number: usize, line: Line) -> Result<(), Halt> {
+        let now = self.world.now;
         let irq = Irq { at: now, line };
         match self.cpus[number].mode {
             Mode::Asleep => {
@@ -293,7 +284,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             }
             Mode::Running => {
                 self.account(number);
-                self.take_interrupt(number, irq)?;
+                self.recorded_interrupt(number, irq)?;
                 self.go_on(number)
             }
         }

@@ -9,10 +9,12 @@ mod boost;
 mod counted;
 mod cpu;
 mod device;
+mod effects;
 mod events;
 mod flow;
 mod freq;
 mod hint;
+pub mod hosted;
 mod idle;
 mod place;
 mod program;
@@ -22,30 +24,30 @@ mod schedule;
 mod sink;
 mod sources;
 mod task;
+mod trace;
 mod wake;
+mod world;
 
 pub use counted::{AgainstOracle, Counted, CpuCounted};
 pub use device::DeviceTotals;
 pub use flow::FlowTotals;
 pub use freq::DomainCounted;
-pub use record::TIMER_SYMBOLS;
 pub use sink::Sink;
+pub use trace::TIMER_SYMBOLS;
 
 use crate::cpufreq::Cpufreq;
-use crate::error::{Halt, Stuck};
+use crate::error::Halt;
 use crate::options::Overheads;
 use crate::queue::Agenda;
 use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
 use crate::workload::{Device, Workload};
 use boost::Boost;
-use cpu::{Cpu, Mode};
-use device::DeviceState;
+use cpu::{Cpu, Line, Mode, Timer};
 use freq::{BusyAt, Domain};
-use hint::Session;
 use rest::Rest;
-use sources::SourceState;
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use task::{State, Task};
+use task::{Blocked, State};
 use torpor_engine::idle_loop::IdleCpu;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::CpuModel;
@@ -53,8 +55,8 @@ use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
 use torpor_governor::IoBoostInstance;
 use torpor_platform::Platform;
-use torpor_result::TaskTotals;
 use torpor_units::{Duration, Instant};
+use world::{Host, World};
 
 /// So many events at one moment mean that time does not pass any more.
 const EVENTS_AT_ONCE_MAX: u64 = 10_000_000;
@@ -77,11 +79,9 @@ pub struct Plan<'a> {
 }
 
 pub struct Machine<'a, P, S> {
-    plan: &'a Plan<'a>,
+    world: World<'a>,
     policy: P,
     sink: S,
-    now: Instant,
-    agenda: Agenda,
     cpus: Vec<Cpu<'a>>,
     /// CPUs with nothing to run.
     idle_cpus: CpuMask,
@@ -110,44 +110,8 @@ pub struct Machine<'a, P, S> {
     busy: Vec<BusyAt>,
     boost: Boost,
 
-    tasks: Vec<Task>,
-    free: Vec<u32>,
-    kinds: Vec<TaskTotals>,
-    /// Tasks of each kind that were ever started.
-    next_instance: Vec<u64>,
-    /// Of those that are there from the beginning, how many have started.
-    begun: Vec<u32>,
-    next_pid: i32,
-    live: usize,
-    /// Tasks that will go on without another task's doing.
-    under_way: usize,
-    channels: Vec<Channel>,
-    barriers: Vec<Vec<u32>>,
-    sources: Vec<SourceState>,
-    devices: Vec<DeviceState>,
-    /// One for each of the workload's.
-    flows: Vec<FlowTotals>,
-    sessions: Vec<Session>,
-
     timer_sequence: u64,
-    ipis: u64,
-    events: u64,
-    /// That tasks went through in their programs.
-    steps: u64,
     rest: Rest,
-}
-
-/// What a channel holds, and who waits for it.
-#[derive(Clone, Debug)]
-struct Channel {
-    held: u64,
-    waiters: VecDeque<u32>,
-}
-
-impl Channel {
-    fn new(channel: &crate::workload::Channel) -> Channel {
-        Channel { held: channel.held, waiters: VecDeque::new() }
-    }
 }
 
 impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
@@ -168,11 +132,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         let busy = (0..count).map(|slot| BusyAt::new(domain_of(slot).opp_count())).collect();
         let has_schedutil = domains.iter().any(Domain::is_governed);
         Machine {
-            plan,
+            world: World::new(plan, Agenda::new(&events::counts::<P, S>(plan))),
             policy,
             sink,
-            now: Instant(0),
-            agenda: Agenda::new(&events::counts::<P, S>(plan)),
             cpus,
             idle_cpus: CpuMask::empty(count),
             crowded: CpuMask::empty(count),
@@ -195,24 +157,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             clamps: vec![RunqueueClamp::default(); count],
             busy,
             boost: Boost::default(),
-            tasks: Vec::with_capacity(tasks_at_first(workload)),
-            free: Vec::new(),
-            kinds: vec![TaskTotals::default(); workload.tasks.len()],
-            next_instance: vec![0; workload.tasks.len()],
-            begun: vec![0; workload.tasks.len()],
-            next_pid: 100,
-            live: 0,
-            under_way: 0,
-            channels: workload.channels.iter().map(Channel::new).collect(),
-            barriers: vec![Vec::new(); workload.barriers.len()],
-            sources: sources::sources(workload, plan.seed),
-            devices: device::devices(plan.devices, count, plan.seed),
-            flows: vec![FlowTotals::default(); workload.flows.len()],
-            sessions: vec![Session::new(); workload.flows.len()],
             timer_sequence: 0,
-            ipis: 0,
-            events: 0,
-            steps: 0,
         }
     }
 
@@ -233,20 +178,20 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     ) -> Result<(), Halt> {
         self.start()?;
         let (mut moment, mut since, mut look_at) = (Instant(-1), 0, EFFORT_A_LOOK);
-        while let Some((time, who)) = self.agenda.peek() {
+        while let Some((time, who)) = self.world.agenda.peek() {
             if time >= end {
                 break;
             }
             if time != moment {
-                (moment, since) = (time, self.events);
-            } else if self.events - since > EVENTS_AT_ONCE_MAX {
-                return Err(self.stuck_anywhere("time does not pass any more").into());
+                (moment, since) = (time, self.world.events);
+            } else if self.world.events - since > EVENTS_AT_ONCE_MAX {
+                return Err(self.world.stuck_anywhere("time does not pass any more").into());
             }
-            assert!(time >= self.now, "time never runs backwards");
-            self.now = time;
-            self.events += 1;
-            if self.events + self.steps >= look_at {
-                look_at = self.events + self.steps + EFFORT_A_LOOK;
+            assert!(time >= self.world.now, "time never runs backwards");
+            self.world.now = time;
+            self.world.events += 1;
+            if self.world.events + self.world.steps >= look_at {
+                look_at = self.world.events + self.world.steps + EFFORT_A_LOOK;
                 if !goes_on(time) {
                     return Err(Halt::Interrupted);
                 }
@@ -256,7 +201,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 return Err(fault.clone().into());
             }
         }
-        self.now = end;
+        self.world.now = end;
         self.cut();
         Ok(())
     }
@@ -270,12 +215,12 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
 
     /// The end of the run: what is under way is counted up to now.
     fn cut(&mut self) {
-        for device in &mut self.devices {
-            device.count_to(self.now);
+        for device in &mut self.world.devices {
+            device.count_to(self.world.now);
         }
         for number in 0..self.cpus.len() {
             self.account(number);
-            let now = self.now;
+            let now = self.world.now;
             let cpu = &mut self.cpus[number];
             self.busy[number].settle(cpu, now);
             cpu.overhead -= cpu.ahead(now);
@@ -291,15 +236,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
     }
 
     pub fn finish(self) -> (Counted, S) {
-        let mut kinds = self.kinds;
-        let mut alive = Vec::new();
-        for task in self.tasks.iter().filter(|t| t.state != State::Dead) {
-            kinds[task.kind].cpu_time += task.cpu_time;
-            alive.push((task.kind, task.instance, task.cpu_time));
-        }
-        let rest = self.rest.close(self.now);
-        let domains = self.domains.into_iter().map(|domain| domain.close(self.now)).collect();
-        let online = &self.plan.topology.online;
+        let now = self.world.now;
+        let domains = self.domains.into_iter().map(|domain| domain.close(now)).collect();
+        let online = &self.world.plan.topology.online;
         let cpus = self.cpus.into_iter().zip(self.busy).enumerate();
         let cpus = cpus.map(|(number, (cpu, busy))| CpuCounted {
             is_online: online.contains(number),
@@ -308,57 +247,70 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             overhead: cpu.overhead,
             busy_at: busy.by_opp,
         });
-        let counted = Counted {
-            span: self.now.since(Instant(0)),
-            cpus: cpus.collect(),
-            kinds,
-            devices: self.devices.into_iter().map(|device| device.totals).collect(),
-            flows: self.flows,
-            ipis: self.ipis,
-            events: self.events,
-            static_energy: rest.of_clusters,
-            shared_energy: rest.unsaved,
-            awake_energy: rest.of_package,
-            domains,
-            alive,
-            against_oracle: None,
-        };
-        (counted, self.sink)
-    }
-
-    /// Says of a task that it cannot go on.
-    fn stuck(&self, task: u32, reason: impl Into<String>) -> Stuck {
-        let task = &self.tasks[task as usize];
-        let kind = &self.plan.workload.tasks[task.kind];
-        let place = kind.program.get(task.step).map_or("its end", |step| &step.place);
-        Stuck {
-            task: kind.name.clone(),
-            instance: task.instance,
-            place: place.to_owned(),
-            time: self.now,
-            reason: reason.into(),
-        }
-    }
-
-    fn stuck_anywhere(&self, reason: &str) -> Stuck {
-        let latest = (0..self.tasks.len()).max_by_key(|t| self.tasks[*t].last_step);
-        match latest {
-            Some(task) => self.stuck(task as u32, reason),
-            None => Stuck {
-                task: "none".to_owned(),
-                instance: 0,
-                place: "no phase".to_owned(),
-                time: self.now,
-                reason: reason.to_owned(),
-            },
-        }
+        (self.world.close(cpus.collect(), self.rest.close(now), domains), self.sink)
     }
 }
 
-/// Those that are there from the beginning, as far as there may be so many.
-fn tasks_at_first(workload: &Workload) -> usize {
-    let all: u64 = workload.tasks.iter().map(|task| u64::from(task.count)).sum();
-    all.min(workload.tasks_max as u64) as usize
+impl<'a, P: Policy, S: Sink> Host<'a> for Machine<'a, P, S> {
+    #[inline]
+    fn world(&mut self) -> &mut World<'a> {
+        &mut self.world
+    }
+
+    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool) {
+        self.wake_up(id, by, event, sync);
+    }
+
+    fn leave(&mut self, number: usize, _: u32, state: State) -> Result<(), Halt> {
+        self.leaves(number, state)
+    }
+
+    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
+        self.timer_sequence += 1;
+        let kind = &self.world.plan.workload.tasks[self.world.tasks[id as usize].kind];
+        let timer = Timer {
+            expires: until + kind.timer_slack,
+            sequence: self.timer_sequence,
+            softexpires: until,
+            task: id,
+        };
+        self.cpus[number].timers.push(Reverse(timer));
+        if S::RECORDS {
+            self.record_timer_start(number, &timer);
+        }
+        self.leaves(number, State::Blocked(Blocked::Timer))
+    }
+
+    fn admit(&mut self, id: u32, by: Option<usize>, near: usize) {
+        self.begin(id, by, near);
+    }
+
+    fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt> {
+        self.raise(number, line)
+    }
+
+    fn has_interrupts(&self) -> bool {
+        self.cpus.iter().any(|cpu| !cpu.irqs.is_empty())
+    }
+
+    fn hold_up(&mut self, number: usize, length: Duration) {
+        self.cpus[number].hold_up(self.world.now, length);
+    }
+
+    fn held_until(&self, number: usize) -> Instant {
+        self.cpus[number].from
+    }
+
+    /// Sending IPIs takes the waker's time; a better task may have come to this CPU.
+    #[inline]
+    fn stops(&self, number: usize, _: u32) -> bool {
+        let cpu = &self.cpus[number];
+        cpu.from > self.world.now || cpu.needs_resched
+    }
+
+    fn reclamp(&mut self, id: u32) {
+        self.set_clamp(id);
+    }
 }
 
 /// FIDELITY(sim-rcu): RCU never holds the tick.

@@ -79,8 +79,8 @@ impl View<'_> {
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn select_cpu(&self, id: u32, by: Option<usize>, sync: bool) -> usize {
-        let task = &self.tasks[id as usize];
-        let topology = self.plan.topology;
+        let task = &self.world.tasks[id as usize];
+        let topology = self.world.plan.topology;
         let allowed = self.affinity[task.kind].as_ref();
         let prev = match allowed {
             Some(mask) if !mask.contains(task.cpu) => {
@@ -105,7 +105,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// `wake_affine_idle()`.
     fn wake_affine(&self, waker: usize, prev: usize, sync: bool) -> usize {
-        if self.is_idle(waker) && self.plan.topology.shares_cache(waker, prev) {
+        if self.is_idle(waker) && self.world.plan.topology.shares_cache(waker, prev) {
             return if self.is_idle(prev) { prev } else { waker };
         }
         if sync && self.cpus[waker].queue.count() == 1 { waker } else { prev }
@@ -119,7 +119,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         target: usize,
         allowed: Option<&CpuMask>,
     ) -> usize {
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let fits_on = |cpu: usize| {
             let capacity = topology.capacity[cpu].into();
             !topology.is_asymmetric || fit(wish.util, wish.clamp, capacity) == Fit::Full
@@ -145,7 +145,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `select_idle_capacity()`: an idle CPU that fits, else the biggest of the idle ones that come
     /// nearest to it.
     fn idle_capacity(&self, wish: &Wish, target: usize, allowed: &CpuMask) -> usize {
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let (mut nearest, mut nearest_fit) = (target, Fit::None);
         for &cluster in &topology.by_capacity {
             let mask = &topology.cluster_masks[cluster];
@@ -168,9 +168,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies;
     /// a domain's sum counts what idle CPUs were when last looked at, as in the kernel.
     fn energy_aware(&self, id: u32, prev: usize, allowed: Option<&CpuMask>) -> Option<usize> {
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let model = topology.energy_model.as_ref()?;
-        let (own, wish) = (self.tasks[id as usize].util(), self.wish(id));
+        let (own, wish) = (self.world.tasks[id as usize].util(), self.wish(id));
         if wish.util == 0 && wish.clamp.min == 0 {
             return Some(prev);
         }
@@ -200,8 +200,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Utilizations of a domain without those of a task that is about to be placed.
     fn without(&self, id: u32, cluster: usize) -> View<'_> {
-        let task = &self.tasks[id as usize];
-        let (home, place) = self.plan.topology.cluster_of[task.cpu];
+        let task = &self.world.tasks[id as usize];
+        let (home, place) = self.world.plan.topology.cluster_of[task.cpu];
         // What the sleeping task has left behind on its last CPU is not the others'.
         let left = (cluster == home).then(|| (place, task.load.util()));
         View { cluster, utils: &self.utils[cluster], left }
@@ -213,7 +213,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if !self.has_wishes() {
             return with_headroom(view.greatest().max(with.map_or(0, |(_, util)| util)));
         }
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let of_cpu = |(place, &cpu): (usize, &usize)| {
             let (mut util, mut clamp) = (view.util(place), self.clamps[cpu].get());
             if let Some((_, with)) = with.filter(|(at, _)| *at == cpu) {
@@ -240,7 +240,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         own: u64,
         wish: &Wish,
     ) -> Option<usize> {
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let place_of = |cpu: usize| topology.cluster_of[cpu].1;
         let members = &topology.clusters[view.cluster];
         if !self.has_wishes() && allowed.is_none() {
@@ -264,7 +264,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     fn wish(&self, id: u32) -> Wish {
-        let task = &self.tasks[id as usize];
+        let task = &self.world.tasks[id as usize];
         let own = task.uclamp;
         let clamp = Clamp { min: own.min.max(self.boost.task_uclamp_min(id)), ..own };
         let boost = self.boost.task_boost(id);
@@ -279,7 +279,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Whether a CPU fits that has `util` with the task.
     fn fit_of(&self, cpu: usize, util: u64, wish: &Wish) -> Fit {
-        let capacity = self.plan.topology.capacity[cpu].into();
+        let capacity = self.world.plan.topology.capacity[cpu].into();
         if !self.has_wishes() {
             return fit(util, Clamp::NONE, capacity);
         }
@@ -289,7 +289,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// `find_idlest_cpu()`: an idle CPU near the parent, else the one with the fewest tasks.
     pub(super) fn select_cpu_for_new(&self, kind: usize, near: usize) -> usize {
-        let topology = self.plan.topology;
+        let topology = self.world.plan.topology;
         let allowed = self.affinity[kind].as_ref();
         let mask = allowed.unwrap_or(&topology.online);
         let idle = self.idle_cpus.first_common(&[topology.cache_mask(near), mask], near);

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What tasks do: their programs, step by step.
 
-use super::cpu::{Timer, work_of};
+use super::cpu::work_of;
+use super::effects::Effects;
 use super::task::{Blocked, State};
-use super::{Machine, Sink};
+use super::world::Host;
 use crate::error::{Halt, Stuck};
-use crate::workload::{Draw, Effect, Op, TransferKind};
-use std::cmp::Reverse;
-use torpor_engine::policy::Policy;
-use torpor_units::{Duration, Instant};
+use crate::workload::{Draw, Op, TransferKind};
+use torpor_units::Duration;
 
 /// So many steps in no time are a loop that never ends.
 const STEPS_AT_ONCE_MAX: u32 = 100_000;
 /// So many of the tasks in a deadlock are named.
 const NAMED: usize = 5;
 
-impl<P: Policy, S: Sink> Machine<'_, P, S> {
+/// What every host of a workload does alike.
+pub(super) trait Programs<'a>: Host<'a> {
     /// Goes through the program of the CPU's task until it takes time or leaves the CPU.
-    pub(super) fn advance(&mut self, number: usize, id: u32) -> Result<(), Halt> {
-        let workload = self.plan.workload;
+    fn advance(&mut self, number: usize, id: u32) -> Result<(), Halt> {
         loop {
-            self.steps += 1;
-            let now = self.now;
-            let task = &mut self.tasks[id as usize];
+            let world = self.world();
+            let workload = world.plan.workload;
+            world.steps += 1;
+            let now = world.now;
+            let task = &mut world.tasks[id as usize];
             let program = &workload.tasks[task.kind].program;
             if task.last_step != now {
                 (task.last_step, task.steps_at_once) = (now, 0);
@@ -30,16 +31,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             task.steps_at_once += 1;
             if task.steps_at_once > STEPS_AT_ONCE_MAX {
                 let reason = "it goes round and round, and no time passes";
-                return Err(self.stuck(id, reason).into());
+                return Err(world.stuck(id, reason).into());
             }
             let Some(step) = program.get(task.step) else {
-                let totals = &mut self.kinds[task.kind];
+                let totals = &mut world.kinds[task.kind];
                 totals.passes += 1;
                 totals.pass_time.record(now.since(task.pass_began));
                 task.pass_began = now;
                 task.passes = task.passes.saturating_sub(1);
                 if task.passes == 0 {
-                    self.leave(number, State::Dead)?;
+                    self.leave(number, id, State::Dead)?;
                     return self.check_deadlock().map_err(Halt::from);
                 }
                 task.step = 0;
@@ -65,7 +66,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     }
                     task.called = *at;
                     let kind = task.kind;
-                    self.kinds[kind].missed += 1;
+                    world.kinds[kind].missed += 1;
                 }
                 Op::Period(period) => {
                     task.step += 1;
@@ -80,12 +81,12 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         let kind = task.kind;
                         let skipped = late.0 / period.0;
                         task.next_period += Duration(skipped * period.0);
-                        self.kinds[kind].missed += 1 + skipped as u64;
+                        world.kinds[kind].missed += 1 + skipped as u64;
                     }
                 }
                 Op::Wait { channel, count, not_before, at_least } => {
                     let channel = *channel + task.group;
-                    let held = &mut self.channels[channel];
+                    let held = &mut world.channels[channel];
                     task.step += 1;
                     if held.waiters.is_empty() && held.held >= *count {
                         held.held -= count;
@@ -97,17 +98,17 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     }
                     held.waiters.push_back(id);
                     let blocked = Blocked::Channel { channel, count: *count };
-                    return self.wait_for_others(number, blocked);
+                    return self.wait_for_others(number, id, blocked);
                 }
                 Op::Await { channel, release } => {
                     task.step += 1;
                     // On the list before the mutex is free, so that no signal is missed.
-                    self.channels[*channel].waiters.push_back(id);
+                    world.channels[*channel].waiters.push_back(id);
                     if let Some(mutex) = release {
                         self.post(*mutex, 1, number, now, false);
                     }
                     let blocked = Blocked::Channel { channel: *channel, count: 0 };
-                    return self.wait_for_others(number, blocked);
+                    return self.wait_for_others(number, id, blocked);
                 }
                 Op::Notify { channel, all } => {
                     task.step += 1;
@@ -124,7 +125,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                         task.timers[*timer] = now;
                     }
                     let kind = task.kind;
-                    self.kinds[kind].missed += 1;
+                    world.kinds[kind].missed += 1;
                 }
                 Op::Wake { channel, count, sync } => {
                     let channel = *channel + task.group;
@@ -133,10 +134,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 }
                 Op::Barrier(barrier) => {
                     task.step += 1;
-                    let there = &mut self.barriers[*barrier];
+                    let there = &mut world.barriers[*barrier];
                     if there.len() as u32 + 1 < workload.barriers[*barrier].parties {
                         there.push(id);
-                        return self.wait_for_others(number, Blocked::Barrier(*barrier));
+                        return self.wait_for_others(number, id, Blocked::Barrier(*barrier));
                     }
                     for other in std::mem::take(there) {
                         self.wake(other, Some(number), now, false);
@@ -146,7 +147,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                     let is_over = runtime.is_some_and(|r| now.since(task.started) >= r)
                         || number_ios.is_some_and(|n| task.ios_submitted >= n);
                     if is_over && task.io_depth == 0 {
-                        self.leave(number, State::Dead)?;
+                        self.leave(number, id, State::Dead)?;
                         return self.check_deadlock().map_err(Halt::from);
                     }
                     let is_full = is_over || task.io_depth >= *iodepth;
@@ -162,7 +163,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                             if is_read { TransferKind::Read } else { TransferKind::Write };
                     }
                     task.ios_submitted += u64::from(transfer.kind != TransferKind::Flush);
-                    self.submit(number, id, *device, *stream, transfer);
+                    world.submit(number, id, *device, *stream, transfer);
                 }
                 Op::IoEvery(count) => {
                     let is_turn = task.ios_taken % count == 0;
@@ -178,13 +179,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 }
                 Op::IoWait(wait) => {
                     let Some((submitted, kind)) = task.io_done.pop_front() else {
-                        return self.leave(number, State::Blocked(Blocked::Io(*wait)));
+                        return self.leave(number, id, State::Blocked(Blocked::Io(*wait)));
                     };
                     task.step += 1;
                     task.io_depth -= 1;
                     if kind != TransferKind::Flush {
                         task.ios_taken += 1;
-                        let totals = &mut self.kinds[task.kind];
+                        let totals = &mut world.kinds[task.kind];
                         totals.ios += 1;
                         totals.io_latency.record(now.since(submitted));
                     }
@@ -192,16 +193,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 Op::FlowBegin(flow) => {
                     let (group, called) = (task.group, task.called);
                     task.step += 1;
-                    self.flows[*flow].begin(group, called);
+                    world.flows[*flow].begin(group, called);
                 }
                 Op::FlowEnd(flow) => {
                     let group = task.group;
-                    let Some(took) = self.flows[*flow].end(group, now, &workload.flows[*flow])
+                    let Some(took) = world.flows[*flow].end(group, now, &workload.flows[*flow])
                     else {
                         let reason = "it ends a flow that has not begun";
-                        return Err(self.stuck(id, reason).into());
+                        return Err(world.stuck(id, reason).into());
                     };
-                    self.tasks[id as usize].step += 1;
+                    world.tasks[id as usize].step += 1;
                     self.hint(*flow, took);
                 }
                 Op::Spawn { task: kind, count } => {
@@ -228,54 +229,39 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 }
             }
             // Sending IPIs takes the waker's time; a better task may have come to this CPU.
-            let cpu = &self.cpus[number];
-            if cpu.from > self.now || cpu.needs_resched {
+            if self.stops(number, id) {
                 return Ok(());
             }
         }
     }
 
-    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
-        self.timer_sequence += 1;
-        let kind = &self.plan.workload.tasks[self.tasks[id as usize].kind];
-        let timer = Timer {
-            expires: until + kind.timer_slack,
-            sequence: self.timer_sequence,
-            softexpires: until,
-            task: id,
-        };
-        self.cpus[number].timers.push(Reverse(timer));
-        if S::RECORDS {
-            self.record_timer_start(number, &timer);
-        }
-        self.leave(number, State::Blocked(Blocked::Timer))
-    }
-
-    fn wait_for_others(&mut self, number: usize, blocked: Blocked) -> Result<(), Halt> {
-        self.under_way -= 1;
-        self.leave(number, State::Blocked(blocked))?;
+    fn wait_for_others(&mut self, number: usize, id: u32, blocked: Blocked) -> Result<(), Halt> {
+        self.world().under_way -= 1;
+        self.leave(number, id, State::Blocked(blocked))?;
         self.check_deadlock().map_err(Halt::from)
     }
 
     /// Tasks wait for one another, and nothing is left that could wake any of them.
-    fn check_deadlock(&self) -> Result<(), Stuck> {
-        if self.under_way > 0 || self.live == 0 || self.help_may_come() {
+    fn check_deadlock(&mut self) -> Result<(), Stuck> {
+        let has_interrupts = self.has_interrupts();
+        let world = self.world();
+        if world.under_way > 0 || world.live == 0 || has_interrupts || world.help_may_come() {
             return Ok(());
         }
-        let waits = |id: &usize| self.tasks[*id].state != State::Dead;
-        let waiting: Vec<usize> = (0..self.tasks.len()).filter(waits).collect();
+        let waits = |id: &usize| world.tasks[*id].state != State::Dead;
+        let waiting: Vec<usize> = (0..world.tasks.len()).filter(waits).collect();
         let named: Vec<String> = waiting
             .iter()
             .take(NAMED)
             .map(|&id| {
-                let task = &self.tasks[id];
-                let kind = &self.plan.workload.tasks[task.kind];
+                let task = &world.tasks[id];
+                let kind = &world.plan.workload.tasks[task.kind];
                 let what = match task.state {
                     State::Blocked(Blocked::Channel { channel, .. }) => {
-                        format!("channel `{}`", self.plan.workload.channels[channel].name)
+                        format!("channel `{}`", world.plan.workload.channels[channel].name)
                     }
                     State::Blocked(Blocked::Barrier(barrier)) => {
-                        format!("barrier `{}`", self.plan.workload.barriers[barrier].name)
+                        format!("barrier `{}`", world.plan.workload.barriers[barrier].name)
                     }
                     _ => "nothing".to_owned(),
                 };
@@ -286,24 +272,18 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         let list = named.join(", ");
         let reason = format!("deadlock: nothing is left that could wake {list}{rest}");
-        let mut stuck = self.stuck(waiting[0] as u32, reason);
+        let mut stuck = world.stuck(waiting[0] as u32, reason);
         // Its next step stands behind the one it waits in.
-        let task = &self.tasks[waiting[0]];
-        let program = &self.plan.workload.tasks[task.kind].program;
+        let task = &world.tasks[waiting[0]];
+        let program = &world.plan.workload.tasks[task.kind].program;
         if let Some(step) = task.step.checked_sub(1).and_then(|s| program.get(s)) {
             stuck.place = step.place.clone();
         }
         Err(stuck)
     }
-
-    fn help_may_come(&self) -> bool {
-        let sources = self.sources.iter().zip(&self.plan.workload.interrupts);
-        let starts = self.plan.workload.tasks.iter().enumerate();
-        sources.into_iter().any(|(state, s)| state.is_active && s.effect != Effect::Nothing)
-            || starts.into_iter().any(|(kind, _)| self.starts_left(kind))
-            || self.cpus.iter().any(|cpu| !cpu.irqs.is_empty())
-    }
 }
+
+impl<'a, H: Host<'a>> Programs<'a> for H {}
 
 fn drawn(streams: &mut [crate::workload::Stream], draw: &Draw) -> Duration {
     draw.dist.draw(&mut streams[draw.stream])

@@ -3,6 +3,7 @@
 
 use super::cpu::{Cpus, Mode};
 use super::events::Listed;
+use super::program::Programs;
 use super::task::{Blocked, State};
 use super::{Machine, Sink};
 use crate::error::Halt;
@@ -18,17 +19,17 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// Something of the running CPU's own is due.
     pub(super) fn running(&mut self, number: usize) -> Result<(), Halt> {
         self.account(number);
-        let has_ticked = self.cpus[number].tick <= self.now;
+        let has_ticked = self.cpus[number].tick <= self.world.now;
         let bigger = if has_ticked { self.tick(number) } else { None };
         self.expire_timers(number, has_ticked);
         if let Some(target) = bigger {
             self.move_running(number, target)?;
         }
         let cpu = &mut self.cpus[number];
-        if cpu.ipi <= self.now {
+        if cpu.ipi <= self.world.now {
             cpu.ipi = Instant::NEVER;
             cpu.needs_resched = true;
-            cpu.hold_up(self.now, self.plan.overheads.ipi_handling);
+            cpu.hold_up(self.world.now, self.world.plan.overheads.ipi_handling);
         }
         self.go_on(number)
     }
@@ -45,7 +46,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 continue;
             }
             let task = cpu.running.expect("a running CPU has a task");
-            if self.tasks[task as usize].work > 0 || cpu.from > self.now {
+            if self.world.tasks[task as usize].work > 0 || cpu.from > self.world.now {
                 break;
             }
             self.advance(number, task)?;
@@ -58,9 +59,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn plan_ahead(&mut self, number: usize) {
         let cpu = &self.cpus[number];
         let task = cpu.running.expect("a running CPU has a task");
-        let done = cpu.from + cpu.time_for(self.tasks[task as usize].work);
+        let done = cpu.from + cpu.time_for(self.world.tasks[task as usize].work);
         let due = done.min(cpu.tick).min(cpu.next_timer()).min(cpu.ipi);
-        self.agenda.set(Cpus::nth(number), due);
+        self.world.agenda.set(Cpus::nth(number), due);
     }
 
     /// The running task's work and time up to now.
@@ -68,13 +69,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn account(&mut self, number: usize) {
         let cpu = &mut self.cpus[number];
         let Some(running) = cpu.running else { return };
-        if self.now <= cpu.from {
+        if self.world.now <= cpu.from {
             return;
         }
-        let ran = self.now.since(cpu.from);
-        cpu.from = self.now;
+        let ran = self.world.now.since(cpu.from);
+        cpu.from = self.world.now;
         cpu.task_time += ran;
-        let task = &mut self.tasks[running as usize];
+        let task = &mut self.world.tasks[running as usize];
         task.work = (task.work - ran.0 * cpu.speed).max(0);
         task.cpu_time += ran;
         cpu.queue.charge(&mut task.entity, ran);
@@ -83,7 +84,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// Brings a CPU's utilization up to now (`update_load_avg()`).
     #[inline]
     pub(super) fn touch(&mut self, number: usize) {
-        let is_renewed = self.cpus[number].load.update(self.now.0 as u64);
+        let is_renewed = self.cpus[number].load.update(self.world.now.0 as u64);
         self.publish_util(number);
         if is_renewed {
             self.cpufreq_update(number, false);
@@ -98,7 +99,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let cpu = &mut self.cpus[number];
         let util = cpu.util();
-        let (cluster, place) = self.plan.topology.cluster_of[number];
+        let (cluster, place) = self.world.plan.topology.cluster_of[number];
         self.utils[cluster].set(place, util as u32);
         let is_over = fit(util, self.clamps[number].get(), cpu.capacity) == Fit::None;
         if is_over != cpu.is_overutilized {
@@ -144,19 +145,16 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The task comes onto the CPU.
     fn start_task(&mut self, number: usize, id: u32) {
         self.touch(number);
-        let now = self.now;
+        let now = self.world.now;
         let cpu = &mut self.cpus[number];
-        cpu.hold_up(now, self.plan.overheads.context_switch);
+        cpu.hold_up(now, self.world.plan.overheads.context_switch);
         cpu.load.switch(true);
         cpu.running = Some(id);
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.world.tasks[id as usize];
         task.load.update(&cpu.load, false);
         task.entity.ran = Duration::ZERO;
         task.in_iowait = false;
-        if let Some(event) = task.woken_by.take() {
-            task.called = event;
-            self.kinds[task.kind].latency.record(cpu.from.since(event));
-        }
+        self.world.begins(id, cpu.from);
     }
 
     /// The running task goes back among those that wait, and the first of them runs.
@@ -166,20 +164,20 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if cpu.queue.waiting() == 0 {
             return Ok(());
         }
-        cpu.queue.put_back(id, &self.tasks[id as usize].entity);
+        cpu.queue.put_back(id, &self.world.tasks[id as usize].entity);
         let next = cpu.queue.pick().expect("two tasks at least are there");
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.world.tasks[id as usize];
         if next == id {
             task.entity.ran = Duration::ZERO;
             return Ok(());
         }
         self.touch(number);
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.world.tasks[id as usize];
         task.load.update(&self.cpus[number].load, true);
         task.load.is_runnable = true;
-        self.kinds[task.kind].preemptions += 1;
+        self.world.kinds[task.kind].preemptions += 1;
         if S::RECORDS {
-            let leaver = Some((self.tasks[id as usize].pid, PrevState::Runnable));
+            let leaver = Some((self.world.tasks[id as usize].pid, PrevState::Runnable));
             self.record_switch(number, leaver, Some(next));
         }
         self.start_task(number, next);
@@ -187,11 +185,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// The running task stops to wait for something, or ends.
-    pub(super) fn leave(&mut self, number: usize, state: State) -> Result<(), Halt> {
+    pub(super) fn leaves(&mut self, number: usize, state: State) -> Result<(), Halt> {
         let id = self.cpus[number].running.take().expect("it runs on this CPU");
         let cpu = &mut self.cpus[number];
-        let is_renewed = cpu.load.update(self.now.0 as u64);
-        let task = &mut self.tasks[id as usize];
+        let is_renewed = cpu.load.update(self.world.now.0 as u64);
+        let task = &mut self.world.tasks[id as usize];
         task.state = state;
         task.in_iowait = matches!(state, State::Blocked(Blocked::Io(wait)) if wait.in_iowait());
         cpu.iowait += u16::from(task.in_iowait);
@@ -205,7 +203,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.publish_count(number);
         self.dequeued(id, number, is_renewed);
         if matches!(state, State::Dead) {
-            self.bury(id);
+            self.world.bury(id);
         }
         self.pick_next(number, Some(leaver))
     }
@@ -216,13 +214,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.record_tick(number);
         }
         self.touch(number);
-        let now = self.now;
+        let now = self.world.now;
         let cpu = &mut self.cpus[number];
-        cpu.hold_up(now, self.plan.overheads.interrupt);
-        cpu.tick += self.plan.models[number].tick.hz.tick();
+        cpu.hold_up(now, self.world.plan.overheads.interrupt);
+        cpu.tick += self.world.plan.models[number].tick.hz.tick();
         cpu.span.nr_running = cpu.queue.count() as u16;
         let id = cpu.running.expect("a running CPU has a task");
-        let task = &mut self.tasks[id as usize];
+        let task = &mut self.world.tasks[id as usize];
         task.load.update(&cpu.load, true);
         if cpu.queue.ends_turn(&task.entity, &self.tunables) {
             cpu.needs_resched = true;
@@ -231,7 +229,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 }
 
-fn prev_state(state: State) -> PrevState {
+pub(super) fn prev_state(state: State) -> PrevState {
     match state {
         State::Runnable => PrevState::Runnable,
         State::Blocked(Blocked::Io(wait)) if wait.is_uninterruptible() => PrevState::DiskSleep,

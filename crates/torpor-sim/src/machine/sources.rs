@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What comes from outside the machine: first tasks and interrupts.
 
+use super::Plan;
 use super::cpu::Line;
+use super::effects::Effects;
 use super::events::{EventSource, Listed};
-use super::{Machine, Plan, Sink};
+use super::world::Host;
 use crate::error::Halt;
 use crate::workload::{Arrivals, Interrupt, Stream, StreamName, Workload};
-use torpor_engine::policy::Policy;
 use torpor_units::{Duration, Instant};
 
 /// The workload's interrupts, and the tasks of each kind that are still to start, as sources of
@@ -43,41 +44,42 @@ pub(super) fn sources(workload: &Workload, seed: u64) -> Vec<SourceState> {
     workload.interrupts.iter().map(make).collect()
 }
 
-impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Interrupts {
+impl<'a, H: Host<'a>> EventSource<H> for Interrupts {
     fn count(plan: &Plan<'_>) -> usize {
         plan.workload.interrupts.len()
     }
 
-    fn start(machine: &mut Machine<'_, P, S>, source: usize) -> Result<(), Halt> {
-        machine.arm_source(source);
+    fn start(host: &mut H, source: usize) -> Result<(), Halt> {
+        host.arm_source(source);
         Ok(())
     }
 
-    fn happen(machine: &mut Machine<'_, P, S>, source: usize) -> Result<(), Halt> {
-        machine.source_fires(source)
+    fn happen(host: &mut H, source: usize) -> Result<(), Halt> {
+        host.source_fires(source)
     }
 }
 
-impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Starts {
+impl<'a, H: Host<'a>> EventSource<H> for Starts {
     fn count(plan: &Plan<'_>) -> usize {
         plan.workload.tasks.len()
     }
 
-    fn start(machine: &mut Machine<'_, P, S>, kind: usize) -> Result<(), Halt> {
-        machine.arm_start(kind);
+    fn start(host: &mut H, kind: usize) -> Result<(), Halt> {
+        host.arm_start(kind);
         Ok(())
     }
 
-    fn happen(machine: &mut Machine<'_, P, S>, kind: usize) -> Result<(), Halt> {
-        machine.start_next(kind)
+    fn happen(host: &mut H, kind: usize) -> Result<(), Halt> {
+        host.start_next(kind)
     }
 }
 
-impl<P: Policy, S: Sink> Machine<'_, P, S> {
+trait Arrive<'a>: Host<'a> {
     /// The first interrupt of a source.
     fn arm_source(&mut self, source: usize) {
-        let interrupt = &self.plan.workload.interrupts[source];
-        let state = &mut self.sources[source];
+        let world = self.world();
+        let interrupt = &world.plan.workload.interrupts[source];
+        let state = &mut world.sources[source];
         let at = match &interrupt.arrivals {
             Arrivals::Apart(interval) => interrupt.start + interval.draw(&mut state.interval),
             Arrivals::At(times) => times[0],
@@ -86,49 +88,49 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         state.burst_began = at;
         state.is_active = interrupt.max != Some(0);
         if state.is_active {
-            self.agenda.set(Interrupts::nth(source), at);
+            world.agenda.set(Interrupts::nth(source), at);
         }
     }
 
     fn source_fires(&mut self, source: usize) -> Result<(), Halt> {
-        let interrupt = &self.plan.workload.interrupts[source];
-        let now = self.now;
-        let state = &mut self.sources[source];
+        let world = self.world();
+        let interrupt = &world.plan.workload.interrupts[source];
+        let now = world.now;
+        let state = &mut world.sources[source];
         let handling = interrupt.handling.draw(&mut state.handling);
         let cpu = interrupt.cpus[(state.fired % interrupt.cpus.len() as u64) as usize].index();
         let next = state.next(interrupt, now);
         state.is_active = next != Instant::NEVER;
-        self.agenda.set(Interrupts::nth(source), next);
+        world.agenda.set(Interrupts::nth(source), next);
         if next == now {
             // Taken off and set again, so that whoever else is due now gets a turn.
-            self.agenda.set(Interrupts::nth(source), Instant::NEVER);
-            self.agenda.set(Interrupts::nth(source), next);
+            world.agenda.set(Interrupts::nth(source), Instant::NEVER);
+            world.agenda.set(Interrupts::nth(source), next);
         }
         self.interrupt(cpu, Line::Source { source, handling })
     }
 
     /// Tasks of a kind that are there from the beginning.
     fn arm_start(&mut self, kind: usize) {
-        if self.starts_left(kind) {
-            let at = Instant(0) + self.plan.workload.tasks[kind].start;
-            self.agenda.set(Starts::nth(kind), at);
+        let world = self.world();
+        if world.starts_left(kind) {
+            let at = Instant(0) + world.plan.workload.tasks[kind].start;
+            world.agenda.set(Starts::nth(kind), at);
         }
     }
 
-    /// Whether some of those are still to start.
-    pub(super) fn starts_left(&self, kind: usize) -> bool {
-        self.begun[kind] < self.plan.workload.tasks[kind].count
-    }
-
     fn start_next(&mut self, kind: usize) -> Result<(), Halt> {
-        let task = &self.plan.workload.tasks[kind];
+        let world = self.world();
+        let task = &world.plan.workload.tasks[kind];
         let at_once = if task.stagger == Duration::ZERO { task.count } else { 1 };
-        self.begun[kind] += at_once;
-        let next = if self.starts_left(kind) { self.now + task.stagger } else { Instant::NEVER };
-        self.agenda.set(Starts::nth(kind), next);
+        world.begun[kind] += at_once;
+        let next = if world.starts_left(kind) { world.now + task.stagger } else { Instant::NEVER };
+        world.agenda.set(Starts::nth(kind), next);
         self.spawn(kind, at_once, None)
     }
 }
+
+impl<'a, H: Host<'a>> Arrive<'a> for H {}
 
 impl SourceState {
     /// When the interrupt after this one comes.

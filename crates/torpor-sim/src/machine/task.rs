@@ -99,7 +99,6 @@ impl Task {
         instance: u64,
         pid: i32,
         seed: u64,
-        load: pelt::Task,
         now: Instant,
     ) -> Task {
         let own = &kinds[kind];
@@ -110,9 +109,9 @@ impl Task {
             group: own.group_of(instance),
             pid,
             state: State::Runnable,
-            cpu: load.cpu,
+            cpu: 0,
             entity: Entity { vruntime: 0, weight: own.weight, ran: Duration::ZERO },
-            load,
+            load: pelt::Task::default(),
             util_est: 0,
             clamp: own.clamp,
             uclamp: own.clamp,

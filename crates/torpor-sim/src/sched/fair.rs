@@ -150,6 +150,19 @@ impl FairQueue {
     }
 }
 
+/// `sched_prio_to_weight[]` (`kernel/sched/core.c`), from nice -20 to 19.
+pub const NICE_WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+    3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
+    70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+/// The nice level whose weight comes nearest.
+pub fn nice_of(weight: u32) -> i32 {
+    let off = |level: &usize| NICE_WEIGHTS[*level].abs_diff(weight);
+    (0..NICE_WEIGHTS.len()).min_by_key(off).map_or(0, |level| level as i32 - 20)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ mod tournament;
 mod uclamp;
 
 pub use energy::{PerfDomain, fits, inefficient};
-pub use fair::{Entity, FairQueue, Tunables};
+pub use fair::{Entity, FairQueue, NICE_WEIGHTS, Tunables, nice_of};
 pub use mask::CpuMask;
 pub use topology::Topology;
 pub use tournament::Tournament;

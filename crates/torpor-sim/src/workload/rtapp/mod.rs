@@ -23,13 +23,6 @@ use torpor_units::{CpuId, Duration};
 const TASKS_MAX: usize = 20_000;
 const HOUR_US: f64 = 3.6e9;
 
-/// `sched_prio_to_weight[]` (`kernel/sched/core.c`), from nice -20 to 19.
-const NICE_WEIGHTS: [u32; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
-    3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
-    70, 56, 45, 36, 29, 23, 18, 15,
-];
-
 const FILE_KEYS: &[&str] = &["tasks", "global", "resources"];
 const GLOBAL_KEYS: &[&str] = &[
     "duration",
@@ -197,7 +190,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         stagger: Duration::ZERO,
         clamp: Clamp::NONE,
         timer_slack: Duration::ZERO,
-        weight: NICE_WEIGHTS[(nice + 20.0) as usize],
+        weight: crate::sched::NICE_WEIGHTS[(nice + 20.0) as usize],
         repeat: (passes >= 0.0).then_some(passes as u64),
         draws: program.draws,
         depth: program.depth,

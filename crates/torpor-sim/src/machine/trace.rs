@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Tracepoints as a recording has them, from what a run knows.
+
+use torpor_trace::{EventKind, Function, Name};
+use torpor_units::{Instant, StateIdx};
+
+/// Names behind those of the tasks.
+pub const TIMER_SYMBOLS: [&str; 3] = ["tick_nohz_handler", "hrtimer_wakeup", "watchdog_timer_fn"];
+
+/// Where the functions and timers would lie in a kernel's memory; any place does.
+const FUNCTIONS: u64 = 0xffff_ffff_8110_0000;
+const TICK_TIMERS: u64 = 0xffff_8880_0000_0000;
+const WATCHDOG_TIMERS: u64 = 0xffff_8880_0000_8000;
+const TASK_TIMERS: u64 = 0xffff_c900_0000_0000;
+
+/// One of [`TIMER_SYMBOLS`], which come behind the names of so many kinds of tasks.
+pub fn function(kinds: usize, which: usize) -> Function {
+    let symbol = Name((kinds + which) as u32);
+    Function { address: FUNCTIONS + 0x100 * which as u64, symbol: Some(symbol) }
+}
+
+pub fn name_of(kind: usize) -> Name {
+    Name(kind as u32)
+}
+
+pub fn state(state: usize) -> StateIdx {
+    StateIdx(state as i32)
+}
+
+/// Of a CPU that leaves its state.
+pub fn state_none() -> StateIdx {
+    StateIdx(-1)
+}
+
+pub fn tick_timer(cpu: usize) -> u64 {
+    TICK_TIMERS + 0x1_0000 * cpu as u64
+}
+
+pub fn watchdog_timer(cpu: usize) -> u64 {
+    WATCHDOG_TIMERS + 0x1_0000 * cpu as u64
+}
+
+pub fn task_timer(pid: i32) -> u64 {
+    TASK_TIMERS + 0x100 * pid as u64
+}
+
+pub fn timer_start(kinds: usize, pid: i32, expires: Instant, softexpires: Instant) -> EventKind {
+    let (timer, function) = (task_timer(pid), function(kinds, 1));
+    EventKind::HrtimerStart { timer, function, expires, softexpires }
+}
+
+/// The tick's handler, and the timer set again.
+pub fn tick(kinds: usize, cpu: usize, now: Instant, expires: Instant) -> [EventKind; 3] {
+    let (timer, function) = (tick_timer(cpu), function(kinds, 0));
+    [
+        EventKind::HrtimerExpireEntry { timer, function, now },
+        EventKind::HrtimerExpireExit { timer },
+        EventKind::HrtimerStart { timer, function, expires, softexpires: expires },
+    ]
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The workload on its way: what tasks are at, what they wait on, devices and interrupt sources.
+//! It is the same whoever schedules the tasks; that is a [`Host`].
+
+use super::cpu::Line;
+use super::device::{self, DeviceState};
+use super::flow::FlowTotals;
+use super::freq::DomainCounted;
+use super::hint::Session;
+use super::rest::RestEnergy;
+use super::sources::{self, SourceState};
+use super::task::{Blocked, State, Task};
+use super::{Counted, CpuCounted, Plan};
+use crate::error::{Halt, Stuck};
+use crate::queue::Agenda;
+use crate::workload::{Effect, Workload};
+use std::collections::VecDeque;
+use torpor_result::TaskTotals;
+use torpor_units::{Duration, Instant};
+
+pub(super) struct World<'a> {
+    pub plan: &'a Plan<'a>,
+    pub now: Instant,
+    pub agenda: Agenda,
+    pub tasks: Vec<Task>,
+    pub free: Vec<u32>,
+    pub kinds: Vec<TaskTotals>,
+    /// Tasks of each kind that were ever started.
+    pub next_instance: Vec<u64>,
+    /// Of those that are there from the beginning, how many have started.
+    pub begun: Vec<u32>,
+    pub next_pid: i32,
+    pub live: usize,
+    /// Tasks that will go on without another task's doing.
+    pub under_way: usize,
+    pub channels: Vec<Channel>,
+    pub barriers: Vec<Vec<u32>>,
+    pub sources: Vec<SourceState>,
+    pub devices: Vec<DeviceState>,
+    /// One for each of the workload's.
+    pub flows: Vec<FlowTotals>,
+    pub sessions: Vec<Session>,
+    pub ipis: u64,
+    pub events: u64,
+    /// That tasks went through in their programs.
+    pub steps: u64,
+}
+
+/// What a channel holds, and who waits for it.
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    pub held: u64,
+    pub waiters: VecDeque<u32>,
+}
+
+/// What the workload asks of who schedules its tasks.
+pub(super) trait Host<'a>: Sized {
+    fn world(&mut self) -> &mut World<'a>;
+
+    /// A task that waited goes on: on behalf of CPU `by`, for an event at `event`.
+    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool);
+
+    /// The CPU's task stops to wait for something, or ends.
+    fn leave(&mut self, number: usize, id: u32, state: State) -> Result<(), Halt>;
+
+    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt>;
+
+    /// A new task, started by CPU `by` or by nobody, then near a CPU.
+    fn admit(&mut self, id: u32, by: Option<usize>, near: usize);
+
+    /// An interrupt reaches the CPU, which is to handle it with [`super::program::Programs`].
+    fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt>;
+
+    /// Some CPU has an interrupt to handle.
+    fn has_interrupts(&self) -> bool;
+
+    /// The kernel's own work holds up what runs on a CPU; `length` is that of the biggest CPU at
+    /// its highest frequency.
+    fn hold_up(&mut self, number: usize, length: Duration);
+
+    /// Until when it does.
+    fn held_until(&self, number: usize) -> Instant;
+
+    /// The task cannot go on at once: it is held up, or has to make way.
+    fn stops(&self, number: usize, id: u32) -> bool;
+
+    /// The task's `uclamp_min` has changed.
+    fn reclamp(&mut self, id: u32);
+}
+
+impl<'a> World<'a> {
+    pub fn new(plan: &'a Plan<'a>, agenda: Agenda) -> World<'a> {
+        let workload = plan.workload;
+        let channel =
+            |c: &crate::workload::Channel| Channel { held: c.held, waiters: VecDeque::new() };
+        World {
+            plan,
+            now: Instant(0),
+            agenda,
+            tasks: Vec::with_capacity(tasks_at_first(workload)),
+            free: Vec::new(),
+            kinds: vec![TaskTotals::default(); workload.tasks.len()],
+            next_instance: vec![0; workload.tasks.len()],
+            begun: vec![0; workload.tasks.len()],
+            next_pid: 100,
+            live: 0,
+            under_way: 0,
+            channels: workload.channels.iter().map(channel).collect(),
+            barriers: vec![Vec::new(); workload.barriers.len()],
+            sources: sources::sources(workload, plan.seed),
+            devices: device::devices(plan.devices, plan.topology.cpus, plan.seed),
+            flows: vec![FlowTotals::default(); workload.flows.len()],
+            sessions: vec![Session::new(); workload.flows.len()],
+            ipis: 0,
+            events: 0,
+            steps: 0,
+        }
+    }
+
+    /// A new task of a kind, which no CPU has yet.
+    pub fn new_task(&mut self, kind: usize) -> Result<u32, Stuck> {
+        let workload = self.plan.workload;
+        let instance = self.next_instance[kind];
+        self.next_instance[kind] += 1;
+        self.next_pid = self.next_pid.checked_add(1).unwrap_or(100);
+        let mut task =
+            Task::new(&workload.tasks, kind, instance, self.next_pid, self.plan.seed, self.now);
+        task.woken_by = Some(self.now);
+        for (flow, session) in workload.flows.iter().zip(&self.sessions) {
+            if flow.hint.as_ref().is_some_and(|hint| hint.tasks.contains(&kind)) {
+                task.uclamp.min = session.min().min(task.uclamp.max);
+            }
+        }
+        self.kinds[kind].started += 1;
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.tasks[id as usize] = task;
+                id
+            }
+            None => {
+                self.tasks.push(task);
+                (self.tasks.len() - 1) as u32
+            }
+        };
+        self.live += 1;
+        self.under_way += 1;
+        if self.live > workload.tasks_max {
+            let reason =
+                format!("more than {} tasks alive: a fork that runs away", workload.tasks_max);
+            return Err(self.stuck(id, reason));
+        }
+        Ok(id)
+    }
+
+    /// A task that waited is runnable.
+    pub fn woken(&mut self, id: u32, event: Instant) {
+        let task = &mut self.tasks[id as usize];
+        if let State::Blocked(Blocked::Channel { .. } | Blocked::Barrier(_)) = task.state {
+            self.under_way += 1;
+        }
+        task.state = State::Runnable;
+        task.woken_by = Some(event);
+        self.kinds[task.kind].wakeups += 1;
+    }
+
+    /// A task has ended; its place is free for another.
+    pub fn bury(&mut self, id: u32) {
+        let task = &self.tasks[id as usize];
+        let totals = &mut self.kinds[task.kind];
+        totals.ended += 1;
+        totals.cpu_time += task.cpu_time;
+        self.live -= 1;
+        self.under_way -= 1;
+        self.free.push(id);
+    }
+
+    /// The task has the CPU again, from `from` on.
+    pub fn begins(&mut self, id: u32, from: Instant) {
+        let task = &mut self.tasks[id as usize];
+        if let Some(event) = task.woken_by.take() {
+            task.called = event;
+            self.kinds[task.kind].latency.record(from.since(event));
+        }
+    }
+
+    /// Everything counted, with what its CPUs and clocks did.
+    pub fn close(
+        self,
+        cpus: Vec<CpuCounted>,
+        rest: RestEnergy,
+        domains: Vec<DomainCounted>,
+    ) -> Counted {
+        let mut kinds = self.kinds;
+        let mut alive = Vec::new();
+        for task in self.tasks.iter().filter(|t| t.state != State::Dead) {
+            kinds[task.kind].cpu_time += task.cpu_time;
+            alive.push((task.kind, task.instance, task.cpu_time));
+        }
+        Counted {
+            span: self.now.since(Instant(0)),
+            cpus,
+            kinds,
+            devices: self.devices.into_iter().map(|device| device.totals).collect(),
+            flows: self.flows,
+            ipis: self.ipis,
+            events: self.events,
+            static_energy: rest.of_clusters,
+            shared_energy: rest.unsaved,
+            awake_energy: rest.of_package,
+            domains,
+            alive,
+            against_oracle: None,
+        }
+    }
+
+    /// Somebody outside may wake a task.
+    pub fn help_may_come(&self) -> bool {
+        let sources = self.sources.iter().zip(&self.plan.workload.interrupts);
+        let starts = 0..self.plan.workload.tasks.len();
+        sources.into_iter().any(|(state, s)| state.is_active && s.effect != Effect::Nothing)
+            || starts.into_iter().any(|kind| self.starts_left(kind))
+    }
+
+    /// Whether some tasks that are there from the beginning are still to start.
+    pub fn starts_left(&self, kind: usize) -> bool {
+        self.begun[kind] < self.plan.workload.tasks[kind].count
+    }
+
+    /// Says of a task that it cannot go on.
+    pub fn stuck(&self, task: u32, reason: impl Into<String>) -> Stuck {
+        let task = &self.tasks[task as usize];
+        let kind = &self.plan.workload.tasks[task.kind];
+        let place = kind.program.get(task.step).map_or("its end", |step| &step.place);
+        Stuck {
+            task: kind.name.clone(),
+            instance: task.instance,
+            place: place.to_owned(),
+            time: self.now,
+            reason: reason.into(),
+        }
+    }
+
+    pub fn stuck_anywhere(&self, reason: &str) -> Stuck {
+        let latest = (0..self.tasks.len()).max_by_key(|t| self.tasks[*t].last_step);
+        match latest {
+            Some(task) => self.stuck(task as u32, reason),
+            None => Stuck {
+                task: "none".to_owned(),
+                instance: 0,
+                place: "no phase".to_owned(),
+                time: self.now,
+                reason: reason.to_owned(),
+            },
+        }
+    }
+}
+
+/// Those that are there from the beginning, as far as there may be so many.
+fn tasks_at_first(workload: &Workload) -> usize {
+    let all: u64 = workload.tasks.iter().map(|task| u64::from(task.count)).sum();
+    all.min(workload.tasks_max as u64) as usize
+}
