@@ -189,6 +189,18 @@ class SimulateOptions(_Run, total=False):
             "LIST",
         ),
     ]
+    kernels: Annotated[
+        str | Iterable[str],
+        Option(
+            "Let a Linux kernel's own source decide: scheduler, tick, timers, idle loop, governors, "
+            "schedutil. A release at hand (6.12), a tree, a tarball or TREE:REV. Each governor runs "
+            "in each of them. Default: Torpor's own scheduler.",
+            ("--kernel", "-k"),
+            "K",
+            kind=list,
+            default=(),
+        ),
+    ]
     io_boosts: Annotated[
         str | Iterable[str],
         Option(

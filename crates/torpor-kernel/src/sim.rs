@@ -58,9 +58,10 @@ pub struct Handled {
 /// What a CPU is seen to do.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
-    /// A task has the CPU, and begins to compute at `from`.
+    /// A task has the CPU from `switched` on, and begins to compute at `from`.
     Runs {
         task: TaskId,
+        switched: Instant,
         from: Instant,
     },
     /// Another has taken its place, while it had more to do.
@@ -73,9 +74,11 @@ pub enum Seen {
     },
     /// The kernel's own work takes so long.
     HeldUp(Duration),
+    /// The kernel has entered the state at `entered`, and the hardware does now.
     Sleeps {
         state: usize,
-        stops_tick: bool,
+        entered: Instant,
+        tick_stopped: bool,
     },
     Slept(Slept),
     /// An interrupt came while it polled, and polling goes on.
@@ -662,8 +665,8 @@ impl<W: Work> Sim<W> {
         let Some(sleep) = self.cpus[cpu].asleep.filter(|sleep| sleep.since == self.now) else {
             return;
         };
-        let Sleep { state, tick_stopped, .. } = sleep;
-        self.work.watch(cpu, self.now, Seen::Sleeps { state, stops_tick: tick_stopped });
+        let Sleep { state, entered, tick_stopped, .. } = sleep;
+        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered, tick_stopped });
     }
 
     /// Another task has the CPU, or none.
@@ -691,6 +694,7 @@ impl<W: Work> Sim<W> {
 
     /// A task has the CPU.
     fn begins(&mut self, cpu: usize, index: usize) {
+        let switched = self.cpus[cpu].from.max(self.now);
         self.hold_up(cpu, self.machine.overheads.context_switch);
         let from = self.cpus[cpu].from.max(self.now);
         let task = self.task(index);
@@ -704,7 +708,7 @@ impl<W: Work> Sim<W> {
         if task.last_cpu.replace(cpu).is_some_and(|last| last != cpu) {
             task.stats.migrations += 1;
         }
-        self.work.watch(cpu, self.now, Seen::Runs { task: TaskId(index), from });
+        self.work.watch(cpu, self.now, Seen::Runs { task: TaskId(index), switched, from });
         self.plan_done(cpu);
     }
 

@@ -107,14 +107,24 @@ struct Cpu<'a> {
     irqs: VecDeque<Irq>,
     cluster: usize,
     opp: u16,
-    /// The state it is in, and since when.
-    asleep: Option<(usize, Instant)>,
+    asleep: Option<Asleep>,
     idle_since: Option<Instant>,
     tick_stopped: bool,
     task: Option<u32>,
     task_time: Duration,
     overhead: Duration,
     busy_at: Vec<Duration>,
+}
+
+/// The state that a CPU is in.
+#[derive(Clone, Copy)]
+struct Asleep {
+    state: usize,
+    /// By the kernel, and by the hardware.
+    entered: Instant,
+    since: Instant,
+    /// Its end stands in the recording already.
+    is_told: bool,
 }
 
 impl<'a, S: Sink> Hosted<'a, S> {
@@ -194,7 +204,7 @@ impl<'a, S: Sink> Hosted<'a, S> {
         self.world.tasks[id as usize].pid
     }
 
-    fn record_switch(&mut self, cpu: usize, next: Option<u32>) {
+    fn record_switch(&mut self, cpu: usize, next: Option<u32>, at: Instant) {
         let before = std::mem::replace(&mut self.cpus[cpu].task, next);
         if !S::RECORDS {
             return;
@@ -210,10 +220,11 @@ impl<'a, S: Sink> Hosted<'a, S> {
             Some(id) => (self.pid(id), Some(trace::name_of(self.world.tasks[id as usize].kind))),
             None => (0, None),
         };
-        self.emit(cpu, EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm });
+        let switch = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm };
+        self.sink.event(at, cpu, switch);
     }
 
-    fn runs(&mut self, cpu: usize, number: usize, from: Instant) {
+    fn runs(&mut self, cpu: usize, number: usize, switched: Instant, from: Instant) {
         let Numbered { id, sleeps_until, has_run, .. } = self.numbered[number];
         if id == GONE {
             return;
@@ -224,15 +235,24 @@ impl<'a, S: Sink> Hosted<'a, S> {
             task.cpu = cpu;
             self.world.kinds[task.kind].migrations += u64::from(has_run);
         }
-        self.wakes_of_itself(id, sleeps_until);
+        self.wakes_of_itself(cpu, id, sleeps_until);
         self.world.begins(id, from);
-        self.record_switch(cpu, Some(id));
+        self.record_switch(cpu, Some(id), switched);
     }
 
     /// Its timer has woken it.
-    fn wakes_of_itself(&mut self, id: u32, until: Instant) {
-        if self.world.tasks[id as usize].state == State::Blocked(Blocked::Timer) {
-            self.world.woken(id, until);
+    fn wakes_of_itself(&mut self, cpu: usize, id: u32, until: Instant) {
+        if self.world.tasks[id as usize].state != State::Blocked(Blocked::Timer) {
+            return;
+        }
+        self.world.woken(id, until);
+        if S::RECORDS {
+            let (pid, now) = (self.pid(id), self.world.now);
+            let timer = trace::task_timer(pid);
+            let function = trace::function(self.world.plan.workload.tasks.len(), 1);
+            self.emit(cpu, EventKind::HrtimerExpireEntry { timer, function, now });
+            self.emit(cpu, EventKind::SchedWaking { pid, target_cpu: CpuId(cpu as u32) });
+            self.emit(cpu, EventKind::HrtimerExpireExit { timer });
         }
     }
 
@@ -241,11 +261,11 @@ impl<'a, S: Sink> Hosted<'a, S> {
         cpu.busy_at[usize::from(cpu.opp)] += time;
     }
 
-    fn sleeps(&mut self, number: usize, state: usize, tick_stopped: bool) {
+    fn sleeps(&mut self, number: usize, state: usize, entered: Instant, tick_stopped: bool) {
         let now = self.world.now;
         self.rest.entered(number, state, now);
         let cpu = &mut self.cpus[number];
-        cpu.asleep = Some((state, now));
+        cpu.asleep = Some(Asleep { state, entered, since: now, is_told: false });
         cpu.idle_since.get_or_insert(now);
         if S::RECORDS {
             if tick_stopped && !cpu.tick_stopped {
@@ -262,7 +282,7 @@ impl<'a, S: Sink> Hosted<'a, S> {
         let Slept { state, entered, event, end, is_resched, .. } = *slept;
         self.rest.left(number, state, now);
         let cpu = &mut self.cpus[number];
-        let (_, since) = cpu.asleep.take().expect("it was seen to sleep");
+        let Asleep { since, is_told, .. } = cpu.asleep.take().expect("it was seen to sleep");
         let model = &cpu.model.states[state];
         let verdict = cpu.model.verdict(state, now.since(entered));
         if cpu.model.states.len() > 1 {
@@ -285,23 +305,37 @@ impl<'a, S: Sink> Hosted<'a, S> {
             self.sink.decision(&decision);
         }
         if S::RECORDS {
-            self.record_exit(number, slept, verdict);
+            if !is_told {
+                self.record_exit(number, state, verdict);
+            }
+            if end == End::Tick {
+                self.record_tick(number);
+            }
         }
         if end == End::Event {
             self.end_span(number, slept);
         }
     }
 
-    fn record_exit(&mut self, number: usize, slept: &Slept, verdict: Verdict) {
+    fn record_exit(&mut self, number: usize, state: usize, verdict: Verdict) {
         self.emit(number, EventKind::CpuIdle { state: trace::state_none() });
         if verdict != Verdict::Fit {
             let below = verdict == Verdict::Below;
-            let state = trace::state(slept.state);
-            self.emit(number, EventKind::CpuIdleMiss { state, below });
+            self.emit(number, EventKind::CpuIdleMiss { state: trace::state(state), below });
         }
-        if slept.end == End::Tick {
-            self.record_tick(number);
-        }
+    }
+
+    /// A sleep ends before the interrupt is handled that ends it.
+    fn record_exit_first(&mut self, number: usize) {
+        let cpu = &mut self.cpus[number];
+        let Some(asleep) = cpu.asleep.as_mut().filter(|a| !cpu.model.states[a.state].is_polling)
+        else {
+            return;
+        };
+        asleep.is_told = true;
+        let Asleep { state, entered, .. } = *asleep;
+        let verdict = cpu.model.verdict(state, self.world.now.since(entered));
+        self.record_exit(number, state, verdict);
     }
 
     fn record_tick(&mut self, number: usize) {
@@ -395,7 +429,7 @@ impl<'a, S: Sink> Hosted<'a, S> {
             self.rest.set_opp(cluster, opp, now);
         }
         let cpu = &mut self.cpus[number];
-        if let Some((state, since)) = cpu.asleep {
+        if let Some(Asleep { state, since, .. }) = cpu.asleep {
             cpu.tally.slept_before(cpu.opp, opp, state, now.since(since));
         }
         cpu.opp = opp;
@@ -408,7 +442,7 @@ impl<'a, S: Sink> Hosted<'a, S> {
     fn cut(&mut self, number: usize, slept: Option<Slept>) {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
-        if let Some((state, since)) = cpu.asleep.take() {
+        if let Some(Asleep { state, since, .. }) = cpu.asleep.take() {
             cpu.tally.slept(cpu.opp, state, since, now, Verdict::Fit);
             let opp = cpu.opp;
             self.rest.left(number, state, now);
@@ -571,11 +605,11 @@ impl<S: Sink> Work for Hosted<'_, S> {
                 return step;
             }
             let (id, until) = (numbered.id, numbered.sleeps_until);
+            let cpu = self.world.tasks[id as usize].cpu;
             // A time that has come already.
-            self.wakes_of_itself(id, until);
+            self.wakes_of_itself(cpu, id, until);
             self.world.begins(id, now);
             self.acting = Acting::Task(number);
-            let cpu = self.world.tasks[id as usize].cpu;
             let went = self.advance(cpu, id);
             self.acting = Acting::Nobody;
             if let Err(halt) = went {
@@ -606,6 +640,9 @@ impl<S: Sink> Work for Hosted<'_, S> {
 
     fn handle(&mut self, cpu: usize, now: Instant, handled: &mut Handled) {
         self.world.now = now;
+        if S::RECORDS {
+            self.record_exit_first(cpu);
+        }
         self.acting = Acting::Handler { cpu, handled: std::mem::take(handled) };
         while let Some(irq) = self.cpus[cpu].irqs.pop_front() {
             self.emit(cpu, EventKind::IrqEntry { irq: irq.line.number() });
@@ -626,7 +663,9 @@ impl<S: Sink> Work for Hosted<'_, S> {
     fn watch(&mut self, cpu: usize, now: Instant, seen: Seen) {
         self.world.now = now;
         match seen {
-            Seen::Runs { task: TaskId(number), from } => self.runs(cpu, number, from),
+            Seen::Runs { task: TaskId(number), switched, from } => {
+                self.runs(cpu, number, switched, from);
+            }
             Seen::Preempted(TaskId(number)) => {
                 let id = self.numbered[number].id;
                 if id != GONE {
@@ -634,7 +673,7 @@ impl<S: Sink> Work for Hosted<'_, S> {
                     self.world.kinds[kind].preemptions += 1;
                 }
             }
-            Seen::Idles => self.record_switch(cpu, None),
+            Seen::Idles => self.record_switch(cpu, None, now),
             Seen::Computed { task: TaskId(number), time } => {
                 self.cpus[cpu].task_time += time;
                 self.busy(cpu, time);
@@ -647,7 +686,9 @@ impl<S: Sink> Work for Hosted<'_, S> {
                 self.cpus[cpu].overhead += time;
                 self.busy(cpu, time);
             }
-            Seen::Sleeps { state, stops_tick } => self.sleeps(cpu, state, stops_tick),
+            Seen::Sleeps { state, entered, tick_stopped } => {
+                self.sleeps(cpu, state, entered, tick_stopped);
+            }
             Seen::Slept(slept) => self.slept(cpu, &slept),
             Seen::PollsOn => self.polls_on(cpu),
             Seen::Frequency { khz } => self.changes_frequency(cpu, khz),
