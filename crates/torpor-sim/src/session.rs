@@ -395,6 +395,7 @@ impl<'a> Session<'a> {
         let crowded =
             torpor_engine::oracle::note(against.map(|against| against.crowded_spans).sum());
         let crowded = crowded.into_iter().collect();
+        let kernels = columns::kernels(&self.columns);
         let wants_strip = options.strip && !interrupted;
         let strip = wants_strip.then(|| self.strip(&by_column[0][0].1, progress)).flatten();
         let runs: Vec<_> = by_column
@@ -420,10 +421,10 @@ impl<'a> Session<'a> {
             options: OptionsInfo {
                 asked: Options { seeds: finished as u32, ..options.clone() },
                 io_boosts: columns::io_boosts(&self.columns),
-                kernels: columns::kernels(&self.columns),
+                kernels,
             },
             catalogue: metric::of_simulation(),
-            notes: [summary::notes(self.request), crowded, self.config_notes()].concat(),
+            notes: [summary::notes(self.request, &kernels), crowded, self.config_notes()].concat(),
             interrupted,
             comparison: summary::compare(&runs),
             task_comparisons: summary::compare_tasks(workload, &runs),

@@ -6,8 +6,8 @@ use crate::frequency::frequency;
 use crate::machine::{Counted, FlowTotals};
 use crate::options::Request;
 use crate::outcome::{
-    DeviceOutcome, FlowOutcome, GovernorOutcome, PerfDomainOutcome, Policies, SeedOutcome,
-    TaskComparison, TaskOutcome,
+    DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, PerfDomainOutcome, Policies,
+    SeedOutcome, TaskComparison, TaskOutcome,
 };
 use crate::workload::Workload;
 use std::collections::BTreeMap;
@@ -314,7 +314,7 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
 }
 
 /// What the numbers of a resolved request do not say, where it applies.
-pub fn notes(request: &Request) -> Vec<String> {
+pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     let Request { platform, options, .. } = request;
     let cpufreq = &options.cpufreq;
     let frequencies = match &cpufreq[..] {
@@ -347,14 +347,20 @@ pub fn notes(request: &Request) -> Vec<String> {
         );
     }
     notes.extend(request.workload.notes.iter().cloned());
-    notes.push(match options.kernels.is_empty() {
-        true => "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)",
-        false => {
-            "scheduler, tick, timers, idle loop, governors and frequencies are the kernel's own \
-             source; RCU and workqueues are not (docs/concepts/hosted-kernel.md)"
-        }
+    if kernels.is_empty() {
+        notes.push(
+            "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
+                .to_owned(),
+        );
     }
-    .to_owned());
+    notes.extend(kernels.iter().map(|info| {
+        format!(
+            "Linux {} (--kernel {}) decides: its scheduler, tick, timers, idle loop, governors and \
+             schedutil are {} of its files, unedited; RCU and workqueues are not among them \
+             (docs/concepts/hosted-kernel.md)",
+            info.release, info.kernel, info.hosted_files
+        )
+    }));
     if platform.has_power() {
         notes.push("a state asked for is taken as the state got; hardware may demote".to_owned());
     } else {
