@@ -192,9 +192,9 @@ class SimulateOptions(_Run, total=False):
     kernels: Annotated[
         str | Iterable[str],
         Option(
-            "Let a Linux kernel's own source decide: scheduler, tick, timers, idle loop, governors, "
-            "schedutil. A release at hand (6.12), a tree, a tarball or TREE:REV. Each governor runs "
-            "in each of them. Default: Torpor's own scheduler.",
+            "Let a Linux kernel's own source decide: scheduler, tick, timers, idle loop, "
+            "governors, schedutil. A release at hand (6.12), a tree, a tarball or TREE:REV. Each "
+            "governor runs in each of them. Default: Torpor's own scheduler.",
             ("--kernel", "-k"),
             "K",
             kind=list,

@@ -409,6 +409,8 @@ class GovernorOutcome(TypedDict):
     governor: str
     #: As the user named it; `none` without.
     io_boost: str
+    #: As the user named it; null where our own scheduler stands in for one.
+    kernel: str | None
     kind: str
     latency: "LatencyOutcome"
     metrics: Metrics
@@ -489,6 +491,19 @@ class IoBoostInfo(TypedDict):
     io_boost: str
     params: dict[str, str]
     source_sha256: str
+
+
+@final
+class KernelInfo(TypedDict):
+    """A kernel that was run."""
+
+    #: How many files of its tree were compiled.
+    hosted_files: int
+    #: Of what was made of them.
+    image_sha256: str
+    #: As the user named it.
+    kernel: str
+    release: str
 
 
 @final
@@ -660,6 +675,8 @@ class SimulateOptions(TypedDict):
     #: The simulated kernel's tick rate; the platform's own by default.
     hz: int | None
     io_boosts: list["IoBoostInfo"]
+    #: Whose scheduler, timers and governors decide; none where ours stand in.
+    kernels: list["KernelInfo"]
     #: PM QoS limit on the exit latency of any chosen state.
     latency_limit_ns: int | None
     #: The first seed, and how many: each governor meets all of them.

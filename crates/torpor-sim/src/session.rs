@@ -396,6 +396,7 @@ impl<'a> Session<'a> {
             torpor_engine::oracle::note(against.map(|against| against.crowded_spans).sum());
         let crowded = crowded.into_iter().collect();
         let kernels = columns::kernels(&self.columns);
+        let notes = [summary::notes(self.request, &kernels), crowded, self.config_notes()].concat();
         let wants_strip = options.strip && !interrupted;
         let strip = wants_strip.then(|| self.strip(&by_column[0][0].1, progress)).flatten();
         let runs: Vec<_> = by_column
@@ -424,7 +425,7 @@ impl<'a> Session<'a> {
                 kernels,
             },
             catalogue: metric::of_simulation(),
-            notes: [summary::notes(self.request, &kernels), crowded, self.config_notes()].concat(),
+            notes,
             interrupted,
             comparison: summary::compare(&runs),
             task_comparisons: summary::compare_tasks(workload, &runs),

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Workloads under Linux 6.12's own scheduler, timers and governors.
+
+#[allow(dead_code)]
+mod support;
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
+
+use std::path::Path;
+use support::{load, request};
+use torpor_engine::Unwatched;
+use torpor_engine::decision::Unobserved;
+use torpor_governor::{Catalog, CatalogOptions};
+use torpor_platform::Platform;
+use torpor_sim::machine::Counted;
+use torpor_sim::outcome::Outcome;
+use torpor_sim::{Request, Session, workload};
+use torpor_units::{Duration, Energy};
+
+/// Compiled kernels stay between runs.
+fn catalog() -> Catalog {
+    let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    Catalog::new(CatalogOptions { cache_dir, ..Default::default() })
+}
+
+/// A shipped workload on a shipped platform, under 6.12's menu.
+fn hosted(test: &str, workload: &str, platform: &str, ms: i64) -> Option<Request> {
+    let tree = upstream::kernel_sources("6.12", test)?;
+    let workload = workload::resolve(workload).unwrap_or_else(|e| panic!("{e}"));
+    let platform = Platform::resolve(platform).unwrap_or_else(|e| panic!("{e}"));
+    let mut request = request(platform, workload, &["menu"], ms);
+    request.options.kernels = vec![tree.display().to_string().parse().unwrap()];
+    Some(request)
+}
+
+fn run(request: &Request) -> Outcome {
+    torpor_sim::run(request, &catalog(), &Unwatched).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn count(request: &Request) -> Counted {
+    let request = request.resolved().unwrap();
+    let session = Session::new(&request, &catalog()).unwrap_or_else(|e| panic!("{e}"));
+    let run = session.simulate(0, 1, Unobserved, &mut |_| true).unwrap();
+    run.unwrap_or_else(|e| panic!("{e}")).0
+}
+
+/// One reader at a time leaves a scheduler nothing to decide: what the hardware, the device and the
+/// kernel's own work take is then all there is, and that is the same in both.
+#[test]
+fn reads_one_after_another_take_as_long_as_under_our_own_scheduler() {
+    let Some(hosted) = hosted("reads in a hosted kernel", "fio-randread", "pixel6", 1_000) else {
+        return;
+    };
+    let mut own = hosted.clone();
+    own.options.kernels.clear();
+    let [hosted, own] = [hosted, own].map(|request| count(&request).kinds[0].ios as f64);
+    assert!(own > 1_000.0 && (hosted / own - 1.0).abs() < 0.005, "{hosted} and {own} reads");
+}
+
+#[test]
+fn a_cpus_time_is_all_accounted_for() {
+    let Some(request) = hosted("a hosted kernel's time", "requests", "pixel6", 1_000) else {
+        return;
+    };
+    let counted = count(&request);
+    let handling = request.platform.tick_handling;
+    for (number, cpu) in counted.cpus.iter().enumerate() {
+        let idle: Duration = cpu.totals.states.iter().fold(Duration::ZERO, |t, s| t + s.time);
+        let ticks = Duration(cpu.totals.tick_wakeups as i64 * handling.0);
+        let found = idle + cpu.task_time + cpu.overhead;
+        // The tick's handler counts as neither; what is charged at the very end reaches beyond it.
+        let least = counted.span - ticks - ticks - ticks - ticks;
+        assert!(found >= least, "cpu {number}: {found} of {}", counted.span);
+        assert!(found <= counted.span + Duration::from_us(100), "cpu {number}: {found}");
+        let by_opp = cpu.busy_at.iter().fold(Duration::ZERO, |t, at| t + *at);
+        assert_eq!(by_opp, cpu.task_time + cpu.overhead, "cpu {number}");
+    }
+}
+
+#[test]
+fn results_are_the_same_on_any_number_of_threads_and_say_which_kernel_decided() {
+    let Some(mut request) = hosted("a hosted kernel on threads", "frames", "pixel6", 300) else {
+        return;
+    };
+    request.options.seeds = 3;
+    let text = |threads| {
+        let mut request = request.clone();
+        request.options.threads = Some(threads);
+        serde_json::to_string(&run(&request)).unwrap()
+    };
+    let alone = text(1);
+    assert_eq!(alone, text(4));
+    assert!(alone.contains("\"release\":\"6.12."), "{alone}");
+    let outcome = run(&request);
+    assert_eq!(outcome.options.kernels.len(), 1);
+    assert_eq!(outcome.options.kernels[0].image_sha256.len(), 64);
+    assert!(outcome.notes.iter().any(|note| note.starts_with("Linux 6.12.")), "{outcome:?}");
+}
+
+#[test]
+fn no_governor_is_cheaper_than_the_oracle_of_its_own_run() {
+    let Some(mut request) = hosted("a hosted kernel's oracle", "idle-predict", "rk3399", 2_000)
+    else {
+        return;
+    };
+    request.options.against_oracle = true;
+    let counted = count(&request);
+    let idle = counted.cpus.iter().fold(Energy::ZERO, |sum, cpu| sum + cpu.totals.energy);
+    let oracle = counted.against_oracle.unwrap().oracle;
+    assert!(oracle > Energy::ZERO && oracle <= idle, "{oracle:?} of {idle:?}");
+}
+
+#[test]
+fn a_deadlock_is_the_error_of_its_row() {
+    let Some(mut request) = hosted("a deadlock in a hosted kernel", "pipe", "pixel6", 300) else {
+        return;
+    };
+    request.workload = load(
+        "[[task]]\nname = \"a\"\nphase = [{ run_us = 50 }, { wait = \"x\" }, { wake = \"y\" }]\n\
+         [[task]]\nname = \"b\"\nphase = [{ wait = \"y\" }, { wake = \"x\" }]\n",
+    );
+    let outcome = run(&request);
+    let error = outcome.runs[0].run.error.as_ref().expect("nobody can go on");
+    assert!(error.contains("deadlock"), "{error}");
+}
+
+#[test]
+fn what_a_hosted_kernel_cannot_do_is_said_before_it_runs() {
+    let mut request =
+        request(Platform::resolve("pixel6").unwrap(), workload::resolve("pipe").unwrap(), &[], 300);
+    request.governors = vec!["menu".parse().unwrap()];
+    request.options.kernels = vec!["/nowhere/linux".parse().unwrap()];
+    let error = |request: &Request| {
+        let run = torpor_sim::run(request, &catalog(), &Unwatched);
+        run.err().expect("it cannot be run").to_string()
+    };
+    assert!(error(&request).contains("kernel `/nowhere/linux`"), "{}", error(&request));
+    request.options.cpufreq = vec!["powersave".parse().unwrap()];
+    let said = error(&request);
+    assert!(said.contains("powersave") && said.contains("--cpufreq schedutil"), "{said}");
+    request.options.cpufreq.clear();
+    request.options.kernels = vec!["6.12".parse().unwrap(); 2];
+    assert!(error(&request).contains("`6.12` twice"), "{}", error(&request));
+}

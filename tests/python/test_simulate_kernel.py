@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor simulate --kernel`: a kernel's own source decides."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import torpor as library
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = ("--duration", "200ms", "--seeds", "2")
+
+
+@pytest.fixture(scope="module")
+def linux() -> str:
+    """The tree of Linux 6.12, as Debian ships it."""
+    done = subprocess.run(
+        [ROOT / "tests" / "kernel_sources.sh", "6.12"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode == 77:
+        pytest.skip(f"not run: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_same_table_says_which_kernel_decided(torpor, linux):
+    simulate = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK)
+    done = torpor(*simulate, "--kernel", linux, check=0)
+    own = torpor(*simulate, check=0)
+    rows = [
+        [line.split("  ")[0] for line in text.splitlines() if "±" in line]
+        for text in (done.stdout, own.stdout)
+    ]
+    assert set(rows[0]) & set(rows[1]) >= {"task wake-up latency, mean µs", "power mW"}
+    assert f"(--kernel {linux}) decides" in " ".join(done.stdout.split())
+    assert "(--kernel" not in own.stdout
+
+
+def test_a_library_call_gives_what_the_command_prints(torpor, linux):
+    done = torpor(
+        *("simulate", "periodic", "-p", "pixel6", "-g", "menu", *QUICK),
+        *("--kernel", linux, "--json"),
+        check=0,
+    )
+    printed = json.loads(done.stdout)
+    result = library.simulate(
+        "periodic", platform="pixel6", governors="menu", duration="200ms", seeds=2, kernels=linux
+    )
+    assert result.to_dict()["runs"] == printed["runs"]
+    [kernel] = printed["options"]["kernels"]
+    assert kernel["kernel"] == linux
+    assert kernel["release"].startswith("6.12.")
+    assert printed["runs"][0]["origin"] == f"kernel {linux} (Linux {kernel['release']})"
+
+
+def test_a_recording_of_a_hosted_kernel_tells_its_governor(torpor, linux, tmp_path):
+    trace = tmp_path / "trace.txt"
+    run = ("simulate", "idle-predict", "-p", "pixel6", "-g", "menu", "--kernel", linux)
+    torpor(*run, "--duration", "8s", "--seeds", "1", "--trace", trace, check=0)
+    done = torpor("fidelity", trace, "-p", "pixel6", "-g", f"menu@{linux}", check=None)
+    assert "This machine behaves like menu" in done.stdout
+
+
+def test_a_kernel_that_is_not_there_is_said(torpor):
+    done = torpor("simulate", "pipe", "-p", "pixel6", "-g", "menu", "--kernel", "9.99", check=2)
+    assert "kernel `9.99`" in done.stderr
+    assert "hint:" in done.stderr
