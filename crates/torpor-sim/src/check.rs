@@ -75,7 +75,7 @@ pub fn check(request: &Request) -> Result<(), SimError> {
 
 /// What a hosted kernel is not asked for yet.
 fn check_kernels(request: &Request) -> Result<(), SimError> {
-    let Request { options, workload, .. } = request;
+    let Request { options, .. } = request;
     if options.kernels.is_empty() {
         return Ok(());
     }
@@ -110,11 +110,6 @@ fn check_kernels(request: &Request) -> Result<(), SimError> {
         let what = "a hosted kernel takes states off for all CPUs alike";
         let given = format!("state {} of one CPU", disabled.state);
         return cannot(what, given, "name the state without a CPU");
-    }
-    if let Some(flow) = workload.flows.iter().find(|flow| flow.hint.is_some()) {
-        let what = "a hosted kernel takes no clamps from performance hints yet";
-        let hint = "take `boosts` off the flow";
-        return cannot(what, format!("flow `{}` of `{}`", flow.name, workload.name), hint);
     }
     Ok(())
 }

@@ -22,7 +22,8 @@ use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::totals::Tally;
 use torpor_kernel::{
-    End, Handled, Instance, Outside, Seen, Sim, Slept, Step, TaskId, TaskSetup, Work,
+    Attributes, End, Handled, Instance, Outside, Policy, Seen, Sim, Slept, Step, TaskId, TaskSetup,
+    Work,
 };
 use torpor_trace::{EventKind, PrevState};
 use torpor_units::{CpuId, Duration, Energy, Instant};
@@ -472,16 +473,24 @@ impl<'a, S: Sink> Hosted<'a, S> {
     }
 
     fn setup(&self, id: u32, number: usize, near: usize) -> TaskSetup {
-        let task = &self.world.tasks[id as usize];
-        let kind = &self.world.plan.workload.tasks[task.kind];
+        let kind = &self.world.plan.workload.tasks[self.world.tasks[id as usize].kind];
         TaskSetup {
             name: kind.name.clone(),
             number: number as u32 + 1,
-            nice: crate::sched::nice_of(kind.weight),
             forked_on: CpuId(near as u32),
-            uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
             timer_slack: kind.timer_slack,
-            affinity: kind.cpus.clone().unwrap_or_default(),
+            attributes: self.attributes(id),
+        }
+    }
+
+    fn attributes(&self, id: u32) -> Attributes {
+        let task = &self.world.tasks[id as usize];
+        let kind = &self.world.plan.workload.tasks[task.kind];
+        Attributes {
+            policy: Policy::Normal,
+            nice: crate::sched::nice_of(kind.weight),
+            uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
+            affinity: kind.cpus.iter().flatten().copied().collect(),
         }
     }
 }
@@ -593,7 +602,14 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         !self.numbered[number].steps.is_empty()
     }
 
-    fn reclamp(&mut self, _: u32) {}
+    fn reclamp(&mut self, id: u32) {
+        let task = TaskId(self.number_of[id as usize] as usize);
+        let change = Step::Change(task, self.attributes(id));
+        match &self.acting {
+            Acting::Task(number) => self.numbered[*number].steps.push_back(change),
+            _ => unreachable!("flows end in tasks"),
+        }
+    }
 }
 
 impl<S: Sink> Work for Hosted<'_, S> {
@@ -645,7 +661,7 @@ impl<S: Sink> Work for Hosted<'_, S> {
         }
         self.acting = Acting::Handler { cpu, handled: std::mem::take(handled) };
         while let Some(irq) = self.cpus[cpu].irqs.pop_front() {
-            self.emit(cpu, EventKind::IrqEntry { irq: irq.line.number() });
+            self.emit(cpu, EventKind::IrqEntry { irq: irq.line.number(), name: None });
             let taken = self.take_interrupt(cpu, irq);
             self.emit(cpu, EventKind::IrqExit { irq: irq.line.number() });
             if let Err(halt) = taken {
