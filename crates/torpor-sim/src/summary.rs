@@ -356,8 +356,7 @@ pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     notes.extend(kernels.iter().map(|info| {
         format!(
             "Linux {} (--kernel {}) decides: its scheduler, tick, timers, idle loop, governors and \
-             schedutil are {} of its files, unedited; RCU and workqueues are not among them \
-             (docs/concepts/hosted-kernel.md)",
+             schedutil are {} of its files, unedited (docs/concepts/hosted-kernel.md)",
             info.release, info.kernel, info.hosted_files
         )
     }));
