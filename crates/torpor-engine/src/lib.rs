@@ -6,6 +6,7 @@
 extern crate self as torpor_engine;
 
 pub mod cluster;
+mod config_notes;
 pub mod cost;
 pub mod decision;
 mod error;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From counters to what is shown.
 
+pub use crate::config_notes::config_notes;
 use crate::decision::Decision;
 use crate::input::{Recording, SleepSource};
 use crate::options::{Options, Request};
@@ -9,7 +10,6 @@ use crate::outcome::*;
 use crate::replay::{Run, Seat};
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::BTreeMap;
-use torpor_governor::{Origin, Policy};
 use torpor_platform::{Cluster, Platform, Scope};
 use torpor_result::idle::power_mw;
 use torpor_result::record::Described;
@@ -305,25 +305,6 @@ fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterat
         )
     });
     cut.into_iter().chain(unclosed)
-}
-
-/// What a file that does not ship asks for of the kernel's configuration: what is not set there is
-/// compiled out without a word.
-pub fn config_notes<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
-    let mut notes = Vec::new();
-    for policy in policies.filter(|p| *p.origin() != Origin::Builtin && !p.config().is_empty()) {
-        let asked: Vec<String> =
-            policy.config().iter().map(|(name, value)| format!("{name} ({value})")).collect();
-        let note = format!(
-            "{} asks for {}; set what its kernel had otherwise, as in `,CONFIG_X=y`",
-            policy.policy_label(),
-            asked.join(", ")
-        );
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-    notes
 }
 
 /// What the numbers do not say, where it applies.

@@ -11,9 +11,8 @@ mod run;
 pub use run::CpuRun;
 
 use crate::decision::{Decision, Observer};
-use crate::input::{OVERDUE, RCU_HOLD, Span, TickGrid};
+use crate::input::{OVERDUE, RCU_HOLD, Span, TickGrid, after_idling};
 use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
-use crate::pelt::after_idling;
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
 use torpor_governor::{Fault, Inputs};

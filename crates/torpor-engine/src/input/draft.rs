@@ -5,7 +5,6 @@ use super::segment::Collector;
 use super::spans::{Evidence, Joiner};
 use super::tick::{self, TickGrid};
 use super::{CpuInput, InputStats, Recording, SleepSource, WakeStamp};
-use crate::pelt;
 use torpor_platform::Platform;
 use torpor_trace::{Carries, Event, SoFar};
 use torpor_units::{CpuId, Instant};
@@ -51,7 +50,7 @@ impl<'a> Draft<'a> {
     pub fn observe(&mut self, events: &[Event], so_far: &SoFar<'_>) {
         // Of a recording in one part nothing is drawn before all of it was seen.
         self.draw();
-        pelt::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
+        super::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
         let reading = self.reading.get_or_insert_with(|| Reading::new(events, so_far));
         reading.collector.observe(events, so_far.cpu_count);
     }

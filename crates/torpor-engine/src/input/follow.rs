@@ -3,7 +3,7 @@
 
 use super::Recording;
 use super::tasks::Counter;
-use crate::pelt::Tracker;
+use super::util::Tracker;
 use torpor_trace::{Event, Trace};
 use torpor_units::CpuId;
 

@@ -13,6 +13,7 @@ mod spans;
 mod tasks;
 mod tick;
 mod timers;
+mod util;
 
 use std::collections::BTreeMap;
 use torpor_platform::Platform;
@@ -25,6 +26,7 @@ pub(crate) use segment::{RCU_HOLD, RCU_SOFTIRQ};
 pub use tick::TickGrid;
 pub(crate) use tick::{TickFunction, tick_function};
 pub(crate) use timers::{OVERDUE, TimerTracker};
+pub(crate) use util::{Tracker, after_idling, note_frequencies};
 
 /// Where a span's time to the next timer came from, best first.
 #[derive(

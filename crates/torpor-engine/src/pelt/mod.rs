@@ -5,7 +5,7 @@
 //! [`Average`] is that arithmetic, bit for bit as in `kernel/sched/pelt.c`, which a test compiles
 //! and compares. [`Clock`] slows time down on small or slow-running CPUs, so that equal work makes
 //! for equal utilization; it is bit-exact likewise. [`Runqueue`] is a CPU with its tasks coming and
-//! going; [`Tracker`] follows all CPUs of a recording.
+//! going; `input::util` follows all CPUs of a recording.
 //!
 //! What `sched_cpu_util()` answers a CPU that goes idle is, of its parts: the fair class's
 //! `util_avg` with what sleeping tasks have left behind; no `util_est`, since that counts enqueued
@@ -14,9 +14,8 @@
 mod average;
 mod clock;
 mod runqueue;
-mod track;
 
 pub use average::Average;
+pub(crate) use average::decay;
 pub use clock::Clock;
 pub use runqueue::{Runqueue, Scale, Task};
-pub use track::{Tracker, after_idling, note_frequencies};

@@ -3,8 +3,7 @@
 
 use super::recorded::Calls;
 use super::walk::Seat;
-use crate::input::{CpuInput, Recording, Seats, SleepSource, Span, WakeStamp};
-use crate::pelt::{self, Tracker};
+use crate::input::{self, CpuInput, Recording, Seats, SleepSource, Span, Tracker, WakeStamp};
 use torpor_trace::Trace;
 use torpor_units::Instant;
 
@@ -22,7 +21,7 @@ pub fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
         (seat.map_or(1024, |seat| seat.model.capacity), None)
     };
     let mut freq_max_khz = Vec::new();
-    pelt::note_frequencies(&mut freq_max_khz, &trace.events, trace.meta.cpu_count);
+    input::note_frequencies(&mut freq_max_khz, &trace.events, trace.meta.cpu_count);
     let places = Seats::new(&recording, trace.meta.cpu_count);
     let mut tracker = Tracker::new(places, trace, &freq_max_khz, capacity);
     tracker.observe(&trace.events, &mut recording.cpus);

@@ -11,9 +11,8 @@
 //! FIDELITY(pelt-migration): a task counts for another CPU from when it runs there, not from its
 //! wake-up or its balancing.
 
-use super::average::decay;
-use super::runqueue::{Runqueue, Scale, Task};
-use crate::input::{CpuInput, Seats, Span};
+use super::{CpuInput, Seats, Span};
+use crate::pelt::{Runqueue, Scale, Task, decay};
 use std::collections::HashMap;
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 use torpor_units::{CpuId, Duration, Instant};

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What every kind of result says of the policies in it.
+
+use torpor_governor::{Origin, Policy};
+
+/// What a file that does not ship asks for of the kernel's configuration: what is not set there is
+/// compiled out without a word.
+pub fn config_notes<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for policy in policies.filter(|p| *p.origin() != Origin::Builtin && !p.config().is_empty()) {
+        let asked: Vec<String> =
+            policy.config().iter().map(|(name, value)| format!("{name} ({value})")).collect();
+        let note = format!(
+            "{} asks for {}; set what its kernel had otherwise, as in `,CONFIG_X=y`",
+            policy.policy_label(),
+            asked.join(", ")
+        );
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
+}
