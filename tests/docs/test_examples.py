@@ -143,7 +143,8 @@ def run_console(block: Block) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            # A kernel may have to be compiled.
+            timeout=300,
             check=False,
         )
         said = f"{block.where}\n$ {command}\n--- printed\n{done.stdout}--- shown\n{shown}"

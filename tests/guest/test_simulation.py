@@ -6,6 +6,7 @@ also by new ones.
 """
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,33 @@ def test_the_document_has_this_table(kept):
     table = compare.table([row for kernel in compare.KERNELS for row in kept[kernel]])
     assert table in DOCUMENT.read_text(encoding="utf-8"), (
         "make it anew: PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.compare"
+    )
+
+
+@pytest.fixture(scope="module")
+def hosted() -> dict[str, list[compare.Row]]:
+    """The same rows under the guests' own kernel, hosted."""
+    done = subprocess.run(
+        [packages.ROOT / "tests" / "kernel_sources.sh", "6.12"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 77:
+        pytest.skip(f"not run: {done.stderr.strip()}")
+    linux = done.stdout.strip()
+    return {kernel: compare.compare(corpus.CORPUS, kernel, linux) for kernel in compare.KERNELS}
+
+
+@pytest.mark.parametrize("kernel", compare.KERNELS)
+def test_a_hosted_kernel_is_as_near_to_the_guest_as_was_told(hosted, kernel):
+    check(hosted[kernel], 2)
+
+
+def test_the_document_has_the_table_of_the_hosted_kernel(kept, hosted):
+    ours, theirs = ([r for k in compare.KERNELS for r in rows[k]] for rows in (kept, hosted))
+    assert compare.hosted_table(ours, theirs) in DOCUMENT.read_text(encoding="utf-8"), (
+        "make it anew: apparatus.compare --kernel 6.12"
     )
 
 
