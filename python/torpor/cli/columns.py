@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torpor.cli.console import render
+from torpor.cli.console import bare_table, render
 from torpor.texts import printable
 
 if TYPE_CHECKING:
@@ -19,13 +19,10 @@ def columns_text(headings: Sequence[str], rows: Sequence[Sequence[str]], width: 
 
     A heading may fold at its blanks; a number and what is in the first column do not.
     """
-    from rich import box
-    from rich.table import Table
-
     parts: list[RenderableType] = []
     blocks = _blocks(headings, rows, width)
     for block in blocks:
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+        table = bare_table()
         # Told each width, rich cannot take it from the digits.
         whole = _total(headings, rows, block, folds=False) <= width
         for place in (0, *block):

@@ -18,6 +18,7 @@ from torpor.texts import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
 #: No terminal, no line length: what reads a pipe or a file folds no lines.
 _UNLIMITED = 10_000
@@ -118,6 +119,14 @@ def render(*parts: "RenderableType", width: int) -> str:
         console.print(part)
     text = out.getvalue().replace("\x1b", _OUR_ESCAPE)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+def bare_table() -> "Table":
+    """Return a table without columns, drawn as all of ours are."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
 
 
 def wrap(text: str, width: int, indent: str = "  ") -> str:

@@ -4,8 +4,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import render, wrap
-from torpor.cli.table import bare_table, listed_text
+from torpor.cli.console import bare_table, render, wrap
+from torpor.cli.table import listed_text
 from torpor.comparison import percent, rows
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 
 from torpor import studies
 from torpor.cli import EXIT_FINDING, journaled, options, values
-from torpor.cli.console import render, stdout_width, wrap, write_stdout
+from torpor.cli.console import bare_table, render, stdout_width, wrap, write_stdout
 from torpor.comparison import format_number
 from torpor.studies import judge
 
@@ -95,10 +95,7 @@ def _text(result: "shapes.Reproduction", width: int) -> str:
 
 
 def _table(table: "shapes.StudyTable") -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    drawn = bare_table()
     drawn.add_column(table["title"], overflow="fold")
     drawn.add_column("")
     columns = list(table["rows"][0]["cells"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from torpor.cli import values
-from torpor.cli.console import fail, print_note, render, stdout_width, write_stdout
+from torpor.cli.console import bare_table, fail, print_note, render, stdout_width, write_stdout
 from torpor.comparison import format_number
 from torpor.studies import io_boost as study
 
@@ -101,10 +101,7 @@ def _text(result: "Scatter", width: int) -> str:
 
 
 def _table(boosts: list["Setting"], front: list["Setting"]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    drawn = bare_table()
     drawn.add_column("IO boost")
     for title in ("IOPS", "µJ an IO", "mW", *(f"{name} MHz" for name in boosts[0]["freq_mhz"])):
         drawn.add_column(title, justify="right")

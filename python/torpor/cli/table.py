@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import render, wrap
+from torpor.cli.console import bare_table, render, wrap
 from torpor.comparison import (
     SLEEP_LENGTH_WORDS,
     Cell,
@@ -153,14 +153,6 @@ def _table(names: list[str], table_rows: list[Row], block: Any, *, is_stacked: b
         cells = [_cell_text(row.cells[index], is_stacked) for index in block]
         table.add_row(row.heading, *cells)
     return table
-
-
-def bare_table() -> "Table":
-    """Return a table without columns, drawn as all of ours are."""
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
 
 
 def _cell_text(cell: Cell, is_stacked: bool) -> "Text":
