@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -130,6 +131,31 @@ def test_a_governor_that_sleeps_is_not_waited_for() -> None:
     assert "made a system call" in error or "did not return within its limit" in error
     assert "select() on cpu" in error
     assert time.monotonic() - begun < 60
+
+
+def test_a_check_heeds_ctrl_c_while_a_governor_sleeps() -> None:
+    command = [sys.executable, "-m", "torpor", "check", hostile(16, start=1), "--decisions", "99"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+    def is_driven() -> bool:
+        """Once its program is compiled and runs: its last argument is the governor's name."""
+        tasks = Path(f"/proc/{process.pid}/task")
+        children = " ".join((task / "children").read_text() for task in tasks.iterdir())
+        lines = (Path(f"/proc/{child}/cmdline").read_bytes() for child in children.split())
+        return any(line.endswith(b"\0hostile\0") for line in lines)
+
+    until = time.monotonic() + 100
+    while not is_driven() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert is_driven()
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
 
 
 def test_a_name_that_is_no_text_is_refused_by_name() -> None:

@@ -10,7 +10,7 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use torpor_governor::{ChosenParam, Harness, HarnessFile, Program};
 
 macro_rules! file {
@@ -86,22 +86,21 @@ enum Reply {
     Byte,
     /// It has ended.
     None,
+    /// It takes no CPU time, or it would have been ended: it sleeps, or has stopped itself.
     Late,
+    /// A signal has come: whoever waits is to heed Ctrl-C.
+    Interrupted,
 }
 
 /// For a byte, as long as anything that takes CPU time can take on a busy machine.
 fn wait(replies: &mut ChildStdout) -> Reply {
     let mut poll = libc::pollfd { fd: replies.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let until = Instant::now() + REPLY_LIMIT;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        // SAFETY: one descriptor, which is open.
-        match unsafe { libc::poll(&mut poll, 1, left.as_millis() as i32) } {
-            0 => return Reply::Late,
-            1.. if replies.read_exact(&mut [0]).is_ok() => return Reply::Byte,
-            1.. => return Reply::None,
-            _ => {}
-        }
+    // SAFETY: one descriptor, which is open.
+    match unsafe { libc::poll(&mut poll, 1, REPLY_LIMIT.as_millis() as i32) } {
+        0 => Reply::Late,
+        1.. if replies.read_exact(&mut [0]).is_ok() => Reply::Byte,
+        1.. => Reply::None,
+        _ => Reply::Interrupted,
     }
 }
 
@@ -171,7 +170,8 @@ impl Driver {
         let steps = self.shared.get().progress as usize;
         let ended = !answered || !status.success();
         let crash = match reply {
-            Reply::Late => Some(self.endless()),
+            Reply::Late => return Err(self.sleeps()),
+            Reply::Interrupted => return Err(CheckError::Interrupted),
             _ if ended => Some(self.crash(status)?),
             _ => None,
         };
@@ -237,10 +237,11 @@ impl Driver {
             return Ok(None);
         }
         let status = self.reap()?;
-        if matches!(reply, Reply::Late) {
-            return Ok(Some(self.endless()));
+        match reply {
+            Reply::Late => Err(self.sleeps()),
+            Reply::Interrupted => Err(CheckError::Interrupted),
+            Reply::Byte | Reply::None => self.crash(status).map(Some),
         }
-        self.crash(status).map(Some)
     }
 
     fn reap(&mut self) -> Result<ExitStatus, CheckError> {
@@ -252,13 +253,11 @@ impl Driver {
             .map_err(|source| CheckError::Start { path: self.program.path.clone(), source })
     }
 
-    /// It takes no CPU time, or it would have been ended: it sleeps, or has stopped itself.
-    fn endless(&mut self) -> Crash {
+    fn sleeps(&mut self) -> CheckError {
         let block = self.shared.get();
         let call = block::PHASES.get(block.phase as usize).copied().unwrap_or("a call");
-        let cpu = block.phase_cpu as u8;
-        let words = "it sleeps".to_owned();
-        Crash { cause: Cause::Endless, call, cpu, words, signature: call.to_owned() }
+        let governor = self.program.governor.clone();
+        CheckError::Sleeps { governor, call, limit_s: REPLY_LIMIT.as_secs() }
     }
 
     fn crash(&mut self, status: ExitStatus) -> Result<Crash, CheckError> {

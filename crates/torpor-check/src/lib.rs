@@ -72,6 +72,14 @@ pub enum CheckError {
     #[error("the governor cannot be driven: {reason}")]
     Refused { reason: String },
 
+    #[error(
+        "governor `{governor}` has slept for {limit_s} s in {call}, where no kernel code may sleep"
+    )]
+    Sleeps { governor: String, call: &'static str, limit_s: u64 },
+
+    #[error("interrupted")]
+    Interrupted,
+
     #[error("governor `{governor}` has ended its program in {call}: {status}\n{said}")]
     Driver { governor: String, call: &'static str, status: ExitStatus, said: String },
 }

@@ -49,6 +49,7 @@ pub fn check(
             failure.is_none()
         })
     });
+    py.check_signals()?;
     crate::hosting::warn(py, &catalog)?;
     if let Some(failure) = failure {
         return Err(failure);
