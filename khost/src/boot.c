@@ -17,6 +17,7 @@
 #include <linux/tick.h>
 #include <linux/timekeeping.h>
 #include <linux/timer.h>
+#include <linux/version.h>
 #include <linux/hrtimer.h>
 #include "host.h"
 
@@ -94,6 +95,7 @@ static void init_cpu_masks(void)
 		khost_cpus[cpu].timer_ns = ~0ULL;
 	}
 	nr_cpu_ids = khost_machine->cpus;
+	__num_possible_cpus = khost_machine->cpus;
 	set_cpu_online(0, true);
 	cpumask_set_cpu(0, &__cpu_active_mask);
 }
@@ -107,7 +109,11 @@ static int first_thread(void *unused)
 	sched_init();
 	rcu_init();
 	tick_init();
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	timers_init();
+#else
 	init_timers();
+#endif
 	srcu_init();
 	hrtimers_init();
 	softirq_init();

@@ -27,6 +27,7 @@ struct cpumask __cpu_possible_mask, __cpu_online_mask, __cpu_present_mask, __cpu
 struct cpumask __cpu_dying_mask;
 struct cpumask __cpu_enabled_mask;
 atomic_t __num_online_cpus;
+unsigned int __num_possible_cpus;
 bool cpuhp_tasks_frozen;
 int __boot_cpu_id;
 

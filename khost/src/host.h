@@ -15,6 +15,7 @@ struct task_struct;
 /* context.c */
 extern struct khost_cpu khost_cpus[NR_CPUS];
 extern unsigned long long khost_touched[NR_CPUS / 64];
+extern unsigned int __num_possible_cpus;
 void khost_act_for(int cpu);
 void khost_set_first_task(int cpu, struct task_struct *task);
 bool khost_is_thread(int cpu);

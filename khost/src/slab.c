@@ -68,6 +68,18 @@ KEPT void *alloc_workqueue(const char *fmt, unsigned int flags, int most, ...)
 {
 	return khost_alloc(1);
 }
+KEPT void *alloc_workqueue_noprof(const char *fmt, unsigned int flags, int most, ...)
+{
+	return khost_alloc(1);
+}
+
+/* Of all allocators one: numbers that nobody gives back. */
+KEPT int ida_alloc_range(void *allocator, unsigned int least, unsigned int most, gfp_t gfp)
+{
+	static unsigned int given;
+
+	return least + given++;
+}
 
 /* After a grace period; older releases give the head's place in the object. */
 KEPT void kvfree_call_rcu(void *head, void *memory)

@@ -173,6 +173,11 @@ void __put_task_struct(struct task_struct *task)
 		khost_free(host_of(task));
 }
 
+void __put_task_struct_rcu_cb(struct rcu_head *head)
+{
+	__put_task_struct(container_of(head, struct task_struct, rcu));
+}
+
 static void put_after_grace_period(struct rcu_head *head)
 {
 	put_task_struct(container_of(head, struct task_struct, rcu));
@@ -290,7 +295,11 @@ static void sleep(void *until_ns)
 {
 	struct hrtimer_sleeper *sleeper = &host_of(current)->sleeper;
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup_sleeper_on_stack(sleeper, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#else
 	hrtimer_init_sleeper(sleeper, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#endif
 	hrtimer_set_expires_range_ns(&sleeper->timer, *(u64 *)until_ns, current->timer_slack_ns);
 	/* It was set up for the CPU's own task, which this is. */
 	set_current_state(TASK_INTERRUPTIBLE);

@@ -50,7 +50,7 @@ bool queue_work_on(int cpu, struct workqueue_struct *queue, struct work_struct *
 
 void delayed_work_timer_fn(struct timer_list *timer)
 {
-	struct delayed_work *delayed = from_timer(delayed, timer, timer);
+	struct delayed_work *delayed = container_of(timer, struct delayed_work, timer);
 
 	clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&delayed->work));
 	queue_work_on(delayed->cpu, delayed->wq, &delayed->work);

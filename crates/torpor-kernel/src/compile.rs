@@ -16,6 +16,8 @@ use torpor_governor::hosting::{Failure, Ran, Scratch, missing_names, run};
 use torpor_governor::{GovernorError, SourceFiles};
 use torpor_units::Hz;
 
+/// A program of the tree that tells offsets by its assembly.
+const OFFSETS: &str = "kernel/sched/rq-offsets.c";
 pub const IMAGE: &str = "kernel.so";
 /// One file of a kernel compiles in some seconds; a busy machine may need more.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -27,6 +29,7 @@ const FLAGS: &[&str] = &[
     "-O2",
     "-fshort-wchar",
     "-funsigned-char",
+    "-fms-extensions",
     "-fno-common",
     "-fno-strict-aliasing",
     "-fno-strict-overflow",
@@ -124,11 +127,7 @@ struct Unit {
 }
 
 pub fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
-    write_headers(job).map_err(|source| KernelError::Read {
-        kernel: job.kernel.to_owned(),
-        path: job.scratch.path().to_owned(),
-        source,
-    })?;
+    write_headers(job)?;
     let theirs = hosted.iter().map(|name| Unit {
         shown: (*name).to_owned(),
         path: job.tree.join(name),
@@ -143,6 +142,9 @@ pub fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
     compile_all(job, &units)?;
     link(job, &units)?;
     let (mut inputs, mut objects) = (BTreeSet::new(), Vec::new());
+    if job.tree.join(OFFSETS).exists() {
+        inputs.insert(OFFSETS.to_owned());
+    }
     for unit in &units {
         let list = read(job, &format!("{}.d", unit.object))?;
         inputs.extend(inputs_of(&String::from_utf8_lossy(&list), job.tree));
@@ -170,7 +172,7 @@ pub fn with_governor(
         path: job.scratch.path().to_owned(),
         source,
     };
-    write_headers(job).map_err(scratch_error)?;
+    write_headers(job)?;
     let folder = job.scratch.path().join("governor");
     fs::create_dir(&folder).map_err(scratch_error)?;
     let SourceFiles { main, files, .. } = governor.files;
@@ -202,7 +204,7 @@ pub fn with_governor(
             message: torpor_units::shown::lines(&message).into_owned(),
         }
     };
-    let mut command = compiler(job, governor.module, &staged, FOREIGN);
+    let mut command = compiler(job, governor.module, "-c", &staged, FOREIGN);
     command.args(GOVERNOR_FLAGS);
     command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), governor.module));
     let ran = execute(job, command)?;
@@ -237,14 +239,27 @@ fn inputs_of(list: &str, tree: &Path) -> Vec<String> {
     words.filter_map(inside).collect()
 }
 
-fn write_headers(job: &Job<'_>) -> io::Result<()> {
-    let root = job.scratch.path();
-    let ours = KHOST.iter().map(|(name, text)| (format!("khost/{name}"), (*text).to_owned()));
-    let made = generate::headers(job.tree, job.release, job.hz);
-    for (name, text) in ours.chain(made.into_iter().map(|(n, t)| (format!("gen/{n}"), t))) {
-        let path = root.join(name);
-        fs::create_dir_all(path.parent().expect("a joined path has a parent"))?;
-        fs::write(path, text)?;
+fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
+    let put = |name: &str, text: &str| {
+        let path = job.scratch.path().join(name);
+        let folder = fs::create_dir_all(path.parent().expect("a joined path has a parent"));
+        folder.and_then(|()| fs::write(&path, text)).map_err(|source| {
+            let kernel = job.kernel.to_owned();
+            KernelError::Read { kernel, path, source }
+        })
+    };
+    for (name, text) in KHOST {
+        put(&format!("khost/{name}"), text)?;
+    }
+    for (name, text) in generate::headers(job.tree, job.release, job.hz) {
+        put(&format!("gen/{name}"), &text)?;
+    }
+    // What only a compiler knows; since 6.19.
+    if job.tree.join(OFFSETS).exists() {
+        let list = "rq-offsets.s";
+        compile_as(job, "-S", OFFSETS, &job.tree.join(OFFSETS), list)?;
+        let list = String::from_utf8_lossy(&read(job, list)?).into_owned();
+        put("gen/generated/rq-offsets.h", &generate::offsets(&list))?;
     }
     Ok(())
 }
@@ -281,8 +296,18 @@ fn compile_all(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
 }
 
 fn compile_one(job: &Job<'_>, unit: &Unit) -> Result<(), KernelError> {
-    let module = Path::new(&unit.shown).file_stem().unwrap_or_default().to_string_lossy();
-    let mut command = compiler(job, &module.replace('-', "_"), &unit.path, &unit.object);
+    compile_as(job, "-c", &unit.shown, &unit.path, &unit.object)
+}
+
+fn compile_as(
+    job: &Job<'_>,
+    until: &str,
+    name: &str,
+    path: &Path,
+    object: &str,
+) -> Result<(), KernelError> {
+    let module = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+    let mut command = compiler(job, &module.replace('-', "_"), until, path, object);
     command.arg("-w");
     let ran = execute(job, command)?;
     if ran.status.success() {
@@ -292,14 +317,14 @@ fn compile_one(job: &Job<'_>, unit: &Unit) -> Result<(), KernelError> {
     Err(KernelError::Compile {
         kernel: job.kernel.to_owned(),
         release: job.release.to_string().into(),
-        file: unit.shown.as_str().into(),
+        file: name.into(),
         summary: summary(&message),
         message,
     })
 }
 
-/// How a file becomes an object.
-fn compiler(job: &Job<'_>, module: &str, file: &Path, object: &str) -> Command {
+/// How a file becomes an object, or, with `-S`, assembly.
+fn compiler(job: &Job<'_>, module: &str, until: &str, file: &Path, object: &str) -> Command {
     let tree = job.tree.display();
     let mut command = Command::new(job.compiler);
     command.args(FLAGS);
@@ -325,7 +350,7 @@ fn compiler(job: &Job<'_>, module: &str, file: &Path, object: &str) -> Command {
     }
     command.args(["-include", "khost/include/khost/hidden.h", "-MMD", "-MF"]);
     command.arg(format!("{object}.d"));
-    command.arg("-c").arg(file).arg("-o").arg(object);
+    command.arg(until).arg(file).arg("-o").arg(object);
     command
 }
 

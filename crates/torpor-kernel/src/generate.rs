@@ -41,6 +41,16 @@ pub fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, Strin
     headers
 }
 
+/// The definitions in assembly made of what a tree's <linux/kbuild.h> has for that.
+pub fn offsets(assembly: &str) -> String {
+    let define = |line: &str| {
+        let (name, rest) = line.trim().strip_prefix(".ascii \"->")?.split_once(' ')?;
+        let value = rest.split([' ', '"']).next()?.trim_start_matches(['$', '#']);
+        Some(format!("#define {name} {value}\n"))
+    };
+    assembly.lines().filter_map(define).collect()
+}
+
 /// Sizes that <linux/mm_types.h> and its kin are laid out by; no hosted file looks at pages.
 fn bounds() -> String {
     let values = [
@@ -58,7 +68,9 @@ fn bounds() -> String {
 fn wrappers(tree: &Path) -> Vec<(String, String)> {
     let is_ours = |name: &str| KHOST.iter().any(|(file, _)| *file == format!("include/asm/{name}"));
     let mut found = Vec::new();
-    let generic = names(&tree.join("include/asm-generic"));
+    let mut generic = names(&tree.join("include/asm-generic"));
+    let vdso = names(&tree.join("include/asm-generic/vdso"));
+    generic.extend(vdso.into_iter().map(|name| format!("vdso/{name}")));
     let user = names(&tree.join("include/uapi/asm-generic"));
     let include = |name: &str, from: &str| match name {
         "byteorder.h" => "#include <linux/byteorder/little_endian.h>\n".to_owned(),
@@ -144,6 +156,12 @@ fn timeconst(hz: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offsets_are_read_from_assembly() {
+        let text = "main:\n\t.ascii \"->RQ_x $3504 offsetof(struct rq, x)\"\n\tret\n";
+        assert_eq!(offsets(text), "#define RQ_x 3504\n");
+    }
 
     /// By hand for 250 Hz: a jiffy is 4 ms, so 4 * 2^29 = 2^31 is the first multiplier of 32 bits;
     /// back, 1/4 * 2^33, and 3/4 of 2^33 rounds up.

@@ -14,12 +14,27 @@ fn resolve(name: &str, hz: Hz) -> Kernel {
     kernels().resolve(&spec, hz, &|_, _| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A task that sleeps 1 ms and one that never does, with the frequencies of 6.1's own schedutil.
 #[test]
 fn linux_6_1_starts_places_and_sleeps() {
-    let Some(tree) = kernel_sources("6.1", "a hosted Linux 6.1") else { return };
+    starts_places_and_sleeps("6.1");
+}
+
+#[test]
+fn linux_7_2_starts_places_and_sleeps() {
+    starts_places_and_sleeps("7.2");
+}
+
+#[test]
+fn linux_7_3_starts_places_and_sleeps() {
+    starts_places_and_sleeps("7.3");
+}
+
+/// A task that sleeps 1 ms and one that never does, with the frequencies of the release's own
+/// schedutil.
+fn starts_places_and_sleeps(release: &str) {
+    let Some(tree) = kernel_sources(release, "another hosted release") else { return };
     let kernel = compile(&tree);
-    assert_eq!((kernel.release.major, kernel.release.minor), (6, 1));
+    assert!(kernel.release.to_string().starts_with(&format!("{release}.")));
     let mut asleep = false;
     let work = move |task: TaskId, now: Instant| {
         if task.0 == 0 {
