@@ -5,6 +5,8 @@ use crate::abi::{self, Call, Cpu, Usage};
 use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
 use crate::kernels::IdleGovernor;
+use crate::region::{LINE, Region};
+use crate::task::{Attributes, TaskSetup};
 use crate::{Kernel, KernelError, Machine, Trouble, symbols};
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_ulong, c_void};
@@ -29,83 +31,6 @@ pub struct Instance {
 /// A task that the simulator runs, as the kernel knows it. Of no use once the task has exited.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskHandle(NonNull<c_void>);
-
-/// How a task begins.
-#[derive(Clone, Debug)]
-pub struct TaskSetup {
-    pub name: String,
-    /// Not 0; [`Cpu::task`] names the task by it.
-    pub number: u32,
-    /// The CPU of its parent.
-    pub forked_on: CpuId,
-    pub timer_slack: Duration,
-    pub attributes: Attributes,
-}
-
-/// What `sched_setattr()` and `sched_setaffinity()` set of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
-    pub policy: Policy,
-    pub nice: i32,
-    /// `uclamp_min` and `uclamp_max`.
-    pub uclamp: (u32, u32),
-    /// None: all CPUs.
-    pub affinity: CpuSet,
-}
-
-/// A scheduling policy; those of realtime have a priority from 1 to 99.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    #[default]
-    Normal,
-    Fifo(u32),
-    RoundRobin(u32),
-    Batch,
-    Idle,
-}
-
-/// CPUs of a machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuSet([u64; abi::CPUS_MAX / 64]);
-
-impl FromIterator<CpuId> for CpuSet {
-    /// Those that no machine has are left out.
-    fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
-        let mut set = CpuSet::default();
-        for cpu in cpus.into_iter().map(CpuId::index).filter(|cpu| *cpu < abi::CPUS_MAX) {
-            set.0[cpu / 64] |= 1 << (cpu % 64);
-        }
-        set
-    }
-}
-
-impl Default for Attributes {
-    fn default() -> Attributes {
-        let (policy, affinity) = (Policy::Normal, CpuSet::default());
-        Attributes { policy, nice: 0, uclamp: (0, 1024), affinity }
-    }
-}
-
-impl Attributes {
-    fn given(&self) -> abi::Attributes {
-        // As <uapi/linux/sched.h> numbers them.
-        let (policy, priority) = match self.policy {
-            Policy::Normal => (0, 0),
-            Policy::Fifo(priority) => (1, priority),
-            Policy::RoundRobin(priority) => (2, priority),
-            Policy::Batch => (3, 0),
-            Policy::Idle => (5, 0),
-        };
-        abi::Attributes {
-            policy,
-            priority,
-            nice: self.nice,
-            uclamp_min: self.uclamp.0,
-            uclamp_max: self.uclamp.1,
-            affinity: self.affinity.0,
-        }
-    }
-}
 
 /// What the kernel has of us. It stays where it is: the kernel has its address.
 struct HostSide {
@@ -464,43 +389,6 @@ extern "C" fn allocate(context: *mut c_void, size: c_ulong) -> *mut c_void {
     memory
 }
 
-const LINE: usize = 64;
-const HUGE_PAGE: usize = 2 << 20;
-/// What is not used takes no memory.
-const REGION: usize = 32 << 20;
-
-/// Memory of an instance, in huge pages where the system has them: a machine of 256 CPUs and some
-/// thousand tasks is spread over more small pages than a TLB has entries.
-struct Region {
-    start: NonNull<c_void>,
-    size: usize,
-    used: usize,
-}
-
-impl Region {
-    fn new(at_least: usize) -> Option<Region> {
-        let size = at_least.max(REGION).next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: fresh memory, wherever there is some.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), size, access, kind, -1, 0) };
-        if memory == libc::MAP_FAILED {
-            return None;
-        }
-        // SAFETY: it was mapped just now. That it is refused does no harm.
-        unsafe { libc::madvise(memory, size, libc::MADV_HUGEPAGE) };
-        let used = memory.align_offset(HUGE_PAGE);
-        Some(Region { start: NonNull::new(memory)?, size, used })
-    }
-
-    fn take(&mut self, size: usize) -> Option<*mut c_void> {
-        let end = self.used.checked_add(size).filter(|end| *end <= self.size)?;
-        let memory = self.start.as_ptr().wrapping_byte_add(self.used);
-        self.used = end;
-        Some(memory)
-    }
-}
-
 /// # Safety
 /// `text` has `len` bytes.
 unsafe fn line(text: *const c_char, len: c_ulong) -> String {
@@ -539,14 +427,4 @@ extern "C" fn trouble(
     let trace = trace.iter().map(|at| *at as i64 - host.anchor).collect();
     // SAFETY: the kernel gives a text and its length.
     host.trouble = Some((kind, unsafe { line(text, len) }, trace));
-}
-
-impl Drop for HostSide {
-    fn drop(&mut self) {
-        for Region { start, size, .. } in self.regions.drain(..) {
-            // SAFETY: it was mapped with this size; the kernel that had it is gone or never runs
-            // again.
-            unsafe { libc::munmap(start.as_ptr(), size) };
-        }
-    }
 }

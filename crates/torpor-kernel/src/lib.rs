@@ -20,13 +20,15 @@ mod image;
 mod instance;
 mod kernels;
 mod machine;
+mod region;
 mod sim;
 mod source;
 mod symbols;
+mod task;
 
 pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
-pub use instance::{Attributes, CpuSet, Instance, Policy, TaskHandle, TaskSetup};
+pub use instance::{Instance, TaskHandle};
 pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
 pub use machine::{Cluster, Machine, Opp, Overheads, State};
 pub use sim::{
@@ -35,3 +37,4 @@ pub use sim::{
 pub use source::{KernelSpec, Release};
 
 include!(concat!(env!("OUT_DIR"), "/khost.rs"));
+pub use task::{Attributes, CpuSet, Policy, TaskSetup};

@@ -2,31 +2,30 @@
 //! A workload under a kernel's own scheduler, timers, tick, idle loop and governors: the kernel
 //! decides, and what it does is counted as that of our own scheduler is.
 
-use super::cpu::{Irq, Line};
-use super::device::Devices;
-use super::effects::Effects;
-use super::events::{EventSource, Listed, shared_counts};
-use super::freq::Domain;
-use super::program::Programs;
-use super::rest::Rest;
-use super::sources::{Interrupts, Starts};
-use super::task::{Blocked, FULL_SPEED, State};
-use super::world::{Host, World};
-use super::{Counted, CpuCounted, Plan, Sink, trace};
+mod host;
+mod sleep;
+
 use crate::cpufreq::Cpufreq;
 use crate::error::Halt;
+use crate::machine::cpu::Irq;
+use crate::machine::device::Devices;
+use crate::machine::effects::Effects;
+use crate::machine::events::{EventSource, Listed, shared_counts};
+use crate::machine::freq::Domain;
+use crate::machine::program::Programs;
+use crate::machine::rest::Rest;
+use crate::machine::sources::{Interrupts, Starts};
+use crate::machine::task::{Blocked, FULL_SPEED, State};
+use crate::machine::world::World;
+use crate::machine::{Counted, CpuCounted, Plan, Sink, trace};
 use crate::queue::Agenda;
 use std::collections::VecDeque;
-use torpor_engine::decision::Decision;
-use torpor_engine::input::{SleepSource, Span, WakeStamp};
-use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::totals::Tally;
 use torpor_kernel::{
-    Attributes, End, Handled, Instance, Outside, Policy, Seen, Sim, Slept, Step, TaskId, TaskSetup,
-    Work,
+    Attributes, Handled, Instance, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup, Work,
 };
 use torpor_trace::{EventKind, PrevState};
-use torpor_units::{CpuId, Duration, Energy, Instant};
+use torpor_units::{CpuId, Duration, Instant};
 
 /// A task's number in the kernel that is there no more.
 const GONE: u32 = u32::MAX;
@@ -262,198 +261,6 @@ impl<'a, S: Sink> Hosted<'a, S> {
         cpu.busy_at[usize::from(cpu.opp)] += time;
     }
 
-    fn sleeps(&mut self, number: usize, state: usize, entered: Instant, tick_stopped: bool) {
-        let now = self.world.now;
-        self.rest.entered(number, state, now);
-        let cpu = &mut self.cpus[number];
-        cpu.asleep = Some(Asleep { state, entered, since: now, is_told: false });
-        cpu.idle_since.get_or_insert(now);
-        if S::RECORDS {
-            if tick_stopped && !cpu.tick_stopped {
-                self.emit(number, EventKind::HrtimerCancel { timer: trace::tick_timer(number) });
-                self.emit(number, EventKind::TickStop { success: true });
-            }
-            self.emit(number, EventKind::CpuIdle { state: trace::state(state) });
-        }
-        self.cpus[number].tick_stopped = tick_stopped;
-    }
-
-    fn slept(&mut self, number: usize, slept: &Slept) {
-        let now = self.world.now;
-        let Slept { state, entered, event, end, is_resched, .. } = *slept;
-        self.rest.left(number, state, now);
-        let cpu = &mut self.cpus[number];
-        let Asleep { since, is_told, .. } = cpu.asleep.take().expect("it was seen to sleep");
-        let model = &cpu.model.states[state];
-        let verdict = cpu.model.verdict(state, now.since(entered));
-        if cpu.model.states.len() > 1 {
-            cpu.tally.asked(SleepSource::TimerEvents);
-        }
-        cpu.tally.slept(cpu.opp, state, since, now, verdict);
-        let latency = now.since(event);
-        match end {
-            End::Event => {
-                cpu.tally.woken(state, latency, model.exit_latency);
-                if model.is_polling && is_resched {
-                    cpu.tally.ipi_saved();
-                }
-            }
-            End::Tick => cpu.tally.ticked(cpu.opp),
-            End::PollTimeout => cpu.tally.poll_timed_out(),
-        }
-        if self.sink.wants(number) {
-            let decision = self.decision(number, slept, since, verdict);
-            self.sink.decision(&decision);
-        }
-        if S::RECORDS {
-            if !is_told {
-                self.record_exit(number, state, verdict);
-            }
-            if end == End::Tick {
-                self.record_tick(number);
-            }
-        }
-        if end == End::Event {
-            self.end_span(number, slept);
-        }
-    }
-
-    fn record_exit(&mut self, number: usize, state: usize, verdict: Verdict) {
-        self.emit(number, EventKind::CpuIdle { state: trace::state_none() });
-        if verdict != Verdict::Fit {
-            let below = verdict == Verdict::Below;
-            self.emit(number, EventKind::CpuIdleMiss { state: trace::state(state), below });
-        }
-    }
-
-    /// A sleep ends before the interrupt is handled that ends it.
-    fn record_exit_first(&mut self, number: usize) {
-        let cpu = &mut self.cpus[number];
-        let Some(asleep) = cpu.asleep.as_mut().filter(|a| !cpu.model.states[a.state].is_polling)
-        else {
-            return;
-        };
-        asleep.is_told = true;
-        let Asleep { state, entered, .. } = *asleep;
-        let verdict = cpu.model.verdict(state, self.world.now.since(entered));
-        self.record_exit(number, state, verdict);
-    }
-
-    fn record_tick(&mut self, number: usize) {
-        let now = self.world.now;
-        let symbols = self.world.plan.workload.tasks.len();
-        let next = self.cpus[number].model.tick.next(now);
-        for kind in trace::tick(symbols, number, now, next) {
-            self.emit(number, kind);
-        }
-    }
-
-    fn decision(&self, number: usize, slept: &Slept, since: Instant, verdict: Verdict) -> Decision {
-        let Slept { state, event, end, is_resched, timer, tick_stopped, .. } = *slept;
-        let (cpu, now) = (&self.cpus[number], self.world.now);
-        let (costs, length) = (&cpu.model.costs, now.since(since));
-        let cost = |state| costs.sleep(cpu.opp, state, length);
-        let cheapest = cpu.model.allowed().into_iter().map(cost).min().unwrap_or(Energy::ZERO);
-        let handled = match end {
-            End::Tick => costs.awake(cpu.opp, cpu.model.tick_handling),
-            _ => Energy::ZERO,
-        };
-        Decision {
-            slot: number,
-            span: 0,
-            from: since,
-            resume: now,
-            state: state as u8,
-            opp: cpu.opp,
-            stop_tick: tick_stopped,
-            tick_was_stopped: false,
-            sleep_length: timer.since(since).max(Duration::ZERO),
-            to_tick: (!tick_stopped).then(|| cpu.model.tick.next(since).since(since)),
-            util: 0,
-            nr_iowait: 0,
-            event,
-            stamp: WakeStamp::WakingEvent,
-            is_resched,
-            energy: cost(state) + handled,
-            regret: cost(state) - cheapest,
-            source: SleepSource::TimerEvents,
-            verdict,
-            end: match end {
-                End::Event => SleepEnd::Event,
-                End::Tick => SleepEnd::Tick,
-                End::PollTimeout => SleepEnd::PollTimeout,
-            },
-            latency: (end == End::Event).then(|| now.since(event)),
-        }
-    }
-
-    /// An event has ended the idleness.
-    fn end_span(&mut self, number: usize, slept: &Slept) {
-        let now = self.world.now;
-        let cpu = &mut self.cpus[number];
-        let Some(start) = cpu.idle_since.take().filter(|_| S::TAKES_SPANS) else { return };
-        let wake = slept.event.max(start);
-        let span = Span {
-            start,
-            wake,
-            resume: now.max(wake),
-            next_hrtimer: slept.timer,
-            next_wheel: Instant::NEVER,
-            freq_khz: 0,
-            opp: cpu.opp,
-            util: 0,
-            source: SleepSource::TimerEvents,
-            stamp: WakeStamp::WakingEvent,
-            ends_visit: slept.has_task,
-            is_resched: slept.is_resched,
-            nr_iowait: 0,
-            nr_running: 0,
-            rcu_holds_tick: false,
-        };
-        self.sink.span(number, span);
-    }
-
-    /// An interrupt came while the CPU polled.
-    fn polls_on(&mut self, number: usize) {
-        let now = self.world.now;
-        let cpu = &mut self.cpus[number];
-        cpu.tally.poll_interrupted();
-        cpu.tally.woken(0, Duration::ZERO, cpu.model.states[0].exit_latency);
-        cpu.idle_since = Some(now);
-    }
-
-    fn changes_frequency(&mut self, number: usize, khz: u32) {
-        let now = self.world.now;
-        let cluster = self.cpus[number].cluster;
-        let opp = self.domains[cluster].opp_of(khz);
-        if self.domains[cluster].change(opp, now) {
-            self.rest.set_opp(cluster, opp, now);
-        }
-        let cpu = &mut self.cpus[number];
-        if let Some(Asleep { state, since, .. }) = cpu.asleep {
-            cpu.tally.slept_before(cpu.opp, opp, state, now.since(since));
-        }
-        cpu.opp = opp;
-        if S::RECORDS {
-            self.record_frequency(number);
-        }
-    }
-
-    /// The end of the run.
-    fn cut(&mut self, number: usize, slept: Option<Slept>) {
-        let now = self.world.now;
-        let cpu = &mut self.cpus[number];
-        if let Some(Asleep { state, since, .. }) = cpu.asleep.take() {
-            cpu.tally.slept(cpu.opp, state, since, now, Verdict::Fit);
-            let opp = cpu.opp;
-            self.rest.left(number, state, now);
-            self.sink.cut(number, state, opp, now.since(since));
-        }
-        if let Some(slept) = slept {
-            self.end_span(number, &Slept { event: now, has_task: false, ..slept });
-        }
-    }
-
     fn close(mut self) -> (Counted, S) {
         let now = self.world.now;
         self.world.devices.iter_mut().for_each(|device| device.count_to(now));
@@ -491,123 +298,6 @@ impl<'a, S: Sink> Hosted<'a, S> {
             nice: crate::sched::nice_of(kind.weight),
             uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
             affinity: kind.cpus.iter().flatten().copied().collect(),
-        }
-    }
-}
-
-impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
-    fn world(&mut self) -> &mut World<'a> {
-        &mut self.world
-    }
-
-    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, _sync: bool) {
-        self.world.woken(id, event);
-        if S::RECORDS {
-            let target = self.world.tasks[id as usize].cpu;
-            let (pid, target_cpu) = (self.pid(id), CpuId(target as u32));
-            self.emit(by.unwrap_or(target), EventKind::SchedWaking { pid, target_cpu });
-        }
-        let task = TaskId(self.number_of[id as usize] as usize);
-        match &mut self.acting {
-            Acting::Handler { handled, .. } => handled.woken.push(task),
-            Acting::Task(number) => self.numbered[*number].steps.push_back(Step::Wake(task)),
-            Acting::Nobody => unreachable!("tasks are woken by tasks and interrupts"),
-        }
-    }
-
-    fn leave(&mut self, _: usize, id: u32, state: State) -> Result<(), Halt> {
-        let number = self.number_of[id as usize] as usize;
-        self.world.tasks[id as usize].state = state;
-        let step = match state {
-            State::Dead => {
-                self.world.bury(id);
-                self.numbered[number].id = GONE;
-                Step::Exit
-            }
-            State::Blocked(Blocked::Io(wait)) if wait.in_iowait() => Step::WaitIo,
-            _ => Step::Wait,
-        };
-        self.numbered[number].steps.push_back(step);
-        Ok(())
-    }
-
-    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
-        let task = &mut self.world.tasks[id as usize];
-        task.state = State::Blocked(Blocked::Timer);
-        if S::RECORDS {
-            let workload = self.world.plan.workload;
-            let expires = until + workload.tasks[task.kind].timer_slack;
-            let start = trace::timer_start(workload.tasks.len(), task.pid, expires, until);
-            self.emit(number, start);
-        }
-        let numbered = &mut self.numbered[self.number_of[id as usize] as usize];
-        numbered.sleeps_until = until;
-        numbered.steps.push_back(Step::Sleep(until));
-        Ok(())
-    }
-
-    fn admit(&mut self, id: u32, by: Option<usize>, near: usize) {
-        let number = self.numbered.len();
-        self.numbered.push(Numbered {
-            id,
-            steps: VecDeque::new(),
-            sleeps_until: Instant(0),
-            has_run: false,
-        });
-        let places = self.number_of.len().max(id as usize + 1);
-        self.number_of.resize(places, GONE);
-        self.number_of[id as usize] = number as u32;
-        let setup = Box::new(self.setup(id, number, near));
-        if S::RECORDS {
-            let (pid, target_cpu) = (self.pid(id), CpuId(near as u32));
-            self.emit(by.unwrap_or(near), EventKind::SchedWaking { pid, target_cpu });
-        }
-        match &mut self.acting {
-            Acting::Handler { handled, .. } => handled.outside.push(Outside::Fork(setup)),
-            Acting::Task(number) => self.numbered[*number].steps.push_back(Step::Fork(setup)),
-            Acting::Nobody => self.outside.push(Outside::Fork(setup)),
-        }
-    }
-
-    fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt> {
-        let at = self.world.now;
-        self.cpus[number].irqs.push_back(Irq { at, line });
-        self.outside.push(Outside::Interrupt(number));
-        Ok(())
-    }
-
-    fn has_interrupts(&self) -> bool {
-        self.cpus.iter().any(|cpu| !cpu.irqs.is_empty())
-    }
-
-    fn hold_up(&mut self, _: usize, length: Duration) {
-        match &mut self.acting {
-            Acting::Handler { handled, .. } => handled.time += length,
-            _ => unreachable!("tasks hold nothing up"),
-        }
-    }
-
-    fn held_until(&self, number: usize) -> Instant {
-        let Acting::Handler { cpu, handled } = &self.acting else { return self.world.now };
-        assert_eq!(number, *cpu, "a handler asks of its own CPU");
-        let domain = &self.domains[self.cpus[number].cluster];
-        let speed = i128::from(domain.speed(self.cpus[number].model.capacity));
-        let time = i128::from(handled.time.0) * i128::from(FULL_SPEED) / speed;
-        self.world.now + Duration(time as i64)
-    }
-
-    /// What it does to the kernel is done first.
-    fn stops(&self, _: usize, id: u32) -> bool {
-        let number = self.number_of[id as usize] as usize;
-        !self.numbered[number].steps.is_empty()
-    }
-
-    fn reclamp(&mut self, id: u32) {
-        let task = TaskId(self.number_of[id as usize] as usize);
-        let change = Step::Change(task, self.attributes(id));
-        match &self.acting {
-            Acting::Task(number) => self.numbered[*number].steps.push_back(change),
-            _ => unreachable!("flows end in tasks"),
         }
     }
 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the hardware does after the kernel has decided: it looks at what a call has touched.
+
+use super::cpu::Sleep;
+use super::work::{Seen, TaskId, Work};
+use super::{Event, Sim};
+use crate::abi::{self, NEVER};
+use torpor_units::{Duration, Instant};
+
+impl<W: Work> Sim<W> {
+    /// Takes over what the kernel has decided.
+    pub(super) fn follow(&mut self) {
+        for word in 0..self.cpus.len().div_ceil(64) {
+            let mut touched = self.instance.take_touched(word);
+            while touched != 0 {
+                self.look_at(64 * word + touched.trailing_zeros() as usize);
+                touched &= touched - 1;
+            }
+        }
+        for at in 0..self.polling.len() {
+            let cpu = self.polling[at];
+            let now = self.now;
+            let sleep = self.cpus[cpu].asleep.as_mut().expect("a polling CPU is asleep");
+            if sleep.event.is_none() && self.instance.needs_resched(cpu) {
+                sleep.event = Some(now);
+                sleep.is_resched = true;
+                let at = now.max(sleep.since);
+                self.push(at, Event::Awake(cpu));
+            }
+        }
+    }
+
+    pub(super) fn look_at(&mut self, cpu: usize) {
+        let abi::Cpu { timer_ns, task, khz, idle_state, poll_until_ns, tick_stopped, .. } =
+            *self.instance.cpu(cpu);
+        let sent = std::mem::take(&mut self.instance.cpu_mut(cpu).sent);
+        if sent != 0 {
+            let sender = self.instance.acting_cpu();
+            self.stats.ipis += 1;
+            self.work.watch(sender, self.now, Seen::SentIpi(cpu));
+            self.hold_up(sender, self.machine.overheads.ipi_send);
+            self.plan_done(sender);
+            self.push(self.now + self.machine.ipi_delivery, Event::Ipi(cpu, sent));
+        }
+        self.queue_timer(cpu, timer_ns);
+        if khz != self.cpus[cpu].khz {
+            self.account(cpu);
+            self.cpus[cpu].khz = khz;
+            self.work.watch(cpu, self.now, Seen::Frequency { khz });
+            self.plan_done(cpu);
+        }
+        if task != self.cpus[cpu].task {
+            self.account(cpu);
+            self.changes(cpu, task);
+        }
+        if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
+            let sleep = Sleep {
+                state: idle_state as usize,
+                entered: self.now,
+                since: self.now.max(self.cpus[cpu].from),
+                poll_until_ns,
+                timer: if timer_ns == NEVER { Instant::NEVER } else { Instant(timer_ns as i64) },
+                tick_stopped: tick_stopped != 0,
+                event: None,
+                is_resched: false,
+            };
+            self.cpus[cpu].asleep = Some(sleep);
+            if poll_until_ns != 0 {
+                self.polling.push(cpu);
+                self.push(Instant(poll_until_ns as i64), Event::PollEnd(cpu, poll_until_ns));
+            }
+            match sleep.since > self.now {
+                true => self.push(sleep.since, Event::Sleeps(cpu)),
+                false => self.tell_sleep(cpu),
+            }
+        }
+    }
+
+    pub(super) fn tell_sleep(&mut self, cpu: usize) {
+        let Some(sleep) = self.cpus[cpu].asleep.filter(|sleep| sleep.since == self.now) else {
+            return;
+        };
+        let Sleep { state, entered, tick_stopped, .. } = sleep;
+        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered, tick_stopped });
+    }
+
+    /// Another task has the CPU, or none.
+    pub(super) fn changes(&mut self, cpu: usize, task: u32) {
+        let before = std::mem::replace(&mut self.cpus[cpu].task, task);
+        self.cpus[cpu].turn += 1;
+        self.cpus[cpu].done_at = Instant::NEVER;
+        if let Some(index) = (before as usize).checked_sub(1)
+            && !self.task(index).has_left
+        {
+            self.work.watch(cpu, self.now, Seen::Preempted(TaskId(index)));
+        }
+        match (task as usize).checked_sub(1) {
+            Some(index) => self.begins(cpu, index),
+            None => self.work.watch(cpu, self.now, Seen::Idles),
+        }
+    }
+
+    pub(super) fn queue_timer(&mut self, cpu: usize, timer_ns: u64) {
+        if timer_ns < self.cpus[cpu].timer_queued {
+            self.cpus[cpu].timer_queued = timer_ns;
+            self.push(Instant(timer_ns as i64).max(self.now), Event::Timer(cpu));
+        }
+    }
+
+    /// A task has the CPU.
+    pub(super) fn begins(&mut self, cpu: usize, index: usize) {
+        let switched = self.cpus[cpu].from.max(self.now);
+        self.hold_up(cpu, self.machine.overheads.context_switch);
+        let from = self.cpus[cpu].from.max(self.now);
+        let task = self.task(index);
+        task.has_left = false;
+        if let Some(woken) = task.woken_at.take() {
+            let latency = from.since(woken);
+            task.stats.wakeups += 1;
+            task.stats.latency_total += latency;
+            task.stats.latency_max = task.stats.latency_max.max(latency);
+        }
+        if task.last_cpu.replace(cpu).is_some_and(|last| last != cpu) {
+            task.stats.migrations += 1;
+        }
+        self.work.watch(cpu, self.now, Seen::Runs { task: TaskId(index), switched, from });
+        self.plan_done(cpu);
+    }
+
+    /// The kernel's own work takes time on a CPU; `length` is that of the biggest CPU at its
+    /// highest frequency.
+    pub(super) fn hold_up(&mut self, cpu: usize, length: Duration) {
+        if length <= Duration::ZERO {
+            return;
+        }
+        self.account(cpu);
+        let time = self.cpus[cpu].time_for(length);
+        let it = &mut self.cpus[cpu];
+        it.from = it.from.max(self.now) + time;
+        self.stats.cpus[cpu].held_up += time;
+        self.work.watch(cpu, self.now, Seen::HeldUp(time));
+    }
+
+    /// When the task that has the CPU is done with what it computes.
+    pub(super) fn plan_done(&mut self, cpu: usize) {
+        let it = &self.cpus[cpu];
+        let Some(index) = (it.task as usize).checked_sub(1) else { return };
+        let (left, from) = (self.tasks[index].as_ref().map_or(Duration::ZERO, |t| t.left), it.from);
+        self.cpus[cpu].done_at = from.max(self.now) + self.cpus[cpu].time_for(left);
+        self.queue_done(cpu);
+    }
+
+    pub(super) fn queue_done(&mut self, cpu: usize) {
+        let it = &mut self.cpus[cpu];
+        if it.done_at < it.done_queued {
+            it.done_queued = it.done_at;
+            let at = it.done_at;
+            self.push(at, Event::Done(cpu));
+        }
+    }
+
+    /// What a CPU's task has computed since the last look.
+    pub(super) fn account(&mut self, cpu: usize) {
+        let (rate, full) = self.cpus[cpu].rate();
+        let it = &mut self.cpus[cpu];
+        if self.now <= it.from {
+            return;
+        }
+        let time = self.now.since(it.from);
+        it.from = self.now;
+        if let Some(index) = (it.task as usize).checked_sub(1) {
+            let task = self.tasks[index].as_mut().expect("it has the CPU");
+            let done = (i128::from(time.0) * rate / full) as i64;
+            task.left = Duration((task.left.0 - done).max(0));
+            task.stats.run_time += time;
+            self.stats.cpus[cpu].busy += time;
+            self.work.watch(cpu, self.now, Seen::Computed { task: TaskId(index), time });
+        }
+    }
+}

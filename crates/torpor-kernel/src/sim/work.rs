@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the hardware asks of who simulates tasks and devices, and what it shows them.
+
+use crate::{Attributes, TaskSetup};
+use torpor_units::{Duration, Instant};
+
+/// A task of the simulation, in the order of their making.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub usize);
+
+/// What a task does next.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Computes for as long as a CPU of capacity 1024 takes at its highest frequency.
+    Run(Duration),
+    /// `clock_nanosleep()` to a time; over at once if that has passed.
+    Sleep(Instant),
+    /// Blocks until somebody wakes it; goes on at once if somebody has in between.
+    Wait,
+    /// The same in `io_schedule()`.
+    WaitIo,
+    /// Wakes another.
+    Wake(TaskId),
+    /// Starts another, whose number nobody has had.
+    Fork(Box<TaskSetup>),
+    /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked on.
+    Io(Duration),
+    Yield,
+    /// `sched_setattr()` and `sched_setaffinity()` for a task, if it has not exited.
+    Change(TaskId, Attributes),
+    Exit,
+    /// The run is to end here.
+    Halt,
+}
+
+/// What comes from outside.
+#[derive(Clone, Debug)]
+pub enum Outside {
+    /// A device's interrupt, for a CPU.
+    Interrupt(usize),
+    Fork(Box<TaskSetup>),
+}
+
+/// What the handler of a device's interrupt does.
+#[derive(Debug, Default)]
+pub struct Handled {
+    pub woken: Vec<TaskId>,
+    /// What it takes on the biggest CPU at its highest frequency.
+    pub time: Duration,
+    /// What it brings about elsewhere.
+    pub outside: Vec<Outside>,
+}
+
+/// What a CPU is seen to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen {
+    /// A task has the CPU from `switched` on, and begins to compute at `from`.
+    Runs {
+        task: TaskId,
+        switched: Instant,
+        from: Instant,
+    },
+    /// Another has taken its place, while it had more to do.
+    Preempted(TaskId),
+    /// The CPU has nothing to run.
+    Idles,
+    Computed {
+        task: TaskId,
+        time: Duration,
+    },
+    /// The kernel's own work takes so long.
+    HeldUp(Duration),
+    /// The kernel has entered the state at `entered`, and the hardware does now.
+    Sleeps {
+        state: usize,
+        entered: Instant,
+        tick_stopped: bool,
+    },
+    Slept(Slept),
+    /// An interrupt came while it polled, and polling goes on.
+    PollsOn,
+    Frequency {
+        khz: u32,
+    },
+    /// To a CPU.
+    SentIpi(usize),
+}
+
+/// A sleep that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Slept {
+    pub state: usize,
+    /// When the kernel entered the state, and when the hardware did: it may have had an interrupt's
+    /// work to do first.
+    pub entered: Instant,
+    pub since: Instant,
+    /// What ended it came then.
+    pub event: Instant,
+    pub end: End,
+    /// Another CPU gave it something to run.
+    pub is_resched: bool,
+    /// It has something to run.
+    pub has_task: bool,
+    /// What its clock event device was set to when it began.
+    pub timer: Instant,
+    pub tick_stopped: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Event,
+    /// The tick, which brought nothing to run.
+    Tick,
+    PollTimeout,
+}
+
+/// What tasks do, what else comes from outside, and who looks on.
+pub trait Work {
+    fn next(&mut self, task: TaskId, now: Instant) -> Step;
+
+    /// When the next thing comes from outside.
+    fn due(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    /// It is time.
+    fn happens(&mut self, _now: Instant, _outside: &mut Vec<Outside>) {}
+
+    /// The CPU handles the interrupts of devices that have come.
+    fn handle(&mut self, _cpu: usize, _now: Instant, _handled: &mut Handled) {}
+
+    fn watch(&mut self, _cpu: usize, _now: Instant, _seen: Seen) {}
+}
+
+impl<F: FnMut(TaskId, Instant) -> Step> Work for F {
+    fn next(&mut self, task: TaskId, now: Instant) -> Step {
+        self(task, now)
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A task as the kernel is asked to make or change it.
+
+use crate::abi;
+use torpor_units::{CpuId, Duration};
+
+/// How a task begins.
+#[derive(Clone, Debug)]
+pub struct TaskSetup {
+    pub name: String,
+    /// Not 0; [`Cpu::task`] names the task by it.
+    pub number: u32,
+    /// The CPU of its parent.
+    pub forked_on: CpuId,
+    pub timer_slack: Duration,
+    pub attributes: Attributes,
+}
+
+/// What `sched_setattr()` and `sched_setaffinity()` set of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    pub policy: Policy,
+    pub nice: i32,
+    /// `uclamp_min` and `uclamp_max`.
+    pub uclamp: (u32, u32),
+    /// None: all CPUs.
+    pub affinity: CpuSet,
+}
+
+/// A scheduling policy; those of realtime have a priority from 1 to 99.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    #[default]
+    Normal,
+    Fifo(u32),
+    RoundRobin(u32),
+    Batch,
+    Idle,
+}
+
+/// CPUs of a machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuSet([u64; abi::CPUS_MAX / 64]);
+
+impl FromIterator<CpuId> for CpuSet {
+    /// Those that no machine has are left out.
+    fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
+        let mut set = CpuSet::default();
+        for cpu in cpus.into_iter().map(CpuId::index).filter(|cpu| *cpu < abi::CPUS_MAX) {
+            set.0[cpu / 64] |= 1 << (cpu % 64);
+        }
+        set
+    }
+}
+
+impl Default for Attributes {
+    fn default() -> Attributes {
+        let (policy, affinity) = (Policy::Normal, CpuSet::default());
+        Attributes { policy, nice: 0, uclamp: (0, 1024), affinity }
+    }
+}
+
+impl Attributes {
+    pub(crate) fn given(&self) -> abi::Attributes {
+        // As <uapi/linux/sched.h> numbers them.
+        let (policy, priority) = match self.policy {
+            Policy::Normal => (0, 0),
+            Policy::Fifo(priority) => (1, priority),
+            Policy::RoundRobin(priority) => (2, priority),
+            Policy::Batch => (3, 0),
+            Policy::Idle => (5, 0),
+        };
+        abi::Attributes {
+            policy,
+            priority,
+            nice: self.nice,
+            uclamp_min: self.uclamp.0,
+            uclamp_max: self.uclamp.1,
+            affinity: self.affinity.0,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Sleeps of a hosted kernel, as they are counted, recorded and handed to the oracle.
+
+use super::{Asleep, Hosted};
+use crate::machine::{Sink, trace};
+use torpor_engine::decision::Decision;
+use torpor_engine::input::{SleepSource, Span, WakeStamp};
+use torpor_engine::model::{SleepEnd, Verdict};
+use torpor_kernel::{End, Slept};
+use torpor_trace::EventKind;
+use torpor_units::{Duration, Energy, Instant};
+
+impl<S: Sink> Hosted<'_, S> {
+    pub(super) fn sleeps(
+        &mut self,
+        number: usize,
+        state: usize,
+        entered: Instant,
+        tick_stopped: bool,
+    ) {
+        let now = self.world.now;
+        self.rest.entered(number, state, now);
+        let cpu = &mut self.cpus[number];
+        cpu.asleep = Some(Asleep { state, entered, since: now, is_told: false });
+        cpu.idle_since.get_or_insert(now);
+        if S::RECORDS {
+            if tick_stopped && !cpu.tick_stopped {
+                self.emit(number, EventKind::HrtimerCancel { timer: trace::tick_timer(number) });
+                self.emit(number, EventKind::TickStop { success: true });
+            }
+            self.emit(number, EventKind::CpuIdle { state: trace::state(state) });
+        }
+        self.cpus[number].tick_stopped = tick_stopped;
+    }
+
+    pub(super) fn slept(&mut self, number: usize, slept: &Slept) {
+        let now = self.world.now;
+        let Slept { state, entered, event, end, is_resched, .. } = *slept;
+        self.rest.left(number, state, now);
+        let cpu = &mut self.cpus[number];
+        let Asleep { since, is_told, .. } = cpu.asleep.take().expect("it was seen to sleep");
+        let model = &cpu.model.states[state];
+        let verdict = cpu.model.verdict(state, now.since(entered));
+        if cpu.model.states.len() > 1 {
+            cpu.tally.asked(SleepSource::TimerEvents);
+        }
+        cpu.tally.slept(cpu.opp, state, since, now, verdict);
+        let latency = now.since(event);
+        match end {
+            End::Event => {
+                cpu.tally.woken(state, latency, model.exit_latency);
+                if model.is_polling && is_resched {
+                    cpu.tally.ipi_saved();
+                }
+            }
+            End::Tick => cpu.tally.ticked(cpu.opp),
+            End::PollTimeout => cpu.tally.poll_timed_out(),
+        }
+        if self.sink.wants(number) {
+            let decision = self.decision(number, slept, since, verdict);
+            self.sink.decision(&decision);
+        }
+        if S::RECORDS {
+            if !is_told {
+                self.record_exit(number, state, verdict);
+            }
+            if end == End::Tick {
+                self.record_tick(number);
+            }
+        }
+        if end == End::Event {
+            self.end_span(number, slept);
+        }
+    }
+
+    fn record_exit(&mut self, number: usize, state: usize, verdict: Verdict) {
+        self.emit(number, EventKind::CpuIdle { state: trace::state_none() });
+        if verdict != Verdict::Fit {
+            let below = verdict == Verdict::Below;
+            self.emit(number, EventKind::CpuIdleMiss { state: trace::state(state), below });
+        }
+    }
+
+    /// A sleep ends before the interrupt is handled that ends it.
+    pub(super) fn record_exit_first(&mut self, number: usize) {
+        let cpu = &mut self.cpus[number];
+        let Some(asleep) = cpu.asleep.as_mut().filter(|a| !cpu.model.states[a.state].is_polling)
+        else {
+            return;
+        };
+        asleep.is_told = true;
+        let Asleep { state, entered, .. } = *asleep;
+        let verdict = cpu.model.verdict(state, self.world.now.since(entered));
+        self.record_exit(number, state, verdict);
+    }
+
+    fn record_tick(&mut self, number: usize) {
+        let now = self.world.now;
+        let symbols = self.world.plan.workload.tasks.len();
+        let next = self.cpus[number].model.tick.next(now);
+        for kind in trace::tick(symbols, number, now, next) {
+            self.emit(number, kind);
+        }
+    }
+
+    fn decision(&self, number: usize, slept: &Slept, since: Instant, verdict: Verdict) -> Decision {
+        let Slept { state, event, end, is_resched, timer, tick_stopped, .. } = *slept;
+        let (cpu, now) = (&self.cpus[number], self.world.now);
+        let (costs, length) = (&cpu.model.costs, now.since(since));
+        let cost = |state| costs.sleep(cpu.opp, state, length);
+        let cheapest = cpu.model.allowed().into_iter().map(cost).min().unwrap_or(Energy::ZERO);
+        let handled = match end {
+            End::Tick => costs.awake(cpu.opp, cpu.model.tick_handling),
+            _ => Energy::ZERO,
+        };
+        Decision {
+            slot: number,
+            span: 0,
+            from: since,
+            resume: now,
+            state: state as u8,
+            opp: cpu.opp,
+            stop_tick: tick_stopped,
+            tick_was_stopped: false,
+            sleep_length: timer.since(since).max(Duration::ZERO),
+            to_tick: (!tick_stopped).then(|| cpu.model.tick.next(since).since(since)),
+            util: 0,
+            nr_iowait: 0,
+            event,
+            stamp: WakeStamp::WakingEvent,
+            is_resched,
+            energy: cost(state) + handled,
+            regret: cost(state) - cheapest,
+            source: SleepSource::TimerEvents,
+            verdict,
+            end: match end {
+                End::Event => SleepEnd::Event,
+                End::Tick => SleepEnd::Tick,
+                End::PollTimeout => SleepEnd::PollTimeout,
+            },
+            latency: (end == End::Event).then(|| now.since(event)),
+        }
+    }
+
+    /// An event has ended the idleness.
+    fn end_span(&mut self, number: usize, slept: &Slept) {
+        let now = self.world.now;
+        let cpu = &mut self.cpus[number];
+        let Some(start) = cpu.idle_since.take().filter(|_| S::TAKES_SPANS) else { return };
+        let wake = slept.event.max(start);
+        let span = Span {
+            start,
+            wake,
+            resume: now.max(wake),
+            next_hrtimer: slept.timer,
+            next_wheel: Instant::NEVER,
+            freq_khz: 0,
+            opp: cpu.opp,
+            util: 0,
+            source: SleepSource::TimerEvents,
+            stamp: WakeStamp::WakingEvent,
+            ends_visit: slept.has_task,
+            is_resched: slept.is_resched,
+            nr_iowait: 0,
+            nr_running: 0,
+            rcu_holds_tick: false,
+        };
+        self.sink.span(number, span);
+    }
+
+    /// An interrupt came while the CPU polled.
+    pub(super) fn polls_on(&mut self, number: usize) {
+        let now = self.world.now;
+        let cpu = &mut self.cpus[number];
+        cpu.tally.poll_interrupted();
+        cpu.tally.woken(0, Duration::ZERO, cpu.model.states[0].exit_latency);
+        cpu.idle_since = Some(now);
+    }
+
+    pub(super) fn changes_frequency(&mut self, number: usize, khz: u32) {
+        let now = self.world.now;
+        let cluster = self.cpus[number].cluster;
+        let opp = self.domains[cluster].opp_of(khz);
+        if self.domains[cluster].change(opp, now) {
+            self.rest.set_opp(cluster, opp, now);
+        }
+        let cpu = &mut self.cpus[number];
+        if let Some(Asleep { state, since, .. }) = cpu.asleep {
+            cpu.tally.slept_before(cpu.opp, opp, state, now.since(since));
+        }
+        cpu.opp = opp;
+        if S::RECORDS {
+            self.record_frequency(number);
+        }
+    }
+
+    /// The end of the run.
+    pub(super) fn cut(&mut self, number: usize, slept: Option<Slept>) {
+        let now = self.world.now;
+        let cpu = &mut self.cpus[number];
+        if let Some(Asleep { state, since, .. }) = cpu.asleep.take() {
+            cpu.tally.slept(cpu.opp, state, since, now, Verdict::Fit);
+            let opp = cpu.opp;
+            self.rest.left(number, state, now);
+            self.sink.cut(number, state, opp, now.since(since));
+        }
+        if let Some(slept) = slept {
+            self.end_span(number, &Slept { event: now, has_task: false, ..slept });
+        }
+    }
+}
