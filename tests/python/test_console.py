@@ -217,6 +217,40 @@ sys.exit(torpor.cli.main())
     assert (done.returncode, done.stderr) == (0 if is_caught else status, "")
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("place", ["finalizer", "printing"])
+def test_a_signal_that_python_cannot_raise_is_not_lost(number, status, place):
+    """What a finalizer raises goes no further, and neither does what comes while that is shown."""
+    code = f"""
+import io, os, sys, time
+import torpor.cli
+class Stderr(io.StringIO):
+    def write(self, text):
+        os.kill(os.getpid(), {int(number)})
+class Late:
+    def __del__(self):
+        if {place == "printing"}:
+            sys.stderr = Stderr()
+            raise ValueError
+        os.kill(os.getpid(), {int(number)})
+def run():
+    Late()
+    sys.stderr = sys.__stderr__
+    time.sleep(30)
+torpor.cli._run = run
+sys.exit(torpor.cli.main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    assert (done.returncode, done.stderr) == (status, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_after_the_end_changes_nothing(number):
     """Python takes a moment to leave, in which nobody catches what a handler raises."""

@@ -32,13 +32,27 @@ def main() -> int:
     _fill_closed_streams()
     ended_by: signal.Signals | None = None
     is_over = False
+    interrupts = 0
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        nonlocal ended_by
+        nonlocal ended_by, interrupts
         # All is done, and Python on its way out: nobody would catch it any more.
         if not is_over:
             ended_by = signal.Signals(number)
+            interrupts += 1
             raise KeyboardInterrupt
+
+    def report(unraisable: "sys.UnraisableHookArgs") -> None:
+        # An interrupt in a finalizer, or while this is printed, goes no further: send it again.
+        before = interrupts
+        is_interrupt = unraisable.exc_type is KeyboardInterrupt
+        with contextlib.suppress(KeyboardInterrupt):
+            if not is_interrupt:
+                sys.__unraisablehook__(unraisable)
+        if ended_by is not None and (is_interrupt or interrupts != before):
+            _send_later(ended_by)
+
+    sys.unraisablehook = report
 
     for each in _ENDING:
         # A program that nohup started is to ignore SIGHUP.
@@ -53,6 +67,15 @@ def main() -> int:
     if ended_by is not None:
         _leave(128 + ended_by if status == 128 + signal.SIGINT else status)
     return status
+
+
+def _send_later(number: signal.Signals) -> None:
+    """Send this process a signal once Python is out of what it does now."""
+    import threading
+
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
 
 
 def _leave(status: int) -> NoReturn:
