@@ -9,36 +9,41 @@
 and pyarrow open without a copy. Every error is a :class:`TorporError`.
 """
 
-from torpor._engine import (
-    CountersError,
-    EngineError,
-    GovernorError,
-    PlatformError,
-    TorporError,
-    TraceError,
-    WorkloadError,
-    __version__,
-)
-from torpor.checks import check, check_kinds
-from torpor.counters import Snapshot, diff, snapshot
-from torpor.library import (
-    check_extraction,
-    extract_workload,
-    governors,
-    import_platform,
-    ioboosts,
-    platform_toml,
-    platforms,
-    schema,
-    workload_toml,
-    workloads,
-)
-from torpor.recordings import convert_trace, trace_info, trace_stats
-from torpor.records import Record, load
-from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
-from torpor.simulations import Simulation, simulate
-from torpor.studies import StudyError, reproduce
-from torpor.verification import fidelity
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torpor._engine import (
+        CountersError,
+        EngineError,
+        GovernorError,
+        PlatformError,
+        TorporError,
+        TraceError,
+        WorkloadError,
+        __version__,
+    )
+    from torpor.checks import check, check_kinds
+    from torpor.counters import Snapshot, diff, snapshot
+    from torpor.library import (
+        check_extraction,
+        extract_workload,
+        governors,
+        import_platform,
+        ioboosts,
+        platform_toml,
+        platforms,
+        schema,
+        workload_toml,
+        workloads,
+    )
+    from torpor.recordings import convert_trace, trace_info, trace_stats
+    from torpor.records import Record, load
+    from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
+    from torpor.simulations import Simulation, simulate
+    from torpor.studies import StudyError, reproduce
+    from torpor.verification import fidelity
 
 __all__ = [
     "DEFAULT_GOVERNORS",
@@ -80,3 +85,36 @@ __all__ = [
     "workload_toml",
     "workloads",
 ]
+
+# Loaded when they are first asked for: until the command line has its hand on Ctrl-C, an interrupt
+# is Python's own, and the less there is to import, the shorter that is.
+_NAMES = {
+    "_engine": "CountersError EngineError GovernorError PlatformError "
+    "TorporError TraceError WorkloadError __version__",
+    "checks": "check check_kinds",
+    "counters": "Snapshot diff snapshot",
+    "library": "check_extraction extract_workload governors import_platform ioboosts "
+    "platform_toml platforms schema workload_toml workloads",
+    "recordings": "convert_trace trace_info trace_stats",
+    "records": "Record load",
+    "replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
+    "simulations": "Simulation simulate",
+    "studies": "StudyError reproduce",
+    "verification": "fidelity",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        found = getattr(import_module(f"torpor.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
+    # A module of the package, which is there without having been imported.
+    if not name.startswith("_") and find_spec(f"torpor.{name}") is not None:
+        return import_module(f"torpor.{name}")
+    raise AttributeError(f"module `torpor` has no attribute `{name}`", name=name, obj=__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,6 +2,8 @@
 """The library: what `torpor.replay` gives back, and how its tables open elsewhere."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -13,6 +15,18 @@ import torpor
 @pytest.fixture(scope="module")
 def replay(recording):
     return torpor.replay(recording, platform="pixel6", governors=["menu", "teo", "oracle"])
+
+
+def test_every_name_is_there_when_it_is_asked_for():
+    assert [name for name in torpor.__all__ if not hasattr(torpor, name)] == []
+    assert dir(torpor) == sorted(torpor.__all__)
+    assert not hasattr(torpor, "nothing")
+
+
+def test_what_nobody_asked_for_is_not_loaded():
+    code = "import sys, torpor.cli; print([m for m in sys.modules if m.startswith('torpor')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['torpor', 'torpor.cli']"
 
 
 def test_tables_have_the_columns_that_are_documented(replay):
