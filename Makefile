@@ -2,7 +2,8 @@
 #
 #   make demo    build, replay the recording that ships with the project, write report.html
 #   make test    everything CI runs
-#   make test-long    damages every recording ten thousand times, and replays some (two hours)
+#   make test-long    damages every recording ten thousand times, and replays some (two hours);
+#                      hosts the newest kernels
 #   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
 #   make bench   the benchmarks
 #   make guest-test        of these, the governors in stock kernels under QEMU
@@ -42,6 +43,7 @@ test: install-test
 test-long:
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
 	@cargo test --release -p torpor-sim --test damaged -- --ignored --nocapture
+	@cargo test --release -p torpor-kernel --test releases -- --ignored
 
 attack: install-test
 	@PYTHONPATH=tests $(BIN)/python -m attack --minutes $(or $(MINUTES),60)
