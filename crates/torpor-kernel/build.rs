@@ -5,10 +5,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+const KHOST: &str = "../../khost";
+
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
-    let khost = manifest.join("../../khost").canonicalize().unwrap();
-    println!("cargo::rerun-if-changed={}", khost.display());
+    let khost = manifest.join(KHOST);
+    // Relative: in a copy of the checkout, built files and all, these are the copy's.
+    println!("cargo::rerun-if-changed={KHOST}");
     println!("cargo::rerun-if-changed=build.rs");
     let mut files = Vec::new();
     collect(&khost, &mut files);
@@ -16,7 +19,9 @@ fn main() {
     let mut table = "pub(crate) static KHOST: &[(&str, &str)] = &[\n".to_owned();
     for file in files {
         let name = file.strip_prefix(&khost).unwrap().to_str().unwrap();
-        writeln!(table, "({name:?}, include_str!({file:?})),").unwrap();
+        let path = format!("/{KHOST}/{name}");
+        let path = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?})");
+        writeln!(table, "({name:?}, include_str!({path})),").unwrap();
     }
     table.push_str("];\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
