@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from pages import PAGES, ROOT, Block, blocks, commands
+from sources import kernel_sources
 
 LANGUAGES = {"console", "python", "c", "toml", "text", "sh", "diff"}
 #: Two of the kernel's own sources, which a package holds.
@@ -37,21 +38,6 @@ def matches(shown: str, printed: str) -> bool:
         "".join(line.rstrip() + "\n" for line in text.splitlines()) for text in (shown, printed)
     )
     return doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS)
-
-
-def kernel_sources(release: str) -> Path:
-    """Return the folder with a release's governors; skip where it cannot be had."""
-    done = subprocess.run(
-        [ROOT / "tests" / "kernel_sources.sh", release],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip(f"not run: {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
-    return Path(done.stdout.strip())
 
 
 @pytest.fixture(scope="session")

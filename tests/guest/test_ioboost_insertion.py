@@ -2,10 +2,10 @@
 """IO boosts are put into a kernel's source tree: at their places, or not at all."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from sources import kernel_sources
 
 from ioboost import insert
 
@@ -109,13 +109,7 @@ def tree(tmp_path) -> Path:
 @pytest.fixture(scope="module")
 def linux() -> Path:
     """What is packaged of Linux 6.12, as far as it has places."""
-    done = subprocess.run(
-        [ROOT / "tests" / "kernel_sources.sh", "6.12"], capture_output=True, text=True, check=False
-    )
-    if done.returncode == 77:
-        pytest.skip(f"not run, because {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
-    return Path(done.stdout.strip())
+    return kernel_sources("6.12")
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -6,10 +6,10 @@ also by new ones.
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from sources import kernel_sources
 
 from apparatus import cases, compare, corpus, packages
 from machines import here
@@ -94,15 +94,7 @@ def test_the_document_has_this_table(kept):
 @pytest.fixture(scope="module")
 def hosted() -> dict[str, list[compare.Row]]:
     """The same rows under the guests' own kernel, hosted."""
-    done = subprocess.run(
-        [packages.ROOT / "tests" / "kernel_sources.sh", "6.12"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip(f"not run: {done.stderr.strip()}")
-    linux = done.stdout.strip()
+    linux = str(kernel_sources("6.12"))
     return {kernel: compare.compare(corpus.CORPUS, kernel, linux) for kernel in compare.KERNELS}
 
 

@@ -2,10 +2,10 @@
 """`torpor simulate --kernel`: a kernel's own source decides."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from sources import kernel_sources
 
 import torpor as library
 
@@ -16,17 +16,7 @@ QUICK = ("--duration", "200ms", "--seeds", "2")
 @pytest.fixture(scope="module")
 def linux() -> str:
     """The tree of Linux 6.12, as Debian ships it."""
-    done = subprocess.run(
-        [ROOT / "tests" / "kernel_sources.sh", "6.12"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip(f"not run: {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return str(kernel_sources("6.12"))
 
 
 def test_the_same_table_says_which_kernel_decided(torpor, linux):

@@ -54,18 +54,17 @@ def check(
         fail("no governor to check", "name one: `torpor check menu`; `--list` says what is checked")
     reports, has_failed = [], False
     for governor in governors:
-        bar = progress.if_watched()
-        told = None if bar is None else _Told(bar, governor, decisions)
         try:
-            report = checks.check(governor, seed=seed, decisions=decisions, hz=hz, progress=told)
+            with progress.if_watched() as bar:
+                told = None if bar is None else _Told(bar, governor, decisions)
+                report = checks.check(
+                    governor, seed=seed, decisions=decisions, hz=hz, progress=told
+                )
         except TorporError as error:
             # The others are checked all the same.
             print_error(str(error))
             has_failed = True
             continue
-        finally:
-            if bar is not None:
-                bar.stop()
         reports.append(report)
         if not is_json:
             write_stdout(_text(cast("results.Check", report), width))

@@ -52,8 +52,7 @@ def fidelity(
     **given: Any,
 ) -> None:
     """Verify a recording: ask governors what the recorded one was asked, and compare."""
-    bar = progress.if_watched()
-    try:
+    with progress.if_watched() as bar:
         result = verification.fidelity(
             trace,
             platform=platform,
@@ -63,9 +62,6 @@ def fidelity(
             progress=bar,
             **given,
         )
-    finally:
-        if bar is not None:
-            bar.stop()
     if is_json:
         write_stdout(json.dumps(result, indent=1))
     else:

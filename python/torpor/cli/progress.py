@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A progress bar on stderr, for work that is long and has someone watching."""
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torpor.texts import printable
@@ -39,9 +41,15 @@ class ProgressBar:
             self._bar.stop()
 
 
-def if_watched() -> ProgressBar | None:
-    """Return a progress bar if stderr is a terminal."""
-    return ProgressBar() if sys.stderr.isatty() else None
+@contextlib.contextmanager
+def if_watched() -> Iterator[ProgressBar | None]:
+    """Give a progress bar if stderr is a terminal, and take it away however the work ends."""
+    bar = ProgressBar() if sys.stderr.isatty() else None
+    try:
+        yield bar
+    finally:
+        if bar is not None:
+            bar.stop()
 
 
 def _start() -> "Progress":

@@ -109,12 +109,8 @@ def record(
     )
     if not command and limit_ns is None:
         print_note("recording until Ctrl-C")
-    bar = progress.if_watched()
-    try:
+    with progress.if_watched() as bar:
         made = session.record(plan, progress=bar)
-    finally:
-        if bar is not None:
-            bar.stop()
     is_lossy = _tell(made)
     if made.status:
         print_note(f"the command ended with status {made.status}")

@@ -24,12 +24,8 @@ def info(
 
     Exit status 1 if it is damaged.
     """
-    bar = progress.if_watched()
-    try:
+    with progress.if_watched() as bar:
         found = recordings.trace_info(trace, progress=bar)
-    finally:
-        if bar is not None:
-            bar.stop()
     if is_json:
         write_stdout(json.dumps(found, indent=1))
     else:
@@ -66,14 +62,10 @@ def stats(
 
     Exit status 1 if the recording is damaged.
     """
-    bar = progress.if_watched()
-    try:
+    with progress.if_watched() as bar:
         found = recordings.trace_stats(
             trace, platform=platform, before=before, after=after, progress=bar
         )
-    finally:
-        if bar is not None:
-            bar.stop()
     if is_json:
         write_stdout(json.dumps(found, indent=1))
     else:

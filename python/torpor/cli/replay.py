@@ -43,8 +43,7 @@ def replay(
             f"try `--decisions {decisions.with_suffix('.parquet')}`",
         )
     check(is_json=is_json, is_csv=is_csv, folder=parquet, files=(decisions, report))
-    bar = progress.if_watched()
-    try:
+    with progress.if_watched() as bar:
         outcome = run_replay(
             traces,
             platform=platform,
@@ -54,9 +53,6 @@ def replay(
             progress=bar,
             **given,
         )
-    finally:
-        if bar is not None:
-            bar.stop()
     if decisions is not None:
         outcome.write_table("decisions", decisions)
         print_note(f"decisions: {decisions}")

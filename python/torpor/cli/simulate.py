@@ -58,8 +58,7 @@ def simulate(
     with journaled.journal(
         journal, report or trace, "simulate", named, platform, governors, told
     ) as kept:
-        bar = progress.if_watched()
-        try:
+        with progress.if_watched() as bar:
             outcome = run_simulation(
                 named,
                 platform=platform,
@@ -69,9 +68,6 @@ def simulate(
                 progress=bar,
                 **given,
             )
-        finally:
-            if bar is not None:
-                bar.stop()
         kept.tell(outcome)
         if trace is not None and not outcome.interrupted:
             print_note(f"trace: {trace}")
