@@ -11,18 +11,17 @@ use std::{env, fs};
 mod flags;
 
 const HZ: [u32; 4] = [100, 250, 300, 1000];
+const KAPI: &str = "../../kapi";
+const GOVERNORS: &str = "../../governors/cpuidle";
+const IOBOOSTS: &str = "../../governors/ioboost";
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
-    let root = manifest.join("../..").canonicalize().unwrap();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
-    let kapi = root.join("kapi");
-    let (governors, ioboosts) = (root.join("governors/cpuidle"), root.join("governors/ioboost"));
-    for path in ["src/guard.c", "src/flags.rs", "build.rs"] {
+    let [kapi, governors, ioboosts] = [KAPI, GOVERNORS, IOBOOSTS].map(|path| manifest.join(path));
+    // Relative: in a copy of the checkout, built files and all, these are the copy's.
+    for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS] {
         println!("cargo::rerun-if-changed={path}");
-    }
-    for folder in [&kapi, &governors, &ioboosts] {
-        println!("cargo::rerun-if-changed={}", folder.display());
     }
 
     cc::Build::new().file("src/guard.c").opt_level(2).compile("torpor_guard");
@@ -42,7 +41,8 @@ fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, ou
         let name = source.file_stem().unwrap().to_str().unwrap();
         writeln!(
             table,
-            "BuiltinFile {{ name: {name:?}, source: include_str!({source:?}), images: ["
+            "BuiltinFile {{ name: {name:?}, source: include_str!({}), images: [",
+            below("CARGO_MANIFEST_DIR", &source)
         )
         .unwrap();
         for hz in HZ {
@@ -53,7 +53,7 @@ fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, ou
             command.arg("-Werror").arg(&source).arg(kapi.join("image.c"));
             let status = command.status().expect("the C compiler could not be started");
             assert!(status.success(), "{} does not compile: {command:?}", source.display());
-            writeln!(table, "include_bytes!({image:?}),").unwrap();
+            writeln!(table, "include_bytes!({}),", below("OUT_DIR", &image)).unwrap();
         }
         writeln!(table, "] }},").unwrap();
     }
@@ -71,9 +71,17 @@ fn write_kapi(table: &mut String, kapi: &Path, ioboosts: &Path) {
     let headers = files_with_suffix(ioboosts, "h").into_iter().map(boost_header);
     writeln!(table, "pub(crate) static KAPI: &[(&str, &str)] = &[").unwrap();
     for (name, file) in files.into_iter().map(named).chain(headers) {
-        writeln!(table, "({name:?}, include_str!({file:?})),").unwrap();
+        let file = below("CARGO_MANIFEST_DIR", &file);
+        writeln!(table, "({name:?}, include_str!({file})),").unwrap();
     }
     writeln!(table, "];").unwrap();
+}
+
+/// The expression for `path` by the folder that Cargo names at compile time.
+fn below(variable: &str, path: &Path) -> String {
+    let folder = PathBuf::from(env::var_os(variable).unwrap());
+    let path = format!("/{}", path.strip_prefix(folder).unwrap().display());
+    format!("concat!(env!({variable:?}), {path:?})")
 }
 
 fn collect_headers(dir: &Path, found: &mut Vec<PathBuf>) {
