@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from torpor.checks import check, check_kinds
     from torpor.counters import Snapshot, diff, snapshot
+    from torpor.diagnosis import doctor
     from torpor.library import (
         check_extraction,
         extract_workload,
@@ -66,6 +67,7 @@ __all__ = [
     "check_kinds",
     "convert_trace",
     "diff",
+    "doctor",
     "extract_workload",
     "fidelity",
     "governors",
@@ -93,6 +95,7 @@ _NAMES = {
     "TorporError TraceError WorkloadError __version__",
     "checks": "check check_kinds",
     "counters": "Snapshot diff snapshot",
+    "diagnosis": "doctor",
     "library": "check_extraction extract_workload governors import_platform ioboosts "
     "platform_toml platforms schema workload_toml workloads",
     "recordings": "convert_trace trace_info trace_stats",

@@ -11,6 +11,7 @@ from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.console import write_stdout
 from torpor.cli.counters import diff, snapshot
+from torpor.cli.doctor import doctor
 from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
 from torpor.cli.idle_predict import idle_predict
@@ -88,6 +89,7 @@ app.command(context_settings={"allow_interspersed_args": False})(ab)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 app.command()(catalog.workloads)
+app.command()(doctor)
 workload_app.command("show")(catalog.show_workload)
 workload_app.command("extract")(extract)
 workload_app.command("idle-predict")(idle_predict)

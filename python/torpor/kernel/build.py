@@ -77,7 +77,7 @@ class Builder:
 
         Raises :class:`KernelError` when headers or tools are missing, or a file does not compile.
         """
-        headers = self._find_headers()
+        headers = self.find_headers()
         tree = (self._cache / "sources" / self._version).absolute()
         for path in (headers, tree, self._work):
             _refuse_path(path)
@@ -142,7 +142,8 @@ class Builder:
         except OSError as error:
             raise KernelError(f"`{error.filename}` cannot be written: {error.strerror}") from error
 
-    def _find_headers(self) -> Path:
+    def find_headers(self) -> Path:
+        """Return the folder of the kernel's headers; raise :class:`KernelError` without one."""
         root = self._system.machine
         usual = [f"/lib/modules/{self.release}/build", f"/usr/src/linux-headers-{self.release}"]
         places = [self._headers] if self._headers else [root.path(place) for place in usual]

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor doctor`: what works on this machine."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
+
+_WIDTH_MAX = 100
+
+
+def doctor(
+    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Say what works on this machine, what does not, and what to install for it."""
+    from torpor import __version__
+    from torpor.diagnosis import doctor as examine
+
+    findings = examine()
+    if is_json:
+        write_stdout(json.dumps({"torpor": __version__, "findings": findings}, indent=1))
+        return
+    width = min(stdout_width(), _WIDTH_MAX)
+    column = max(len(finding["name"]) for finding in findings) + 2
+    lines = [f"torpor {__version__}"]
+    for finding in findings:
+        mark = "ok" if finding["is_usable"] else "no"
+        head = f"{mark}  {finding['name']:<{column}}"
+        indent = " " * len(head)
+        lines.append(wrap(f"{head}{finding['found'] or finding['reason']}", width, indent))
+        if not finding["is_usable"]:
+            lines.append(wrap(f"{indent}needed for: {finding['needed_for']}", width, indent))
+            if finding["hint"]:
+                lines.append(wrap(f"{indent}hint: {finding['hint']}", width, indent))
+    write_stdout("\n".join(lines))
+    print_note("Replay and simulation with built-in governors need none of these.")
