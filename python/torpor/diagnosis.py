@@ -98,7 +98,7 @@ def _sanitizers(_system: "System") -> str:
 
 
 def _sources(_system: "System") -> str:
-    found = [f"{name} ({where})" for name, where in _source_packages()]
+    found = [f"{name} ({where})" for name, where in source_packages()]
     if not found:
         raise _Unusable(
             "none in /usr/src nor in $TORPOR_KERNEL_SOURCES",
@@ -192,7 +192,7 @@ _PROBES: "tuple[tuple[str, str, Callable[[System], str]], ...]" = (
 )
 
 
-def _source_packages() -> Iterator[tuple[str, str]]:
+def source_packages() -> Iterator[tuple[str, str]]:
     """Yield the releases that are found by name, and where."""
     folders = [os.environ.get("TORPOR_KERNEL_SOURCES"), "/usr/src"]
     seen = set()

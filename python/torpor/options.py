@@ -176,7 +176,7 @@ class SimulateOptions(_Run, total=False):
             "cluster) or schedutil[@6.1|@6.12][,rate_limit_us=N]. Each governor runs "
             "under each of them. Default: the machine's.",
             ("--cpufreq",),
-            "P",
+            "POLICY",
             kind=list,
             default=(),
         ),

@@ -106,7 +106,7 @@ def _run() -> int:
     usage_error: Any = next(t for t in typer.BadParameter.__mro__ if t.__name__ == "ClickException")
     warnings.showwarning = lambda message, *_rest: print_note(f"note: {message}")
     try:
-        return app(standalone_mode=False) or 0
+        return app(prog_name="torpor", standalone_mode=False) or 0
     except TorporError as error:
         print_error(str(error))
     except OSError as error:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The commands and how they hang together."""
+"""The commands and their groups."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import typer
 
 from torpor import __version__
-from torpor.cli import catalog, kernel, recording
+from torpor.cli import catalog, completion, kernel, recording
 from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.console import write_stdout
@@ -35,10 +37,19 @@ _SETTINGS = {
 
 class _App(typer.Typer):
     def command(self, name: str | None = None, **options: Any) -> Any:
-        return super().command(name, cls=OnceCommand, **options)
+        add = super().command
+
+        def complete_and_add(function: Callable[..., None]) -> Any:
+            completion.attach(function)
+            # Left alone, typer cuts summaries at the end of a line.
+            summary, _, _ = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
+            short_help = " ".join(summary.split())
+            return add(name, cls=OnceCommand, short_help=short_help, **options)(function)
+
+        return complete_and_add
 
 
-app = _App(add_completion=False, **_SETTINGS)  # type: ignore[arg-type]
+app = _App(**_SETTINGS)  # type: ignore[arg-type]
 workload_app = _App(
     help="Show a workload, make one of a recording, or run one.",
     **_SETTINGS,  # type: ignore[arg-type]

@@ -74,13 +74,15 @@ def workloads(is_json: Annotated[bool, _JSON] = False) -> None:
 
 
 def show_workload(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A workload that ships.")],
+    name: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A workload that ships.")],
 ) -> None:
     """Print a workload's TOML, to read or to start from."""
     write_stdout(library.workload_toml(name))
 
 
-def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in machine.")]) -> None:
+def show(
+    name: Annotated[str, typer.Argument(metavar="PLATFORM", help="A built-in machine.")],
+) -> None:
     """Print a built-in machine's TOML, to read or to start from."""
     write_stdout(library.platform_toml(name))
 

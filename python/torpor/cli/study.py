@@ -43,7 +43,7 @@ def io_boost(
         ),
     ] = None,
     cpufreq: Annotated[
-        str, typer.Option(metavar="P", help="The frequency policy that is boosted.")
+        str, typer.Option(metavar="POLICY", help="The frequency policy that is boosted.")
     ] = study.DEFAULT_CPUFREQ,
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="Simulated time a run, such as 2s.")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What a shell is offered when the user presses Tab."""
+
+import pytest
+
+import torpor
+
+
+@pytest.fixture
+def complete(torpor):
+    """Return what bash is offered for the last word of a line."""
+
+    def run(line, **env):
+        env |= {
+            "_TORPOR_COMPLETE": "complete_bash",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split(" ")) - 1),
+        }
+        return torpor(env=env, check=0).stdout.split()
+
+    return run
+
+
+def test_commands_are_completed(complete):
+    assert {"replay", "reproduce", "record"} <= set(complete("torpor re"))
+    assert complete("torpor tr") == ["trace"]
+    assert {"info", "stats"} <= set(complete("torpor trace "))
+
+
+def test_options_are_completed(complete):
+    assert "--latency-limit" in complete("torpor replay --lat")
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("torpor replay x -g ", [g["name"] for g in torpor.governors()]),
+        ("torpor check ", [g["name"] for g in torpor.governors()]),
+        ("torpor replay x -p ", [p["name"] for p in torpor.platforms()]),
+        ("torpor platform show ", [p["name"] for p in torpor.platforms()]),
+        ("torpor simulate ", [w["name"] for w in torpor.workloads()]),
+        ("torpor workload show ", [w["name"] for w in torpor.workloads()]),
+        ("torpor simulate x --io-boost ", [b["name"] for b in torpor.ioboosts()]),
+        ("torpor simulate x --cpufreq s", ["schedutil"]),
+        ("torpor reproduce rk", ["rk3399-io"]),
+    ],
+)
+def test_names_are_completed(complete, line, names):
+    assert sorted(complete(line)) == sorted(names)
+
+
+def test_releases_are_those_whose_sources_are_at_hand(complete, tmp_path):
+    (tmp_path / "linux-source-4.99.tar.xz").touch()
+    env = {"TORPOR_KERNEL_SOURCES": str(tmp_path)}
+    assert complete("torpor replay x -g teo@4", **env) == ["teo@4.99"]
+    assert complete("torpor simulate x --kernel 4", **env) == ["4.99"]
+
+
+def test_where_a_file_is_expected_the_shell_completes_files(complete):
+    assert complete("torpor replay demo") == []
+    assert complete("torpor reproduce ./my") == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_printed(torpor, shell):
+    assert "_TORPOR_COMPLETE" in torpor(env={"_TORPOR_COMPLETE": f"source_{shell}"}, check=0).stdout
+
+
+def test_help_shows_whole_summaries(torpor):
+    text = torpor("--help", check=0).stdout
+    assert "..." not in text.partition("Commands:")[2]
+    assert "and compare them." in " ".join(text.split())
