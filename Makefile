@@ -5,6 +5,7 @@
 #   make test-long    damages every recording ten thousand times, and replays some (two hours);
 #                      hosts the newest kernels
 #   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
+#   make fuzz TARGET=perfetto MINUTES=5   a reader, from seeds that are made first; see fuzz/
 #   make bench   the benchmarks
 #   make guest-test        of these, the governors in stock kernels under QEMU
 #   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
@@ -24,7 +25,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long attack guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
+.PHONY: demo test test-long attack fuzz guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -47,6 +48,13 @@ test-long:
 
 attack: install-test
 	@PYTHONPATH=tests $(BIN)/python -m attack --minutes $(or $(MINUTES),60)
+
+# A stable compiler takes the sanitizer's flags by RUSTC_BOOTSTRAP.
+fuzz: install
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+	@fuzz/seeds.sh
+	@cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run -O -a $(or $(TARGET),perfetto) -- \
+		-max_len=65536 -max_total_time=$$(($(or $(MINUTES),5) * 60))
 
 guest-test: install-test
 	@$(BIN)/python -m pytest tests/guest

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "demo" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    ROOT / "demo" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<what>file|needs|not run): (?P<value>.+?) -->\n)?"

@@ -86,3 +86,30 @@ def test_every_page_is_on_the_map():
     linked = {(ROOT / "docs" / t).resolve() for t in re.findall(r"\]\(([^)#\s]+)\)", text)}
     here = {p for p in PAGES if (ROOT / "docs") in p.parents} - {ROOT / "docs" / "README.md"}
     assert not here - linked, sorted(str(p.relative_to(ROOT)) for p in here - linked)
+
+
+#: What a contributor finds by its path: what moves is to move there as well.
+MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
+
+
+def test_paths_that_the_maps_name_exist():
+    missing = []
+    for name in MAPS:
+        text = re.sub(r"^```.*?^```$", "", (ROOT / name).read_text("utf-8"), flags=re.M | re.S)
+        for path in re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text):
+            # A new file is named by its folder.
+            path = re.sub(r"(?:NAME|HEADER)\.\w+$", "", path)
+            if not path.startswith(("build/", "./")) and not inside(path):
+                missing.append(f"{name}: {path}")
+    assert not missing, "\n".join(missing)
+
+
+def inside(path: str) -> list:
+    """Where a path lies that a table's first column or a sentence names by its end."""
+    places = ("", "crates/", "crates/*/src/", "python/torpor/")
+    return [found for place in places for found in ROOT.glob(f"{place}{path}")]
+
+
+def test_a_path_that_is_gone_is_found_missing():
+    assert not inside("input/no_such.rs")
+    assert inside("report/") and inside("perf_data/")
