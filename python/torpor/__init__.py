@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torpor.checks import check, check_kinds
     from torpor.counters import Snapshot, diff, snapshot
     from torpor.diagnosis import doctor
+    from torpor.explanation import explain
     from torpor.library import (
         check_extraction,
         extract_workload,
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
         workload_toml,
         workloads,
     )
+    from torpor.posting import post
     from torpor.recordings import convert_trace, trace_info, trace_stats
     from torpor.records import Record, load
     from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
+    from torpor.side_by_side import compare
     from torpor.simulations import Simulation, simulate
     from torpor.studies import StudyError, reproduce
     from torpor.verification import fidelity
@@ -65,9 +68,11 @@ __all__ = [
     "check",
     "check_extraction",
     "check_kinds",
+    "compare",
     "convert_trace",
     "diff",
     "doctor",
+    "explain",
     "extract_workload",
     "fidelity",
     "governors",
@@ -77,6 +82,7 @@ __all__ = [
     "load_trace",
     "platform_toml",
     "platforms",
+    "post",
     "replay",
     "reproduce",
     "schema",
@@ -96,11 +102,14 @@ _NAMES = {
     "checks": "check check_kinds",
     "counters": "Snapshot diff snapshot",
     "diagnosis": "doctor",
+    "explanation": "explain",
     "library": "check_extraction extract_workload governors import_platform ioboosts "
     "platform_toml platforms schema workload_toml workloads",
+    "posting": "post",
     "recordings": "convert_trace trace_info trace_stats",
     "records": "Record load",
     "replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
+    "side_by_side": "compare",
     "simulations": "Simulation simulate",
     "studies": "StudyError reproduce",
     "verification": "fidelity",

@@ -130,8 +130,8 @@ def platforms() -> list[Machine]:
 def schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of every kind of result; see docs/reference/schema.md.
 
-    >>> sorted(schema()["kinds"])
-    ['ab', 'check', 'diff', 'fidelity', 'replay', 'reproduction', 'simulation', 'trace_stats']
+    >>> " ".join(sorted(schema()["kinds"]))
+    'ab beside check diff fidelity replay reproduction simulation trace_stats'
     """
     from torpor import shapes
 

@@ -333,8 +333,29 @@ class Ab(AbHead):
     comparison: Comparison | None
 
 
+class BesideSource(TypedDict):
+    """A result that was put beside others."""
+
+    label: str
+    kind: str
+    #: In a sentence: of what, on which machine, made how.
+    what: str
+
+
+class Beside(TypedDict):
+    """Of ``torpor compare``: results side by side, whatever made them."""
+
+    format: int
+    kind: Literal["beside"]
+    torpor: Version
+    sources: list[BesideSource]
+    comparison: Comparison
+    #: What differs besides the column, and what has no counterpart.
+    notes: list[str]
+
+
 #: Those of the engine are in its own schema.
-_KINDS: dict[str, Any] = {"ab": Ab, "diff": Diff, "reproduction": Reproduction}
+_KINDS: dict[str, Any] = {"ab": Ab, "beside": Beside, "diff": Diff, "reproduction": Reproduction}
 _SIMPLE = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
 
@@ -343,8 +364,8 @@ def schema() -> dict[str, Any]:
 
     ``$defs`` has every record, with what its fields mean; ``kinds`` names that of each kind.
 
-    >>> sorted(schema()["kinds"])
-    ['ab', 'check', 'diff', 'fidelity', 'replay', 'reproduction', 'simulation', 'trace_stats']
+    >>> " ".join(sorted(schema()["kinds"]))
+    'ab beside check diff fidelity replay reproduction simulation trace_stats'
     """
     found: dict[str, Any] = json.loads(_engine.schema())
     for kind, shape in _KINDS.items():

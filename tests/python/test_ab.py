@@ -9,7 +9,9 @@ import threading
 
 import pytest
 
+import torpor
 from fake_kernel import changes
+from test_posting import assert_is_mail
 from torpor import comparison
 from torpor.kernel import ab, journal
 from torpor.kernel.build import Builder
@@ -82,6 +84,9 @@ def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
 
     assert len(found["runs"]) == 20 and found["finished_rounds"] == 10
     assert found["governors"][1]["parameters"] == ["util_shift=5"]
+    assert_is_mail(torpor.post(found))
+    told = torpor.explain(found)
+    assert "teo against menu: " in told[0] and len(told) == 4
     keys = {row["key"] for row in found["comparison"]["rows"]}
     assert keys >= {"figure", "wall_s", "package_w", "above_pct"}
     assert [run["figure"] for run in found["runs"]] == [3] * 20

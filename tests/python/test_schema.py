@@ -80,9 +80,14 @@ def reproduction(_recording, _folder):
     return torpor.reproduce("pixel6-teo", duration="100ms", seeds=1)
 
 
+def beside(recording, _folder):
+    replayed = torpor.replay(recording, platform="pixel6", governors=["menu", "teo"])
+    return torpor.compare(replayed, torpor.trace_stats(recording), labels=["replayed", "recorded"])
+
+
 KINDS = [
     *(replay, failed_replay, simulation, simulation_of_flows),
-    *(fidelity, trace_stats, check, diff, reproduction),
+    *(fidelity, trace_stats, check, diff, reproduction, beside),
 ]
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor ab`: governors in turn on this machine, under a command."""
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torpor import _engine
+from torpor.cli import options
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.posting import post
 
 if TYPE_CHECKING:
     from torpor import shapes
@@ -58,6 +59,7 @@ def ab(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Each run, a line of JSON, at once."),
     ] = None,
+    form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
     is_dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only print what would be done.")
@@ -75,6 +77,7 @@ def ab(
     from torpor.kernel import ab as comparing
     from torpor.kernel.build import Builder
 
+    form = options.form(form, is_json=is_json)
     if output is not None and output.exists() and not force:
         fail(f"`{output}` exists", "-o names another file, --force overwrites")
     if output is not None and not output.parent.is_dir():
@@ -86,7 +89,7 @@ def ab(
     _offer_to_restore(system)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
-        _print(made, is_json)
+        _print(made, form)
     if system.unrestored:
         fail(f"not put back as it was: {', '.join(system.unrestored)}")
     if made.stopped_by:
@@ -110,7 +113,7 @@ def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _print(made: "Comparison", is_json: bool) -> None:
+def _print(made: "Comparison", form: str) -> None:
     from torpor.cli.ab_table import ab_text
     from torpor.kernel.rows import compare
 
@@ -124,8 +127,8 @@ def _print(made: "Comparison", is_json: bool) -> None:
         "comparison": compare(made.runs, labels) if finished else None,
         "runs": made.runs,
     }
-    if is_json:
-        write_stdout(json.dumps(result, indent=1))
+    if form == "json" or (form != "text" and finished):
+        write_stdout(post(result, form))
     elif finished:
         write_stdout(ab_text(result, stdout_width()))
     else:

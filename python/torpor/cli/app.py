@@ -21,6 +21,7 @@ from torpor.cli.once import OnceCommand
 from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.reproduce import reproduce
+from torpor.cli.saved import compare, explain
 from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 from torpor.cli.study import io_boost
@@ -90,6 +91,8 @@ app.command()(replay)
 app.command()(fidelity)
 app.command()(simulate)
 app.command()(reproduce)
+app.command()(explain)
+app.command()(compare)
 app.command()(check)
 app.command()(snapshot)
 app.command()(diff)

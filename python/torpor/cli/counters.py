@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor snapshot`, `torpor diff`: the kernel's own counters of idle states."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from torpor import counters
-from torpor.cli import EXIT_FINDING
+from torpor.cli import EXIT_FINDING, options
 from torpor.cli.console import print_note, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
+from torpor.posting import post
 
 if TYPE_CHECKING:
     from torpor import shapes
@@ -60,12 +60,14 @@ def diff(
     by: Annotated[
         str, typer.Option(metavar="WHAT", help="table: CPUs with the same states as one; or cpu.")
     ] = "table",
+    form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Count what happened between snapshots: usage, time, above, below, for each idle state."""
+    form = options.form(form, is_json=is_json)
     result = counters.diff(*dumps, labels=labels, by=by, is_paired=is_paired)
-    if is_json:
-        write_stdout(json.dumps(result, indent=1))
+    if form != "text":
+        write_stdout(post(result, form))
     else:
         write_stdout(diff_text(cast("shapes.Diff", result), stdout_width()))
     if any(note["kind"] == "damage" for i in result["intervals"] for note in i["notes"]):

@@ -9,6 +9,7 @@ import typer
 
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.posting import post
 from torpor.records import Compared
 
 Csv = Annotated[bool, typer.Option("--csv", help="Print a line a governor of each source.")]
@@ -18,12 +19,8 @@ Parquet = Annotated[
 ]
 
 
-def check(
-    *, is_json: bool, is_csv: bool, folder: Path | None, files: Iterable[Path | None]
-) -> None:
+def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
     """Refuse what cannot be written before the work, not after it."""
-    if is_json and is_csv:
-        raise typer.BadParameter("--json and --csv exclude each other")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     for path in files:
@@ -31,9 +28,7 @@ def check(
             fail(f"`{path}`: there is no folder `{path.parent}`")
 
 
-def deliver(
-    outcome: Compared, *, is_json: bool, is_csv: bool, parquet: Path | None, report: Path | None
-) -> int:
+def deliver(outcome: Compared, *, form: str, parquet: Path | None, report: Path | None) -> int:
     """Write the files, print the result, and return the exit status."""
     if parquet is not None:
         outcome.write_tables(parquet)
@@ -42,10 +37,12 @@ def deliver(
         outcome.write_report(report)
         print_note(f"report: {report}")
     result: Any = outcome.to_dict()
-    if is_json:
+    if form == "json":
         write_stdout(outcome.to_json())
-    elif is_csv:
+    elif form == "csv":
         write_stdout(outcome.to_csv())
+    elif form != "text":
+        write_stdout(post(result, form))
     else:
         from torpor.cli.table import comparison_text, tasks_text
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor fidelity`: is the replay to be believed?"""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -10,6 +9,7 @@ from torpor import verification
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, write_stdout
 from torpor.options import FidelityOptions
+from torpor.posting import post
 
 if TYPE_CHECKING:
     from torpor import results
@@ -48,10 +48,12 @@ def fidelity(
             metavar="PCT", min=0, max=100, help="Exit with 1 if no governor agrees so far."
         ),
     ] = None,
+    form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     **given: Any,
 ) -> None:
     """Verify a recording: ask governors what the recorded one was asked, and compare."""
+    form = options.form(form, is_json=is_json)
     with progress.if_watched() as bar:
         result = verification.fidelity(
             trace,
@@ -62,8 +64,8 @@ def fidelity(
             progress=bar,
             **given,
         )
-    if is_json:
-        write_stdout(json.dumps(result, indent=1))
+    if form != "text":
+        write_stdout(post(result, form))
     else:
         from torpor.cli.fidelity_text import fidelity_text
 

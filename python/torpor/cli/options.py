@@ -75,6 +75,36 @@ Threads = Annotated[
     int | None,
     typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
 ]
+
+
+def _known_form(form: str | None) -> str | None:
+    from torpor.posting import FORMS
+
+    if form is not None and form not in ("text", *FORMS):
+        raise typer.BadParameter(f"`{form}`: expected text, {', '.join(FORMS[:-1])} or {FORMS[-1]}")
+    return form
+
+
+Form = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="F",
+        callback=_known_form,
+        help="text, the default; lkml: plain ASCII in 80 columns, as kernel lists post tables; "
+        "markdown, csv, html (a page of tables) or json.",
+    ),
+]
+
+
+def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
+    """Return the one form that was asked for, by name or by its own option."""
+    asked = [*([given] if given else []), *["json"] * is_json, *["csv"] * is_csv]
+    if len(set(asked)) > 1:
+        raise typer.BadParameter(f"{' and '.join(asked)} exclude each other: expected one format")
+    return asked[0] if asked else "text"
+
+
 WholeAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
 JournalPath = Annotated[
     Path | None,

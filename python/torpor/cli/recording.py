@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import recordings
-from torpor.cli import EXIT_FINDING, progress
+from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, wrap, write_stdout
+from torpor.posting import post
 
 if TYPE_CHECKING:
     from torpor import results
@@ -56,18 +57,20 @@ def stats(
     is_each_cpu: Annotated[
         bool, typer.Option("--each-cpu", help="Show the states of each CPU, not of each cluster.")
     ] = False,
+    form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show what the recorded machine did: idle states, what woke it, tasks, interrupts, latency.
 
     Exit status 1 if the recording is damaged.
     """
+    form = options.form(form, is_json=is_json)
     with progress.if_watched() as bar:
         found = recordings.trace_stats(
             trace, platform=platform, before=before, after=after, progress=bar
         )
-    if is_json:
-        write_stdout(json.dumps(found, indent=1))
+    if form != "text":
+        write_stdout(post(found, form))
     else:
         from torpor.cli.stats_text import stats_text
 

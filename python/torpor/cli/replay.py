@@ -26,6 +26,7 @@ def replay(
         ),
     ],
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
+    form: options.Form = None,
     is_json: options.WholeAsJson = False,
     is_csv: Csv = False,
     parquet: Parquet = None,
@@ -42,20 +43,19 @@ def replay(
             f"`{decisions}`: decisions are written as {' or '.join(_DECISION_FORMATS)}",
             f"try `--decisions {decisions.with_suffix('.parquet')}`",
         )
-    check(is_json=is_json, is_csv=is_csv, folder=parquet, files=(decisions, report))
+    form = options.form(form, is_json=is_json, is_csv=is_csv)
+    check(folder=parquet, files=(decisions, report))
     with progress.if_watched() as bar:
         outcome = run_replay(
             traces,
             platform=platform,
             governors=governors or DEFAULT_GOVERNORS,
             decisions=decisions is not None or parquet is not None,
-            strip=report is not None or is_json,
+            strip=report is not None or form == "json",
             progress=bar,
             **given,
         )
     if decisions is not None:
         outcome.write_table("decisions", decisions)
         print_note(f"decisions: {decisions}")
-    raise typer.Exit(
-        deliver(outcome, is_json=is_json, is_csv=is_csv, parquet=parquet, report=report)
-    )
+    raise typer.Exit(deliver(outcome, form=form, parquet=parquet, report=report))

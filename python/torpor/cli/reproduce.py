@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor reproduce`: published tables and ours, side by side."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -10,6 +9,7 @@ from torpor import studies
 from torpor.cli import EXIT_FINDING, journaled, options, values
 from torpor.cli.console import bare_table, render, stdout_width, wrap, write_stdout
 from torpor.comparison import format_number
+from torpor.posting import post
 from torpor.studies import judge
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def reproduce(
         int | None, typer.Option(metavar="N", min=1, help="Runs a governor, not the study's.")
     ] = None,
     threads: options.Threads = None,
+    form: options.Form = None,
     is_json: Annotated[
         bool, typer.Option("--json", help="Print as JSON: a list of studies.")
     ] = False,
@@ -48,6 +49,7 @@ def reproduce(
     """
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
+    form = options.form(form, is_json=is_json)
     results = []
     with journaled.journal(journal, None, "reproduce", study, duration, seeds) as kept:
         for name in [study] if study is not None else studies.names():
@@ -60,12 +62,12 @@ def reproduce(
                 watch=kept.tell,
             )
             results.append(found)
-            if not is_json:
+            if form == "text":
                 if len(results) > 1:
                     write_stdout("")
                 write_stdout(_text(cast("shapes.Reproduction", found), stdout_width()))
-        if is_json:
-            write_stdout(json.dumps(results, indent=1))
+        if form != "text":
+            write_stdout(post(results, form))
         kept.done()
     raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
 

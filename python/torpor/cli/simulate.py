@@ -36,6 +36,7 @@ def simulate(
         ),
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
+    form: options.Form = None,
     is_json: options.WholeAsJson = False,
     is_csv: Csv = False,
     parquet: Parquet = None,
@@ -52,7 +53,8 @@ def simulate(
     if named is None or (workload is not None and fio is not None):
         raise typer.BadParameter("name a WORKLOAD, or give --fio ARGS")
     trace = Path(given["trace"]) if "trace" in given else None
-    check(is_json=is_json, is_csv=is_csv, folder=parquet, files=(trace, report))
+    form = options.form(form, is_json=is_json, is_csv=is_csv)
+    check(folder=parquet, files=(trace, report))
     governors = governors or list(DEFAULT_GOVERNORS)
     told = options.decisive(SimulateOptions, given)
     with journaled.journal(
@@ -63,7 +65,7 @@ def simulate(
                 named,
                 platform=platform,
                 governors=governors,
-                strip=report is not None or is_json,
+                strip=report is not None or form == "json",
                 journal=kept.path,
                 progress=bar,
                 **given,
@@ -71,7 +73,7 @@ def simulate(
         kept.tell(outcome)
         if trace is not None and not outcome.interrupted:
             print_note(f"trace: {trace}")
-        status = deliver(outcome, is_json=is_json, is_csv=is_csv, parquet=parquet, report=report)
+        status = deliver(outcome, form=form, parquet=parquet, report=report)
         if not outcome.interrupted:
             kept.done()
     raise typer.Exit(status)

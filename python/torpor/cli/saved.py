@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor explain`, `torpor compare`: results that were saved with --json or --parquet."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torpor import explain as explain_result
+from torpor._engine import TorporError
+from torpor.cli import options
+from torpor.cli.console import stdout_width, wrap, write_stdout
+from torpor.posting import post
+from torpor.records import load
+
+_TEXT_WIDTH = 100
+
+
+def explain(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULT...", help="Saved with --json or --parquet.")
+    ],
+    governor: Annotated[
+        str | None,
+        typer.Option(
+            "--governor",
+            "-g",
+            metavar="G",
+            help="Hold this one against the first. Default: the first other that is no reference.",
+        ),
+    ] = None,
+) -> None:
+    """Say in a few sentences what a result shows: what differs, where, and what it cannot say."""
+    width = min(stdout_width(), _TEXT_WIDTH)
+    for path in results:
+        for result in _loaded(path):
+            sentences = explain_result(result, governor=governor)
+            # A percent sign stays with its number.
+            kept = [sentence.replace(" %", "\xa0%") for sentence in sentences]
+            folded = "\n".join(wrap(sentence, width, indent="") for sentence in kept)
+            write_stdout(folded.replace("\xa0%", " %"))
+
+
+def compare(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="A B...", help="Saved with --json or --parquet.")
+    ],
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="NAME", help="Names the results, in order."),
+    ] = None,
+    form: options.Form = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Put saved results side by side, whatever made them.
+
+    One result alone is shown once more: with --format, as a table to post.
+    """
+    from torpor import side_by_side
+
+    form = options.form(form, is_json=is_json)
+    loaded = [result for path in results for result in _loaded(path)]
+    if len(loaded) == 1 and not labels:
+        found = loaded[0]
+    else:
+        names = labels or _names([str(path) for path in results], len(loaded))
+        found = side_by_side.compare(*loaded, labels=names)
+    if form == "text":
+        width = stdout_width()
+        write_stdout(_text(found, width))
+    else:
+        write_stdout(post(found, form))
+
+
+def _text(found: Any, width: int) -> str:
+    from torpor.cli.table import rows_text
+    from torpor.comparison import rows, short_labels
+
+    if found.get("kind") != "beside" if isinstance(found, dict) else True:
+        return post(found, "lkml")
+    compared = found["comparison"]
+    narrow = min(width, _TEXT_WIDTH)
+    lines = [wrap(f"{s['label']}: {s['what']}", narrow) for s in found["sources"]]
+    notes = [wrap(f"Note: {note}", narrow) for note in found["notes"]]
+    table = rows_text(short_labels(compared["labels"]), rows(compared), width)
+    return "\n".join([*lines, table, *notes])
+
+
+def _loaded(path: Path) -> list[Any]:
+    found = load(path)
+    several = found if isinstance(found, list) else [found]
+    if any(not hasattr(one, "to_json") for one in several):
+        raise TorporError(f"`{path}` is one table: name the result, or the folder it is in")
+    return several
+
+
+def _names(paths: list[str], count: int) -> list[str]:
+    """The files' stems where they tell them apart; a file may hold several studies."""
+    stems = [Path(path).stem for path in paths]
+    for names in (stems, paths):
+        if len(set(names)) == len(names) == count:
+            return names
+    return [str(number) for number in range(1, count + 1)]

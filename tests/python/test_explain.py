@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor explain` and `torpor compare`: sentences and rows that the numbers bear out."""
+
+import copy
+import json
+import re
+
+import pytest
+
+import torpor
+from small_result import result as small_result
+from test_schema import KINDS
+from torpor import comparison
+from valid import problems
+
+EXPLAINED = [made for made in KINDS if made.__name__ not in ("check", "failed_replay")]
+
+
+@pytest.mark.parametrize("made", EXPLAINED, ids=lambda made: made.__name__)
+def test_each_sentence_has_its_figure(made, recording, tmp_path):
+    sentences = torpor.explain(made(recording, tmp_path))
+    assert 2 <= len(sentences) <= 5
+    for sentence in sentences:
+        assert re.search(r"\d", sentence), sentence
+        assert sentence.endswith("."), sentence
+    assert sum(sentence.startswith("Not to be said") for sentence in sentences) <= 1
+
+
+def test_what_differs_is_what_the_comparison_calls_more_than_chance(recording):
+    made = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
+    rows = made.to_dict()["traces"][0]["comparison"]["rows"]
+    changes = [row["cells"][1]["change"] for row in rows]
+    differ = [c for c in changes if c and c["is_significant"] and c["text"]]
+    known = [c for c in changes if c]
+    first = torpor.explain(made)[0]
+    assert f"teo against menu: {len(differ)} of {len(known)} metrics differ" in first
+    power = next(row for row in rows if row["key"] == "idle_power_mw")["cells"][1]
+    assert f"idle power {power['text']} mW ({power['change']['text']})" in first
+
+
+def test_the_state_that_is_named_has_the_change_that_is_said(recording):
+    made = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
+    sentence = torpor.explain(made)[1]
+    found = re.search(
+        r"([\d,]+) sleeps are too (deep|shallow) with teo and ([\d,]+) with menu; "
+        r"state (\d) \S+ of cores has ([+-][\d,]+) of that change of ([+-][\d,]+)",
+        sentence,
+    )
+    assert found, sentence
+    after, before, part, whole = (int(found[n].replace(",", "")) for n in (1, 3, 5, 6))
+    key = {"deep": "above", "shallow": "below"}[found[2]]
+    runs = made.to_dict()["traces"][0]["runs"]
+    sums = [[state[key] for state in run["clusters"][0]["states"]] for run in runs]
+    assert [sum(counts) for counts in sums] == [before, after]
+    assert after - before == whole
+    assert sums[1][int(found[4])] - sums[0][int(found[4])] == part
+
+
+def test_what_is_chance_is_not_said_to_differ():
+    made = torpor.simulate("periodic", platform="pixel6", governors=["menu"], seeds=2)
+    alone = torpor.explain(made)
+    assert not any("against" in sentence for sentence in alone)
+    one = torpor.simulate("periodic", platform="pixel6", governors=["menu", "teo"], seeds=1)
+    assert "1 run each, of which nobody can tell" in torpor.explain(one)[0]
+    noise = one.to_dict()
+    for run, shift in zip(noise["runs"], (0, 1), strict=True):
+        of = run["seeds"][0]
+        run["seeds"] = []
+        for seed in range(6):
+            values = dict.fromkeys(of["metrics"])
+            values["power_mw"] = 100.0 + (seed % 2 if shift else (seed + 1) % 2)
+            run["seeds"].append({"seed": seed, "metrics": values})
+    comparison.refill(noise)
+    assert (
+        "none of 1 metrics differs by more than chance (6 paired runs)" in torpor.explain(noise)[0]
+    )
+
+
+def test_a_governor_is_named_or_the_choice_is(recording):
+    made = torpor.replay(recording, platform="pixel6")
+    assert torpor.explain(made)[0].startswith("teo against menu")
+    assert torpor.explain(made, governor="oracle")[0].startswith("oracle against menu")
+    with pytest.raises(torpor.TorporError, match="no `cake` to hold against menu: expected teo,"):
+        torpor.explain(made, governor="cake")
+    with pytest.raises(torpor.TorporError, match="kind `check`: expected replay, simulation"):
+        torpor.explain({"kind": "check"})
+
+
+def test_a_machine_without_power_is_said_to_have_none():
+    last = torpor.explain(small_result(has_power=False))[-1]
+    assert "energy: pixel6 has 0 measured powers" in last
+    assert "energy:" not in torpor.explain(small_result())[-1]
+
+
+def test_results_of_any_kind_stand_side_by_side(recording):
+    replayed = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
+    recorded = torpor.trace_stats(recording, platform="i5-10600k")
+    simulated = torpor.simulate("periodic", platform="i5-10600k", governors=["menu"], seeds=2)
+    beside = torpor.compare(replayed, recorded, simulated, labels=["r", "t", "s"])
+    assert problems(beside) == []
+    compared = beside["comparison"]
+    assert compared["labels"] == ["r: menu", "r: teo", "t", "s"]
+    rows = {row["key"]: row for row in compared["rows"]}
+    above = [cell["value"] for cell in rows["above_pct"]["cells"]]
+    states = recorded["states"]
+    share = 100 * sum(s["above"] for s in states) / sum(s["usage"] for s in states)
+    assert above[2] == pytest.approx(share)
+    metrics = replayed.to_dict()["traces"][0]["runs"][0]["metrics"]
+    assert above[0] == metrics["above_pct"]
+    seconds = replayed.to_dict()["traces"][0]["trace"]["duration_ns"] / 1e9
+    assert rows["sleeps_per_s"]["cells"][0]["value"] == pytest.approx(metrics["sleeps"] / seconds)
+    # A count of ten seconds and one of one second are not compared as counts.
+    assert "sleeps" not in rows
+    notes = " ".join(beside["notes"])
+    assert "the kind differs: replay, trace_stats, simulation" in notes
+    assert "In one column alone, or a sum, so not compared: " in notes
+    assert "energy" in notes.partition("not compared: ")[2]
+
+
+def test_saved_results_are_explained_and_compared(torpor, recording, tmp_path):
+    replay = ("replay", "-p", "i5-10600k", "-g", "menu", "-g", "teo", recording, "--json")
+    (tmp_path / "a.json").write_text(torpor(*replay, check=0).stdout)
+    stats = ("trace", "stats", "-p", "i5-10600k", recording, "--json")
+    (tmp_path / "b.json").write_text(torpor(*stats, check=0).stdout)
+    told = torpor("explain", "a.json", check=0).stdout
+    assert told.startswith("teo against menu: ")
+    text = torpor("compare", "a.json", "b.json", check=0).stdout
+    assert re.search(r"^too deep \(above\) % +\d", text, re.M)
+    found = json.loads(torpor("compare", "a.json", "b.json", "--json", check=0).stdout)
+    assert [source["label"] for source in found["sources"]] == ["a", "b"]
+    (tmp_path / "c.json").write_text(json.dumps(found))
+    assert torpor("explain", "c.json", check=0).stdout
+    missing = torpor("explain", "none.json", check=2)
+    assert "none.json" in missing.stderr
+
+
+def test_what_cannot_stand_side_by_side_is_named(recording):
+    stats = torpor.trace_stats(recording)
+    with pytest.raises(torpor.TorporError, match="there is one column"):
+        torpor.compare(stats)
+    with pytest.raises(torpor.TorporError, match="kind `check` has no metrics to compare"):
+        torpor.compare(stats, {"kind": "check"})
+    with pytest.raises(torpor.TorporError, match="1 labels for 2 results"):
+        torpor.compare(stats, stats, labels=["a"])
+    bare = copy.deepcopy(dict(stats))
+    bare["states"], bare["tick"]["wakeups"] = [], None
+    with pytest.raises(torpor.TorporError, match="no metric is known in two columns"):
+        torpor.compare(stats, bare)
