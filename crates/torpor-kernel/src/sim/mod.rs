@@ -203,6 +203,22 @@ impl<W: Work> Sim<W> {
         match what {
             Outside::Interrupt(cpu) => self.raise(cpu, IRQ_DEVICE),
             Outside::Fork(setup) => self.fork(&setup),
+            Outside::Release(task) => {
+                self.release(task);
+                Ok(())
+            }
+        }
+    }
+
+    fn release(&mut self, TaskId(index): TaskId) {
+        let has_it = |cpu: &Cpu| cpu.task as usize == index + 1;
+        let cpu = self.cpus.iter().position(has_it);
+        if let Some(cpu) = cpu {
+            self.account(cpu);
+        }
+        self.task(index).left = Duration::ZERO;
+        if let Some(cpu) = cpu {
+            self.plan_done(cpu);
         }
     }
 

@@ -39,6 +39,8 @@ pub enum Outside {
     /// A device's interrupt, for a CPU.
     Interrupt(usize),
     Fork(Box<TaskSetup>),
+    /// What the task computes is over: it waited in a loop for something that has come.
+    Release(TaskId),
 }
 
 /// What the handler of a device's interrupt does.

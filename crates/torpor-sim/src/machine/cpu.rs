@@ -36,16 +36,21 @@ pub enum Line {
     Device { device: usize },
     /// Another CPU had a device's interrupt, and hands its completions over.
     Completion { device: usize },
+    /// A task's call of a function, which takes so long.
+    Call { task: u32, handling: Duration },
 }
 
 /// The first device's interrupt number, for the record; sources come before.
 const DEVICE_IRQ: u32 = 64;
+/// x86's `CALL_FUNCTION_SINGLE_VECTOR`.
+const CALL_IRQ: u32 = 251;
 
 impl Line {
     pub fn number(self) -> u32 {
         match self {
             Line::Source { source, .. } => source as u32,
             Line::Device { device } | Line::Completion { device } => DEVICE_IRQ + device as u32,
+            Line::Call { .. } => CALL_IRQ,
         }
     }
 }

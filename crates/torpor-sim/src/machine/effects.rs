@@ -73,6 +73,16 @@ pub(super) trait Effects<'a>: Host<'a> {
         match irq.line {
             Line::Device { device } => self.handle_device(number, device),
             Line::Completion { device } => self.handle_completions(number, device),
+            Line::Call { task, handling } => {
+                let time = self.world().plan.overheads.ipi_handling + handling;
+                self.hold_up(number, time);
+                if self.world().tasks[task as usize].state == State::Blocked(Blocked::Call) {
+                    self.wake(task, Some(number), irq.at, false);
+                } else {
+                    let at = self.held_until(number);
+                    self.world().answer(task, at);
+                }
+            }
             Line::Source { source, handling } => {
                 let plan = self.world().plan;
                 self.hold_up(number, plan.overheads.interrupt + handling);

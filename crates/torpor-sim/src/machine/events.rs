@@ -8,6 +8,7 @@ use crate::machine::Sink;
 use crate::queue::Who;
 use torpor_engine::policy::Policy;
 
+use super::call::Calls;
 use super::cpu::Cpus;
 use super::device::Devices;
 use super::freq::Clocks;
@@ -72,11 +73,12 @@ macro_rules! event_sources {
 
 /// How many there are of each kind that a workload has whoever schedules it.
 pub(super) fn shared_counts(plan: &Plan<'_>) -> Vec<usize> {
-    let mut counts = vec![0; usize::from(Clocks::KIND) + 1];
+    let mut counts = vec![0; usize::from(Calls::KIND) + 1];
     counts[usize::from(Interrupts::KIND)] = plan.workload.interrupts.len();
     counts[usize::from(Starts::KIND)] = plan.workload.tasks.len();
     counts[usize::from(Devices::KIND)] = plan.devices.len();
+    counts[usize::from(Calls::KIND)] = super::call::sources(plan);
     counts
 }
 
-event_sources![Interrupts, Starts, Cpus, Devices, Clocks];
+event_sources![Interrupts, Starts, Cpus, Devices, Clocks, Calls];

@@ -6,6 +6,7 @@
 
 mod balance;
 mod boost;
+mod call;
 mod counted;
 mod cpu;
 mod device;
@@ -310,6 +311,16 @@ impl<'a, P: Policy, S: Sink> Host<'a> for Machine<'a, P, S> {
 
     fn reclamp(&mut self, id: u32) {
         self.set_clamp(id);
+    }
+
+    fn release(&mut self, id: u32) -> Result<(), Halt> {
+        let number = self.world.tasks[id as usize].cpu;
+        let runs = self.cpus[number].running == Some(id);
+        if runs {
+            self.account(number);
+        }
+        self.world.tasks[id as usize].work = 0;
+        if runs { self.go_on(number) } else { Ok(()) }
     }
 }
 

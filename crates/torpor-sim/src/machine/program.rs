@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What tasks do: their programs, step by step.
 
+use super::call::SPIN;
 use super::cpu::work_of;
 use super::effects::Effects;
 use super::task::{Blocked, State};
@@ -204,6 +205,22 @@ pub(super) trait Programs<'a>: Host<'a> {
                     };
                     world.tasks[id as usize].step += 1;
                     self.hint(*flow, took);
+                }
+                Op::Call { cpu, handling, asleep } => {
+                    let handling = drawn(&mut task.streams, handling);
+                    task.step += 1;
+                    if *cpu == number {
+                        task.work = work_of(handling);
+                    } else if world.plan.topology.online.contains(*cpu) {
+                        task.work = if *asleep { 0 } else { SPIN };
+                        world.call(id, *cpu, handling);
+                        if *asleep {
+                            return self.leave(number, id, State::Blocked(Blocked::Call));
+                        }
+                    }
+                    if world.tasks[id as usize].work > 0 {
+                        return Ok(());
+                    }
                 }
                 Op::Spawn { task: kind, count } => {
                     task.step += 1;

@@ -32,6 +32,8 @@ pub enum Blocked {
         count: u64,
     },
     Barrier(usize),
+    /// On a function that another CPU runs.
+    Call,
     Io(IoWait),
 }
 

@@ -2,6 +2,7 @@
 //! The workload on its way: what tasks are at, what they wait on, devices and interrupt sources.
 //! It is the same whoever schedules the tasks; that is a [`Host`].
 
+use super::call::CallState;
 use super::cpu::Line;
 use super::device::{self, DeviceState};
 use super::flow::FlowTotals;
@@ -37,6 +38,7 @@ pub(super) struct World<'a> {
     pub barriers: Vec<Vec<u32>>,
     pub sources: Vec<SourceState>,
     pub devices: Vec<DeviceState>,
+    pub calls: CallState,
     /// One for each of the workload's.
     pub flows: Vec<FlowTotals>,
     pub sessions: Vec<Session>,
@@ -86,6 +88,9 @@ pub(super) trait Host<'a>: Sized {
 
     /// The task's `uclamp_min` has changed.
     fn reclamp(&mut self, id: u32);
+
+    /// The task spins no more.
+    fn release(&mut self, id: u32) -> Result<(), Halt>;
 }
 
 impl<'a> World<'a> {
@@ -109,6 +114,7 @@ impl<'a> World<'a> {
             barriers: vec![Vec::new(); workload.barriers.len()],
             sources: sources::sources(workload, plan.seed),
             devices: device::devices(plan.devices, plan.topology.cpus, plan.seed),
+            calls: CallState::default(),
             flows: vec![FlowTotals::default(); workload.flows.len()],
             sessions: vec![Session::new(); workload.flows.len()],
             ipis: 0,

@@ -128,6 +128,24 @@ pub(super) static PHASE: Shape = Shape {
         ),
         optional("spawn", Kind::Word, "Starts another task of that name."),
         optional(
+            "call",
+            Kind::Cpus,
+            "Has these CPUs run a function, one after another, and waits in a loop until each has \
+             handled its IPI, as `smp_call_function_single()` does: out of its idle state if need \
+             be. One that is offline is left out.",
+        ),
+        optional(
+            "handling_us",
+            DIST,
+            "Beside `call`: what the function takes there, beside the IPI. Without it, 0.",
+        ),
+        optional(
+            "asleep",
+            Kind::Bool,
+            "Beside `call`: it sleeps until the function wakes it, as reads of another CPU's \
+             registers do since Linux 4.17. Without it, false.",
+        ),
+        optional(
             "begin",
             Kind::Word,
             "Begins a flow, such as a frame: at the event that last woke the task, or at the time \

@@ -158,6 +158,12 @@ pub enum Op {
         is_absolute: bool,
     },
     Barrier(usize),
+    /// Has a CPU run a function that takes so long, and waits for its end: asleep, or in a loop.
+    Call {
+        cpu: usize,
+        handling: Draw,
+        asleep: bool,
+    },
     /// Sends a request, and goes on at `next`. The service time is drawn from the task's stream,
     /// so that it does not hang on who else asks.
     IoSubmit {
@@ -372,6 +378,11 @@ impl Workload {
             DeviceRef::Own(device) => device.irq_cpu.as_ref(),
             DeviceRef::Named { .. } => None,
         });
-        tasks.chain(interrupts).chain(devices).copied().max()
+        let steps = self.tasks.iter().flat_map(|task| &task.program);
+        let called = steps.filter_map(|step| match step.op {
+            Op::Call { cpu, .. } => Some(CpuId(cpu as u32)),
+            _ => None,
+        });
+        tasks.chain(interrupts).chain(devices).copied().chain(called).max()
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A task's phases, flattened into steps, and the names they speak of.
 
-use super::read::{dist, from_us};
+use super::read::{dist, dist_or_zero, from_us};
 use super::{DeviceRef, Draw, Flow, Hint, IoWait, Op, Step, fio};
 use std::collections::HashMap;
 use torpor_toml::{Finding, Report, Table, closest};
@@ -11,7 +11,7 @@ use torpor_units::Instant;
 const DEPTH_MAX: usize = 16;
 
 /// The keys of which a phase has exactly one.
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
     "run_us",
     "sleep_us",
     "until_us",
@@ -21,6 +21,7 @@ const VERBS: [&str; 12] = [
     "barrier",
     "io",
     "spawn",
+    "call",
     "begin",
     "end",
     "repeat",
@@ -354,13 +355,15 @@ impl Program {
             finding.allowed = Some(format!("one of {} a phase", VERBS.join(", ")));
             return report.push(finding);
         };
-        let extras: [(&str, &[&str]); 7] = [
+        let extras: [(&str, &[&str]); 9] = [
             ("count", &["wait", "wake", "spawn"]),
             ("not_before_us", &["wait"]),
             ("at_least_us", &["wait"]),
             ("sync", &["wake"]),
             ("bs", &["io"]),
             ("rw", &["io"]),
+            ("handling_us", &["call"]),
+            ("asleep", &["call"]),
             ("do", &["repeat"]),
         ];
         for (extra, beside) in extras {
@@ -375,6 +378,9 @@ impl Program {
         }
         if verb == "io" {
             return self.add_io(report, table, place, names);
+        }
+        if verb == "call" {
+            return self.add_calls(report, table, place);
         }
         if let Some(op) = self.op(report, table, verb, names) {
             self.steps.push(Step { op, place });
@@ -419,6 +425,17 @@ impl Program {
         let op = Op::IoSubmit { device, stream, transfer, mix: None, next };
         self.steps.push(Step { op, place: place.clone() });
         self.steps.push(Step { op: Op::IoWait(IoWait::IoSchedule), place });
+    }
+
+    fn add_calls(&mut self, report: &mut Report, table: &Table, place: String) {
+        let Some(dist) = dist_or_zero(report, table, "handling_us") else { return };
+        let asleep = table.bool("asleep").unwrap_or(false);
+        for cpu in table.cpus("call").unwrap_or_default() {
+            let handling = Draw { dist: dist.clone(), stream: self.draws };
+            self.draws += 1;
+            let op = Op::Call { cpu: cpu.index(), handling, asleep };
+            self.steps.push(Step { op, place: place.clone() });
+        }
     }
 
     fn op(

@@ -202,7 +202,7 @@ fn arrivals(report: &mut Report, table: &Table) -> Option<Arrivals> {
     Some(Arrivals::At(times.iter().copied().map(from_us).collect()))
 }
 
-fn dist_or_zero(report: &mut Report, table: &Table, key: &str) -> Option<Dist> {
+pub(super) fn dist_or_zero(report: &mut Report, table: &Table, key: &str) -> Option<Dist> {
     if table.has(key) { dist(report, table, key) } else { Some(Dist::Constant(Duration::ZERO)) }
 }
 

@@ -127,4 +127,10 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
             _ => unreachable!("flows end in tasks"),
         }
     }
+
+    fn release(&mut self, id: u32) -> Result<(), Halt> {
+        let task = TaskId(self.number_of[id as usize] as usize);
+        self.outside.push(Outside::Release(task));
+        Ok(())
+    }
 }

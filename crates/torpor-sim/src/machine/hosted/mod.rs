@@ -7,6 +7,7 @@ mod sleep;
 
 use crate::cpufreq::Cpufreq;
 use crate::error::Halt;
+use crate::machine::call::Calls;
 use crate::machine::cpu::Irq;
 use crate::machine::device::Devices;
 use crate::machine::effects::Effects;
@@ -184,6 +185,7 @@ impl<'a, S: Sink> Hosted<'a, S> {
             Interrupts::KIND => Interrupts::happen(self, index),
             Starts::KIND => Starts::happen(self, index),
             Devices::KIND => Devices::happen(self, index),
+            Calls::KIND => Calls::happen(self, index),
             kind => unreachable!("a hosted kernel has no event source {kind}"),
         }
     }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Calls of a function on another CPU, for whose end the caller waits: in a loop, as
+//! `smp_call_function_single()` does, or asleep.
+//!
+//! FIDELITY(sim-call): the caller spins as a task that can be preempted.
+
+use super::Plan;
+use super::cpu::Line;
+use super::events::{EventSource, Listed};
+use super::world::{Host, World};
+use crate::error::Halt;
+use crate::workload::Op;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use torpor_units::{Duration, Instant};
+
+/// More work than any run has time for: until it is taken away.
+pub(super) const SPIN: i64 = i64::MAX / 2;
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// The IPI arrives.
+    Arrives { task: u32, cpu: u32, handling: Duration },
+    /// The function has run, and its caller sees it.
+    Answered { task: u32 },
+}
+
+/// Calls as a source of events.
+pub(super) struct Calls;
+
+/// Calls under way.
+#[derive(Default)]
+pub(super) struct CallState {
+    due: BinaryHeap<Reverse<(Instant, u64, Due)>>,
+    sequence: u64,
+}
+
+/// One for all, where some task calls.
+pub(super) fn sources(plan: &Plan<'_>) -> usize {
+    let mut steps = plan.workload.tasks.iter().flat_map(|task| &task.program);
+    usize::from(steps.any(|step| matches!(step.op, Op::Call { .. })))
+}
+
+impl<'a, H: Host<'a>> EventSource<H> for Calls {
+    fn count(plan: &Plan<'_>) -> usize {
+        sources(plan)
+    }
+
+    fn start(_: &mut H, _: usize) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn happen(host: &mut H, _: usize) -> Result<(), Halt> {
+        let world = host.world();
+        let Reverse((.., due)) = world.calls.due.pop().expect("a call is due");
+        world.plan_calls();
+        match due {
+            Due::Arrives { task, cpu, handling } => {
+                host.interrupt(cpu as usize, Line::Call { task, handling })
+            }
+            Due::Answered { task } => host.release(task),
+        }
+    }
+}
+
+impl World<'_> {
+    /// The task's CPU sends an IPI to another.
+    pub(super) fn call(&mut self, task: u32, cpu: usize, handling: Duration) {
+        let at = self.now + self.plan.overheads.ipi_delivery;
+        self.push_call(at, Due::Arrives { task, cpu: cpu as u32, handling });
+    }
+
+    /// The function will have run at `at`.
+    pub(super) fn answer(&mut self, task: u32, at: Instant) {
+        self.push_call(at.max(self.now), Due::Answered { task });
+    }
+
+    fn push_call(&mut self, at: Instant, due: Due) {
+        self.calls.sequence += 1;
+        let sequence = self.calls.sequence;
+        self.calls.due.push(Reverse((at, sequence, due)));
+        self.plan_calls();
+    }
+
+    fn plan_calls(&mut self) {
+        let at = self.calls.due.peek().map_or(Instant::NEVER, |Reverse((at, ..))| *at);
+        self.agenda.set(Calls::nth(0), at);
+    }
+}
