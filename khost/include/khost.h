@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 3
+#define KHOST_ABI 4
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -46,11 +46,32 @@ struct khost_cpu {
 	unsigned long long switches;
 	/* Whether it sleeps without its tick. */
 	unsigned int tick_stopped;
+
+	/*
+	 * What the kernel's work takes: see clock.c. The simulator sets the costs, at the CPU's
+	 * speed, and takes and clears what has been spent.
+	 */
+	unsigned int step_ps, remote_step_ps, switch_ns, ipi_send_ns;
+	/* Of the interrupts that are raised. */
+	unsigned int irq_ns;
+	/* Its own clock: the work of earlier calls keeps it so long. */
+	unsigned long long busy_until_ns;
+	unsigned long long counted_ps, figured_ns;
+	/* By its own clock, when it entered its idle state. */
+	unsigned long long entered_ns;
 };
+
+/* The kernel does a step of its work. */
+#define khost_step() ((void)(khost_cpu->counted_ps += khost_cpu->step_ps))
+/* The same, with data of a CPU. */
+#define khost_step_of(cpu)						\
+	((void)(khost_cpu->counted_ps += (int)(cpu) == khost_cpu_number	\
+			? khost_cpu->step_ps : khost_cpu->remote_step_ps))
 
 #define KHOST_NEED_RESCHED (1ul << 3)
 
 extern struct khost_cpu *khost_cpu;
+extern int khost_cpu_number;
 
 void khost_serve_interrupts(void);
 

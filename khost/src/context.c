@@ -142,6 +142,8 @@ struct task_struct *khost_switch_to(struct task_struct *prev, struct task_struct
 
 	khost_current = next;
 	khost_cpu->switches++;
+	if (!is_idle_task(next))
+		khost_cpu->figured_ns += khost_cpu->switch_ns;
 	khost_cpu->task = khost_number(next);
 	khost_cpu->flags = &next->thread_info.flags;
 	khost_touch(khost_cpu_number);
@@ -248,6 +250,8 @@ static noinline void run_body(void (*body)(void *), void *argument)
 static void call(int cpu, void (*body)(void *), void *argument)
 {
 	khost_act_for(cpu);
+	/* It has spent time, whatever else comes of it. */
+	khost_touch(cpu);
 	finish_switch = false;
 	run_body(body, argument);
 	while (!khost_is_dead && !has_stack(khost_current)) {

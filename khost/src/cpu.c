@@ -76,6 +76,8 @@ void khost_serve_interrupts(void)
 		struct pt_regs *outer;
 
 		cpu->raised = 0;
+		cpu->figured_ns += cpu->irq_ns;
+		cpu->irq_ns = 0;
 		cpu->irqs_off = 1;
 		outer = set_irq_regs(&regs);
 		irq_enter();
@@ -97,6 +99,8 @@ void khost_serve_interrupts(void)
 
 static void send(int cpu, unsigned int interrupt)
 {
+	if (!khost_cpus[cpu].sent)
+		khost_cpu->figured_ns += khost_cpu->ipi_send_ns;
 	khost_cpus[cpu].sent |= interrupt;
 	khost_touch(cpu);
 }

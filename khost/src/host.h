@@ -66,6 +66,7 @@ void khost_exit_current(void) __noreturn;
 
 /* clock.c */
 extern u64 khost_now_ns;
+u64 khost_local_ns(void);
 void khost_register_clock(void);
 void khost_start_clock_event(int cpu);
 void khost_clock_event(int cpu);

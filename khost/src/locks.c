@@ -7,9 +7,11 @@
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/sched.h>
+#include "host.h"
 
 int _raw_spin_trylock(raw_spinlock_t *lock)
 {
+	khost_step();
 	return 1;
 }
 
@@ -20,6 +22,7 @@ int mutex_trylock(struct mutex *lock)
 
 void _raw_spin_lock_irq(raw_spinlock_t *lock)
 {
+	khost_step();
 	local_irq_disable();
 }
 
@@ -32,6 +35,7 @@ unsigned long _raw_spin_lock_irqsave(raw_spinlock_t *lock)
 {
 	unsigned long flags;
 
+	khost_step();
 	local_irq_save(flags);
 	return flags;
 }
@@ -45,6 +49,7 @@ unsigned long _raw_read_lock_irqsave(rwlock_t *lock)
 {
 	unsigned long flags;
 
+	khost_step();
 	local_irq_save(flags);
 	return flags;
 }
@@ -58,6 +63,7 @@ unsigned long _raw_write_lock_irqsave(rwlock_t *lock)
 {
 	unsigned long flags;
 
+	khost_step();
 	local_irq_save(flags);
 	return flags;
 }

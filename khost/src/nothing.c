@@ -6,14 +6,18 @@
  *
  * What must not be reached at all is in unreached.c.
  */
+#include <khost.h>
+
 #define NOTHING(name) __attribute__((weak)) long name(void) { return 0; }
+/* It takes time: see clock.c. */
+#define STEP(name) __attribute__((weak)) long name(void) { khost_step(); return 0; }
 
 /* Locks: one host thread acts for all CPUs, and none is left in the middle of a section. */
-NOTHING(_raw_spin_lock)
+STEP(_raw_spin_lock)
 NOTHING(_raw_spin_unlock)
-NOTHING(_raw_read_lock)
+STEP(_raw_read_lock)
 NOTHING(_raw_read_unlock)
-NOTHING(_raw_write_lock)
+STEP(_raw_write_lock)
 NOTHING(_raw_write_unlock)
 NOTHING(ida_free)
 NOTHING(__mutex_init)

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 3;
+pub const ABI: u32 = 4;
 pub const CPUS_MAX: usize = 256;
 pub const STATES_MAX: usize = 10;
 pub const OPPS_MAX: usize = 64;
@@ -33,6 +33,23 @@ pub struct Cpu {
     pub flags: *const c_ulong,
     pub switches: u64,
     pub tick_stopped: u32,
+    pub step_ps: u32,
+    pub remote_step_ps: u32,
+    pub switch_ns: u32,
+    pub ipi_send_ns: u32,
+    pub irq_ns: u32,
+    pub busy_until_ns: u64,
+    pub counted_ps: u64,
+    pub figured_ns: u64,
+    pub entered_ns: u64,
+}
+
+impl Cpu {
+    /// What the kernel's work has taken since it was last asked; `clock.c` has the same rule.
+    pub fn take_spent_ns(&mut self) -> u64 {
+        let counted_ns = std::mem::take(&mut self.counted_ps) / 1_000;
+        counted_ns.max(std::mem::take(&mut self.figured_ns))
+    }
 }
 
 #[repr(C)]

@@ -4,7 +4,9 @@
 mod support;
 
 use support::{MS, US, linux_6_12, machine, pinned, start, task};
-use torpor_kernel::{Attributes, CpuSet, Policy, Sim, Step, TaskId, TaskSetup, Work};
+use torpor_kernel::{
+    Attributes, Cluster, CpuSet, Machine, Overheads, Policy, Sim, Step, TaskId, TaskSetup, Work,
+};
 use torpor_units::{CpuId, Duration, Instant};
 
 const SECOND: Instant = Instant(1_000 * MS);
@@ -329,4 +331,97 @@ fn rcu_keeps_the_tick_until_a_grace_period_is_over() {
     let (kept, stopped) = (entries(true), entries(false));
     // At 250 Hz: some ticks, not those of all the 100 ms.
     assert!((stopped + 2..stopped + 12).contains(&kept), "{kept} against {stopped}");
+}
+
+/// A machine whose kernel works in no time, but for what is given.
+fn with_costs(platform: &str, costs: Overheads) -> Machine {
+    Machine { overheads: costs, ..machine(platform) }
+}
+
+const FREE: Overheads = Overheads {
+    interrupt: Duration::ZERO,
+    context_switch: Duration::ZERO,
+    ipi_send: Duration::ZERO,
+    ipi_handling: Duration::ZERO,
+    step_ps: 0,
+    remote_step_ps: 0,
+};
+
+/// To look for tasks elsewhere is no use to a CPU that is idle for a shorter time than that takes
+/// (`rq->avg_idle` against `sd->max_newidle_lb_cost`).
+#[test]
+fn idle_cpus_look_for_tasks_less_often_where_that_takes_longer() {
+    let Some(kernel) = linux_6_12("newidle balancing") else { return };
+    let steps = |remote_step_ps: u32| {
+        let mut machine = with_costs("i5-10600k", Overheads { remote_step_ps, ..FREE });
+        let caches = 0..8;
+        let cluster = |cache| Cluster { cache, ..machine.clusters[0].clone() };
+        machine.clusters = caches.map(cluster).collect();
+        machine.cluster_of = (0..64).map(|cpu| cpu / 8).collect();
+        let mut asleep = [false; 800];
+        let work = move |TaskId(task): TaskId, now: Instant| {
+            asleep[task] = !asleep[task];
+            let own = US * task as i64;
+            match asleep[task] {
+                true => Step::Sleep(now + Duration(1_600 * US + own)),
+                false => Step::Run(Duration(50 * US + own / 10)),
+            }
+        };
+        let mut sim = start(&kernel, &machine, work);
+        for number in 0..800 {
+            sim.add_task(TaskSetup { forked_on: CpuId(number % 64), ..task("short") }).unwrap();
+        }
+        run(&mut sim, Instant(200 * MS));
+        let held: i64 = sim.stats().cpus.iter().map(|cpu| cpu.held_up.0).sum();
+        held as f64 * 1e3 / f64::from(remote_step_ps)
+    };
+    let (cheap, dear) = (steps(20_000), steps(2_000_000));
+    assert!(dear < 0.5 * cheap, "{dear:.0} steps in place of {cheap:.0}");
+}
+
+/// A task that is moved away while it runs is moved by its CPU's migration thread.
+#[test]
+fn a_thread_of_the_kernel_takes_time() {
+    let Some(kernel) = linux_6_12("a kernel thread's time") else { return };
+    let machine = with_costs("i5-10600k", Overheads { context_switch: Duration(10 * US), ..FREE });
+    let held_up = |moves: i64| {
+        let mut turn = 0;
+        let work = move |TaskId(task): TaskId, _: Instant| {
+            if task == 1 || turn == 2 * moves {
+                return Step::Run(Duration(SECOND.0));
+            }
+            turn += 1;
+            let to = Attributes {
+                affinity: CpuSet::from_iter([CpuId(1 + (turn / 2 % 2) as u32)]),
+                ..Attributes::default()
+            };
+            if turn % 2 == 1 { Step::Change(TaskId(1), to) } else { Step::Run(Duration(MS)) }
+        };
+        let mut sim = start(&kernel, &machine, work);
+        sim.add_task(pinned("mover", 0)).unwrap();
+        sim.add_task(pinned("moved", 1)).unwrap();
+        run(&mut sim, Instant(100 * MS));
+        sim.stats().cpus[1..3].iter().map(|cpu| cpu.held_up.0).sum::<i64>()
+    };
+    // A move is a switch to that thread on one CPU, and one to the task on the other.
+    let more = held_up(20) - held_up(10);
+    assert!((150 * US..=200 * US).contains(&more), "{more} for ten moves");
+}
+
+/// So its idle times are those of the hardware, and so is what it makes of them.
+#[test]
+fn the_kernels_idle_times_begin_after_its_work() {
+    let Some(kernel) = linux_6_12("idle times") else { return };
+    let machine = machine("pixel6");
+    assert!(machine.overheads.interrupt > Duration::ZERO, "measured");
+    let mut sim = start(&kernel, &machine, Periodic::new(7 * MS, 300 * US));
+    sim.add_task(pinned("periodic", 7)).unwrap();
+    // While the task runs.
+    run(&mut sim, Instant(140 * 7 * MS + MS));
+    let usage = sim.idle_usage(CpuId(7)).unwrap();
+    let stats = &sim.stats().cpus[7];
+    assert!(stats.entries.iter().sum::<u64>() >= 140, "{stats:?}");
+    for (usage, asleep) in usage.iter().zip(&stats.asleep) {
+        assert_eq!(usage.time_ns, asleep.0 as u64, "{usage:?}");
+    }
 }

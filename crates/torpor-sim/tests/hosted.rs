@@ -44,7 +44,8 @@ fn count(request: &Request) -> Counted {
 }
 
 /// One reader at a time leaves a scheduler nothing to decide: what the hardware, the device and the
-/// kernel's own work take is then all there is, and that is the same in both.
+/// kernel's own work take is then all there is. The last is a little more in a hosted kernel, whose
+/// way into a wait takes time.
 #[test]
 fn reads_one_after_another_take_as_long_as_under_our_own_scheduler() {
     let Some(hosted) = hosted("reads in a hosted kernel", "fio-randread", "pixel6", 1_000) else {
@@ -53,7 +54,7 @@ fn reads_one_after_another_take_as_long_as_under_our_own_scheduler() {
     let mut own = hosted.clone();
     own.options.kernels.clear();
     let [hosted, own] = [hosted, own].map(|request| count(&request).kinds[0].ios as f64);
-    assert!(own > 1_000.0 && (hosted / own - 1.0).abs() < 0.005, "{hosted} and {own} reads");
+    assert!(own > 1_000.0 && (0.985..1.0).contains(&(hosted / own)), "{hosted} and {own} reads");
 }
 
 #[test]

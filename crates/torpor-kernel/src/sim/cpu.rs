@@ -18,6 +18,8 @@ pub(super) struct Cpu {
     /// The earliest events of that and of its timer that are queued.
     pub(super) done_queued: Instant,
     pub(super) timer_queued: u64,
+    /// Of what the kernel does next, a part that the cost of the sleep before it holds.
+    pub(super) of_sleep: Duration,
     pub(super) asleep: Option<Sleep>,
     /// Those whose request to a device is done.
     pub(super) completed: Vec<usize>,

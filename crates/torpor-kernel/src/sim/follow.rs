@@ -4,6 +4,7 @@
 use super::cpu::Sleep;
 use super::work::{Seen, TaskId, Work};
 use super::{Event, Sim};
+use crate::Overheads;
 use crate::abi::{self, NEVER};
 use torpor_units::{Duration, Instant};
 
@@ -31,21 +32,29 @@ impl<W: Work> Sim<W> {
     }
 
     pub(super) fn look_at(&mut self, cpu: usize) {
-        let abi::Cpu { timer_ns, task, khz, idle_state, poll_until_ns, tick_stopped, .. } =
-            *self.instance.cpu(cpu);
+        self.spend(cpu);
+        let abi::Cpu {
+            timer_ns,
+            task,
+            khz,
+            idle_state,
+            poll_until_ns,
+            tick_stopped,
+            entered_ns,
+            ..
+        } = *self.instance.cpu(cpu);
         let sent = std::mem::take(&mut self.instance.cpu_mut(cpu).sent);
         if sent != 0 {
             let sender = self.instance.acting_cpu();
             self.stats.ipis += 1;
             self.work.watch(sender, self.now, Seen::SentIpi(cpu));
-            self.hold_up(sender, self.machine.overheads.ipi_send);
-            self.plan_done(sender);
             self.push(self.now + self.machine.ipi_delivery, Event::Ipi(cpu, sent));
         }
         self.queue_timer(cpu, timer_ns);
         if khz != self.cpus[cpu].khz {
             self.account(cpu);
             self.cpus[cpu].khz = khz;
+            self.set_costs(cpu);
             self.work.watch(cpu, self.now, Seen::Frequency { khz });
             self.plan_done(cpu);
         }
@@ -56,7 +65,7 @@ impl<W: Work> Sim<W> {
         if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
             let sleep = Sleep {
                 state: idle_state as usize,
-                entered: self.now,
+                entered: Instant(entered_ns as i64),
                 since: self.now.max(self.cpus[cpu].from),
                 poll_until_ns,
                 timer: if timer_ns == NEVER { Instant::NEVER } else { Instant(timer_ns as i64) },
@@ -109,9 +118,9 @@ impl<W: Work> Sim<W> {
 
     /// A task has the CPU.
     pub(super) fn begins(&mut self, cpu: usize, index: usize) {
-        let switched = self.cpus[cpu].from.max(self.now);
-        self.hold_up(cpu, self.machine.overheads.context_switch);
         let from = self.cpus[cpu].from.max(self.now);
+        let switch = Duration(self.instance.cpu(cpu).switch_ns.into());
+        let switched = (from - switch).max(self.now);
         let task = self.task(index);
         task.has_left = false;
         if let Some(woken) = task.woken_at.take() {
@@ -127,18 +136,33 @@ impl<W: Work> Sim<W> {
         self.plan_done(cpu);
     }
 
-    /// The kernel's own work takes time on a CPU; `length` is that of the biggest CPU at its
-    /// highest frequency.
-    pub(super) fn hold_up(&mut self, cpu: usize, length: Duration) {
-        if length <= Duration::ZERO {
+    /// What the kernel's work costs on a CPU at its present speed.
+    pub(super) fn set_costs(&mut self, cpu: usize) {
+        let Overheads { step_ps, remote_step_ps, context_switch, ipi_send, .. } =
+            self.machine.overheads;
+        let scaled = |cost: i64| self.cpus[cpu].time_for(Duration(cost)).0 as u32;
+        let steps = (scaled(step_ps.into()), scaled(remote_step_ps.into()));
+        let figures = (scaled(context_switch.0), scaled(ipi_send.0));
+        let it = self.instance.cpu_mut(cpu);
+        (it.step_ps, it.remote_step_ps) = steps;
+        (it.switch_ns, it.ipi_send_ns) = figures;
+    }
+
+    /// Takes over how long the kernel has worked on a CPU.
+    fn spend(&mut self, cpu: usize) {
+        let time = Duration(self.instance.cpu_mut(cpu).take_spent_ns() as i64);
+        if time == Duration::ZERO {
             return;
         }
         self.account(cpu);
-        let time = self.cpus[cpu].time_for(length);
         let it = &mut self.cpus[cpu];
         it.from = it.from.max(self.now) + time;
+        self.instance.cpu_mut(cpu).busy_until_ns = it.from.0 as u64;
+        // That is part of the sleep's cost, and of nobody's work.
+        let time = (time - std::mem::take(&mut it.of_sleep)).max(Duration::ZERO);
         self.stats.cpus[cpu].held_up += time;
         self.work.watch(cpu, self.now, Seen::HeldUp(time));
+        self.plan_done(cpu);
     }
 
     /// When the task that has the CPU is done with what it computes.

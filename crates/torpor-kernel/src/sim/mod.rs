@@ -83,6 +83,7 @@ impl<W: Work> Sim<W> {
                 done_at: Instant::NEVER,
                 done_queued: Instant::NEVER,
                 timer_queued: NEVER,
+                of_sleep: Duration::ZERO,
                 asleep: None,
                 completed: Vec::new(),
                 capacity: u64::from(machine.clusters[cluster].capacity),
@@ -111,6 +112,10 @@ impl<W: Work> Sim<W> {
             is_halted: false,
             stats,
         };
+        (0..sim.cpus.len()).for_each(|cpu| {
+            sim.set_costs(cpu);
+            sim.instance.cpu_mut(cpu).take_spent_ns();
+        });
         // Whatever the start has left is news.
         (0..sim.cpus.len()).for_each(|cpu| sim.look_at(cpu));
         sim.follow();
@@ -338,28 +343,33 @@ impl<W: Work> Sim<W> {
         if raised & (IRQ_RESCHEDULE | IRQ_CALL) != 0 {
             held += overheads.ipi_handling;
         }
-        let before = self.instance.cpu(cpu).switches;
+        let mut held_ns = self.cpus[cpu].time_for(held).0 as u64;
+        let polls = asleep.is_some_and(|sleep| sleep.poll_until_ns != 0);
+        let it = self.instance.cpu_mut(cpu);
+        // A polling CPU looks at them and polls on, unless it finds something to do.
+        it.irq_ns = if polls { 0 } else { held_ns as u32 };
+        let before = it.switches;
         self.instance.interrupt(cpu)?;
         let has_task = self.instance.cpu(cpu).switches != before;
         if let Some(sleep) = asleep {
             if !has_task && self.polls_on(cpu, sleep) {
-                held = Duration::ZERO;
+                held_ns = 0;
             } else {
                 let is_tick = raised == IRQ_TIMER && !has_task && !sleep.tick_stopped;
                 let mut slept = sleep.slept(self.now);
                 slept.has_task = has_task;
                 if is_tick {
                     slept.end = End::Tick;
-                    // Part of the sleep's cost, and of nobody's work.
-                    self.cpus[cpu].from = self.now + std::mem::take(&mut held);
+                    self.cpus[cpu].of_sleep = self.machine.overheads.interrupt;
                 } else if raised == 0 && sleep.event.is_none() && !has_task {
                     slept.end = End::PollTimeout;
                 }
                 self.left(cpu, slept);
             }
         }
-        self.hold_up(cpu, held);
-        self.plan_done(cpu);
+        if polls {
+            self.instance.cpu_mut(cpu).figured_ns += held_ns;
+        }
         for what in handled.outside.drain(..) {
             self.takes(what)?;
         }
