@@ -353,6 +353,11 @@ impl Kernels {
 }
 
 impl Kernel {
+    /// Tells it apart by the content of all it is made from.
+    pub fn id(&self) -> &str {
+        &self.key
+    }
+
     /// What is run, to the byte.
     pub fn image_bytes(&self) -> &[u8] {
         &self.image

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `torpor kernel`: the sources that become kernel modules.
+//! The sources that become kernel modules, and what tells kernels and governors apart.
 
-use crate::errors::governor_error;
+use crate::errors::{governor_error, parse_hz, sim_error};
+use crate::hosting::catalog;
+use crate::watch::watched;
 use pyo3::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use torpor_governor::{Catalog, GovernorSpec, Origin};
+use torpor_sim::KernelSpec;
 
 type Files = BTreeMap<String, Cow<'static, [u8]>>;
 
@@ -61,4 +65,22 @@ pub fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<GovernorSourc
         files: found.files.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect(),
         params: spec.params().to_vec(),
     })
+}
+
+/// What tells a kernel to host apart from all others: a hash of all it is made from. Compiles it,
+/// if that was not done before.
+#[pyfunction]
+#[pyo3(signature = (kernel, hz, progress = None))]
+pub fn hosted_kernel_id(
+    py: Python<'_>,
+    kernel: &str,
+    hz: u32,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let hz = parse_hz(hz)?;
+    let Ok(spec): Result<KernelSpec, Infallible> = kernel.parse();
+    watched(py, progress, |watch| {
+        let catalog = catalog(None, Some(watch.stop()));
+        torpor_sim::kernel_id(&spec, hz, &catalog, watch).map_err(sim_error)
+    })?
 }

@@ -3,18 +3,20 @@
 
 use crate::errors::{EngineError, value_error};
 use crate::files::os_error;
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{ArrowError, FieldRef};
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict, PyList};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -109,6 +111,15 @@ impl Table {
         let unit =
             |field: &FieldRef| Some((field.name().clone(), field.metadata().get("unit")?.clone()));
         schema.fields().iter().filter_map(unit).collect()
+    }
+
+    /// The columns as lists of Python's own values, by name. None is null.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        for (field, array) in self.batch.schema().fields().iter().zip(self.batch.columns()) {
+            columns.set_item(field.name(), values(py, array)?)?;
+        }
+        Ok(columns)
     }
 
     /// Writes Parquet, or Arrow IPC if `path` ends in `.arrow`.
@@ -220,6 +231,20 @@ pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
             .map(Table::new)
             .map_err(|e| damaged(&e))
     })
+}
+
+/// A column of one of the types that our tables have.
+fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
+    match array.data_type() {
+        DataType::Utf8 => PyList::new(py, array.as_string::<i32>()),
+        DataType::Boolean => PyList::new(py, array.as_boolean()),
+        DataType::Int64 => PyList::new(py, array.as_primitive::<Int64Type>()),
+        DataType::Float64 => PyList::new(py, array.as_primitive::<Float64Type>()),
+        other => Err(EngineError::new_err(format!(
+            "a column of type {other} is none of Torpor's\nhint: read the table with polars or \
+             pyarrow"
+        ))),
+    }
 }
 
 fn create(path: &Path) -> PyResult<WholeFile> {

@@ -10,7 +10,7 @@ use torpor_engine::{Progress, describe_governor};
 use torpor_governor::{
     Catalog, Governor, GovernorError, GovernorSpec, IoBoost, IoBoostSpec, Place, Policy,
 };
-use torpor_kernel::{Kernel, Kernels};
+use torpor_kernel::{Kernel, KernelError, KernelSpec, Kernels};
 use torpor_result::record::Described;
 use torpor_units::Hz;
 
@@ -88,6 +88,28 @@ pub fn columns(
     Ok(columns)
 }
 
+/// Tells a kernel apart by the content of all it is made from; it is compiled first, if need be.
+pub fn kernel_id(
+    spec: &KernelSpec,
+    hz: Hz,
+    catalog: &Catalog,
+    progress: &dyn Progress,
+) -> Result<String, SimError> {
+    let kernel = resolve(&Kernels::of(catalog), spec, hz, progress)?;
+    Ok(kernel.id().to_owned())
+}
+
+fn resolve(
+    kernels: &Kernels,
+    spec: &KernelSpec,
+    hz: Hz,
+    progress: &dyn Progress,
+) -> Result<Kernel, KernelError> {
+    let what = format!("compiling Linux {spec}");
+    let tell = |done: usize, all: usize| progress.advance(&what, done as u64, all as u64);
+    kernels.resolve(spec, hz, &tell)
+}
+
 /// Each governor in each kernel, under each frequency policy.
 fn of_kernels(
     request: &Request,
@@ -97,11 +119,7 @@ fn of_kernels(
 ) -> Result<Vec<Column>, SimError> {
     let asked = &request.options.kernels;
     let kernels = Kernels::of(catalog);
-    let compiled = asked.iter().map(|spec| {
-        let what = format!("compiling Linux {spec}");
-        let tell = |done: usize, all: usize| progress.advance(&what, done as u64, all as u64);
-        kernels.resolve(spec, hz, &tell)
-    });
+    let compiled = asked.iter().map(|spec| resolve(&kernels, spec, hz, progress));
     let compiled: Vec<Kernel> = compiled.collect::<Result<_, _>>()?;
     let cpufreq = cpufreq(request);
     let mut columns = Vec::new();

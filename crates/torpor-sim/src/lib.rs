@@ -21,9 +21,11 @@ mod session;
 mod summary;
 pub mod workload;
 
+pub use columns::kernel_id;
 pub use cpufreq::Cpufreq;
 pub use error::{Halt, SimError, Stuck};
 pub use journal::Journal;
 pub use options::{Options, Overheads, Request};
 pub use session::{Session, run};
+pub use torpor_kernel::KernelSpec;
 pub use workload::Workload;

@@ -81,6 +81,7 @@ impl Table {
     fn rows(&self, result: &Value) -> Vec<Row> {
         let keys: Vec<&str> = self.columns.iter().map(|(name, ..)| *name).collect();
         match self.rows {
+            Rows::At(what) if self.has_metrics => rows::measured(result, what, &keys),
             Rows::At(what) => rows::pick(list(result, what), &keys),
             Rows::OfRuns(what) => rows::of_runs(result, what, &keys[1..]),
             Rows::By(lay_out) => lay_out(result),

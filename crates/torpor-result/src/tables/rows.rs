@@ -72,6 +72,15 @@ pub fn seeds(result: &Value) -> Vec<Row> {
     rows
 }
 
+/// A row a record of `what`: the declared columns, then its metrics.
+pub fn measured(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
+    let row = |record: &Value| {
+        let declared = keys.iter().map(|key| record[*key].clone());
+        declared.chain(values(result, &record["metrics"])).collect()
+    };
+    list(result, what).iter().map(row).collect()
+}
+
 pub fn states(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (source, run) in runs(result) {

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Where points are kept: a folder that any number of processes write to without a lock.
+
+- ``store.json``: the format.
+- ``points/*.parquet``: shards, each written whole or not at all, never changed.
+- ``open/*.jsonl``: what a sweep that runs has finished, a line a point. It becomes a shard when the
+  sweep ends; one that a killed sweep left is read just as well, and ``torpor store gc`` makes a
+  shard of it.
+
+Shards are plain Parquet: ``SELECT * FROM 'store/points/*.parquet'`` in DuckDB,
+``polars.scan_parquet("store/points/*.parquet")``.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torpor import _engine
+from torpor.files import write_whole
+from torpor.sweeps.axes import SweepError
+
+#: Of the folder and its files.
+FORMAT = 1
+
+#: A sweep's open file becomes a shard when it holds so many points.
+_SHARD_POINTS = 20_000
+
+Row = dict[str, Any]
+
+
+@cache
+def catalogue() -> list[dict[str, Any]]:
+    """Return the metrics that a point may have: those of replays and of simulations."""
+    known = json.loads(_engine.metrics())
+    both = {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
+    return list(both.values())
+
+
+class Store:
+    """A folder of points. Open one with :func:`open_store`."""
+
+    def __init__(self, path: Path) -> None:
+        """Hold the folder's path; nothing is read yet."""
+        self.path = path
+
+    @property
+    def shards(self) -> list[Path]:
+        """Parquet files, by name."""
+        return sorted((self.path / "points").glob("*.parquet"))
+
+    @property
+    def open_files(self) -> list[Path]:
+        """What sweeps have not made shards of: they run, or were killed."""
+        return sorted((self.path / "open").glob("*.jsonl"))
+
+    def rows(self) -> list[Row]:
+        """Return every point once, in the order of their names."""
+        found: dict[str, Row] = {}
+        for path in self.shards:
+            columns = _engine.read_table(os.fspath(path)).to_dict()
+            names = list(columns)
+            for values in zip(*columns.values(), strict=True):
+                row = dict(zip(names, values, strict=True))
+                found[row["point"]] = row
+        for path in self.open_files:
+            for record in _records(path):
+                found[record["point"]] = _flat(record)
+        return [found[name] for name in sorted(found)]
+
+    def names(self) -> dict[str, bool]:
+        """Return the names of all points, each with whether it has an error."""
+        return {row["point"]: row["error"] is not None for row in self.rows()}
+
+    def table(self) -> _engine.Table:
+        """Return all points as one Arrow table."""
+        return _table([_nested(row) for row in self.rows()])
+
+    def to_polars(self) -> Any:
+        """Return a ``polars.LazyFrame`` over the shards.
+
+        Raises ImportError where polars is not installed. Points of sweeps that run are not in it.
+        """
+        import polars
+
+        return polars.scan_parquet(str(self.path / "points" / "*.parquet"))
+
+    def writer(self) -> "Writer":
+        """Return what adds points to the store; use it in a ``with``."""
+        return Writer(self)
+
+    def merge(self, others: Iterable["Store"]) -> int:
+        """Add the points of other stores; return how many are new."""
+        known = set(self.names())
+        new = [row for other in others for row in other.rows() if row["point"] not in known]
+        added = {row["point"]: _nested(row) for row in new}
+        self._add_shard(list(added.values()))
+        return len(added)
+
+    def gc(self, engine: str | None = None) -> tuple[int, int]:
+        """Make one shard of all, and return how many files went and how many points.
+
+        What killed sweeps left is taken in, what running ones write is left alone. Points that
+        another build than ``engine`` made are dropped if it is given.
+        """
+        orphans = [path for path in self.open_files if _is_orphan(path)]
+        shards = self.shards
+        rows: dict[str, Row] = {}
+        dropped = 0
+        for path in shards:
+            columns = _engine.read_table(os.fspath(path)).to_dict()
+            for values in zip(*columns.values(), strict=True):
+                row = dict(zip(columns, values, strict=True))
+                rows[row["point"]] = _nested(row)
+        for path in orphans:
+            rows.update((record["point"], record) for record in _records(path))
+        if engine is not None:
+            kept = {name: row for name, row in rows.items() if row["engine"] == engine}
+            dropped, rows = len(rows) - len(kept), kept
+        made = self._add_shard(list(rows.values()))
+        gone = [path for path in (*shards, *orphans) if path != made]
+        for path in gone:
+            path.unlink(missing_ok=True)
+        return len(gone), dropped
+
+    def export(self, path: Path) -> int:
+        """Write all points to one file: .parquet, .arrow or .csv; return how many."""
+        table = self.table()
+        if path.suffix == ".csv":
+            import csv
+            import io
+
+            text = io.StringIO()
+            columns = table.to_dict()
+            out = csv.writer(text, lineterminator="\n")
+            out.writerow(columns)
+            out.writerows(zip(*columns.values(), strict=True))
+            write_whole(path, text.getvalue())
+        else:
+            table.write(os.fspath(path))
+        return table.num_rows
+
+    def _add_shard(self, records: list[Row]) -> Path | None:
+        """Write a shard; its name is that of its content, so the same one is written once."""
+        if not records:
+            return None
+        records = sorted(records, key=lambda record: str(record["point"]))
+        names = "\n".join(record["point"] for record in records)
+        name = hashlib.sha256(names.encode()).hexdigest()[:16]
+        path = self.path / "points" / f"{name}.parquet"
+        _table(records).write(os.fspath(path))
+        return path
+
+
+class Writer:
+    """Adds points to a store as they are finished. What was added survives a kill -9."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._path = store.path / "open" / f"{uuid.uuid4().hex}.jsonl"
+        self._records: list[Row] = []
+        self._size = 0
+
+    def __enter__(self) -> "Writer":
+        self._file = open(self._path, "xb", buffering=0)
+        # Held as long as this process lives: whoever gets it knows that nobody writes any more.
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return self
+
+    def add(self, record: Row) -> None:
+        """Add a point. Raises OSError if it cannot be written; those before it are kept."""
+        line = json.dumps(record).encode() + b"\n"
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(28, "No space left on device", os.fspath(self._path))
+        except OSError as error:
+            # A torn line would swallow the next one.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), self._size)
+            raise OSError(error.errno, error.strerror, os.fspath(self._path)) from None
+        self._size += len(line)
+        self._records.append(record)
+        if len(self._records) >= _SHARD_POINTS:
+            self._flush()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._flush()
+        finally:
+            self._file.close()
+        if not self._records:
+            self._path.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        self._store._add_shard(self._records)
+        # The shard is on the disk under its name: from here on the lines are a second copy.
+        os.ftruncate(self._file.fileno(), 0)
+        self._file.seek(0)
+        self._records, self._size = [], 0
+
+
+def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
+    """Open a store of points.
+
+    Raises :class:`SweepError` if there is none, or one of a later Torpor; OSError if it cannot be
+    made.
+    """
+    folder = Path(path)
+    file = folder / "store.json"
+    try:
+        head = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not create:
+            raise SweepError(f"`{folder}` is no store: it has no store.json") from None
+        if folder.is_dir() and any(folder.iterdir()):
+            raise SweepError(
+                f"`{folder}` is no store and not empty\nhint: name a new folder"
+            ) from None
+        head = {"format": FORMAT, "kind": "sweep"}
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(head) + "\n")
+    except (ValueError, NotADirectoryError) as error:
+        raise SweepError(f"`{folder}` is no store: {error}") from None
+    if not isinstance(head, dict) or not isinstance(head.get("format"), int):
+        raise SweepError(f"`{folder}` is no store: store.json has no `format`")
+    if head["format"] > FORMAT:
+        raise SweepError(
+            f"`{folder}` has format {head['format']}, and this Torpor reads up to {FORMAT}\n"
+            "hint: use the version that wrote it, or a later one"
+        )
+    if create:
+        for name in ("points", "open"):
+            (folder / name).mkdir(exist_ok=True)
+    return Store(folder)
+
+
+def _records(path: Path) -> Iterator[Row]:
+    """Yield the whole lines of an open file; its owner may be writing the last one."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        # Its owner has made a shard of it.
+        return
+    for line in lines[:-1]:
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
+
+
+def _is_orphan(path: Path) -> bool:
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _table(records: list[Row]) -> _engine.Table:
+    result = {"kind": "sweep", "catalogue": catalogue(), "points": records}
+    return _engine.lay_out(json.dumps(result), "points")
+
+
+def _flat(record: Row) -> Row:
+    own = {key: value for key, value in record.items() if key != "metrics"}
+    return own | {metric["key"]: record["metrics"].get(metric["key"]) for metric in catalogue()}
+
+
+def _nested(row: Row) -> Row:
+    keys = {metric["key"] for metric in catalogue()}
+    own: Row = {key: value for key, value in row.items() if key not in keys}
+    own["metrics"] = {key: row[key] for key in row if key in keys and row[key] is not None}
+    return own
