@@ -176,8 +176,11 @@ def library() -> str:
                 if member.startswith("_"):
                     continue
                 shown = f"{name}.{member}"
-                if not isinstance(value, property):
+                if callable(value):
                     shown += str(inspect.signature(value))
+                elif not isinstance(value, property):
+                    # A field's default; the class says what it is.
+                    continue
                 parts.append(f"### `{name}.{member}`\n\n{described(shown, value)}")
         else:
             parts.append(f"## `torpor.{name}`\n\n```text\n{thing!r}\n```\n")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHON_FOLDERS = ["python", "kernel", "tests", "scripts", "docs", "demo"]
+PYTHON_FOLDERS = ["python", "kernel", "tests", "scripts", "docs", "demo", "benches"]
 SUMMARY = ROOT / "build" / "test-summary.txt"
 
 

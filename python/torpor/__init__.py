@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from torpor.side_by_side import compare
     from torpor.simulations import Simulation, simulate
     from torpor.studies import StudyError, reproduce
+    from torpor.sweeps import Axes, SweepError, open_store, sweep
     from torpor.verification import fidelity
 
 __all__ = [
     "DEFAULT_GOVERNORS",
+    "Axes",
     "CountersError",
     "EngineError",
     "GovernorError",
@@ -60,6 +62,7 @@ __all__ = [
     "Simulation",
     "Snapshot",
     "StudyError",
+    "SweepError",
     "TorporError",
     "Trace",
     "TraceError",
@@ -80,6 +83,7 @@ __all__ = [
     "ioboosts",
     "load",
     "load_trace",
+    "open_store",
     "platform_toml",
     "platforms",
     "post",
@@ -88,6 +92,7 @@ __all__ = [
     "schema",
     "simulate",
     "snapshot",
+    "sweep",
     "trace_info",
     "trace_stats",
     "workload_toml",
@@ -112,6 +117,7 @@ _NAMES = {
     "side_by_side": "compare",
     "simulations": "Simulation simulate",
     "studies": "StudyError reproduce",
+    "sweeps": "Axes SweepError open_store sweep",
     "verification": "fidelity",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

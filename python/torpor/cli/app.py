@@ -17,7 +17,7 @@ from torpor.cli.doctor import doctor
 from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
 from torpor.cli.idle_predict import idle_predict
-from torpor.cli.once import OnceCommand
+from torpor.cli.once import DefaultGroup, OnceCommand
 from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.reproduce import reproduce
@@ -25,6 +25,7 @@ from torpor.cli.saved import compare, explain
 from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 from torpor.cli.study import io_boost
+from torpor.cli.sweep import show, store_export, store_gc, store_ls, store_merge, sweep
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
@@ -58,6 +59,12 @@ workload_app = _App(
 platform_app = _App(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
 trace_app = _App(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
 
+sweep_app = _App(
+    cls=DefaultGroup,
+    help="Run many points, or show them. `torpor sweep SPEC.toml` is `torpor sweep run SPEC.toml`.",
+    **_SETTINGS,  # type: ignore[arg-type]
+)
+store_app = _App(help="Look after a sweep's store.", **_SETTINGS)  # type: ignore[arg-type]
 study_app = _App(
     help="Questions of our own, over many settings.",
     **_SETTINGS,  # type: ignore[arg-type]
@@ -111,6 +118,14 @@ app.add_typer(workload_app, name="workload")
 platform_app.command("show")(catalog.show)
 platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
+sweep_app.command("run")(sweep)
+sweep_app.command("show")(show)
+app.add_typer(sweep_app, name="sweep")
+store_app.command("ls")(store_ls)
+store_app.command("gc")(store_gc)
+store_app.command("merge")(store_merge)
+store_app.command("export")(store_export)
+app.add_typer(store_app, name="store")
 study_app.command("io-boost")(io_boost)
 app.add_typer(study_app, name="study")
 trace_app.command("info")(recording.info)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Options that may be given once: a second value would silently win over the first."""
+"""How commands are parsed: an option is given once; a group may have a default command."""
 
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 
 class OnceCommand(TyperCommand):
@@ -20,4 +20,14 @@ class OnceCommand(TyperCommand):
                 names = " or ".join(param.opts)
                 raise typer.BadParameter(f"{names} is given twice: expected once", ctx=ctx)
             met.add(param)
+        return super().parse_args(ctx, args)
+
+
+class DefaultGroup(TyperGroup):
+    """A group whose command ``run`` is meant where none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name in front, unless there is one, or help is wanted."""
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["run", *args]
         return super().parse_args(ctx, args)

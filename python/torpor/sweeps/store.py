@@ -62,16 +62,18 @@ class Store:
 
     def rows(self) -> list[Row]:
         """Return every point once, in the order of their names."""
+        while True:
+            # A shard that is gone has gone into another, which `store gc` made.
+            with contextlib.suppress(FileNotFoundError):
+                return self._read()
+
+    def _read(self) -> list[Row]:
         found: dict[str, Row] = {}
-        for path in self.shards:
-            columns = _engine.read_table(os.fspath(path)).to_dict()
-            names = list(columns)
-            for values in zip(*columns.values(), strict=True):
-                row = dict(zip(names, values, strict=True))
-                found[row["point"]] = row
+        # Before the shards: what becomes one meanwhile is met there.
         for path in self.open_files:
-            for record in _records(path):
-                found[record["point"]] = _flat(record)
+            found.update((record["point"], _flat(record)) for record in _records(path))
+        for path in self.shards:
+            found.update((row["point"], row) for row in _rows(path))
         return [found[name] for name in sorted(found)]
 
     def names(self) -> dict[str, bool]:
@@ -114,10 +116,7 @@ class Store:
         rows: dict[str, Row] = {}
         dropped = 0
         for path in shards:
-            columns = _engine.read_table(os.fspath(path)).to_dict()
-            for values in zip(*columns.values(), strict=True):
-                row = dict(zip(columns, values, strict=True))
-                rows[row["point"]] = _nested(row)
+            rows.update((row["point"], _nested(row)) for row in _rows(path))
         for path in orphans:
             rows.update((record["point"], record) for record in _records(path))
         if engine is not None:
@@ -240,6 +239,12 @@ def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
         for name in ("points", "open"):
             (folder / name).mkdir(exist_ok=True)
     return Store(folder)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    columns = _engine.read_table(os.fspath(path)).to_dict()
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
 
 
 def _records(path: Path) -> Iterator[Row]:

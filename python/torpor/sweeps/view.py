@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Reads a store: governors against scenarios, and ranks over scenarios with their uncertainty."""
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from torpor._engine import unknown_name
+from torpor.posting.model import Cell, Post, Table, Value, number, word
+from torpor.sweeps.axes import SweepError
+from torpor.sweeps.store import Row, catalogue
+
+#: Of a point, what tells scenarios apart.
+SCENARIO = (
+    *("source", "platform", "kernel", "cpufreq", "io_boost", "hz", "latency_limit", "options"),
+)
+#: How often the scenarios are drawn again for an interval.
+_RESAMPLES = 1000
+
+Scenario = tuple[Value, ...]
+#: A value of each seed (replays have one, None); of a governor in a scenario.
+_Values = dict[tuple[Scenario, str], dict[int | None, float]]
+
+
+def view(
+    rows: Iterable[Row],
+    *,
+    metrics: Sequence[str] = ("idle_power_mw",),
+    base: str | None = None,
+    filters: Mapping[str, Sequence[str]] | None = None,
+) -> Post:
+    """Return tables of governors against scenarios, and of ranks over scenarios.
+
+    Args:
+        rows: Points, as :meth:`Store.rows` returns them.
+        metrics: Keys of the catalogue.
+        base: The governor that the others are compared with; default: the first name that most
+            scenarios have, ``menu`` before others.
+        filters: Patterns by column: only points that match one of each column's are shown.
+
+    A cell is a mean over seeds, and its change from the base in the same scenario. The summary has
+    the geometric mean of ratios to the base, and the mean rank, each with the 95 % interval of a
+    bootstrap over scenarios. Only scenarios that every governor finished count there.
+
+    Raises :class:`SweepError` for an unknown metric, base or column, and where no point is left.
+    """
+    found = _filtered(rows, filters or {})
+    known = {metric["key"]: metric for metric in catalogue()}
+    for key in metrics:
+        if key not in known:
+            raise SweepError(unknown_name("metric", key, list(known), ""))
+    governors = list(dict.fromkeys(row["governor"] for row in found))
+    # The oracle bounds the others, and comes last.
+    governors.sort(key=lambda name: (name == "oracle", name))
+    base = base or ("menu" if "menu" in governors else governors[0])
+    if base not in governors:
+        raise SweepError(unknown_name("governor", base, governors, ""))
+    governors.remove(base)
+    governors.insert(0, base)
+    scenarios = sorted({_scenario(row) for row in found}, key=lambda s: [str(part) for part in s])
+    label = _labels(scenarios)
+    tables = []
+    for key in metrics:
+        values = _values(found, key)
+        if not values:
+            continue
+        tables += [
+            _against(known[key], values, governors, scenarios, label),
+            _summary(known[key], values, governors, scenarios),
+        ]
+    failed = [row for row in found if row["error"]]
+    notes = [f"{row['governor']} in {label(_scenario(row))}: {row['error']}" for row in failed[:10]]
+    if len(failed) > 10:
+        notes.append(f"{len(failed) - 10} more points have an error")
+    if len(builds := {row["engine"] for row in found}) > 1:
+        notes.append(
+            f"points of {len(builds)} builds of Torpor: `torpor store gc --this-build` drops the "
+            "others'"
+        )
+    if not tables:
+        notes.append("no point has a value of this metric")
+    title = f"{len(found)} points: {len(governors)} governors, {len(scenarios)} scenarios"
+    return Post(title, [f"changes are from {base}"], tables, notes)
+
+
+def _filtered(rows: Iterable[Row], filters: Mapping[str, Sequence[str]]) -> list[Row]:
+    columns = ("kind", "governor", "seed", *SCENARIO)
+    for column in filters:
+        if column not in columns:
+            raise SweepError(unknown_name("column", column, list(columns), ""))
+
+    def matches(row: Row) -> bool:
+        return all(
+            any(fnmatchcase(str(row[column]), pattern) for pattern in patterns)
+            for column, patterns in filters.items()
+        )
+
+    found = [row for row in rows if matches(row)]
+    if not found:
+        raise SweepError("no point is left" if filters else "the store has no points")
+    return found
+
+
+def _scenario(row: Row) -> Scenario:
+    return tuple(row[column] for column in SCENARIO)
+
+
+def _labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
+    """Name scenarios by what differs between them; the source always counts."""
+    varied = [
+        index
+        for index, column in enumerate(SCENARIO)
+        if column in ("source", "platform") or len({s[index] for s in scenarios}) > 1
+    ]
+
+    def label(scenario: Scenario) -> str:
+        parts = [str(scenario[0])]
+        for index in varied[1:]:
+            column, value = SCENARIO[index], scenario[index]
+            if value is None or value == "{}":
+                continue
+            if column == "options":
+                given = json.loads(str(value))
+                parts.append(",".join(f"{name}={text}" for name, text in sorted(given.items())))
+            else:
+                parts.append(str(value) if column == "platform" else f"{column} {value}")
+        return ", ".join(parts)
+
+    return label
+
+
+def _values(rows: Iterable[Row], key: str) -> _Values:
+    found: _Values = {}
+    for row in rows:
+        if row["error"] is None and row[key] is not None:
+            found.setdefault((_scenario(row), row["governor"]), {})[row["seed"]] = row[key]
+    return found
+
+
+def _mean(values: Iterable[float]) -> float:
+    several = list(values)
+    return math.fsum(several) / len(several)
+
+
+def _against(
+    metric: Mapping[str, Any],
+    values: _Values,
+    governors: Sequence[str],
+    scenarios: Sequence[Scenario],
+    label: Callable[[Scenario], str],
+) -> Table:
+    base = governors[0]
+    headings = ["scenario", base]
+    for governor in governors[1:]:
+        headings += [governor, "change %"]
+    lines: list[list[Cell]] = []
+    for scenario in scenarios:
+        of_base = values.get((scenario, base), {})
+        cells = [word(label(scenario)), _significant(of_base.values())]
+        for governor in governors[1:]:
+            mine = values.get((scenario, governor), {})
+            shared = sorted(mine.keys() & of_base.keys(), key=str)
+            before = _mean(of_base[seed] for seed in shared) if shared else 0.0
+            change = None
+            if before:
+                change = 100 * (_mean(mine[seed] for seed in shared) - before) / before
+            cells += [_significant(mine.values()), number(change, 1, is_signed=True)]
+        if any(cell.value is not None for cell in cells[1:]):
+            lines.append(cells)
+    unit = f", {metric['unit']}" if metric["unit"] else ""
+    # A folded table keeps a governor's value and change together; the base stands alone.
+    return Table(metric["key"], f"{metric['title']}{unit}", headings, lines, 1)
+
+
+def _significant(values: Iterable[float]) -> Cell:
+    several = list(values)
+    if not several:
+        return number(None)
+    mean = _mean(several)
+    return Cell(mean, f"{mean:.4g}" if abs(mean) < 1e4 else f"{mean:.0f}")
+
+
+def _summary(
+    metric: Mapping[str, Any],
+    values: _Values,
+    governors: Sequence[str],
+    scenarios: Sequence[Scenario],
+) -> Table:
+    """Geometric mean of ratios to the base, and mean rank, over scenarios that all finished."""
+    ranked = [g for g in governors if g != "oracle"]
+    whole = [s for s in scenarios if all((s, governor) in values for governor in ranked)]
+    means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
+    ranks = _ranks(means, is_higher_better=metric["direction"] == "higher")
+    lines = []
+    for governor in ranked:
+        pairs = zip(means[governor], means[ranked[0]], strict=True)
+        logs = [math.log(mine / other) for mine, other in pairs if mine > 0 and other > 0]
+        ratio, low, high = _interval(logs, lambda found: 100 * math.expm1(_mean(found)))
+        rank, rank_low, rank_high = _interval(ranks[governor], _mean)
+        cells = [word(governor), number(float(len(whole)))]
+        cells += [number(value, 2, is_signed=True) for value in (ratio, low, high)]
+        if metric["direction"] != "none":
+            cells += [number(value, 2) for value in (rank, rank_low, rank_high)]
+        lines.append(cells)
+    headings = ["governor", "scenarios", "geomean change %", "low", "high"]
+    if metric["direction"] != "none":
+        headings += ["mean rank", "rank low", "rank high"]
+    return Table(f"{metric['key']} summary", f"{metric['title']}, over scenarios", headings, lines)
+
+
+def _ranks(
+    means: Mapping[str, Sequence[float]], *, is_higher_better: bool
+) -> dict[str, list[float]]:
+    """Rank governors in each scenario, 1 being best; equal ones share the mean of their ranks."""
+    found: dict[str, list[float]] = {governor: [] for governor in means}
+    count = len(next(iter(means.values()), []))
+    for index in range(count):
+        column = {g: -v[index] if is_higher_better else v[index] for g, v in means.items()}
+        for governor, value in column.items():
+            below = sum(other < value for other in column.values())
+            same = sum(other == value for other in column.values())
+            found[governor].append(below + (same + 1) / 2)
+    return found
+
+
+def _interval(
+    sample: Sequence[float], statistic: Callable[[Sequence[float]], float]
+) -> tuple[float | None, float | None, float | None]:
+    """Return the statistic and its 95 % bootstrap interval; one value alone has none."""
+    if not sample:
+        return None, None, None
+    if len(sample) == 1:
+        return statistic(sample), None, None
+    draw = random.Random(0)
+    drawn = sorted(statistic(draw.choices(sample, k=len(sample))) for _ in range(_RESAMPLES))
+    return statistic(sample), drawn[int(0.025 * _RESAMPLES)], drawn[int(0.975 * _RESAMPLES) - 1]

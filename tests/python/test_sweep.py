@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Sweeps: points by content, a store that survives its writers, and what is read from it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import torpor
+from torpor.sweeps import run, store, view
+from torpor.sweeps.axes import read_toml
+from torpor.sweeps.identity import Identities
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Where a governor's choice begins.
+CHOICE = re.compile(r"(bool \*stop_tick\)\n\{\n)")
+
+
+def axes(recording, **given):
+    """Two governors on two machines, replayed."""
+    usual = {
+        "trace": [str(recording)],
+        "platform": ["pixel6", "rk3399"],
+        "governor": ["menu", "teo"],
+    }
+    return torpor.Axes(**(usual | given))
+
+
+def test_a_sweep_is_the_product_of_its_axes(recording):
+    found = axes(recording, workload=["periodic"], seeds=3, hz=[250, 1000]).points()
+    replays = [point for point in found if point.kind == "replay"]
+    assert len(replays) == 2 * 2 * 2
+    assert len(found) - len(replays) == 2 * 2 * 2 * 3
+    assert len(set(found)) == len(found)
+
+
+def test_axes_of_simulations_do_not_multiply_replays(recording):
+    found = axes(recording, cpufreq=["schedutil", "performance"], seeds=5).points()
+    assert len(found) == 4
+
+
+def test_ties_take_the_place_of_the_product(recording):
+    made = axes(recording, platform=[], trace=[], hz=[250, 1000])
+    made.ties = [
+        {"trace": str(recording), "platform": "pixel6"},
+        {"workload": "frames", "platform": ["rk3399", "i5-10600k"]},
+    ]
+    made.seeds = 1
+    pairs = {(p.source, p.platform) for p in made.points()}
+    assert pairs == {
+        (str(recording), "pixel6"),
+        ("frames", "rk3399"),
+        ("frames", "i5-10600k"),
+    }
+    assert len(made.points()) == 3 * 2 * 2
+
+
+def test_exclusions_match_all_of_their_patterns(recording):
+    made = axes(recording)
+    made.excluded = [{"platform": "rk*", "governor": "teo"}]
+    assert ("rk3399", "teo") not in {(p.platform, p.governor) for p in made.points()}
+    assert len(made.points()) == 3
+
+
+def test_a_point_is_named_by_content(recording, tmp_path):
+    copy = tmp_path / "copy.data"
+    copy.write_bytes(recording.read_bytes())
+    other = tmp_path / "other.data"
+    other.write_bytes(recording.read_bytes() + b"x")
+    names = Identities()
+
+    def name(**given):
+        point, *_ = axes(recording, platform=["pixel6"], governor=["teo"], **given).points()
+        return names.key(point)
+
+    first = name()
+    assert name(trace=[str(copy)]) == first
+    assert name(hz=[1000]) != first
+    assert name(latency_limit=["50us"]) != first
+    assert name(trace=[str(other)]) != first
+
+
+def test_a_changed_governor_runs_its_points_alone(recording, tmp_path):
+    mine = tmp_path / "mine.c"
+    text = (ROOT / "governors/cpuidle/shallowest.c").read_text()
+    mine.write_text(text)
+    made = axes(recording, governor=["menu", str(mine)])
+    where = tmp_path / "store"
+    assert (torpor.sweep(made, where).done, torpor.sweep(made, where).done) == (4, 0)
+    mine.write_text(text + "\n/* changed */\n")
+    again = torpor.sweep(made, where)
+    assert (again.done, again.known) == (2, 2)
+
+
+def test_points_equal_the_commands_that_repeat_them(recording, tmp_path):
+    made = axes(recording, workload=["periodic"], seeds=2, options={"duration": "1s"})
+    done = torpor.sweep(made, tmp_path / "store")
+    rows = done.store.rows()
+    replayed = torpor.replay(recording, platform="rk3399", governors=["teo"]).runs[0]["metrics"]
+    simulated = torpor.simulate(
+        "periodic", platform="pixel6", governors=["menu", "teo"], seeds=2, duration="1s"
+    ).to_dict()["runs"][1]["seeds"][1]["metrics"]
+    for wanted, kind, platform, seed in (
+        (replayed, "replay", "rk3399", None),
+        (simulated, "simulation", "pixel6", 2),
+    ):
+        (row,) = [
+            row
+            for row in rows
+            if (row["kind"], row["platform"], row["governor"], row["seed"])
+            == (kind, platform, "teo", seed)
+        ]
+        assert {key: row[key] for key in wanted} == wanted
+
+
+def test_a_governor_that_crashes_is_a_row_with_its_error(recording, tmp_path):
+    crash = tmp_path / "crash.c"
+    text = (ROOT / "governors/cpuidle/shallowest.c").read_text()
+    crash.write_text(CHOICE.sub(r"\1\t*(volatile int *)8 = 1;\n", text))
+    assert crash.read_text() != text
+    made = axes(recording, governor=["menu", str(crash)])
+    done = torpor.sweep(made, tmp_path / "store")
+    assert (done.done, done.failed) == (4, 2)
+    errors = [row["error"] for row in done.store.rows() if row["governor"] == str(crash)]
+    assert all("crash" in error for error in errors)
+    assert torpor.sweep(made, tmp_path / "store").done == 0
+    assert torpor.sweep(made, tmp_path / "store", retry=True).done == 2
+
+
+def test_a_damaged_recording_is_rows_with_an_error(recording, tmp_path):
+    bad = tmp_path / "bad.perf.data"
+    bad.write_bytes(recording.read_bytes()[:100])
+    done = torpor.sweep(axes(recording, trace=[str(recording), str(bad)]), tmp_path / "store")
+    assert (done.done, done.failed) == (8, 4)
+
+
+def test_shards_are_disjoint_and_whole(recording):
+    planned = run.plan(axes(recording, governor=["menu", "teo", "ladder"], hz=[100, 250, 1000]))
+    parts = [run.shard(planned, index, 4) for index in range(4)]
+    assert sum(map(len, parts)) == len(planned)
+    assert set().union(*parts) == set(planned)
+
+
+def test_stores_merge_and_several_sweeps_write_to_one(recording, tmp_path):
+    made = axes(recording)
+    for index in range(2):
+        torpor.sweep(made, tmp_path / f"part-{index}", part=(index, 2))
+    merged = torpor.open_store(tmp_path / "whole", create=True)
+    parts = [torpor.open_store(tmp_path / f"part-{index}") for index in range(2)]
+    assert merged.merge(parts) == 4
+    assert merged.merge(parts) == 0
+    assert torpor.sweep(made, merged.path).done == 0
+    # Two that write at a time: neither waits, both are read.
+    with merged.writer() as one, merged.writer() as other:
+        row = {**store._nested(merged.rows()[0])}
+        one.add({**row, "point": "0" * 32})
+        other.add({**row, "point": "1" * 32})
+        assert len(merged.rows()) == 6
+        assert merged.gc() == (0, 0) or len(merged.open_files) == 2
+    assert len(merged.rows()) == 6
+    assert merged.open_files == []
+
+
+def test_a_reader_survives_that_shards_become_one(recording, tmp_path, monkeypatch):
+    done = torpor.sweep(axes(recording), tmp_path / "store")
+    gone = tmp_path / "store" / "points" / "gone.parquet"
+    listings = iter([[gone, *done.store.shards]])
+    real = store.Store.shards.fget
+    monkeypatch.setattr(
+        store.Store, "shards", property(lambda self: next(listings, None) or real(self))
+    )
+    assert len(done.store.rows()) == 4
+
+
+def test_what_a_killed_sweep_finished_is_kept(recording, tmp_path):
+    """kill -9 five times, each after some points, then to the end: every point once."""
+    where = tmp_path / "store"
+    command = [sys.executable, "-m", "torpor", "sweep", "-o", where, "-w", "periodic"]
+    command += ["-p", "pixel6", "-p", "rk3399", "-g", "menu", "-g", "teo", "--seeds", "15"]
+    command += ["--duration", "10s", "-j", "1"]
+    kept = 0
+    for _ in range(5):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            begun = (where / "store.json").exists()
+            if begun and len(torpor.open_store(where).rows()) > kept + 2:
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        now = len(torpor.open_store(where).rows())
+        assert now >= kept
+        kept = now
+    assert kept > 0
+    subprocess.run(command, check=True, capture_output=True)
+    opened = torpor.open_store(where)
+    assert len(opened.rows()) == 60
+    assert len(opened.open_files) > 0
+    opened.gc()
+    assert (len(opened.shards), opened.open_files) == (1, [])
+    assert len(opened.rows()) == 60
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    where = tmp_path / "store"
+    command = [sys.executable, "-m", "torpor", "sweep", "-o", where, "-w", "frames"]
+    command += ["-p", "pixel6", "-g", "menu", "--seeds", "200", "--duration", "30s", "-j", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if (where / "store.json").exists() and torpor.open_store(where).rows():
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode in (1, 130), said
+    assert 0 < len(torpor.open_store(where).rows()) < 200
+    assert torpor.open_store(where).open_files == []
+
+
+def test_a_torn_line_costs_its_point_alone(recording, tmp_path):
+    done = torpor.sweep(axes(recording), tmp_path / "store")
+    rows = [store._nested(row) for row in done.store.rows()]
+    for shard in done.store.shards:
+        shard.unlink()
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (done.store.path / "open" / "left.jsonl").write_text(lines[:-20])
+    assert len(done.store.rows()) == 3
+
+
+def test_a_full_disk_keeps_what_was_added(recording, tmp_path, monkeypatch):
+    opened = torpor.open_store(tmp_path / "store", create=True)
+    done = torpor.sweep(axes(recording), tmp_path / "other")
+    row = store._nested(done.store.rows()[0])
+    limit = 0
+
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def write(self, data):
+            if limit and len(data) > limit:
+                return self.file.write(data[:limit])
+            return self.file.write(data)
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+    with pytest.raises(OSError, match="No space"), opened.writer() as writer:
+        writer._file = Full(writer._file)
+        writer.add({**row, "point": "a" * 32})
+        limit = 10
+        writer.add({**row, "point": "b" * 32})
+    assert [r["point"] for r in opened.rows()] == ["a" * 32]
+
+
+def test_stores_of_others_are_refused(tmp_path):
+    with pytest.raises(torpor.SweepError, match=r"no store: it has no store\.json"):
+        torpor.open_store(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(torpor.SweepError, match="not empty"):
+        torpor.open_store(tmp_path, create=True)
+    (tmp_path / "store.json").write_text('{"format": 99, "kind": "sweep"}')
+    with pytest.raises(torpor.SweepError, match="format 99, and this Torpor reads up to"):
+        torpor.open_store(tmp_path)
+    (tmp_path / "store.json").write_text("[")
+    with pytest.raises(torpor.SweepError, match="is no store"):
+        torpor.open_store(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"trace": []}, "neither a recording nor a workload"),
+        ({"governor": []}, "the axis `governor` is empty"),
+        ({"platform": []}, "the axis `platform` is empty"),
+        ({"trace": ["nothing/*.dat"]}, "no recording matches `nothing"),
+        ({"platform": ["zz*"]}, "no platform matches `zz"),
+        ({"workload": ["zz*"]}, "no workload matches `zz"),
+        ({"governor": ["teo,x=5..1"]}, "the range 5..1 is empty"),
+        ({"ties": [{"platfrom": "pixel6"}]}, "`tie` names `platfrom`"),
+        ({"ties": [{"platform": "pixel6"}]}, "both by itself and in `tie`"),
+        ({"excluded": [{"governer": "x"}]}, "`exclude` names `governer`"),
+        ({"excluded": [{"platform": "*"}]}, "leaves no point"),
+    ],
+)
+def test_a_sweep_that_cannot_begin_says_why(recording, tmp_path, given, message):
+    with pytest.raises(torpor.SweepError, match=message.replace("*", r"\*")):
+        torpor.sweep(axes(recording, **given), tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_parameter_that_the_governor_lacks_stops_it_before_it_begins(recording, tmp_path):
+    made = axes(recording, governor=["menu", "teo,no_such=1..3"])
+    with pytest.raises(torpor.GovernorError, match="no_such"):
+        torpor.sweep(made, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_product_beyond_the_limit_is_refused(recording, tmp_path):
+    with pytest.raises(torpor.SweepError, match="4 points, and 3 are the most"):
+        torpor.sweep(axes(recording), tmp_path / "store", points_max=3)
+
+
+def test_the_file_says_what_the_options_say(recording, tmp_path):
+    spec = tmp_path / "sweep.toml"
+    spec.write_text(
+        f"""
+        [axes]
+        trace = "{recording}"
+        platform = ["pixel6", "rk3399"]
+        governor = ["menu", "teo"]
+        [[exclude]]
+        platform = "rk3399"
+        governor = "teo"
+        """
+    )
+    expected = axes(recording)
+    expected.excluded = [{"platform": "rk3399", "governor": "teo"}]
+    assert read_toml(spec).points() == expected.points()
+    for text, message in (
+        ("axis = 1", "unknown key `axis`"),
+        ("[axes]\ntraces = 1", "unknown axis `traces`"),
+        ("[axes]\nseeds = 0", "expected 1 or more"),
+        ("[", "read sweep"),
+    ):
+        spec.write_text(text)
+        with pytest.raises(torpor.SweepError, match=message):
+            read_toml(spec)
+
+
+def point(governor, scenario, value, seed=None, error=None):
+    """A row as a store returns it, with one metric."""
+    row = dict.fromkeys([*view.SCENARIO, *(metric["key"] for metric in store.catalogue())], None)
+    row |= {"point": f"{governor}{scenario}{seed}", "kind": "replay", "options": "{}"}
+    row |= {"source": scenario, "platform": "m", "governor": governor, "seed": seed}
+    return row | {"error": error, "engine": "e", "idle_power_mw": value}
+
+
+def test_changes_are_paired_by_seed():
+    rows = [point("menu", "a", 1.0, 1), point("menu", "a", 3.0, 2), point("teo", "a", 3.3, 2)]
+    (against, _) = view.view(rows).tables
+    (line,) = against.rows
+    # Mean of menu over both seeds; teo's change against menu of the one seed that it has.
+    assert [cell.value for cell in line] == ["a, m", 2.0, 3.3, pytest.approx(10.0)]
+
+
+def test_ranks_and_means_are_over_scenarios_that_all_finished():
+    rows = [point("menu", s, 2.0) for s in "abc"]
+    rows += [point("teo", "a", 1.0), point("teo", "b", 4.0), point("teo", "c", None, error="x")]
+    rows += [point("oracle", s, 0.5) for s in "abc"]
+    post = view.view(rows)
+    lines = {row[0].value: [cell.value for cell in row[1:]] for row in post.tables[1].rows}
+    assert set(lines) == {"menu", "teo"}
+    assert lines["teo"][0] == 2.0
+    # ln(1/2) and ln(4/2) cancel out.
+    assert lines["teo"][1] == pytest.approx(0.0, abs=1e-12)
+    assert lines["teo"][4] == lines["menu"][4] == 1.5
+    assert "teo in c, m: x" in post.notes
+
+
+def test_intervals_are_the_same_on_every_call():
+    rows = [
+        point(g, s, ord(s) * (1 if g == "menu" else 1.1)) for g in ("menu", "teo") for s in "abcdef"
+    ]
+    assert view.view(rows) == view.view(rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"metrics": ["idle_power"]}, "metric"),
+        ({"base": "meno"}, "governor"),
+        ({"filters": {"plat": ["x"]}}, "column"),
+        ({"filters": {"platform": ["x"]}}, "no point is left"),
+    ],
+)
+def test_a_view_of_nothing_says_why(given, message):
+    with pytest.raises(torpor.SweepError, match=message):
+        view.view([point("menu", "a", 1.0)], **given)
+
+
+def test_the_command_line_runs_shows_and_looks_after_a_store(torpor, recording, tmp_path):
+    where = tmp_path / "store"
+    run_it = ["sweep", "-o", where, "-t", recording, "-p", "pixel6", "-g", "menu", "-g", "teo"]
+    planned = torpor(*run_it, "--dry-run", check=0)
+    assert "2 points, 0 known, 2 to run" in planned.stdout
+    assert not where.exists()
+    assert "2 points done, 0 of them failed; 0 were known" in torpor(*run_it, check=0).stderr
+    assert "0 points done, 0 of them failed; 2 were known" in torpor(*run_it, check=0).stderr
+    shown = torpor("sweep", "show", where, check=0).stdout
+    assert "idle power" in shown and "teo" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "| teo |" in torpor("sweep", "show", where, "--format", "markdown", check=0).stdout
+    assert len(json.loads(torpor("sweep", "show", where, "--json", check=0).stdout)) == 2
+    assert "2 points" in torpor("store", "ls", where, check=0).stdout
+    out = tmp_path / "points.csv"
+    torpor("store", "export", where, "-o", out, check=0)
+    assert len(out.read_text().splitlines()) == 3
+    torpor("store", "merge", tmp_path / "new", where, check=0)
+    torpor("store", "gc", tmp_path / "new", check=0)
+    listed = torpor("store", "ls", tmp_path / "new", check=0).stdout
+    assert "2 points" in " ".join(listed.split())
+    assert torpor("store", "ls", tmp_path, check=2).stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("env", "shares"),
+    [
+        ({"SLURM_ARRAY_TASK_ID": "{}", "SLURM_ARRAY_TASK_MIN": "5"}, (5, 6, 7)),
+        ({"LSB_JOBINDEX": "{}"}, (1, 2, 3)),
+        ({"JOB_COMPLETION_INDEX": "{}"}, (0, 1, 2)),
+    ],
+)
+def test_an_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_path, env, shares):
+    count = {"SLURM_ARRAY_TASK_COUNT": "3", "LSB_JOBINDEX_END": "3", "JOB_COMPLETIONS": "3"}
+    for share in shares:
+        job = {name: value.format(share) for name, value in env.items()} | count
+        args = ["-t", recording, "-p", "pixel6", "-p", "rk3399", "-g", "menu", "-g", "teo"]
+        torpor("sweep", "-o", tmp_path / "store", *args, env=job, check=0)
+    found = json.loads(torpor("sweep", "show", tmp_path / "store", "--json", check=0).stdout)
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize("text", ["3/2", "0/2", "x", "1/", "-1/2"])
+def test_a_share_that_is_none_is_refused(torpor, recording, text):
+    done = torpor("sweep", "-t", recording, "-p", "pixel6", "-g", "menu", "--shard", text, check=2)
+    assert "expected I/N" in done.stderr
+
+
+def test_polars_reads_a_store_without_torpor(recording, tmp_path):
+    polars = pytest.importorskip("polars")
+    done = torpor.sweep(axes(recording), tmp_path / "store")
+    frame = polars.read_parquet(os.fspath(tmp_path / "store" / "points" / "*.parquet"))
+    assert sorted(frame["governor"].to_list()) == ["menu", "menu", "teo", "teo"]
+    assert done.store.to_polars().collect().equals(frame)
