@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torpor.counters import Snapshot, diff, snapshot
     from torpor.diagnosis import doctor
     from torpor.explanation import explain
+    from torpor.gates import GateError, Limit, gate, read_limits
     from torpor.library import (
         check_extraction,
         extract_workload,
@@ -55,7 +56,9 @@ __all__ = [
     "Axes",
     "CountersError",
     "EngineError",
+    "GateError",
     "GovernorError",
+    "Limit",
     "PlatformError",
     "Record",
     "Replay",
@@ -78,6 +81,7 @@ __all__ = [
     "explain",
     "extract_workload",
     "fidelity",
+    "gate",
     "governors",
     "import_platform",
     "ioboosts",
@@ -87,6 +91,7 @@ __all__ = [
     "platform_toml",
     "platforms",
     "post",
+    "read_limits",
     "replay",
     "reproduce",
     "schema",
@@ -108,6 +113,7 @@ _NAMES = {
     "counters": "Snapshot diff snapshot",
     "diagnosis": "doctor",
     "explanation": "explain",
+    "gates": "GateError Limit gate read_limits",
     "library": "check_extraction extract_workload governors import_platform ioboosts "
     "platform_toml platforms schema workload_toml workloads",
     "posting": "post",

@@ -16,6 +16,7 @@ from torpor.cli.counters import diff, snapshot
 from torpor.cli.doctor import doctor
 from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
+from torpor.cli.gate import gate
 from torpor.cli.idle_predict import idle_predict
 from torpor.cli.once import DefaultGroup, OnceCommand
 from torpor.cli.record import record
@@ -107,6 +108,7 @@ app.command()(diff)
 app.command(context_settings={"allow_interspersed_args": False})(stat)
 app.command(context_settings={"allow_interspersed_args": False})(record)
 app.command(context_settings={"allow_interspersed_args": False})(ab)
+app.command()(gate)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 app.command()(catalog.workloads)

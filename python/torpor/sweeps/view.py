@@ -60,7 +60,7 @@ def view(
         raise SweepError(unknown_name("governor", base, governors, ""))
     governors.remove(base)
     governors.insert(0, base)
-    scenarios = sorted({_scenario(row) for row in found}, key=lambda s: [str(part) for part in s])
+    scenarios = sorted({scenario_of(row) for row in found}, key=lambda s: [str(part) for part in s])
     label = _labels(scenarios)
     tables = []
     for key in metrics:
@@ -72,7 +72,9 @@ def view(
             _summary(known[key], values, governors, scenarios),
         ]
     failed = [row for row in found if row["error"]]
-    notes = [f"{row['governor']} in {label(_scenario(row))}: {row['error']}" for row in failed[:10]]
+    notes = [
+        f"{row['governor']} in {label(scenario_of(row))}: {row['error']}" for row in failed[:10]
+    ]
     if len(failed) > 10:
         notes.append(f"{len(failed) - 10} more points have an error")
     if len(builds := {row["engine"] for row in found}) > 1:
@@ -104,39 +106,38 @@ def _filtered(rows: Iterable[Row], filters: Mapping[str, Sequence[str]]) -> list
     return found
 
 
-def _scenario(row: Row) -> Scenario:
+def scenario_of(row: Row) -> Scenario:
+    """Return all that a point has in common with those it is compared with."""
     return tuple(row[column] for column in SCENARIO)
 
 
+def label_of(scenario: Scenario, columns: Iterable[str] = SCENARIO) -> str:
+    """Name a scenario by its source and the given columns."""
+    parts = [str(scenario[0])]
+    for column, value in zip(SCENARIO[1:], scenario[1:], strict=True):
+        if column not in columns or value is None or value == "{}":
+            continue
+        if column == "options":
+            given = json.loads(str(value))
+            parts.append(",".join(f"{name}={text}" for name, text in sorted(given.items())))
+        else:
+            parts.append(str(value) if column == "platform" else f"{column} {value}")
+    return ", ".join(parts)
+
+
 def _labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
-    """Name scenarios by what differs between them; the source always counts."""
-    varied = [
-        index
-        for index, column in enumerate(SCENARIO)
-        if column in ("source", "platform") or len({s[index] for s in scenarios}) > 1
-    ]
-
-    def label(scenario: Scenario) -> str:
-        parts = [str(scenario[0])]
-        for index in varied[1:]:
-            column, value = SCENARIO[index], scenario[index]
-            if value is None or value == "{}":
-                continue
-            if column == "options":
-                given = json.loads(str(value))
-                parts.append(",".join(f"{name}={text}" for name, text in sorted(given.items())))
-            else:
-                parts.append(str(value) if column == "platform" else f"{column} {value}")
-        return ", ".join(parts)
-
-    return label
+    """Name scenarios by what differs between them; source and machine always count."""
+    varied = {"platform"} | {
+        column for index, column in enumerate(SCENARIO) if len({s[index] for s in scenarios}) > 1
+    }
+    return lambda scenario: label_of(scenario, varied)
 
 
 def _values(rows: Iterable[Row], key: str) -> _Values:
     found: _Values = {}
     for row in rows:
         if row["error"] is None and row[key] is not None:
-            found.setdefault((_scenario(row), row["governor"]), {})[row["seed"]] = row[key]
+            found.setdefault((scenario_of(row), row["governor"]), {})[row["seed"]] = row[key]
     return found
 
 

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor gate`: limits on what a candidate may cost."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from torpor.cli import EXIT_FINDING, options
+from torpor.cli.console import print_note, write_stdout
+from torpor.files import write_whole
+
+if TYPE_CHECKING:
+    from torpor.gates import Verdict
+    from torpor.posting.model import Post
+
+_SIDE = "A saved result (--json or --parquet), a sweep's store, or two dumps as BEFORE:AFTER."
+
+
+def gate(
+    base: Annotated[str, typer.Argument(metavar="BASE", help=_SIDE)],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help=_SIDE)],
+    limits: Annotated[
+        Path, typer.Option("--limits", "-l", metavar="FILE", help="A TOML file with [[limit]].")
+    ],
+    base_governor: Annotated[
+        str | None, typer.Option("--base", metavar="G", help="Which governor of BASE.")
+    ] = None,
+    candidate_governor: Annotated[
+        str | None, typer.Option("--candidate", metavar="G", help="Which governor of CANDIDATE.")
+    ] = None,
+    is_strict: Annotated[
+        bool, typer.Option("--strict", help="Fail unless surely within the limit.")
+    ] = False,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write JUnit XML, which GitLab and Jenkins show, too."),
+    ] = None,
+    form: options.Form = None,
+    is_json: options.WholeAsJson = False,
+) -> None:
+    """Fail if a candidate is worse than a base beyond limits. Exit status 1 if one is broken.
+
+    Under GitHub Actions, broken limits become annotations, and the table goes to the job's summary.
+    """
+    from torpor.gates import gate as hold
+    from torpor.posting import paint
+
+    form = options.form(form, is_json=is_json)
+    verdicts = hold(
+        _side(base),
+        _side(candidate),
+        limits,
+        base_governor=base_governor,
+        candidate_governor=candidate_governor,
+        is_strict=is_strict,
+    )
+    post = _post(verdicts, base, candidate)
+    if junit is not None:
+        write_whole(junit, _junit(verdicts))
+        print_note(f"junit: {junit}")
+    if form == "json":
+        write_stdout(json.dumps(verdicts, indent=1))
+    else:
+        painters = {"markdown": paint.markdown, "csv": paint.csv, "html": paint.html}
+        write_stdout(painters.get(form, paint.lkml)([post]))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        _tell_github(verdicts, paint.markdown([post]))
+    raise typer.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)
+
+
+def _side(text: str) -> object:
+    """A path, or the difference of two dumps."""
+    from torpor import diff
+
+    before, colon, after = text.rpartition(":")
+    if colon and not os.path.exists(text) and os.path.exists(before) and os.path.exists(after):
+        return diff(before, after, labels=["kernel"])
+    return text
+
+
+def _post(verdicts: Sequence["Verdict"], base: str, candidate: str) -> "Post":
+    from torpor.posting.model import Cell, Post, Table, number, word
+
+    def value(given: float | None, *, is_signed: bool = False) -> Cell:
+        cell = number(given, is_signed=is_signed)
+        return cell if given is None else Cell(given, f"{given:{'+' * is_signed}.4g}")
+
+    rows = []
+    for v in sorted(verdicts, key=lambda verdict: not verdict["is_broken"]):
+        cells = [word(v["scenario"]), word(v["governor"]), word(v["metric"])]
+        cells += [word("BROKEN" if v["is_broken"] else "ok"), word(v["limit"])]
+        cells += [value(v["base"]), value(v["candidate"])]
+        cells += [value(v[key], is_signed=True) for key in ("change", "low", "high")]
+        rows.append(cells)
+    headings = ["scenario", "governor", "metric", "verdict", "limit"]
+    headings += ["base", "candidate", "change", "low", "high"]
+    broken = sum(v["is_broken"] for v in verdicts)
+    title = f"{candidate} against {base}: {broken} of {len(verdicts)} limits broken"
+    return Post(title, [], [Table("gate", "", headings, rows, 3)], [])
+
+
+def _said(verdict: "Verdict") -> str:
+    text = f"{verdict['metric']} is {verdict['candidate']:.4g} {verdict['unit']}".rstrip()
+    if verdict["base"] is not None and verdict["change"] is not None:
+        text += f", {verdict['change']:+.4g} from {verdict['base']:.4g}"
+    if verdict["low"] is not None and verdict["high"] is not None:
+        text += f" (95 %: {verdict['low']:+.4g} to {verdict['high']:+.4g})"
+    return f"{text}; limit: {verdict['limit']}"
+
+
+def _junit(verdicts: Sequence["Verdict"]) -> bytes:
+    from xml.etree import ElementTree
+
+    broken = sum(v["is_broken"] for v in verdicts)
+    counts = {"tests": str(len(verdicts)), "failures": str(broken)}
+    suites = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "torpor gate", **counts})
+    for v in verdicts:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            {
+                "classname": f"{v['scenario']} {v['governor']}",
+                "name": f"{v['metric']} {v['limit']}",
+            },
+        )
+        if v["is_broken"]:
+            ElementTree.SubElement(case, "failure", {"message": _said(v)})
+    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
+
+
+def _tell_github(verdicts: Sequence["Verdict"], summary: str) -> None:
+    for v in verdicts:
+        if v["is_broken"]:
+            text = f"{v['scenario']}, {v['governor']}: {_said(v)}"
+            # A workflow command ends with its line; these are its escapes.
+            for plain, escaped in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+                text = text.replace(plain, escaped)
+            write_stdout(f"::error title=torpor gate::{text}")
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(summary)
