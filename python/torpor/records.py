@@ -205,6 +205,11 @@ def _from_format_1(old: dict[str, Any]) -> dict[str, Any]:
     if is_simulation:
         # It posed as a recording.
         (only,) = result.pop("traces")
-        result |= {"runs": only["runs"], "strip": only["strip"], "task_comparisons": []}
+        result |= {
+            "runs": only["runs"],
+            "strip": only["strip"],
+            "task_comparisons": [],
+            "flow_comparisons": [],
+        }
     comparison.refill(result)
     return result

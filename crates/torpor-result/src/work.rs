@@ -2,7 +2,7 @@
 //! What a simulation counts beside idle CPUs, and the metrics made of it.
 
 use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, summed, us};
-use crate::latency::LatencyHistogram;
+use crate::latency::{Latencies, LatencyHistogram};
 use crate::metric::Direction::{Higher, Lower, None as Neither};
 use crate::metric::{Info, Kind, Metric, Values, info, metric};
 use torpor_units::{Duration, Energy};
@@ -54,6 +54,7 @@ pub struct Work {
     pub frequency: Frequency,
     /// Of what goes through several tasks, such as frames; late are those beyond their deadline.
     pub flow_time: LatencyHistogram,
+    /// Of those that have a deadline.
     pub flows_ended: u64,
     pub flows_late: u64,
     pub ipis: u64,
@@ -72,10 +73,17 @@ pub struct Frequency {
     pub transitions_per_s: Option<f64>,
 }
 
-/// A metric of one kind of task.
-pub struct TaskMetric {
+/// A metric of things of one name: tasks, flows.
+pub struct NamedMetric<T: 'static> {
     pub info: Info,
-    pub of: fn(&TaskTotals, Duration) -> Option<f64>,
+    pub of: fn(&T, Duration) -> Option<f64>,
+}
+
+/// Flows of one name: those that have ended, and how many were late.
+pub struct Flows {
+    pub time: Latencies,
+    /// Unknown where they have no deadline.
+    pub late: Option<u64>,
 }
 
 impl Work {
@@ -101,7 +109,7 @@ pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
 
 /// In the order of the table; those of idle CPUs follow.
-pub static METRICS: [Metric; 32] = [
+pub static METRICS: [Metric; 33] = [
     metric(
         "throughput",
         "passes",
@@ -182,6 +190,15 @@ pub static METRICS: [Metric; 32] = [
     )
     .optional(),
     metric(
+        "flow_p999_us",
+        "flow time, p99.9",
+        TIME,
+        Lower,
+        "The time that 99.9 % of the flows do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.999)),
+    )
+    .optional(),
+    metric(
         "flow_max_us",
         "flow time, max",
         TIME,
@@ -195,7 +212,8 @@ pub static METRICS: [Metric; 32] = [
         "flows late",
         SHARE,
         Lower,
-        "Flows that took longer than their deadline, of those that have ended: jank, for frames.",
+        "Flows that took longer than their deadline, of those that have one and have ended: jank, for \
+         frames.",
         |s| {
             let work = s.work.as_ref().filter(|work| work.flows_ended > 0)?;
             Some(100.0 * work.flows_late as f64 / work.flows_ended as f64)
@@ -390,42 +408,56 @@ pub static METRICS: [Metric; 32] = [
     .optional(),
 ];
 
-const fn of_task(
+const fn named<T>(
     key: &'static str,
     title: &'static str,
     kind: (Kind, &'static str),
     direction: crate::metric::Direction,
-    of: fn(&TaskTotals, Duration) -> Option<f64>,
-) -> TaskMetric {
+    of: fn(&T, Duration) -> Option<f64>,
+) -> NamedMetric<T> {
     // Rows of a device's requests say nothing of a task that makes none.
-    TaskMetric { info: info(key, title, kind, direction, "").optional(), of }
+    NamedMetric { info: info(key, title, kind, direction, "").optional(), of }
 }
 
 /// What is told of each kind of task, in the order of its table.
-pub static TASK_METRICS: [TaskMetric; 10] = [
-    of_task("passes_per_s", "passes", RATE, Higher, |t, span| per_s(t.passes, span)),
-    of_task("cpu_time_pct", "CPU time", SHARE, Neither, |t, span| {
+pub static TASK_METRICS: [NamedMetric<TaskTotals>; 10] = [
+    named("passes_per_s", "passes", RATE, Higher, |t, span| per_s(t.passes, span)),
+    named("cpu_time_pct", "CPU time", SHARE, Neither, |t, span| {
         Some(100.0 * t.cpu_time.0 as f64 / span.0 as f64)
     }),
-    of_task("pass_time_mean_us", "pass time, mean", TIME, Lower, |t, _| {
+    named("pass_time_mean_us", "pass time, mean", TIME, Lower, |t, _| {
         us(t.pass_time.latencies().mean())
     }),
-    of_task("pass_time_p99_us", "pass time, p99", TIME, Lower, |t, _| {
+    named("pass_time_p99_us", "pass time, p99", TIME, Lower, |t, _| {
         us(t.pass_time.latencies().quantile(0.99))
     }),
-    of_task("missed_per_s", "missed periods", RATE, Lower, |t, span| per_s(t.missed, span)),
-    of_task("latency_mean_us", "wake-up latency, mean", TIME, Lower, |t, _| {
+    named("missed_per_s", "missed periods", RATE, Lower, |t, span| per_s(t.missed, span)),
+    named("latency_mean_us", "wake-up latency, mean", TIME, Lower, |t, _| {
         us(t.latency.latencies().mean())
     }),
-    of_task("latency_p99_us", "wake-up latency, p99", TIME, Lower, |t, _| {
+    named("latency_p99_us", "wake-up latency, p99", TIME, Lower, |t, _| {
         us(t.latency.latencies().quantile(0.99))
     }),
-    of_task("ios_per_s", "IO", RATE, Higher, |t, span| per_s(t.ios, span)),
-    of_task("io_latency_mean_us", "IO latency, mean", TIME, Lower, |t, _| {
+    named("ios_per_s", "IO", RATE, Higher, |t, span| per_s(t.ios, span)),
+    named("io_latency_mean_us", "IO latency, mean", TIME, Lower, |t, _| {
         us(t.io_latency.latencies().mean())
     }),
-    of_task("io_latency_p99_us", "IO latency, p99", TIME, Lower, |t, _| {
+    named("io_latency_p99_us", "IO latency, p99", TIME, Lower, |t, _| {
         us(t.io_latency.latencies().quantile(0.99))
+    }),
+];
+
+/// What is told of each flow.
+pub static FLOW_METRICS: [NamedMetric<Flows>; 7] = [
+    named("flows_per_s", "ended", RATE, Higher, |f, span| per_s(f.time.count(), span)),
+    named("flow_mean_us", "mean", TIME, Lower, |f, _| us(f.time.mean())),
+    named("flow_p50_us", "p50", TIME, Lower, |f, _| us(f.time.quantile(0.50))),
+    named("flow_p99_us", "p99", TIME, Lower, |f, _| us(f.time.quantile(0.99))),
+    named("flow_p999_us", "p99.9", TIME, Lower, |f, _| us(f.time.quantile(0.999))),
+    named("flow_max_us", "max", TIME, Lower, |f, _| us(f.time.max())),
+    named("flow_late_pct", "late", SHARE, Lower, |f, _| {
+        let ended = f.time.count();
+        f.late.filter(|_| ended > 0).map(|late| 100.0 * late as f64 / ended as f64)
     }),
 ];
 
@@ -441,4 +473,14 @@ pub fn of_tasks(totals: &TaskTotals, span: Duration) -> Values {
 /// What is known of a kind of task.
 pub fn task_catalogue() -> Vec<Info> {
     TASK_METRICS.iter().map(|m| m.info.clone()).collect()
+}
+
+/// The values of flows of one name over one run.
+pub fn of_flows(flows: &Flows, span: Duration) -> Values {
+    FLOW_METRICS.iter().map(|m| (m.info.key(), (m.of)(flows, span))).collect()
+}
+
+/// What is known of a flow.
+pub fn flow_catalogue() -> Vec<Info> {
+    FLOW_METRICS.iter().map(|m| m.info.clone()).collect()
 }

@@ -25,7 +25,9 @@ pub struct Outcome {
     pub interrupted: bool,
     pub runs: Vec<GovernorOutcome>,
     pub comparison: Comparison,
-    pub task_comparisons: Vec<TaskComparison>,
+    pub task_comparisons: Vec<NamedComparison>,
+    /// Of what goes through several tasks: frames, requests.
+    pub flow_comparisons: Vec<NamedComparison>,
     pub strip: Option<Strip>,
 }
 
@@ -119,11 +121,14 @@ pub struct SeedOutcome {
     /// Of each kind of task.
     #[serde(skip)]
     pub tasks: Vec<Values>,
+    /// Of each flow.
+    #[serde(skip)]
+    pub flows: Vec<Values>,
 }
 
-/// Tasks of one name under each governor.
+/// Tasks or flows of one name under each governor.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct TaskComparison {
+pub struct NamedComparison {
     pub name: String,
     pub comparison: Comparison,
 }

@@ -429,6 +429,7 @@ impl<'a> Session<'a> {
             interrupted,
             comparison: summary::compare(&runs),
             task_comparisons: summary::compare_tasks(workload, &runs),
+            flow_comparisons: summary::compare_flows(workload, &runs),
             runs,
             strip,
         })

@@ -6,17 +6,18 @@ use crate::frequency::frequency;
 use crate::machine::{Counted, FlowTotals};
 use crate::options::Request;
 use crate::outcome::{
-    DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, PerfDomainOutcome, Policies,
-    SeedOutcome, TaskComparison, TaskOutcome,
+    DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, NamedComparison, PerfDomainOutcome,
+    Policies, SeedOutcome, TaskOutcome,
 };
-use crate::workload::Workload;
+use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
 use torpor_platform::{Cluster, Platform, Scope, StatePower, format_cpu_list};
 use torpor_result::record::{Described, LatencyOutcome};
+use torpor_result::work::Flows;
 use torpor_result::{
-    Comparison, CpuTotals, Latencies, LatencyHistogram, Sampling, TaskTotals, Values, Work, metric,
-    work,
+    Comparison, CpuTotals, Info, Latencies, LatencyHistogram, Sampling, TaskTotals, Values, Work,
+    metric, work,
 };
 use torpor_units::{CpuId, Duration, Energy, Power};
 
@@ -47,8 +48,11 @@ pub fn column(
         .iter()
         .map(|(seed, counted)| SeedOutcome {
             seed: *seed,
-            metrics: of_one(platform, counted),
+            metrics: of_one(request, counted),
             tasks: counted.kinds.iter().map(|kind| work::of_tasks(kind, counted.span)).collect(),
+            flows: (counted.flows.iter().zip(&request.workload.flows))
+                .map(|(totals, flow)| of_flow(totals, flow, counted.span))
+                .collect(),
         })
         .collect();
     let events = done.iter().map(|(_, c)| c.events).sum();
@@ -85,17 +89,32 @@ pub fn compare(runs: &[GovernorOutcome]) -> Comparison {
 }
 
 /// The same for each kind of task.
-pub fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<TaskComparison> {
-    let catalogue = work::task_catalogue();
-    let named = workload.tasks.iter().enumerate();
-    named
-        .map(|(index, task)| {
+pub fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
+    let names = workload.tasks.iter().map(|task| &task.name);
+    compare_named(names, &work::task_catalogue(), runs, |seed| &seed.tasks)
+}
+
+/// And for each flow.
+pub fn compare_flows(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
+    let names = workload.flows.iter().map(|flow| &flow.name);
+    compare_named(names, &work::flow_catalogue(), runs, |seed| &seed.flows)
+}
+
+fn compare_named<'a>(
+    names: impl Iterator<Item = &'a String>,
+    catalogue: &[Info],
+    runs: &[GovernorOutcome],
+    of: fn(&SeedOutcome) -> &Vec<Values>,
+) -> Vec<NamedComparison> {
+    names
+        .enumerate()
+        .map(|(index, name)| {
             let column = |one: &GovernorOutcome| {
-                one.run.column(one.seeds.iter().map(|seed| (seed.seed, &seed.tasks[index])))
+                one.run.column(one.seeds.iter().map(|seed| (seed.seed, &of(seed)[index])))
             };
             let columns: Vec<_> = runs.iter().map(column).collect();
-            let comparison = torpor_result::compare(&catalogue, &columns, Sampling::Paired);
-            TaskComparison { name: task.name.clone(), comparison }
+            let comparison = torpor_result::compare(catalogue, &columns, Sampling::Paired);
+            NamedComparison { name: name.clone(), comparison }
         })
         .collect()
 }
@@ -139,14 +158,17 @@ fn nobody(platform: &Platform, number: usize) -> CpuCounts<'_> {
     }
 }
 
-fn of_one(platform: &Platform, counted: &Counted) -> Values {
+fn of_one(request: &Request, counted: &Counted) -> Values {
+    let platform = &request.platform;
     let mut tasks = TaskTotals::default();
     counted.kinds.iter().for_each(|kind| tasks.add(kind));
     let has_power = platform.has_power();
     let against = counted.against_oracle.filter(|_| has_power);
     let mut flow_time = LatencyHistogram::default();
     counted.flows.iter().for_each(|flow| flow_time.add(&flow.time));
-    let flows = |field: fn(&FlowTotals) -> u64| counted.flows.iter().map(field).sum();
+    let timed = || counted.flows.iter().zip(&request.workload.flows);
+    let timed = || timed().filter(|(_, flow)| flow.deadline.is_some()).map(|(totals, _)| totals);
+    let flows = |field: fn(&FlowTotals) -> u64| timed().map(field).sum();
     let work = Work {
         span: counted.span,
         flow_time,
@@ -272,6 +294,11 @@ fn tasks(request: &Request, runs: &[(u64, Counted)]) -> Vec<TaskOutcome> {
             sum
         })
         .collect()
+}
+
+fn of_flow(totals: &FlowTotals, flow: &Flow, span: Duration) -> Values {
+    let late = flow.deadline.map(|_| totals.late);
+    work::of_flows(&Flows { time: totals.time.latencies(), late }, span)
 }
 
 fn flows(request: &Request, runs: &[(u64, Counted)]) -> Vec<FlowOutcome> {

@@ -2,9 +2,13 @@
 //! What goes through several tasks, from its begin to its end; and devices that write and flush.
 
 mod support;
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
 
 use support::{count, load, machine, platform, request, run};
-use torpor_sim::workload;
+use torpor_engine::Unwatched;
+use torpor_governor::{Catalog, CatalogOptions};
+use torpor_sim::{Request, workload};
 use torpor_units::Duration;
 
 /// Two tasks on a CPU each. A frame begins when the first one's timer is due: 0, 10, 20 ms …
@@ -38,6 +42,51 @@ fn a_frame_lasts_from_the_timer_to_the_last_tasks_end() {
     let tight = CHAIN.replace("3000", "2600");
     let counted = count(&request(machine(2, ""), load(&tight), &["deepest"], 100)).unwrap();
     assert_eq!((counted.flows[0].late, counted.flows[0].ended), (10, 10));
+}
+
+/// Requests come every 100 us, four at a time, and one worker takes 20 us for each: they take 20,
+/// 40, 60 and 80 us from their interrupt, and the first the way out of C1 more, as all do.
+#[test]
+fn a_request_that_waited_for_a_worker_counts_from_when_it_came() {
+    let text = r#"
+[[interrupt]]
+name = "net"
+interval_us = 100
+wake = "request"
+count = 4
+
+[[task]]
+name = "worker"
+phase = [{ wait = "request" }, { begin = "r" }, { run_us = 20 }, { end = "r" }]
+"#;
+    let counted = count(&request(machine(1, ""), load(text), &["shallowest"], 100)).unwrap();
+    let times = counted.flows[0].time.latencies();
+    assert!(times.count() >= 4 * 998, "{}", times.count());
+    assert_eq!(times.max(), Some(Duration::from_us(82)));
+    assert_eq!(times.mean(), Some(Duration::from_us(2 + 50)));
+}
+
+/// Two workers: the second begins later and is done sooner. Each ends its own.
+#[test]
+fn a_task_ends_the_flow_that_it_began() {
+    let text = r#"
+[[task]]
+name = "slow"
+repeat = 1
+cpus = "0"
+phase = [{ begin = "r" }, { run_us = 1000 }, { end = "r" }]
+
+[[task]]
+name = "quick"
+repeat = 1
+cpus = "1"
+start_us = 100
+phase = [{ begin = "r" }, { run_us = 10 }, { end = "r" }]
+"#;
+    let counted = count(&request(machine(2, ""), load(text), &["shallowest"], 100)).unwrap();
+    let times = counted.flows[0].time.latencies();
+    assert!(times.max().unwrap() >= Duration::from_us(1000));
+    assert!(times.quantile(0.5).unwrap() < Duration::from_us(20), "{times:?}");
 }
 
 #[test]
@@ -149,11 +198,42 @@ fn a_hint_session_names_its_tasks_and_its_target() {
 #[test]
 fn a_result_has_the_flows_and_their_metrics() {
     let outcome = run(&request(machine(2, ""), load(CHAIN), &["shallowest"], 100));
-    let run = &outcome.runs[0];
-    assert_eq!(run.flows[0].name, "frame");
-    assert_eq!(run.run.metrics["flow_late_pct"], Some(0.0));
-    let mean_us = run.run.metrics["flow_mean_us"].unwrap();
+    let governor = &outcome.runs[0];
+    assert_eq!(governor.flows[0].name, "frame");
+    assert_eq!(governor.run.metrics["flow_late_pct"], Some(0.0));
+    let mean_us = governor.run.metrics["flow_mean_us"].unwrap();
+    assert!(governor.run.metrics["flow_p999_us"].unwrap() >= mean_us);
     assert!((2500.0..2510.0).contains(&mean_us), "{mean_us}");
+    // Rows in which nobody has anything are left out: here all are late.
+    let tight = load(&CHAIN.replace("3000", "2600"));
+    let outcome = run(&request(machine(2, ""), tight, &["deepest"], 100));
+    let named = &outcome.flow_comparisons[0];
+    assert_eq!(named.name, "frame");
+    let rows = &named.comparison.rows;
+    let keys: Vec<&str> = rows.iter().map(|row| row.key.as_str()).collect();
+    assert!(keys.contains(&"flow_p999_us") && keys.contains(&"flow_late_pct"), "{keys:?}");
+    // Without a deadline nothing is late, and nothing is on time.
+    let without = load(&CHAIN.replace("deadline_us = 3000", ""));
+    let outcome = run(&request(machine(2, ""), without, &["shallowest"], 100));
+    assert_eq!(outcome.runs[0].run.metrics["flow_late_pct"], None);
+}
+
+/// Each stage has its CPU: what is left is the hardware's time, whoever schedules.
+#[test]
+fn a_frame_lasts_as_long_under_a_kernels_own_scheduler() {
+    let Some(tree) = upstream::kernel_sources("6.12", "frames in a hosted kernel") else { return };
+    let cache_dir = Some(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let catalog = Catalog::new(CatalogOptions { cache_dir, ..Default::default() });
+    let own = request(machine(2, ""), load(CHAIN), &["menu"], 1_000);
+    let mut hosted = own.clone();
+    hosted.options.kernels = vec![tree.display().to_string().parse().unwrap()];
+    let mean_us = |request: &Request| {
+        let outcome = torpor_sim::run(request, &catalog, &Unwatched).unwrap();
+        assert_eq!(outcome.runs[0].flows[0].ended, 100);
+        outcome.runs[0].run.metrics["flow_mean_us"].unwrap()
+    };
+    let (own, hosted) = (mean_us(&own), mean_us(&hosted));
+    assert!((hosted / own - 1.0).abs() < 0.02, "{hosted} and {own} us");
 }
 
 #[test]

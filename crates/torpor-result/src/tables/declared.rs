@@ -4,8 +4,8 @@
 use super::Rows::{At, By, OfRuns};
 use super::Type::{Bool, Float, Int, Text};
 use super::rows::{
-    comparison, diff_changes, diff_states, latency, led_by, list, pick, seeds, states, study_cells,
-    summary, tasks,
+    comparison, diff_changes, diff_states, flows, latency, led_by, list, pick, seeds, states,
+    study_cells, summary, tasks,
 };
 use super::{Column, Table, table};
 use serde_json::Value;
@@ -86,6 +86,7 @@ pub static TABLES: &[Table] = &[
     ),
     table("simulation", "comparison", "a metric and governor", COMPARISON, By(comparison)),
     table("simulation", "tasks", "a task, metric and governor", COMPARISON, By(tasks)),
+    table("simulation", "flows", "a flow, metric and governor", COMPARISON, By(flows)),
     table(
         "simulation",
         "devices",

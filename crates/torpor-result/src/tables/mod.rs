@@ -92,6 +92,7 @@ impl Table {
     pub fn column_name(&self, name: &'static str) -> &'static str {
         match (name, self.kind, self.name) {
             ("source", "simulation", "tasks") => "task",
+            ("source", "simulation", "flows") => "flow",
             ("source", "simulation", _) => "workload",
             ("source", "replay", _) => "trace",
             _ => name,

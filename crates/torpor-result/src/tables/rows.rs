@@ -129,8 +129,16 @@ pub fn comparison(result: &Value) -> Vec<Row> {
 }
 
 pub fn tasks(result: &Value) -> Vec<Row> {
-    let one = |task: &Value| compared(&task["name"], &task["comparison"]);
-    list(result, "task_comparisons").iter().flat_map(one).collect()
+    named(result, "task_comparisons")
+}
+
+pub fn flows(result: &Value) -> Vec<Row> {
+    named(result, "flow_comparisons")
+}
+
+fn named(result: &Value, what: &str) -> Vec<Row> {
+    let one = |of: &Value| compared(&of["name"], &of["comparison"]);
+    list(result, what).iter().flat_map(one).collect()
 }
 
 pub fn of_runs(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {

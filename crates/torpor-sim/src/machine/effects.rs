@@ -12,7 +12,7 @@ use torpor_units::{Duration, Instant};
 pub(super) trait Effects<'a>: Host<'a> {
     /// Puts into a channel, and wakes those whose wish is then fulfilled, in the order they came.
     fn post(&mut self, channel: usize, count: u64, by: usize, event: Instant, sync: bool) {
-        self.world().channels[channel].held += count;
+        self.world().channels[channel].put(count, event);
         loop {
             let world = self.world();
             let state = &mut world.channels[channel];
@@ -24,7 +24,7 @@ pub(super) trait Effects<'a>: Host<'a> {
             if state.held < count {
                 return;
             }
-            state.held -= count;
+            state.take(count);
             state.waiters.pop_front();
             self.wake(first, Some(by), event, sync);
         }

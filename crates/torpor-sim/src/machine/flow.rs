@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What goes through several tasks, from its begin to its end: a frame, a request.
 //!
-//! FIDELITY(sim-flow): the first one begun is the first to end.
+//! FIDELITY(sim-flow): a task ends the first one that it began itself, else the first of all.
 
 use crate::workload::Flow;
 use std::collections::VecDeque;
@@ -11,9 +11,9 @@ use torpor_units::{Duration, Instant};
 /// Flows of a name: those under way, and what is counted of those that have ended.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct FlowTotals {
-    /// When those under way began, by group of tasks; of no use once the run is over.
+    /// Who began those under way, and when, by group of tasks; of no use once the run is over.
     #[serde(skip)]
-    under_way: Vec<VecDeque<Instant>>,
+    under_way: Vec<VecDeque<(u32, Instant)>>,
     /// The deadline is the one after a late flow.
     #[serde(skip)]
     is_after_late: bool,
@@ -25,17 +25,25 @@ pub struct FlowTotals {
 }
 
 impl FlowTotals {
-    pub(super) fn begin(&mut self, group: usize, at: Instant) {
+    pub(super) fn begin(&mut self, group: usize, task: u32, at: Instant) {
         if group >= self.under_way.len() {
             self.under_way.resize_with(group + 1, VecDeque::new);
         }
-        self.under_way[group].push_back(at);
+        self.under_way[group].push_back((task, at));
         self.begun += 1;
     }
 
-    /// The first one of the group ends, and took so long; none is under way otherwise.
-    pub(super) fn end(&mut self, group: usize, now: Instant, flow: &Flow) -> Option<Duration> {
-        let begun = self.under_way.get_mut(group).and_then(VecDeque::pop_front)?;
+    /// One of the group ends, and took so long; none is under way otherwise.
+    pub(super) fn end(
+        &mut self,
+        group: usize,
+        task: u32,
+        now: Instant,
+        flow: &Flow,
+    ) -> Option<Duration> {
+        let under_way = self.under_way.get_mut(group)?;
+        let own = under_way.iter().position(|(by, _)| *by == task);
+        let (_, begun) = under_way.remove(own.unwrap_or(0))?;
         let took = now.since(begun);
         self.ended += 1;
         let after_late = flow.deadline_after_late.filter(|_| self.is_after_late);

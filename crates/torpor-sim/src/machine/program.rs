@@ -90,7 +90,8 @@ pub(super) trait Programs<'a>: Host<'a> {
                     let held = &mut world.channels[channel];
                     task.step += 1;
                     if held.waiters.is_empty() && held.held >= *count {
-                        held.held -= count;
+                        // It is late for what came before.
+                        task.called = held.take(*count).unwrap_or(task.called);
                         let until = (*not_before).max(now + *at_least);
                         if now < until {
                             return self.sleep_until(number, id, until);
@@ -194,11 +195,11 @@ pub(super) trait Programs<'a>: Host<'a> {
                 Op::FlowBegin(flow) => {
                     let (group, called) = (task.group, task.called);
                     task.step += 1;
-                    world.flows[*flow].begin(group, called);
+                    world.flows[*flow].begin(group, id, called);
                 }
                 Op::FlowEnd(flow) => {
                     let group = task.group;
-                    let Some(took) = world.flows[*flow].end(group, now, &workload.flows[*flow])
+                    let Some(took) = world.flows[*flow].end(group, id, now, &workload.flows[*flow])
                     else {
                         let reason = "it ends a flow that has not begun";
                         return Err(world.stuck(id, reason).into());

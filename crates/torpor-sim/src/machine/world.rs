@@ -53,6 +53,36 @@ pub(super) struct World<'a> {
 pub(super) struct Channel {
     pub held: u64,
     pub waiters: VecDeque<u32>,
+    /// Where flows are timed: the events behind what it holds, with how much each brought.
+    posted: Option<VecDeque<(Instant, u64)>>,
+}
+
+impl Channel {
+    pub fn put(&mut self, count: u64, event: Instant) {
+        self.held += count;
+        if let Some(posted) = &mut self.posted {
+            posted.push_back((event, count));
+        }
+    }
+
+    /// The event behind the last of them, if it is known.
+    pub fn take(&mut self, count: u64) -> Option<Instant> {
+        self.held -= count;
+        let posted = self.posted.as_mut()?;
+        let (mut left, mut event) = (count, None);
+        while left > 0
+            && let Some((at, there)) = posted.front_mut()
+        {
+            event = Some(*at);
+            let taken = left.min(*there);
+            left -= taken;
+            *there -= taken;
+            if *there == 0 {
+                posted.pop_front();
+            }
+        }
+        event
+    }
 }
 
 /// What the workload asks of who schedules its tasks.
@@ -96,8 +126,12 @@ pub(super) trait Host<'a>: Sized {
 impl<'a> World<'a> {
     pub fn new(plan: &'a Plan<'a>, agenda: Agenda) -> World<'a> {
         let workload = plan.workload;
-        let channel =
-            |c: &crate::workload::Channel| Channel { held: c.held, waiters: VecDeque::new() };
+        let posted = (!workload.flows.is_empty()).then(VecDeque::new);
+        let channel = |c: &crate::workload::Channel| Channel {
+            held: c.held,
+            waiters: VecDeque::new(),
+            posted: posted.clone(),
+        };
         World {
             plan,
             now: Instant(0),
