@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from torpor import __version__
-from torpor.cli import catalog, completion, kernel, recording
+from torpor.cli import catalog, completion, kernel, recording, store
 from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.console import write_stdout
@@ -17,6 +17,7 @@ from torpor.cli.doctor import doctor
 from torpor.cli.extraction import extract
 from torpor.cli.fidelity import fidelity
 from torpor.cli.gate import gate
+from torpor.cli.history import bisect, ladder
 from torpor.cli.idle_predict import idle_predict
 from torpor.cli.once import DefaultGroup, OnceCommand
 from torpor.cli.record import record
@@ -26,7 +27,7 @@ from torpor.cli.saved import compare, explain
 from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 from torpor.cli.study import io_boost
-from torpor.cli.sweep import show, store_export, store_gc, store_ls, store_merge, sweep
+from torpor.cli.sweep import show, sweep
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
@@ -123,10 +124,12 @@ app.add_typer(platform_app, name="platform")
 sweep_app.command("run")(sweep)
 sweep_app.command("show")(show)
 app.add_typer(sweep_app, name="sweep")
-store_app.command("ls")(store_ls)
-store_app.command("gc")(store_gc)
-store_app.command("merge")(store_merge)
-store_app.command("export")(store_export)
+app.command()(ladder)
+app.command()(bisect)
+store_app.command()(store.ls)
+store_app.command()(store.gc)
+store_app.command()(store.merge)
+store_app.command()(store.export)
 app.add_typer(store_app, name="store")
 study_app.command("io-boost")(io_boost)
 app.add_typer(study_app, name="study")

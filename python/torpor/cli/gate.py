@@ -47,7 +47,7 @@ def gate(
     Under GitHub Actions, broken limits become annotations, and the table goes to the job's summary.
     """
     from torpor.gates import gate as hold
-    from torpor.posting import paint
+    from torpor.posting import post_text
 
     form = options.form(form, is_json=is_json)
     verdicts = hold(
@@ -65,10 +65,9 @@ def gate(
     if form == "json":
         write_stdout(json.dumps(verdicts, indent=1))
     else:
-        painters = {"markdown": paint.markdown, "csv": paint.csv, "html": paint.html}
-        write_stdout(painters.get(form, paint.lkml)([post]))
+        write_stdout(post_text(post, form))
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        _tell_github(verdicts, paint.markdown([post]))
+        _tell_github(verdicts, post_text(post, "markdown"))
     raise typer.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)
 
 

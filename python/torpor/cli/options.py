@@ -105,6 +105,9 @@ def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
     return asked[0] if asked else "text"
 
 
+StoreFolder = Annotated[
+    Path, typer.Argument(metavar="STORE", help="The folder of a sweep's points.")
+]
 WholeAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
 JournalPath = Annotated[
     Path | None,

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor sweep`, `torpor store`: many points, and the folder that keeps them."""
+"""`torpor sweep`: many points, and what they show."""
 
 import os
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options, progress
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli import EXIT_FINDING, options, progress, sweeping
+from torpor.cli.console import print_note, write_stdout
 from torpor.sweeps.axes import Axes, SweepError, read_toml
 from torpor.sweeps.store import open_store
-
-_STORE = typer.Argument(metavar="STORE", help="The folder of a sweep's points.")
 
 #: Index and count of an array's jobs, as batch systems set them. Slurm's counts from what the user
 #: chose, LSF's from 1, Kubernetes' from 0.
@@ -30,22 +27,10 @@ def sweep(
         Path | None,
         typer.Argument(metavar="[SPEC.toml]", help="Axes, options, ties and exclusions."),
     ] = None,
-    store: Annotated[
-        Path,
-        typer.Option("--store", "-o", metavar="DIR", help="Where points are kept."),
-    ] = Path("sweep"),
-    traces: Annotated[
-        list[str] | None,
-        typer.Option("--trace", "-t", metavar="FILE", help="Recordings: paths or patterns."),
-    ] = None,
-    workloads: Annotated[
-        list[str] | None,
-        typer.Option("--workload", "-w", metavar="WORKLOAD", help="Workloads: names or files."),
-    ] = None,
-    platforms: Annotated[
-        list[str] | None,
-        typer.Option("--platform", "-p", metavar="P", help="Machines: names, patterns or files."),
-    ] = None,
+    store: sweeping.StorePath = Path("sweep"),
+    traces: sweeping.Traces = None,
+    workloads: sweeping.Workloads = None,
+    platforms: sweeping.Platforms = None,
     governors: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,17 +53,13 @@ def sweep(
         list[str] | None,
         typer.Option("--io-boost", metavar="B", help="IO boosts (simulations)."),
     ] = None,
-    hz: Annotated[list[int] | None, typer.Option("--hz", metavar="N", help="Tick rates.")] = None,
+    hz: sweeping.TickRates = None,
     latency_limits: Annotated[
         list[str] | None,
         typer.Option("--latency-limit", metavar="TIME", help="PM QoS bounds."),
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Seeds of a simulation; default: 10.")
-    ] = None,
-    duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Simulated time a run; default: 10s.")
-    ] = None,
+    seeds: sweeping.Seeds = None,
+    duration: sweeping.RunDuration = None,
     excluded: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,38 +93,27 @@ def sweep(
     from torpor.sweeps import run
 
     axes = Axes() if spec is None else read_toml(spec)
-    given: dict[str, Any] = {
-        "trace": traces,
-        "workload": workloads,
-        "platform": platforms,
-        "governor": governors,
-        "kernel": kernels,
-        "cpufreq": cpufreq,
-        "io_boost": io_boosts,
-        "hz": hz,
-        "latency_limit": latency_limits,
-    }
-    for name, value in given.items():
-        if value:
-            setattr(axes, name, value)
-    if seeds is not None:
-        axes.seeds = seeds
-    if duration is not None:
-        axes.options["duration"] = duration
+    sweeping.fill(
+        axes,
+        seeds,
+        duration,
+        trace=traces,
+        workload=workloads,
+        platform=platforms,
+        governor=governors,
+        kernel=kernels,
+        cpufreq=cpufreq,
+        io_boost=io_boosts,
+        hz=hz,
+        latency_limit=latency_limits,
+    )
     axes.excluded += [_exclusion(text) for text in excluded or []]
     part = _part(shard)
     points_max = sys.maxsize if is_sure else run.POINTS_MAX
     if is_dry_run:
         _tell_plan(axes, store, part)
         return
-    with ExitStack() as stack:
-        bar = stack.enter_context(progress.if_watched())
-
-        def show(state: "run.Progress") -> None:
-            if bar is not None:
-                failed = f", {state.failed} failed" if state.failed else ""
-                bar(f"points{failed}", state.done, state.total)
-
+    with progress.if_watched() as bar:
         done = run.sweep(
             axes,
             store,
@@ -151,7 +121,7 @@ def sweep(
             retry=is_retry,
             part=part,
             points_max=points_max,
-            progress=show,
+            progress=sweeping.shown_by(bar),
             compiling=bar,
         )
     print_note(
@@ -163,13 +133,8 @@ def sweep(
 
 
 def show(
-    store: Annotated[Path, _STORE],
-    metrics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric", "-m", metavar="KEY", help="A metric's key; default: idle_power_mw."
-        ),
-    ] = None,
+    store: options.StoreFolder,
+    metrics: sweeping.Metrics = None,
     base: Annotated[
         str | None, typer.Option(metavar="G", help="Compare with this governor; default: menu.")
     ] = None,
@@ -185,7 +150,7 @@ def show(
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
     import json
 
-    from torpor.posting import paint
+    from torpor.posting import post_text
     from torpor.sweeps.view import view
 
     form = options.form(form, is_json=is_json)
@@ -194,81 +159,11 @@ def show(
     for text in only or []:
         for axis, pattern in _exclusion(text).items():
             filters.setdefault(axis, []).append(pattern)
-    post = view(rows, metrics=metrics or ["idle_power_mw"], base=base, filters=filters)
+    post = view(rows, metrics=metrics or sweeping.DEFAULT_METRICS, base=base, filters=filters)
     if form == "json":
         write_stdout(json.dumps(rows, indent=1))
     else:
-        painters = {"markdown": paint.markdown, "csv": paint.csv, "html": paint.html}
-        write_stdout(painters.get(form, paint.lkml)([post]))
-
-
-def store_ls(store: Annotated[Path, _STORE]) -> None:
-    """Say what a store holds."""
-    from torpor.posting import paint
-    from torpor.posting.model import Cell, Post, Table, word
-
-    opened = open_store(store)
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    rows = opened.rows()
-    for row in rows:
-        groups.setdefault((row["kind"], row["source"], row["platform"]), []).append(row)
-    lines = [
-        [
-            *map(word, group),
-            *(
-                Cell(value, str(value))
-                for value in (
-                    len(points),
-                    len({point["governor"] for point in points}),
-                    sum(point["error"] is not None for point in points),
-                )
-            ),
-        ]
-        for group, points in sorted(groups.items())
-    ]
-    headings = ["kind", "source", "platform", "points", "governors", "failed"]
-    size = sum(path.stat().st_size for path in (*opened.shards, *opened.open_files))
-    facts = [
-        f"{len(opened.shards)} shards, {len(opened.open_files)} open files, {size / 1e6:.1f} MB; "
-        f"builds of Torpor: {', '.join(sorted({row['engine'] for row in rows})) or 'none'}"
-    ]
-    post = Post(f"{store}: {len(rows)} points", facts, [Table("", "", headings, lines, 3)], [])
-    write_stdout(paint.lkml([post]))
-
-
-def store_gc(
-    store: Annotated[Path, _STORE],
-    is_this_build: Annotated[
-        bool, typer.Option("--this-build", help="Drop the points of other builds of Torpor.")
-    ] = False,
-) -> None:
-    """Make one shard of all, with what killed sweeps left. Running sweeps are left alone."""
-    from torpor.sweeps.identity import engine_id
-
-    gone, dropped = open_store(store).gc(engine_id() if is_this_build else None)
-    print_note(f"{gone} files are in one shard now; {dropped} points dropped")
-
-
-def store_merge(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="Where the points go.")],
-    others: Annotated[list[Path], typer.Argument(metavar="OTHER...", help="Where they are.")],
-) -> None:
-    """Add the points of other stores to one."""
-    sources = [open_store(other) for other in others]
-    print_note(f"{open_store(store, create=True).merge(sources)} points added")
-
-
-def store_export(
-    store: Annotated[Path, _STORE],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .arrow or .csv file."),
-    ],
-) -> None:
-    """Write all points to one file."""
-    if output.suffix not in (".parquet", ".arrow", ".csv"):
-        fail(f"`{output}`: expected a name that ends in .parquet, .arrow or .csv")
-    print_note(f"{open_store(store).export(output)} points: {output}")
+        write_stdout(post_text(post, form))
 
 
 def _exclusion(text: str) -> dict[str, str]:

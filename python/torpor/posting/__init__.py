@@ -11,7 +11,7 @@ from . import paint
 from .kinds import posted
 from .model import Post
 
-__all__ = ["FORMS", "post", "posted"]
+__all__ = ["FORMS", "post", "post_text", "posted"]
 
 _PAINTERS: dict[str, Callable[[Sequence[Post]], str]] = {
     "lkml": paint.lkml,
@@ -47,3 +47,8 @@ def post(result: Any, form: str = "lkml") -> str:
     if form not in _PAINTERS:
         raise TorporError(f"no form `{form}`: expected {', '.join(FORMS[:-1])} or {FORMS[-1]}")
     return _PAINTERS[form]([posted(one) for one in parsed])
+
+
+def post_text(found: Post, form: str | None = None) -> str:
+    """Write tables that are no result's: ``lkml``, unless another form than ``json`` is named."""
+    return _PAINTERS.get(form or "lkml", paint.lkml)([found])

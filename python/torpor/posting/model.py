@@ -56,3 +56,12 @@ def word(text: str) -> Cell:
 def share(part: float | None, whole: float | None, scale: float = 100) -> float | None:
     """Return the part in percent, or times another scale; None where it cannot be told."""
     return scale * part / whole if part is not None and whole else None
+
+
+def counted(count: int, what: str) -> str:
+    """Return a number of things, in the singular where it is one.
+
+    >>> counted(1, "scenario"), counted(2, "scenario")
+    ('1 scenario', '2 scenarios')
+    """
+    return f"{count} {what}{'s' * (count != 1)}"

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from torpor._engine import unknown_name
-from torpor.posting.model import Cell, Post, Table, Value, number, word
+from torpor.posting.model import Cell, Post, Table, Value, counted, number, word
 from torpor.sweeps.axes import SweepError
 from torpor.sweeps.store import Row, catalogue
 
@@ -84,7 +84,10 @@ def view(
         )
     if not tables:
         notes.append("no point has a value of this metric")
-    title = f"{len(found)} points: {len(governors)} governors, {len(scenarios)} scenarios"
+    title = (
+        f"{counted(len(found), 'point')}: {counted(len(governors), 'governor')}, "
+        f"{counted(len(scenarios), 'scenario')}"
+    )
     return Post(title, [f"changes are from {base}"], tables, notes)
 
 
