@@ -59,15 +59,31 @@ impl Sleep {
 
 impl Cpu {
     /// Its speed now, and that of a CPU of capacity 1024 at its highest frequency.
-    pub(super) fn rate(&self) -> (i128, i128) {
+    fn rate(&self) -> (u64, u64) {
         let khz = if self.khz == 0 { self.khz_max.max(1) } else { u64::from(self.khz) };
-        let rate = i128::from(self.capacity) * i128::from(khz);
-        (rate.max(1), 1024 * i128::from(self.khz_max.max(1)))
+        ((self.capacity * khz).max(1), 1024 * self.khz_max.max(1))
     }
 
     /// How long what takes `length` at full speed takes here.
     pub(super) fn time_for(&self, length: Duration) -> Duration {
         let (rate, full) = self.rate();
-        Duration(((i128::from(length.0) * full + rate - 1) / rate) as i64)
+        Duration(scaled(length.0.max(0) as u64, full, rate, rate - 1) as i64)
+    }
+
+    /// What it does in that time, as time at full speed.
+    pub(super) fn done_in(&self, time: Duration) -> Duration {
+        let (rate, full) = self.rate();
+        Duration(scaled(time.0 as u64, rate, full, 0) as i64)
+    }
+}
+
+/// `(value * times + more) / by`. Few values do not fit, and a division of 128 bits is slow.
+fn scaled(value: u64, times: u64, by: u64, more: u64) -> u64 {
+    if times == by {
+        return value;
+    }
+    match value.checked_mul(times).and_then(|product| product.checked_add(more)) {
+        Some(sum) => sum / by,
+        None => ((u128::from(value) * u128::from(times) + u128::from(more)) / u128::from(by)) as u64,
     }
 }

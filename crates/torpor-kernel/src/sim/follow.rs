@@ -185,7 +185,6 @@ impl<W: Work> Sim<W> {
 
     /// What a CPU's task has computed since the last look.
     pub(super) fn account(&mut self, cpu: usize) {
-        let (rate, full) = self.cpus[cpu].rate();
         let it = &mut self.cpus[cpu];
         if self.now <= it.from {
             return;
@@ -194,8 +193,7 @@ impl<W: Work> Sim<W> {
         it.from = self.now;
         if let Some(index) = (it.task as usize).checked_sub(1) {
             let task = self.tasks[index].as_mut().expect("it has the CPU");
-            let done = (i128::from(time.0) * rate / full) as i64;
-            task.left = Duration((task.left.0 - done).max(0));
+            task.left = (task.left - it.done_in(time)).max(Duration::ZERO);
             task.stats.run_time += time;
             self.stats.cpus[cpu].busy += time;
             self.work.watch(cpu, self.now, Seen::Computed { task: TaskId(index), time });

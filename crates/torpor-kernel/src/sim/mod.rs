@@ -11,13 +11,33 @@ use crate::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, U
 use crate::{Instance, Machine, TaskHandle, TaskSetup, Trouble};
 use cpu::{Cpu, Sleep};
 pub use stats::{CpuStats, Stats, TaskStats};
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use torpor_units::{CpuId, Duration, Instant};
 pub use work::{End, Handled, Outside, Seen, Slept, Step, TaskId, Work};
 
 /// Events are in the order of their time, then of their making.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq)]
+struct Queued {
+    time: Instant,
+    number: u64,
+    event: Event,
+}
+
+impl Ord for Queued {
+    /// The heap has its greatest first: that is the earliest.
+    fn cmp(&self, other: &Queued) -> Ordering {
+        (other.time, other.number).cmp(&(self.time, self.number))
+    }
+}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Queued) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
     /// A clock event device may have reached what it is set to.
     Timer(usize),
@@ -57,7 +77,7 @@ pub struct Sim<W> {
     machine: Machine,
     work: W,
     now: Instant,
-    queue: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    queue: BinaryHeap<Queued>,
     queued: u64,
     cpus: Vec<Cpu>,
     /// By number.
@@ -142,7 +162,7 @@ impl<W: Work> Sim<W> {
         const ASK_EVERY: u64 = 1 << 14;
         let mut outside = Vec::new();
         loop {
-            let inside = self.queue.peek().map_or(Instant::NEVER, |Reverse((time, ..))| *time);
+            let inside = self.queue.peek().map_or(Instant::NEVER, |queued| queued.time);
             let due = self.work.due();
             let time = inside.min(due);
             if time >= until || time == Instant::NEVER {
@@ -155,7 +175,7 @@ impl<W: Work> Sim<W> {
                 for what in outside.drain(..) {
                     self.takes(what)?;
                 }
-            } else if let Some(Reverse((.., event))) = self.queue.pop() {
+            } else if let Some(Queued { event, .. }) = self.queue.pop() {
                 self.handle(event)?;
             }
             self.follow();
@@ -201,7 +221,7 @@ impl<W: Work> Sim<W> {
 
     fn push(&mut self, time: Instant, event: Event) {
         self.queued += 1;
-        self.queue.push(Reverse((time, self.queued, event)));
+        self.queue.push(Queued { time, number: self.queued, event });
     }
 
     fn takes(&mut self, what: Outside) -> Result<(), Trouble> {
