@@ -37,6 +37,28 @@ pub fn kernel_file(name: &str, test: &str) -> Option<PathBuf> {
     None
 }
 
+/// Changes a file of a kernel in `tree`, a tree of links to `whole`, which it makes where there is none.
+pub fn change_file(whole: &Path, tree: &Path, file: &str, change: impl Fn(String) -> String) {
+    let (mut from, mut to) = (whole.to_owned(), tree.to_owned());
+    for part in Path::new(file).components() {
+        // A link would lead into the whole tree.
+        if to.is_symlink() {
+            std::fs::remove_file(&to).expect("it is ours");
+        }
+        std::fs::create_dir_all(&to).expect("there is room");
+        for entry in std::fs::read_dir(&from).expect("a kernel has it").flatten() {
+            let place = to.join(entry.file_name());
+            if !place.exists() {
+                std::os::unix::fs::symlink(entry.path(), place).expect("there is room");
+            }
+        }
+        (from, to) = (from.join(part), to.join(part));
+    }
+    let text = std::fs::read_to_string(&from).expect("a kernel has it");
+    std::fs::remove_file(&to).expect("it is a link");
+    std::fs::write(to, change(text)).expect("there is room");
+}
+
 /// Makes `program` of a crate's C file, which includes the kernel's from `folder`. `None` as above
 /// where there is no compiler.
 pub fn compile(

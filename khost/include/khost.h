@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 4
+#define KHOST_ABI 5
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -54,6 +54,8 @@ struct khost_cpu {
 	unsigned int step_ps, remote_step_ps, switch_ns, ipi_send_ns;
 	/* Of the interrupts that are raised. */
 	unsigned int irq_ns;
+	/* Idle states entered. */
+	unsigned int sleeps;
 	/* Its own clock: the work of earlier calls keeps it so long. */
 	unsigned long long busy_until_ns;
 	unsigned long long counted_ps, figured_ns;
@@ -161,6 +163,8 @@ enum khost_trouble { KHOST_BUG = 1, KHOST_WARN, KHOST_PANIC, KHOST_UNREACHED, KH
 struct khost_host {
 	void *context;
 	void *(*allocate)(void *context, unsigned long size);
+	/* A stack of that size, with memory below it that nobody may touch. */
+	void *(*allocate_stack)(void *context, unsigned long size);
 	/* One line of the kernel's log. */
 	void (*log)(void *context, const char *text, unsigned long len);
 	/* The kernel cannot go on; @trace is where it was, innermost first. */

@@ -132,7 +132,7 @@ static void set_entry(struct task_struct *task, int (*body)(void *), void *argum
 
 void khost_give_stack(struct task_struct *task, int (*body)(void *), void *argument)
 {
-	task->stack = khost_alloc(KHOST_STACK_SIZE);
+	task->stack = khost_alloc_stack();
 	set_entry(task, body, argument);
 }
 
@@ -356,7 +356,7 @@ static void enter(void *unused)
 		current->stack = free_stacks;
 		free_stacks = *free_stacks;
 	} else {
-		current->stack = khost_alloc(KHOST_STACK_SIZE);
+		current->stack = khost_alloc_stack();
 	}
 	set_entry(current, system_call, NULL);
 	khost_resume_thread();

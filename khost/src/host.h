@@ -39,6 +39,7 @@ void khost_serve_call(void);
 /* memory.c */
 void *khost_alloc(unsigned long size);
 void *khost_alloc_pages(unsigned long size);
+void *khost_alloc_stack(void);
 void khost_free(const void *memory);
 void khost_setup_percpu(unsigned int cpus);
 void *khost_alloc_percpu(size_t size, size_t align);

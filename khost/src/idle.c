@@ -10,6 +10,7 @@ static void sleep_in(int state)
 {
 	khost_cpu->idle_state = state;
 	khost_cpu->entered_ns = khost_local_ns();
+	khost_cpu->sleeps++;
 	khost_cpu->tick_stopped = tick_nohz_tick_stopped();
 	khost_touch(khost_cpu_number);
 	khost_wait_for_interrupt();

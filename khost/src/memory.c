@@ -41,6 +41,15 @@ void *khost_alloc_pages(unsigned long size)
 	return pages;
 }
 
+void *khost_alloc_stack(void)
+{
+	void *stack = khost_host->allocate_stack(khost_host->context, KHOST_STACK_SIZE);
+
+	if (!stack)
+		khost_trouble(KHOST_PANIC, "no memory for a stack");
+	return stack;
+}
+
 void *khost_alloc(unsigned long size)
 {
 	unsigned long lines = lines_of(size + sizeof(struct piece));

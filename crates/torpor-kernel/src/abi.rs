@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 4;
+pub const ABI: u32 = 5;
 pub const CPUS_MAX: usize = 256;
 pub const STATES_MAX: usize = 10;
 pub const OPPS_MAX: usize = 64;
@@ -38,6 +38,7 @@ pub struct Cpu {
     pub switch_ns: u32,
     pub ipi_send_ns: u32,
     pub irq_ns: u32,
+    pub sleeps: u32,
     pub busy_until_ns: u64,
     pub counted_ps: u64,
     pub figured_ns: u64,
@@ -142,6 +143,7 @@ pub struct Usage {
 pub struct Host {
     pub context: *mut c_void,
     pub allocate: extern "C" fn(*mut c_void, c_ulong) -> *mut c_void,
+    pub allocate_stack: extern "C" fn(*mut c_void, c_ulong) -> *mut c_void,
     pub log: extern "C" fn(*mut c_void, *const c_char, c_ulong),
     pub trouble:
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),

@@ -102,8 +102,20 @@ pub fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
     let lines = list.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     lines.map(|line| match line.strip_prefix("? ") {
         Some(name) => (name, false),
-        None => (line, true),
+        None => (line.split(' ').next().unwrap_or(line), true),
     })
+}
+
+/// In words, the hosted files that an old tree lacks, with the release that brought each.
+pub fn lacks(tree: &Path) -> String {
+    let list = KHOST.iter().find(|(name, _)| *name == "hosted.txt").expect("it is embedded").1;
+    let late =
+        list.lines().filter(|l| !l.starts_with(['#', '?'])).filter_map(|l| l.split_once(' '));
+    let lacks: Vec<String> = late
+        .filter(|(name, _)| !tree.join(name).is_file())
+        .map(|(name, since)| format!("{name} (since {since})"))
+        .collect();
+    if lacks.is_empty() { String::new() } else { format!("\nit has no {}", lacks.join(", ")) }
 }
 
 /// Those that the tree has, or the first that it should have.

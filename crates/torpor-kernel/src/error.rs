@@ -22,14 +22,22 @@ pub enum KernelError {
     Git { kernel: String, tree: PathBuf, message: String },
 
     #[error(
-        "kernel `{kernel}`: {} is no kernel tree: it has no {missing}\n\
-         hint: the whole source is needed, not its headers alone",
-        tree.display()
+        "kernel `{kernel}`: {} cannot be unpacked: {source}\n\
+         hint: `tar -tf` reads a whole tarball to its end without complaint",
+        path.display()
     )]
-    NoKernel { kernel: String, tree: PathBuf, missing: String },
+    Tarball { kernel: String, path: PathBuf, source: std::io::Error },
 
-    #[error("kernel `{kernel}` is Linux {release}; the host has what 6.1 and later need")]
-    TooOld { kernel: String, release: String },
+    #[error(
+        "kernel `{kernel}` is no kernel tree: it has no {missing}\n\
+         hint: the whole source is needed, not its headers alone"
+    )]
+    NoKernel { kernel: String, missing: String },
+
+    #[error(
+        "kernel `{kernel}` is Linux {release}; the oldest that can be hosted is {oldest}{lacks}"
+    )]
+    TooOld { kernel: String, release: String, oldest: String, lacks: String },
 
     #[error("kernel `{kernel}` (Linux {release}): {file} does not compile: {summary}\n{message}")]
     Compile { kernel: String, release: Box<str>, file: Box<str>, summary: String, message: String },
@@ -79,6 +87,8 @@ pub enum Kind {
         signo: i32,
         address: usize,
     },
+    /// More than a stack of the kernel holds.
+    StackOverflow,
     TimedOut,
 }
 
@@ -128,6 +138,7 @@ impl fmt::Display for Trouble {
                 };
                 write!(f, "it was ended by {name} at {address:#x}")?;
             }
+            Kind::StackOverflow => f.write_str("one of its stacks of 16 KiB overflowed")?,
             Kind::TimedOut => f.write_str("it did not return within its CPU time limit")?,
         }
         write!(f, " (on {cpu} at {:.6} s of simulated time)", now.0 as f64 / 1e9)?;

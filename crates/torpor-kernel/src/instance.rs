@@ -5,7 +5,7 @@ use crate::abi::{self, Call, Cpu, Usage};
 use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
 use crate::kernels::IdleGovernor;
-use crate::region::{LINE, Region};
+use crate::region::{LINE, Region, Stacks};
 use crate::task::{Attributes, TaskSetup};
 use crate::{Kernel, KernelError, Machine, Trouble, symbols};
 use std::collections::VecDeque;
@@ -36,6 +36,7 @@ pub struct TaskHandle(NonNull<c_void>);
 struct HostSide {
     table: abi::Host,
     regions: Vec<Region>,
+    stacks: Vec<Stacks>,
     log: VecDeque<String>,
     trouble: Option<(u32, String, Vec<i64>)>,
     anchor: i64,
@@ -251,6 +252,12 @@ impl Instance {
             (Some(caught), _) if caught.is_time_out() => {
                 (Kind::TimedOut, String::new(), Vec::new())
             }
+            (Some(caught), _)
+                if caught.signo == libc::SIGSEGV
+                    && self.host.stacks.iter().any(|stacks| stacks.guards(caught.addr)) =>
+            {
+                (Kind::StackOverflow, String::new(), Vec::new())
+            }
             (Some(caught), _) => {
                 let kind = Kind::Signal { signo: caught.signo, address: caught.addr };
                 (kind, String::new(), Vec::new())
@@ -289,8 +296,15 @@ fn kind_of(kind: u32) -> Kind {
 impl HostSide {
     fn new(image: &Image, machine: &Machine, governor: &IdleGovernor) -> Box<HostSide> {
         let mut host = Box::new(HostSide {
-            table: abi::Host { context: std::ptr::null_mut(), allocate, log, trouble },
+            table: abi::Host {
+                context: std::ptr::null_mut(),
+                allocate,
+                allocate_stack,
+                log,
+                trouble,
+            },
             regions: Vec::new(),
+            stacks: Vec::new(),
             log: VecDeque::new(),
             trouble: None,
             anchor: image.calls_address() as i64,
@@ -387,6 +401,18 @@ extern "C" fn allocate(context: *mut c_void, size: c_ulong) -> *mut c_void {
     let memory = region.take(size).unwrap_or(std::ptr::null_mut());
     host.regions.push(region);
     memory
+}
+
+extern "C" fn allocate_stack(context: *mut c_void, size: c_ulong) -> *mut c_void {
+    // SAFETY: as in `allocate`.
+    let host = unsafe { &mut *context.cast::<HostSide>() };
+    if let Some(stack) = host.stacks.last_mut().and_then(Stacks::take) {
+        return stack;
+    }
+    let Some(mut stacks) = Stacks::new(size as usize) else { return std::ptr::null_mut() };
+    let stack = stacks.take().unwrap_or(std::ptr::null_mut());
+    host.stacks.push(stacks);
+    stack
 }
 
 /// # Safety

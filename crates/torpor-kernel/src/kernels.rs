@@ -285,7 +285,6 @@ impl Kernels {
     fn hosted(&self, spec: &KernelSpec, tree: &Path) -> Result<Vec<&'static str>, KernelError> {
         compile::hosted_of(tree).map_err(|missing| KernelError::NoKernel {
             kernel: spec.to_string(),
-            tree: tree.to_owned(),
             missing: missing.to_owned(),
         })
     }

@@ -41,6 +41,56 @@ impl Region {
     }
 }
 
+const PAGE: usize = 4096;
+/// Stacks that are mapped at a time.
+const STACKS: usize = 64;
+
+/// Stacks of a kernel's threads. Below each lies a page that nobody may touch, so that one that
+/// overflows ends the run. They begin at different places of a page: in one place all would share
+/// a few sets of the host's caches.
+pub(crate) struct Stacks {
+    start: NonNull<c_void>,
+    stride: usize,
+    used: usize,
+}
+
+impl Stacks {
+    pub(crate) fn new(stack_size: usize) -> Option<Stacks> {
+        let stride = PAGE + stack_size.next_multiple_of(PAGE) + PAGE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let size = stride * STACKS;
+        // SAFETY: fresh memory, wherever there is some.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), size, access, kind, -1, 0) };
+        let start = NonNull::new(memory).filter(|_| memory != libc::MAP_FAILED)?;
+        Some(Stacks { start, stride, used: 0 })
+    }
+
+    pub(crate) fn take(&mut self) -> Option<*mut c_void> {
+        let guard = self.start.as_ptr().wrapping_byte_add(self.used * self.stride);
+        // SAFETY: the page is ours, and nobody has anything in it.
+        if self.used == STACKS || unsafe { libc::mprotect(guard, PAGE, libc::PROT_NONE) } != 0 {
+            return None;
+        }
+        let place = self.used % (PAGE / LINE) * LINE;
+        self.used += 1;
+        Some(guard.wrapping_byte_add(PAGE + place))
+    }
+
+    /// Whether an address lies in a page that nobody may touch.
+    pub(crate) fn guards(&self, address: usize) -> bool {
+        let offset = address.wrapping_sub(self.start.as_ptr() as usize);
+        offset < self.used * self.stride && offset % self.stride < PAGE
+    }
+}
+
+impl Drop for Stacks {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this size; the kernel that had it is gone or never runs again.
+        unsafe { libc::munmap(self.start.as_ptr(), self.stride * STACKS) };
+    }
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this size; the kernel that had it is gone or never runs again.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Finds a kernel's source: a release's package, a folder, a tarball, a revision.
 
-use crate::KernelError;
+use crate::{KernelError, compile};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -111,7 +111,11 @@ impl KernelSpec {
             return Ok(Source::Folder(found.canonicalize().map_err(read_error)?));
         }
         // Reading it to the end is for when there is something to compile; opening tells its kind.
-        hosting::open_tarball(&found).map_err(read_error)?;
+        hosting::open_tarball(&found).map_err(|source| KernelError::Tarball {
+            kernel: kernel(),
+            path: found.clone(),
+            source,
+        })?;
         let identity = hosting::tarball_key("kernel", &found).map_err(read_error)?;
         Ok(Source::Packed { from: Packed::Tarball(found), identity })
     }
@@ -139,7 +143,6 @@ impl KernelSpec {
     pub(crate) fn release(&self, tree: &Path) -> Result<Release, KernelError> {
         let no_kernel = |missing: &str| KernelError::NoKernel {
             kernel: self.text.clone(),
-            tree: tree.to_owned(),
             missing: missing.to_owned(),
         };
         let text =
@@ -147,8 +150,12 @@ impl KernelSpec {
         let release = Release::of_makefile(&text)
             .ok_or_else(|| no_kernel("VERSION and PATCHLEVEL in its Makefile"))?;
         if (release.major, release.minor) < OLDEST {
-            let release = release.to_string();
-            return Err(KernelError::TooOld { kernel: self.text.clone(), release });
+            return Err(KernelError::TooOld {
+                kernel: self.text.clone(),
+                release: release.to_string(),
+                oldest: format!("{}.{}", OLDEST.0, OLDEST.1),
+                lacks: compile::lacks(tree),
+            });
         }
         for needed in ["kernel/sched/core.c", "include/linux/sched.h", "include/asm-generic"] {
             if !tree.join(needed).exists() {
@@ -163,13 +170,13 @@ impl KernelSpec {
         let scratch = store.scratch()?;
         match from {
             Packed::Tarball(path) => {
-                let read_error = |source| KernelError::Read {
+                let damaged = |source| KernelError::Tarball {
                     kernel: self.text.clone(),
                     path: path.clone(),
                     source,
                 };
-                let archive = hosting::open_tarball(path).map_err(read_error)?;
-                unpack_wanted(archive, scratch.path()).map_err(read_error)?;
+                let archive = hosting::open_tarball(path).map_err(damaged)?;
+                unpack_wanted(archive, scratch.path()).map_err(damaged)?;
             }
             Packed::Git { tree, commit } => {
                 let error = |message: String| KernelError::Git {
@@ -181,14 +188,17 @@ impl KernelSpec {
                     .args(["archive", "--format=tar", "--prefix=tree/", commit, "--"])
                     .args(WANTED)
                     .stdout(Stdio::piped())
+                    .stderr(Stdio::piped())
                     .spawn()
                     .map_err(|e| error(e.to_string()))?;
                 let stdout = child.stdout.take().expect("it is piped");
                 let reader: Box<dyn Read> = Box::new(stdout);
                 let unpacked = unpack_wanted(hosting::archive(reader), scratch.path());
-                let status = child.wait().map_err(|e| error(e.to_string()))?;
-                if !status.success() {
-                    return Err(error(format!("it has no kernel's folders at {commit}")));
+                let ended = child.wait_with_output().map_err(|e| error(e.to_string()))?;
+                if !ended.status.success() {
+                    let told = String::from_utf8_lossy(&ended.stderr);
+                    let told = told.lines().next().unwrap_or_default();
+                    return Err(error(format!("no kernel at {commit}: {told}")));
                 }
                 unpacked.map_err(|e| error(e.to_string()))?;
             }

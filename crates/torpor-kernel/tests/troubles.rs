@@ -4,11 +4,12 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use support::{kernel_sources, kernels, machine, start, task};
-use torpor_kernel::{Kernel, KernelError, Step, TaskId, TroubleKind};
-use torpor_units::{Duration, Hz, Instant};
+use std::process::Command;
+use std::sync::OnceLock;
+use support::{change_file, kernel_sources, kernels, machine, start, task};
+use torpor_kernel::{Attributes, Kernel, KernelError, Step, TaskId, TroubleKind};
+use torpor_units::{CpuId, Duration, Hz, Instant};
 
 fn resolve(tree: &Path) -> Result<Kernel, KernelError> {
     kernels().resolve(&tree.display().to_string().parse().unwrap(), Hz::H250, &|_, _| {})
@@ -25,23 +26,10 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Linux 6.12 with one file changed, in a tree of links.
+/// Linux 6.12 with one file changed.
 fn changed(name: &str, file: &str, change: impl Fn(String) -> String) -> Option<PathBuf> {
-    let whole = kernel_sources("6.12", name)?;
     let tree = folder(name);
-    let (mut from, mut to) = (whole, tree.clone());
-    for part in Path::new(file).components() {
-        for entry in fs::read_dir(&from).unwrap().flatten() {
-            if entry.file_name() != part.as_os_str() {
-                symlink(entry.path(), to.join(entry.file_name())).unwrap();
-            }
-        }
-        (from, to) = (from.join(part), to.join(part));
-        if from.is_dir() {
-            fs::create_dir(&to).unwrap();
-        }
-    }
-    fs::write(to, change(fs::read_to_string(from).unwrap())).unwrap();
+    change_file(&kernel_sources("6.12", name)?, &tree, file, change);
     Some(tree)
 }
 
@@ -56,8 +44,39 @@ fn what_is_no_kernel_is_said() {
     fs::write(empty.join("Makefile"), "VERSION = 5\nPATCHLEVEL = 10\nSUBLEVEL = 3\n").unwrap();
     let text = error(&empty);
     assert!(text.contains("5.10.3") && text.contains("6.1"), "{text}");
+    assert!(text.contains("it has no kernel/sched/build_policy.c (since 5.18), "), "{text}");
     fs::write(empty.join("Makefile"), "VERSION = 6\nPATCHLEVEL = 12\n").unwrap();
     assert!(error(&empty).contains("no kernel/sched/core.c"), "{}", error(&empty));
+}
+
+#[test]
+fn what_is_no_whole_tarball_or_no_revision_of_a_kernel_is_said() {
+    let place = folder("damaged");
+    let run = |program: &str, args: &[&str]| {
+        let status = Command::new(program).current_dir(&place).args(args).status();
+        assert!(status.expect("it starts").success(), "{program} {args:?}");
+    };
+    fs::create_dir(place.join("linux")).unwrap();
+    let makefile = "VERSION = 6\nPATCHLEVEL = 12\n".to_owned() + &"# filler\n".repeat(9_000);
+    fs::write(place.join("linux/Makefile"), makefile).unwrap();
+    run("tar", &["-czf", "whole.tar.gz", "linux"]);
+    let text = error(&place.join("whole.tar.gz"));
+    assert!(text.contains("whole.tar.gz` is no kernel tree: it has no kernel/sched"), "{text}");
+
+    let whole = fs::read(place.join("whole.tar.gz")).unwrap();
+    fs::write(place.join("cut.tar.gz"), &whole[..whole.len() / 2]).unwrap();
+    let text = error(&place.join("cut.tar.gz"));
+    assert!(text.contains("cut.tar.gz cannot be unpacked: ") && text.contains("hint:"), "{text}");
+    fs::write(place.join("text.tar.gz"), "no tarball").unwrap();
+    assert!(error(&place.join("text.tar.gz")).contains("cannot be unpacked"), "it is a text");
+
+    run("git", &["init", "-q", "."]);
+    run("git", &["add", "text.tar.gz"]);
+    run("git", &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "none"]);
+    let text = error(Path::new(&format!("{}:HEAD", place.display())));
+    assert!(text.contains("no kernel at ") && text.contains("Makefile"), "{text}");
+    let text = error(Path::new(&format!("{}:v9.9", place.display())));
+    assert!(text.contains("git in "), "{text}");
 }
 
 #[test]
@@ -88,9 +107,15 @@ fn a_file_that_does_not_compile_is_named() {
     assert!(text.contains("there is no header <linux/not_there.h>"), "{text}");
 }
 
-/// Where the scheduler first looks whether a task is preempted by one that wakes: tasks of two names
-/// meet with what a bad patch may do.
+/// Tasks of some names meet with what a bad patch may do: where the scheduler first looks whether a
+/// task is preempted by one that wakes, where one that wakes is queued (by an interrupt in an idle loop),
+/// and where a task's attributes are set.
 fn with_bad_patch() -> Option<Kernel> {
+    static KERNEL: OnceLock<Option<Kernel>> = OnceLock::new();
+    KERNEL.get_or_init(make_bad_patch).clone()
+}
+
+fn make_bad_patch() -> Option<Kernel> {
     let tree = changed("a bad patch", "kernel/sched/fair.c", |text| {
         let place = "static void check_preempt_wakeup_fair(struct rq *rq, struct task_struct *p, \
                      int wake_flags)\n{\n";
@@ -99,8 +124,33 @@ fn with_bad_patch() -> Option<Kernel> {
                      \tBUG_ON(!strcmp(p->comm, \"bug\"));\n\
                      \twhile (!strcmp(p->comm, \"endless\")) cpu_relax();\n";
         assert!(text.contains(place), "6.12 has the function");
-        text.replacen(place, &format!("{place}{patch}"), 1)
+        let text = text.replacen(place, &format!("{place}{patch}"), 1);
+        let place =
+            "static void\nenqueue_task_fair(struct rq *rq, struct task_struct *p, int flags)\n{\n";
+        let deep = "static int deep(int n);\nstatic int (*volatile deeper)(int) = deep;\n\
+                    static int deep(int n)\n{\n\tvolatile char room[512];\n\n\
+                    \troom[n % 512] = n;\n\treturn deeper(n + 1) + room[0];\n}\n\n";
+        let patch =
+            "\tif (is_idle_task(current) && in_hardirq() && !strcmp(p->comm, \"deep\")) deep(0);\n";
+        assert!(text.contains(place), "6.12 has the function");
+        text.replacen(place, &format!("{deep}{place}{patch}"), 1)
     })?;
+    let whole = kernel_sources("6.12", "a bad patch")?;
+    change_file(&whole, &tree, "kernel/sched/syscalls.c", |text| {
+        let place =
+            "int sched_setattr_nocheck(struct task_struct *p, const struct sched_attr *attr)\n{\n";
+        let count = "#include <linux/stop_machine.h>\nstatic atomic_t counted;\n\
+                     static int count(void *unused) { atomic_inc(&counted); return 0; }\n\
+                     static void count_one(void *unused) { count(NULL); }\n";
+        let patch = "\tif (!strcmp(p->comm, \"stops\") && current == p) {\n\
+                     \t\tint before = atomic_read(&counted);\n\n\
+                     \t\tstop_machine(count, NULL, cpu_online_mask);\n\
+                     \t\tBUG_ON(atomic_read(&counted) != before + num_online_cpus());\n\
+                     \t\tsmp_call_function(count_one, NULL, 1);\n\
+                     \t\tBUG_ON(atomic_read(&counted) != before + 2 * num_online_cpus() - 1);\n\t}\n";
+        assert!(text.contains(place), "6.12 has the function");
+        text.replacen(place, &format!("{count}{place}{patch}"), 1)
+    });
     Some(resolve(&tree).unwrap_or_else(|e| panic!("{e}")))
 }
 
@@ -143,7 +193,44 @@ fn what_goes_wrong_inside_ends_that_run_alone() {
 
     assert_eq!(ends("endless").detail().kind, TroubleKind::TimedOut);
 
+    let deep = ends("deep");
+    assert_eq!(deep.detail().kind, TroubleKind::StackOverflow);
+    assert!(deep.to_string().contains("stacks of 16 KiB overflowed"), "{deep}");
+
     let mut other = start(&kernel, &machine, work);
     other.add_task(task("other")).unwrap();
     assert!(other.run(end, &mut |_| true).is_ok());
+}
+
+/// A CPU that waits for all others in a loop: those that sleep wake up for it, and sleep again, within
+/// the call, and the hardware notices.
+#[test]
+fn a_cpu_waits_for_all_others_whether_they_sleep_or_work() {
+    let Some(kernel) = with_bad_patch() else { return };
+    let machine = machine("i5-10600k");
+    let mut turn = 0;
+    let work = move |task: TaskId, now: Instant| {
+        if task.0 > 0 {
+            return work(task, now);
+        }
+        turn += 1;
+        match turn % 2 {
+            0 => Step::Sleep(now + Duration(3_000_000)),
+            _ => Step::Change(task, Attributes::default()),
+        }
+    };
+    let mut sim = start(&kernel, &machine, work);
+    sim.add_task(task("stops")).unwrap();
+    for _ in 0..3 {
+        sim.add_task(task("other")).unwrap();
+    }
+    sim.run(Instant(300_000_000), &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let stats = sim.stats();
+    for (cpu, stats) in stats.cpus.iter().enumerate() {
+        let usage = sim.idle_usage(CpuId(cpu as u32)).unwrap();
+        let kernels: u64 = usage.iter().map(|state| state.usage).sum();
+        let ours: u64 = stats.entries.iter().sum();
+        assert!(ours > 90, "cpu {cpu}: one for each time that all were stopped: {ours}");
+        assert_eq!(ours, kernels, "cpu {cpu}");
+    }
 }

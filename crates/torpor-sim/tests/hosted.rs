@@ -140,3 +140,31 @@ fn what_a_hosted_kernel_cannot_do_is_said_before_it_runs() {
     request.options.kernels = vec!["6.12".parse().unwrap(); 2];
     assert!(error(&request).contains("`6.12` twice"), "{}", error(&request));
 }
+
+/// A kernel with a bug, one with an endless loop, and one without: each ends as it does, in its row.
+#[test]
+fn a_kernel_that_goes_wrong_ends_its_own_row() {
+    let Some(mut request) = hosted("a kernel with a bug", "pipe", "pixel6", 100) else { return };
+    let whole = upstream::kernel_sources("6.12", "a kernel with a bug").expect("it is there");
+    let place = "void sched_tick(void)\n{\n";
+    let tree = |name: &str, patch: &str| {
+        let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trees").join(name);
+        let _ = std::fs::remove_dir_all(&tree);
+        upstream::change_file(&whole, &tree, "kernel/sched/core.c", |text| {
+            assert!(text.contains(place), "6.12 has the function");
+            text.replacen(place, &format!("{place}\t{patch}\n"), 1)
+        });
+        tree.display().to_string().parse().unwrap()
+    };
+    // The scheduler's clock begins at 1 s.
+    let bug = tree("with a bug", "BUG_ON(sched_clock() > 1050000000);");
+    let endless = tree("endless", "while (sched_clock() > 1050000000) cpu_relax();");
+    let good = request.options.kernels.remove(0);
+    request.options.kernels = vec![bug, good, endless];
+    let outcome = run(&request);
+    let errors: Vec<Option<&str>> =
+        outcome.runs.iter().map(|row| row.run.error.as_deref()).collect();
+    let [Some(bug), None, Some(endless)] = errors[..] else { panic!("{errors:?}") };
+    assert!(bug.contains("BUG: kernel/sched/core.c:") && bug.contains("< "), "{bug}");
+    assert!(endless.contains("CPU time limit"), "{endless}");
+}

@@ -30,6 +30,8 @@ pub(super) struct Cpu {
 
 #[derive(Clone, Copy)]
 pub(super) struct Sleep {
+    /// How many the kernel has entered on this CPU, with this one.
+    pub(super) number: u32,
     pub(super) state: usize,
     pub(super) entered: Instant,
     pub(super) since: Instant,
@@ -84,6 +86,8 @@ fn scaled(value: u64, times: u64, by: u64, more: u64) -> u64 {
     }
     match value.checked_mul(times).and_then(|product| product.checked_add(more)) {
         Some(sum) => sum / by,
-        None => ((u128::from(value) * u128::from(times) + u128::from(more)) / u128::from(by)) as u64,
+        None => {
+            ((u128::from(value) * u128::from(times) + u128::from(more)) / u128::from(by)) as u64
+        }
     }
 }

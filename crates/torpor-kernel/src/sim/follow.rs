@@ -2,7 +2,7 @@
 //! What the hardware does after the kernel has decided: it looks at what a call has touched.
 
 use super::cpu::Sleep;
-use super::work::{Seen, TaskId, Work};
+use super::work::{Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
 use crate::Overheads;
 use crate::abi::{self, NEVER};
@@ -25,8 +25,8 @@ impl<W: Work> Sim<W> {
             if sleep.event.is_none() && self.instance.needs_resched(cpu) {
                 sleep.event = Some(now);
                 sleep.is_resched = true;
-                let at = now.max(sleep.since);
-                self.push(at, Event::Awake(cpu));
+                let (at, number) = (now.max(sleep.since), sleep.number);
+                self.push(at, Event::Awake(cpu, number));
             }
         }
     }
@@ -41,8 +41,20 @@ impl<W: Work> Sim<W> {
             poll_until_ns,
             tick_stopped,
             entered_ns,
+            sleeps,
             ..
         } = *self.instance.cpu(cpu);
+        // Another CPU waited for it, so it woke within the call; it may sleep again.
+        let is_over = |sleep: &Sleep| sleep.number != sleeps || idle_state < 0;
+        if let Some(sleep) = self.cpus[cpu].asleep.filter(is_over) {
+            self.cpus[cpu].asleep = None;
+            self.polling.retain(|other| *other != cpu);
+            // One that the hardware had not entered yet never was.
+            if sleep.since <= self.now {
+                let slept = Slept { has_task: task != 0, ..sleep.slept(self.now) };
+                self.left(cpu, slept);
+            }
+        }
         let sent = std::mem::take(&mut self.instance.cpu_mut(cpu).sent);
         if sent != 0 {
             let sender = self.instance.acting_cpu();
@@ -64,6 +76,7 @@ impl<W: Work> Sim<W> {
         }
         if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
             let sleep = Sleep {
+                number: sleeps,
                 state: idle_state as usize,
                 entered: Instant(entered_ns as i64),
                 since: self.now.max(self.cpus[cpu].from),

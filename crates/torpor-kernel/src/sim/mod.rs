@@ -43,7 +43,7 @@ enum Event {
     Timer(usize),
     Ipi(usize, u32),
     /// A CPU is out of its idle state, or a polling one has seen that there is something to do.
-    Awake(usize),
+    Awake(usize, u32),
     /// What a CPU's task had to compute may be done.
     Done(usize),
     /// The hardware enters the state that the kernel has entered before.
@@ -290,7 +290,14 @@ impl<W: Work> Sim<W> {
                 Ok(())
             }
             Event::Ipi(cpu, bits) => self.raise(cpu, bits),
-            Event::Awake(cpu) => self.interrupt(cpu),
+            Event::Awake(cpu, number) => {
+                // Unless that sleep has ended otherwise.
+                let is_that = self.cpus[cpu].asleep.is_some_and(|sleep| sleep.number == number);
+                match is_that || self.instance.cpu(cpu).raised != 0 {
+                    true => self.interrupt(cpu),
+                    false => Ok(()),
+                }
+            }
             Event::Done(cpu) => {
                 let it = &mut self.cpus[cpu];
                 if self.now >= it.done_queued {
@@ -337,7 +344,7 @@ impl<W: Work> Sim<W> {
         }
         sleep.event = Some(now);
         sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
-        let Sleep { state, since, poll_until_ns, .. } = *sleep;
+        let Sleep { number, state, since, poll_until_ns, .. } = *sleep;
         let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
         let at = match states.get(state) {
             Some(state) if poll_until_ns == 0 => {
@@ -345,7 +352,7 @@ impl<W: Work> Sim<W> {
             }
             _ => now.max(since),
         };
-        self.push(at, Event::Awake(cpu));
+        self.push(at, Event::Awake(cpu, number));
         Ok(())
     }
 
@@ -430,13 +437,14 @@ impl<W: Work> Sim<W> {
 
     /// Whether a polling CPU still polls after an interrupt; the kernel is back in its loop then.
     fn polls_on(&mut self, cpu: usize, sleep: Sleep) -> bool {
-        let &abi::Cpu { idle_state, poll_until_ns, .. } = self.instance.cpu(cpu);
+        let &abi::Cpu { idle_state, poll_until_ns, sleeps, .. } = self.instance.cpu(cpu);
         let is_same = idle_state == sleep.state as i32 && poll_until_ns == sleep.poll_until_ns;
         let polls = sleep.poll_until_ns != 0 && sleep.poll_until_ns > self.now.0 as u64;
         if !polls || !is_same || self.instance.needs_resched(cpu) {
             return false;
         }
-        self.cpus[cpu].asleep = Some(Sleep { event: None, is_resched: false, ..sleep });
+        self.cpus[cpu].asleep =
+            Some(Sleep { number: sleeps, event: None, is_resched: false, ..sleep });
         self.work.watch(cpu, self.now, Seen::PollsOn);
         true
     }

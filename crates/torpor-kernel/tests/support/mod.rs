@@ -14,7 +14,7 @@ use torpor_platform::Platform;
 use torpor_units::{CpuId, Duration, Hz};
 
 #[allow(unused_imports)] // each file of tests uses some
-pub use upstream::{kernel_file, kernel_sources};
+pub use upstream::{change_file, kernel_file, kernel_sources};
 
 pub const MS: i64 = 1_000_000;
 pub const US: i64 = 1_000;
