@@ -33,7 +33,9 @@ def main() -> None:
     ours = [o for o in objects if o not in theirs]
     if len(theirs) != len(hosted):
         sys.exit(f"{folder}: {len(theirs)} objects for {len(hosted)} files")
-    needed = symbols(theirs, "--undefined-only") - symbols(theirs, "--defined-only", "--extern-only")
+    needed = symbols(theirs, "--undefined-only") - symbols(
+        theirs, "--defined-only", "--extern-only"
+    )
     supplied = needed & symbols(ours, "--defined-only", "--extern-only")
     print(f"{len(hosted)} hosted files:", *hosted, sep="\n  ")
     print(f"{len(supplied)} symbols that the host supplies:", *sorted(supplied), sep="\n  ")
