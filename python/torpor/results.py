@@ -544,14 +544,6 @@ class LossInfo(TypedDict):
 
 
 @final
-class NamedComparison(TypedDict):
-    """Tasks or flows of one name under each governor."""
-
-    comparison: "Comparison"
-    name: str
-
-
-@final
 class PerfDomainOutcome(TypedDict):
     """What CPUs did that share a clock, over all seeds; null where its frequencies, or its
     power, are not known.
@@ -698,8 +690,6 @@ class Simulation(TypedDict):
 
     catalogue: list["Info"]
     comparison: "Comparison"
-    #: Of what goes through several tasks: frames, requests.
-    flow_comparisons: list["NamedComparison"]
     format: int
     #: The user stopped it: only seeds that every governor has finished are counted.
     interrupted: bool
@@ -710,7 +700,7 @@ class Simulation(TypedDict):
     platform: "PlatformInfo"
     runs: list["GovernorOutcome"]
     strip: "Strip | None"
-    task_comparisons: list["NamedComparison"]
+    task_comparisons: list["TaskComparison"]
     torpor: "Version"
     workload: "WorkloadInfo"
 
@@ -795,6 +785,14 @@ class SysfsCounts(TypedDict):
     rejected: int | None
     time_us: int | None
     usage: int | None
+
+
+@final
+class TaskComparison(TypedDict):
+    """Tasks of one name under each governor."""
+
+    comparison: "Comparison"
+    name: str
 
 
 @final

@@ -352,6 +352,24 @@ def test_changes_are_paired_by_seed():
     assert [cell.value for cell in line] == ["a, m", 2.0, 3.3, pytest.approx(10.0)]
 
 
+def test_shares_change_in_percentage_points():
+    rows = [point(g, s, None) for g in ("menu", "teo") for s in "ab"]
+    for row, value in zip(rows, (10.0, 20.0, 13.0, 25.0), strict=True):
+        row["above_pct"] = value
+    against, summary = view.view(rows, metrics=["above_pct"]).tables
+    assert against.headings[-1] == "change pp"
+    assert [row[-1].value for row in against.rows] == [3.0, 5.0]
+    assert [row[2].value for row in summary.rows] == [0.0, 4.0]
+
+
+def test_replays_know_their_distance_to_the_oracle_of_the_same_scenario():
+    rows = [point("teo", "a", 1.0), point("oracle", "a", 1.0), point("teo", "b", 1.0)]
+    for row, energy in zip(rows, (150.0, 100.0, 150.0), strict=True):
+        row["idle_energy_uj"] = energy
+    found = [row["over_oracle_pct"] for row in view.against_oracle(rows)]
+    assert found == [pytest.approx(50.0), None, None]
+
+
 def test_ranks_and_means_are_over_scenarios_that_all_finished():
     rows = [point("menu", s, 2.0) for s in "abc"]
     rows += [point("teo", "a", 1.0), point("teo", "b", 4.0), point("teo", "c", None, error="x")]

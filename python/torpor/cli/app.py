@@ -27,7 +27,7 @@ from torpor.cli.saved import compare, explain
 from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 from torpor.cli.study import io_boost
-from torpor.cli.sweep import show, sweep
+from torpor.cli.sweep import page, show, sweep
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
@@ -123,6 +123,7 @@ platform_app.command("import")(catalog.import_)
 app.add_typer(platform_app, name="platform")
 sweep_app.command("run")(sweep)
 sweep_app.command("show")(show)
+sweep_app.command("page")(page)
 app.add_typer(sweep_app, name="sweep")
 app.command()(ladder)
 app.command()(bisect)

@@ -21,6 +21,11 @@ _ARRAYS = (
     ("JOB_COMPLETION_INDEX", None, "JOB_COMPLETIONS"),
 )
 
+_Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="AXIS=PATTERN", help="These points only: platform=pixel6."),
+]
+
 
 def sweep(
     spec: Annotated[
@@ -138,12 +143,7 @@ def show(
     base: Annotated[
         str | None, typer.Option(metavar="G", help="Compare with this governor; default: menu.")
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only", metavar="AXIS=PATTERN", help="Show these points only: platform=pixel6."
-        ),
-    ] = None,
+    only: _Only = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the points as JSON.")] = False,
 ) -> None:
@@ -155,15 +155,38 @@ def show(
 
     form = options.form(form, is_json=is_json)
     rows = open_store(store).rows()
-    filters: dict[str, list[str]] = {}
-    for text in only or []:
-        for axis, pattern in _exclusion(text).items():
-            filters.setdefault(axis, []).append(pattern)
-    post = view(rows, metrics=metrics or sweeping.DEFAULT_METRICS, base=base, filters=filters)
+    post = view(
+        rows, metrics=metrics or sweeping.DEFAULT_METRICS, base=base, filters=_filters(only)
+    )
     if form == "json":
         write_stdout(json.dumps(rows, indent=1))
     else:
         write_stdout(post_text(post, form))
+
+
+def page(
+    store: options.StoreFolder,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page, as HTML.")
+    ],
+    only: _Only = None,
+) -> None:
+    """Write a sweep as one page: heat map, front, ranks, and the command behind each cell."""
+    from torpor.files import write_whole
+    from torpor.report.sweep import render
+    from torpor.sweeps.view import against_oracle, filtered
+
+    rows = filtered(against_oracle(open_store(store).rows()), _filters(only))
+    write_whole(output, render(rows, store.resolve().name))
+    print_note(f"page: {output}")
+
+
+def _filters(texts: list[str] | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts or []:
+        for axis, pattern in _exclusion(text).items():
+            found.setdefault(axis, []).append(pattern)
+    return found
 
 
 def _exclusion(text: str) -> dict[str, str]:

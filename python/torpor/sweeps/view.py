@@ -47,19 +47,14 @@ def view(
 
     Raises :class:`SweepError` for an unknown metric, base or column, and where no point is left.
     """
-    found = _filtered(rows, filters or {})
+    # Before the filters: they may leave the oracle out.
+    found = filtered(against_oracle(rows), filters or {})
     known = {metric["key"]: metric for metric in catalogue()}
     for key in metrics:
         if key not in known:
             raise SweepError(unknown_name("metric", key, list(known), ""))
-    governors = list(dict.fromkeys(row["governor"] for row in found))
-    # The oracle bounds the others, and comes last.
-    governors.sort(key=lambda name: (name == "oracle", name))
-    base = base or ("menu" if "menu" in governors else governors[0])
-    if base not in governors:
-        raise SweepError(unknown_name("governor", base, governors, ""))
-    governors.remove(base)
-    governors.insert(0, base)
+    governors = governors_of(found, base)
+    base = governors[0]
     scenarios = sorted({scenario_of(row) for row in found}, key=lambda s: [str(part) for part in s])
     label = _labels(scenarios)
     tables = []
@@ -91,7 +86,47 @@ def view(
     return Post(title, [f"changes are from {base}"], tables, notes)
 
 
-def _filtered(rows: Iterable[Row], filters: Mapping[str, Sequence[str]]) -> list[Row]:
+def against_oracle(rows: Iterable[Row]) -> list[Row]:
+    """Return the points, replays with their distance to the oracle where the store has its point.
+
+    A replay of one governor does not know the oracle of the same scenario; the engine would give
+    the same figure if it had run both.
+    """
+    found = list(rows)
+    least = {
+        scenario_of(row): row["idle_energy_uj"]
+        for row in found
+        if row["kind"] == "replay" and row["governor"] == "oracle" and row["idle_energy_uj"]
+    }
+
+    def filled(row: Row) -> Row:
+        oracle, energy = least.get(scenario_of(row)), row["idle_energy_uj"]
+        if row["kind"] != "replay" or row["governor"] == "oracle" or not oracle or energy is None:
+            return row
+        return row | {"over_oracle_pct": 100 * (energy / oracle - 1)}
+
+    return [filled(row) for row in found]
+
+
+def governors_of(rows: Sequence[Row], base: str | None) -> list[str]:
+    """Return the governors: the base, which is ``menu`` if there is one, others, the oracle.
+
+    Raises :class:`SweepError` for a base that is none of them, and without any.
+    """
+    if not rows:
+        raise SweepError("the store has no points")
+    names = sorted({row["governor"] for row in rows}, key=lambda name: (name == "oracle", name))
+    base = base or ("menu" if "menu" in names else names[0])
+    if base not in names:
+        raise SweepError(unknown_name("governor", base, names, ""))
+    return [base, *(name for name in names if name != base)]
+
+
+def filtered(rows: Iterable[Row], filters: Mapping[str, Sequence[str]]) -> list[Row]:
+    """Return the points that match one pattern of each column.
+
+    Raises :class:`SweepError` for an unknown column, and where no point is left.
+    """
     columns = ("kind", "governor", "seed", *SCENARIO)
     for column in filters:
         if column not in columns:
@@ -159,7 +194,7 @@ def _against(
     base = governors[0]
     headings = ["scenario", base]
     for governor in governors[1:]:
-        headings += [governor, "change %"]
+        headings += [governor, "change pp" if _is_share(metric) else "change %"]
     lines: list[list[Cell]] = []
     for scenario in scenarios:
         of_base = values.get((scenario, base), {})
@@ -167,16 +202,27 @@ def _against(
         for governor in governors[1:]:
             mine = values.get((scenario, governor), {})
             shared = sorted(mine.keys() & of_base.keys(), key=str)
-            before = _mean(of_base[seed] for seed in shared) if shared else 0.0
             change = None
-            if before:
-                change = 100 * (_mean(mine[seed] for seed in shared) - before) / before
+            if shared:
+                before = _mean(of_base[seed] for seed in shared)
+                change = _change(metric, _mean(mine[seed] for seed in shared), before)
             cells += [_significant(mine.values()), number(change, 1, is_signed=True)]
         if any(cell.value is not None for cell in cells[1:]):
             lines.append(cells)
     unit = f", {metric['unit']}" if metric["unit"] else ""
     # A folded table keeps a governor's value and change together; the base stands alone.
     return Table(metric["key"], f"{metric['title']}{unit}", headings, lines, 1)
+
+
+def _is_share(metric: Mapping[str, Any]) -> bool:
+    return bool(metric["kind"] == "share")
+
+
+def _change(metric: Mapping[str, Any], value: float, before: float) -> float | None:
+    """In percent, or in percentage points of a share; None where there is nothing to divide by."""
+    if _is_share(metric):
+        return value - before
+    return 100 * (value - before) / before if before else None
 
 
 def _significant(values: Iterable[float]) -> Cell:
@@ -193,23 +239,30 @@ def _summary(
     governors: Sequence[str],
     scenarios: Sequence[Scenario],
 ) -> Table:
-    """Geometric mean of ratios to the base, and mean rank, over scenarios that all finished."""
+    """Change from the base and mean rank, over scenarios that all finished.
+
+    The change is the geometric mean of ratios, or the mean difference of a share.
+    """
     ranked = [g for g in governors if g != "oracle"]
     whole = [s for s in scenarios if all((s, governor) in values for governor in ranked)]
     means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
     ranks = _ranks(means, is_higher_better=metric["direction"] == "higher")
     lines = []
     for governor in ranked:
-        pairs = zip(means[governor], means[ranked[0]], strict=True)
-        logs = [math.log(mine / other) for mine, other in pairs if mine > 0 and other > 0]
-        ratio, low, high = _interval(logs, lambda found: 100 * math.expm1(_mean(found)))
+        pairs = list(zip(means[governor], means[ranked[0]], strict=True))
+        if _is_share(metric):
+            ratio, low, high = _interval([mine - other for mine, other in pairs], _mean)
+        else:
+            logs = [math.log(mine / other) for mine, other in pairs if mine > 0 and other > 0]
+            ratio, low, high = _interval(logs, lambda found: 100 * math.expm1(_mean(found)))
         rank, rank_low, rank_high = _interval(ranks[governor], _mean)
         cells = [word(governor), number(float(len(whole)))]
         cells += [number(value, 2, is_signed=True) for value in (ratio, low, high)]
         if metric["direction"] != "none":
             cells += [number(value, 2) for value in (rank, rank_low, rank_high)]
         lines.append(cells)
-    headings = ["governor", "scenarios", "geomean change %", "low", "high"]
+    change = "mean change pp" if _is_share(metric) else "geomean change %"
+    headings = ["governor", "scenarios", change, "low", "high"]
     if metric["direction"] != "none":
         headings += ["mean rank", "rank low", "rank high"]
     return Table(f"{metric['key']} summary", f"{metric['title']}, over scenarios", headings, lines)

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// Draws a sweep's page from its data: a heat map, a scatter plot, ranks.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const element = (name, text, attributes = {}) => {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+};
+const NAMESPACE = "http://www.w3.org/2000/svg";
+const drawn = (name, attributes, text) => {
+  const made = document.createElementNS(NAMESPACE, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
+const numberText = (value) => {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(2);
+  return Number(value.toPrecision(4)).toString();
+};
+const signed = (value, digits = 1) =>
+  (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(digits);
+
+const fill = (select, entries, chosen) => {
+  entries.forEach(([value, text]) => select.append(element("option", text, { value })));
+  if (chosen !== undefined) select.value = chosen;
+};
+const unique = (key) => [...new Set(data.scenarios.map((scenario) => scenario[key]))].sort();
+const metricEntries = data.metrics.map((metric, index) => [
+  index, metric.title + (metric.unit ? ", " + metric.unit : ""),
+]);
+const metricIndex = (...keys) => {
+  for (const key of keys) {
+    const found = data.metrics.findIndex((metric) => metric.key === key);
+    if (found >= 0) return found;
+  }
+  return 0;
+};
+fill($("metric"), metricEntries, metricIndex("idle_power_mw", "power_mw"));
+fill($("base"), data.governors.map((name, index) => [index, name]), 0);
+fill($("platform"), [["", "all"], ...unique("platform").map((name) => [name, name])], "");
+fill($("source"), [["", "all"], ...unique("source").map((name) => [name, name])], "");
+const ratioMetrics = metricEntries.filter(([index]) => data.metrics[index].direction !== "none");
+fill($("across"), ratioMetrics, metricIndex("idle_power_mw", "power_mw"));
+fill($("up"), ratioMetrics, metricIndex("latency_mean_us"));
+
+const shown = () => data.scenarios.filter((scenario) =>
+  (!$("platform").value || scenario.platform === $("platform").value) &&
+  (!$("source").value || scenario.source === $("source").value));
+const valueOf = (scenario, governor, metric) => scenario.cells[governor]?.[metric] ?? null;
+const isOracle = (governor) => data.governors[governor].split(",")[0] === "oracle";
+
+const isShare = (metric) => data.metrics[metric].kind === "share";
+const changeUnit = (metric) => isShare(metric) ? "pp" : "%";
+/** From the base, in per cent, or in percentage points of a share; null where it cannot be told. */
+const change = (scenario, governor, metric, base) => {
+  const mine = valueOf(scenario, governor, metric), other = valueOf(scenario, base, metric);
+  if (mine === null || other === null) return null;
+  if (isShare(metric)) return mine - other;
+  if (other === 0) return null;
+  return 100 * (mine - other) / Math.abs(other);
+};
+
+const detail = (scenario, metric, base) => {
+  const box = $("detail");
+  box.replaceChildren(element("h3", scenario.label));
+  const seeds = scenario.seeds ? `Means over ${scenario.seeds} seeds. ` : "";
+  box.append(element("p", `${seeds}This command repeats it:`));
+  const names = data.governors.filter((name, index) => scenario.cells[index]);
+  const quoted = names.map((name) =>
+    "-g " + (/^[\w.,=@:/+-]+$/.test(name) ? name : "'" + name.replaceAll("'", "'\\''") + "'"));
+  box.append(element("pre", scenario.command.replace("GOVERNORS", () => quoted.join(" "))));
+  const table = element("table"), head = element("tr");
+  head.append(element("th", "metric", { scope: "col" }));
+  data.governors.forEach((name) => head.append(element("th", name, { scope: "col" })));
+  table.append(element("thead"), element("tbody"));
+  table.tHead.append(head);
+  data.metrics.forEach((info, index) => {
+    if (!scenario.cells.some((cell) => cell && cell[index] !== null)) return;
+    const row = element("tr");
+    row.append(element("th", info.title + (info.unit ? " " + info.unit : ""), { scope: "row" }));
+    data.governors.forEach((_, governor) =>
+      row.append(element("td", numberText(valueOf(scenario, governor, index)))));
+    table.tBodies[0].append(row);
+  });
+  const scroll = element("div", undefined, { class: "scroll" });
+  scroll.append(table);
+  box.append(scroll);
+};
+
+const drawMap = (scenarios, metric, base) => {
+  const info = data.metrics[metric];
+  const table = element("table"), head = element("tr");
+  head.append(element("th", "scenario", { scope: "col" }));
+  data.governors.forEach((name) => head.append(element("th", name, { scope: "col" })));
+  table.append(element("thead"), element("tbody"));
+  table.tHead.append(head);
+  for (const scenario of scenarios) {
+    const row = element("tr");
+    row.append(element("th", scenario.label, { scope: "row" }));
+    data.governors.forEach((name, governor) => {
+      const cell = element("td"), value = valueOf(scenario, governor, metric);
+      const button = element("button", numberText(value), { type: "button" });
+      const moved = governor === base ? null : change(scenario, governor, metric, base);
+      if (moved !== null) {
+        button.append(element("small", `${signed(moved)} ${changeUnit(metric)}`));
+        const worse = info.direction === "higher" ? -moved : moved;
+        if (info.direction !== "none" && worse !== 0) {
+          cell.className = worse > 0 ? "worse" : "better";
+          cell.style.setProperty("--weight", Math.min(75, 8 + 22 * Math.log10(1 + Math.abs(worse))));
+        }
+      }
+      button.setAttribute("aria-label", `${name} in ${scenario.label}: ${button.textContent}`);
+      button.addEventListener("click", () => {
+        document.querySelectorAll("#map [aria-pressed]").forEach((old) => old.removeAttribute("aria-pressed"));
+        button.setAttribute("aria-pressed", "true");
+        detail(scenario, metric, base);
+      });
+      cell.append(button);
+      row.append(cell);
+    });
+    table.tBodies[0].append(row);
+  }
+  $("map").replaceChildren(table);
+};
+
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+/** The scenarios in which all of `governors` have all of `metrics`. */
+const finished = (scenarios, governors, metrics) => scenarios.filter((scenario) =>
+  governors.every((governor) => metrics.every((metric) => valueOf(scenario, governor, metric) !== null)));
+/** A governor's changes from the base, so that their mean can be taken: logarithms of ratios, or
+    differences of shares. */
+const changes = (scenarios, metric, base, governor) => isShare(metric)
+  ? scenarios.map((scenario) => change(scenario, governor, metric, base))
+  : scenarios
+    .filter((scenario) => valueOf(scenario, governor, metric) > 0 && valueOf(scenario, base, metric) > 0)
+    .map((scenario) => Math.log(valueOf(scenario, governor, metric) / valueOf(scenario, base, metric)));
+/** The mean of these, in per cent or percentage points. */
+const meanChange = (metric) => (values) => isShare(metric) ? mean(values) : 100 * Math.expm1(mean(values));
+const everyone = data.governors.map((_, governor) => governor);
+const competitors = everyone.filter((governor) => !isOracle(governor));
+
+const drawScatter = (scenarios, base) => {
+  const across = Number($("across").value), up = Number($("up").value);
+  const whole = finished(scenarios, competitors, [across, up]);
+  const known = everyone.filter((governor) => finished(whole, [governor], [across, up]).length === whole.length);
+  const of = (metric, governor) => {
+    const found = changes(whole, metric, base, governor);
+    return found.length ? meanChange(metric)(found) : null;
+  };
+  const points = known.map((governor) => ({ governor, x: of(across, governor), y: of(up, governor) }))
+    .filter((point) => point.x !== null && point.y !== null);
+  $("scatter-of").textContent = `${whole.length} of ${scenarios.length} scenarios.`;
+  const figure = $("scatter");
+  if (!points.length) {
+    figure.replaceChildren(element("p", "No scenario has both metrics for every governor.", { class: "none" }));
+    return;
+  }
+  const worseX = data.metrics[across].direction === "higher" ? -1 : 1;
+  const worseY = data.metrics[up].direction === "higher" ? -1 : 1;
+  const isDominated = (point) => points.some((other) => other !== point &&
+    worseX * other.x <= worseX * point.x && worseY * other.y <= worseY * point.y &&
+    (other.x !== point.x || other.y !== point.y));
+  const width = 720, height = 420, left = 70, right = 150, top = 20, bottom = 50;
+  const scale = (values, from, to) => {
+    let low = Math.min(...values), high = Math.max(...values);
+    const margin = (high - low || 1) * 0.08;
+    low -= margin; high += margin;
+    return { low, high, at: (value) => from + (value - low) / (high - low) * (to - from) };
+  };
+  const x = scale(points.map((point) => point.x), left, width - right);
+  const y = scale(points.map((point) => point.y), height - bottom, top);
+  const ticks = ({ low, high }) => {
+    const step = [1, 2, 5, 10].map((n) => n * 10 ** Math.floor(Math.log10((high - low) / 5)))
+      .find((size) => (high - low) / size <= 6);
+    const found = [];
+    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push(tick);
+    return { found, digits: Math.max(0, -Math.floor(Math.log10(step))) };
+  };
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const titles = [across, up].map((metric) => data.metrics[metric].title);
+  svg.append(drawn("title", {}, `${titles[1]} against ${titles[0]}, change from ${data.governors[base]}`));
+  const xTicks = ticks(x), yTicks = ticks(y);
+  for (const tick of xTicks.found) {
+    svg.append(drawn("line", { x1: x.at(tick), x2: x.at(tick), y1: top, y2: height - bottom }));
+    svg.append(drawn("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, signed(tick, xTicks.digits)));
+  }
+  for (const tick of yTicks.found) {
+    svg.append(drawn("line", { x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }));
+    svg.append(drawn("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, signed(tick, yTicks.digits)));
+  }
+  svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 10, "text-anchor": "middle" }, `${titles[0]}, ${changeUnit(across)}`));
+  svg.append(drawn("text", { transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, `${titles[1]}, ${changeUnit(up)}`));
+  const front = points.filter((point) => !isDominated(point)).sort((a, b) => a.x - b.x);
+  svg.append(drawn("path", { class: "front", d: "M" + front.map((p) => `${x.at(p.x)} ${y.at(p.y)}`).join("L") }));
+  const taken = [];
+  for (const point of [...points].sort((a, b) => y.at(a.y) - y.at(b.y))) {
+    svg.append(drawn("circle", { cx: x.at(point.x), cy: y.at(point.y), r: 4, class: front.includes(point) ? "on" : "" }));
+    let at = y.at(point.y) + 4;
+    // Names that would cover each other move down.
+    while (taken.some((other) => Math.abs(other.at - at) < 13 && Math.abs(other.x - x.at(point.x)) < 130)) at += 13;
+    taken.push({ at, x: x.at(point.x) });
+    svg.append(drawn("text", { x: x.at(point.x) + 8, y: at }, data.governors[point.governor]));
+  }
+  figure.replaceChildren(svg);
+};
+
+/** The same draws on every visit: a linear congruential generator. */
+const draws = () => {
+  let state = 1;
+  return (count) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor(state / 2 ** 32 * count);
+  };
+};
+const interval = (values, statistic) => {
+  if (!values.length) return [null, null, null];
+  if (values.length === 1) return [statistic(values), null, null];
+  const draw = draws();
+  const found = Array.from({ length: 400 }, () =>
+    statistic(values.map(() => values[draw(values.length)]))).sort((a, b) => a - b);
+  return [statistic(values), found[10], found[389]];
+};
+
+const drawRanks = (scenarios, metric, base) => {
+  const info = data.metrics[metric];
+  const ranked = competitors;
+  const whole = finished(scenarios, ranked, [metric]);
+  const sign = info.direction === "higher" ? -1 : 1;
+  const rankOf = (scenario, governor) => {
+    const values = ranked.map((other) => sign * valueOf(scenario, other, metric));
+    const mine = sign * valueOf(scenario, governor, metric);
+    return values.filter((value) => value < mine).length +
+      (values.filter((value) => value === mine).length + 1) / 2;
+  };
+  const table = element("table"), head = element("tr");
+  const headings = ["governor", isShare(metric) ? "mean change pp" : "geomean change %", "95 %"];
+  if (info.direction !== "none") headings.push("mean rank", "95 %");
+  headings.forEach((text) => head.append(element("th", text, { scope: "col" })));
+  table.append(element("caption", `${info.title}, ${whole.length} scenarios that all finished`), element("thead"), element("tbody"));
+  table.tHead.append(head);
+  const lines = ranked.map((governor) => ({
+    governor,
+    ratio: interval(changes(whole, metric, base, governor), meanChange(metric)),
+    rank: interval(whole.map((scenario) => rankOf(scenario, governor)), mean),
+  }));
+  if (info.direction !== "none") lines.sort((a, b) => a.rank[0] - b.rank[0]);
+  const between = ([, low, high], text) => low === null ? "–" : `${text(low)} to ${text(high)}`;
+  for (const { governor, ratio, rank } of lines) {
+    const row = element("tr");
+    row.append(element("th", data.governors[governor], { scope: "row" }));
+    row.append(element("td", ratio[0] === null ? "–" : signed(ratio[0], 2)), element("td", between(ratio, (v) => signed(v, 2))));
+    if (info.direction !== "none") {
+      row.append(element("td", rank[0] === null ? "–" : rank[0].toFixed(2)), element("td", between(rank, (v) => v.toFixed(2))));
+    }
+    table.tBodies[0].append(row);
+  }
+  $("ranks").replaceChildren(table);
+};
+
+const draw = () => {
+  const metric = Number($("metric").value), base = Number($("base").value), scenarios = shown();
+  $("definition").textContent = data.metrics[metric].definition;
+  $("detail").replaceChildren();
+  drawMap(scenarios, metric, base);
+  drawScatter(scenarios, base);
+  drawRanks(scenarios, metric, base);
+};
+document.querySelectorAll("select").forEach((select) => select.addEventListener("change", draw));
+document.querySelectorAll("form").forEach((form) => form.addEventListener("submit", (event) => event.preventDefault()));
+draw();
