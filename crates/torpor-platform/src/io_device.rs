@@ -16,8 +16,9 @@ pub struct IoDevice {
     /// Requests that the device knows of, for each hardware queue. Those beyond wait in the kernel
     /// until the CPU has handled a completion.
     pub queue_depth: u32,
-    /// Requests the device works on at a time.
+    /// Requests the device works on at a time, where its flash is not known.
     pub parallelism: u32,
+    pub flash: Option<Flash>,
     pub read: ServiceTime,
     pub write: ServiceTime,
     /// Of emptying its cache.
@@ -31,6 +32,20 @@ pub struct IoDevice {
     pub irq: Duration,
     /// The block layer's completion of one request: at full capacity.
     pub softirq: Duration,
+}
+
+/// What a device's requests share inside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flash {
+    /// A read works on one die, by its address, and each die on one thing at a time.
+    pub dies: u32,
+    /// Dies go round these; what was read goes out over them, one request at a time.
+    pub channels: u32,
+    pub channel_per_kib: Duration,
+    /// A die's time to program what a write has left in the buffer.
+    pub program: Duration,
+    /// What the buffer holds; a write that finds no room waits for a die.
+    pub buffer_kib: u32,
 }
 
 /// Work of a device's own: so long after its last request, if there were writes since the last

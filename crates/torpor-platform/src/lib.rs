@@ -19,7 +19,7 @@ pub use error::PlatformError;
 pub use import::{
     ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,
 };
-pub use io_device::{IoDevice, ServiceTime};
+pub use io_device::{Flash, IoDevice, ServiceTime};
 pub use model::*;
 pub use toml_file::{from_toml, io_device_from_toml, json_schema};
 pub use torpor_toml::{Problem, format_cpu_list, parse_cpu_list};

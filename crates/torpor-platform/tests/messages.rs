@@ -353,6 +353,9 @@ fn each_slip_in_an_io_device_is_named_with_what_is_allowed() {
     for (keys, key, value, allowed) in [
         ("queue_depth = 0\n", "queue_depth", "0", "1 or more"),
         ("queue_depth = 1\nparallelism = 0\n", "parallelism", "0", "1 or more"),
+        ("queue_depth = 1\ndies = 0\n", "dies", "0", "1 or more"),
+        ("queue_depth = 1\nchannels = 2\n", "channels", "2", ""),
+        ("queue_depth = 1\ndies = 2\nparallelism = 2\n", "parallelism", "2", ""),
         ("queue_depth = 1\nnr_hw_queues = 0\n", "nr_hw_queues", "0", "1 or more"),
         ("queue_depth = 1\nirq_cpu = \"4\"\n", "irq_cpu", "\"4\"", "0 to 3"),
         ("queue_depth = 1\nirq_cpu = \"0-1\"\n", "irq_cpu", "\"0-1\"", "one CPU"),

@@ -3,7 +3,7 @@
 
 use super::from_us;
 use crate::io_device::IdleWork;
-use crate::{IoDevice, ServiceTime};
+use crate::{Flash, IoDevice, ServiceTime};
 use torpor_toml::{Distribution, Finding, Report, Table};
 use torpor_units::Duration;
 
@@ -13,6 +13,9 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         ("nr_hw_queues", "a device that nothing reaches"),
         ("queue_depth", "a queue that holds nothing"),
         ("parallelism", "a device that never serves"),
+        ("dies", "a device that never serves"),
+        ("channels", "dies that nothing reaches"),
+        ("buffer_kib", "a buffer that holds nothing"),
     ] {
         if table.number(key) == Some(0.0) {
             let allowed = Some("1 or more".to_owned());
@@ -33,6 +36,7 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         Some(Distribution::Constant(0.0))
     };
     let idle = idle(report, table);
+    let flash = flash(report, table);
     let (nr_hw_queues, queue_depth) = queues?;
     Some(IoDevice {
         name: table.text("name")?.to_owned(),
@@ -40,6 +44,7 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         nr_hw_queues,
         queue_depth,
         parallelism: table.number("parallelism").unwrap_or(1.0) as u32,
+        flash,
         read: read?,
         write: write?,
         flush: ServiceTime { fixed: flush?, per_kib: Duration::ZERO },
@@ -69,6 +74,27 @@ fn queues(report: &mut Report, table: &Table) -> Option<(Option<u32>, u32)> {
     }
     let queues = table.number("nr_hw_queues").map(|n| n as u32);
     Some((queues, table.number("queue_depth")? as u32))
+}
+
+fn flash(report: &mut Report, table: &Table) -> Option<Flash> {
+    let beside = ["channels", "channel_per_kib_us", "program_us", "buffer_kib"];
+    let Some(dies) = table.number("dies") else {
+        for key in beside.into_iter().filter(|key| table.has(key)) {
+            report.push(table.finding(key, "there are no `dies` beside it".to_owned()));
+        }
+        return None;
+    };
+    if table.has("parallelism") {
+        report.push(table.finding("parallelism", "`dies` says how many it works on".to_owned()));
+    }
+    let time = |key| table.number(key).map_or(Duration::ZERO, from_us);
+    Some(Flash {
+        dies: dies as u32,
+        channels: table.number("channels").unwrap_or(dies).min(dies) as u32,
+        channel_per_kib: time("channel_per_kib_us"),
+        program: time("program_us"),
+        buffer_kib: table.number("buffer_kib").map_or(u32::MAX, |n| n as u32),
+    })
 }
 
 /// Both keys or none.

@@ -8,7 +8,8 @@
 //!
 //! FIDELITY(io-tags): who finds no tag goes on; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
-//! FIDELITY(io-flush): a flush waits for no other request.
+//! FIDELITY(io-dies): a die has one plane, and finishes what it programs before it reads.
+//! FIDELITY(io-flush): a flush waits for what dies have to program, and for no other request.
 //! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
 
 use super::Plan;
@@ -20,6 +21,7 @@ use crate::error::Halt;
 use crate::workload::{Device, Stream, StreamName, Transfer, TransferKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use torpor_platform::Flash;
 use torpor_result::LatencyHistogram;
 use torpor_units::{Duration, Instant};
 
@@ -32,12 +34,22 @@ pub(super) struct Request {
     submitted: Instant,
     service: Duration,
     kind: TransferKind,
+    kib: u32,
+    /// Where its address is.
+    die: u32,
 }
 
 /// What happens to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Served(Request),
+    /// Its die has read it; the channel is next.
+    Sensed(Request),
+    /// A die is done with so many KiB of the buffer.
+    Programmed {
+        die: u32,
+        kib: u32,
+    },
     /// The IPI that takes completions to a CPU arrives there.
     Handed(usize),
 }
@@ -50,6 +62,14 @@ pub(super) struct DeviceState {
     due: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     sequence: u64,
     serving: u32,
+    dies: Vec<Die>,
+    /// Each is free from then on.
+    channels: Vec<Instant>,
+    /// What the buffer holds, and who waits for room in it.
+    buffered_kib: u64,
+    stalled: VecDeque<(Request, Instant)>,
+    /// Those that wait for dies, with how many.
+    flushes: Vec<(Request, u32)>,
     /// Those it does not work on yet, with when it knows of them.
     waiting: VecDeque<(Request, Instant)>,
     queues: Vec<HardwareQueue>,
@@ -63,6 +83,22 @@ pub(super) struct DeviceState {
     own_work: Stream,
     counted_to: Instant,
     pub totals: DeviceTotals,
+}
+
+#[derive(Clone, Default)]
+struct Die {
+    is_busy: bool,
+    jobs: VecDeque<(Job, Instant)>,
+}
+
+#[derive(Clone, Copy)]
+enum Job {
+    Read(Request),
+    Program {
+        kib: u32,
+    },
+    /// All before it are done.
+    Flush(Request),
 }
 
 #[derive(Clone, Default)]
@@ -105,6 +141,11 @@ pub(super) fn devices(devices: &[Device], cpus: usize, seed: u64) -> Vec<DeviceS
         due: BinaryHeap::new(),
         sequence: 0,
         serving: 0,
+        dies: vec![Die::default(); device.flash.as_ref().map_or(0, |f| f.dies as usize)],
+        channels: vec![Instant(0); device.flash.as_ref().map_or(0, |f| f.channels as usize)],
+        buffered_kib: 0,
+        stalled: VecDeque::new(),
+        flushes: Vec::new(),
         waiting: VecDeque::new(),
         queues: vec![HardwareQueue::default(); queue_count(device, cpus)],
         by_cpu: vec![side.clone(); cpus],
@@ -149,7 +190,15 @@ impl World<'_> {
         transfer: Transfer,
     ) {
         let model = &self.plan.devices[device];
-        let service = model.service(transfer, &mut self.tasks[task as usize].streams[stream]);
+        let asker = &mut self.tasks[task as usize];
+        let service = model.service(transfer, &mut asker.streams[stream]);
+        let die = match &model.flash {
+            None => 0,
+            Some(flash) if transfer.in_order => {
+                (asker.ios_submitted % u64::from(flash.dies)) as u32
+            }
+            Some(flash) => (asker.streams[stream].unit() * f64::from(flash.dies)) as u32,
+        };
         let state = &mut self.devices[device];
         state.count_to(self.now);
         state.in_flight += 1;
@@ -161,6 +210,8 @@ impl World<'_> {
             submitted: self.now,
             service,
             kind: transfer.kind,
+            kib: transfer.bytes.div_ceil(1024),
+            die,
         };
         let hardware = &mut state.queues[queue];
         if hardware.tags_used < model.queue_depth {
@@ -177,7 +228,11 @@ impl World<'_> {
         let state = &mut self.devices[device];
         let at = state.awake_at(model, at);
         state.is_dirty |= request.kind == TransferKind::Write;
-        if state.serving < model.parallelism {
+        if let Some(flash) = &model.flash {
+            state.serving += 1;
+            state.take(flash, request, at);
+            self.plan_device(device);
+        } else if state.serving < model.parallelism {
             state.serve(request, at);
             self.plan_device(device);
         } else {
@@ -218,14 +273,28 @@ pub(super) trait Requests<'a>: Host<'a> {
     fn device_due(&mut self, device: usize) -> Result<(), Halt> {
         let world = self.world();
         let now = world.now;
+        let plan = world.plan;
+        let flash = || plan.devices[device].flash.as_ref().expect("it has dies");
         let state = &mut world.devices[device];
         let Reverse((_, _, due)) = state.due.pop().expect("a device that is due has something");
         let (cpu, line) = match due {
+            Due::Sensed(request) => {
+                state.sensed(flash(), request, now);
+                world.plan_device(device);
+                return Ok(());
+            }
+            Due::Programmed { die, kib } => {
+                state.programmed(flash(), die, kib, now);
+                world.plan_device(device);
+                return Ok(());
+            }
             Due::Handed(cpu) => (cpu, Line::Completion { device }),
             Due::Served(request) => {
                 state.serving -= 1;
                 state.totals.service += request.service;
-                if let Some((next, at)) = state.waiting.pop_front() {
+                if let Some(flash) = &world.plan.devices[device].flash {
+                    state.leaves(flash, request, now);
+                } else if let Some((next, at)) = state.waiting.pop_front() {
                     state.serve(next, at.max(now));
                 }
                 let cpu = world.irq_cpu(device, request);
@@ -341,6 +410,96 @@ impl DeviceState {
             self.busy_until = self.idle_since + *after + length.draw(&mut self.own_work);
         }
         at.max(self.busy_until)
+    }
+
+    /// A device with dies learns of a request.
+    fn take(&mut self, flash: &Flash, request: Request, at: Instant) {
+        match request.kind {
+            TransferKind::Read => self.queue(flash, request.die, Job::Read(request), at),
+            TransferKind::Write => {
+                self.stalled.push_back((request, at));
+                self.fill(flash, at);
+            }
+            TransferKind::Flush => {
+                let dies = self.dies.len() as u32;
+                self.flushes.push((request, dies));
+                (0..dies).for_each(|die| self.queue(flash, die, Job::Flush(request), at));
+            }
+        }
+    }
+
+    /// Writes go into the buffer, as far as there is room; one alone always does.
+    fn fill(&mut self, flash: &Flash, now: Instant) {
+        while let Some(&(request, at)) = self.stalled.front() {
+            let kib = u64::from(request.kib);
+            if self.buffered_kib > 0 && self.buffered_kib + kib > u64::from(flash.buffer_kib) {
+                return;
+            }
+            self.stalled.pop_front();
+            self.buffered_kib += kib;
+            self.push(at.max(now) + request.service, Due::Served(request));
+        }
+    }
+
+    fn queue(&mut self, flash: &Flash, die: u32, job: Job, at: Instant) {
+        self.dies[die as usize].jobs.push_back((job, at));
+        if !self.dies[die as usize].is_busy {
+            self.next_job(flash, die, at);
+        }
+    }
+
+    /// The die is free, and does what has waited longest.
+    fn next_job(&mut self, flash: &Flash, die: u32, now: Instant) {
+        let it = die as usize;
+        self.dies[it].is_busy = false;
+        while let Some((job, at)) = self.dies[it].jobs.pop_front() {
+            let from = at.max(now);
+            match job {
+                Job::Read(request) => self.push(from + request.service, Due::Sensed(request)),
+                Job::Program { kib } => {
+                    self.push(from + flash.program, Due::Programmed { die, kib });
+                }
+                Job::Flush(request) => {
+                    let waiting = self.flushes.iter().position(|(flush, _)| *flush == request);
+                    let waiting = waiting.expect("a flush waits for its last die");
+                    self.flushes[waiting].1 -= 1;
+                    if self.flushes[waiting].1 == 0 {
+                        self.flushes.swap_remove(waiting);
+                        self.push(from + request.service, Due::Served(request));
+                    }
+                    continue;
+                }
+            }
+            self.dies[it].is_busy = true;
+            return;
+        }
+    }
+
+    /// The die holds what it has read until that is out.
+    fn sensed(&mut self, flash: &Flash, request: Request, now: Instant) {
+        let channels = self.channels.len();
+        let free = &mut self.channels[request.die as usize % channels];
+        let at = now.max(*free) + Duration(flash.channel_per_kib.0 * i64::from(request.kib));
+        *free = at;
+        self.push(at, Due::Served(request));
+    }
+
+    fn programmed(&mut self, flash: &Flash, die: u32, kib: u32, now: Instant) {
+        self.buffered_kib -= u64::from(kib);
+        self.fill(flash, now);
+        self.next_job(flash, die, now);
+    }
+
+    /// A request is done, as its host sees it.
+    fn leaves(&mut self, flash: &Flash, request: Request, now: Instant) {
+        match request.kind {
+            TransferKind::Read => self.next_job(flash, request.die, now),
+            TransferKind::Write => {
+                let job = Job::Program { kib: request.kib };
+                self.queue(flash, request.die, job, now);
+            }
+            TransferKind::Flush => {}
+        }
     }
 
     fn serve(&mut self, request: Request, at: Instant) {

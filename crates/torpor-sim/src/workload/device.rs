@@ -4,7 +4,7 @@
 use super::read::dist;
 use super::{Dist, Stream};
 use crate::error::SimError;
-use torpor_platform::{IoDevice, Platform, ServiceTime};
+use torpor_platform::{Flash, IoDevice, Platform, ServiceTime};
 use torpor_toml::{Finding, Problem, Report, Table, closest};
 use torpor_units::{CpuId, Duration};
 
@@ -35,6 +35,7 @@ pub struct Device {
     pub nr_hw_queues: Option<u32>,
     pub queue_depth: u32,
     pub parallelism: u32,
+    pub flash: Option<Flash>,
     pub irq_cpu: Option<CpuId>,
     pub irq: Duration,
     pub softirq: Duration,
@@ -52,6 +53,8 @@ pub struct Service {
 pub struct Transfer {
     pub kind: TransferKind,
     pub bytes: u32,
+    /// At addresses in their order, else at any.
+    pub in_order: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +90,7 @@ impl From<&IoDevice> for Device {
             nr_hw_queues: device.nr_hw_queues,
             queue_depth: device.queue_depth,
             parallelism: device.parallelism,
+            flash: device.flash.clone(),
             irq_cpu: device.irq_cpu,
             irq: device.irq,
             softirq: device.softirq,
@@ -116,6 +120,7 @@ pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
         nr_hw_queues: None,
         queue_depth: u32::MAX,
         parallelism: table.number("servers").unwrap_or(1.0) as u32,
+        flash: None,
         irq_cpu: table.cpus("cpu").and_then(|cpus| cpus.first().copied()),
         irq: Duration::ZERO,
         softirq: Duration::ZERO,
@@ -187,11 +192,12 @@ mod tests {
             nr_hw_queues: None,
             queue_depth: 1,
             parallelism: 1,
+            flash: None,
             irq_cpu: None,
             irq: Duration::ZERO,
             softirq: Duration::ZERO,
         };
-        let transfer = Transfer { kind: TransferKind::Read, bytes: 1 << 30 };
+        let transfer = Transfer { kind: TransferKind::Read, bytes: 1 << 30, in_order: false };
         let service = device.service(transfer, &mut StreamName::new(1).stream());
         assert_eq!(service, Duration((per_kib.0 << 20) + 1));
     }

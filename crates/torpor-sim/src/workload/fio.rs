@@ -72,7 +72,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
     }
     if let Some(every) = table.number("fsync").filter(|n| *n > 0.0) {
         job.push("its fsync", Op::IoEvery(every as u64));
-        let transfer = Transfer { kind: TransferKind::Flush, bytes: 0 };
+        let transfer = Transfer { kind: TransferKind::Flush, bytes: 0, in_order: true };
         let (stream, next) = (job.stream(), job.steps.len() + 1);
         job.push("its fsync", Op::IoSubmit { device, stream, transfer, mix: None, next });
         job.push("its fsync", Op::IoWait(IoWait::IoSchedule));
@@ -182,7 +182,8 @@ pub(super) fn transfer(report: &mut Report, table: &Table) -> Option<Transfer> {
         _ => TransferKind::Read,
     };
     let bytes = if table.has("bs") { block_size(report, table)? } else { BLOCK_DEFAULT };
-    Some(Transfer { kind, bytes })
+    let in_order = matches!(table.text("rw"), Some("read" | "write" | "rw" | "readwrite"));
+    Some(Transfer { kind, bytes, in_order })
 }
 
 /// As fio reads sizes: `k` and `m` are powers of 1024.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Drives with dies, channels and a write buffer, worked by hand.
+
+mod support;
+
+use support::{count, load, machine, request};
+
+/// Requests a second of one job on a drive with these keys. A read takes 100 us, a write 40.
+fn iops(drive: &str, job: &str) -> f64 {
+    let extra = format!(
+        "overhead_source = \"made up\"\nio_device = [{{ name = \"d\", source = \"made up\", \
+         queue_depth = 256, read_us = 100, write_us = 40, {drive} }}]"
+    );
+    let job = format!(
+        "[[fio]]\nname = \"job\"\ndevice = \"d\"\nioengine = \"io_uring\"\nsubmit_us = 0\n\
+         complete_us = 0\n{job}\n"
+    );
+    let counted = count(&request(machine(1, &extra), load(&job), &["shallowest"], 1_000)).unwrap();
+    counted.kinds[0].ios as f64
+}
+
+#[track_caller]
+fn is_near(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 0.01, "{found}, not {expected}");
+}
+
+#[test]
+fn a_die_reads_one_thing_at_a_time_and_holds_it_until_the_channel_has_taken_it() {
+    // 100 us to read, and 4 KiB of 5 us out.
+    let drive = "dies = 1, channel_per_kib_us = 5";
+    is_near(iops(drive, "iodepth = 2"), 1e6 / 120.0);
+    is_near(iops(drive, "iodepth = 32"), 1e6 / 120.0);
+}
+
+#[test]
+fn a_channel_takes_one_request_at_a_time_however_many_dies_it_has() {
+    let drive = |channels| format!("dies = 64, channels = {channels}, channel_per_kib_us = 5");
+    is_near(iops(&drive(1), "iodepth = 128"), 1e6 / 20.0);
+    let two = iops(&drive(2), "iodepth = 128");
+    assert!((95_000.0..=100_000.0).contains(&two), "{two}");
+}
+
+#[test]
+fn addresses_in_their_order_never_meet_in_a_die_and_others_do() {
+    let drive = "dies = 4";
+    // Each of the four has its own; the interrupt and the way out of C1 take 2 us of each round.
+    is_near(iops(drive, "iodepth = 4\nrw = \"read\""), 4e6 / 102.0);
+    // 4 requests on 4 dies with random addresses: of all ways to spread them, as many in each
+    // number of busy dies as product form says, 4 * 4 / 7 of them are busy.
+    let random = iops(drive, "iodepth = 4\nrw = \"randread\"");
+    let busy = random * 100e-6;
+    assert!((2.2..2.9).contains(&busy), "{busy} of 4 dies busy");
+    // Pooled servers know no die: all four are always busy.
+    is_near(iops("parallelism = 4", "iodepth = 4\nrw = \"randread\""), 4e6 / 102.0);
+}
+
+#[test]
+fn writes_are_done_when_the_buffer_has_them_and_then_wait_for_dies_to_program() {
+    // A buffer without end: 40 us, and 2 to wake up.
+    is_near(iops("dies = 1, program_us = 10", "rw = \"randwrite\""), 1e6 / 42.0);
+    // Room for two: as fast as the die programs.
+    let full = iops("dies = 1, program_us = 200, buffer_kib = 8", "rw = \"randwrite\"");
+    is_near(full, 1e6 / 200.0);
+    // Two dies, addresses in their order.
+    let two = iops("dies = 2, program_us = 200, buffer_kib = 64", "rw = \"write\"\niodepth = 8");
+    is_near(two, 2e6 / 200.0);
+}
+
+#[test]
+fn a_flush_waits_for_what_is_to_be_programmed() {
+    let drive = "dies = 1, program_us = 200, flush_us = 30";
+    // The write's 42 us; the program's 200, the flush's 30, and 2 to wake up.
+    is_near(iops(drive, "rw = \"randwrite\"\nfsync = 1"), 1e6 / (42.0 + 200.0 + 30.0 + 2.0));
+    // Nothing to program: a flush takes its own time.
+    let drive = "dies = 1, flush_us = 30";
+    is_near(iops(drive, "rw = \"randwrite\"\nfsync = 1"), 1e6 / (42.0 + 32.0));
+}
+
+#[test]
+fn a_read_waits_for_the_program_of_its_die() {
+    // Each write leaves 900 us of work behind, which the next read meets.
+    let mixed = "rw = \"randrw\"\nrwmixread = 50";
+    let slow = iops("dies = 1, program_us = 900", mixed);
+    let quick = iops("dies = 1", mixed);
+    assert!(slow < quick / 3.0, "{slow} and {quick}");
+}
