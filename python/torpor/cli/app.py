@@ -28,6 +28,7 @@ from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 from torpor.cli.study import io_boost
 from torpor.cli.sweep import page, show, sweep
+from torpor.cli.tune import tune
 
 # Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
 # and importing what colours them takes longer than a short replay.
@@ -127,6 +128,7 @@ sweep_app.command("page")(page)
 app.add_typer(sweep_app, name="sweep")
 app.command()(ladder)
 app.command()(bisect)
+app.command()(tune)
 store_app.command()(store.ls)
 store_app.command()(store.gc)
 store_app.command()(store.merge)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor tune`: searches a governor's parameters."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torpor.cli import options, progress, sweeping
+from torpor.cli.console import write_stdout
+from torpor.sweeps.axes import Axes
+
+
+def tune(
+    governor: Annotated[
+        str,
+        typer.Argument(metavar="GOVERNOR", help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV."),
+    ],
+    params: Annotated[
+        list[str],
+        typer.Option(
+            "--param",
+            metavar="NAME=VALUES",
+            help="A parameter and what to try: A..B, log:A..B, or X|Y. Repeat it for several.",
+        ),
+    ],
+    objectives: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--objective",
+            metavar="KEY",
+            help="A metric to improve. Repeat it for several. Default: idle_power_mw and "
+            "latency_mean_us.",
+        ),
+    ] = None,
+    traces: sweeping.Traces = None,
+    workloads: sweeping.Workloads = None,
+    platforms: sweeping.Platforms = None,
+    held_traces: Annotated[
+        list[str] | None,
+        typer.Option("--holdout", metavar="FILE", help="Recordings that judge the front alone."),
+    ] = None,
+    held_workloads: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--holdout-workload", metavar="WORKLOAD", help="Workloads that judge the front alone."
+        ),
+    ] = None,
+    hz: sweeping.TickRates = None,
+    seeds: sweeping.Seeds = None,
+    duration: sweeping.RunDuration = None,
+    trials: Annotated[int, typer.Option(metavar="N", min=1, help="Settings to try.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the search.")] = 0,
+    store: sweeping.StorePath = Path("sweep"),
+    threads: options.Threads = None,
+    form: options.Form = None,
+) -> None:
+    """Search for settings that no other beats in all objectives, and judge them on held-out data.
+
+    Needs Optuna: pip install 'torpor[tune]'. Every run is kept in the store: the same command goes
+    on where it was, and more --trials go on from fewer.
+    """
+    from torpor.posting import post_text
+    from torpor.sweeps import tuning
+
+    wanted = [tuning.read_param(text) for text in params]
+    train = Axes()
+    sweeping.fill(
+        train, seeds, duration, trace=traces, workload=workloads, platform=platforms, hz=hz
+    )
+    held = None
+    if held_traces or held_workloads:
+        held = Axes()
+        sweeping.fill(
+            held,
+            seeds,
+            duration,
+            trace=held_traces,
+            workload=held_workloads,
+            platform=platforms,
+            hz=hz,
+        )
+    with progress.if_watched() as bar:
+        found = tuning.tune(
+            governor,
+            wanted,
+            train,
+            store,
+            objectives=objectives or ("idle_power_mw", "latency_mean_us"),
+            holdout=held,
+            trials=trials,
+            seed=seed,
+            threads=threads,
+            tell=lambda done, total: bar("settings", done, total) if bar is not None else None,
+        )
+    write_stdout(post_text(tuning.tuned_post(found), form))

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor tune` finds the settings that it should, the same ones each time."""
+
+from pathlib import Path
+
+import pytest
+
+import torpor
+from torpor.sweeps import tuning
+
+pytest.importorskip("optuna")
+
+#: Sleeps in the state of this index, up to the deepest: power and latency follow.
+FIXED = """// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/cpuidle.h>
+#include <linux/module.h>
+
+static int depth = 0;
+module_param(depth, int, 0644);
+static int nothing = 0;
+module_param(nothing, int, 0644);
+
+static int fixed_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	return depth < drv->state_count ? depth : drv->state_count - 1;
+}
+
+static struct cpuidle_governor fixed_governor = {
+	.name = "fixed", .rating = 1, .select = fixed_select,
+};
+
+static int __init fixed_init(void)
+{
+	return cpuidle_register_governor(&fixed_governor);
+}
+postcore_initcall(fixed_init);
+MODULE_LICENSE("GPL");
+"""
+
+
+@pytest.fixture
+def fixed(tmp_path):
+    file = tmp_path / "fixed.c"
+    file.write_text(FIXED)
+    return file
+
+
+@pytest.fixture
+def train(recording):
+    return torpor.Axes(trace=[str(recording)], platform=["i5-10600k"])
+
+
+def test_ranges_and_values_are_read():
+    assert tuning.read_param("a=log:8..4096") == tuning.Param("a", 8, 4096, is_log=True)
+    assert not tuning.read_param("a=0.5..2").is_whole
+    for text, message in (
+        ("a", "expected NAME="),
+        ("a=", "expected NAME="),
+        ("=1..2", "expected NAME="),
+        ("a=5", "expected a range"),
+        ("a=x|", "expected a range"),
+        ("a=5..5", "expected A < B"),
+        ("a=log:0..5", "expected 0 < A < B"),
+    ):
+        with pytest.raises(torpor.SweepError, match=message):
+            tuning.read_param(text)
+
+
+def test_the_front_is_what_nothing_beats(fixed, train, tmp_path):
+    params = [tuning.read_param("depth=0..3"), tuning.read_param("nothing=0..100")]
+    found = tuning.tune(str(fixed), params, train, tmp_path / "s", trials=24, references=("menu",))
+    tried = {trial.governor.split(",")[1] for trial in found.trials}
+    assert tried == {"depth=0", "depth=1", "depth=2", "depth=3"}
+    # Deeper is later and, but for overhead, cheaper; a parameter without effect makes no more.
+    depths = [trial.governor.split(",")[1] for trial in found.front]
+    assert len(depths) == len(set(depths))
+    powers = [trial.train[0] for trial in found.front]
+    delays = [trial.train[1] for trial in found.front]
+    assert powers == sorted(powers) and delays == sorted(delays, reverse=True)
+    assert found.references[0].train == (0.0, 0.0)
+    assert found.references[1].governor == "menu"
+
+
+def test_the_same_call_asks_the_same_and_runs_nothing_again(fixed, train, tmp_path):
+    params = [tuning.read_param("depth=0..3"), tuning.read_param("nothing=0..5")]
+
+    def run(trials):
+        return tuning.tune(str(fixed), params, train, tmp_path / "s", trials=trials)
+
+    first = run(8)
+    points = len(torpor.open_store(tmp_path / "s").rows())
+    assert run(8) == first
+    assert len(torpor.open_store(tmp_path / "s").rows()) == points
+    names = [trial.governor for trial in run(16).trials]
+    assert names[: len(first.trials)] == [trial.governor for trial in first.trials]
+
+
+def test_what_does_not_hold_is_said():
+    trial = tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0))
+    base = tuning.Trial("g", (0.0, 0.0), (0.0, 0.0))
+    keys = ("idle_power_mw", "latency_mean_us")
+    post = tuning.tuned_post(tuning.Tuned("g", keys, [trial], [trial], [base]))
+    assert post.notes == [
+        "g,x=1: the gain in idle_power_mw does not hold: -5.00 in training, +2.00 held out"
+    ]
+    assert post.tables[0].headings.count("held out") == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"objectives": ["idle_powr_mw"]}, "idle_power_mw"),
+        ({"objectives": ["wakeups"]}, "neither better nor worse"),
+    ],
+)
+def test_objectives_are_checked_first(train, tmp_path, given, message):
+    params = [tuning.read_param("util_shift=1..8")]
+    with pytest.raises(torpor.SweepError, match=message):
+        tuning.tune("teo", params, train, tmp_path / "s", **given)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_parameter_that_the_governor_lacks_is_named(train, tmp_path):
+    with pytest.raises(torpor.GovernorError, match="no_such"):
+        tuning.tune("teo", [tuning.read_param("no_such=1..8")], train, tmp_path / "s", trials=2)
+
+
+def test_the_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recording, tmp_path):
+    done = torpor(
+        *("tune", Path(fixed).name, "--param", "depth=0..3", "-t", recording, "-p", "i5-10600k"),
+        *("--holdout-workload", "periodic", "--duration", "500ms", "--seeds", "1"),
+        *("--trials", "8", "-o", tmp_path / "s", "--format", "markdown"),
+        cwd=fixed.parent,
+        check=0,
+    )
+    assert "| setting | idle\\_power\\_mw % | held out |" in done.stdout
+    assert "| fixed.c | +0.00 | +0.00 |" in done.stdout
+    assert torpor("tune", "teo", "--param", "x", "-t", recording, "-p", "pixel6").returncode == 2
