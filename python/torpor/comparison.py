@@ -191,7 +191,7 @@ def _share(count: int, total: int) -> str:
 def task_rows(result: "Result") -> tuple[list[str], list[Row]]:
     """Return a simulation's flows and tasks: the governors, and rows whose key is the name."""
     # A simulation alone has them; mypy takes nothing but the question.
-    flows = result["flow_comparisons"] if "flow_comparisons" in result else []  # noqa: SIM401
+    flows: list[Any] = result["flow_comparisons"] if "flow_comparisons" in result else []  # noqa: SIM401
     compared = result["task_comparisons"] if "task_comparisons" in result else []  # noqa: SIM401
     compared = [*flows, *compared]
     names = compared[0]["comparison"]["labels"] if compared else []
