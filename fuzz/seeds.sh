@@ -15,6 +15,7 @@ python3 make_seeds.py corpus/perfetto "$made"/*.perfetto-trace
 python3 make_seeds.py corpus/perf_data ../crates/torpor-trace/tests/data/*.data
 cargo run --release --manifest-path ../Cargo.toml -p torpor-trace --example dat_seeds -- corpus/trace_dat
 python3 make_seeds.py corpus/ftrace_text ../crates/torpor-trace/tests/data/*.txt "$made"/*.txt
+python3 make_packed.py corpus/packed ../crates/torpor-trace/tests/data/*.txt
 python3 make_dumps.py corpus/counters
 mkdir -p corpus/device_tree
 cp ../crates/torpor-platform/tests/data/*.dtb corpus/device_tree

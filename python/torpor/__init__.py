@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from torpor.recordings import convert_trace, trace_info, trace_stats
     from torpor.records import Record, load
     from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
+    from torpor.several import over_recordings
     from torpor.side_by_side import compare
     from torpor.simulations import Simulation, simulate
     from torpor.studies import StudyError, reproduce
@@ -88,6 +89,7 @@ __all__ = [
     "load",
     "load_trace",
     "open_store",
+    "over_recordings",
     "platform_toml",
     "platforms",
     "post",
@@ -120,6 +122,7 @@ _NAMES = {
     "recordings": "convert_trace trace_info trace_stats",
     "records": "Record load",
     "replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
+    "several": "over_recordings",
     "side_by_side": "compare",
     "simulations": "Simulation simulate",
     "studies": "StudyError reproduce",

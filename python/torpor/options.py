@@ -119,6 +119,14 @@ class ReplayOptions(_Run, total=False):
         str | None, Option("Leave out what comes sooner: 1500ms.", ("--from",), "TIME")
     ]
     end: Annotated[str | None, Option("Leave out what comes later: 3s.", ("--to",), "TIME")]
+    by: Annotated[
+        str | None,
+        Option(
+            "Say which task, irq or timer ended the sleeps of a wrong depth, and met the latency.",
+            ("--by",),
+            "task|irq|timer",
+        ),
+    ]
     time_decisions: Annotated[
         bool,
         Option(

@@ -90,6 +90,20 @@ class Replay(Compared):
             "this replay kept no decisions\nhint: replay with `decisions=True`, or with --parquet"
         )
 
+    def write_trace(self, path: _Path) -> None:
+        """Write the recording for Perfetto, and each governor's choices as tracks beside it.
+
+        A track a CPU: each sleep by its state, with ``too deep`` or ``too shallow``, and inside it
+        the wake-up latency. A recording of Perfetto's own keeps all it holds; of any other, what
+        Torpor reads is written.
+
+        Raises :class:`torpor.EngineError` if the replay is of several recordings, kept no
+        decisions, or the file cannot be written.
+        """
+        if self._decided is None:
+            raise _engine.EngineError("this replay was read from a file: replay again")
+        self._decided.write_trace(os.fspath(path))
+
     @property
     def _file(self) -> Path | None:
         file = self._folder and self._folder / "decisions.parquet"

@@ -59,6 +59,25 @@ class CallRow(TypedDict):
 
 
 @final
+class CauseOutcome(TypedDict):
+    """The sleeps of one governor that one task, timer or interrupt ended."""
+
+    above: int
+    below: int
+    governor: str
+    #: `task`, `timer`, `irq`, `ipi`; `tick` and `poll` where the governor's own tick or polling
+    #: limit ended the sleep; `none` where no task ran, `unknown`.
+    kind: str
+    latency_max_ns: int
+    #: Summed.
+    latency_ns: int
+    name: str
+    sleeps: int
+    #: Sleeps that an event ended, which have a latency.
+    woken: int
+
+
+@final
 class Cell(TypedDict):
     """A record ``Cell``."""
 
@@ -592,6 +611,8 @@ class Replay(TypedDict):
 class ReplayOptions(TypedDict):
     """A record ``ReplayOptions``."""
 
+    #: Say which of these ended the sleeps of a wrong depth, and met the latency.
+    by: Literal["task", "irq", "timer"] | None
     #: Which platform CPU stands in for a CPU of the recording; itself by default. Several may
     #: share one: each then runs as if it were alone there.
     cpu_map: dict[str, Any]
@@ -873,8 +894,7 @@ class TraceInfo(TypedDict):
     sha256: str
 
 
-@final
-class TraceOutcome(TypedDict):
+class _TraceOutcome(TypedDict):
     """A record ``TraceOutcome``."""
 
     #: How the recorded governor's decisions are met by a hosted one: known if the recorded
@@ -885,6 +905,15 @@ class TraceOutcome(TypedDict):
     runs: list["RunOutcome"]
     strip: "Strip | None"
     trace: "TraceInfo"
+
+
+@final
+class TraceOutcome(_TraceOutcome, total=False):
+    """A record ``TraceOutcome``."""
+
+    #: Who ended whose sleeps, where that was asked for; by governor, the most sleeps of a wrong
+    #: depth first.
+    causes: list["CauseOutcome"] | None
 
 
 @final

@@ -23,6 +23,8 @@ RELEASES = ("6.1", "6.12")
 #: Files that the pages call the reader's own.
 STAND_INS = {
     "phone.perfetto-trace": "demo/web-server.perf.data",
+    "first.perf.data": "demo/web-server.perf.data",
+    "second.perf.data": "demo/web-server.perf.data",
     "my_teo.c": "governors/cpuidle/teo.c",
 }
 

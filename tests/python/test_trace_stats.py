@@ -93,3 +93,27 @@ def test_a_recording_from_a_mail_has_its_events_and_the_rejections_of_the_dumps_
     assert verdicts["agreeing"] > 0.99 * verdicts["compared"]
     misses = sum(s["above"] + s["below"] for s in stats["states"])
     assert misses == stats["trace"]["event_counts"]["cpu_idle_miss"]
+
+
+def test_the_page_shows_what_the_tables_do(torpor, recording, tmp_path):
+    done = torpor(
+        *("trace", "stats", recording, "-p", "i5-10600k", "--report", "page.html"), check=0
+    )
+    assert "report: page.html" in done.stderr
+    page = (tmp_path / "page.html").read_text()
+    stats = library.trace_stats(recording, platform="i5-10600k")
+    for words in ("Where the time went", "What ended sleeps", "nginx", str(stats["sleeps"])):
+        assert words in page
+    assert "<script" not in page and "http" not in page.replace("http-equiv", "")
+    missing = torpor("trace", "stats", recording, "--report", "none/page.html", check=2)
+    assert "there is no folder" in missing.stderr
+
+
+def test_a_recording_without_sleeps_says_so(torpor, tmp_path):
+    line = "  a-1  [000] d..2.  4.1: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 "
+    line += "prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n"
+    (tmp_path / "awake.txt").write_text(line * 3)
+    stats = torpor("trace", "stats", "awake.txt", check=0)
+    assert "no sleeps: the recording has 0 cpu_idle events" in stats.stdout
+    replayed = torpor("replay", "-p", "pixel6", "awake.txt", check=2)
+    assert "0 cpu_idle events" in replayed.stderr

@@ -5,6 +5,7 @@
 #[cfg(test)]
 extern crate self as torpor_engine;
 
+pub mod causes;
 pub mod cluster;
 mod config_notes;
 pub mod cost;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a user can ask of a replay.
 
+use crate::causes::By;
 use crate::error::EngineError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -50,6 +51,8 @@ pub struct Options {
     pub start: Option<Duration>,
     #[serde(rename(serialize = "end_ns"), deserialize_with = "options::some_duration")]
     pub end: Option<Duration>,
+    /// Say which of these ended the sleeps of a wrong depth, and met the latency.
+    pub by: Option<By>,
     /// Measure what each decision of a governor takes on the machine at hand.
     pub time_decisions: bool,
     /// Worker threads; one a core by default.

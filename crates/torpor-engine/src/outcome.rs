@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The result of a replay, as it is printed, drawn and stored.
 
+use crate::causes::CauseOutcome;
 use crate::decision::Decision;
 use crate::options::Options;
 use crate::trace_info::TraceInfo;
@@ -68,6 +69,10 @@ pub struct TraceOutcome {
     pub runs: Vec<RunOutcome>,
     pub comparison: Comparison,
     pub strip: Option<Strip>,
+    /// Who ended whose sleeps, where that was asked for; by governor, the most sleeps of a wrong
+    /// depth first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causes: Option<Vec<CauseOutcome>>,
     /// Of each run, where they were asked for.
     #[serde(skip)]
     pub decisions: Vec<Vec<Decision>>,

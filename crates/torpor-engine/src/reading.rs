@@ -4,9 +4,11 @@
 //! Spans come first, then what tasks tell of each of them. A recording that came in one part is in
 //! memory for that; a longer one is read a second time.
 
+use crate::causes::{By, Causes};
 use crate::error::EngineError;
 use crate::input::{Draft, Follower, Recording};
 use crate::options::Progress;
+use crate::stats::Stats;
 use crate::trace_info::TraceInfo;
 use std::path::Path;
 use torpor_platform::Platform;
@@ -117,6 +119,22 @@ pub fn follow(
         following.follower.finish();
     }
     Ok(())
+}
+
+/// Reads once more, for what ended each sleep.
+pub fn causes(
+    by: By,
+    source: &Source,
+    shown: &str,
+    progress: &dyn Progress,
+) -> Result<Causes, EngineError> {
+    let mut stats = Stats::logging();
+    let watch = Watch { what: format!("what woke {shown}, MiB"), progress };
+    let mut watched = Watched { sink: &mut stats, watch };
+    let streamed = source.stream(&mut watched);
+    watched.watch.check()?;
+    let names = streamed.map_err(error)?.names;
+    Ok(Causes::new(by, stats.into_log(), names))
 }
 
 struct Drafting<'a> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A whole request: read, reconstruct, replay, sum up.
 
+use crate::causes::Causes;
 use crate::decision::{Decision, Kept, Wanted};
 use crate::error::EngineError;
 use crate::input::{Follower, Recording, TickGrid};
@@ -9,6 +10,7 @@ use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request,
 use crate::outcome::*;
 use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, Run, Seat};
+use crate::stats::Stats;
 use crate::summary::{self, RunCounts, STRIP_SLEEPS};
 use crate::trace_info::TraceInfo;
 use crate::verify::{self, VerifyOptions, VerifyRequest};
@@ -18,7 +20,7 @@ use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place};
 use torpor_platform::Platform;
 use torpor_result::metric;
 use torpor_result::record::{self, Described, compare_exact};
-use torpor_trace::Trace;
+use torpor_trace::{Sink, SoFar, Trace};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
@@ -101,7 +103,9 @@ impl<'a> Session<'a> {
         // What tells of the tasks closes the source.
         let follow = |follower: Follower<'_>, head: &Head| {
             let source = source;
-            reading::follow(follower, &source, &shown, head, progress)
+            reading::follow(follower, &source, &shown, head, progress)?;
+            let by = self.request.options.by;
+            by.map(|by| reading::causes(by, &source, &shown, progress)).transpose()
         };
         self.replay(&shown, trace, recording, head, follow, progress)
     }
@@ -114,7 +118,11 @@ impl<'a> Session<'a> {
         let follow = |mut follower: Follower<'_>, _: &Head| {
             follower.observe(&loaded.trace.events);
             follower.finish();
-            Ok(())
+            Ok(self.request.options.by.map(|by| {
+                let mut stats = Stats::logging();
+                stats.events(loaded.trace.events.clone(), &SoFar::whole(&loaded.trace));
+                Causes::new(by, stats.into_log(), loaded.trace.names.clone())
+            }))
         };
         self.replay(&loaded.path, loaded.bare.clone(), recording, head, follow, progress)
     }
@@ -126,7 +134,7 @@ impl<'a> Session<'a> {
         trace: Trace,
         mut recording: Recording,
         head: Head,
-        follow: impl FnOnce(Follower<'_>, &Head) -> Result<(), EngineError>,
+        follow: impl FnOnce(Follower<'_>, &Head) -> Result<Option<Causes>, EngineError>,
         progress: &dyn Progress,
     ) -> Result<TraceOutcome, EngineError> {
         let Request { platform, options, .. } = self.request;
@@ -145,7 +153,7 @@ impl<'a> Session<'a> {
         recording.bind_opps(platform, |cpu| places[&cpu]);
         let scale = |cpu| self.scale(cpu, &places);
         let follower = Follower::new(&mut recording, &trace, scale);
-        follow(follower, &head)?;
+        let causes = follow(follower, &head)?;
         let agreement = self.agreement(shown, trace, head, progress);
         let models = self.models(&recording, &places);
         let seats: Vec<Seat<'_>> = recording
@@ -162,7 +170,7 @@ impl<'a> Session<'a> {
         let busiest = (0..seats.len())
             .max_by_key(|&s| (seats[s].input.spans.len(), std::cmp::Reverse(s)))
             .expect("there is a span, so there is a seat");
-        let kept = match (options.decisions, options.strip) {
+        let kept = match (options.decisions || causes.is_some(), options.strip) {
             (true, _) => Kept::All,
             (false, true) => Kept::First { seat: busiest, most: STRIP_SLEEPS + 1 },
             (false, false) => Kept::None,
@@ -173,7 +181,14 @@ impl<'a> Session<'a> {
         let runs = replay::run(&seats, &self.deciders, span, wanted, shards, progress, shown)?;
         let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let (runs, decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
+        let (runs, mut decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
+        let causes = causes.map(|causes| {
+            let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
+            runs.flat_map(|(run, own)| causes.of_run(&run.governor, &seats, own)).collect()
+        });
+        if !options.decisions {
+            decisions.iter_mut().for_each(Vec::clear);
+        }
         let comparison = compare_exact(metric::of_replay(), &runs);
         let inputs = summary::inputs_info(&recording);
         Ok(TraceOutcome {
@@ -183,6 +198,7 @@ impl<'a> Session<'a> {
             runs,
             comparison,
             strip,
+            causes,
             decisions,
             crowded_spans,
         })

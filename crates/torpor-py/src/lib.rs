@@ -21,6 +21,7 @@ mod schema;
 mod simulate;
 mod stats;
 mod table;
+mod tracks;
 mod watch;
 
 use pyo3::prelude::*;

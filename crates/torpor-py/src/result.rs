@@ -39,6 +39,23 @@ impl Result {
             .map(Table::new)
             .map_err(|error| EngineError::new_err(format!("table `decisions`: {error}")))
     }
+
+    /// Writes the recording with a track of choices for each governor and CPU.
+    fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let [trace] = self.outcome.traces.as_slice() else {
+            return Err(EngineError::new_err(format!(
+                "tracks stand beside one recording, and this replay has {}\n\
+                 hint: replay them one by one",
+                self.outcome.traces.len()
+            )));
+        };
+        if !self.has_decisions {
+            return Err(EngineError::new_err(
+                "this replay kept no decisions\nhint: replay with `decisions=True`",
+            ));
+        }
+        py.detach(|| crate::tracks::write(trace, &path))
+    }
 }
 
 /// Options as Python gives them.

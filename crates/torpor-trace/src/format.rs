@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Which formats there are, and how a file is recognised: by its content, never by its name.
 
+use crate::archive::is_zip;
 use crate::builder::Builder;
 use crate::bytes::HEAD_BYTES;
 use crate::error::{Malformed, TraceError};
@@ -68,13 +69,14 @@ static FORMATS: &[Format] = &[
     Format {
         name: "ftrace-text",
         files: "trace.txt, *.txt",
-        recognised_by: "lines as of the kernel's `trace` file, `trace-cmd report` or `perf script`",
+        recognised_by: "lines as of the kernel's `trace` file, `trace-cmd report`, `perf script` or, \
+                        of LTTng's events, babeltrace",
         is_it: ftrace_text::is_ftrace_text,
         read: ftrace_text::read,
     },
 ];
 
-/// Every format that [`read`](crate::read) understands; each may be packed with gzip or zstd.
+/// Every format that [`read`](crate::read) understands; each may be packed, or in an archive.
 pub fn formats() -> &'static [Format] {
     FORMATS
 }
@@ -90,6 +92,10 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<&'static Format> {
 /// If it is of no known format.
 pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
     let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
+    // What is in an archive stands at its end.
+    if is_zip(head) {
+        return Ok(());
+    }
     let content = match Packing::of(head) {
         Some(packing) => Cow::Owned(packing.unpack(bytes, HEAD_BYTES as u64, &|| true).bytes),
         None => Cow::Borrowed(head),
@@ -106,8 +112,15 @@ pub(crate) fn unknown(name: &str, bytes: &[u8]) -> TraceError {
         [] => ("a packed file of which nothing unpacks".to_owned(), "copy it again".to_owned()),
         _ => describe(bytes),
     };
+    refused(name, found, hint)
+}
+
+pub(crate) fn refused(name: &str, found: String, hint: String) -> TraceError {
     TraceError::UnknownFormat { name: name.to_owned(), found, expected: allowed(), hint }
 }
+
+/// What a recording may come in.
+const PACKINGS: &str = "gzip, zstd, xz or bzip2, or in a ZIP archive";
 
 /// The formats as one line of an error text.
 fn allowed() -> String {
@@ -115,7 +128,7 @@ fn allowed() -> String {
         .iter()
         .map(|format| format!("{} ({}; {})", format.name, format.recognised_by, format.files))
         .collect();
-    format!("{}; each also packed with gzip or zstd", texts.join(", "))
+    format!("{}; each also packed with {PACKINGS}", texts.join(", "))
 }
 
 /// Files people are likely to try, told by name: (start of the file, what it is, hint).
@@ -125,15 +138,52 @@ const OTHERS: &[(&[u8], &str, &str)] = &[
         "JSON, perhaps a Chrome trace",
         "JSON holds no kernel events; take the .perfetto-trace it was made from",
     ),
-    (b"PK\x03\x04", "a ZIP archive", "unpack it and name the recording inside"),
-    (b"\xfd7zXZ\x00", "an xz-compressed file", "unpack it with `unxz`"),
+    (b"\xc1\x1f\xfc\xc1", "a stream of a CTF trace, such as LTTng's", BABELTRACE),
+    (b"\xc1\xfc\x1f\xc1", "a stream of a CTF trace, such as LTTng's", BABELTRACE),
+    (b"/* CTF 1", "the metadata of a CTF trace, such as LTTng's", BABELTRACE),
+    (b"\x57\x1d\xd1\x75", "the metadata of a CTF trace, such as LTTng's", BABELTRACE),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it with `7z x` and name the recording inside"),
     (b"\x7fELF", "an executable", "name the recording, not a program"),
+];
+
+const BABELTRACE: &str = "print the trace's folder as text and name that: \
+                          `babeltrace2 --clock-seconds FOLDER >trace.txt`";
+const PERF_SCRIPT: &str = "a sum holds no sleeps; name the perf.data it was made from, or the text \
+                           of plain `perf script`";
+/// As much of a text as tells what it is.
+const TEXT_BYTES: usize = 4096;
+
+/// Reports made from recordings or counters, by words at their beginning.
+const REPORTS: &[(&[&[u8]], &str, &str)] = &[
+    (
+        &[b"Busy%", b"Bzy_MHz"],
+        "a log of turbostat",
+        "it sums up intervals and holds no sleeps: `torpor diff` compares counters, from \
+         `torpor snapshot` before and after",
+    ),
+    (
+        &[b"PowerTOP"],
+        "a report of PowerTOP",
+        "it holds shares of time and no sleeps: `torpor diff` compares counters, from \
+         `torpor snapshot` before and after; `torpor trace stats` counts wake-ups of a recording",
+    ),
+    (&[b"wait time", b"sch delay", b"run time"], "a report of `perf sched timehist`", PERF_SCRIPT),
+    (&[b"# Samples:", b"# Overhead"], "a report of `perf report`", PERF_SCRIPT),
+    (&[b"Performance counter stats for"], "a report of `perf stat`", PERF_SCRIPT),
+    (&[b"Runtime ms", b"Switches"], "a report of `perf sched latency`", PERF_SCRIPT),
 ];
 
 /// What an unknown file looks like, and what to do about it.
 fn describe(bytes: &[u8]) -> (String, String) {
     for (start, what, hint) in OTHERS {
         if bytes.starts_with(start) {
+            return ((*what).to_owned(), (*hint).to_owned());
+        }
+    }
+    let text = &bytes[..bytes.len().min(TEXT_BYTES)];
+    let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
+    for (words, what, hint) in REPORTS {
+        if words.iter().all(|word| has(word)) {
             return ((*what).to_owned(), (*hint).to_owned());
         }
     }

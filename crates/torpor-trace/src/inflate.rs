@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Unpacking with a bound, so that a small file cannot ask for all of memory.
 
+use crate::loss::{self, LossKind};
 use crate::stop::GoOn;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 use std::io::Read;
 
 /// The largest block inside a recording. Perfetto's stay under 512 kB packed.
@@ -18,11 +21,24 @@ pub(crate) struct Inflated {
     pub is_too_large: bool,
 }
 
+impl Inflated {
+    /// What to say if it is not all.
+    pub(crate) fn loss(&self) -> Option<&'static LossKind> {
+        match (self.is_whole, self.is_too_large) {
+            (true, _) => None,
+            (false, true) => Some(&loss::UNPACKED_TOO_LARGE),
+            (false, false) => Some(&loss::INFLATE_FAILED),
+        }
+    }
+}
+
 /// What a whole recording may be packed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Gzip,
     Zstd,
+    Xz,
+    Bzip2,
 }
 
 impl Packing {
@@ -31,6 +47,10 @@ impl Packing {
             Some(Packing::Gzip)
         } else if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
             Some(Packing::Zstd)
+        } else if bytes.starts_with(b"\xfd7zXZ\x00") {
+            Some(Packing::Xz)
+        } else if is_bzip2(bytes) {
+            Some(Packing::Bzip2)
         } else {
             None
         }
@@ -44,9 +64,26 @@ impl Packing {
                 Ok(decoder) => drain(decoder, max, go_on),
                 Err(_) => Inflated::default(),
             },
+            Packing::Xz => match Stream::new_stream_decoder(XZ_MEMORY_MAX, CONCATENATED) {
+                Ok(stream) => drain(XzDecoder::new_stream(bytes, stream), max, go_on),
+                Err(_) => Inflated::default(),
+            },
+            Packing::Bzip2 => drain(bzip2::bufread::MultiBzDecoder::new(bytes), max, go_on),
         }
     }
 }
+
+/// `BZh`, the block's size, and a block's mark or the end's.
+fn is_bzip2(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"BZh")
+        && bytes.get(3).is_some_and(|size| (b'1'..=b'9').contains(size))
+        && bytes.get(4..10).is_some_and(|mark| mark == BZIP2_BLOCK || mark == BZIP2_END)
+}
+
+const BZIP2_BLOCK: &[u8] = &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
+const BZIP2_END: &[u8] = &[0x17, 0x72, 0x45, 0x38, 0x50, 0x90];
+/// What `xz -9` asks for, and some more: a file may name up to 4 GiB.
+const XZ_MEMORY_MAX: u64 = 128 << 20;
 
 pub(crate) fn zlib(bytes: &[u8], max: u64) -> Inflated {
     drain(flate2::bufread::ZlibDecoder::new(bytes), max, &|| true)
@@ -57,7 +94,7 @@ pub(crate) fn zstd(bytes: &[u8], max: u64) -> Inflated {
 }
 
 /// Keeps what came before an error.
-fn drain(mut decoder: impl Read, max: u64, go_on: GoOn<'_>) -> Inflated {
+pub(crate) fn drain(mut decoder: impl Read, max: u64, go_on: GoOn<'_>) -> Inflated {
     let mut bytes = Vec::new();
     loop {
         let left = max.saturating_sub(bytes.len() as u64);

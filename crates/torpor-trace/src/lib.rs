@@ -13,6 +13,7 @@
 // Numbers of a damaged file may be any.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod archive;
 mod builder;
 mod bytes;
 mod cursor;
@@ -38,7 +39,7 @@ pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use loss::{LossKind, loss_kinds};
 pub use model::*;
-pub use perfetto::write_perfetto;
+pub use perfetto::{Slice, Track, write_perfetto, write_tracks};
 pub use stop::GoOn;
 pub use stream::{Sink, SoFar, Source, read_while, stream, stream_while};
 pub use tracepoint::event_names;
@@ -114,7 +115,10 @@ fn parse(
         return Err(TraceError::Empty { name: name.to_owned() });
     }
     format::check_head(name, bytes)?;
-    let (content, loss) = unpacked(bytes, stop);
+    let (content, loss) = unpacked(name, bytes, stop)?;
+    if stop.is_set() {
+        return Err(TraceError::Stopped { name: name.to_owned() });
+    }
     let Some(format) = format::detect(&content) else {
         return Err(format::unknown(name, &content));
     };
@@ -144,15 +148,25 @@ fn parse(
 }
 
 /// The content of a packed file, or the bytes as they are; and why not all of it came out.
-fn unpacked<'a>(bytes: &'a [u8], stop: &Stop) -> (Cow<'a, [u8]>, Option<&'static LossKind>) {
-    let Some(packing) = Packing::of(bytes) else { return (Cow::Borrowed(bytes), None) };
-    let inflated = packing.unpack(bytes, *HELD_MAX_BYTES, &|| !stop.is_set());
-    let loss = match (inflated.is_whole, inflated.is_too_large) {
-        (true, _) => None,
-        (false, true) => Some(&loss::UNPACKED_TOO_LARGE),
-        (false, false) => Some(&loss::INFLATE_FAILED),
-    };
-    (Cow::Owned(inflated.bytes), loss)
+fn unpacked<'a>(
+    name: &str,
+    bytes: &'a [u8],
+    stop: &Stop,
+) -> Result<(Cow<'a, [u8]>, Option<&'static LossKind>), TraceError> {
+    let go_on = || !stop.is_set();
+    let (mut content, mut loss) = (Cow::Borrowed(bytes), None);
+    if archive::is_zip(bytes) {
+        let inflated = archive::recording(name, bytes, *HELD_MAX_BYTES, &go_on)?;
+        loss = inflated.loss();
+        content = Cow::Owned(inflated.bytes);
+    }
+    // A member of an archive may be packed once more.
+    if let Some(packing) = Packing::of(&content) {
+        let inflated = packing.unpack(&content, *HELD_MAX_BYTES, &go_on);
+        loss = loss.or(inflated.loss());
+        content = Cow::Owned(inflated.bytes);
+    }
+    Ok((content, loss))
 }
 
 /// A thread costs as much as hashing some ten kB.

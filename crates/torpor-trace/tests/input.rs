@@ -199,3 +199,100 @@ fn an_error_holds_no_control_characters_of_the_file() {
     assert!(error.contains(r"\u001b[31m") && error.contains(r"a\u001b]0;"), "{error}");
     assert!(error.chars().all(|c| c == '\n' || !c.is_control()), "{error:?}");
 }
+
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in members {
+        let options = zip::write::SimpleFileOptions::default();
+        writer.start_file(*name, options).unwrap();
+        writer.write_all(content).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+#[test]
+fn xz_bzip2_and_zip_are_opened_and_their_cuts_are_told() {
+    let text = LINE.repeat(5_000);
+    let report = [("version.txt", &b"1.0"[..]), ("FS/data/systrace.txt", text.as_bytes())];
+    let packed = [xz(text.as_bytes()), bzip2(text.as_bytes()), zip(&report)];
+    for (index, bytes) in packed.iter().enumerate() {
+        let trace = torpor_trace::read_bytes("a", bytes).unwrap();
+        assert_eq!((trace.events.len(), trace.losses.len()), (5_000, 0), "{index}");
+    }
+    let many: Vec<u8> = [&packed[0][..], &packed[0]].concat();
+    assert_eq!(torpor_trace::read_bytes("a", &many).unwrap().events.len(), 10_000);
+    for bytes in &packed[..2] {
+        let cut = torpor_trace::read_bytes("a", &bytes[..bytes.len() - 3]).unwrap();
+        assert!(cut.losses.iter().any(|loss| loss.key == "undecompressed_blocks"));
+    }
+    // The list of an archive's files stands at its end.
+    let archive = &packed[2];
+    let error = torpor_trace::read_bytes("a", &archive[..archive.len() - 30]).unwrap_err();
+    assert!(error.to_string().contains("a ZIP archive that cannot be opened"), "{error}");
+}
+
+#[test]
+fn a_member_of_an_archive_may_be_packed_once_more() {
+    let text = LINE.repeat(100);
+    let inside = zip(&[("trace.txt.xz", &xz(text.as_bytes()))]);
+    assert_eq!(torpor_trace::read_bytes("a", &inside).unwrap().events.len(), 100);
+}
+
+#[test]
+fn an_archive_of_none_or_several_recordings_is_refused_by_their_names() {
+    let text = LINE.repeat(10);
+    let told = |members: &[(&str, &[u8])]| {
+        torpor_trace::read_bytes("a.zip", &zip(members)).unwrap_err().to_string()
+    };
+    let several = told(&[("a/b.txt", text.as_bytes()), ("c.txt", text.as_bytes())]);
+    assert!(several.contains("2 recordings: `a/b.txt`, `c.txt`"), "{several}");
+    assert!(several.contains("hint: choose one: `unzip -p"), "{several}");
+    let none = told(&[("notes.txt", b"hello"), ("empty.txt", b"")]);
+    assert!(none.contains("2 files without a recording that can be read"), "{none}");
+    assert!(told(&[]).contains("0 files without a recording"));
+}
+
+/// Members of zeros tell by their first bytes that they are no recordings; a recording that goes on
+/// in zeros is held no further than memory allows, which is tested where that bound is.
+#[test]
+fn an_archive_full_of_bombs_is_refused_by_their_first_bytes() {
+    let zeros = vec![0; 32 << 20];
+    let bomb = zip(&[("a", &zeros), ("b", &zeros), ("c", &zeros)]);
+    assert!(bomb.len() < 1 << 20);
+    let start = Instant::now();
+    let error = torpor_trace::read_bytes("bomb", &bomb).unwrap_err();
+    assert!(error.to_string().contains("3 files without a recording"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn what_holds_no_sleeps_is_refused_by_its_name() {
+    let refused = [
+        (
+            "usec\tTime_Of_Day_Seconds\tCPU\tAvg_MHz\tBusy%\tBzy_MHz\tTSC_MHz\n",
+            "a log of turbostat",
+        ),
+        ("____________________\n * * * PowerTOP Report *\n", "a report of PowerTOP"),
+        ("           time    cpu  task name   wait time  sch delay   run time\n", "sched timehist"),
+        (" Performance counter stats for 'system wide':\n", "a report of `perf stat`"),
+        ("/* CTF 1.8 */\n", "the metadata of a CTF trace"),
+    ];
+    for (text, what) in refused {
+        let error = torpor_trace::read_bytes("a", text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("hint: "), "{error}");
+    }
+    let error = torpor_trace::read_bytes("a", b"\xc1\x1f\xfc\xc1\0\0\0\0").unwrap_err().to_string();
+    assert!(error.contains("CTF") && error.contains("babeltrace2"), "{error}");
+}

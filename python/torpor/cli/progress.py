@@ -4,7 +4,7 @@
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from torpor.texts import printable
@@ -39,6 +39,20 @@ class ProgressBar:
         """Take the bar away again: what stays on the screen is the result."""
         if self._bar is not None:
             self._bar.stop()
+
+
+def of_several(names: Sequence[str], bar: ProgressBar) -> Callable[[str, int, int], None]:
+    """Say in front of what is done which of several recordings it is done with: ``3 of 60``."""
+    if len(names) < 2:
+        return bar
+
+    def tell(what: str, done: int, total: int) -> None:
+        # The longest, as one may be the beginning of another.
+        named = [name for name in names if name in what]
+        place = names.index(max(named, key=len)) + 1 if named else None
+        bar(f"{place} of {len(names)}: {what}" if place else what, done, total)
+
+    return tell
 
 
 @contextlib.contextmanager

@@ -2,13 +2,15 @@
 """`torpor trace`: what a recording holds, and what the recorded machine did."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from torpor import recordings
 from torpor.cli import EXIT_FINDING, options, progress
-from torpor.cli.console import stdout_width, wrap, write_stdout
+from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
+from torpor.cli.deliver import check
 from torpor.posting import post
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ def stats(
     is_each_cpu: Annotated[
         bool, typer.Option("--each-cpu", help="Show the states of each CPU, not of each cluster.")
     ] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it as one HTML page.")
+    ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -65,10 +70,16 @@ def stats(
     Exit status 1 if the recording is damaged.
     """
     form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
     with progress.if_watched() as bar:
         found = recordings.trace_stats(
             trace, platform=platform, before=before, after=after, progress=bar
         )
+    if report is not None:
+        from torpor.report import write_recorded
+
+        write_recorded(cast("results.TraceStats", found), report)
+        print_note(f"report: {report}")
     if form != "text":
         write_stdout(post(found, form))
     else:

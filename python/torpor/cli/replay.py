@@ -34,6 +34,15 @@ def replay(
         Path | None,
         typer.Option(metavar="FILE", help="Write every decision, as .parquet or .arrow."),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="Write the recording for ui.perfetto.dev, with a track of choices for each "
+            "governor and CPU.",
+        ),
+    ] = None,
     report: options.ReportPath = None,
     **given: Any,
 ) -> None:
@@ -44,13 +53,14 @@ def replay(
             f"try `--decisions {decisions.with_suffix('.parquet')}`",
         )
     form = options.form(form, is_json=is_json, is_csv=is_csv)
-    check(folder=parquet, files=(decisions, report))
-    with progress.if_watched() as bar:
+    check(folder=parquet, files=(decisions, trace, report))
+    with progress.if_watched() as watching:
+        bar = watching and progress.of_several(traces, watching)
         outcome = run_replay(
             traces,
             platform=platform,
             governors=governors or DEFAULT_GOVERNORS,
-            decisions=decisions is not None or parquet is not None,
+            decisions=any((decisions, parquet, trace)),
             strip=report is not None or form == "json",
             progress=bar,
             **given,
@@ -58,4 +68,7 @@ def replay(
     if decisions is not None:
         outcome.write_table("decisions", decisions)
         print_note(f"decisions: {decisions}")
+    if trace is not None:
+        outcome.write_trace(trace)
+        print_note(f"trace: {trace}")
     raise typer.Exit(deliver(outcome, form=form, parquet=parquet, report=report))

@@ -50,6 +50,12 @@ def stats_text(stats: "results.TraceStats", top: int, is_each_cpu: bool, width: 
             f"by its rule on the recorded lengths the kernel judged {verdicts['agreeing']} of "
             f"{verdicts['compared']} sleeps as it did"
         )
+    if not stats["sleeps"]:
+        count = trace["event_counts"].get("cpu_idle", 0)
+        lines.append(
+            f"no sleeps: the recording has {count} cpu_idle events; record `power:cpu_idle` "
+            "(torpor record --print perf)"
+        )
     shown = [table for table in tables if table is not None and table.row_count]
     body = "\n".join(render(table, width=width) for table in shown)
     return "\n".join(lines) + "\n\n" + body

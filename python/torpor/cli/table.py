@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import bare_table, render, wrap
+from torpor.cli.more_tables import FULL_TABLES, causes_text, lines_text, over_text
 from torpor.comparison import (
     SLEEP_LENGTH_WORDS,
     Cell,
@@ -37,11 +38,18 @@ def comparison_text(result: "Result", width: int) -> str:
     """Return the tables of all sections, what failed, and the limits of the claim."""
     text_width = min(width, _TEXT_WIDTH)
     parts = []
-    for section in sections(result):
+    several = sections(result)
+    is_short = len(several) > FULL_TABLES
+    for section in several:
         parts.append(_heading(result, section, text_width))
-        names = short_labels(section["comparison"]["labels"])
-        parts.append(rows_text(names, rows(section["comparison"]), width))
+        if not is_short:
+            names = short_labels(section["comparison"]["labels"])
+            parts.append(rows_text(names, rows(section["comparison"]), width))
+        parts.append(causes_text(result, section, width))
         parts.append(_below(section, text_width))
+    if is_short:
+        parts.append(lines_text(result, width))
+    parts.append(over_text(result, width))
     parts += [wrap(f"Note: {note}", text_width) + "\n" for note in result["notes"]]
     return "".join(parts)
 

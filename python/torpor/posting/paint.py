@@ -56,10 +56,16 @@ def _folded(text: str, width: int) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, width) or [""]]
 
 
+def _left(table: Table) -> set[int]:
+    """Columns that begin at the left: those that say in words what a row is of."""
+    keys = range(table.keys)
+    return {key for key in keys if any(isinstance(row[key].value, str) for row in table.rows)}
+
+
 def _columns(table: Table) -> list[str]:
     """The table, or several below each other, the columns that say what a row is in each."""
     texts = [[ascii_text(cell.text) for cell in row] for row in table.rows]
-    left = {k for k in range(table.keys) if any(isinstance(r[k].value, str) for r in table.rows)}
+    left = _left(table)
     heads = [ascii_text(heading) for heading in table.headings]
     widths = []
     for place, head in enumerate(heads):
@@ -117,7 +123,9 @@ def markdown(posts: Sequence[Post]) -> str:
         parts += [f"### {_inline(post.title)}", *(_inline(fact) for fact in post.facts)]
         for table in post.tables:
             parts += [f"**{_inline(table.title)}**"] * bool(table.title)
-            rules = [":--" if place < table.keys else "--:" for place in range(len(table.headings))]
+            rules = [
+                ":--" if place in _left(table) else "--:" for place in range(len(table.headings))
+            ]
             rows = [[_inline(cell.text) for cell in row] for row in table.rows]
             lines = [[_inline(heading) for heading in table.headings], rules, *rows]
             parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
@@ -137,9 +145,11 @@ def csv(posts: Sequence[Post]) -> str:
 
     tables = [(post, table) for post in posts for table in post.tables]
     headings = list(dict.fromkeys(heading for _, table in tables for heading in table.headings))
+    # Programs read these.
+    spelled = map(ascii_text, headings)
     out = io.StringIO()
     writer = writing.writer(out, lineterminator="\n")
-    writer.writerow(["result", "table", *headings])
+    writer.writerow(["result", "table", *spelled])
     for post, table in tables:
         for row in table.rows:
             found = dict(zip(table.headings, row, strict=True))
@@ -176,14 +186,15 @@ def html(posts: Sequence[Post]) -> str:
             parts.append(f"<h2>{text(title)}</h2>")
             region = f'<div class="scroll" role="region" tabindex="0" aria-label="{text(title)}">'
             parts.append(f"{region}<table><thead><tr>")
+            left = _left(table)
             for place, heading in enumerate(table.headings):
-                kind = ' class="key"' if place < table.keys else ""
+                kind = ' class="key"' if place in left else ""
                 parts.append(f'<th scope="col"{kind}>{text(heading)}</th>')
             parts.append("</tr></thead><tbody>")
             for row in table.rows:
                 cells = []
                 for place, cell in enumerate(row):
-                    tag = 'th scope="row" class="key"' if place < table.keys else "td"
+                    tag = 'th scope="row" class="key"' if place in left else "td"
                     cells.append(f"<{tag}>{text(cell.text)}</{tag[:2]}>")
                 parts.append(f"<tr>{''.join(cells)}</tr>")
             parts.append("</tbody></table></div>")

@@ -15,9 +15,20 @@ from torpor.files import write_whole
 from .page import render
 
 if TYPE_CHECKING:
+    from torpor import results
     from torpor.comparison import Result
 
-__all__ = ["render", "write"]
+__all__ = ["render", "write", "write_recorded"]
+
+
+def write_recorded(stats: results.TraceStats, path: str | PathLike[str]) -> None:
+    """Write the page of what a recorded machine did, as :func:`torpor.trace_stats` counted it.
+
+    Raises OSError if the file cannot be written.
+    """
+    from .recorded import render
+
+    write_whole(path, render(stats))
 
 
 def write(result: Result, path: str | PathLike[str]) -> None:

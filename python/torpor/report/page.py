@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from torpor.comparison import base_text, section_name, sections, task_rows, unit_text
+from torpor.comparison import base_text, rows, section_name, sections, task_rows, unit_text
+from torpor.several import over_recordings, sign_text
 
 from . import bars, inputs, palette, strip
 from .finding import finding
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from torpor import results
     from torpor.comparison import Result, Section
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
 # Below 1 MB with room for the markup around the strips' data.
 _PAGE_BYTES = 960_000
+# Of those that ended sleeps; the others fold away.
+_CAUSES = 8
 
 
 def _option(value: Any) -> str:
@@ -39,7 +42,7 @@ def _option(value: Any) -> str:
 def render(result: Result) -> str:
     """The whole page for `result` (the engine's JSON, parsed) as HTML text."""
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -56,16 +59,20 @@ def render(result: Result) -> str:
         prose=_prose,
         breaks=_breaks,
         option=_option,
+        sign=sign_text,
     )
-    script = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
+    script = "\n".join((TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
     counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     parts = sections(result)
+    over = over_recordings(result)
     page = {
+        "over": over and list(zip(rows(over["comparison"]), over["rows"], strict=True)),
+        "over_labels": over and over["comparison"]["labels"],
         "result": result,
         "script": Markup(script),
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "style": Markup((_TEMPLATES / "report.css").read_text("utf-8") + palette.css(counts)),
+        "style": Markup((TEMPLATES / "report.css").read_text("utf-8") + palette.css(counts)),
         "governors": _governors(parts),
     }
     template = environment.get_template("report.html.j2")
@@ -94,7 +101,29 @@ def _section(result: Result, own: Section, number: int) -> dict[str, object]:
         "depth": bars.wrong_depth(platform, runs),
         "latency": latency(runs),
         "inputs": inputs.tables(own) if "trace" in own else None,
+        "causes": _causes(own),
         "tasks": task_rows(own) if "workload" in own else None,
+    }
+
+
+def _causes(own: Section) -> dict[str, object] | None:
+    """Who ended sleeps: of each governor those with the most sleeps of a wrong depth."""
+    found: Any = own.get("causes") if "trace" in own else None
+    if not found:
+        return None
+    groups: dict[str, list[dict[str, object]]] = {}
+    for cause in found:
+        woken = cause["woken"]
+        row: dict[str, object] = {
+            **{key: number(cause[key]) for key in ("sleeps", "above", "below")},
+            "kind": cause["kind"],
+            "name": cause["name"],
+            "mean": duration(cause["latency_ns"] / woken) if woken else "–",
+            "max": duration(cause["latency_max_ns"]) if woken else "–",
+        }
+        groups.setdefault(cause["governor"], []).append(row)
+    return {
+        "groups": [(name, rows[:_CAUSES], rows[_CAUSES:]) for name, rows in groups.items()],
     }
 
 

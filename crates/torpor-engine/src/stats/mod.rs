@@ -13,7 +13,8 @@ pub use outcome::{
     InterruptStats, LatencyStats, StateStats, TaskStats, TickStats, TraceStats, VerdictCheck,
     VerdictSource, WakeupStats,
 };
-use sleep::{Cause, FunctionKey, Sleep};
+pub(crate) use sleep::Cause;
+use sleep::{FunctionKey, Sleep};
 use std::collections::{BTreeMap, HashMap};
 use torpor_counters::{Delta, StateDelta};
 use torpor_platform::{Cluster, Platform};
@@ -41,6 +42,19 @@ pub struct Stats<'a> {
     tick_stops: [u64; 2],
     cut_sleeps: u64,
     verdicts: VerdictCheck,
+    /// All that is settled, for those who ask.
+    log: Option<Vec<Ended>>,
+}
+
+/// A recorded sleep, and what ended it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    pub cpu: CpuId,
+    pub entry: Instant,
+    pub exit: Instant,
+    pub(crate) cause: Cause,
+    /// The task that ran first afterwards, and its name where that is known.
+    pub ran: Option<Option<Name>>,
 }
 
 #[derive(Default)]
@@ -104,6 +118,24 @@ impl<'a> Stats<'a> {
             platform.clusters.iter().map(of).collect()
         });
         Stats { platform, models, ..Stats::default() }
+    }
+
+    /// Keeps what ended each sleep.
+    pub fn logging() -> Stats<'a> {
+        Stats { log: Some(Vec::new()), ..Stats::new(None) }
+    }
+
+    /// What ended each sleep of the recording.
+    pub fn into_log(mut self) -> Vec<Ended> {
+        self.settle_all();
+        self.log.unwrap_or_default()
+    }
+
+    fn settle_all(&mut self) {
+        let numbers: Vec<CpuId> = self.cpus.keys().copied().collect();
+        for number in numbers {
+            self.settle(number);
+        }
     }
 
     fn observe(&mut self, event: &Event, names: &Names) {
@@ -234,6 +266,10 @@ impl<'a> Stats<'a> {
             self.cut_sleeps += 1;
             return;
         };
+        if let Some(log) = &mut self.log {
+            let (entry, cause, ran) = (sleep.entry, sleep.cause(), sleep.ran);
+            log.push(Ended { cpu: number, entry, exit, cause, ran });
+        }
         let slept = exit.since(sleep.entry);
         let cluster = self.platform.and_then(|platform| platform.cluster_of(number));
         let model = cluster.map(|cluster| &self.models[cluster]);
@@ -259,10 +295,7 @@ impl<'a> Stats<'a> {
     /// What was counted of the recording that `trace` describes.
     /// `counters` are what sysfs counted meanwhile.
     pub fn finish(mut self, path: &str, trace: &Trace, counters: Option<&Delta>) -> TraceStats {
-        let numbers: Vec<CpuId> = self.cpus.keys().copied().collect();
-        for number in numbers {
-            self.settle(number);
-        }
+        self.settle_all();
         let source = match (trace.carries.cpu_idle_miss, self.platform) {
             (true, _) => Some(VerdictSource::CpuIdleMiss),
             (false, Some(_)) => Some(VerdictSource::Platform),
@@ -417,7 +450,7 @@ fn verdicts(platform: &Platform, cluster: &Cluster) -> CpuModel {
 }
 
 /// A cause's kind and name.
-fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
+pub(crate) fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
     match cause {
         Cause::Timer(FunctionKey::Symbol(name)) => ("timer", names.text(name).to_owned()),
         Cause::Timer(FunctionKey::Address(address)) => ("timer", format!("{address:#x}")),

@@ -4,8 +4,8 @@
 use super::Rows::{At, By, OfRuns};
 use super::Type::{Bool, Float, Int, Text};
 use super::rows::{
-    comparison, diff_changes, diff_states, flows, latency, led_by, list, pick, seeds, states,
-    study_cells, summary, tasks,
+    causes, comparison, diff_changes, diff_states, flows, latency, led_by, list, pick, seeds,
+    states, study_cells, summary, tasks,
 };
 use super::{Column, Table, table};
 use serde_json::Value;
@@ -60,6 +60,24 @@ pub static TABLES: &[Table] = &[
     table("replay", "states", "a recording, governor, CPU and idle state", STATES, By(states)),
     table("replay", "latency", "a bucket of a governor's wake-up latencies", LATENCY, By(latency)),
     table("replay", "comparison", "a recording, metric and governor", COMPARISON, By(comparison)),
+    table(
+        "replay",
+        "causes",
+        "a recording, governor, and what ended its sleeps",
+        &[
+            ("source", Text, ""),
+            ("governor", Text, ""),
+            ("kind", Text, ""),
+            ("name", Text, ""),
+            ("sleeps", Int, ""),
+            ("above", Int, ""),
+            ("below", Int, ""),
+            ("woken", Int, ""),
+            ("latency_ns", Int, "ns"),
+            ("latency_max_ns", Int, "ns"),
+        ],
+        By(causes),
+    ),
     table("simulation", "summary", "a governor: means over seeds", SUMMARY, By(summary))
         .with_metrics(),
     table(

@@ -97,6 +97,22 @@ pub fn states(result: &Value) -> Vec<Row> {
     rows
 }
 
+pub fn causes(result: &Value) -> Vec<Row> {
+    const KEYS: [&str; 9] = [
+        "governor",
+        "kind",
+        "name",
+        "sleeps",
+        "above",
+        "below",
+        "woken",
+        "latency_ns",
+        "latency_max_ns",
+    ];
+    let of = |section| led_by(source(section), pick(list(section, "causes"), &KEYS));
+    sections(result).into_iter().flat_map(of).collect()
+}
+
 pub fn latency(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (source, run) in runs(result) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Events as text: the kernel's `trace` file, `trace-cmd report`, `perf script`.
+//! Events as text: the kernel's `trace` file, `trace-cmd report`, `perf script`, and LTTng's
+//! events by babeltrace.
 //!
-//! The three differ in what stands before an event's name, which `line` sees through, and in how
+//! The first three differ in what stands before an event's name, which `line` sees through, and in how
 //! some events print their fields, which `fields` knows. What text cannot hold is lost: the
 //! kernel's own has microseconds, functions without addresses, and often timers without them.
 
@@ -9,6 +10,7 @@ mod events;
 mod fields;
 mod html;
 mod line;
+mod lttng;
 mod scratch;
 mod timers;
 mod values;
@@ -32,6 +34,7 @@ pub(crate) fn is_ftrace_text(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(64 << 10)];
     let is_event = |line: &[u8]| {
         Line::parse(line).is_some_and(|line| line.time.has_unit && !line.name.is_empty())
+            || lttng::is_event(line)
     };
     start.starts_with(b"# tracer:")
         || start.starts_with(b"cpus=")
@@ -54,6 +57,7 @@ struct Reader {
     events: Events,
     /// Inside what systrace puts before or behind the events: the output of `ps`.
     is_in_dump: bool,
+    lttng: lttng::Clock,
 }
 
 /// The lines that such output starts with: `PROCESS DUMP`, `ATRACE_PROCESS_DUMP`, or the head of
@@ -105,8 +109,11 @@ impl Reader {
             return None;
         }
         let Some(line) = Line::parse(text) else {
-            self.other(text, out);
-            return None;
+            let Some(rewritten) = lttng::rewritten(text, &mut self.lttng) else {
+                self.other(text, out);
+                return None;
+            };
+            return self.line(&rewritten, out);
         };
         self.is_in_dump = false;
         self.events.record(&line, out);

@@ -10,9 +10,11 @@ mod clock;
 mod generic;
 mod schema;
 mod stats;
+mod tracks;
 mod wire;
 mod write;
 
+pub use tracks::{Slice, Track, write_tracks};
 pub use write::write_perfetto;
 
 use crate::builder::Builder;

@@ -14,8 +14,8 @@ const EVENTS_A_ROW: usize = 1 << 14;
 const SEQUENCE: u64 = 1;
 const SEQUENCE_FLAGS: u32 = 13;
 /// `BuiltinClock` numbers.
-const BOOT_CLOCK: u64 = 6;
-const MONOTONIC_CLOCK: u64 = 3;
+pub(super) const BOOT_CLOCK: u64 = 6;
+pub(super) const MONOTONIC_CLOCK: u64 = 3;
 const INCREMENTAL_STATE_CLEARED: u64 = 1;
 
 /// Writes a trace as a Perfetto trace, in one bundle of ftrace events a CPU and stretch of time.
@@ -63,7 +63,7 @@ pub fn write_perfetto(trace: &Trace, mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-fn write_packet(out: &mut impl Write, packet: &Message) -> io::Result<()> {
+pub(super) fn write_packet(out: &mut impl Write, packet: &Message) -> io::Result<()> {
     let mut framed = Message::default();
     framed.bytes(1, &packet.0);
     out.write_all(&framed.0)
@@ -228,7 +228,7 @@ fn interrupt_name(cause: InterruptCause) -> (&'static str, &'static str) {
 
 /// A protobuf message under construction.
 #[derive(Default)]
-struct Message(Vec<u8>);
+pub(super) struct Message(pub(super) Vec<u8>);
 
 impl Message {
     fn varint(&mut self, mut value: u64) {
@@ -239,12 +239,12 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    fn number(&mut self, field: u32, value: u64) {
+    pub(super) fn number(&mut self, field: u32, value: u64) {
         self.varint(u64::from(field) << 3);
         self.varint(value);
     }
 
-    fn bytes(&mut self, field: u32, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.varint(u64::from(field) << 3 | 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);

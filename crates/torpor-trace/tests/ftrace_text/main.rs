@@ -2,6 +2,7 @@
 //! Text of the kernel's `trace` file, of `trace-cmd report` and `perf script`: what each form of
 //! an event is read as. Lines are as these programs wrote them on real machines.
 
+mod lttng;
 mod pages;
 
 use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Trace, read_bytes};

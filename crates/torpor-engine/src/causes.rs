@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Who did it: which task, timer function or interrupt ended the sleeps of a wrong depth, and met
+//! the latency.
+//!
+//! A replayed sleep that an event of the recording ended has that event's cause: it is found by the
+//! moment at which the recorded sleep ended. What a tick or a polling limit ended is the governor's
+//! own doing, and stands as such.
+
+use crate::decision::Decision;
+use crate::model::{SleepEnd, Verdict};
+use crate::replay::Seat;
+use crate::stats::{Cause, Ended, spelled};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use torpor_trace::Names;
+use torpor_units::CpuId;
+
+/// What sleeps are laid to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The task that ran first afterwards.
+    Task,
+    /// The interrupt, or what the IPI was for; timers as one.
+    Irq,
+    /// The timer's function; interrupts as one.
+    Timer,
+}
+
+/// The sleeps of one governor that one task, timer or interrupt ended.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct CauseOutcome {
+    pub governor: String,
+    /// `task`, `timer`, `irq`, `ipi`; `tick` and `poll` where the governor's own tick or polling
+    /// limit ended the sleep; `none` where no task ran, `unknown`.
+    pub kind: String,
+    pub name: String,
+    pub sleeps: u64,
+    pub above: u64,
+    pub below: u64,
+    /// Sleeps that an event ended, which have a latency.
+    pub woken: u64,
+    /// Summed.
+    pub latency_ns: i64,
+    pub latency_max_ns: i64,
+}
+
+/// What ended the sleeps of a recording.
+pub struct Causes {
+    by: By,
+    cpus: HashMap<CpuId, Vec<Ended>>,
+    names: Names,
+}
+
+#[derive(Default)]
+struct Counts {
+    sleeps: u64,
+    above: u64,
+    below: u64,
+    woken: u64,
+    latency_ns: i64,
+    latency_max_ns: i64,
+}
+
+impl Causes {
+    pub fn new(by: By, ended: Vec<Ended>, names: Names) -> Causes {
+        let mut cpus: HashMap<CpuId, Vec<Ended>> = HashMap::new();
+        for each in ended {
+            cpus.entry(each.cpu).or_default().push(each);
+        }
+        cpus.values_mut().for_each(|of_cpu| of_cpu.sort_by_key(|each| each.exit));
+        Causes { by, cpus, names }
+    }
+
+    /// One governor's, the most sleeps of a wrong depth first.
+    pub fn of_run(
+        &self,
+        governor: &str,
+        seats: &[Seat<'_>],
+        decisions: &[Decision],
+    ) -> Vec<CauseOutcome> {
+        let mut counted: BTreeMap<(&'static str, String), Counts> = BTreeMap::new();
+        for decision in decisions {
+            let counts = counted.entry(self.key(seats, decision)).or_default();
+            counts.sleeps += 1;
+            counts.above += u64::from(decision.verdict == Verdict::Above);
+            counts.below += u64::from(decision.verdict == Verdict::Below);
+            if let Some(latency) = decision.latency {
+                counts.woken += 1;
+                counts.latency_ns += latency.0;
+                counts.latency_max_ns = counts.latency_max_ns.max(latency.0);
+            }
+        }
+        let mut rows: Vec<CauseOutcome> = counted
+            .into_iter()
+            .map(|((kind, name), counts)| CauseOutcome {
+                governor: governor.to_owned(),
+                kind: kind.to_owned(),
+                name,
+                sleeps: counts.sleeps,
+                above: counts.above,
+                below: counts.below,
+                woken: counts.woken,
+                latency_ns: counts.latency_ns,
+                latency_max_ns: counts.latency_max_ns,
+            })
+            .collect();
+        // By name where they are alike, as the map had them.
+        rows.sort_by_key(|row| Reverse((row.above + row.below, row.latency_ns)));
+        rows
+    }
+
+    fn key(&self, seats: &[Seat<'_>], decision: &Decision) -> (&'static str, String) {
+        match decision.end {
+            SleepEnd::Tick => return ("tick", "the governor's tick".to_owned()),
+            SleepEnd::PollTimeout => return ("poll", "the polling limit".to_owned()),
+            SleepEnd::GovernorTimer => return ("timer", "the governor's own".to_owned()),
+            SleepEnd::Event => {}
+        }
+        let input = seats[decision.slot].input;
+        let span = &input.spans[decision.span as usize];
+        let of_cpu = self.cpus.get(&input.cpu).map_or(&[][..], Vec::as_slice);
+        let index = of_cpu.partition_point(|ended| ended.exit < span.resume);
+        let ended = of_cpu.get(index).filter(|ended| ended.entry <= span.resume);
+        let unknown = || ("unknown", "not recorded".to_owned());
+        let Some(ended) = ended else { return unknown() };
+        match (self.by, ended.cause) {
+            (By::Task, _) => match ended.ran {
+                Some(Some(comm)) => ("task", self.names.text(comm).to_owned()),
+                Some(None) => ("task", "not known".to_owned()),
+                None => ("none", "no task ran".to_owned()),
+            },
+            (By::Irq, Cause::Timer(_)) => ("timer", "all timers".to_owned()),
+            (By::Timer, Cause::Irq(..) | Cause::Ipi(_)) => {
+                ("irq", "all interrupts and IPIs".to_owned())
+            }
+            (By::Irq | By::Timer, cause) => spelled(cause, &self.names),
+        }
+    }
+}

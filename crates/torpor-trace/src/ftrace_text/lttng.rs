@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! LTTng's kernel events as babeltrace prints them: the content of a CTF trace as text.
+//!
+//! ```text
+//! [1700000000.123456789] (+0.000001200) host power_cpu_idle: { cpu_id = 3 }, { state = 1, cpu_id = 3 }
+//! [11:36:08.994950214] (+0.000000000) host sched_switch: { cpu_id = 1 }, { prev_comm = "sh", ... }
+//! ```
+//!
+//! They are the kernel's tracepoints under LTTng's names, so a line becomes one of `perf script`
+//! and goes the way of those.
+
+use memchr::memmem;
+use std::borrow::Cow;
+use std::io::Write;
+
+const CPU: &[u8] = b": { cpu_id = ";
+const DAY_S: u64 = 86_400;
+
+/// Tells the days of a trace whose times have none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    latest_s: u64,
+    days: u64,
+}
+
+/// As the kernel names it, by what LTTng calls it.
+const NAMES: &[(&[u8], &[u8])] = &[
+    (b"power_cpu_idle", b"cpu_idle"),
+    (b"power_cpu_frequency", b"cpu_frequency"),
+    (b"timer_hrtimer_start", b"hrtimer_start"),
+    (b"timer_hrtimer_cancel", b"hrtimer_cancel"),
+    (b"timer_hrtimer_expire_entry", b"hrtimer_expire_entry"),
+    (b"timer_hrtimer_expire_exit", b"hrtimer_expire_exit"),
+    (b"timer_expire_entry", b"timer_expire_entry"),
+    (b"timer_expire_exit", b"timer_expire_exit"),
+];
+
+/// As the kernel's text spells it, by LTTng's name of a field.
+const KEYS: &[(&[u8], &[u8])] =
+    &[(b"prev_tid", b"prev_pid"), (b"next_tid", b"next_pid"), (b"tid", b"pid")];
+
+pub(super) fn is_event(line: &[u8]) -> bool {
+    rewritten(line, &mut Clock::default()).is_some()
+}
+
+/// The line as `perf script` would have it; none if it is not LTTng's.
+#[cold]
+pub(super) fn rewritten(line: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
+    let rest = line.strip_prefix(b"[")?;
+    let (stamp, rest) = split(rest, b"]")?;
+    let (seconds, fraction) = time(stamp, clock)?;
+    let (head, rest) = split(rest, CPU)?;
+    let name = head.rsplit(|byte| *byte == b' ').next().filter(|name| !name.is_empty())?;
+    let (cpu, rest) = split(rest, b" }")?;
+    if cpu.is_empty() || !cpu.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let name = NAMES.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
+    let mut out = Vec::with_capacity(line.len());
+    out.extend_from_slice(b"[");
+    out.extend_from_slice(cpu);
+    write!(out, "] {seconds}.").ok()?;
+    out.extend_from_slice(fraction);
+    out.extend_from_slice(b": lttng:");
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    // What tasks and processes the event is of stands between, where it was asked for.
+    let fields = memmem::rfind(rest, b"{ ").and_then(|at| rest.get(at.saturating_add(2)..));
+    let fields = fields.map_or(&b""[..], |f| f.strip_suffix(b" }").unwrap_or(f));
+    for (key, value) in Fields(fields) {
+        let key = KEYS.iter().find(|(theirs, _)| *theirs == key).map_or(key, |(_, ours)| ours);
+        out.extend_from_slice(key);
+        out.push(b'=');
+        out.extend_from_slice(&plain(value));
+        out.push(b' ');
+    }
+    Some(out)
+}
+
+/// Seconds and nine digits: `1700000000.123456789` or `11:36:08.994950214`.
+fn time<'a>(stamp: &'a [u8], clock: &mut Clock) -> Option<(u64, &'a [u8])> {
+    let (whole, fraction) = split(stamp, b".")?;
+    if fraction.len() != 9 || !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let mut seconds: u64 = 0;
+    let parts: Vec<&[u8]> = whole.split(|byte| *byte == b':').collect();
+    if !matches!(parts.len(), 1 | 3) {
+        return None;
+    }
+    for part in &parts {
+        let number: u64 = std::str::from_utf8(part).ok()?.parse().ok()?;
+        seconds = seconds.checked_mul(60)?.checked_add(number)?;
+    }
+    if parts.len() == 3 {
+        // Past midnight; clocks of CPUs may disagree by less.
+        if seconds.saturating_add(DAY_S / 2) < clock.latest_s {
+            clock.days = clock.days.saturating_add(1);
+            clock.latest_s = seconds;
+        }
+        clock.latest_s = clock.latest_s.max(seconds);
+        seconds = seconds.checked_add(clock.days.checked_mul(DAY_S)?)?;
+    }
+    Some((seconds, fraction))
+}
+
+/// Fields of `key = value, key = "a, b", key = ( "NAME" : container = 1 )`.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, rest) = split(self.0.trim_ascii_start(), b" = ")?;
+        let (mut is_text, mut is_escaped, mut depth) = (false, false, 0_u32);
+        let mut end = rest.len();
+        for (at, byte) in rest.iter().enumerate() {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if is_text => is_escaped = true,
+                b'"' => is_text = !is_text,
+                _ if is_text => {}
+                b'(' | b'[' | b'{' => depth = depth.saturating_add(1),
+                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+                b',' if depth == 0 => {
+                    end = at;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let (value, rest) = rest.split_at(end);
+        self.0 = rest.strip_prefix(b",").unwrap_or(rest);
+        Some((key, value.trim_ascii()))
+    }
+}
+
+/// A text without its quotes; of an enumeration, the number.
+fn plain(value: &[u8]) -> Cow<'_, [u8]> {
+    if let Some(text) = value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) {
+        return Cow::Borrowed(text);
+    }
+    if let Some(at) = memmem::rfind(value, b"container = ") {
+        let number = &value[at.saturating_add(b"container = ".len())..];
+        return Cow::Borrowed(number.split(|byte| *byte == b' ').next().unwrap_or(number));
+    }
+    // A state of -1 goes as unsigned into the tracepoint.
+    Cow::Borrowed(value)
+}
+
+fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let start = memmem::find(bytes, at)?;
+    Some((&bytes[..start], bytes.get(start.saturating_add(at.len())..)?))
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Tracks of slices, to stand behind the packets of any Perfetto trace: what a governor chose, for
+//! the viewer to show beside the recording.
+
+use super::schema::packet;
+use super::write::{BOOT_CLOCK, MONOTONIC_CLOCK, Message, write_packet};
+use std::io::{self, Write};
+use torpor_units::Instant;
+
+/// A writer of its own: nothing that another interned is meant.
+const SEQUENCE: u64 = 0x746f_7270;
+/// Tracks have numbers that no recorder gives.
+const FIRST_UUID: u64 = 0x746f_7270_6f72_0000;
+const TIMESTAMP: u32 = 8;
+const TIMESTAMP_CLOCK: u32 = 58;
+const TRACK_EVENT: u32 = 11;
+const TRACK_DESCRIPTOR: u32 = 60;
+const SLICE_BEGIN: u64 = 1;
+const SLICE_END: u64 = 2;
+
+/// A stretch of time with a name. Those of a track follow or contain each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    pub from: Instant,
+    pub to: Instant,
+    pub name: String,
+}
+
+/// Slices under one name, below a group's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Track {
+    pub name: String,
+    /// In the order of their begin; of those with the same, the outer one first.
+    pub slices: Vec<Slice>,
+}
+
+/// Writes groups of tracks as packets. `clock` is the recording's, as
+/// [`Meta::clock`](crate::Meta::clock) names it.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_tracks(
+    mut out: impl Write,
+    clock: &str,
+    groups: &[(String, Vec<Track>)],
+) -> io::Result<()> {
+    let clock = if clock == "mono" { MONOTONIC_CLOCK } else { BOOT_CLOCK };
+    let mut uuid = FIRST_UUID;
+    for (name, tracks) in groups {
+        let group = uuid;
+        describe(&mut out, group, None, name)?;
+        for track in tracks {
+            uuid = uuid.wrapping_add(1);
+            describe(&mut out, uuid, Some(group), &track.name)?;
+            // Ends that have not come yet, the innermost last.
+            let mut open: Vec<Instant> = Vec::new();
+            for slice in &track.slices {
+                while let Some(&end) = open.last().filter(|end| **end <= slice.from) {
+                    open.pop();
+                    event(&mut out, clock, uuid, end, None)?;
+                }
+                event(&mut out, clock, uuid, slice.from, Some(&slice.name))?;
+                open.push(slice.to);
+            }
+            while let Some(end) = open.pop() {
+                event(&mut out, clock, uuid, end, None)?;
+            }
+        }
+        uuid = uuid.wrapping_add(1);
+    }
+    out.flush()
+}
+
+fn describe(out: &mut impl Write, uuid: u64, parent: Option<u64>, name: &str) -> io::Result<()> {
+    let mut descriptor = Message::default();
+    descriptor.number(1, uuid);
+    descriptor.bytes(2, name.as_bytes());
+    if let Some(parent) = parent {
+        descriptor.number(5, parent);
+    }
+    let mut told = Message::default();
+    told.number(packet::SEQUENCE_ID, SEQUENCE);
+    told.bytes(TRACK_DESCRIPTOR, &descriptor.0);
+    write_packet(out, &told)
+}
+
+/// The begin of a slice with a name, or the end of the innermost.
+fn event(
+    out: &mut impl Write,
+    clock: u64,
+    uuid: u64,
+    at: Instant,
+    name: Option<&str>,
+) -> io::Result<()> {
+    let mut event = Message::default();
+    event.number(9, if name.is_some() { SLICE_BEGIN } else { SLICE_END });
+    event.number(11, uuid);
+    if let Some(name) = name {
+        event.bytes(22, b"torpor");
+        event.bytes(23, name.as_bytes());
+    }
+    let mut told = Message::default();
+    told.number(TIMESTAMP, at.0 as u64);
+    told.number(packet::SEQUENCE_ID, SEQUENCE);
+    told.bytes(TRACK_EVENT, &event.0);
+    told.number(TIMESTAMP_CLOCK, clock);
+    write_packet(out, &told)
+}

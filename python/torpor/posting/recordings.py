@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What is posted of recordings: what a machine did, and whose decisions they are."""
+
+from typing import TYPE_CHECKING, Any
+
+from .cells import COUNTED, compared, count_cells, rate_cell, states_table, total, wrong_cells
+from .model import Cell, Post, Table, number, share, word
+
+if TYPE_CHECKING:
+    from torpor import results
+
+
+def fidelity(result: "results.Fidelity") -> Post:
+    decisions = result["decisions"]
+    counters = [
+        [word(str(c["cpu"])), word(f"{c['state']} {c['name']}"), *_counter(c)]
+        for c in result["counters"]
+    ]
+    headings = [
+        "CPU",
+        "state",
+        "usage",
+        "sysfs usage",
+        "above",
+        "miss above",
+        "below",
+        "miss below",
+    ]
+    tables = [
+        compared(result["comparison"]),
+        Table("counters", "Counters: of the sleeps, and the kernel's", headings, counters, keys=2),
+    ]
+    title = f"{result['trace']['path']}: {decisions['compared']} decisions on {result['platform']}"
+    return Post(title, [], tables, list(result["notes"]))
+
+
+def _counter(counter: "results.Counter") -> list[Cell]:
+    sysfs = counter["sysfs"]
+    usage = None if sysfs is None else sysfs["usage"]
+    counts = (counter["above"], counter["miss_above"], counter["below"], counter["miss_below"])
+    return [number(counter["usage"]), number(usage), *map(number, counts)]
+
+
+def trace_stats(result: "results.TraceStats") -> Post:
+    trace, source = result["trace"], result["verdict_source"]
+    span_ns = trace["duration_ns"]
+    per_s = 1e9 / span_ns if span_ns else None
+    groups: dict[tuple[str, int, str], list[results.StateStats]] = {}
+    cpus: dict[str, set[int]] = {}
+    for state in result["states"]:
+        cluster = state["cluster"] or "all"
+        key = (cluster, state["state"], state["name"] or "")
+        groups.setdefault(key, []).append(state)
+        cpus.setdefault(cluster, set()).add(state["cpu"])
+    rows = []
+    for (cluster, index, name), of in sorted(groups.items()):
+        sums: dict[str, Any] = {key: total(of, key) for key in ("above", "below", "rejected")}
+        sums["usage"] = sum(state["usage"] for state in of)
+        time_ns = sum(state["time_ns"] for state in of)
+        sums["time_us"] = time_ns / 1e3
+        sums["residency_ratio"] = share(time_ns, span_ns * len(cpus[cluster]), 1)
+        rows.append([word(cluster), word(f"{index} {name}".rstrip()), *count_cells(sums)])
+    tables = [states_table("", ["cluster", "state"], rows)]
+    rows = [
+        [
+            *(word(row["kind"]), word(row["name"]), number(row["count"])),
+            *(number(share(row["count"], result["sleeps"]), 1), rate_cell(row["count"], per_s)),
+            *(
+                number(share(row["slept_ns"], row["count"], 1e-3), 1),
+                *wrong_cells(row, row["count"]),
+            ),
+        ]
+        for row in result["wakeups"]
+    ]
+    headings = ["woken by", "", "wake-ups", "%", "1/s", "mean µs", *COUNTED[3:]]
+    tables.append(Table("wakeups", "What ended sleeps", headings, rows, keys=2))
+    rows = [
+        [
+            *(word(row["comm"]), number(row["wakeups"]), rate_cell(row["wakeups"], per_s)),
+            *(number(row["switches"]), number(row["run_ns"] / 1e6, 2)),
+            *wrong_cells(row, row["wakeups"]),
+        ]
+        for row in result["tasks"]
+    ]
+    headings = ["task", "first", "1/s", "switches", "ran ms", *COUNTED[3:]]
+    tables.append(Table("tasks", "Tasks, and how often first after a sleep", headings, rows))
+    rows = [
+        [
+            *(word(row["kind"]), word(row["name"]), number(row["count"])),
+            *(
+                rate_cell(row["count"], per_s),
+                number(share(row["handler_ns"], row["count"], 1e-3), 2),
+            ),
+        ]
+        for row in result["interrupts"]
+    ]
+    headings = ["interrupt", "", "count", "1/s", "handler µs"]
+    tables.append(Table("interrupts", "Interrupts, asleep or awake", headings, rows, keys=2))
+    rows = [
+        [
+            *(word(f"{row['state']} {row['name'] or ''}".rstrip()), number(row["count"])),
+            *(number(row[key] / 1e3, 2) for key in ("mean_ns", "p50_ns", "p99_ns", "max_ns")),
+        ]
+        for row in result["latency"]
+    ]
+    headings = ["state", "count", "mean µs", "p50 µs", "p99 µs", "max µs"]
+    tables.append(Table("latency", "From the event to the cpu_idle exit", headings, rows))
+    kernel = f", Linux {trace['kernel_release']}" if trace["kernel_release"] else ""
+    facts = [f"{trace['cpu_count']} CPUs, {span_ns / 1e9:.2f} s{kernel}, {result['sleeps']} sleeps"]
+    words = {"cpu_idle_miss": "the kernel's own, from cpu_idle_miss", None: "not known"}
+    judged = words.get(source, f"by the states of {result['platform']}")
+    facts.append(f"above and below: {judged}")
+    shown = [table for table in tables if table.rows]
+    notes = [f"{loss['count']} x {loss['advice']}" for loss in trace["losses"]]
+    return Post(f"{trace['path']}: what the machine did", facts, shown, notes)
