@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from torpor import _engine
+from torpor import _engine, turbostat
 from torpor._engine import CountersError, TorporError
 from torpor.files import write_whole
 from torpor.records import Record, headed
@@ -125,10 +125,23 @@ def diff(
     time, or all ``idle`` time where no clock is known. ``changes`` compares ``above`` and ``below``
     with the first column: ``difference``, ``low`` and ``high`` (95 %), ``is_significant``.
 
+    A log of turbostat is an interval of its own, with its states as requested; what the hardware
+    says it got stands in ``notes``.
+
     Raises :class:`torpor.CountersError` when a snapshot cannot be read or none can be compared.
     """
-    taken = [s if isinstance(s, Snapshot) else snapshot(s) for s in snapshots]
-    intervals = _intervals(taken, labels, is_paired)
+    logs = [Path(s) for s in snapshots if not isinstance(s, Snapshot) and turbostat.is_log(Path(s))]
+    if logs and len(logs) < len(snapshots):
+        raise TorporError(
+            "logs of turbostat and snapshots cannot be compared: expected one kind\n"
+            "hint: diff each kind alone, save both with --json, and `torpor compare` the two"
+        )
+    read = [turbostat.read(log) for log in logs]
+    if read:
+        intervals = _of_logs(logs, read, labels)
+    else:
+        taken = [s if isinstance(s, Snapshot) else snapshot(s) for s in snapshots]
+        intervals = _intervals(taken, labels, is_paired)
     if by not in ("table", "cpu"):
         raise TorporError(f"by is `{by}`: expected table or cpu")
     if not any(counted.cpus for counted in intervals):
@@ -140,7 +153,53 @@ def diff(
             + "\nhint: compare snapshots of one machine, taken in one boot"
         )
     groups = [_group(intervals, members) for members in _members(intervals, by)]
+    if read:
+        _share_out(groups, dict(zip((c.interval["label"] for c in intervals), read, strict=True)))
     return headed("diff", {"intervals": [c.interval for c in intervals], "groups": groups})
+
+
+def _of_logs(
+    paths: list[Path], logs: list[turbostat.Log], labels: Sequence[str] | None
+) -> list[_Counted]:
+    """Each log is an interval of its own."""
+    names = list(labels) if labels else _names([str(path) for path in paths])
+    if len(names) != len(paths) or len(set(names)) != len(names):
+        raise TorporError(
+            f"{len(names)} labels for {len(paths)} logs of turbostat: expected another for each"
+        )
+    return [
+        _Counted(
+            {
+                "label": name,
+                "before": f"the beginning of {path}",
+                "after": str(path),
+                "governor": None,
+                "driver": None,
+                "kernel_release": None,
+                "elapsed_ns": log.elapsed_ns,
+                "clock": None if log.elapsed_ns is None else "turbostat",
+                "is_since_boot": False,
+                "notes": [{"kind": "read", "cpus": [], "text": t} for t in turbostat.notes(log)],
+            },
+            log.cpus,
+        )
+        for name, path, log in zip(names, paths, logs, strict=True)
+    ]
+
+
+def _share_out(groups: "list[DiffGroup]", logs: "dict[str, turbostat.Log]") -> None:
+    """Take shares of time as turbostat printed them, which needs no clock."""
+    for group in groups:
+        for column in group["columns"]:
+            shares = logs[column["label"]].shares
+            column["residency_of"] = "elapsed"
+            ratios = []
+            for place, state in enumerate(column["states"]):
+                known = [s for cpu in column["cpus"] if (s := shares[cpu][place]) is not None]
+                state["residency_ratio"] = sum(known) / len(known) if known else None
+                ratios.append(state["residency_ratio"])
+            all_known = [ratio for ratio in ratios if ratio is not None]
+            column["total"]["residency_ratio"] = sum(all_known) if all_known else None
 
 
 def _intervals(

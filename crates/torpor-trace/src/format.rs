@@ -158,8 +158,7 @@ const REPORTS: &[(&[&[u8]], &str, &str)] = &[
     (
         &[b"Busy%", b"Bzy_MHz"],
         "a log of turbostat",
-        "it sums up intervals and holds no sleeps: `torpor diff` compares counters, from \
-         `torpor snapshot` before and after",
+        "it sums up intervals and holds no sleeps to replay: `torpor diff LOG` shows its idle states",
     ),
     (
         &[b"PowerTOP"],

@@ -296,3 +296,24 @@ fn what_holds_no_sleeps_is_refused_by_its_name() {
     let error = torpor_trace::read_bytes("a", b"\xc1\x1f\xfc\xc1\0\0\0\0").unwrap_err().to_string();
     assert!(error.contains("CTF") && error.contains("babeltrace2"), "{error}");
 }
+
+/// Each byte of each packing, changed in turn, and each cut: an error or a recording, never more.
+#[test]
+fn damaged_packings_are_errors_or_recordings() {
+    let text = LINE.repeat(20);
+    let members = [("notes", &b"none"[..]), ("trace", text.as_bytes())];
+    for packed in [zip(&members), xz(text.as_bytes()), bzip2(text.as_bytes())] {
+        for index in 0..packed.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut damaged = packed.clone();
+                damaged[index] ^= change;
+                if let Ok(trace) = torpor_trace::read_bytes("a", &damaged) {
+                    assert!(trace.events.len() <= 20, "byte {index}");
+                }
+            }
+            if let Ok(trace) = torpor_trace::read_bytes("a", &packed[..index]) {
+                assert!(trace.events.len() <= 20, "cut at {index}");
+            }
+        }
+    }
+}

@@ -43,7 +43,8 @@ def diff(
         typer.Argument(
             metavar="BEFORE AFTER...",
             help="Saved snapshots, or dumps: text of grep, head or cat; tar files; directories. "
-            "Each but the first ends an interval. One alone counts from boot.",
+            "Each but the first ends an interval. One alone counts from boot. Or "
+            "logs of turbostat, each an interval.",
         ),
     ],
     labels: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor import TorporError, recordings
+from torpor import TorporError, counters, recordings
 from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.values import duration_ns
@@ -119,6 +119,24 @@ def record(
         raise typer.Exit(EXIT_FINDING)
 
 
+def _rejections(made: "session.Recording") -> list[str]:
+    """Entries that the driver refused meanwhile, of which no event tells."""
+    dumps = [file for file in made.beside if file.name.endswith((".before.txt", ".after.txt"))]
+    try:
+        groups = counters.diff(*sorted(dumps, reverse=True))["groups"]
+    except TorporError:
+        return []
+    told = []
+    for group in groups:
+        for state, counts in zip(group["states"], group["columns"][0]["states"], strict=True):
+            if counts["rejected"]:
+                told.append(
+                    f"note: the driver rejected {counts['rejected']:,} entries into state "
+                    f"{state['index']} {state['name']} of {counts['usage']:,} (no event shows them)"
+                )
+    return told
+
+
 def _tell(made: "session.Recording") -> bool:
     """Say what was recorded and what was not; return whether something was lost."""
     for note in made.notes:
@@ -142,6 +160,8 @@ def _tell(made: "session.Recording") -> bool:
             print_note("note: no CPU was seen asleep, so there is nothing to replay")
         damage = [loss for loss in info["losses"] if loss["severity"] == "damage"]
         lost_count = max(lost_count, sum(loss["count"] for loss in damage))
+    for refused in _rejections(made):
+        print_note(refused)
     facts.append(f"{lost_count:,} events lost" if lost_count else "nothing lost")
     print_note(f"recorded {made.output}: {', '.join(facts)}")
     print_note(f"beside it: {', '.join(file.name for file in made.beside)}")
