@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 5
+#define KHOST_ABI 6
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -122,6 +122,8 @@ struct khost_machine {
 	/* The module parameters that are set before it registers. */
 	unsigned int params;
 	const struct khost_param *param;
+	/* Whether tracepoints are handed to the simulator. */
+	unsigned int records;
 	/* schedutil, or none: the frequency stays as the simulator sets it. */
 	unsigned int schedutil;
 };
@@ -159,12 +161,31 @@ struct khost_usage {
 
 enum khost_trouble { KHOST_BUG = 1, KHOST_WARN, KHOST_PANIC, KHOST_UNREACHED, KHOST_REFUSED };
 
+enum khost_traced {
+	KHOST_HRTIMER_START = 1,
+	KHOST_HRTIMER_CANCEL,
+	KHOST_HRTIMER_EXPIRE_ENTRY,
+	KHOST_HRTIMER_EXPIRE_EXIT,
+	KHOST_TICK_STOP,
+	KHOST_TICK_KEPT,
+};
+
+/* What a tracepoint tells; at a timer's expiry, the first time is that of the clock. */
+struct khost_event {
+	unsigned int kind, cpu;
+	/* Between which switches of the CPU. */
+	unsigned long long switches;
+	const void *timer, *function;
+	unsigned long long expires_ns, softexpires_ns;
+};
+
 /* What the kernel asks of the simulator. */
 struct khost_host {
 	void *context;
 	void *(*allocate)(void *context, unsigned long size);
 	/* A stack of that size, with memory below it that nobody may touch. */
 	void *(*allocate_stack)(void *context, unsigned long size);
+	void (*traced)(void *context, const struct khost_event *event);
 	/* One line of the kernel's log. */
 	void (*log)(void *context, const char *text, unsigned long len);
 	/* The kernel cannot go on; @trace is where it was, innermost first. */

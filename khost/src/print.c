@@ -9,6 +9,7 @@
 #include <linux/timekeeping.h>
 #include <linux/notifier.h>
 #include <linux/panic_notifier.h>
+#include <trace/events/timer.h>
 #include "host.h"
 
 bool khost_is_dead;
@@ -42,6 +43,23 @@ int _printk_deferred(const char *fmt, ...)
 	emit(fmt, args);
 	va_end(args);
 	return 0;
+}
+
+void khost_traced(enum khost_traced kind, const void *timer, const void *function,
+		  unsigned long long expires_ns, unsigned long long softexpires_ns)
+{
+	struct khost_event event = {
+		.kind = kind,
+		.cpu = khost_cpu_number,
+		.switches = khost_cpu->switches,
+		.timer = timer,
+		.function = function,
+		.expires_ns = expires_ns,
+		.softexpires_ns = softexpires_ns,
+	};
+
+	if (khost_machine->records)
+		khost_host->traced(khost_host->context, &event);
 }
 
 /* By frame pointers, which all hosted files are compiled with. */

@@ -2,6 +2,7 @@
 """`torpor simulate --kernel`: a kernel's own source decides."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,15 @@ def test_a_library_call_gives_what_the_command_prints(torpor, linux):
 
 
 def test_a_recording_of_a_hosted_kernel_tells_its_governor(torpor, linux, tmp_path):
+    """It has the timers of the kernel's own tracepoints; without them 79 % agree here."""
     trace = tmp_path / "trace.txt"
-    run = ("simulate", "idle-predict", "-p", "pixel6", "-g", "menu", "--kernel", linux)
-    torpor(*run, "--duration", "8s", "--seeds", "1", "--trace", trace, check=0)
+    run = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "--kernel", linux)
+    torpor(*run, "--duration", "1s", "--seeds", "1", "--trace", trace, check=0)
     done = torpor("fidelity", trace, "-p", "pixel6", "-g", f"menu@{linux}", check=None)
-    assert "This machine behaves like menu" in done.stdout
+    text = " ".join(done.stdout.split())
+    assert "This machine behaves like menu" in text
+    highest = re.search(r"The highest agreement: ([\d.]+) %", text)
+    assert highest and float(highest[1]) > 97
 
 
 def test_a_kernel_that_is_not_there_is_said(torpor):

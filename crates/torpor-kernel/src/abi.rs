@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 5;
+pub const ABI: u32 = 6;
 pub const CPUS_MAX: usize = 256;
 pub const STATES_MAX: usize = 10;
 pub const OPPS_MAX: usize = 64;
@@ -14,6 +14,11 @@ pub const IRQ_TIMER: u32 = 1;
 pub const IRQ_RESCHEDULE: u32 = 2;
 pub const IRQ_CALL: u32 = 4;
 pub const IRQ_DEVICE: u32 = 8;
+pub const HRTIMER_CANCEL: u32 = 2;
+pub const HRTIMER_EXPIRE_ENTRY: u32 = 3;
+pub const HRTIMER_EXPIRE_EXIT: u32 = 4;
+pub const TICK_STOP: u32 = 5;
+pub const TICK_KEPT: u32 = 6;
 pub const NEED_RESCHED: c_ulong = 1 << 3;
 
 /// `timer_ns` of a clock event device that is not set.
@@ -100,6 +105,7 @@ pub struct Machine {
     pub governor_is_foreign: u32,
     pub params: u32,
     pub param: *const Param,
+    pub records: u32,
     pub schedutil: u32,
 }
 
@@ -139,11 +145,25 @@ pub struct Usage {
     pub rejected: u64,
 }
 
+/// What a tracepoint of the kernel tells.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Event {
+    pub kind: u32,
+    pub cpu: u32,
+    pub switches: u64,
+    pub timer: *const c_void,
+    pub function: *const c_void,
+    pub expires_ns: u64,
+    pub softexpires_ns: u64,
+}
+
 #[repr(C)]
 pub struct Host {
     pub context: *mut c_void,
     pub allocate: extern "C" fn(*mut c_void, c_ulong) -> *mut c_void,
     pub allocate_stack: extern "C" fn(*mut c_void, c_ulong) -> *mut c_void,
+    pub traced: extern "C" fn(*mut c_void, *const Event),
     pub log: extern "C" fn(*mut c_void, *const c_char, c_ulong),
     pub trouble:
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),

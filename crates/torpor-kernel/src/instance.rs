@@ -38,6 +38,7 @@ struct HostSide {
     regions: Vec<Region>,
     stacks: Vec<Stacks>,
     log: VecDeque<String>,
+    traced: Vec<abi::Event>,
     trouble: Option<(u32, String, Vec<i64>)>,
     anchor: i64,
     clusters: Vec<abi::Cluster>,
@@ -137,6 +138,18 @@ impl Instance {
     /// What the kernel has taken for its data, in bytes.
     pub fn memory_used(&self) -> usize {
         self.host.regions.iter().map(|region| region.used).sum()
+    }
+
+    /// What the kernel's tracepoints have told since the last time.
+    pub(crate) fn take_traced(&mut self) -> Vec<abi::Event> {
+        std::mem::take(&mut self.host.traced)
+    }
+
+    /// The name of the function that begins at an address.
+    pub(crate) fn function(&self, address: usize) -> Option<String> {
+        // Names are those of return addresses, which lie behind a function's start.
+        let offset = address as i64 - self.host.anchor + 1;
+        symbols::name(&self.kernel.image, ANCHOR, &[offset]).pop()
     }
 
     pub fn take_log(&mut self) -> Vec<String> {
@@ -300,12 +313,14 @@ impl HostSide {
                 context: std::ptr::null_mut(),
                 allocate,
                 allocate_stack,
+                traced,
                 log,
                 trouble,
             },
             regions: Vec::new(),
             stacks: Vec::new(),
             log: VecDeque::new(),
+            traced: Vec::new(),
             trouble: None,
             anchor: image.calls_address() as i64,
             clusters: machine.clusters.iter().map(cluster).collect(),
@@ -343,6 +358,7 @@ impl HostSide {
             governor_is_foreign: governor.is_foreign.into(),
             params: host.params.len() as u32,
             param: host.params.as_ptr(),
+            records: machine.records.into(),
             schedutil: machine.schedutil.into(),
         }));
         host.table.context = (&raw mut *host).cast();
@@ -413,6 +429,12 @@ extern "C" fn allocate_stack(context: *mut c_void, size: c_ulong) -> *mut c_void
     let stack = stacks.take().unwrap_or(std::ptr::null_mut());
     host.stacks.push(stacks);
     stack
+}
+
+extern "C" fn traced(context: *mut c_void, event: *const abi::Event) {
+    // SAFETY: as in `allocate`; the kernel gives an event.
+    let (host, event) = unsafe { (&mut *context.cast::<HostSide>(), *event) };
+    host.traced.push(event);
 }
 
 /// # Safety

@@ -32,7 +32,8 @@ pub use instance::{Instance, TaskHandle};
 pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
 pub use machine::{Cluster, Machine, Opp, Overheads, State};
 pub use sim::{
-    CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats, Work,
+    CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats, TimerEvent,
+    TimerFunction, TimerId, Work,
 };
 pub use source::{KernelSpec, Release};
 

@@ -15,6 +15,8 @@ pub struct Machine {
     /// From an IPI's sending to the interrupt.
     pub ipi_delivery: Duration,
     pub overheads: Overheads,
+    /// Whether what the kernel's tracepoints tell of timers is shown as [`crate::Seen::Timer`].
+    pub records: bool,
 }
 
 /// Linux 6.12 on the development machine, a cloud's 2.6 GHz Xeon (family 6, model 167): between 8 and
@@ -102,6 +104,7 @@ impl Machine {
                 step_ps: STEP_PS,
                 remote_step_ps: STEP_PS + LINE_PS,
             },
+            records: false,
         }
     }
 

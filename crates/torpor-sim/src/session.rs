@@ -254,7 +254,8 @@ impl<'a> Session<'a> {
         sink: S,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<(Counted, S), Halt> {
-        let machine = self.machine(plan.cpufreq);
+        let mut machine = self.machine(plan.cpufreq);
+        machine.records = S::RECORDS;
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         let end = Instant(0) + self.request.options.duration;
         hosted::run(plan, instance, machine, sink, end, goes_on)

@@ -11,6 +11,7 @@ use torpor_units::{Duration, Instant};
 impl<W: Work> Sim<W> {
     /// Takes over what the kernel has decided.
     pub(super) fn follow(&mut self) {
+        self.take_timers();
         for word in 0..self.cpus.len().div_ceil(64) {
             let mut touched = self.instance.take_touched(word);
             while touched != 0 {
@@ -71,9 +72,11 @@ impl<W: Work> Sim<W> {
             self.plan_done(cpu);
         }
         if task != self.cpus[cpu].task {
+            self.show_timers(cpu, self.instance.cpu(cpu).switches);
             self.account(cpu);
             self.changes(cpu, task);
         }
+        self.show_timers(cpu, u64::MAX);
         if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
             let sleep = Sleep {
                 number: sleeps,
@@ -102,8 +105,8 @@ impl<W: Work> Sim<W> {
         let Some(sleep) = self.cpus[cpu].asleep.filter(|sleep| sleep.since == self.now) else {
             return;
         };
-        let Sleep { state, entered, tick_stopped, .. } = sleep;
-        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered, tick_stopped });
+        let Sleep { state, entered, .. } = sleep;
+        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered });
     }
 
     /// Another task has the CPU, or none.

@@ -5,6 +5,7 @@
 mod cpu;
 mod follow;
 mod stats;
+mod timers;
 mod work;
 
 use crate::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
@@ -13,6 +14,8 @@ use cpu::{Cpu, Sleep};
 pub use stats::{CpuStats, Stats, TaskStats};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use timers::Timers;
+pub use timers::{TimerEvent, TimerFunction, TimerId};
 use torpor_units::{CpuId, Duration, Instant};
 pub use work::{End, Handled, Outside, Seen, Slept, Step, TaskId, Work};
 
@@ -84,6 +87,7 @@ pub struct Sim<W> {
     tasks: Vec<Option<Task>>,
     /// CPUs in a polling state, which need no interrupt to see that there is something to do.
     polling: Vec<usize>,
+    timers: Timers,
     handled: Handled,
     is_halted: bool,
     stats: Stats,
@@ -128,6 +132,7 @@ impl<W: Work> Sim<W> {
             cpus,
             tasks: Vec::new(),
             polling: Vec::new(),
+            timers: Timers::default(),
             handled: Handled::default(),
             is_halted: false,
             stats,
@@ -137,6 +142,7 @@ impl<W: Work> Sim<W> {
             sim.instance.cpu_mut(cpu).take_spent_ns();
         });
         // Whatever the start has left is news.
+        sim.take_timers();
         (0..sim.cpus.len()).for_each(|cpu| sim.look_at(cpu));
         sim.follow();
         sim
@@ -376,6 +382,9 @@ impl<W: Work> Sim<W> {
         // A polling CPU looks at them and polls on, unless it finds something to do.
         it.irq_ns = if polls { 0 } else { held_ns as u32 };
         let before = it.switches;
+        if asleep.is_some() && !polls {
+            self.work.watch(cpu, self.now, Seen::Wakes);
+        }
         self.instance.interrupt(cpu)?;
         let has_task = self.instance.cpu(cpu).switches != before;
         if let Some(sleep) = asleep {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the hardware asks of who simulates tasks and devices, and what it shows them.
 
+use super::timers::TimerEvent;
 use crate::{Attributes, TaskSetup};
 use torpor_units::{Duration, Instant};
 
@@ -76,9 +77,12 @@ pub enum Seen {
     Sleeps {
         state: usize,
         entered: Instant,
-        tick_stopped: bool,
     },
+    /// An interrupt ends its sleep, and the kernel is about to handle it. Polling ends without.
+    Wakes,
     Slept(Slept),
+    /// What the kernel did to a timer, if that is recorded.
+    Timer(TimerEvent),
     /// An interrupt came while it polled, and polling goes on.
     PollsOn,
     Frequency {

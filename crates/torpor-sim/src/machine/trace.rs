@@ -11,6 +11,8 @@ pub const TIMER_SYMBOLS: [&str; 3] = ["tick_nohz_handler", "hrtimer_wakeup", "wa
 const FUNCTIONS: u64 = 0xffff_ffff_8110_0000;
 const TICK_TIMERS: u64 = 0xffff_8880_0000_0000;
 const WATCHDOG_TIMERS: u64 = 0xffff_8880_0000_8000;
+const OTHER_FUNCTIONS: u64 = 0xffff_ffff_8120_0000;
+const KERNEL_TIMERS: u64 = 0xffff_8881_0000_0000;
 const TASK_TIMERS: u64 = 0xffff_c900_0000_0000;
 
 /// One of [`TIMER_SYMBOLS`], which come behind the names of so many kinds of tasks.
@@ -42,6 +44,16 @@ pub fn watchdog_timer(cpu: usize) -> u64 {
 
 pub fn task_timer(pid: i32) -> u64 {
     TASK_TIMERS + 0x100 * pid as u64
+}
+
+/// A timer of a hosted kernel.
+pub fn kernel_timer(id: u32) -> u64 {
+    KERNEL_TIMERS + 0x100 * u64::from(id)
+}
+
+/// What it calls, if that has no name here.
+pub fn other_function(id: u32) -> Function {
+    Function { address: OTHER_FUNCTIONS + 0x100 * u64::from(id), symbol: None }
 }
 
 pub fn timer_start(kinds: usize, pid: i32, expires: Instant, softexpires: Instant) -> EventKind {

@@ -3,10 +3,10 @@
 
 use super::{Acting, GONE, Hosted, Numbered};
 use crate::error::Halt;
+use crate::machine::Sink;
 use crate::machine::cpu::{Irq, Line};
 use crate::machine::task::{Blocked, FULL_SPEED, State};
 use crate::machine::world::{Host, World};
-use crate::machine::{Sink, trace};
 use std::collections::VecDeque;
 use torpor_kernel::{Outside, Step, TaskId};
 use torpor_trace::EventKind;
@@ -48,15 +48,9 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         Ok(())
     }
 
-    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
+    fn sleep_until(&mut self, _: usize, id: u32, until: Instant) -> Result<(), Halt> {
         let task = &mut self.world.tasks[id as usize];
         task.state = State::Blocked(Blocked::Timer);
-        if S::RECORDS {
-            let workload = self.world.plan.workload;
-            let expires = until + workload.tasks[task.kind].timer_slack;
-            let start = trace::timer_start(workload.tasks.len(), task.pid, expires, until);
-            self.emit(number, start);
-        }
         let numbered = &mut self.numbered[self.number_of[id as usize] as usize];
         numbered.sleeps_until = until;
         numbered.steps.push_back(Step::Sleep(until));

@@ -110,7 +110,6 @@ struct Cpu<'a> {
     opp: u16,
     asleep: Option<Asleep>,
     idle_since: Option<Instant>,
-    tick_stopped: bool,
     task: Option<u32>,
     task_time: Duration,
     overhead: Duration,
@@ -144,7 +143,6 @@ impl<'a, S: Sink> Hosted<'a, S> {
                 opp: domains[cluster].opp,
                 asleep: None,
                 idle_since: Some(Instant(0)),
-                tick_stopped: false,
                 task: None,
                 task_time: Duration::ZERO,
                 overhead: Duration::ZERO,
@@ -249,12 +247,8 @@ impl<'a, S: Sink> Hosted<'a, S> {
         }
         self.world.woken(id, until);
         if S::RECORDS {
-            let (pid, now) = (self.pid(id), self.world.now);
-            let timer = trace::task_timer(pid);
-            let function = trace::function(self.world.plan.workload.tasks.len(), 1);
-            self.emit(cpu, EventKind::HrtimerExpireEntry { timer, function, now });
-            self.emit(cpu, EventKind::SchedWaking { pid, target_cpu: CpuId(cpu as u32) });
-            self.emit(cpu, EventKind::HrtimerExpireExit { timer });
+            let (pid, target_cpu) = (self.pid(id), CpuId(cpu as u32));
+            self.emit(cpu, EventKind::SchedWaking { pid, target_cpu });
         }
     }
 
@@ -394,9 +388,10 @@ impl<S: Sink> Work for Hosted<'_, S> {
                 self.cpus[cpu].overhead += time;
                 self.busy(cpu, time);
             }
-            Seen::Sleeps { state, entered, tick_stopped } => {
-                self.sleeps(cpu, state, entered, tick_stopped);
-            }
+            Seen::Sleeps { state, entered } => self.sleeps(cpu, state, entered),
+            Seen::Wakes if S::RECORDS => self.record_exit_first(cpu),
+            Seen::Wakes => {}
+            Seen::Timer(event) => self.record_timer(cpu, event),
             Seen::Slept(slept) => self.slept(cpu, &slept),
             Seen::PollsOn => self.polls_on(cpu),
             Seen::Frequency { khz } => self.changes_frequency(cpu, khz),

@@ -6,31 +6,20 @@ use crate::machine::{Sink, trace};
 use torpor_engine::decision::Decision;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
-use torpor_kernel::{End, Slept};
+use torpor_kernel::{End, Slept, TimerEvent, TimerFunction, TimerId};
 use torpor_trace::EventKind;
 use torpor_units::{Duration, Energy, Instant};
 
 impl<S: Sink> Hosted<'_, S> {
-    pub(super) fn sleeps(
-        &mut self,
-        number: usize,
-        state: usize,
-        entered: Instant,
-        tick_stopped: bool,
-    ) {
+    pub(super) fn sleeps(&mut self, number: usize, state: usize, entered: Instant) {
         let now = self.world.now;
         self.rest.entered(number, state, now);
         let cpu = &mut self.cpus[number];
         cpu.asleep = Some(Asleep { state, entered, since: now, is_told: false });
         cpu.idle_since.get_or_insert(now);
         if S::RECORDS {
-            if tick_stopped && !cpu.tick_stopped {
-                self.emit(number, EventKind::HrtimerCancel { timer: trace::tick_timer(number) });
-                self.emit(number, EventKind::TickStop { success: true });
-            }
             self.emit(number, EventKind::CpuIdle { state: trace::state(state) });
         }
-        self.cpus[number].tick_stopped = tick_stopped;
     }
 
     pub(super) fn slept(&mut self, number: usize, slept: &Slept) {
@@ -60,13 +49,8 @@ impl<S: Sink> Hosted<'_, S> {
             let decision = self.decision(number, slept, since, verdict);
             self.sink.decision(&decision);
         }
-        if S::RECORDS {
-            if !is_told {
-                self.record_exit(number, state, verdict);
-            }
-            if end == End::Tick {
-                self.record_tick(number);
-            }
+        if S::RECORDS && !is_told {
+            self.record_exit(number, state, verdict);
         }
         if end == End::Event {
             self.end_span(number, slept);
@@ -84,7 +68,8 @@ impl<S: Sink> Hosted<'_, S> {
     /// A sleep ends before the interrupt is handled that ends it.
     pub(super) fn record_exit_first(&mut self, number: usize) {
         let cpu = &mut self.cpus[number];
-        let Some(asleep) = cpu.asleep.as_mut().filter(|a| !cpu.model.states[a.state].is_polling)
+        let Some(asleep) =
+            cpu.asleep.as_mut().filter(|a| !a.is_told && !cpu.model.states[a.state].is_polling)
         else {
             return;
         };
@@ -94,13 +79,31 @@ impl<S: Sink> Hosted<'_, S> {
         self.record_exit(number, state, verdict);
     }
 
-    fn record_tick(&mut self, number: usize) {
-        let now = self.world.now;
-        let symbols = self.world.plan.workload.tasks.len();
-        let next = self.cpus[number].model.tick.next(now);
-        for kind in trace::tick(symbols, number, now, next) {
-            self.emit(number, kind);
-        }
+    /// What the kernel did to one of its timers.
+    pub(super) fn record_timer(&mut self, number: usize, event: TimerEvent) {
+        let kinds = self.world.plan.workload.tasks.len();
+        let timer_of = |TimerId(id)| trace::kernel_timer(id);
+        let function_of = |function| match function {
+            TimerFunction::Tick => trace::function(kinds, 0),
+            TimerFunction::Wakeup => trace::function(kinds, 1),
+            TimerFunction::Other(id) => trace::other_function(id),
+        };
+        let kind = match event {
+            TimerEvent::Start { timer, function, expires, softexpires } => {
+                let (timer, function) = (timer_of(timer), function_of(function));
+                EventKind::HrtimerStart { timer, function, expires, softexpires }
+            }
+            TimerEvent::Cancel { timer } => EventKind::HrtimerCancel { timer: timer_of(timer) },
+            TimerEvent::ExpireEntry { timer, function, now } => {
+                let (timer, function) = (timer_of(timer), function_of(function));
+                EventKind::HrtimerExpireEntry { timer, function, now }
+            }
+            TimerEvent::ExpireExit { timer } => {
+                EventKind::HrtimerExpireExit { timer: timer_of(timer) }
+            }
+            TimerEvent::TickStop { success } => EventKind::TickStop { success },
+        };
+        self.emit(number, kind);
     }
 
     fn decision(&self, number: usize, slept: &Slept, since: Instant, verdict: Verdict) -> Decision {

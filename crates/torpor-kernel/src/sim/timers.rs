@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the kernel's own tracepoints tell of its timers.
+
+use super::Sim;
+use super::work::{Seen, Work};
+use crate::{Instance, abi};
+use std::collections::HashMap;
+use torpor_units::Instant;
+
+/// A timer of the kernel, by the order in which they were first heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerId(pub u32);
+
+/// What a timer calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerFunction {
+    Tick,
+    /// It wakes a task.
+    Wakeup,
+    /// Another, by the order in which they were first heard of.
+    Other(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerEvent {
+    Start {
+        timer: TimerId,
+        function: TimerFunction,
+        expires: Instant,
+        softexpires: Instant,
+    },
+    Cancel {
+        timer: TimerId,
+    },
+    ExpireEntry {
+        timer: TimerId,
+        function: TimerFunction,
+        now: Instant,
+    },
+    ExpireExit {
+        timer: TimerId,
+    },
+    /// The tick is stopped, or is not to be.
+    TickStop {
+        success: bool,
+    },
+}
+
+/// Those that are told and not yet shown, and what is known by address.
+#[derive(Default)]
+pub(super) struct Timers {
+    told: Vec<abi::Event>,
+    ids: HashMap<usize, TimerId>,
+    functions: HashMap<usize, TimerFunction>,
+}
+
+impl Timers {
+    fn event(&mut self, instance: &Instance, told: &abi::Event) -> TimerEvent {
+        if matches!(told.kind, abi::TICK_STOP | abi::TICK_KEPT) {
+            return TimerEvent::TickStop { success: told.kind == abi::TICK_STOP };
+        }
+        let next = TimerId(self.ids.len() as u32);
+        let timer = *self.ids.entry(told.timer as usize).or_insert(next);
+        let [first, second] = [told.expires_ns, told.softexpires_ns].map(|ns| Instant(ns as i64));
+        match told.kind {
+            abi::HRTIMER_CANCEL => TimerEvent::Cancel { timer },
+            abi::HRTIMER_EXPIRE_EXIT => TimerEvent::ExpireExit { timer },
+            kind => {
+                let function = self.function(instance, told.function as usize);
+                match kind {
+                    abi::HRTIMER_EXPIRE_ENTRY => {
+                        TimerEvent::ExpireEntry { timer, function, now: first }
+                    }
+                    _ => TimerEvent::Start { timer, function, expires: first, softexpires: second },
+                }
+            }
+        }
+    }
+
+    fn function(&mut self, instance: &Instance, address: usize) -> TimerFunction {
+        let next = TimerFunction::Other(self.functions.len() as u32);
+        *self.functions.entry(address).or_insert_with(|| {
+            match instance.function(address).as_deref() {
+                // The tick's name of old, and its present one.
+                Some("tick_sched_timer" | "tick_nohz_handler") => TimerFunction::Tick,
+                Some("hrtimer_wakeup") => TimerFunction::Wakeup,
+                _ => next,
+            }
+        })
+    }
+}
+
+impl<W: Work> Sim<W> {
+    pub(super) fn take_timers(&mut self) {
+        if self.machine.records {
+            self.timers.told.extend(self.instance.take_traced());
+        }
+    }
+
+    /// Shows what happened to a CPU's timers before so many of its switches.
+    pub(super) fn show_timers(&mut self, cpu: usize, switches: u64) {
+        if self.timers.told.is_empty() {
+            return;
+        }
+        let mut told = std::mem::take(&mut self.timers.told);
+        told.retain(|told| {
+            let is_next = told.cpu as usize == cpu && told.switches < switches;
+            if is_next {
+                let event = self.timers.event(&self.instance, told);
+                self.work.watch(cpu, self.now, Seen::Timer(event));
+            }
+            !is_next
+        });
+        self.timers.told = told;
+    }
+}
