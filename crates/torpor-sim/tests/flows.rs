@@ -66,6 +66,31 @@ phase = [{ wait = "request" }, { begin = "r" }, { run_us = 20 }, { end = "r" }]
     assert_eq!(times.mean(), Some(Duration::from_us(2 + 50)));
 }
 
+/// One client and one worker, each on its CPU, 1 ms of thought and 65 us of work a round; the
+/// client's CPU is left twice, by its timer and by the answer, and the worker's once.
+#[test]
+fn clients_that_wait_for_their_answer_ask_more_often_where_it_comes_sooner() {
+    let text = r#"
+[[task]]
+name = "client"
+cpus = "0"
+phase = [{ sleep_us = 1000 }, { begin = "r" }, { run_us = 5 }, { wake = "ask" }, { wait = "answer" }, { end = "r" }]
+
+[[task]]
+name = "worker"
+cpus = "1"
+phase = [{ wait = "ask" }, { run_us = 60 }, { wake = "answer" }]
+"#;
+    for (governor, exit_us) in [("shallowest", 2), ("deepest", 85)] {
+        let counted = count(&request(machine(2, ""), load(text), &[governor], 1_000)).unwrap();
+        let asked = 1_000_000 / (1000 + 65 + 3 * exit_us);
+        let flow = &counted.flows[0];
+        assert!(flow.ended.abs_diff(asked) <= 1, "{governor}: {} of {asked}", flow.ended);
+        let took = Duration::from_us(65 + 3 * exit_us as i64);
+        assert_eq!(flow.time.latencies().quantile(0.5), Some(took), "{governor}");
+    }
+}
+
 /// Two workers: the second begins later and is done sooner. Each ends its own.
 #[test]
 fn a_task_ends_the_flow_that_it_began() {
