@@ -59,3 +59,28 @@ def test_the_perfetto_configuration_is_well_formed():
 
 def test_no_event_is_asked_for_twice():
     assert len(set(everything())) == len(everything())
+
+
+def test_what_the_driver_rejected_meanwhile_is_told(tmp_path):
+    from types import SimpleNamespace
+
+    from torpor.cli import record as command
+
+    def dump(name, usage, rejected):
+        state = "/sys/devices/system/cpu/cpu0/cpuidle/state"
+        facts = {"name": "C6", "latency": 100, "residency": 300, "usage": usage, "time": usage * 9}
+        facts |= {"above": 0, "below": 0, "rejected": rejected}
+        path = tmp_path / f"t.dat.{name}.txt"
+        path.write_text("".join(f"{state}0/{key}:{value}\n" for key, value in facts.items()))
+        return path
+
+    files = [dump("before", 100, 7), dump("after", 1_400, 36), tmp_path / "t.dat.machine.json"]
+    made = SimpleNamespace(beside=files)
+    assert command._rejections(made) == [
+        "note: the driver rejected 29 entries into state 0 C6 of 1,300 (no event shows them)"
+    ]
+    made.beside = [dump("before", 100, 7), dump("after", 200, 7)]
+    assert command._rejections(made) == []
+    # A machine without counters has nothing to say.
+    made.beside = []
+    assert command._rejections(made) == []

@@ -24,6 +24,7 @@ from .numbers import cpu_list, duration, grouped, number, share
 if TYPE_CHECKING:
     from torpor import results
     from torpor.comparison import Result, Section
+    from torpor.several import OverCell
 
 TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
@@ -59,7 +60,7 @@ def render(result: Result) -> str:
         prose=_prose,
         breaks=_breaks,
         option=_option,
-        sign=sign_text,
+        sign=_sign,
     )
     script = "\n".join((TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
@@ -182,6 +183,11 @@ def _governors(parts: list[Section]) -> list[results.RunOutcome]:
         for run in part["runs"]:
             seen.setdefault(run["governor"], run)
     return list(seen.values())
+
+
+def _sign(cell: OverCell) -> str:
+    """The sign test in one line: a narrow page scrolls its table."""
+    return sign_text(cell).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _breaks(name: str) -> Markup:
