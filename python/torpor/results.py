@@ -563,6 +563,14 @@ class LossInfo(TypedDict):
 
 
 @final
+class NamedComparison(TypedDict):
+    """Tasks or flows of one name under each governor."""
+
+    comparison: "Comparison"
+    name: str
+
+
+@final
 class PerfDomainOutcome(TypedDict):
     """What CPUs did that share a clock, over all seeds; null where its frequencies, or its
     power, are not known.
@@ -711,6 +719,8 @@ class Simulation(TypedDict):
 
     catalogue: list["Info"]
     comparison: "Comparison"
+    #: Of what goes through several tasks: frames, requests.
+    flow_comparisons: list["NamedComparison"]
     format: int
     #: The user stopped it: only seeds that every governor has finished are counted.
     interrupted: bool
@@ -721,7 +731,7 @@ class Simulation(TypedDict):
     platform: "PlatformInfo"
     runs: list["GovernorOutcome"]
     strip: "Strip | None"
-    task_comparisons: list["TaskComparison"]
+    task_comparisons: list["NamedComparison"]
     torpor: "Version"
     workload: "WorkloadInfo"
 
@@ -806,14 +816,6 @@ class SysfsCounts(TypedDict):
     rejected: int | None
     time_us: int | None
     usage: int | None
-
-
-@final
-class TaskComparison(TypedDict):
-    """Tasks of one name under each governor."""
-
-    comparison: "Comparison"
-    name: str
 
 
 @final
