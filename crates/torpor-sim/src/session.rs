@@ -187,9 +187,9 @@ impl<'a> Session<'a> {
     }
 
     /// The machine as a kernel has it.
-    fn machine(&self, cpufreq: Cpufreq) -> torpor_kernel::Machine {
+    fn machine(&self, cpufreq: Cpufreq, records: bool) -> torpor_kernel::Machine {
         let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
-        machine.schedutil = cpufreq.is_schedutil();
+        (machine.schedutil, machine.records) = (cpufreq.is_schedutil(), records);
         for (cluster, given) in machine.clusters.iter_mut().zip(&self.request.platform.clusters) {
             let model = &self.models[given.cpus[0].index()];
             for (state, model) in cluster.states.iter_mut().zip(&model.states) {
@@ -254,8 +254,7 @@ impl<'a> Session<'a> {
         sink: S,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<(Counted, S), Halt> {
-        let mut machine = self.machine(plan.cpufreq);
-        machine.records = S::RECORDS;
+        let machine = self.machine(plan.cpufreq, S::RECORDS);
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         let end = Instant(0) + self.request.options.duration;
         hosted::run(plan, instance, machine, sink, end, goes_on)

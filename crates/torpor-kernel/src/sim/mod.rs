@@ -4,13 +4,14 @@
 
 mod cpu;
 mod follow;
+mod interrupt;
 mod stats;
 mod timers;
 mod work;
 
-use crate::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
+use crate::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
 use crate::{Instance, Machine, TaskHandle, TaskSetup, Trouble};
-use cpu::{Cpu, Sleep};
+use cpu::Cpu;
 pub use stats::{CpuStats, Stats, TaskStats};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -338,132 +339,6 @@ impl<W: Work> Sim<W> {
                 self.raise(cpu, IRQ_DEVICE)
             }
         }
-    }
-
-    /// An interrupt comes to a CPU: at once if it is awake, else once it is out of its state.
-    fn raise(&mut self, cpu: usize, bits: u32) -> Result<(), Trouble> {
-        self.instance.cpu_mut(cpu).raised |= bits;
-        let now = self.now;
-        let Some(sleep) = &mut self.cpus[cpu].asleep else { return self.interrupt(cpu) };
-        if sleep.event.is_some() {
-            return Ok(());
-        }
-        sleep.event = Some(now);
-        sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
-        let Sleep { number, state, since, poll_until_ns, .. } = *sleep;
-        let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
-        let at = match states.get(state) {
-            Some(state) if poll_until_ns == 0 => {
-                now.max(since + state.entry_latency) + state.exit_latency
-            }
-            _ => now.max(since),
-        };
-        self.push(at, Event::Awake(cpu, number));
-        Ok(())
-    }
-
-    /// The kernel goes on on a CPU, asleep or not, with what is raised there.
-    fn interrupt(&mut self, cpu: usize) -> Result<(), Trouble> {
-        self.account(cpu);
-        let asleep = self.cpus[cpu].asleep.take();
-        let raised = self.instance.cpu(cpu).raised;
-        let mut handled = std::mem::take(&mut self.handled);
-        let mut held = self.handle_devices(cpu, raised, &mut handled)?;
-        let overheads = self.machine.overheads;
-        if raised & IRQ_TIMER != 0 {
-            held += overheads.interrupt;
-        }
-        if raised & (IRQ_RESCHEDULE | IRQ_CALL) != 0 {
-            held += overheads.ipi_handling;
-        }
-        let mut held_ns = self.cpus[cpu].time_for(held).0 as u64;
-        let polls = asleep.is_some_and(|sleep| sleep.poll_until_ns != 0);
-        let it = self.instance.cpu_mut(cpu);
-        // A polling CPU looks at them and polls on, unless it finds something to do.
-        it.irq_ns = if polls { 0 } else { held_ns as u32 };
-        let before = it.switches;
-        if asleep.is_some() && !polls {
-            self.work.watch(cpu, self.now, Seen::Wakes);
-        }
-        self.instance.interrupt(cpu)?;
-        let has_task = self.instance.cpu(cpu).switches != before;
-        if let Some(sleep) = asleep {
-            if !has_task && self.polls_on(cpu, sleep) {
-                held_ns = 0;
-            } else {
-                let is_tick = raised == IRQ_TIMER && !has_task && !sleep.tick_stopped;
-                let mut slept = sleep.slept(self.now);
-                slept.has_task = has_task;
-                if is_tick {
-                    slept.end = End::Tick;
-                    self.cpus[cpu].of_sleep = self.machine.overheads.interrupt;
-                } else if raised == 0 && sleep.event.is_none() && !has_task {
-                    slept.end = End::PollTimeout;
-                }
-                self.left(cpu, slept);
-            }
-        }
-        if polls {
-            self.instance.cpu_mut(cpu).figured_ns += held_ns;
-        }
-        for what in handled.outside.drain(..) {
-            self.takes(what)?;
-        }
-        self.handled = handled;
-        Ok(())
-    }
-
-    /// What devices have for this CPU; returns what that takes.
-    fn handle_devices(
-        &mut self,
-        cpu: usize,
-        raised: u32,
-        handled: &mut Handled,
-    ) -> Result<Duration, Trouble> {
-        if raised & IRQ_DEVICE == 0 {
-            return Ok(Duration::ZERO);
-        }
-        handled.time = Duration::ZERO;
-        handled.woken.clear();
-        for task in std::mem::take(&mut self.cpus[cpu].completed) {
-            self.instance.completes(self.tasks[task].as_ref().expect("it asked").handle, cpu)?;
-            handled.time = self.machine.overheads.interrupt;
-        }
-        self.work.handle(cpu, self.now, handled);
-        for TaskId(task) in handled.woken.drain(..) {
-            let now = self.now;
-            let it = self.task(task);
-            if !std::mem::take(&mut it.is_waiting) {
-                it.woken_before += 1;
-                continue;
-            }
-            it.woken_at = Some(now);
-            let handle = it.handle;
-            self.instance.completes(handle, cpu)?;
-        }
-        Ok(handled.time)
-    }
-
-    /// Whether a polling CPU still polls after an interrupt; the kernel is back in its loop then.
-    fn polls_on(&mut self, cpu: usize, sleep: Sleep) -> bool {
-        let &abi::Cpu { idle_state, poll_until_ns, sleeps, .. } = self.instance.cpu(cpu);
-        let is_same = idle_state == sleep.state as i32 && poll_until_ns == sleep.poll_until_ns;
-        let polls = sleep.poll_until_ns != 0 && sleep.poll_until_ns > self.now.0 as u64;
-        if !polls || !is_same || self.instance.needs_resched(cpu) {
-            return false;
-        }
-        self.cpus[cpu].asleep =
-            Some(Sleep { number: sleeps, event: None, is_resched: false, ..sleep });
-        self.work.watch(cpu, self.now, Seen::PollsOn);
-        true
-    }
-
-    fn left(&mut self, cpu: usize, slept: Slept) {
-        let stats = &mut self.stats.cpus[cpu];
-        stats.asleep[slept.state] += self.now.since(slept.since);
-        stats.entries[slept.state] += 1;
-        self.polling.retain(|other| *other != cpu);
-        self.work.watch(cpu, self.now, Seen::Slept(slept));
     }
 
     /// The task that has the CPU has done what it had to, and says what is next.
