@@ -65,7 +65,9 @@ def test_csv_is_the_json_in_another_dress(torpor, recording):
 
 def test_two_recordings_give_two_tables(torpor, recording):
     done = torpor(*REPLAY, recording, recording, check=0)
-    assert done.stdout.count("too deep (above)") == 2
+    # And one over both.
+    assert done.stdout.count("too deep (above)") == 3
+    assert done.stdout.count("Over 2 recordings: ") == 1
     assert done.stdout.count("Note: open-loop replay") == 1
 
 
@@ -108,7 +110,8 @@ def test_tables_and_decisions_are_written(torpor, recording, tmp_path):
     )
     assert {p.name for p in (tmp_path / "out/tables").iterdir()} == {
         "summary.parquet",
-        "states.parquet",
+        "causes.parquet",
+        "comparison.parquet",
         "latency.parquet",
         "comparison.parquet",
         "decisions.parquet",
