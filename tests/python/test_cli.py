@@ -110,10 +110,10 @@ def test_tables_and_decisions_are_written(torpor, recording, tmp_path):
     )
     assert {p.name for p in (tmp_path / "out/tables").iterdir()} == {
         "summary.parquet",
-        "causes.parquet",
-        "comparison.parquet",
+        "states.parquet",
         "latency.parquet",
         "comparison.parquet",
+        "causes.parquet",
         "decisions.parquet",
         "result.json",
     }
