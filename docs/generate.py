@@ -203,7 +203,7 @@ def formats() -> str:
     events = ", ".join(f"`{name}`" for name in known["events"])
     return f"""{HEAD}# Formats
 
-Recognised by content, never by name. Each may be packed with gzip, zstd, xz or bzip2, or be the one recording
+Recognised by content, never by name. Each may be compressed with gzip, zstd, xz or bzip2, or be the one recording
 in a ZIP archive, as in Android's bug reports. LTTng's CTF traces are read as the text that
 `babeltrace2 --clock-seconds` prints.
 
@@ -211,47 +211,53 @@ in a ZIP archive, as in Android's bug reports. LTTng's CTF traces are read as th
 |---|---|---|
 {chr(10).join(rows)}
 
-A copy of the machine's `/proc/kallsyms` beside a recording, named as the recording with `.kallsyms`
-added, gives names to timer functions that the recording has by address alone.
+A copy of the machine's `/proc/kallsyms` next to a recording, named like the recording with
+`.kallsyms` appended, provides the names of timer functions that the recording has only by address.
 
-`-` is standard input. A recording that comes through a pipe, or is packed, is held in memory: at
-most 8 GiB, or half of the machine's memory where that is less. What is no recording is refused by
-its first 64 KiB.
+`-` is standard input. A recording that comes through a pipe, or is compressed, is kept in memory:
+at most 8 GiB, or half of the machine's memory where that is less. Anything else is refused
+after its first 64 KiB.
 
 ## Events
 
-Events of these kernel names become inputs. Others are counted and passed over. `sched_wakeup` is
+Events of these kernel names become inputs. Others are counted and ignored. `sched_wakeup` is
 used where a recording has no `sched_waking`, and the result says so (`wakeups_for_wakings`).
 
 {textwrap.fill(events, 110, break_on_hyphens=False)}
 
 ## Losses
 
-`info`: nothing a replay uses is missing. `loss`: inputs are missing, results stand with less behind
-them. `damage`: the file is damaged from some point on; the exit status is 1.
+`info`: nothing that a replay uses is missing. `loss`: inputs are missing, results have less
+evidence. `damage`: the file is damaged from some point on; the exit status is 1.
 
-| key | severity | what it means, and what helps |
+| key | severity | meaning and remedy |
 |---|---|---|
 {chr(10).join(losses)}
 """
 
 
+def per(row: str) -> str:
+    """What a row is of: a noun with its article, or a clause."""
+    noun = re.sub(r"^an? ", "", row)
+    return f"per {noun}" if noun != row else f"for {row}"
+
+
 def results() -> str:
-    """What results hold: their formats, and their tables with types and units."""
+    """The contents of results: their formats, and their tables with types and units."""
     rows = [f"| {n} | {text} |" for n, text in enumerate(_engine.FORMATS, 1)]
     changes = "\n".join(["| format | what changed |", "|---|---|", *rows])
     parts = [
         f"""{HEAD}# Results
 
 Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
-it). `torpor.load` reads what `--json` and `--parquet` wrote, of any kind, and results of earlier
-formats, which it brings into the shape of today.
+it). `torpor.load` reads the output of `--json` and `--parquet`, of any kind, and converts results
+of earlier formats to the current one.
 
 {changes}
 
-The tables of each kind follow. All columns are nullable: null is what is not known. Units stand in
-the metadata of Arrow and Parquet columns under `unit`, too. *+ metrics*: one column
-[a metric](metrics.md) follows.
+The tables of each kind follow. All columns are nullable: null means not known. Units are also in
+the metadata of Arrow and Parquet columns, under `unit`. *+ metrics*: one column per
+[metric](metrics.md) follows.
 """
     ]
     kind = None
@@ -264,11 +270,11 @@ the metadata of Arrow and Parquet columns under `unit`, too. *+ metrics*: one co
             for c in table["columns"]
         ]
         more = ["*+ metrics*"] if table["has_metrics"] else []
-        text = f"**{table['name']}**, one row {table['row']}: {', '.join([*columns, *more])}."
+        text = f"**{table['name']}**, one row {per(table['row'])}: {', '.join([*columns, *more])}."
         parts.append(textwrap.fill(text, 110, break_on_hyphens=False) + "\n")
     parts.append(
-        "A replay has `decisions`, too, one row a decision, where they were kept: too many for "
-        "JSON,\nthey are in `--parquet` and `--decisions` alone.\n"
+        "A replay that keeps decisions also has `decisions`, one row per decision. They are too "
+        "many for\nJSON: only `--parquet` and `--decisions` write them.\n"
     )
     return "\n".join(parts)
 
@@ -280,7 +286,7 @@ def schema() -> str:
     parts = [
         f"""{HEAD}# Schema
 
-What the JSON of a result holds, by kind, and the records in it. `torpor.schema()` returns it as
+The JSON of a result, by kind, and the records in it. `torpor.schema()` returns it as
 JSON schema (2020-12). A field that can be null says so; null is what is not known.
 """
     ]

@@ -44,7 +44,7 @@ def check(
     """Drive a governor with random and adversarial legal calls, under sanitizers.
 
     ``governor`` is named as everywhere: ``NAME``, ``PATH.c`` or ``NAME@TREE``. Needs a C compiler
-    with AddressSanitizer. ``progress`` is told how many of the ``decisions`` were made.
+    with AddressSanitizer. ``progress`` receives the number of ``decisions`` made so far.
 
     The keys of the report: ``governor``, ``source_sha256``, ``hz``, ``seed``, ``decisions``,
     ``sequences``, ``ended_early`` (why, or None), ``timing`` (``p50_ns``, ``p99_ns``, ``worst_ns``

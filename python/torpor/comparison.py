@@ -2,7 +2,7 @@
 """A result's rows as every page paints them: terminal, report, notebook, CSV.
 
 The engine compares (``crates/torpor-result``): what a change is, whether it is more than chance and
-who is best stands in a section's ``comparison``. Nothing here computes.
+the best governors are in a section's ``comparison``. Nothing here computes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,9 +107,9 @@ def base_text(comparison: "results.Comparison") -> str | None:
     if base is None or len(labels) < 2:
         return None
     if base:
-        return f"Changes are against {labels[base]}, the first that finished."
+        return f"Changes are relative to {labels[base]}, the first governor that finished."
     if comparison["sampling"] == "paired" and comparison["samples"] < 2:
-        return "Of one run each nobody can tell what differs by chance."
+        return "With one run each, differences may be due to chance."
     return None
 
 
@@ -167,15 +167,15 @@ def percent(share: float | None) -> str:
 
 
 def agreement_text(agreement: "results.Agreement") -> str:
-    """Say how far the recorded decisions are those of the governor that fits them best."""
+    """Return the share of the recorded decisions that the best governor reproduces."""
     verdict = agreement["verdict"]
     text = (
-        f"Recorded decisions, {agreement['decisions']['compared']:,}, asked again: "
+        f"Recorded decisions, {agreement['decisions']['compared']:,}, verified: "
         f"{' or '.join(verdict['best'])} agrees in {percent(verdict['agreement'])}"
     )
     if verdict["control"] is not None:
         text += f", {verdict['control']} as a control in {percent(verdict['control_agreement'])}"
-    return f"{text}. `torpor fidelity` tells more."
+    return f"{text}. For details, run `torpor fidelity`."
 
 
 def _share(count: int, total: int) -> str:
@@ -206,7 +206,7 @@ def task_rows(result: "Result") -> tuple[list[str], list[Row]]:
 SLEEP_LENGTH_WORDS = {
     "probe": "the kernel's own answer",
     "timer_events": "timer events",
-    "waking_timer": "the timer that woke",
+    "waking_timer": "the timer that woke the CPU",
     "tick_only": "the tick only",
 }
 

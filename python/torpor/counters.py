@@ -213,7 +213,7 @@ def _intervals(
     elif is_paired:
         if len(taken) % 2:
             raise TorporError(
-                f"{len(taken)} snapshots are no pairs: expected BEFORE AFTER for each interval"
+                f"{len(taken)} snapshots are not pairs: expected BEFORE AFTER for each interval"
             )
         pairs = list(zip(taken[::2], taken[1::2], strict=True))
     else:
@@ -261,7 +261,7 @@ def _interval(label: str, before: Snapshot | None, after: Snapshot) -> _Counted:
 
 
 def _notes_of(taken: Snapshot) -> "list[Note]":
-    """What its reader told, and what it could not use: each reason once, with the first place."""
+    """What its reader reported and could not use: each reason once, with the first place."""
     data = taken.to_dict()
     told = [("read", note) for note in data["notes"]]
     places: dict[str, list[str]] = {}

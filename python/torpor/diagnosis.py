@@ -162,7 +162,7 @@ def _modules(system: "System") -> str:
     except KernelError as error:
         raise _Unusable(str(error)) from None
     if not system.is_root:
-        raise _Unusable("loading modules requires root", "run `torpor kernel` by sudo")
+        raise _Unusable("loading modules requires root", "use sudo")
     return f"Linux {system.machine.release()}, headers in {headers}"
 
 
@@ -173,7 +173,7 @@ def _energy(system: "System") -> str:
     if meter.energy_uj:
         return "RAPL: " + ", ".join(meter.energy_uj)
     if meter.unreadable:
-        raise _Unusable("RAPL counters are readable by root only", "run `torpor ab` by sudo")
+        raise _Unusable("RAPL counters are readable by root only", "use sudo")
     raise _Unusable("this machine has no RAPL counters below /sys/class/powercap")
 
 

@@ -7,7 +7,7 @@ from torpor import _engine
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file beside its name, bring it to the disk, then put it there.
+    """Write a temporary file in the same folder, flush it to the disk, then rename it.
 
     Whatever fails, a full disk for one, what stood there stays. Raises OSError, which names
     ``path``.

@@ -82,7 +82,7 @@ class IdleDistance(TypedDict):
 
 
 class ExtractionCheck(TypedDict):
-    """A recording beside the simulation of what was extracted from it."""
+    """A recording compared with the simulation of the workload extracted from it."""
 
     governor: str
     duration_ns: int
@@ -166,7 +166,7 @@ def import_platform(
     Returns the TOML text and notes on what these do not tell (the power of idle, for one).
 
     Raises :class:`torpor.PlatformError` when there is no machine in ``root``, or a number in it is
-    none that a kernel takes.
+    not one that a kernel accepts.
     """
     model = None if energy_model is None else os.fspath(energy_model)
     return _engine.import_platform(os.fspath(root), name, title, hz, model)

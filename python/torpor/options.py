@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Options of the commands: each is one field here, which library, command line and help share.
 
-A field has the type that the library takes and an :class:`Option`: what is told of it, and how the
-command line spells it. The engine reads, checks and records what was given, so nothing else in
-Python names an option.
+A field has the type that the library takes and an :class:`Option`: its description, and its form
+on the command line. The engine reads, checks and records what was given, so nothing else in Python
+names an option.
 """
 
 import functools
@@ -22,7 +22,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Option(NamedTuple):
-    """What is told of an option beside its name and type."""
+    """The description of an option, apart from its name and type."""
 
     help: str
     #: As on the command line; the library alone has it if there are none.
@@ -45,7 +45,7 @@ LatencyLimit = Annotated[
 DisabledStates = Annotated[
     Iterable[int | str | tuple[int, int]],
     Option(
-        "Idle states to switch off: the index, or CPU:INDEX.",
+        "Idle states to disable: an index, or CPU:INDEX.",
         ("--disable-state",),
         "[CPU:]N",
         kind=list,
@@ -55,8 +55,8 @@ DisabledStates = Annotated[
 Isolate = Annotated[
     bool | None,
     Option(
-        "Run each governor in a process of its own, so that nothing it does to that ends yours, or "
-        "all in this one; default: those that do not ship in their own.",
+        "Run each governor in a separate process, so that a crash does not end yours, or all in "
+        "this process; default: separate processes for governors that do not ship with Torpor.",
         ("--isolate/--no-isolate",),
         kind=bool,
         decides=False,
@@ -76,7 +76,7 @@ class _Run(TypedDict, total=False):
     enabled_states: Annotated[
         Iterable[str],
         Option(
-            "Idle states to switch on that the machine has off: the name or the index.",
+            "Idle states to enable that are disabled on the machine: a name or an index.",
             ("--enable-state",),
             "STATE",
             kind=list,
@@ -86,7 +86,12 @@ class _Run(TypedDict, total=False):
     threads: Annotated[
         int | None,
         Option(
-            "Threads; default: one a core.", ("-j", "--threads"), "N", int, least=1, decides=False
+            "Number of threads; default: one per core.",
+            ("-j", "--threads"),
+            "N",
+            int,
+            least=1,
+            decides=False,
         ),
     ]
     isolate: Isolate
@@ -98,7 +103,7 @@ class ReplayOptions(_Run, total=False):
     recorded_on: Annotated[
         _Path | None,
         Option(
-            "Machine of the recording, if known: its exit latencies place the wake-ups.",
+            "The recorded machine, if known: its exit latencies correct the times of wake-ups.",
             ("--recorded-on",),
             "P",
         ),
@@ -116,13 +121,15 @@ class ReplayOptions(_Run, total=False):
         ),
     ]
     start: Annotated[
-        str | None, Option("Leave out what comes sooner: 1500ms.", ("--from",), "TIME")
+        str | None, Option("Leave out everything before this time: 1500ms.", ("--from",), "TIME")
     ]
-    end: Annotated[str | None, Option("Leave out what comes later: 3s.", ("--to",), "TIME")]
+    end: Annotated[
+        str | None, Option("Leave out everything after this time: 3s.", ("--to",), "TIME")
+    ]
     by: Annotated[
         str | None,
         Option(
-            "Say which task, irq or timer ended the sleeps of a wrong depth, and met the latency.",
+            "Report which task, irq or timer ended the sleeps of a wrong depth, and their latency.",
             ("--by",),
             "task|irq|timer",
         ),
@@ -130,8 +137,8 @@ class ReplayOptions(_Run, total=False):
     time_decisions: Annotated[
         bool,
         Option(
-            "Measure what the governor's code takes for each decision, on this machine; with -j 1 "
-            "nothing of ours runs beside it.",
+            "Measure the time that the governor's code takes for each decision, on this machine; "
+            "with -j 1 nothing else of Torpor runs at the same time.",
             ("--time-decisions",),
             kind=bool,
             default=False,
@@ -147,7 +154,9 @@ class ReplayOptions(_Run, total=False):
     ]
     strip: Annotated[
         bool,
-        Option("Keep one CPU's choices for the report's time strip.", default=True, decides=False),
+        Option(
+            "Keep one CPU's decisions for the report's time strip.", default=True, decides=False
+        ),
     ]
 
 
@@ -157,7 +166,7 @@ class SimulateOptions(_Run, total=False):
     duration: Annotated[
         str,
         Option(
-            "Simulated time a run, such as 10s, the default.",
+            "Simulated time per run, such as 10s, the default.",
             ("--duration",),
             "TIME",
             default="10s",
@@ -166,7 +175,7 @@ class SimulateOptions(_Run, total=False):
     seeds: Annotated[
         int,
         Option(
-            "Runs a governor; all meet the same seeds. Default: 10.",
+            "Runs per governor; all use the same seeds. Default: 10.",
             ("--seeds",),
             "N",
             int,
@@ -192,7 +201,7 @@ class SimulateOptions(_Run, total=False):
     cpus: Annotated[
         str | Iterable[int] | None,
         Option(
-            "The machine's CPUs that are online: 0-3,7. The others take no work. Default: all.",
+            "The machine's CPUs that are online: 0-3,7. The others run no tasks. Default: all.",
             ("--cpus", "--cpu", "-C"),
             "LIST",
         ),
@@ -200,8 +209,8 @@ class SimulateOptions(_Run, total=False):
     kernels: Annotated[
         str | Iterable[str],
         Option(
-            "Let a Linux kernel's own source decide: scheduler, tick, timers, idle loop, "
-            "governors, schedutil. A release at hand (6.12), a tree, a tarball or TREE:REV. Each "
+            "Use a Linux kernel's own source for scheduler, tick, timers, idle loop, governors "
+            "and schedutil. An installed release (6.12), a tree, a tarball or TREE:REV. Each "
             "governor runs in each of them. Default: Torpor's own scheduler.",
             ("--kernel", "-k"),
             "K",
@@ -223,8 +232,8 @@ class SimulateOptions(_Run, total=False):
     trace: Annotated[
         _Path | None,
         Option(
-            "Write the first governor's first run as a recording: .perfetto-trace, else ftrace "
-            "text.",
+            "Write the first governor's first run as a recording: .perfetto-trace, otherwise "
+            "ftrace text.",
             ("--trace",),
             "FILE",
             decides=False,
@@ -233,7 +242,7 @@ class SimulateOptions(_Run, total=False):
     strip: Annotated[
         bool,
         Option(
-            "Keep the busiest CPU's choices of the first seed for the report's time strip.",
+            "Keep the busiest CPU's decisions of the first seed for the report's time strip.",
             default=False,
             decides=False,
         ),
@@ -248,7 +257,7 @@ class FidelityOptions(TypedDict, total=False):
     probes: Annotated[
         bool,
         Option(
-            "Take the answers that probes recorded; else timer events have to do.",
+            "Use the values that probes recorded; otherwise use timer events.",
             ("--probes/--without-probes",),
             kind=bool,
             default=True,
@@ -257,7 +266,7 @@ class FidelityOptions(TypedDict, total=False):
     fit: Annotated[
         bool,
         Option(
-            "Choose the assumptions that agree best, where no probe makes them needless.",
+            "Use the assumptions with the best agreement, unless probes make them unnecessary.",
             ("--fit/--no-fit",),
             kind=bool,
             default=True,
@@ -266,7 +275,7 @@ class FidelityOptions(TypedDict, total=False):
     disagreements: Annotated[
         int,
         Option(
-            "How many of the first ones to show; default: 10.",
+            "How many of the first disagreements to show; default: 10.",
             ("--disagreements",),
             "N",
             int,
@@ -285,7 +294,7 @@ def fields(of: type) -> dict[str, tuple[Any, Option]]:
 
 
 def to_json(of: type, given: Mapping[str, Any], **found: object) -> str:
-    """Spell options as the engine reads them, and what was ``found`` beside them.
+    """Spell options as the engine reads them, and what else was ``found``.
 
     Raises TypeError for a keyword that is none of them.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Recordings: what they hold, what the recorded machine did, what lies beside them."""
+"""Recordings: their contents, what the recorded machine did, the files next to them."""
 
 import json
 import os
@@ -102,9 +102,9 @@ def trace_stats(
         platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs. It
             names states and clusters, and where the recording has no ``cpu_idle_miss``, its states
             say which sleeps were too deep or too shallow. Default: ``before``, or the dump that
-            lies beside the recording, if there is one.
+            was saved with the recording, if there is one.
         before: Dump of the machine's idle counters before the recording, of any form.
-        after: The same after it. Default for both: the dumps beside the recording.
+        after: The same after it. Default for both: the dumps saved with the recording.
         progress: Called now and then with (what, done, total).
 
     The keys of the result: ``trace`` (as ``trace_info`` has it), ``states`` (by CPU and state:
@@ -135,12 +135,14 @@ def trace_stats(
 
 
 def dumps_to_use(trace: Path, before: _Path | None, after: _Path | None) -> tuple[str, str] | None:
-    """Return the dumps that were named, or else those beside the recording.
+    """Return the dumps that were named, or else those next to the recording.
 
     Raises TorporError if only one was named.
     """
     if (before is None) != (after is None):
-        raise _engine.TorporError("counters take a dump before and one after the recording")
+        raise _engine.TorporError(
+            "counters require one dump from before and one from after the recording"
+        )
     if before is not None and after is not None:
         return os.fspath(before), os.fspath(after)
     for names in _BESIDE:

@@ -34,7 +34,7 @@ class Record(dict[str, Any]):
         return _engine.table_names(str(self.get("kind")))
 
     def table(self, name: str) -> _engine.Table:
-        """Return a table; units stand in the metadata of its columns.
+        """Return a table; the metadata of its columns has their units.
 
         Raises :class:`torpor.TorporError` for a name that is not one of :attr:`tables`.
         """
@@ -68,7 +68,7 @@ class Compared:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Governors that did not finish, with the reason; the others' results stand."""
+        """Governors that did not finish, with the reason; the others' results are valid."""
         return {run["governor"]: run["error"] for run in self.runs if run["error"]}
 
     @property
@@ -112,7 +112,7 @@ class Compared:
         self.table(name).write(os.fspath(path))
 
     def write_tables(self, folder: _Path) -> None:
-        """Write every table as Parquet, and the result beside them: :func:`torpor.load` reads it.
+        """Write every table as Parquet, and the result with them: :func:`torpor.load` reads it.
 
         Raises OSError if a file cannot be written.
         """
@@ -158,7 +158,7 @@ def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.
         text = file.read_text(encoding="utf-8")
         data = json.loads(text)
     except ValueError as error:
-        raise TorporError(f"`{file}` is no result: {error}") from None
+        raise TorporError(f"`{file}` is not a result: {error}") from None
     if isinstance(data, list):
         return [Record(_checked(item, file)) for item in data]
     result = _checked(data, file)
@@ -180,7 +180,7 @@ def _checked(data: Any, file: Path) -> dict[str, Any]:
     if isinstance(data, dict) and "format" not in data and "catalogue" in data:
         return _from_format_1(data)
     if not isinstance(data, dict) or not isinstance(data.get("format"), int) or "kind" not in data:
-        raise TorporError(f"`{file}` is no result of Torpor: `format` and `kind` are missing")
+        raise TorporError(f"`{file}` is not a result of Torpor: `format` and `kind` are missing")
     if data["format"] > _engine.FORMAT:
         raise TorporError(
             f"`{file}` has format {data['format']}, and this Torpor reads up to {_engine.FORMAT}\n"

@@ -210,7 +210,7 @@ class SnapshotData(TypedDict):
 
 
 class StudyCell(TypedDict):
-    """A cell of a published table beside ours."""
+    """A cell of a published table and the simulated value."""
 
     #: A number, a range, or ``more`` or ``less`` than the first column.
     published: float | list[float] | str | None
@@ -334,7 +334,7 @@ class Ab(AbHead):
 
 
 class BesideSource(TypedDict):
-    """A result that was put beside others."""
+    """Results side by side."""
 
     label: str
     kind: str

@@ -39,9 +39,9 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
         labels: What to call them, one each; numbers without.
 
     Returns a result of kind ``beside``: ``sources`` (``label``, ``kind``, ``what``), ``comparison``
-    with a row for each metric that two columns have, and ``notes`` on what differs besides and what
-    has no counterpart. Columns are compared as they are: without common seeds no change has an
-    interval.
+    with a row for each metric that two columns have, and ``notes`` on other differences and
+    metrics without a counterpart. Columns are compared as they are: without common seeds no change
+    has an interval.
 
     Raises TorporError where nothing can be compared, or a kind has no metrics.
     """
@@ -114,7 +114,7 @@ def _counts() -> frozenset[str]:
 def _notes(columns: list[_Column], lonely: list[str]) -> list[str]:
     notes = []
     for name in dict.fromkeys(name for column in columns for name in column.of):
-        found = list(dict.fromkeys(column.of.get(name, "not told") for column in columns))
+        found = list(dict.fromkeys(column.of.get(name, "unknown") for column in columns))
         if len(found) > 1:
             notes.append(f"Besides the column, the {name} differs: {', '.join(found)}.")
     if lonely:
@@ -191,7 +191,7 @@ def _of_diff(result: Any) -> Iterator[_Column]:
             "deepest_residency_pct": _share(deepest, whole_us),
         }
         interval = next(i for i in result["intervals"] if i["label"] == label)
-        of = {"kind": "diff", "machine": interval["driver"] or "not told"}
+        of = {"kind": "diff", "machine": interval["driver"] or "unknown"}
         if interval["kernel_release"]:
             of["kernel"] = interval["kernel_release"]
         yield _Column(label, values, of)

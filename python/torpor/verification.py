@@ -27,19 +27,19 @@ def fidelity(
     progress: Callable[[str, int, int], None] | None = None,
     **given: "Unpack[options.FidelityOptions]",
 ) -> Record:
-    """Ask governors what the recorded one was asked, and compare their answers with its own.
+    """Ask governors the questions of the recorded governor, and compare the decisions.
 
-    This is no replay: what a governor is told next is what came of the *recorded* answer, and the
-    recorded tick is read, not modelled.
+    This is not a replay: governors see the outcome of the *recorded* decision, and the tick is
+    taken from the recording, not modelled.
 
     Args:
         trace: A recording with timer events, task switches and ``cpu_idle``.
         platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs.
-            Default: ``before``, or the dump that lies beside the recording.
-        governors: Tried beside every built-in one.
+            Default: ``before``, or the dump that was saved with the recording.
+        governors: Tried in addition to every built-in one.
         before: Dump of the machine's idle counters before the recording, of any form.
-        after: The same after it. Default for both: the dumps beside the recording.
-        progress: Called now and then with (what, done, total).
+        after: The same after it. Default for both: the dumps saved with the recording.
+        progress: Called periodically with (what, done, total).
         {options}
 
     The keys of the result: ``trace``, ``platform``, ``hz``, ``states`` (names), ``decisions``
@@ -47,11 +47,11 @@ def fidelity(
     ``agreement``, ``next_best``, the wrong-family ``control``), ``governors`` (best first, each
     with ``agreeing``, ``agreement`` from 0 to 1, ``confusion``, ``by_source``), ``assumptions``
     (what was tried and chosen), ``disagreements`` of the best governor with every input,
-    ``counters`` (ours, the kernel's events, sysfs) and ``notes``. Times are in ns.
+    ``counters`` (Torpor's, the kernel's events, sysfs) and ``notes``. Times are in ns.
 
     Raises:
         TraceError: The recording is missing or unreadable.
-        PlatformError: The machine is unknown, or no dump lies beside the recording.
+        PlatformError: The machine is unknown, or there is no dump next to the recording.
         GovernorError: A named governor is unknown or does not compile.
         EngineError: The recording lacks events, or was made on another machine.
     """
@@ -62,7 +62,7 @@ def fidelity(
         platform = Path(dumps[0]).absolute()
     if platform is None:
         raise _engine.PlatformError(
-            f"recording `{path}`: no dump of its machine's idle states lies beside it\n"
+            f"recording `{path}`: there is no dump of its machine's idle states next to it\n"
             "hint: name the machine (platform, --platform), or a copy of its sysfs"
         )
     if isinstance(governors, str):

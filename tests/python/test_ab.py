@@ -198,7 +198,7 @@ def test_what_cannot_be_restored_remains_to_be(kernel, load, run_on_kernel):
     killed_in_the_middle(kernel, load)
     kernel.stuck = {"torpor_t_teo"}
     error = run_on_kernel("kernel", "restore", status=2)
-    assert "not put back as it was: torpor_t_teo, torpor_core" in error
+    assert "not restored: torpor_t_teo, torpor_core" in error
     assert kernel.governor == "menu"
     kernel.stuck = set()
     kernel.unrestored.clear()
@@ -231,7 +231,7 @@ def test_of_two_comparisons_the_second_is_refused(kernel, load):
         (["menu", "t-teo"], "echo fine", r"the metric .* finds nothing, in:\nfine"),
         (["menu", "t-teo"], "echo . ms", "`.`, which is no number"),
         (["t-teo", "t-teo"], "true", "the same governor twice"),
-        (["t-teo", "teo"], "echo teo >$governor; echo 1 ms", "`teo` is current where `t-teo` was"),
+        (["t-teo", "teo"], "echo teo >$governor; echo 1 ms", "`teo` is current, but `t-teo` was"),
         (["menu"], "true", "two at least"),
     ],
 )

@@ -101,7 +101,7 @@ def test_what_a_decision_takes_is_measured_where_asked(torpor, recording):
     for run, timed in zip(plain["traces"][0]["runs"], result["traces"][0]["runs"], strict=True):
         assert all(run["metrics"][key] is None for key in keys)
         assert run["metrics"] == timed["metrics"] | dict.fromkeys(keys), "nothing else moves"
-    assert "time a decision" not in torpor(*replay, check=0).stdout
+    assert "time per decision" not in torpor(*replay, check=0).stdout
 
 
 def test_tables_and_decisions_are_written(torpor, recording, tmp_path):

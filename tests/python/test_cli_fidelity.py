@@ -80,7 +80,7 @@ def test_a_replay_carries_the_agreement_of_the_machine_it_is_told(torpor, guest)
 
 def test_a_machine_nobody_named_is_asked_for(torpor, recording):
     done = torpor("fidelity", recording, check=2)
-    assert "no dump of its machine's idle states lies beside it" in done.stderr
+    assert "there is no dump of its machine's idle states next to it" in done.stderr
     assert "hint: name the machine" in done.stderr
 
 

@@ -74,7 +74,7 @@ def test_a_failed_governor_leaves_the_others_standing():
 def test_changes_are_against_the_first_that_finished_and_every_page_says_so():
     result = small_result.result(failed="menu")
     assert cells(result, "idle_power_mw") == ["failed", "187.8", "205.5 (+9.42 %)"]
-    told = "Changes are against teo, the first that finished."
+    told = "Changes are relative to teo, the first governor that finished."
     assert told in comparison_text(result, 100)
     assert told in to_html(result)
 

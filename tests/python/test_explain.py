@@ -80,7 +80,7 @@ def test_a_governor_is_named_or_the_choice_is(recording):
     made = torpor.replay(recording, platform="pixel6")
     assert torpor.explain(made)[0].startswith("teo against menu")
     assert torpor.explain(made, governor="oracle")[0].startswith("oracle against menu")
-    with pytest.raises(torpor.TorporError, match="no `cake` to hold against menu: expected teo,"):
+    with pytest.raises(torpor.TorporError, match="no `cake` to compare with menu: expected teo,"):
         torpor.explain(made, governor="cake")
     with pytest.raises(torpor.TorporError, match="kind `check`: expected replay, simulation"):
         torpor.explain({"kind": "check"})

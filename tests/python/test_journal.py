@@ -164,7 +164,7 @@ def test_a_simulation_that_is_ended_goes_on_where_it_was(tmp_path, number):
     assert process.returncode == {signal.SIGKILL: -9}.get(number, 1), errors
     if number != signal.SIGKILL:
         assert '"interrupted":true' in out
-        assert "the same command goes on from there" in errors
+        assert "the same command continues from there" in errors
     resumed = started(LONG, tmp_path)
     out, errors = resumed.communicate(timeout=120)
     assert resumed.returncode == 0

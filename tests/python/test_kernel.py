@@ -231,7 +231,7 @@ def test_a_governor_is_written_at_once_and_cut_by_nobody(fake):
     system = System([].append, root=fake.root)
     fake.governor.write_text("menu\n")
     # A file of sysfs takes the write for all of its value; this one keeps the rest.
-    with pytest.raises(KernelError, match="took `ab` for governor and has `abnu`"):
+    with pytest.raises(KernelError, match="accepted governor `ab` but uses `abnu`"):
         system.set_governor("ab")
 
 

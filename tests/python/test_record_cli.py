@@ -14,12 +14,12 @@ from torpor.record.events import CPU_IDLE, NOT_FOR_PERF, everything
 def test_a_recording_is_not_overwritten_by_accident(torpor, tmp_path):
     (tmp_path / "a.dat").write_text("precious")
     done = torpor("record", "-o", "a.dat", "--duration", "1s", check=2)
-    assert "`a.dat` exists\nhint: -o names another file, --force overwrites" in done.stderr
+    assert "`a.dat` exists\nhint: choose another file with -o, or use --force" in done.stderr
     assert (tmp_path / "a.dat").read_text() == "precious"
 
 
 def test_a_folder_that_is_not_there_is_told(torpor):
-    assert "`no` is no folder" in torpor("record", "-o", "no/a.dat", check=2).stderr
+    assert "`no` is not a folder" in torpor("record", "-o", "no/a.dat", check=2).stderr
 
 
 def test_a_command_that_is_not_there_is_told(torpor, tmp_path):

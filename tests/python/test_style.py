@@ -36,19 +36,23 @@ QUOTED = re.compile(r'"[^"]*"')
 NOT_OURS = re.compile(r"\b(?:as|from|subsec)_(?:nanos|micros|millis)\b|\btv_[nu]?sec\b")
 
 
-def sources() -> list[Path]:
+def listed() -> list[Path]:
     """Files that git knows, or would if they were added."""
-    listed = subprocess.run(
+    done = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    if listed.returncode != 0:
+    if done.returncode != 0:
         pytest.skip("not run, because this is no git checkout")
-    paths = (ROOT / line for line in listed.stdout.splitlines())
-    return sorted(p for p in paths if p.suffix in SOURCE_SUFFIXES and p.is_file())
+    paths = (ROOT / line for line in done.stdout.splitlines())
+    return sorted(p for p in paths if p.is_file())
+
+
+def sources() -> list[Path]:
+    return [path for path in listed() if path.suffix in SOURCE_SUFFIXES]
 
 
 def told(findings: list[str]) -> None:

@@ -60,4 +60,4 @@ def test_the_page_says_how_far_the_recorded_decisions_are_explained() -> None:
     )
     html = report.render(replay.to_dict())
     # Without the counters and with nothing fitted, so less than `torpor fidelity` finds.
-    assert "asked again: menu-6.12 agrees in 98." in html
+    assert "verified: menu-6.12 agrees in 98." in html

@@ -53,7 +53,7 @@ pub const KINDS: &[KindInfo] = &[
     KindInfo {
         kind: Kind::Index,
         name: "index",
-        title: "an index that is no state",
+        title: "an index that is not a state",
         definition: "select() returns a number below 0 or not below drv->state_count. A kernel \
                      reads past the driver's table then. Tables of one state are asked about \
                      unless the governor's own tree never asks there, as none does since 7.0.",
@@ -147,10 +147,10 @@ pub const KINDS: &[KindInfo] = &[
     KindInfo {
         kind: Kind::Slow,
         name: "slow",
-        title: "a decision that takes long",
+        title: "a decision that takes too long",
         definition: "One select() and its reflect() take more than 10 us without sanitizers, in \
                      every one of several repetitions, so that no interruption is to blame. \
-                     Beside it every report has the median, the 99th percentile and the worst \
+                     In addition every report has the median, the 99th percentile and the worst \
                      time, each of the least time of the repetitions.",
         rule: None,
     },

@@ -228,8 +228,8 @@ fn what(sequence: &Sequence, breach: &Breach, answer: Option<&Answer>) -> String
         Kind::Latency => {
             let latency_ns = decision.chosen().map_or(0, latency_ns);
             format!(
-                "state {state}, which takes {latency_ns} ns to leave, is chosen under a limit of \
-                 {} ns{instead}",
+                "state {state}, whose exit latency is {latency_ns} ns, is selected under a limit \
+                 of {} ns{instead}",
                 step.latency_req_ns
             )
         }

@@ -56,7 +56,7 @@ pub(crate) fn read(archive: impl Read, builder: &mut Builder) {
     let mut archive = tar::Archive::new(archive.take(ARCHIVE_BYTES_MAX));
     let told = read_entries(&mut archive, builder);
     if let Err(error) = told {
-        builder.note(format!("the archive breaks off, what follows is missing: {error}"));
+        builder.note(format!("the archive is truncated, the rest is missing: {error}"));
     }
 }
 

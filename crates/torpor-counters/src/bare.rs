@@ -95,7 +95,8 @@ pub(crate) fn read(text: &str, builder: &mut Builder) -> Result<(), Failure> {
         index = index.saturating_add(1);
     }
     builder.note(
-        "its values have no names: told apart by their order, CPUs taken as numbered without a gap"
+        "its values have no names: identified by their order, assuming CPUs are numbered without \
+         a gap"
             .to_owned(),
     );
     Ok(())
@@ -129,10 +130,10 @@ fn doubt(lines: &[&str]) -> Failure {
     let found = match lines.first() {
         None => "it is empty".to_owned(),
         Some(_) if lines.iter().all(|line| is_number(line)) => {
-            format!("it holds {} numbers, and not what they count", lines.len())
+            format!("it contains {} numbers, but not what they count", lines.len())
         }
         Some(first) => format!(
-            "it is no dump that Torpor knows: neither paths and values, nor all files of each \
+            "it is not a dump that Torpor knows: neither paths and values, nor all files of each \
              state in a row, nor an archive, nor a saved snapshot (it begins with `{}`)",
             shown(first)
         ),

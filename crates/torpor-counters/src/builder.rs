@@ -133,7 +133,7 @@ impl Builder {
             "s2idle/usage" => &mut state.s2idle_usage,
             "s2idle/time" => &mut state.s2idle_time_us,
             "power" => return,
-            _ => return bad("is no file that this version of Torpor knows".to_owned()),
+            _ => return bad("is not a file that this version of Torpor knows".to_owned()),
         };
         match parse_number(value, u64::MAX) {
             Ok(number) => set(counter, number, &path, conflict),

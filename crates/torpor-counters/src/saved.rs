@@ -37,7 +37,7 @@ pub(crate) fn is_saved(bytes: &[u8]) -> bool {
 pub(crate) fn from_json(bytes: &[u8]) -> Result<Snapshot, Failure> {
     let broken = |error: serde_json::Error| {
         Failure::new(
-            format!("it is no saved snapshot: {error}"),
+            format!("it is not a saved snapshot: {error}"),
             "the file is damaged, or its copy was cut short; `torpor snapshot -o FILE` writes one",
         )
     };

@@ -31,7 +31,8 @@ pub enum EngineError {
     )]
     NothingToReplay { path: String, found: String },
     #[error(
-        "no CPU {cpu} on platform `{platform}`, whose state {state} is to be disabled: it has CPUs 0 to {last}"
+        "no CPU {cpu} on platform `{platform}`, whose state {state} is to be disabled: it has \
+         CPUs 0 to {last}"
     )]
     NoSuchPlace { cpu: u32, state: usize, platform: String, last: usize },
     #[error(
@@ -39,7 +40,7 @@ pub enum EngineError {
          hint: `torpor trace info` lists its CPUs; --cpus and --cpu-map take their numbers"
     )]
     NotRecorded { cpu: u32, path: String, shown: String },
-    #[error("`oracle` takes no parameters; given: {given}")]
+    #[error("`oracle` has no parameters; given: {given}")]
     OracleParameters { given: String },
     #[error("no idle state {state} on platform `{platform}`: cluster `{cluster}` has 0 to {last}")]
     NoSuchState { state: usize, platform: String, cluster: String, last: usize },

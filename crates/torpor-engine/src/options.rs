@@ -159,7 +159,7 @@ impl TryFrom<Value> for DisabledState {
             alone => (None, whole(alone)),
         };
         let expected = "expected its index, such as 1, or CPU:INDEX, such as 4:1";
-        let error = || format!("`{}` is no idle state: {expected}", unquoted(&given));
+        let error = || format!("`{}` is not an idle state: {expected}", unquoted(&given));
         Ok(DisabledState {
             cpu: cpu.map(|cpu| cpu.map(CpuId).ok_or_else(error)).transpose()?,
             state: state.ok_or_else(error)?,

@@ -300,8 +300,8 @@ fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterat
     });
     let unclosed = (unclosed_entries > 0).then(|| {
         format!(
-            "{unclosed_entries} idle entries have no exit before the next entry, which is taken \
-             for it: events are missing"
+            "{unclosed_entries} idle entries have no exit before the next entry, which is used \
+             instead: events are missing"
         )
     });
     cut.into_iter().chain(unclosed)
@@ -310,22 +310,22 @@ fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterat
 /// What the numbers do not say, where it applies.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
-        "open-loop replay: a slower wake-up delays the work behind it, but does not change what \
-         the work is or who does it"
+        "open-loop replay: a slower wake-up delays the work that follows, but does not change \
+         what the work is or who does it"
             .to_owned(),
     ];
     if platform.has_power() {
-        notes.push("a state asked for is taken as the state got; hardware may demote".to_owned());
+        notes.push("a requested state counts as entered; hardware may demote".to_owned());
     } else {
         notes.push(format!(
-            "nobody has published idle power for `{}`: energy is not known; the oracle goes by \
+            "nobody has published idle power for `{}`: energy is not known; the oracle uses \
              target residencies",
             platform.name
         ));
     }
     if platform.floor_power > Power::ZERO {
         notes.push(format!(
-            "idle power is that of the replayed CPUs; the package takes {:.0} mW on top",
+            "idle power is that of the replayed CPUs; the package adds {:.0} mW",
             platform.floor_power.as_mw_f64()
         ));
     }
@@ -357,8 +357,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         .any(|run| run.kind == "oracle" && run.metrics["cluster_power_mw"].is_some())
     {
         notes.push(
-            "the oracle bounds the idle energy of CPUs; it does not aim at what clusters take \
-             beside them, of which a governor can leave more out"
+            "the oracle bounds the idle energy of CPUs; it does not minimise cluster power, of \
+             which a governor can use less"
                 .to_owned(),
         );
     }
@@ -368,8 +368,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();
     if 2 * by_source(SleepSource::TickOnly.key()) > spans {
         notes.push(
-            "for most sleeps the recording tells no timer, so governors are told of none: those \
-             that go by the next timer are not judged fairly; record timer events or sched_waking"
+            "for most sleeps the recording shows no timer, so governors see none: the result is \
+             unfair to those that use the next timer; record timer events or sched_waking"
                 .to_owned(),
         );
     }

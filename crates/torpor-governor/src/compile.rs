@@ -225,7 +225,7 @@ impl Stage {
         let len = fs::metadata(&path).map_err(|e| cache_error(&path, e))?.len();
         if len > most {
             let reason = format!(
-                "it takes {} MiB; {} are the most: a governor needs no statics of such a size",
+                "it requires {} MiB; the maximum is {}: a governor needs no statics of such a size",
                 len >> 20,
                 most >> 20
             );
@@ -380,6 +380,6 @@ pub(crate) fn explain(message: &str) -> (String, String) {
         return (first.trim().to_owned(), String::new());
     }
     let hint = "the kapi has what idle governors of Linux 3.7 to 7.3 use; if a kernel has this, \
-                it takes a few lines in kapi/include";
+                add a few lines to kapi/include";
     (format!("the kapi has no {}", lacks.join(", ")), hint.to_owned())
 }

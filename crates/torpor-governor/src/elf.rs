@@ -90,7 +90,7 @@ impl Bytes<'_> {
         let tail =
             usize::try_from(at).ok().and_then(|at| self.0.get(at..)).ok_or_else(truncated)?;
         let len = tail.iter().position(|&b| b == 0).ok_or_else(truncated)?;
-        std::str::from_utf8(&tail[..len]).map_err(|_| "a name is no UTF-8".to_owned())
+        std::str::from_utf8(&tail[..len]).map_err(|_| "a name is not UTF-8".to_owned())
     }
 }
 
@@ -114,7 +114,7 @@ impl ImageFile {
         let bytes = bytes.into();
         let data = Bytes(&bytes);
         if data.array::<6>(0)? != *b"\x7fELF\x02\x01" {
-            return Err("it is no 64-bit little-endian ELF file".to_owned());
+            return Err("it is not a 64-bit little-endian ELF file".to_owned());
         }
         let (segments, dynamic) = read_segments(&data)?;
         let span = segments.iter().map(|s| s.address + s.memory_len).max().ok_or_else(truncated)?;
@@ -134,7 +134,7 @@ impl ImageFile {
         if statics.iter().chain([&percpu]).any(|s| s.end > span || s.start > s.end)
             || table.checked_add(size_of::<crate::abi::TorporImage>()).is_none_or(|end| end > span)
         {
-            return Err("a section lies outside the segments".to_owned());
+            return Err("a section is outside the segments".to_owned());
         }
         Ok(ImageFile { segments, relocations, table, percpu, statics, span, bytes })
     }
@@ -155,7 +155,8 @@ fn read_segments(data: &Bytes) -> Result<(Vec<Segment>, Option<Range<u64>>), Str
             let in_file = file.checked_add(file_len).is_some_and(|end| end <= data.0.len() as u64);
             if address.max(memory_len) > MEMORY_MAX {
                 return Err(format!(
-                    "it takes {} MiB; {} are the most: a governor needs no statics of such a size",
+                    "it requires {} MiB; the maximum is {}: a governor needs no statics of such a \
+                     size",
                     address.max(memory_len).div_ceil(1 << 20),
                     MEMORY_MAX >> 20
                 ));

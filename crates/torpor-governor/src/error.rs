@@ -49,7 +49,7 @@ pub enum GovernorError {
     #[error("{policy} has no parameter `{param}`; {known}")]
     UnknownParam { policy: Label, param: String, known: String },
 
-    #[error("{policy}: `{value}` is no value for {param}: expected {expected}")]
+    #[error("{policy}: `{value}` is not a value for {param}: expected {expected}")]
     ParamValue { policy: Label, param: String, value: String, expected: String },
 
     #[error("{policy}: {reason}")]
@@ -67,7 +67,7 @@ pub enum GovernorError {
     #[error("{policy} has ended its process {}: {how}{}", when(call.as_deref()), inputs(call.as_deref()))]
     Died { policy: Label, call: Option<Box<LastCall>>, how: String },
 
-    #[error("{policy}: no process of its own can be had: {source}")]
+    #[error("{policy}: no separate process can be started: {source}")]
     Process { policy: Label, source: std::io::Error },
 
     /// What another process said of it.

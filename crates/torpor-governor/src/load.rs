@@ -172,7 +172,7 @@ fn check_table(table: &TorporImage, hz: Hz) -> Result<(), String> {
     ];
     for (what, image, ours) in checks {
         if image != ours {
-            return Err(format!("its {what} is {image}, ours {ours}"));
+            return Err(format!("its {what} is {image}, expected {ours}"));
         }
     }
     Ok(())
@@ -296,7 +296,7 @@ impl Loaded {
             return broken(format!("it registers no {kind}; an initcall must call {function}()"));
         }
         if !known.iter().all(inside) {
-            return broken(format!("it registers one that is no static {kind}"));
+            return broken(format!("it registers one that is not a static {kind}"));
         }
         Ok(known)
     }

@@ -89,7 +89,7 @@ impl Memory {
         let latest = self.start(block).wrapping_add(block.len - len);
         let excess = (latest as usize).wrapping_sub(like as usize) % ALIGN_SLACK;
         let place = latest.wrapping_sub(excess);
-        assert!(place >= self.start(block), "the block was planned without room to align");
+        assert!(place >= self.start(block), "the block was planned without space to align");
         place
     }
 

@@ -206,7 +206,7 @@ impl ParamPlace {
         let set = unsafe { (*(*kernel_param).ops).set };
         let set = set.ok_or_else(|| "nothing: it cannot be written".to_owned())?;
         let told = |why: &str| match self.description.as_str() {
-            "" => format!("what its own set() takes, which {why}"),
+            "" => format!("values that its own set() accepts, which {why}"),
             described => described.to_owned(),
         };
         let text = CString::new(text).map_err(|_| told("ends at a NUL"))?;

@@ -105,7 +105,7 @@ impl GovernorSpec {
                 .ok_or_else(|| error(format!("`{part}` has no `=`: a parameter is NAME=VALUE")))?;
             if !is_identifier(name) {
                 return Err(error(format!(
-                    "`{name}` is no parameter's name: letters, digits and `_` make one"
+                    "`{name}` is not a parameter name: expected letters, digits and `_`"
                 )));
             }
             let all: &mut Vec<(String, String)> = match name.starts_with("CONFIG_") {
@@ -116,7 +116,9 @@ impl GovernorSpec {
                 return Err(error(format!("parameter `{name}` is given twice")));
             }
             if name.starts_with("CONFIG_") && !is_config_value(value) {
-                return Err(error(format!("`{value}` is no value for {name}: y, n or a number")));
+                return Err(error(format!(
+                    "`{value}` is not a value for {name}: expected y, n or a number"
+                )));
             }
             all.push((name.to_owned(), value.to_owned()));
         }
@@ -210,13 +212,13 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
         }
         if !is_file_stem(name) {
             return Err(format!(
-                "`{name}` is no {kind}'s name: letters, digits, `_`, `-` and `.` make one"
+                "`{name}` is not the name of a {kind}: expected letters, digits, `_`, `-` and `.`"
             ));
         }
         let (tree, rev) = match tree.rsplit_once(':') {
             Some((_, "")) => return Err("the revision after `:` is empty".to_owned()),
             Some((tree, rev)) if rev.starts_with('-') => {
-                return Err(format!("`{rev}` is no revision of `{tree}`"));
+                return Err(format!("`{rev}` is not a revision of `{tree}`"));
             }
             Some((tree, rev)) => (tree, Some(rev.to_owned())),
             None => (tree, None),
@@ -234,7 +236,7 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
     }
     if !is_file_stem(text) {
         return Err(format!(
-            "`{text}` is no {kind}'s name: letters, digits, `_`, `-` and `.` make one"
+            "`{text}` is not the name of a {kind}: expected letters, digits, `_`, `-` and `.`"
         ));
     }
     Ok(Place::Builtin { name: text.to_owned() })
@@ -293,7 +295,7 @@ mod tests {
             ("", "it has no name"),
             ("menu,x", "`x` has no `=`"),
             ("./mine.c,x", "`x` has no `=`"),
-            ("menu,1-x=2", "`1-x` is no parameter's name"),
+            ("menu,1-x=2", "`1-x` is not a parameter name"),
             ("menu,x=1,x=2", "given twice"),
             ("me nu", "no governor's name"),
             ("@tree", "no governor's name"),

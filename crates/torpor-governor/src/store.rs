@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The cache on disk. An entry is a folder, named by what it was made from and checked by what it
-//! holds; it appears whole or not at all, however many processes and PID namespaces share the cache.
+//! holds; it appears whole or not at all, however many processes and PID namespaces share the
+//! cache.
 //!
 //! What lies in it runs as code, so it has to be ours: a folder of this user's that nobody else
 //! may write, and no symbolic link. Else a temporary folder takes its place.
@@ -68,7 +69,7 @@ impl Store {
             Ok(Some(files)) => return Ok(Entry { path: home, files }),
             Ok(None) => {}
             Err(damage) => self.note(format!(
-                "the cached entry of {what} was damaged and is made anew: {}: {damage}",
+                "the cached entry of {what} was damaged and is rebuilt: {}: {damage}",
                 home.display()
             )),
         }
@@ -177,7 +178,7 @@ fn private_folder(path: &Path) -> Result<(), String> {
         return Err("it is a symbolic link".to_owned());
     }
     if !found.is_dir() {
-        return Err("it is no folder".to_owned());
+        return Err("it is not a folder".to_owned());
     }
     if found.uid() != user {
         return Err(format!("it belongs to user {}, not to {user}", found.uid()));
@@ -197,7 +198,7 @@ fn load(home: &Path) -> Result<Option<Files>, String> {
     match fs::symlink_metadata(home) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e.to_string()),
-        Ok(meta) if !meta.is_dir() => return Err("it is no folder".to_owned()),
+        Ok(meta) if !meta.is_dir() => return Err("it is not a folder".to_owned()),
         Ok(_) => {}
     }
     let mut files = Files::new();
@@ -227,7 +228,7 @@ fn read_all(dir: &Path, prefix: &str, files: &mut Files) -> Result<(), String> {
             let bytes = fs::read(entry.path()).map_err(|e| format!("{name}: {e}"))?;
             files.insert(name, bytes);
         } else {
-            return Err(format!("{name} is no plain file"));
+            return Err(format!("{name} is not a regular file"));
         }
     }
     Ok(())

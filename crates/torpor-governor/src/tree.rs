@@ -89,7 +89,7 @@ fn quoted_includes(text: &[u8]) -> Vec<String> {
 fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     let meta = fs::metadata(path)?;
     if !meta.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let mut text = Vec::new();
     File::open(path)?.take(SOURCE_MAX + 1).read_to_end(&mut text)?;
@@ -128,7 +128,7 @@ fn from_file_of(label: &Label, path: &Path, tree: Option<&Path>) -> Result<Sourc
         source,
     };
     let main = path.file_name().and_then(OsStr::to_str).ok_or_else(|| {
-        read_error(path, io::Error::new(io::ErrorKind::InvalidInput, "its name is no UTF-8"))
+        read_error(path, io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"))
     })?;
     let dir = path.parent().unwrap_or(Path::new("")).to_owned();
     let read = |name: &str| {
@@ -359,7 +359,7 @@ pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
     } else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no folder and no .tar, .tar.gz or .tar.xz",
+            "it is neither a folder nor a .tar, .tar.gz or .tar.xz",
         ));
     };
     Ok(archive(reader))

@@ -284,7 +284,7 @@ fn parameters_are_checked_when_a_governor_is_named() {
     assert!(text.contains("no parameter `height`; it has depth, courage"), "{text}");
     let text = error(&format!("{path},depth=-1"));
     assert!(
-        text.contains("`-1` is no value for depth: expected uint from 0 to 4294967295"),
+        text.contains("`-1` is not a value for depth: expected uint from 0 to 4294967295"),
         "{text}"
     );
     let text = error("menu,depth=1");

@@ -73,7 +73,7 @@ fn the_shift_can_be_changed_while_running() {
     let error = instance.set_param("util_mode", "deep").unwrap_err().to_string();
     assert!(
         error.contains(
-            "`deep` is no value for util_mode: expected off, shallowest, v2, v3, v4, step or gradual"
+            "`deep` is not a value for util_mode: expected off, shallowest, v2, v3, v4, step or gradual"
         ),
         "{error}"
     );

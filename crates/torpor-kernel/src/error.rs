@@ -8,7 +8,7 @@ use torpor_units::{CpuId, Instant};
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     #[error(
-        "kernel `{kernel}`: it is no folder, tarball or release at hand\n\
+        "kernel `{kernel}`: it is not a folder, a tarball or an installed release\n\
          hint: a release such as 6.12 is looked up as linux-source-6.12 in ${} and in /usr/src; \
          Debian's package of that name brings it; a revision is TREE:REV",
         torpor_governor::hosting::SOURCES_ENV
@@ -29,7 +29,7 @@ pub enum KernelError {
     Tarball { kernel: String, path: PathBuf, source: std::io::Error },
 
     #[error(
-        "kernel `{kernel}` is no kernel tree: it has no {missing}\n\
+        "kernel `{kernel}` is not a kernel tree: it has no {missing}\n\
          hint: the whole source is needed, not its headers alone"
     )]
     NoKernel { kernel: String, missing: String },
@@ -43,8 +43,9 @@ pub enum KernelError {
     Compile { kernel: String, release: Box<str>, file: Box<str>, summary: String, message: String },
 
     #[error(
-        "kernel `{kernel}` (Linux {release}) uses what neither its hosted files nor the host has:\n\
-         {}\nhint: a function that is never reached takes a line in khost/src/unreached.c",
+        "kernel `{kernel}` (Linux {release}) uses names that neither its hosted files nor the \
+         host define:\n\
+         {}\nhint: a function that is never reached requires a line in khost/src/unreached.c",
         list.join("\n")
     )]
     Missing { kernel: String, release: String, list: Vec<String> },

@@ -65,7 +65,7 @@ impl Image {
         ];
         for (what, image, ours) in checks {
             if image != ours {
-                return Err(format!("its {what} is {image}, ours {ours}"));
+                return Err(format!("its {what} is {image}, expected {ours}"));
             }
         }
         Ok(())

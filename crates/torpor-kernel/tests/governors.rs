@@ -100,7 +100,7 @@ fn parameters_are_the_kernels_module_parameters() {
     assert!(text.contains("no parameter haltpoll.nonesuch"), "{text}");
     assert!(text.contains("guest_halt_poll_grow_start"), "{text}");
     let text = error(&kernel, "haltpoll,guest_halt_poll_ns=much");
-    assert!(text.contains("`much` is no value for haltpoll.guest_halt_poll_ns"), "{text}");
+    assert!(text.contains("`much` is not a value for haltpoll.guest_halt_poll_ns"), "{text}");
     assert!(error(&kernel, "menu,x=1").contains("the governor has none"));
     assert!(error(&kernel, "menu,CONFIG_SMP=n").contains("CONFIG_SMP is the kernel's own"));
 }

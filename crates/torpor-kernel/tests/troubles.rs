@@ -61,7 +61,7 @@ fn what_is_no_whole_tarball_or_no_revision_of_a_kernel_is_said() {
     fs::write(place.join("linux/Makefile"), makefile).unwrap();
     run("tar", &["-czf", "whole.tar.gz", "linux"]);
     let text = error(&place.join("whole.tar.gz"));
-    assert!(text.contains("whole.tar.gz` is no kernel tree: it has no kernel/sched"), "{text}");
+    assert!(text.contains("whole.tar.gz` is not a kernel tree: it has no kernel/sched"), "{text}");
 
     let whole = fs::read(place.join("whole.tar.gz")).unwrap();
     fs::write(place.join("cut.tar.gz"), &whole[..whole.len() / 2]).unwrap();

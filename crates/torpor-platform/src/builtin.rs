@@ -129,7 +129,7 @@ mod tests {
             assert!(error.contains(text), "{error}");
         };
         says("i5-10600k,hertz=250", "`hertz` is not in its file; expected one of hz, package_");
-        says("i5-10600k,latency_us=1", "`latency_us` stands 4 times in its file");
+        says("i5-10600k,latency_us=1", "`latency_us` occurs 4 times in its file");
         says("i5-10600k,hz", "`hz` has no `=`: expected KEY=NUMBER");
         says("i5-10600k,hz=fast", "hz: `fast` is not a number");
         says("i5-10600k,hz=250,hz=250", "`hz` is given twice");

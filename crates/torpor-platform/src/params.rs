@@ -46,7 +46,7 @@ pub(crate) fn fill(typed: &str, text: &str, params: &[Param<'_>]) -> Result<Stri
         let [place] = places[..] else {
             let found = match places.len() {
                 0 => "is not in its file".to_owned(),
-                count => format!("stands {count} times in its file"),
+                count => format!("occurs {count} times in its file"),
             };
             let reason = format!("`{key}` {found}; expected one of {}", settable(&lines));
             return Err(PlatformError::Param { typed: typed.to_owned(), reason });

@@ -241,7 +241,7 @@ fn a_bad_name_is_refused_as_in_any_platform_file() {
     let root = tree(1, &CORTEX);
     let options = ImportOptions::named("my machine");
     let error = import_sysfs(root.path(), &options).unwrap_err().to_string();
-    assert!(error.contains("` ` cannot stand in a name"), "{error}");
+    assert!(error.contains("` ` is not allowed in a name"), "{error}");
 }
 
 #[test]

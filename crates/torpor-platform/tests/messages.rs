@@ -223,7 +223,7 @@ fn each_slip_is_named_with_its_key_and_line() {
             "power_mw = 1.5",
             "cluster[0].idle_state[1].power_per_opp_mw",
             33,
-            "2 mW is more than the shallower `POLL` takes, 1.5 mW",
+            "2 mW is more than the 1.5 mW of the shallower `POLL`",
         ),
         (
             "[1, 2]",

@@ -10,7 +10,7 @@ create_exception!(
     torpor,
     TorporError,
     PyException,
-    "What every error of Torpor is: the user or a file, told with what is allowed."
+    "The base of Torpor's errors: a wrong input or file, with what is allowed."
 );
 create_exception!(torpor, TraceError, TorporError, "A recording is missing or unreadable.");
 create_exception!(torpor, PlatformError, TorporError, "A machine is unknown or its file is wrong.");

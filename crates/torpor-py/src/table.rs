@@ -214,8 +214,9 @@ pub fn tables() -> String {
 pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
     py.detach(|| {
         let file = File::open(&path).map_err(|error| os_error(&path, error))?;
-        let damaged =
-            |error: &dyn Display| value_error(format!("`{}` is no table: {error}", path.display()));
+        let damaged = |error: &dyn Display| {
+            value_error(format!("`{}` is not a table: {error}", path.display()))
+        };
         let batches: Result<Vec<RecordBatch>, PyErr> = if path.extension() == Some("arrow".as_ref())
         {
             let reader = arrow_ipc::reader::FileReader::try_new(file, None);

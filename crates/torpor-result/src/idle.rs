@@ -249,8 +249,8 @@ pub static METRICS: [Metric; 27] = [
         "in deepest state",
         SHARE,
         Neither,
-        "Share of all CPU time spent in the deepest state that the CPU may enter. A CPU's time goes \
-         from its first recorded idle entry to its last wake-up.",
+        "Share of all CPU time spent in the deepest state that the CPU may enter. A CPU's time \
+         goes from its first recorded idle entry to its last wake-up.",
         |s| s.of_time(s.deepest),
     ),
     metric(
@@ -309,8 +309,8 @@ pub static METRICS: [Metric; 27] = [
         "idle power",
         POWER,
         Lower,
-        "`idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's last \
-         wake-up; over the simulated time in a simulation.",
+        "`idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's \
+         last wake-up; over the simulated time in a simulation.",
         |s| s.idle_energy().map(|energy| power_mw(energy, s.span)),
     ),
     metric(
@@ -318,9 +318,9 @@ pub static METRICS: [Metric; 27] = [
         "cluster power",
         POWER,
         Lower,
-        "What clusters take beside their CPUs (caches, interconnect), drawn unless all CPUs of the \
-         cluster are in their deepest state, over the same time as the idle power. Summed over \
-         clusters; the oracle does not aim at it, so that a governor can have less.",
+        "Power of clusters apart from their CPUs (caches, interconnect), consumed unless all CPUs \
+         of the cluster are in their deepest state, over the same time as the idle power. Summed \
+         over clusters; the oracle does not minimise it, so a governor can have less.",
         |s| s.clusters.map(|energy| power_mw(energy, s.span)),
     )
     .optional(),
@@ -329,7 +329,7 @@ pub static METRICS: [Metric; 27] = [
         "idle energy",
         ENERGY,
         Lower,
-        "Energy of all sleeps: the state's power times residency, plus an overhead a sleep that \
+        "Energy of all sleeps: the state's power times residency, plus an overhead per sleep that \
          makes the state break even with the next shallower one at its target residency; plus the \
          power of a busy CPU while ticks and governor's timers that woke it are handled.",
         |s| s.idle_energy().map(Energy::as_uj_f64),
@@ -339,9 +339,9 @@ pub static METRICS: [Metric; 27] = [
         "idle energy over oracle",
         SHARE,
         Lower,
-        "How much more idle energy than the cheapest choices that keep the latency limit, made \
-         with all of the idleness in view: the recording's, or in a simulation that of the \
-         governor's own run.",
+        "How much more idle energy than the cheapest decisions within the latency limit, made \
+         with knowledge of all idle spans: those of the recording, or in a simulation those of \
+         the governor's own run.",
         |s| {
             let best = s.oracle?;
             share((s.idle_energy()? - best).0 as f64, best.0 as f64)
@@ -353,7 +353,7 @@ pub static METRICS: [Metric; 27] = [
         "tick wake-ups",
         COUNT,
         Lower,
-        "Sleeps that nothing but the tick ended, which the governor had kept.",
+        "Sleeps ended only by the tick, which the governor had kept.",
         |s| count(s.idle.tick_wakeups),
     ),
     metric(
@@ -361,7 +361,7 @@ pub static METRICS: [Metric; 27] = [
         "governor's timer wake-ups",
         COUNT,
         Lower,
-        "Sleeps that nothing but a timer of the governor's own ended.",
+        "Sleeps ended only by a timer of the governor itself.",
         |s| count(s.idle.governor_timer_wakeups),
     )
     .optional(),
@@ -379,8 +379,8 @@ pub static METRICS: [Metric; 27] = [
         "interrupts while polling",
         COUNT,
         Neither,
-        "Wake-ups that brought no task and found the CPU in a polling state, in which it stayed: \
-         several of them can fall into one sleep.",
+        "Wake-ups without a task that found the CPU in a polling state, in which it stayed: one \
+         sleep can have several.",
         |s| count(s.idle.poll_interrupts),
     )
     .optional(),
@@ -390,7 +390,7 @@ pub static METRICS: [Metric; 27] = [
         COUNT,
         Higher,
         "Wake-ups by another CPU that found this one in a polling state, which notices them \
-         without an interrupt. MWAIT states of x86 need none either and do not count.",
+         without an interrupt. MWAIT states of x86 also require none, but do not count.",
         |s| count(s.idle.ipis_saved),
     )
     .optional(),
@@ -399,24 +399,24 @@ pub static METRICS: [Metric; 27] = [
         "delay carried",
         TIME,
         Lower,
-        "Sum over wake-ups of how much later than recorded the work behind them began. Work that \
-         is late starts the next sleep late; idle time absorbs it.",
+        "Sum over wake-ups of how much later than recorded their work began. Late work delays the \
+         next sleep; idle time absorbs it.",
         |s| us(Some(s.idle.delays.total())),
     )
     .of_replay_only(),
     metric(
         "delay_mean_us",
-        "delay an event, mean",
+        "delay per event, mean",
         TIME,
         Lower,
-        "`delay_total_us` for each event of the recording, those included that found the CPU awake \
-         with delayed work.",
+        "`delay_total_us` for each event of the recording, including those that found the CPU \
+         awake with delayed work.",
         |s| us(s.idle.delays.mean()),
     )
     .of_replay_only(),
     metric(
         "delay_p99_us",
-        "delay an event, p99",
+        "delay per event, p99",
         TIME,
         Lower,
         "The delay that 99 % of those events do not exceed, to 0.1 %.",
@@ -435,18 +435,18 @@ pub static METRICS: [Metric; 27] = [
     .of_replay_only(),
     metric(
         "decision_time_mean_ns",
-        "time a decision, mean",
+        "time per decision, mean",
         NANOSECONDS,
         Lower,
-        "What the governor's own code takes on this machine to choose and to be told how the sleep \
-         went, calls included. Measured with `--time-decisions`, and another time every time.",
+        "Time of the governor's own code on this machine for `select` and `reflect`, including \
+         the calls. Measured with `--time-decisions`; differs from run to run.",
         |s| ns(s.idle.decision_times.mean()),
     )
     .of_replay_only()
     .optional(),
     metric(
         "decision_time_p50_ns",
-        "time a decision, p50",
+        "time per decision, p50",
         NANOSECONDS,
         Lower,
         "The time that half of the decisions do not exceed.",
@@ -456,7 +456,7 @@ pub static METRICS: [Metric; 27] = [
     .optional(),
     metric(
         "decision_time_p99_ns",
-        "time a decision, p99",
+        "time per decision, p99",
         NANOSECONDS,
         Lower,
         "The time that 99 % of the decisions do not exceed.",

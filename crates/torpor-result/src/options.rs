@@ -73,7 +73,7 @@ pub fn some_hz<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Hz>, D::Erro
 /// What to say of a number that is no tick rate.
 pub fn no_hz(given: impl Display) -> String {
     let known = Hz::ALL.map(|hz| hz.get().to_string()).join(", ");
-    format!("{given} is no tick rate of a kernel: expected one of {known}")
+    format!("{given} is not a tick rate of a kernel: expected one of {known}")
 }
 
 /// One text or several, each of them parsed.
@@ -94,7 +94,8 @@ pub fn some_cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<CpuId>
     match Value::deserialize(from)? {
         Value::String(text) => torpor_toml::parse_cpu_list(&text).map_err(|reason| {
             format!(
-                "`{text}` is no list of CPUs: {reason}; expected numbers and ranges, such as 0-3,7"
+                "`{text}` is not a list of CPUs: {reason}; expected numbers and ranges, such as \
+                 0-3,7"
             )
         }),
         numbers => Vec::deserialize(numbers).map_err(|error| error.to_string()),
@@ -114,7 +115,7 @@ pub fn cpu_pairs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<CpuId, C
         let pair = part.split_once(':').and_then(|(a, b)| Some((index(a)?, index(b)?)));
         let Some((from, to)) = pair else {
             let expected = "expected RECORDED:CPU, such as 0:4,1:5";
-            return Err(D::Error::custom(format!("`{part}` is no pair of CPUs: {expected}")));
+            return Err(D::Error::custom(format!("`{part}` is not a pair of CPUs: {expected}")));
         };
         if pairs.insert(CpuId(from), CpuId(to)).is_some() {
             return Err(D::Error::custom(format!("recorded CPU {from} is mapped twice")));

@@ -115,7 +115,7 @@ pub static METRICS: [Metric; 33] = [
         "passes",
         RATE,
         Higher,
-        "Passes of all tasks through their programs, each second.",
+        "Passes of all tasks through their programs, per second.",
         |s| s.work.as_ref().and_then(|w| w.per_s(w.tasks.passes)),
     ),
     metric(
@@ -148,7 +148,7 @@ pub static METRICS: [Metric; 33] = [
         "missed periods",
         COUNT,
         Lower,
-        "Periods of a task whose beginning found it still busy: missed frames, for a renderer.",
+        "Periods of a task at whose start it was still busy: missed frames, for a renderer.",
         |s| count(s.work.as_ref()?.tasks.missed),
     )
     .optional(),
@@ -157,7 +157,7 @@ pub static METRICS: [Metric; 33] = [
         "flow time, mean",
         TIME,
         Lower,
-        "From the begin of a flow to its end, such as a frame's, through all tasks that have a part \
+        "From the start of a flow to its end, such as a frame's, through all tasks that take part \
          in it. Over all flows that have ended.",
         |s| us(s.work.as_ref()?.flow_time.latencies().mean()),
     )
@@ -203,7 +203,7 @@ pub static METRICS: [Metric; 33] = [
         "flow time, max",
         TIME,
         Lower,
-        "The longest time from a flow's begin to its end.",
+        "The longest time from the start of a flow to its end.",
         |s| us(s.work.as_ref()?.flow_time.latencies().max()),
     )
     .optional(),
@@ -212,8 +212,8 @@ pub static METRICS: [Metric; 33] = [
         "flows late",
         SHARE,
         Lower,
-        "Flows that took longer than their deadline, of those that have one and have ended: jank, for \
-         frames.",
+        "Flows that took longer than their deadline, of those that have one and have ended: jank, \
+         for frames.",
         |s| {
             let work = s.work.as_ref().filter(|work| work.flows_ended > 0)?;
             Some(100.0 * work.flows_late as f64 / work.flows_ended as f64)
@@ -225,7 +225,7 @@ pub static METRICS: [Metric; 33] = [
         "IO",
         RATE,
         Higher,
-        "Requests to devices whose results tasks took, each second.",
+        "Requests to devices whose results were reaped by tasks, per second.",
         |s| s.work.as_ref()?.with_io().and_then(|w| w.per_s(w.tasks.ios)),
     )
     .optional(),
@@ -234,7 +234,7 @@ pub static METRICS: [Metric; 33] = [
         "IO latency, mean",
         TIME,
         Lower,
-        "From a request's submission to its task taking the result (fio's `clat`): device, \
+        "From a request's submission to its task reaping the result (fio's `clat`): device, \
          interrupt, wake-up and the wait for a CPU. Over all requests.",
         |s| us(s.work.as_ref()?.tasks.io_latency.latencies().mean()),
     )
@@ -271,7 +271,7 @@ pub static METRICS: [Metric; 33] = [
         "IO device busy",
         SHARE,
         Neither,
-        "Share of time with a request under way, as iostat's `%util`; of the busiest device.",
+        "Share of time with a request in flight, as iostat's `%util`; of the busiest device.",
         |s| {
             let work = s.work.as_ref()?.with_io()?;
             work.device_busy.map(|busy| work.share_of_span(busy))
@@ -301,7 +301,8 @@ pub static METRICS: [Metric; 33] = [
         "power",
         POWER,
         Lower,
-        "Of busy and idle CPUs, of clusters beside their CPUs, and of the package's floor.",
+        "Power of busy and idle CPUs, of clusters apart from their CPUs, and of the package's \
+         floor.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.energy)),
     ),
     metric("energy_uj", "energy", ENERGY, Lower, "`power_mw` over the simulated time.", |s| {
@@ -312,7 +313,8 @@ pub static METRICS: [Metric; 33] = [
         "frequency",
         FREQUENCY,
         Neither,
-        "Of the CPUs' clocks, over all time and all CPUs. Not known where a machine's OPPs are not.",
+        "Of the CPUs' clocks, over all time and all CPUs. Not known where a machine's OPPs are \
+         not.",
         |s| s.work.as_ref()?.frequency.mean_khz,
     )
     .optional(),
@@ -330,7 +332,7 @@ pub static METRICS: [Metric; 33] = [
         "frequency changes",
         RATE,
         Neither,
-        "Changes of frequency of all clocks, each second.",
+        "Frequency changes of all clocks, per second.",
         |s| s.work.as_ref()?.frequency.transitions_per_s,
     )
     .optional(),
@@ -339,7 +341,7 @@ pub static METRICS: [Metric; 33] = [
         "reschedule IPIs",
         COUNT,
         Lower,
-        "Interrupts sent to make another CPU look at its queue.",
+        "Interrupts sent to make another CPU check its runqueue.",
         |s| count(s.work.as_ref()?.ipis),
     ),
     metric(
@@ -347,7 +349,7 @@ pub static METRICS: [Metric; 33] = [
         "migrations",
         COUNT,
         Neither,
-        "Tasks that changed their CPU.",
+        "Migrations of tasks to another CPU.",
         |s| count(s.work.as_ref()?.tasks.migrations),
     ),
     metric(
@@ -355,16 +357,16 @@ pub static METRICS: [Metric; 33] = [
         "preemptions",
         COUNT,
         Neither,
-        "Tasks that had to leave their CPU with work left.",
+        "Tasks that were preempted with work left.",
         |s| count(s.work.as_ref()?.tasks.preemptions),
     ),
     metric(
         "package_mw",
-        "package beside its CPUs",
+        "package apart from CPUs",
         POWER,
         Lower,
-        "Its floor, and what it takes on top while any CPU works or polls, where the machine says \
-         so; part of `power_mw`.",
+        "The floor of the package, and its additional power while any CPU works or polls, where \
+         the machine says so; part of `power_mw`.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.package)),
     )
     .optional(),
@@ -373,8 +375,8 @@ pub static METRICS: [Metric; 33] = [
         "waiting for others",
         POWER,
         Lower,
-        "What CPUs in a state of their cluster or package take more than the state does, while \
-         others keep it from being had.",
+        "How much more power CPUs in a cluster or package state consume than the state itself, \
+         while others keep it from being had.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.shared)),
     )
     .optional(),
@@ -392,7 +394,8 @@ pub static METRICS: [Metric; 33] = [
         "lost by too deep sleeps",
         POWER,
         Lower,
-        "What sleeps took more than the cheapest state for their length, which was shallower.",
+        "How much more power sleeps consumed than the cheapest state for their length, which was \
+         shallower.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_deep)),
     )
     .optional(),
@@ -401,8 +404,9 @@ pub static METRICS: [Metric; 33] = [
         "lost by too shallow sleeps",
         POWER,
         Lower,
-        "What sleeps took more than the cheapest state for their length, which was deeper. Sleeps \
-         that a tick cut short are short: what longer ones would have saved is in neither.",
+        "How much more power sleeps consumed than the cheapest state for their length, which was \
+         deeper. Sleeps that a tick cut short are short: what longer ones would have saved is in \
+         neither.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_shallow)),
     )
     .optional(),

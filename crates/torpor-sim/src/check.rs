@@ -99,7 +99,7 @@ fn check_kernels(request: &Request) -> Result<(), SimError> {
         return cannot(what, other.to_string(), "--cpufreq schedutil");
     }
     if let Some(limit) = options.latency_limit {
-        let what = "a hosted kernel takes no latency limit yet";
+        let what = "a hosted kernel supports no latency limit yet";
         return cannot(what, limit.to_string(), "leave out --latency-limit");
     }
     if options.cpus.is_some() {
@@ -107,7 +107,7 @@ fn check_kernels(request: &Request) -> Result<(), SimError> {
         return cannot(what, "--cpus".to_owned(), "leave out --cpus");
     }
     if let Some(disabled) = options.disabled_states.iter().find(|state| state.cpu.is_some()) {
-        let what = "a hosted kernel takes states off for all CPUs alike";
+        let what = "a hosted kernel disables states on all CPUs";
         let given = format!("state {} of one CPU", disabled.state);
         return cannot(what, given, "name the state without a CPU");
     }

@@ -347,20 +347,20 @@ pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     let frequencies = match &cpufreq[..] {
         [Cpufreq::Performance] => "at the highest frequency".to_owned(),
         _ if platform.clusters.iter().all(|c| c.opps.is_empty()) => {
-            format!("at one frequency, as nobody has told the OPPs of `{}`", platform.name)
+            format!("at one frequency, because the OPPs of `{}` are not known", platform.name)
         }
         [only] => format!("under {only}"),
         several => format!("under {} frequency policies", several.len()),
     };
     let mut notes = vec![format!(
         "closed-loop simulation of {:.6} s {frequencies}: metrics are means over {} \
-         seeds, and every governor meets the same ones",
+         seeds, and every governor uses the same ones",
         options.duration.0 as f64 / 1e9,
         options.seeds
     )];
     if let Some(online) = &options.cpus {
         notes.push(format!(
-            "CPU {} of {} online: the others take no task and no interrupt, and the power of \
+            "CPU {} of {} online: the others run no task and no interrupt, and the power of \
              their deepest state",
             format_cpu_list(online),
             platform.cpu_count()
@@ -368,8 +368,8 @@ pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     }
     if !options.io_boosts.is_empty() && !cpufreq.iter().all(|c| c.is_schedutil()) {
         notes.push(
-            "an IO boost raises frequencies under schedutil alone; under another policy it only \
-             counts where tasks are placed"
+            "an IO boost raises frequencies only under schedutil; under other policies it only \
+             affects placement"
                 .to_owned(),
         );
     }
@@ -388,7 +388,7 @@ pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
         )
     }));
     if platform.has_power() {
-        notes.push("a state asked for is taken as the state got; hardware may demote".to_owned());
+        notes.push("a requested state counts as entered; hardware may demote".to_owned());
     } else {
         notes.push(format!(
             "nobody has published idle power for `{}`: energy is not known",
@@ -397,8 +397,8 @@ pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     }
     if options.against_oracle {
         notes.push(
-            "the oracle replays the idleness of each governor's own run: it says what that could \
-             have cost, not what would have happened had it chosen"
+            "the oracle replays the idle spans of each governor's own run: it shows what these could \
+             have cost, not what would have happened with its decisions"
                 .to_owned(),
         );
     }

@@ -210,7 +210,7 @@ fn a_hint_session_names_its_tasks_and_its_target() {
         ("target_us = 5", "it needs `boosts` beside it"),
         ("boosts = \"a\"", "it needs `target_us` beside it"),
         ("target_us = 5\nboosts = \"b\"", "there is no task of this name"),
-        ("deadline_after_late_us = 5", "it needs `deadline_us` beside it"),
+        ("deadline_after_late_us = 5", "it requires `deadline_us`"),
     ] {
         let text = format!(
             "name = \"x\"\ntitle = \"x\"\nsource = \"x\"\n[[flow]]\nname = \"f\"\n{flow}\n{task}"

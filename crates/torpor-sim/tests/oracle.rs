@@ -56,7 +56,7 @@ fn an_oracle_with_parameters_is_refused_as_in_a_replay() {
     let error =
         torpor_sim::run(&asked, &Catalog::new(Default::default()), &torpor_engine::Unwatched)
             .unwrap_err();
-    assert_eq!(error.to_string(), "`oracle` takes no parameters; given: x=1");
+    assert_eq!(error.to_string(), "`oracle` has no parameters; given: x=1");
 }
 
 #[test]

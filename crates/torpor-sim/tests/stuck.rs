@@ -127,7 +127,7 @@ fn mistakes_in_a_file_are_told_at_their_place() {
         ("[[task]]\nname = \"a\"\nphase = [{ spawn = \"bb\" }]\n", "there is no task of this name"),
         (
             "[[task]]\nname = \"a\"\nphase = [{ run_us = 5, sleep_us = 5 }]\n",
-            "`run_us` stands here, too",
+            "`run_us` is also given",
         ),
         ("[[task]]\nname = \"a\"\nphase = [{ count = 5 }]\n", "this phase does nothing"),
         ("[[task]]\nname = \"a\"\nphase = [{ repeat = 5 }]\n", "there is nothing to repeat"),

@@ -75,7 +75,7 @@ fn read(report: &mut Report, table: &Table) -> Option<Distribution> {
     };
     let mut is_sound = true;
     let mut complain = |report: &mut Report, key: &str, message: String| {
-        let allowed = Some(format!("{name} takes {}", needed.join(" and ")));
+        let allowed = Some(format!("{name} requires {}", needed.join(" and ")));
         report.push(Finding { allowed, ..table.finding(key, message) });
         is_sound = false;
     };

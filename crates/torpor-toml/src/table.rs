@@ -308,7 +308,7 @@ fn check_text(text: &str) -> Result<String, String> {
 fn check_word(text: &str) -> Result<String, String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match text.chars().find(|&c| !is_fit(c)) {
-        Some(bad) => Err(format!("`{}` cannot stand in a name", bad.escape_default())),
+        Some(bad) => Err(format!("`{}` is not allowed in a name", bad.escape_default())),
         None => check_text(text),
     }
 }

@@ -48,8 +48,8 @@ pub enum TraceError {
     )]
     Shortened { name: String },
     #[error(
-        "read trace `{}`: there are more than {max_bytes} bytes, and what is no plain file is \
-         held in memory\n\
+        "read trace `{}`: there are more than {max_bytes} bytes, and a recording that is not a \
+         regular file is held in memory\n\
          hint: write it to a file and name that, which may be of any size",
         shown::line(name)
     )]

@@ -136,7 +136,7 @@ const OTHERS: &[(&[u8], &str, &str)] = &[
     (
         b"{",
         "JSON, perhaps a Chrome trace",
-        "JSON holds no kernel events; take the .perfetto-trace it was made from",
+        "JSON contains no kernel events; use the .perfetto-trace that it was made from",
     ),
     (b"\xc1\x1f\xfc\xc1", "a stream of a CTF trace, such as LTTng's", BABELTRACE),
     (b"\xc1\xfc\x1f\xc1", "a stream of a CTF trace, such as LTTng's", BABELTRACE),

@@ -38,8 +38,8 @@ losses! {
     INFLATE_FAILED, Damage, "undecompressed_blocks",
         "some compressed blocks could not be unpacked: copy the file again";
     UNPACKED_TOO_LARGE, Damage, "unpacked_beyond_memory",
-        "the file unpacks to more than half of this machine's memory, or than 8 GiB, and what lies \
-         behind was not read: unpack it to a file and name that, which may be of any size";
+        "the file unpacks to more than half of this machine's memory, or than 8 GiB, and the rest \
+         was not read: unpack it to a file, which may have any size";
     CPU_OUT_OF_RANGE, Damage, "cpu_out_of_range_events",
         "events that name a CPU above 8191, the most Linux can have, were skipped";
     TIME_OUT_OF_RANGE, Damage, "time_out_of_range_events",
@@ -48,7 +48,7 @@ losses! {
         "events more than 30 days apart from the others were skipped, whose times cannot be right: \
          no machine goes so long without an event";
     OUT_OF_ORDER, Damage, "out_of_order_events",
-        "events that stood far behind later ones, after those had been passed on, were skipped: \
+        "events far out of order, after later ones had been processed, were skipped: \
          copy the file again";
     STATE_OUT_OF_RANGE, Damage, "state_out_of_range_events",
         "cpu_idle events whose state is neither -1 nor 0..=255 were skipped";
@@ -77,8 +77,8 @@ losses! {
         "several tracing instances recorded the same kind of event; it was taken from the one that \
          had it first";
     WAKEUPS_FOR_WAKINGS, Loss, "wakeups_for_wakings",
-        "the recording has no sched_waking, so sched_wakeup stands for it, which comes some \
-         microseconds later and may be told by the woken CPU itself: record sched_waking";
+        "the recording has no sched_waking, so sched_wakeup is used instead, which occurs some \
+         microseconds later and may be reported by the woken CPU itself: record sched_waking";
     PACKETS_DROPPED, Loss, "perfetto_dropped_packets",
         "the recorder's shared memory was full: record with a larger buffers.size_kb";
     CHUNKS_LOST, Loss, "perfetto_lost_chunks",
@@ -86,7 +86,7 @@ losses! {
          buffers.size_kb, or write into the file while recording (write_into_file)";
     FIRST_PREV_UNKNOWN, Info, "switches_without_prev_pid",
         "compact scheduling names no previous task; at a CPU's first switch, and after a gap, it \
-         is unknown and stands as pid -1";
+         is unknown and recorded as pid -1";
     CLOCK_MIXED, Loss, "events_in_other_clock",
         "events of a CPU buffer that used another clock without a common snapshot were skipped: \
          their times cannot be ordered with the rest";

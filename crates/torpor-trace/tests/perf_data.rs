@@ -244,10 +244,7 @@ fn a_cut_file_is_refused_with_the_reason() {
     let error = read_bytes("cut.data", &file[..30_000]).unwrap_err();
     assert!(matches!(error, TraceError::Malformed { offset: 30_000, .. }));
     let text = error.to_string();
-    assert!(
-        text.contains("`cut.data` as perf.data") && text.contains("stood at its end"),
-        "{text}"
-    );
+    assert!(text.contains("`cut.data` as perf.data") && text.contains("were at its end"), "{text}");
     let mut unfinished = file.clone();
     unfinished[48..56].fill(0);
     let text = read_bytes("killed.data", &unfinished).unwrap_err().to_string();

@@ -81,7 +81,7 @@ def _send_later(number: signal.Signals) -> None:
 def _leave(status: int) -> NoReturn:
     """End with ``status``.
 
-    Returning it is not enough: ``python -m`` ends itself by SIGINT, in silence, once an interrupt
+    Returning it is not enough: ``python -m`` ends itself by SIGINT, silently, once an interrupt
     has come out of ``exec`` of a text, whoever has caught it since. An import makes dataclasses
     that way.
     """

@@ -28,8 +28,9 @@ def ab(
             "--governor",
             "-g",
             metavar="GOV",
-            help="NAME as the kernel offers it is the kernel's; else one of ours, PATH.c, "
-            "NAME@TREE or NAME@TREE:REV, with ,param=value. The first is compared with.",
+            help="NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
+            "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
+            "first one.",
         ),
     ],
     rounds: Annotated[
@@ -39,17 +40,21 @@ def ab(
         str | None,
         typer.Option(
             metavar="REGEX",
-            help="Its one group is the command's figure; default: the last number it prints.",
+            help="Its only group is the command's figure; default: the last number that the "
+            "command prints.",
         ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Shuffle each round; default: forwards and backwards in turn."
+            metavar="N", help="Shuffle each round; default: alternate forward and reverse order."
         ),
     ] = None,
     warm_up: Annotated[
-        int, typer.Option("--warm-up", metavar="N", min=0, help="Runs before, not counted.")
+        int,
+        typer.Option(
+            "--warm-up", metavar="N", min=0, help="Runs before the first round, not counted."
+        ),
     ] = 1,
     modules: Annotated[
         Path | None,
@@ -57,7 +62,12 @@ def ab(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Each run, a line of JSON, at once."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write each run as a line of JSON as soon as it ends.",
+        ),
     ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
@@ -68,8 +78,8 @@ def ab(
 ) -> None:
     """Compare governors on this machine: run COMMAND under each, in turn, round by round.
 
-    Loads what it takes, reads counters, RAPL and the command's own figure, and puts governor and
-    modules back. Prints means, and differences with 95 % intervals. Needs root.
+    Loads the modules it requires, reads counters, RAPL and the command's own figure, and restores
+    governor and modules. Prints means, and differences with 95 % intervals. Requires root.
 
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
@@ -79,9 +89,9 @@ def ab(
 
     form = options.form(form, is_json=is_json)
     if output is not None and output.exists() and not force:
-        fail(f"`{output}` exists", "-o names another file, --force overwrites")
+        fail(f"`{output}` exists", "choose another file with -o, or use --force")
     if output is not None and not output.parent.is_dir():
-        fail(f"`{output.parent}` is no folder")
+        fail(f"`{output.parent}` is not a folder")
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )
@@ -91,7 +101,7 @@ def ab(
     if not is_dry_run:
         _print(made, form)
     if system.unrestored:
-        fail(f"not put back as it was: {', '.join(system.unrestored)}")
+        fail(f"not restored: {', '.join(system.unrestored)}")
     if made.stopped_by:
         raise typer.Exit(128 + made.stopped_by)
 
@@ -104,7 +114,7 @@ def _offer_to_restore(system: Any) -> None:
     if left is None or not (system.is_root and _can_ask()):
         return
     print_note(f"`{left.command}` (process {left.pid}) was killed: {left.described()}")
-    if typer.confirm("Put that back first?", default=True, err=True):
+    if typer.confirm("Restore that first?", default=True, err=True):
         with journal.locked(system, "torpor ab"):
             governors.restore(system)
 

@@ -56,11 +56,11 @@ class _App(typer.Typer):
 
 app = _App(**_SETTINGS)  # type: ignore[arg-type]
 workload_app = _App(
-    help="Show a workload, make one of a recording, or run one.",
+    help="Show a workload, extract one from a recording, or run one.",
     **_SETTINGS,  # type: ignore[arg-type]
 )
 platform_app = _App(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
-trace_app = _App(help="Look into a recording.", **_SETTINGS)  # type: ignore[arg-type]
+trace_app = _App(help="Inspect a recording.", **_SETTINGS)  # type: ignore[arg-type]
 
 sweep_app = _App(
     cls=DefaultGroup,
@@ -69,7 +69,7 @@ sweep_app = _App(
 )
 store_app = _App(help="Look after a sweep's store.", **_SETTINGS)  # type: ignore[arg-type]
 study_app = _App(
-    help="Questions of our own, over many settings.",
+    help="Studies over many settings.",
     **_SETTINGS,  # type: ignore[arg-type]
 )
 kernel_app = _App(
@@ -90,10 +90,10 @@ def _torpor(
         False, "--version", help="Print the version.", callback=_show_version, is_eager=True
     ),
 ) -> None:
-    """Run Linux CPU-idle governors against recordings and say what each costs.
+    """Run Linux CPU-idle governors against recordings and report what each one costs.
 
-    Exit status: 0 done; 1 done, with a finding (a governor failed, a recording is damaged);
-    2 not done.
+    Exit status: 0 success; 1 success, with a finding (a governor failed, a recording is damaged);
+    2 failure.
     """
 
 
@@ -106,7 +106,7 @@ app.command()(compare)
 app.command()(check)
 app.command()(snapshot)
 app.command()(diff)
-# What follows the command to run are its options, not ours.
+# Options after the command to run belong to that command.
 app.command(context_settings={"allow_interspersed_args": False})(stat)
 app.command(context_settings={"allow_interspersed_args": False})(record)
 app.command(context_settings={"allow_interspersed_args": False})(ab)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor governors`, `torpor platforms`, `torpor platform`: what there is to choose from."""
+"""`torpor governors`, `torpor platforms`, `torpor platform`: what is available."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def platforms(is_json: Annotated[bool, _JSON] = False) -> None:
         for p in found
     ]
     write_stdout(_listing(["platform", "", "CPUs", "idle states", "power"], rows))
-    print_note("A machine of your own: `torpor platform import -o mine.toml`.")
+    print_note("To import your own machine: `torpor platform import -o mine.toml`.")
 
 
 def workloads(is_json: Annotated[bool, _JSON] = False) -> None:
@@ -70,11 +70,13 @@ def workloads(is_json: Annotated[bool, _JSON] = False) -> None:
         return
     rows = [[w["name"], w["title"], ", ".join(w["tasks"])] for w in found]
     write_stdout(_listing(["workload", "", "tasks"], rows))
-    print_note("A workload of your own: start from `torpor workload show NAME`.")
+    print_note("To write your own workload: `torpor workload show NAME`.")
 
 
 def show_workload(
-    name: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A workload that ships.")],
+    name: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="A workload that ships with Torpor.")
+    ],
 ) -> None:
     """Print a workload's TOML, to read or to start from."""
     write_stdout(library.workload_toml(name))
@@ -100,7 +102,9 @@ def import_(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="The machine in words.")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A description of the machine.")
+    ] = None,
     hz: Annotated[
         int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
     ] = None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor check`: what a governor does with calls that are legal and unkind."""
+"""`torpor check`: how a governor responds to legal but adversarial calls."""
 
 import json
 import shlex
@@ -27,22 +27,23 @@ def check(
         typer.Argument(metavar="GOVERNOR...", help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, max=2**64 - 1, help="Where the sequences start.")
+        int,
+        typer.Option(metavar="N", min=0, max=2**64 - 1, help="The first seed of the sequences."),
     ] = checks.DEFAULT_SEED,
     decisions: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many to make at least.")
+        int, typer.Option(metavar="N", min=1, help="The lowest number of decisions.")
     ] = checks.DEFAULT_DECISIONS,
     hz: Annotated[
         int, typer.Option(metavar="N", help="Tick rate: 100, 250, 300 or 1000.")
     ] = checks.DEFAULT_HZ,
     is_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
     is_list: Annotated[
-        bool, typer.Option("--list", help="Print what counts as a breach, and check nothing.")
+        bool, typer.Option("--list", help="Print what counts as a violation, and check nothing.")
     ] = False,
 ) -> None:
-    """Drive governors with random and adversarial legal calls, and shrink what breaks.
+    """Drive governors with random and adversarial legal calls, and shrink each violation.
 
-    Compiles each with AddressSanitizer and UndefinedBehaviorSanitizer; needs a C compiler.
+    Compiles each with AddressSanitizer and UndefinedBehaviorSanitizer; requires a C compiler.
     Exit status: 0 clean; 1 findings; 2 a governor could not be checked.
     """
     width = min(stdout_width(), _TEXT_WIDTH)
@@ -51,7 +52,7 @@ def check(
         write_stdout(json.dumps(kinds, indent=1) if is_json else _kinds_text(kinds, width))
         return
     if not governors:
-        fail("no governor to check", "name one: `torpor check menu`; `--list` says what is checked")
+        fail("no governor to check", "name one: `torpor check menu`; `--list` lists the checks")
     reports, has_failed = [], False
     for governor in governors:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Tables of numbers that fit: what has no room beside stands below, and no digit is cut."""
+"""Tables of numbers that fit: other columns go into a table below, and no digit is cut."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ def columns_text(headings: Sequence[str], rows: Sequence[Sequence[str]], width: 
 
 
 def _blocks(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
-    """Share the columns behind the first out over tables that fit; one each at least."""
+    """Distribute the columns after the first over tables that fit; at least one each."""
     blocks: list[list[int]] = [[]]
     for place in range(1, len(headings)):
         wider = [*blocks[-1], place]

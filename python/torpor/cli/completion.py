@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a shell completes: names by what an option's metavar says it takes.
+"""What a shell completes: names of the kind that an option's metavar gives.
 
 Where nothing matches, shells complete file names.
 """
@@ -21,7 +21,7 @@ def attach(command: Callable[..., None]) -> None:
 
 
 def governors(incomplete: str) -> Iterable[str]:
-    """Names of built-in governors; behind an @, releases whose sources are at hand."""
+    """Names of built-in governors; after an @, releases whose sources are installed."""
     from torpor import library
 
     name, at, release = incomplete.partition("@")

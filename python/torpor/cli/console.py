@@ -122,7 +122,7 @@ def render(*parts: "RenderableType", width: int) -> str:
 
 
 def bare_table() -> "Table":
-    """Return a table without columns, drawn as all of ours are."""
+    """Return a table without columns, drawn in Torpor's style."""
     from rich import box
     from rich.table import Table
 

@@ -25,7 +25,7 @@ def snapshot(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
     ] = None,
     root: Annotated[
-        str, typer.Option(metavar="DIR", help="Where the machine's CPUs are.")
+        str, typer.Option(metavar="DIR", help="The folder of the machine's CPUs.")
     ] = counters.SYSFS,
 ) -> None:
     """Save the idle states and their counters, of this machine or from a dump of any form."""
@@ -43,7 +43,7 @@ def diff(
         typer.Argument(
             metavar="BEFORE AFTER...",
             help="Saved snapshots, or dumps: text of grep, head or cat; tar files; directories. "
-            "Each but the first ends an interval. One alone counts from boot. Or "
+            "Each one after the first ends an interval. A single one counts from boot. Or "
             "logs of turbostat, each an interval.",
         ),
     ],
@@ -52,14 +52,18 @@ def diff(
         typer.Option(
             "--label",
             metavar="NAME",
-            help="Names the intervals, in order; those of one name are counted together.",
+            help="Names of the intervals, in order; intervals with the same name are counted "
+            "together.",
         ),
     ] = None,
     is_paired: Annotated[
-        bool, typer.Option("--pairs", help="Every two dumps are an interval of their own.")
+        bool, typer.Option("--pairs", help="Use each pair of dumps as a separate interval.")
     ] = False,
     by: Annotated[
-        str, typer.Option(metavar="WHAT", help="table: CPUs with the same states as one; or cpu.")
+        str,
+        typer.Option(
+            metavar="WHAT", help="table: one table for CPUs with the same states; or cpu."
+        ),
     ] = "table",
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,

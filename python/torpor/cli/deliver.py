@@ -12,7 +12,7 @@ from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.posting import post
 from torpor.records import Compared
 
-Csv = Annotated[bool, typer.Option("--csv", help="Print a line a governor of each source.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print one line per governor and source.")]
 Parquet = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Write every table as Parquet, and the result."),

@@ -14,7 +14,7 @@ _WIDTH_MAX = 100
 def doctor(
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Say what works on this machine, what does not, and what to install for it."""
+    """Report what works on this machine, what does not, and what to install."""
     from torpor import __version__
     from torpor.diagnosis import doctor as examine
 

@@ -28,31 +28,29 @@ def extract(
             "--platform",
             "-p",
             metavar="P",
-            help="Machine that was recorded: a name, or a .toml file. Without it, all CPUs are "
-            "taken to be alike.",
+            help="Recorded machine: a name, or a .toml file. Without it, all CPUs are assumed to "
+            "be equal.",
         ),
     ] = None,
     is_check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Write nothing; simulate it on that machine beside the recording."
-        ),
+        typer.Option("--check", help="Write nothing; simulate it on that machine and compare."),
     ] = False,
     governor: Annotated[
-        str, typer.Option("--governor", "-g", metavar="G", help="Beside --check.")
+        str, typer.Option("--governor", "-g", metavar="G", help="Governor for --check.")
     ] = "menu",
     is_json: Annotated[
-        bool, typer.Option("--json", help="Beside --check: print the whole of it as JSON.")
+        bool, typer.Option("--json", help="With --check: print the whole result as JSON.")
     ] = False,
 ) -> None:
-    """Make a workload of a recording: what each task worked, and who woke it.
+    """Extract a workload from a recording: how much each task worked, and what woke it.
 
-    With --check, exit status 1 says that a task's CPU time is more than 2 % off, or its wake-ups
+    With --check, the exit status is 1 if a task's CPU time is more than 2 % off, or its wake-ups
     more than 5 %.
     """
     if is_check:
         if platform is None:
-            fail("--check simulates on the machine that was recorded", hint="--platform pixel6")
+            fail("--check requires the recorded machine", hint="--platform pixel6")
         check = library.check_extraction(trace, platform=platform, governor=governor)
         off = [task for task in check["tasks"] if not _is_near(task)]
         write_stdout(json.dumps(check) if is_json else _check_text(check, off))

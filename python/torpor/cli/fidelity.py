@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor fidelity`: is the replay to be believed?"""
+"""`torpor fidelity`: can the replay be trusted?"""
 
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -25,7 +25,7 @@ def fidelity(
             "-p",
             metavar="P",
             help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
-            "Default: the dump beside the recording.",
+            "Default: the dump that was saved with the recording.",
         ),
     ] = None,
     governors: Annotated[
@@ -34,8 +34,8 @@ def fidelity(
             "--governor",
             "-g",
             metavar="G",
-            help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, tried beside all built-in ones; "
-            "repeat it.",
+            help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, in addition to all built-in ones; can "
+            "be repeated.",
         ),
     ] = None,
     before: Annotated[
@@ -45,14 +45,17 @@ def fidelity(
     at_least: Annotated[
         float | None,
         typer.Option(
-            metavar="PCT", min=0, max=100, help="Exit with 1 if no governor agrees so far."
+            metavar="PCT",
+            min=0,
+            max=100,
+            help="Exit with status 1 if no governor reaches this agreement.",
         ),
     ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     **given: Any,
 ) -> None:
-    """Verify a recording: ask governors what the recorded one was asked, and compare."""
+    """Verify a recording: ask governors the questions of the recorded governor, and compare."""
     form = options.form(form, is_json=is_json)
     with progress.if_watched() as bar:
         result = verification.fidelity(

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 _TEXT_WIDTH = 100
 #: The keys of ``by_source``, in words.
 _SOURCES = {
-    "probe": "the kernel's own answer, by a probe",
+    "probe": "the kernel's own value, by a probe",
     "timers": "timers",
-    "tick": "timers: the tick, kept by a timer within it",
-    "rcu_stand_in": "the tick, RCU being taken to keep it",
-    "tick_went_on": "the tick, which went on though it was to stop",
-    "stopped_tick": "what the stopped tick was set to",
+    "tick": "timers: the tick, kept by a timer due before it",
+    "rcu_stand_in": "the tick, kept by RCU (approximated)",
+    "tick_went_on": "the tick, which continued although it was to stop",
+    "stopped_tick": "the expiry of the stopped tick",
 }
 
 
 def fidelity_text(result: "results.Fidelity", width: int) -> str:
-    """Return the verdict, the tables behind it, and what a reader must know."""
+    """Return the verdict, its tables, and notes."""
     text_width = min(width, _TEXT_WIDTH)
     parts = [wrap(line, text_width) + "\n" for line in _heading(result)]
     compared = result["comparison"]
@@ -35,7 +35,7 @@ def fidelity_text(result: "results.Fidelity", width: int) -> str:
     parts += [wrap(f"{g['governor']} failed: {g['error']}", text_width) + "\n" for g in failed]
     best = result["governors"][0]
     if best["error"] is None:
-        parts += [f"\nBy what told the time to the next timer, {best['governor']}:\n"]
+        parts += [f"\nBy source of the time to the next timer, {best['governor']}:\n"]
         parts += [render(_sources(best), width=width)]
         if best["agreeing"] < result["decisions"]["compared"]:
             parts += [f"\nRecorded states, and what {best['governor']} chose:\n"]
@@ -46,7 +46,7 @@ def fidelity_text(result: "results.Fidelity", width: int) -> str:
     if result["assumptions"]:
         parts += ["\nAssumptions tried, and decisions that then agree:\n"]
         parts += [render(_assumptions(result), width=width)]
-    parts += ["\nSleeps by our rule, by the kernel's cpu_idle_miss events, and by sysfs:\n"]
+    parts += ["\nSleeps by Torpor's rule, by the kernel's cpu_idle_miss events, and by sysfs:\n"]
     parts += [render(_counters(result), width=width)]
     parts += [wrap(f"Note: {note}", text_width) + "\n" for note in result["notes"]]
     return "".join(parts)
@@ -63,7 +63,7 @@ def _heading(result: "results.Fidelity") -> list[str]:
     ]
     compared = f"{decisions['compared']:,} decisions"
     if decisions["hidden"]:
-        compared += f", {decisions['hidden']} of them of states that were not entered"
+        compared += f", {decisions['hidden']} of them without an idle entry"
     if decisions["before_reset"]:
         compared += f"; {decisions['before_reset']} before the governor was reset left out"
     lines.append(compared)
@@ -74,13 +74,13 @@ def _heading(result: "results.Fidelity") -> list[str]:
         line = f"No governor tried explains this machine; the nearest is {best}"
     elif not verdict["is_telling"]:
         line = (
-            "This recording does not say which governor it was: "
+            "This recording does not show which governor it was: "
             f"the commonest state alone explains as much as {best}"
         )
     elif verdict["hangs_on_history"]:
         line = (
-            f"This machine behaves like {best}, which this recording cannot tell apart: that "
-            "would take the governor's history before it. The highest agreement"
+            f"This machine behaves like {best}, which this recording cannot distinguish: that "
+            f"would require the governor's history before it. The highest agreement"
         )
     else:
         line = f"This machine behaves like {best}"
@@ -139,7 +139,7 @@ def _tick(disagreement: "results.Disagreement") -> str:
 
 
 def _assumptions(result: "results.Fidelity") -> "Table":
-    table = _table("idle entry after the switch", "RCU stand-in", "agree", "")
+    table = _table("idle entry after the switch", "RCU assumed", "agree", "")
     for tried in result["assumptions"]:
         table.add_row(
             _time(tried["entry_delay_ns"]),

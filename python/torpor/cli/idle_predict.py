@@ -21,22 +21,24 @@ _LOOP_MAX = 1_000_001
 
 def idle_predict(
     is_run: Annotated[
-        bool, typer.Option("--run", help="Do it on this machine; Ctrl-C ends it early.")
+        bool, typer.Option("--run", help="Run it on this machine; Ctrl-C ends it early.")
     ] = False,
     threads: Annotated[
-        int, typer.Option(metavar="N", min=1, max=_THREADS_MAX, help="Threads.")
+        int, typer.Option(metavar="N", min=1, max=_THREADS_MAX, help="Number of threads.")
     ] = 8,
     loop: Annotated[
         int,
         typer.Option(
-            metavar="N", min=2, max=_LOOP_MAX, help="Sleeps a round, the last being a second."
+            metavar="N", min=2, max=_LOOP_MAX, help="Sleeps per round; the last one takes a second."
         ),
     ] = 10,
-    delay: Annotated[str, typer.Option(metavar="TIME", help="The other sleeps.")] = "20us",
-    duration: Annotated[str, typer.Option(metavar="TIME", help="Beside --run: how long.")] = "10s",
-    is_json: Annotated[bool, typer.Option("--json", help="Beside --run: print as JSON.")] = False,
+    delay: Annotated[
+        str, typer.Option(metavar="TIME", help="Length of the other sleeps.")
+    ] = "20us",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="With --run: how long.")] = "10s",
+    is_json: Annotated[bool, typer.Option("--json", help="With --run: print as JSON.")] = False,
 ) -> None:
-    """Threads that sleep alike a few times and then for a second, which `menu` of 3.7 mistook.
+    """Threads with a few equal sleeps and then one of a second, which `menu` of 3.7 mispredicts.
 
     Without --run, print it as a workload to be simulated.
     """

@@ -37,7 +37,7 @@ class Journal:
 
 @contextlib.contextmanager
 def journal(asked: Path | None, output: Path | None, *words: object) -> Iterator[Journal]:
-    """Open the journal that was asked for, or the one beside `output`, or that of `words`.
+    """Open the journal that was asked for, or the one next to `output`, or that of `words`.
 
     What ends the command before `done` leaves it, and says where.
     """
@@ -53,7 +53,7 @@ def journal(asked: Path | None, output: Path | None, *words: object) -> Iterator
             kept.done()
         if kept.path is not None:
             print_note(
-                f"finished runs are kept in `{kept.path}`: the same command goes on from there"
+                f"finished runs are kept in `{kept.path}`: the same command continues from there"
             )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torpor.kernel.system import System
 
 _DRY_RUN = typer.Option("--dry-run", "-n", help="Only print what would be done.")
-_SPEC_HELP = "One of ours, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=value."
+_SPEC_HELP = "One of Torpor's, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=value."
 
 
 def make_system(*, is_dry_run: bool = False) -> "System":
@@ -29,7 +29,7 @@ def make_system(*, is_dry_run: bool = False) -> "System":
 def build(
     governors: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GOVERNOR...]", help=f"{_SPEC_HELP} Default: all of ours."),
+        typer.Argument(metavar="[GOVERNOR...]", help=f"{_SPEC_HELP} Default: all of Torpor's."),
     ] = None,
     release: Annotated[
         str | None,
@@ -41,13 +41,11 @@ def build(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="DIR", help="Default: a cache; `load` looks in that of root."
-        ),
+        typer.Option("--output", "-o", metavar="DIR", help="Default: a cache; `load` uses root's."),
     ] = None,
     is_dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Build governors as modules, beside them the core and the idle drivers. Needs no root.
+    """Build governors as modules, with the core and the idle drivers. Does not require root.
 
     For another architecture set ARCH and CROSS_COMPILE, as for the kernel itself.
     """
@@ -68,14 +66,15 @@ def load(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--modules", metavar="DIR", help="Built by `build -o DIR`, perhaps elsewhere."
+            "--modules", metavar="DIR", help="Built by `build -o DIR`, possibly on another machine."
         ),
     ] = None,
     is_dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Load governors into the running kernel, built if need be; the current one stays. Needs root.
+    """Load governors into the running kernel; the current one does not change. Requires root.
 
-    Prints the names that the kernel offers them under. On failure nothing stays loaded.
+    Builds them if necessary, and prints the names under which the kernel offers them. On failure
+    nothing remains loaded.
     """
     from torpor.kernel import governors as loading
     from torpor.kernel import journal, modules, support
@@ -103,12 +102,12 @@ def use(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- COMMAND...]", help="Run it; then the governor is the one before."
+            metavar="[-- COMMAND...]", help="Run this command, then restore the previous governor."
         ),
     ] = None,
     is_dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Make a governor the current one, for good or while a command runs. Needs root.
+    """Make a governor the current one, permanently or while a command runs. Requires root.
 
     The exit status is the command's.
     """
@@ -135,7 +134,7 @@ def use(
         system.tell(shlex.join(command))
         ended = None if is_dry_run else running.run(command, signals)
     if system.unrestored:
-        fail(f"not put back as it was: {', '.join(system.unrestored)}")
+        fail(f"not restored: {', '.join(system.unrestored)}")
     if ended is not None:
         raise typer.Exit(128 + ended.stopped_by if ended.stopped_by else ended.status or 0)
 
@@ -143,13 +142,15 @@ def use(
 def unload(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME...]", help="Default: all governors of ours, and the core."),
+        typer.Argument(
+            metavar="[NAME...]", help="Default: all of Torpor's governors, and the core."
+        ),
     ] = None,
     is_dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Take governors of ours out again. Needs root.
+    """Unload Torpor's governors. Requires root.
 
-    If one of them is current, the one before it becomes so.
+    If one of them is current, the previous governor becomes current.
     """
     from torpor.kernel import governors, journal, support
     from torpor.record.signals import Signals
@@ -158,13 +159,13 @@ def unload(
     support.refuse_others_than_root(system)
     with Signals(), journal.locked(system, "torpor kernel unload"):
         if not governors.unload(system, names or ()):
-            print_note("no governor of ours is loaded")
+            print_note("none of Torpor's governors is loaded")
 
 
 def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
-    """Put back what `ab` or `use -- COMMAND` has left when it was killed. Needs root.
+    """Undo the changes of an `ab` or `use -- COMMAND` that was killed. Requires root.
 
-    The governor from before is current again, and modules loaded since are taken out.
+    The previous governor becomes current again, and modules loaded since then are unloaded.
     """
     from torpor.kernel import governors, journal, support
     from torpor.record.signals import Signals
@@ -173,11 +174,11 @@ def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
     support.refuse_others_than_root(system)
     with Signals(), journal.locked(system, "torpor kernel restore"):
         if governors.restore(system) is None:
-            print_note("nothing is left to be put back")
+            print_note("there is nothing to restore")
 
 
 def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
-    """Say which governors the kernel has, and what of ours is loaded."""
+    """Report which governors the kernel has, and which of Torpor's modules are loaded."""
     from torpor.kernel.status import status as find
 
     found = find(make_system())
@@ -185,7 +186,7 @@ def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON."
 
 
 def _text(found: "Status") -> str:
-    offered = [f"{g['name']} (ours)" if g["module"] else g["name"] for g in found["governors"]]
+    offered = [f"{g['name']} (Torpor)" if g["module"] else g["name"] for g in found["governors"]]
     lines = [
         f"kernel     {found['kernel']}",
         f"driver     {found['driver'] or 'none: no governor decides anything'}",
@@ -200,6 +201,6 @@ def _text(found: "Status") -> str:
         head = "" if number else "modules"
         lines.append(f"{head:<10} {module['name']}: {', '.join(facts)}")
     if not found["modules"]:
-        lines.append("modules    none of ours")
+        lines.append("modules    none of Torpor's")
     lines += [f"refused    {reason}" for reason in found["refused"]]
     return "\n".join(lines)

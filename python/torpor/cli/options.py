@@ -45,7 +45,7 @@ def of(group: type, after: str) -> Callable[[Callable[..., None]], Callable[...,
 
 
 def _parameter(name: str, option: options.Option) -> inspect.Parameter:
-    more = " Repeat it for several." if option.kind is list else ""
+    more = " Can be repeated." if option.kind is list else ""
     typed = typer.Option(
         None, *option.flags, metavar=option.metavar, min=option.least, help=option.help + more
     )
@@ -65,15 +65,17 @@ def governor(default: Iterable[str]) -> Any:
         "--governor",
         "-g",
         metavar="G",
-        help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with ,param=value; repeat it. "
-        "The first is what the others are compared with. "
+        help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with ,param=value; can be repeated. "
+        "The others are compared with the first one. "
         f"Default: {', '.join(default)}.",
     )
 
 
 Threads = Annotated[
     int | None,
-    typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
+    typer.Option(
+        "-j", "--threads", metavar="N", min=1, help="Number of threads; default: one per core."
+    ),
 ]
 
 
@@ -91,7 +93,7 @@ Form = Annotated[
         "--format",
         metavar="F",
         callback=_known_form,
-        help="text, the default; lkml: plain ASCII in 80 columns, as kernel lists post tables; "
+        help="text, the default; lkml: plain ASCII in 80 columns, as on kernel mailing lists; "
         "markdown, csv, html (a page of tables) or json.",
     ),
 ]
@@ -113,8 +115,8 @@ JournalPath = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Where finished runs are kept until all are: the same command, called again, goes on "
-        "from there. Default: beside the output, or in the user's cache.",
+        help="Keeps finished runs until all are finished: the same command continues from there. "
+        "Default: next to the output, or in the user's cache.",
     ),
 ]
 ReportPath = Annotated[

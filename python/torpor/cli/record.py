@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor record`: a recording of this machine, and what a replay needs beside it."""
+"""`torpor record`: a recording of this machine, and its description for a replay."""
 
 import shlex
 from enum import Enum
@@ -40,7 +40,9 @@ class Recipe(str, Enum):
 def record(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help="What to run; its end ends the recording."),
+        typer.Argument(
+            metavar="[-- COMMAND...]", help="Command to run; the recording ends with it."
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The recording.")
@@ -51,7 +53,7 @@ def record(
     ] = None,
     backend: Annotated[
         Backend,
-        typer.Option(metavar="B", help="tracefs, perf, or auto: tracefs if it may be used."),
+        typer.Option(metavar="B", help="tracefs, perf, or auto: tracefs if possible."),
     ] = Backend.AUTO,
     buffer_kb: Annotated[
         int | None,
@@ -64,7 +66,7 @@ def record(
         bool,
         typer.Option(
             "--reset-governor",
-            help="Switch the idle governor away and back, so that its state is known.",
+            help="Switch to another idle governor and back, so that its state is known.",
         ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
@@ -78,11 +80,11 @@ def record(
         ),
     ] = None,
 ) -> None:
-    """Record this machine: idle states, wake-ups, timers, and what the governor was told.
+    """Record this machine: idle states, wake-ups, timers, and the governor's inputs.
 
-    Ends with the command, the duration or Ctrl-C. Beside FILE: FILE.before.txt and FILE.after.txt
+    Ends with the command, the duration or Ctrl-C. Also writes FILE.before.txt and FILE.after.txt
     (idle states and their counters), FILE.machine.json (kernel, governor, topology, limits, which
-    events), and FILE.kallsyms with perf. Changes no setting of the machine unless asked.
+    events), and FILE.kallsyms with perf. Changes no setting of the machine by default.
 
     Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
     """
@@ -95,9 +97,9 @@ def record(
         write_stdout(recipes.RECIPES[recipe.value](seconds))
         return
     if output.exists() and not force:
-        fail(f"`{output}` exists", "-o names another file, --force overwrites")
+        fail(f"`{output}` exists", "choose another file with -o, or use --force")
     if not output.parent.is_dir():
-        fail(f"`{output.parent}` is no folder")
+        fail(f"`{output.parent}` is not a folder")
     plan = session.Plan(
         output,
         command=command or (),
@@ -164,7 +166,7 @@ def _tell(made: "session.Recording") -> bool:
         print_note(refused)
     facts.append(f"{lost_count:,} events lost" if lost_count else "nothing lost")
     print_note(f"recorded {made.output}: {', '.join(facts)}")
-    print_note(f"beside it: {', '.join(file.name for file in made.beside)}")
+    print_note(f"with it: {', '.join(file.name for file in made.beside)}")
     if lost_count:
         print_note("hint: a larger --buffer-kb loses less")
     file = shlex.quote(str(made.output))

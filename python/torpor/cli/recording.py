@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor trace`: what a recording holds, and what the recorded machine did."""
+"""`torpor trace`: what a recording contains, and what the recorded machine did."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def info(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Say what a recording holds, what it lacks, and what was lost.
+    """Report what a recording contains, what it lacks, and what was lost.
 
     Exit status 1 if it is damaged.
     """
@@ -46,7 +46,7 @@ def stats(
             "-p",
             metavar="P",
             help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
-            "Default: the dump beside the recording, if there is one.",
+            "Default: the dump that was saved with the recording, if any.",
         ),
     ] = None,
     before: Annotated[
@@ -54,7 +54,8 @@ def stats(
     ] = None,
     after: Annotated[str | None, typer.Option(metavar="DUMP", help="The same afterwards.")] = None,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Rows of wake-ups, tasks and interrupts.")
+        int,
+        typer.Option(metavar="N", min=1, help="Number of rows for wake-ups, tasks and interrupts."),
     ] = 10,
     is_each_cpu: Annotated[
         bool, typer.Option("--each-cpu", help="Show the states of each CPU, not of each cluster.")
@@ -96,8 +97,8 @@ def _text(found: recordings.Recorded, width: int) -> str:
     facts = [
         ("format", found["format"]),
         ("clock", found["clock"]),
-        ("kernel", found["kernel_release"] or "not told"),
-        ("machine", found["machine"] or "not told"),
+        ("kernel", found["kernel_release"] or "unknown"),
+        ("machine", found["machine"] or "unknown"),
         ("CPUs", str(found["cpu_count"])),
         ("duration", f"{found['duration_ns'] / 1e9:.3f} s"),
         ("holds", ", ".join(k for k, held in carries.items() if held) or "nothing a replay uses"),

@@ -49,7 +49,7 @@ def replay(
     """Replay recordings against governors on a machine, and compare them."""
     if decisions is not None and decisions.suffix not in _DECISION_FORMATS:
         fail(
-            f"`{decisions}`: decisions are written as {' or '.join(_DECISION_FORMATS)}",
+            f"`{decisions}`: the file name must end in {' or '.join(_DECISION_FORMATS)}",
             f"try `--decisions {decisions.with_suffix('.parquet')}`",
         )
     form = options.form(form, is_json=is_json, is_csv=is_csv)

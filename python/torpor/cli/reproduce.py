@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor reproduce`: published tables and ours, side by side."""
+"""`torpor reproduce`: published and simulated tables, side by side."""
 
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -27,10 +27,12 @@ def reproduce(
         typer.Argument(metavar="STUDY", help="A study: a name, or a .toml file. Default: all."),
     ] = None,
     duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Simulated time a run, not the study's.")
+        str | None,
+        typer.Option(metavar="TIME", help="Simulated time per run, instead of the study's."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Runs a governor, not the study's.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Runs per governor, instead of the study's."),
     ] = None,
     threads: options.Threads = None,
     form: options.Form = None,
@@ -39,7 +41,7 @@ def reproduce(
     ] = False,
     journal: options.JournalPath = None,
 ) -> None:
-    """Simulate what a published table measured, and judge what the simulation predicts.
+    """Simulate what a published table measured, and judge the simulation's predictions.
 
     Cells that the workload was calibrated on are marked. Each other cell is judged by sign (of the
     change from the first column), order (its rank among the columns) and size (its change within a

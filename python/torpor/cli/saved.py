@@ -26,11 +26,12 @@ def explain(
             "--governor",
             "-g",
             metavar="G",
-            help="Hold this one against the first. Default: the first other that is no reference.",
+            help="Compare this governor with the first one. Default: the next one that is not a "
+            "reference.",
         ),
     ] = None,
 ) -> None:
-    """Say in a few sentences what a result shows: what differs, where, and what it cannot say."""
+    """Explain a result in a few sentences: what differs, where, and what it cannot show."""
     width = min(stdout_width(), _TEXT_WIDTH)
     for path in results:
         for result in _loaded(path):
@@ -52,7 +53,7 @@ def compare(
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Put saved results side by side, whatever made them.
+    """Compare saved results of any kind side by side.
 
     One result alone is shown once more: with --format, as a table to post.
     """

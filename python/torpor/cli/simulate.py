@@ -32,7 +32,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="ARGS",
-            help="In place of WORKLOAD: what stands behind `fio` on its command line.",
+            help="Instead of WORKLOAD: the arguments of a fio command line.",
         ),
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
@@ -46,8 +46,8 @@ def simulate(
 ) -> None:
     """Simulate a workload on a machine under each governor, and compare them.
 
-    Ctrl-C and SIGTERM end it with the seeds that are finished. Those need not be run again: the
-    same command goes on from its journal, also after SIGKILL.
+    Ctrl-C and SIGTERM end it with the seeds that are finished. Finished runs are not repeated: the
+    same command continues from its journal, also after SIGKILL.
     """
     named = workload if fio is None else f"fio {fio}"
     if named is None or (workload is not None and fio is not None):

@@ -37,38 +37,42 @@ def stat(
             "--interval",
             "-i",
             metavar="TIME",
-            help="Between two tables, such as 500ms. Default: 1s; with a command, the end alone.",
+            help="Time between two tables, such as 500ms. Default: 1s; with a command, only at "
+            "its end.",
         ),
     ] = None,
     count: Annotated[
         int | None, typer.Option("--count", "-n", metavar="N", min=1, help="Stop after N tables.")
     ] = None,
     by: Annotated[
-        str, typer.Option(metavar="WHAT", help="table: CPUs with the same states as one; or cpu.")
+        str,
+        typer.Option(
+            metavar="WHAT", help="table: one table for CPUs with the same states; or cpu."
+        ),
     ] = "table",
     root: Annotated[
-        str, typer.Option(metavar="DIR", help="Where the machine's CPUs are.")
+        str, typer.Option(metavar="DIR", help="The folder of the machine's CPUs.")
     ] = counters.SYSFS,
     is_json: Annotated[
-        bool, typer.Option("--json", help="Print as JSON, one line a table.")
+        bool, typer.Option("--json", help="Print as JSON, one line per table.")
     ] = False,
 ) -> None:
     """Show usage, time, above and below of the idle states as they are counted.
 
-    On a terminal the table stands in place. Ctrl-C stops it; the last table is the total. With a
-    COMMAND the exit status is the command's.
+    On a terminal the table is updated in place. Ctrl-C stops it; the last table is the total. With
+    a COMMAND the exit status is the command's.
     """
     interval_ns = values.duration_ns(interval)
     if interval_ns is None and not command:
         interval_ns = _DEFAULT_INTERVAL_NS
     if interval_ns == 0:
-        fail("an interval of 0 shows nothing", "give a time such as `-i 500ms`")
+        fail("the interval must not be 0", "give a time such as `-i 500ms`")
     watch = _Watch(root, by, is_json)
     process = _start(command) if command else None
     try:
         _show_intervals(watch, process, interval_ns, count)
     except KeyboardInterrupt:
-        # The terminal has told the command as well.
+        # The terminal has signalled the command as well.
         pass
     finally:
         watch.end()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor study`: questions of our own, over many settings."""
+"""`torpor study`: studies over many settings."""
 
 import json
 from pathlib import Path
@@ -38,28 +38,31 @@ def io_boost(
         typer.Option(
             "--io-boost",
             metavar="B",
-            help="A boost, with ,param=value; repeat it. Default: all built-in ones, as they are "
+            help="A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
+            "their defaults "
             "and with one parameter changed.",
         ),
     ] = None,
     cpufreq: Annotated[
-        str, typer.Option(metavar="POLICY", help="The frequency policy that is boosted.")
+        str, typer.Option(metavar="POLICY", help="The frequency policy to boost.")
     ] = study.DEFAULT_CPUFREQ,
     duration: Annotated[
-        str, typer.Option(metavar="TIME", help="Simulated time a run, such as 2s.")
+        str, typer.Option(metavar="TIME", help="Simulated time per run, such as 2s.")
     ] = "10s",
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs a setting.")] = 1,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs per setting.")] = 1,
     threads: Annotated[
         int | None,
-        typer.Option("-j", "--threads", metavar="N", min=1, help="Threads; default: one a core."),
+        typer.Option(
+            "-j", "--threads", metavar="N", min=1, help="Number of threads; default: one per core."
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw IOPS over energy: .svg, or .html with a table."),
+        typer.Option(metavar="FILE", help="Plot IOPS over energy: .svg, or .html with a table."),
     ] = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print all settings as JSON.")] = False,
 ) -> None:
-    """Compare IO boosts by IOPS and energy with the best that any fixed frequency does.
+    """Compare IO boosts by IOPS and energy with the best result of any fixed frequency.
 
     Fixed frequencies are gone through on every cluster, the work placed as ever and kept on one
     cluster. Listed are those that no other beats in both.

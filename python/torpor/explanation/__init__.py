@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A result in a few sentences: rules over its numbers, each sentence with its figure.
 
-What differs by more than chance; the states, CPUs and time it is found in; what the governors were
-told; and what the result cannot say. A sentence whose numbers are missing is left out.
+What differs by more than chance; the states, CPUs and time it is found in; what the governors
+saw; and what the result cannot show. A sentence whose numbers are missing is left out.
 """
 
 from collections.abc import Callable, Mapping

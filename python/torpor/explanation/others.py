@@ -209,7 +209,7 @@ def of_fidelity(result: "results.Fidelity", _governor: str | None) -> list[str]:
     told.append(
         f"A governor that always names the commonest state would agree in {percent(share)}."
     )
-    known, source = (100, "probes") if decisions["probed"] else (0, "timer events stand in")
+    known, source = (100, "probes") if decisions["probed"] else (0, "timer events are used")
     told.append(f"Sleep lengths are the kernel's own in {known} % of the decisions ({source}).")
     if not verdict["is_telling"]:
         told.append("Not to be said from this: which governor ran; the shares are too near that.")

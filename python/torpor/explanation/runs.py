@@ -123,7 +123,7 @@ def _when(section: Any, first: str, second: str) -> str:
 
 
 def _inputs(section: Any, runs: Sequence[Any]) -> str:
-    """What the governors were told: the time to the next timer, and the tick."""
+    """What the governors saw: the time to the next timer, and the tick."""
     parts = []
     ticks = [(run["metrics"].get("tick_wakeups"), run) for run in runs]
     told = [

@@ -161,7 +161,7 @@ def other_of(
         found = [place for place, label in enumerate(labels) if label.partition(" ")[0] == governor]
         if not found or found[0] == base:
             others = ", ".join(label for place, label in enumerate(labels) if place != base)
-            raise TorporError(f"no `{governor}` to hold against {labels[base]}: expected {others}")
+            raise TorporError(f"no `{governor}` to compare with {labels[base]}: expected {others}")
         return found[0]
     rest = [place for place in places if place != base]
     named = [p for p in rest if labels[p].partition(",")[0] not in (*_REFERENCES, "oracle")]

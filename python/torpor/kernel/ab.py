@@ -96,9 +96,7 @@ def compare(
         choices = [_choose(label, system) for label in plan.governors]
         names = [choice.name for choice in choices]
         if len(set(names)) < len(names):
-            raise KernelError(
-                f"the same governor twice, as the kernel has them: {', '.join(names)}"
-            )
+            raise KernelError(f"the same governor twice, by the kernel's names: {', '.join(names)}")
         wanted = [c.module for c in choices if c.module]
         governors.load(system, builder, wanted, undo, keeper)
         governors.keep(system, undo, keeper)
@@ -130,14 +128,14 @@ def compare(
 
 def _check(plan: Plan, system: System) -> None:
     if len(plan.governors) < 2:
-        raise KernelError("one governor is no comparison: expected two at least")
+        raise KernelError("nothing to compare: expected at least two governors")
     if shutil.which(plan.command[0]) is None:
         raise KernelError(f"no command `{plan.command[0]}` to run")
     support.refuse(system)
     if system.driver is None:
         raise KernelError(
             "this machine has no idle driver, so no governor decides anything",
-            "a virtual machine can wear the states of another: see torpor_idle in the guides",
+            "torpor_idle gives a virtual machine idle states: see the guides",
         )
     support.refuse_others_than_root(system)
 
@@ -190,7 +188,7 @@ def _measure(
             + ended.output[-_OUTPUT_CHARS_MAX:].rstrip()
         )
     if system.governor != choice.name:
-        raise KernelError(f"`{system.governor}` is current where `{choice.name}` was measured")
+        raise KernelError(f"`{system.governor}` is current, but `{choice.name}` was to be measured")
     made: shapes.AbRun = {
         "round": number,
         "governor": choice.label,

@@ -73,7 +73,7 @@ class Builder:
             self.build(missing)
 
     def build(self, governors: Sequence[Governor]) -> list[Path]:
-        """Build governors, and beside them the core and the drivers; return all paths.
+        """Build governors, the core and the drivers; return all paths.
 
         Raises :class:`KernelError` when headers or tools are missing, or a file does not compile.
         """
@@ -157,12 +157,12 @@ class Builder:
         release = _release(found)
         if release is None:
             raise KernelError(
-                f"`{found}` is a kernel's source that nothing was built in: it has no `{_RELEASE}`",
-                "configure it, then: make modules_prepare; better, build that kernel in it",
+                f"`{found}` is a kernel source without a build: it has no `{_RELEASE}`",
+                "configure it and run make modules_prepare, or better, build that kernel in it",
             )
         if release != self.release:
             raise KernelError(
-                f"`{found}` holds the headers of {release}, not of {self.release}",
+                f"`{found}` contains the headers of {release}, not of {self.release}",
                 f"--kernel {release} builds for that kernel",
             )
         return found.absolute()
@@ -198,16 +198,16 @@ def _compiler(headers: Path) -> dict[str, str]:
     compiler = "clang" if is_clang else os.environ.get("CROSS_COMPILE", "") + "gcc"
     for tool in ("make", compiler):
         if not shutil.which(tool):
-            raise KernelError(f"no `{tool}` on this machine, and a module is built with it")
+            raise KernelError(f"no `{tool}` on this machine, and building a module requires it")
     return {"LLVM": "1"} if is_clang else {}
 
 
 def _refuse_path(path: Path) -> None:
     if not _PLAIN_PATH.fullmatch(str(path)):
         raise KernelError(
-            f"`{path}` cannot be built in or from: a kernel's build takes paths of letters, digits "
+            f"`{path}` cannot be used for a build: a kernel build accepts paths of letters, digits "
             "and `_`, `-`, `.`, `+`, `@`",
-            "XDG_CACHE_HOME names another folder for what is built; for headers, --headers",
+            "set XDG_CACHE_HOME to another folder for builds, or use --headers for headers",
         )
 
 

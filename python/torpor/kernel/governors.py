@@ -34,13 +34,13 @@ def load(
 ) -> None:
     """Load the core and governors, those that are not loaded yet, built if need be.
 
-    It makes none of them current. ``keeper`` is told of each module before.
+    It makes none of them current. ``keeper`` is notified of each module before.
     """
     version = system.version(CORE)
     if version not in (None, _engine.__version__):
         raise KernelError(
             f"modules of Torpor {version} are loaded, and this is {_engine.__version__}",
-            "torpor kernel unload takes them out",
+            "torpor kernel unload removes them",
         )
     absent = [g for g in governors if not system.is_loaded(g.module)]
     if not absent:
@@ -60,8 +60,9 @@ def _insert(
 ) -> None:
     if governor.name in system.governors:
         raise KernelError(
-            f"the kernel offers another governor as `{governor.name}`, so ours cannot be loaded",
-            "torpor kernel unload takes ours out",
+            f"the kernel offers another governor as `{governor.name}`, so Torpor's cannot be "
+            f"loaded",
+            "torpor kernel unload removes Torpor's",
         )
     if keeper is not None:
         keeper.module(governor.module)
@@ -70,10 +71,10 @@ def _insert(
 
 
 def keep(system: System, undo: ExitStack, keeper: Keeper) -> None:
-    """Undone, the governor that is current now is current again; ``keeper`` is told of it."""
+    """Undone, the governor that is current now is current again; ``keeper`` is notified."""
     before = system.governor
     if before is None:
-        raise KernelError("the kernel does not tell its governor, so it could not be put back")
+        raise KernelError("the kernel does not report its governor, so it could not be restored")
     keeper.governor(before)
 
     def put_back() -> None:
@@ -104,7 +105,7 @@ def use(system: System, name: str, *, is_for_a_while: bool = False) -> None:
 
 
 def unload(system: System, names: Sequence[str] = ()) -> list[str]:
-    """Take governors out, by any of their names, else all of ours and the core; return modules."""
+    """Unload governors by any of their names, or all of Torpor's and the core; return modules."""
     loaded = loaded_governors(system)
     wanted = [_find(name, loaded) for name in names] or loaded
     _leave(system, wanted)
@@ -130,13 +131,13 @@ def restore(system: System) -> Journal | None:
     for module in filter(system.is_loaded, reversed(left.modules)):
         _undo(system, module, partial(system.rmmod, module))
     if system.unrestored:
-        raise KernelError(f"not put back as it was: {', '.join(system.unrestored)}")
+        raise KernelError(f"not restored: {', '.join(system.unrestored)}")
     journal.remove(system)
     return left
 
 
 def loaded_governors(system: System) -> list[str]:
-    """Modules of ours that are governors: those that use the core."""
+    """Torpor's modules that are governors: those that use the core."""
     return [module for module in system.holders(CORE) if module.startswith("torpor_")]
 
 
@@ -149,7 +150,7 @@ def _find(name: str, loaded: Sequence[str]) -> str:
         if module in loaded:
             return module
     raise KernelError(
-        f"no governor of ours is loaded as `{name}`: there is {', '.join(loaded) or 'none'}"
+        f"none of Torpor's governors is loaded as `{name}`: loaded is {', '.join(loaded) or 'none'}"
     )
 
 
@@ -160,9 +161,7 @@ def _leave(system: System, modules: Sequence[str]) -> None:
     others = [name for name in system.governors if module_of(name) not in modules]
     before = system.read(_BEFORE)
     if not others:
-        raise KernelError(
-            f"`{system.governor}` is the only governor, and the kernel goes without none"
-        )
+        raise KernelError(f"`{system.governor}` is the only governor, and the kernel requires one")
     # The kernel's own go first: they are there after the next unload, too.
     own = [name for name in others if not is_ours(system, name)]
     system.set_governor(before if before in others else (own or others)[0])

@@ -87,7 +87,7 @@ def locked(system: System, command: str) -> Iterator[None]:
             handle.seek(0)
             holder = handle.read().strip() or "another process"
             raise KernelError(
-                f"the kernel's governors are being changed by {holder}", "wait until it has ended"
+                f"the kernel's governors are being changed by {holder}", "wait until it ends"
             ) from None
         handle.truncate(0)
         handle.write(f"`{command}`, process {os.getpid()}\n")
@@ -117,9 +117,9 @@ def refuse_leftovers(system: System) -> None:
     left = read(system)
     if left is not None:
         raise KernelError(
-            f"`{left.command}` (process {left.pid}) ended without putting things back: "
+            f"`{left.command}` (process {left.pid}) ended without restoring the previous state: "
             f"{left.described()}",
-            "torpor kernel restore puts them back",
+            "torpor kernel restore restores it",
         )
 
 
@@ -133,7 +133,7 @@ def read(system: System) -> Journal | None:
     except (OSError, ValueError, TypeError) as error:
         raise KernelError(
             f"`{file}` cannot be read: {error}",
-            "if governor and modules are as they should be, remove it",
+            "if governor and modules are correct, remove it",
         ) from error
 
 

@@ -38,7 +38,7 @@ class Governor:
 
     @property
     def builtin(self) -> str:
-        """The name that one of ours has here."""
+        """The name that one of Torpor's has here."""
         return self.name.removeprefix(_PREFIX)
 
     @property
@@ -58,8 +58,8 @@ def module_of(governor: str) -> str:
 def resolve(spec: str) -> Governor:
     """Find a governor's source, and the name that it will be offered under.
 
-    One of ours is `t-NAME`. Others, and ours with parameters, have six digits of a hash behind
-    their name: one name is one source with one setting, and several go side by side.
+    One of Torpor's is `t-NAME`. Others, and Torpor's with parameters, have six digits of a hash
+    after their name: one name is one source with one setting, and several go side by side.
 
     Raises :class:`torpor.GovernorError` when there is none, or it has no such parameter, and
     :class:`KernelError` where a file has a name that cannot be had.
@@ -93,8 +93,8 @@ def _refuse_name(spec: str) -> None:
         ) from None
     if found := re.search(r",(CONFIG_\w+)=", spec):
         raise KernelError(
-            f"governor `{spec}`: a module has the configuration of the kernel that it is for, "
-            f"so {found[1]} cannot be set"
+            f"governor `{spec}`: a module uses the configuration of its kernel, so {found[1]} "
+            f"cannot be set"
         )
 
 
@@ -107,14 +107,14 @@ def _staged(spec: str, main: str, files: Mapping[str, bytes]) -> tuple[str, dict
     for name in others:
         if not _PLAIN_NAME.fullmatch(name) or name == _MAIN:
             raise KernelError(
-                f"governor `{spec}` includes `{name}`, no name that a kernel's build takes: "
+                f"governor `{spec}` includes `{name}`, a name that a kernel build does not accept: "
                 f"expected letters, digits, `_`, `-`, `.` and `+`, and not `{_MAIN}`"
             )
     return _MAIN, {_MAIN: files[main], **others}
 
 
 def every_builtin() -> list[Governor]:
-    """Return all governors of ours that a kernel can have: not the oracle."""
+    """Return all of Torpor's governors that a kernel can have: not the oracle."""
     return [Governor(name, _PREFIX + name) for name in _builtins()]
 
 

@@ -34,7 +34,7 @@ def compare(runs: list["shapes.AbRun"], labels: list[str]) -> "results.Compariso
 
 
 def values(run: "shapes.AbRun") -> dict[str, float | None]:
-    """Return the metrics of one run; what cannot be told is None or missing."""
+    """Return the metrics of one run; what is not known is None or missing."""
     wall_s = run["duration_ns"] / 1e9
     groups = run["counters"]["groups"]
     states = [state for group in groups for state in group["states"]]

@@ -10,14 +10,14 @@ from torpor.kernel.system import System
 
 
 class Offered(TypedDict):
-    """A governor that the kernel offers, and the module that brings it if that is ours."""
+    """A governor that the kernel offers, and the module that provides it if that is Torpor's."""
 
     name: str
     module: str | None
 
 
 class Loaded(TypedDict):
-    """A module of ours."""
+    """One of Torpor's modules."""
 
     name: str
     references: int | None
@@ -39,9 +39,9 @@ class Status(TypedDict):
 def status(system: System) -> Status:
     """Return ``kernel``, ``driver``, ``governor``, ``governors``, ``modules`` and ``refused``.
 
-    ``governors`` are those that the kernel offers, each with its ``module`` if it is ours;
+    ``governors`` are those that the kernel offers, each with its ``module`` if it is Torpor's;
     ``modules`` have ``name``, ``references``, ``holders`` and ``parameters``; ``refused`` are the
-    reasons why this kernel takes no modules of ours.
+    reasons why this kernel cannot load Torpor's modules.
     """
     refused = list(support.reasons_against(system))
     release = system.machine.release()

@@ -30,10 +30,11 @@ def refuse_release(release: str) -> None:
     found = version(release)
     # It names folders, which make reads.
     if found is None or not re.fullmatch(r"[\w.+~-]+", release, re.A):
-        raise KernelError(f"`{release}` is no kernel's release: expected one such as 6.12.9-amd64")
+        raise KernelError(f"`{release}` is not a kernel release: expected one such as 6.12.9-amd64")
     if found < OLDEST:
         raise KernelError(
-            f"Linux {release} is older than {_dotted(OLDEST)}, the oldest that modules are made for"
+            f"Linux {release} is older than {_dotted(OLDEST)}, the oldest release that modules "
+            f"support"
         )
 
 
@@ -43,7 +44,7 @@ def refuse(system: System) -> None:
     refuse_release(release)
     reasons = list(reasons_against(system))
     if reasons:
-        raise KernelError("this kernel takes no governors: " + "; ".join(reasons))
+        raise KernelError("this kernel cannot load governors: " + "; ".join(reasons))
     if (version(release) or OLDEST) > NEWEST_TESTED:
         system.tell(f"# Linux {release} is newer than {_dotted(NEWEST_TESTED)}, the newest tested")
 
@@ -52,8 +53,8 @@ def refuse_others_than_root(system: System) -> None:
     """Raise :class:`KernelError` unless the machine may be changed."""
     if not (system.is_root or system.is_dry_run):
         raise KernelError(
-            "changing the kernel takes root",
-            "run it by sudo; --dry-run shows what would be done",
+            "changing the kernel requires root",
+            "use sudo; --dry-run shows what would be done",
         )
 
 

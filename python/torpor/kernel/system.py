@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The machine that is changed: what it says of itself, and each change, told before it is made."""
+"""The machine that is changed, what it reports, and each change, printed before it is made."""
 
 import os
 import shlex
@@ -70,7 +70,7 @@ class System:
         return self._module(module).is_dir()
 
     def modules(self) -> list[str]:
-        """Ours among the loaded modules."""
+        """Torpor's among the loaded modules."""
         return sorted(path.name for path in self.machine.path("/sys/module").glob("torpor_*"))
 
     def version(self, module: str) -> str | None:
@@ -106,7 +106,7 @@ class System:
         except OSError as error:
             raise KernelError(f"write `{name}` to `{file}`: {error.strerror}") from error
         if self.governor != name:
-            raise KernelError(f"the kernel took `{name}` for governor and has `{self.governor}`")
+            raise KernelError(f"the kernel accepted governor `{name}` but uses `{self.governor}`")
 
     def insmod(self, file: Path, parameters: Sequence[str] = ()) -> None:
         self._change(["insmod", str(file), *parameters])
@@ -115,7 +115,7 @@ class System:
         self._change(["rmmod", module])
 
     def make(self, folder: Path, variables: Mapping[str, str]) -> None:
-        """Run make; its messages are told only where it fails."""
+        """Run make; its messages are printed only if it fails."""
         self._change(["make", "-C", str(folder), *(f"{k}={v}" for k, v in variables.items())])
 
     def run(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":

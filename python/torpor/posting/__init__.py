@@ -30,8 +30,8 @@ def post(result: Any, form: str = "lkml") -> str:
         result: What :func:`torpor.replay`, :func:`torpor.simulate`, :func:`torpor.diff` or any
             other call returned, or :func:`torpor.load` has read; or a list of these.
         form: ``lkml`` (plain ASCII in 80 columns, in the layouts of the kernel's mailing lists),
-            ``markdown``, ``csv`` (all tables in one, told apart by their first column), ``html`` (a
-            page of tables) or ``json`` (the result itself).
+            ``markdown``, ``csv`` (all tables in one, distinguished by their first column),
+            ``html`` (a page of tables) or ``json`` (the result itself).
 
     Raises:
         TorporError: The form is not known, or this kind of result has no tables.

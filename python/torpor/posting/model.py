@@ -54,7 +54,7 @@ def word(text: str) -> Cell:
 
 
 def share(part: float | None, whole: float | None, scale: float = 100) -> float | None:
-    """Return the part in percent, or times another scale; None where it cannot be told."""
+    """Return the part in percent, or times another scale; None where it is not known."""
     return scale * part / whole if part is not None and whole else None
 
 

@@ -28,7 +28,7 @@ class Backend(Protocol):
         """Start recording; it has started when this returns."""
 
     def mark(self, text: str) -> None:
-        """Write a landmark into the recording, if it takes any."""
+        """Write a marker into the recording, if it supports any."""
 
     def tend(self) -> int:
         """Do what is due every second or so; return the bytes on disk."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from torpor._engine import TorporError
 
 NEEDS_ROOT = (
-    "recording the kernel takes root (sudo) or the capabilities CAP_PERFMON and CAP_DAC_OVERRIDE; "
+    "recording the kernel requires root (sudo) or the capabilities CAP_PERFMON and "
+    "CAP_DAC_OVERRIDE; "
     "a kernel in lockdown refuses it to all"
 )
 

@@ -34,11 +34,11 @@ KINDS = (
         "the kernel's own above and below cannot be compared sleep by sleep",
     ),
     Kind(("power:cpu_frequency",), "the lowest operating point is assumed"),
-    Kind(("sched:sched_switch",), "ticks cannot be told from wake-ups"),
+    Kind(("sched:sched_switch",), "ticks cannot be distinguished from wake-ups"),
     Kind(("sched:sched_waking",), "a wake-up is known by the exit from idle only"),
     # Android's kernels have it; elsewhere sched_switch tells it well enough.
     Kind(("sched:sched_blocked_reason",)),
-    Kind(_pairs("irq", "irq_handler"), "device interrupts are not told apart"),
+    Kind(_pairs("irq", "irq_handler"), "device interrupts cannot be distinguished"),
     Kind(
         _all("irq", "softirq_raise", "softirq_entry", "softirq_exit"),
         "it is not known when RCU kept the tick",
@@ -102,7 +102,7 @@ def choose(tracefs: Path, refused: Iterable[str] = ()) -> Choice:
         raise RecordError(
             f"this kernel has no tracepoint {CPU_IDLE}: `{event_dir(tracefs, CPU_IDLE)}` is "
             "missing",
-            "it takes CONFIG_CPU_IDLE or an idle loop of the kernel's own, and CONFIG_TRACING",
+            "it requires CONFIG_CPU_IDLE or an idle loop of the kernel's own, and CONFIG_TRACING",
         )
     return Choice(
         tuple(n for n in everything() if n not in missing),

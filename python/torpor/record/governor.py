@@ -6,7 +6,7 @@ from torpor.record.machine import Machine, read
 
 
 class GovernorReset:
-    """What it takes to reset the governor, checked before anything is recorded."""
+    """The requirements for a reset of the governor, checked before anything is recorded."""
 
     def __init__(self, machine: Machine) -> None:
         folder = machine.cpu_dir / "cpuidle"
@@ -15,7 +15,7 @@ class GovernorReset:
         if current is None:
             raise RecordError(
                 f"the idle governor cannot be reset: `{self._file}` cannot be read",
-                "older kernels want `cpuidle_sysfs_switch` on their command line for it",
+                "older kernels require `cpuidle_sysfs_switch` on their command line",
             )
         if read(folder / "current_driver") in (None, "", "none"):
             raise RecordError(
@@ -26,8 +26,8 @@ class GovernorReset:
         others = [g for g in (read(folder / "available_governors") or "").split() if g != current]
         if not others:
             raise RecordError(
-                f"the idle governor cannot be reset: `{current}` is the only one, and it takes a "
-                "second one to switch to",
+                f"the idle governor cannot be reset: `{current}` is the only one, and resetting "
+                f"requires a second one",
                 "leave out --reset-governor; it settles within some hundred sleeps anyway",
             )
         self.name, self._other = current, others[0]

@@ -31,7 +31,7 @@ def why_unusable() -> RecordError | None:
 
 
 class Perf:
-    """A `perf record` of all CPUs, told through pipes when to begin."""
+    """A `perf record` of all CPUs, started through pipes."""
 
     name = "perf"
 
@@ -142,5 +142,5 @@ class Perf:
         paranoid = read(self._machine.path("/proc/sys/kernel/perf_event_paranoid"))
         hint = "perf 5.10 or newer is needed; --backend tracefs needs no perf"
         if os.geteuid() != 0:
-            hint = f"kernel.perf_event_paranoid is {paranoid}, and it takes -1; or: {NEEDS_ROOT}"
-        return RecordError(f"perf ended with status {status}, and said:\n{said}", hint)
+            hint = f"kernel.perf_event_paranoid is {paranoid}, and -1 is required; or: {NEEDS_ROOT}"
+        return RecordError(f"perf ended with status {status}:\n{said}", hint)

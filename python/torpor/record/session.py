@@ -72,7 +72,7 @@ def beside(output: Path, suffix: str) -> Path:
 def record(
     plan: Plan, machine: Machine | None = None, progress: Progress | None = None
 ) -> Recording:
-    """Record, and save the machine's facts beside the recording.
+    """Record, and save the machine's facts with the recording.
 
     Every setting that is changed on the way is restored, whatever ends the recording. Raises
     :class:`RecordError` when it cannot be made.

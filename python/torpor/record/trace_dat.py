@@ -22,7 +22,7 @@ _OPTION_UNAME = 5
 
 @dataclass
 class Header:
-    """What stands before the pages; each text as the kernel's file of that name has it."""
+    """The contents before the pages; each text as the kernel's file of that name has it."""
 
     #: Of a page of the ring buffer, which since Linux 6.8 need not be one of memory.
     page_size: int

@@ -25,7 +25,9 @@ def why_unusable(tracefs: Path) -> RecordError | None:
     """Return why no instance can be made, or None."""
     folder = tracefs / "instances"
     if not os.path.isdir(folder):
-        return RecordError(f"`{folder}` is missing", "it takes CONFIG_TRACING; try --backend perf")
+        return RecordError(
+            f"`{folder}` is missing", "CONFIG_TRACING is required; try --backend perf"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         return RecordError(f"`{folder}` may not be written to", NEEDS_ROOT)
     return None
@@ -162,7 +164,7 @@ def _header(tracefs: Path, instance: Path, names: Iterable[str]) -> trace_dat.He
     header_page = _bytes(pages / "header_page")
     found = re.search(rb"\bdata;\s*offset:(\d+);\s*size:(\d+)", header_page)
     if found is None:
-        raise RecordError(f"`{pages / 'header_page'}` does not tell the size of a page")
+        raise RecordError(f"`{pages / 'header_page'}` does not contain the size of a page")
     formats: dict[str, list[bytes]] = {}
     for name in names:
         data = _bytes(events.event_dir(instance, name) / "format")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The main finding of a trace, as plain sentences made from the numbers alone.
 
-A verdict stands with what it rests on, or is not made: who is first is said only of governors that
-the seeds tell apart, and only where governors were told when the next timer comes.
+A verdict gives its evidence, or is not made: a governor is called first only if the seeds separate
+it from the others, and only if governors knew the next timer.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _by_depth(good: Sequence[Run]) -> str:
 
 
 def _latency(best: Run, good: Sequence[Run]) -> str:
-    """What the best costs: its mean wake-up latency beside the quickest governor's."""
+    """What the best costs: its mean wake-up latency compared with the quickest governor's."""
     known = _known(good, "latency_mean_us")
     if best not in known:
         return ""

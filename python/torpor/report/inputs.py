@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a replay had to go by: the recording's contents, its gaps, where sleep lengths came from."""
+"""The inputs of a replay: the recording's contents, its gaps, where sleep lengths came from."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def _sign(cell: OverCell) -> str:
 
 
 def _breaks(name: str) -> Markup:
-    """A column's name that may wrap behind its separators, not in the midst of a word."""
+    """A column's name that may wrap after its separators, not in the midst of a word."""
     return Markup(re.sub(r"(?<=[,=_/@])", "<wbr>", str(escape(name))))
 
 
@@ -201,7 +201,7 @@ def _prose(text: str) -> Markup:
 
 
 def _data(value: Any) -> Markup:
-    """JSON that cannot end the script element it stands in, whatever its strings hold."""
+    """JSON that cannot end the script element around it, whatever its strings hold."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

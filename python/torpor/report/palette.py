@@ -37,7 +37,7 @@ def _pair(lightness: float, chroma: float, hue_deg: float) -> str:
 
 
 def state_class(index: int, count: int, polling: bool) -> str:
-    """Class of state `index` of `count`. Polling burns power, so it stands outside the ramp."""
+    """Class of state `index` of `count`. Polling burns power, so it is outside the ramp."""
     return "poll" if polling else f"d{index}of{count}"
 
 

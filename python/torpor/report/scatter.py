@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""IO boosts as points, IOPS over energy, beside the best fixed frequencies: an SVG, or a page."""
+"""IO boosts as points, IOPS over energy, and the best fixed frequencies: an SVG, or a page."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Box(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A point, or several in one place, and what stands beside it."""
+    """A point, or several in one place, and its label."""
 
     x: float
     y: float

@@ -187,7 +187,7 @@ def names() -> list[str]:
 
 
 def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
-    """Return a study that ships, or that of a ``.toml`` file, and where it stands.
+    """Return a study that ships, or that of a ``.toml`` file, and its path.
 
     Raises :class:`StudyError`, which names the file, the place in it, and what is allowed there.
     """

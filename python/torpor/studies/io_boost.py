@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What IO boosts buy and cost: IOPS against energy, beside every fixed frequency."""
+"""What IO boosts gain and cost: IOPS over energy, compared with every fixed frequency."""
 
 import itertools
 import os
@@ -89,7 +89,7 @@ def io_boost(
 
     Returns plain data: ``settings``, each with its ``kind`` (``boost`` or ``fixed``), ``name``,
     ``iops``, ``uj_per_io``, ``power_mw``, ``freq_mhz`` by cluster, and ``is_front``: no fixed
-    frequency has both more IOPS and less energy an IO. Beside them what was run.
+    frequency has both more IOPS and less energy an IO. And what was run.
 
     Raises:
         TorporError: A name is unknown, the workload has no IO, or the machine's power is not known.

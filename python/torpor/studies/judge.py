@@ -2,9 +2,10 @@
 """How a predicted cell is judged: by sign, by order and by size, or by the range it should be in.
 
 Everything is said of one row: a metric's values by column, the first column being the base.
-Differences below ``noise_pct`` count as none, in the published row as in ours. What was published
-as a range or a bound is a list of two numbers, and asks for no more than to be in there. What was
-published without a number is ``more`` or ``less`` than the first column, and has but a sign.
+Differences below ``noise_pct`` count as none, in the published row as in the simulated one. What
+was published as a range or a bound is a list of two numbers, and asks for no more than to be in
+there. What was published without a number is ``more`` or ``less`` than the first column, and has
+only a sign.
 """
 
 from collections.abc import Mapping

@@ -40,7 +40,7 @@ def reproduce(
     journal: str | os.PathLike[str] | None = None,
     watch: Callable[[Simulation], None] | None = None,
 ) -> Record:
-    """Run a study and put our values beside the published ones.
+    """Run a study and compare the simulated values with the published ones.
 
     Args:
         study: Name of a study that ships, or the path of a TOML file.
@@ -247,11 +247,11 @@ class _Runs:
         return metrics
 
     def _beside(self, name: str) -> str | Path:
-        """What ships, by its name, or the path of a file that stands beside the study."""
+        """What ships, by its name, or the path of a file next to the study."""
         return self._path.parent / name if re.search(r"\.toml(,|$)", name) else name
 
     def _workload(self, name: str, values: dict[str, float], folder: str) -> str | Path:
-        """A workload's name or path; one beside the study has its placeholders filled in."""
+        """A workload's name or path; one next to the study has its placeholders filled in."""
         path = self._beside(name)
         if isinstance(path, str) or not values:
             return path

@@ -104,7 +104,7 @@ fn two_dumps_in_one_file_are_refused() {
 fn what_is_no_dump_is_told_with_a_command_that_makes_one() {
     for (text, part) in [
         ("", "it is empty"),
-        ("1\n2\n3\n", "3 numbers, and not what they count"),
+        ("1\n2\n3\n", "3 numbers, but not what they count"),
         ("menu is slow on my laptop\n", "begins with `menu is slow on my laptop`"),
     ] {
         let error = read_bytes("mail", text.as_bytes()).unwrap_err().to_string();
@@ -133,7 +133,7 @@ fn a_bad_value_is_told_and_the_rest_kept() {
         [
             "cpu0/cpuidle/state0/above holds `99999999999999999999`, not a number from 0 to \
              18446744073709551615",
-            "cpu0/cpuidle/state0/foo is no file that this version of Torpor knows",
+            "cpu0/cpuidle/state0/foo is not a file that this version of Torpor knows",
             "cpu0/cpuidle/state0/time holds `-1`, not a number from 0 to 18446744073709551615",
             "cpu9000/cpuidle/state0/usage is beyond what any kernel numbers",
         ]

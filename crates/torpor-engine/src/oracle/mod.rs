@@ -46,8 +46,8 @@ use torpor_units::{Duration, Energy, Instant, Power};
 pub fn note(crowded_spans: u64) -> Option<String> {
     (crowded_spans > 0).then(|| {
         format!(
-            "behind {crowded_spans} sleeps the oracle had more than {WAYS_MAX} ways and followed \
-             the most promising: a sequence may exist that costs a little less"
+            "after {crowded_spans} sleeps the oracle had more than {WAYS_MAX} paths and followed \
+             the most promising: a slightly cheaper sequence may exist"
         )
     })
 }

@@ -140,7 +140,7 @@ pub(crate) fn verify_trace(
     let mut assumptions = Assumptions::DEFAULT;
     let mut calls = asker.calls(assumptions);
     if calls.decisions.is_empty() {
-        let found = "no idle entry with a governor's decision behind it".to_owned();
+        let found = "no idle entry that follows a governor's decision".to_owned();
         return Err(EngineError::NothingToReplay { path: path.to_owned(), found });
     }
     let sysfs = request.counters.as_ref().map(|(from, to)| torpor_counters::delta(from, to));

@@ -105,7 +105,7 @@ fn a_wrong_name_or_parameter_is_told_what_there_is() {
     for (spec, parts) in [
         ("schedutil", ["no IO boost is called `schedutil`", "iowait, none, per-task-v2, per-task"]),
         ("none,x=1", ["IO boost `none,x=1` has no parameter `x`", "it has none"]),
-        ("iowait,boost_min=-1", ["`-1` is no value for boost_min", "uint from 0"]),
+        ("iowait,boost_min=-1", ["`-1` is not a value for boost_min", "uint from 0"]),
         ("iowait@6.12", ["kernel trees have no files of IO boosts", "NAME or PATH.c"]),
     ] {
         let error = resolve(spec, Hz::H250).expect_err(spec).to_string();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the running kernel's energy model adds to a machine: perf domains, and what their OPPs take.
+//! What the running kernel's energy model adds to a machine: perf domains, and what their OPPs
+//! take.
 
 use super::Failure;
 use super::share::{Machine, Opp, Share};
@@ -29,7 +30,7 @@ pub(super) fn merge(
             });
         }
         let Some(unit_per_uw) = unit_per_uw(domain.power_unit) else {
-            notes.push(format!("{of} counts in abstract units: it tells no power"));
+            notes.push(format!("{of} uses abstract units: it provides no power"));
             continue;
         };
         for share in &mut shares {

@@ -2,7 +2,8 @@
 //! Machines described elsewhere, turned into platform files.
 //!
 //! `sysfs` and `device_tree` each read a `share` of every CPU; `energy` adds the kernel's energy
-//! model; `emit` puts like CPUs together into clusters and writes the TOML. What comes out has been read back by [`crate::from_toml`].
+//! model; `emit` puts like CPUs together into clusters and writes the TOML. What comes out has
+//! been read back by [`crate::from_toml`].
 
 mod device_tree;
 mod emit;
@@ -27,8 +28,8 @@ pub struct ImportOptions {
     pub title: Option<String>,
     /// `CONFIG_HZ` of its kernel. Without it, what a snapshot says; otherwise 250, and a note.
     pub hz: Option<Hz>,
-    /// A dump of `/sys/kernel/debug/energy_model` that [`torpor_counters::read_energy_model`] reads.
-    /// Without it, what the dump of sysfs has of it.
+    /// A dump of `/sys/kernel/debug/energy_model` that [`torpor_counters::read_energy_model`]
+    /// reads. Without it, what the dump of sysfs has of it.
     pub energy_model: Option<PathBuf>,
 }
 
@@ -136,7 +137,7 @@ fn finish(
     match crate::from_toml("the imported platform", &toml) {
         Ok(_) => Ok(Imported { toml, notes }),
         Err(error) => Err(Failure {
-            reason: format!("what is in it does not make a platform\n{error}"),
+            reason: format!("its contents do not make a platform\n{error}"),
             hint: "if the machine really says so, write the file by hand".to_owned(),
         }),
     }
@@ -154,7 +155,7 @@ fn switch_off(machine: &mut Machine, notes: &mut Vec<String>) {
         };
         state.is_disabled = true;
         let hint =
-            format!("it is switched off here, `--enable-state {}` brings it back", state.name);
+            format!("it is disabled here, `--enable-state {}` enables it", state.name);
         note_once(notes, format!("{reason}; {hint}"));
     }
 }

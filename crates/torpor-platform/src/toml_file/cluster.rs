@@ -52,7 +52,7 @@ fn build_clock(report: &mut Report, cluster: &Table) -> Clock {
     for key in ["clock_latency_ns", "rate_limit_us", "fast_switch"] {
         if cluster.has(key) && !cluster.has("opp") {
             let mut finding = cluster.finding(key, "there is no OPP to change to".to_owned());
-            finding.allowed = Some("beside `[[cluster.opp]]`".to_owned());
+            finding.allowed = Some("together with `[[cluster.opp]]`".to_owned());
             report.push(finding);
         }
     }
@@ -220,7 +220,7 @@ fn check_latencies(report: &mut Report, state: &Table) {
     if let (Some(wakeup), Some(exit)) = (state.number("wakeup_latency_us"), exit) {
         let sum = entry.unwrap_or(0.0) + exit;
         if !(exit..=sum).contains(&wakeup) {
-            let message = "a wake-up takes the exit, and at most a whole entry before it";
+            let message = "a wake-up includes the exit, and at most one entry before it";
             let mut finding = state.finding("wakeup_latency_us", message.to_owned());
             finding.allowed = Some(format!("{exit} (the exit latency) to {sum} (entry plus exit)"));
             report.push(finding);
@@ -275,10 +275,10 @@ fn check_power_falls(report: &mut Report, tables: &[Table], states: &[Option<Idl
         if let Some((above, below)) = rises {
             let key = if table.has("power_mw") { "power_mw" } else { "power_per_opp_mw" };
             let message = format!(
-                "{} mW is more than the shallower `{}` takes, {} mW",
+                "{} mW is more than the {} mW of the shallower `{}`",
                 below.as_mw_f64(),
-                shallower.name,
-                above.as_mw_f64()
+                above.as_mw_f64(),
+                shallower.name
             );
             let mut finding = table.finding(key, message);
             finding.allowed = Some("power that never rises with depth".to_owned());

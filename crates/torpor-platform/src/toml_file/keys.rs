@@ -36,7 +36,7 @@ pub(crate) static PLATFORM: Shape = Shape {
         optional(
             "context_switch_us",
             TIME,
-            "Time it takes to go from one task to another. A simulation's; without it, 0.",
+            "Time to switch from one task to another, for simulations. Default: 0.",
         ),
         optional(
             "ipi_send_us",
@@ -57,15 +57,15 @@ pub(crate) static PLATFORM: Shape = Shape {
         optional(
             "virt_exit_us",
             TIME,
-            "In a virtual machine: what sending an IPI costs on top, as it exits to the \
+            "In a virtual machine: the additional cost of sending an IPI, as it exits to the \
              hypervisor. Without it, 0.",
         ),
         optional("overhead_source", Kind::Texts, "Where these five come from."),
         optional(
             "package_floor_power_mw",
             POWER,
-            "What the package takes with every CPU in its deepest state, on top of the CPUs' own \
-             power. Without it, 0.",
+            "Power of the package with every CPU in its deepest state, in addition to the CPUs' \
+             own power. Without it, 0.",
         ),
         optional(
             "package_floor_power_source",
@@ -75,7 +75,7 @@ pub(crate) static PLATFORM: Shape = Shape {
         optional(
             "package_awake_power_mw",
             POWER,
-            "What the package takes on top of its CPUs while any of them works or polls. A \
+            "Power of the package in addition to its CPUs while any of them works or polls. A \
              simulation's; without it, 0.",
         ),
         optional(
@@ -105,8 +105,8 @@ pub(crate) static IO_DEVICE: Shape = Shape {
         optional(
             "queue_depth",
             Kind::Integer { max: 65536.0 },
-            "Requests each hardware queue takes. Those beyond wait in the kernel until a completion \
-             has been handled.",
+            "Number of requests in each hardware queue. Those beyond wait in the kernel until a \
+             completion has been handled.",
         ),
         optional(
             "command_queue",
@@ -151,19 +151,15 @@ pub(crate) static IO_DEVICE: Shape = Shape {
         required(
             "read_us",
             LENGTH_OR_DISTRIBUTION,
-            "Time the device takes for a read, of whatever size: a number or a distribution.",
+            "Time of the device for a read, of any size: a number or a distribution.",
         ),
-        optional(
-            "read_per_kib_us",
-            TIME,
-            "Time it takes on top for each KiB of a read. Without it, 0.",
-        ),
+        optional("read_per_kib_us", TIME, "Additional time for each KiB of a read. Default: 0."),
         required("write_us", LENGTH_OR_DISTRIBUTION, "As `read_us`, of a write."),
         optional("write_per_kib_us", TIME, "As `read_per_kib_us`, of a write."),
         optional(
             "flush_us",
             LENGTH_OR_DISTRIBUTION,
-            "Time it takes to empty its cache, which `fsync` asks for. Without it, 0: a device \
+            "Time of a cache flush, which `fsync` requests. Default: 0: a device \
              without a volatile cache.",
         ),
         optional(
@@ -175,7 +171,7 @@ pub(crate) static IO_DEVICE: Shape = Shape {
         optional(
             "idle_work_us",
             LENGTH_OR_DISTRIBUTION,
-            "Beside `idle_after_us`: how long that takes. Requests that come meanwhile wait.",
+            "With `idle_after_us`: the length of that work. Requests that arrive during it wait.",
         ),
         optional(
             "irq_cpu",
@@ -185,10 +181,14 @@ pub(crate) static IO_DEVICE: Shape = Shape {
         optional(
             "irq_us",
             TIME,
-            "Work of the driver's interrupt handler, on top of what any interrupt takes: time on \
+            "Work of the driver's interrupt handler, in addition to that of any interrupt: time on \
              the biggest CPU at its highest frequency. Without it, 0.",
         ),
-        optional("softirq_us", TIME, "Work of completing one request behind that. Without it, 0."),
+        optional(
+            "softirq_us",
+            TIME,
+            "Work of completing one request after the interrupt handler. Default: 0.",
+        ),
     ],
 };
 
@@ -203,11 +203,11 @@ pub(crate) static CLUSTER: Shape = Shape {
         ),
         optional("capacity_source", Kind::Texts, "Where the capacity comes from."),
         required("idle_state_source", Kind::Texts, "Where the idle states come from."),
-        optional("opp_source", Kind::Texts, "Where the OPPs come from; required beside `opp`."),
+        optional("opp_source", Kind::Texts, "Where the OPPs come from; required with `opp`."),
         optional(
             "power_source",
             Kind::Texts,
-            "Where the cluster's power numbers come from; required beside any of them.",
+            "Where the cluster's power numbers come from; required with any of them.",
         ),
         optional("opp", Kind::Tables(&OPP), "Operating points, ascending in frequency."),
         Key {
@@ -276,7 +276,7 @@ pub(crate) static IDLE_STATE: Shape = Shape {
             aliases: &["latency"],
             kind: TIME,
             is_required: false,
-            doc: "sysfs knows one latency only. It then is the exit latency, and entry takes 0. \
+            doc: "sysfs has only one latency, which is the exit latency, and entry takes 0. \
                   Instead of the three other latencies.",
         },
         Key {
@@ -290,7 +290,8 @@ pub(crate) static IDLE_STATE: Shape = Shape {
         optional(
             "polling",
             Kind::Bool,
-            "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`). Without `driver`, as `poll_idle` does.",
+            "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`). Without `driver`, as `poll_idle` \
+             does.",
         ),
         optional(
             "driver",
@@ -301,8 +302,8 @@ pub(crate) static IDLE_STATE: Shape = Shape {
         optional(
             "relax_ns",
             TIME,
-            "With `poll_idle`: what one `cpu_relax()` takes. The polling limit is noticed at every \
-             201st. Without it, 47.",
+            "With `poll_idle`: the time of one `cpu_relax()`. The polling limit is noticed at \
+             every 201st. Without it, 47.",
         ),
         optional(
             "event_stream_us",
@@ -319,7 +320,7 @@ pub(crate) static IDLE_STATE: Shape = Shape {
         optional(
             "poll_limit_us",
             TIME,
-            "With `arm_poll_idle`: its `poll_limit`, which governors are told as the latency and \
+            "With `arm_poll_idle`: its `poll_limit`, which governors see as the latency and \
              target residency of the next state. Without it, 100.",
         ),
         optional(

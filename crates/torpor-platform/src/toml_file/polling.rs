@@ -42,7 +42,7 @@ pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<
                 None => "the state does not poll".to_owned(),
             };
             let mut finding = state.finding(key, message);
-            finding.allowed = Some(format!("beside `driver = \"{owner}\"`"));
+            finding.allowed = Some(format!("together with `driver = \"{owner}\"`"));
             report.push(finding);
         }
     }
@@ -61,8 +61,8 @@ pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<
     })
 }
 
-/// What ends a wait in `wfe` when no event comes; none where the CPUs have `wfet`. A driver does not
-/// load where there is neither.
+/// What ends a wait in `wfe` when no event comes; none where the CPUs have `wfet`. A driver does
+/// not load where there is neither.
 fn event_stream(report: &mut Report, state: &Table) -> Option<Duration> {
     let period = state.number("event_stream_us").map(from_us);
     let has_wfet = state.bool("wfet") == Some(true);
@@ -91,7 +91,7 @@ pub(super) fn set_limit(report: &mut Report, tables: &[Table], states: &mut [Opt
         None => {
             let message = "no state follows for when polling ends".to_owned();
             let mut finding = table.finding("driver", message);
-            finding.allowed = Some("`arm_poll_idle` with a state behind it, `WFI`".to_owned());
+            finding.allowed = Some("`arm_poll_idle` with a deeper state, `WFI`".to_owned());
             return report.push(finding);
         }
     }

@@ -116,7 +116,7 @@ impl Story {
         };
         if !trace.carries.switches {
             return refuse(
-                "a workload is made of what tasks did, and this recording has no sched_switch",
+                "extracting a workload requires sched_switch, which this recording lacks",
                 format!("a {} recording", trace.meta.format),
                 "record with `torpor record`, or with the sched events on",
             );

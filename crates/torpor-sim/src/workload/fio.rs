@@ -106,7 +106,7 @@ fn mix(report: &mut Report, table: &Table, job: &mut Job) -> Option<Mix> {
     let is_mixed = matches!(table.text("rw"), Some("rw" | "readwrite" | "randrw"));
     if table.has("rwmixread") && !is_mixed {
         let mut finding = table.finding("rwmixread", "there is one kind of request".to_owned());
-        finding.allowed = Some("beside `rw = \"randrw\"`, rw or readwrite".to_owned());
+        finding.allowed = Some("together with `rw = \"randrw\"`, rw or readwrite".to_owned());
         report.push(finding);
     }
     is_mixed.then(|| Mix {
@@ -156,7 +156,7 @@ fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
     }
     if table.has("iowait") && engine != "io_uring" {
         let mut finding = table.finding("iowait", format!("`{engine}` does not ask for it"));
-        finding.allowed = Some("beside `ioengine = \"io_uring\"`".to_owned());
+        finding.allowed = Some("together with `ioengine = \"io_uring\"`".to_owned());
         report.push(finding);
     }
     for (key, message) in

@@ -39,13 +39,13 @@ pub(super) static WORKLOAD: Shape = Shape {
             "More tasks alive at once end the run with an error. Without it, 20000.",
         ),
         optional("task", Kind::Tables(&TASK), "Tasks. One at least of these or of `fio`."),
-        optional("fio", Kind::Tables(&FIO), "Tasks that do IO, told as fio's jobs are."),
+        optional("fio", Kind::Tables(&FIO), "Tasks that do IO, in the terms of fio's jobs."),
         optional("interrupt", Kind::Tables(&INTERRUPT), "Interrupts from outside."),
         optional("device", Kind::Tables(&DEVICE), "Devices of the workload's own."),
         optional(
             "flow",
             Kind::Tables(&FLOW),
-            "Deadlines and targets of what goes through several tasks; `begin` and `end` name flows.",
+            "Deadlines and targets of flows through several tasks; `begin` and `end` name flows.",
         ),
         optional("note", Kind::Texts, "What every result is to say of the workload."),
     ],
@@ -54,7 +54,7 @@ pub(super) static WORKLOAD: Shape = Shape {
 const UCLAMP_MIN: Key = optional(
     "uclamp_min",
     CLAMP,
-    "The least utilization that frequency and placement take it for while it is runnable. Without \
+    "The lowest utilization that frequency and placement assume while it is runnable. Without \
      it, 0.",
 );
 const UCLAMP_MAX: Key =
@@ -76,8 +76,8 @@ static TASK: Shape = Shape {
         optional(
             "timer_slack_us",
             TIME,
-            "Its timers expire this much later, unless another timer's interrupt comes meanwhile and \
-             takes them along. Without it, 0; an ordinary task of the kernel's has 50.",
+            "Its timers expire this much later, unless another timer's interrupt expires \
+             them earlier. Without it, 0; the kernel uses 50 for ordinary tasks.",
         ),
         optional(
             "weight",
@@ -102,17 +102,17 @@ pub(super) static PHASE: Shape = Shape {
         optional(
             "until_us",
             TIME,
-            "Sleeps until this time of the run. A task that is late for it goes on at once, and the \
-             pass counts as missed.",
+            "Sleeps until this time of the run. A task that is late for it continues at once, and \
+             the pass counts as missed.",
         ),
         optional(
             "period_us",
             TIME,
-            "Sleeps until the next multiple of this since the task's start. A task that is late for \
-             it goes on at once, and the pass counts as missed.",
+            "Sleeps until the next multiple of this since the task's start. A task that is late \
+             for it continues at once, and the pass counts as missed.",
         ),
         optional("wait", Kind::Word, "Waits on a channel until somebody wakes it."),
-        optional("wake", Kind::Word, "Wakes a channel; what nobody waits for yet is kept."),
+        optional("wake", Kind::Word, "Wakes a channel; a wake-up without a waiter is kept."),
         optional("barrier", Kind::Word, "Waits until all tasks with this barrier are there."),
         optional(
             "io",
@@ -120,12 +120,8 @@ pub(super) static PHASE: Shape = Shape {
             "A request to a device (one of `device`, the platform's or one that ships); waits \
              until it is done.",
         ),
-        optional("bs", Kind::Text, "Beside `io`: its size, such as `4k`. Without it, 4k."),
-        optional(
-            "rw",
-            Kind::Choice(DIRECTIONS),
-            "Beside `io`: what it does. Without it, it reads.",
-        ),
+        optional("bs", Kind::Text, "With `io`: its size, such as `4k`. Without it, 4k."),
+        optional("rw", Kind::Choice(DIRECTIONS), "With `io`: the operation. Default: a read."),
         optional("spawn", Kind::Word, "Starts another task of that name."),
         optional(
             "call",
@@ -137,12 +133,12 @@ pub(super) static PHASE: Shape = Shape {
         optional(
             "handling_us",
             DIST,
-            "Beside `call`: what the function takes there, beside the IPI. Without it, 0.",
+            "With `call`: the time of the function there, in addition to the IPI. Default: 0.",
         ),
         optional(
             "asleep",
             Kind::Bool,
-            "Beside `call`: it sleeps until the function wakes it, as reads of another CPU's \
+            "With `call`: it sleeps until the function wakes it, as reads of another CPU's \
              registers do since Linux 4.17. Without it, false.",
         ),
         optional(
@@ -156,24 +152,26 @@ pub(super) static PHASE: Shape = Shape {
             Kind::Word,
             "Ends the flow of that name that began first and has not ended.",
         ),
-        optional("count", COUNT, "Beside `wait`, `wake` and `spawn`: how many. Without it, 1."),
+        optional("count", COUNT, "With `wait`, `wake` and `spawn`: how many. Without it, 1."),
         optional(
             "not_before_us",
             TIME,
-            "Beside `wait`: what is there already is taken at this time of the run at the earliest.",
+            "With `wait`: a wake-up that is already there is accepted at this time of the run at \
+             the earliest.",
         ),
         optional(
             "at_least_us",
             TIME,
-            "Beside `wait`: what is there already is taken after this time at the earliest.",
+            "With `wait`: a wake-up that is already there is accepted after this time at the \
+             earliest.",
         ),
         optional(
             "sync",
             Kind::Bool,
-            "Beside `wake`: the waker says that it is about to sleep, as pipes do.",
+            "With `wake`: the waker says that it is about to sleep, as pipes do.",
         ),
         optional("repeat", REPEAT, "Does the phases in `do` so many times."),
-        optional("do", Kind::Tables(&PHASE), "Beside `repeat`: phases."),
+        optional("do", Kind::Tables(&PHASE), "With `repeat`: phases."),
     ],
 };
 
@@ -202,8 +200,8 @@ static FIO: Shape = Shape {
         optional(
             "rw",
             Kind::Choice(MIXED_DIRECTIONS),
-            "What a request does. Without it, randread. A device takes its time by direction and \
-             size, wherever it goes.",
+            "The operation of a request. Default: randread. The time of a device depends on \
+             direction and size, wherever it goes.",
         ),
         optional(
             "rwmixread",
@@ -237,7 +235,7 @@ static FIO: Shape = Shape {
             Kind::Number { max: 3600.0 },
             "Seconds after which it submits no more, and ends. Without it, no end.",
         ),
-        optional("thinktime_us", TIME, "Sleeps so long behind each request. Without it, 0."),
+        optional("thinktime_us", TIME, "Time to sleep after each request. Default: 0."),
         optional("cpus_allowed", Kind::Cpus, "Where it may run. Without it, everywhere."),
         UCLAMP_MIN,
         UCLAMP_MAX,
@@ -279,18 +277,18 @@ static INTERRUPT: Shape = Shape {
         optional("handling_us", DIST, "Time of its handler. Without it, that of a tick alone."),
         optional("wake", Kind::Word, "The channel that its handler wakes."),
         optional("spawn", Kind::Word, "The task that its handler starts."),
-        optional("count", COUNT, "Beside `wake` and `spawn`: how many. Without it, 1."),
+        optional("count", COUNT, "With `wake` and `spawn`: how many. Without it, 1."),
     ],
 };
 
 static FLOW: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The flow's name, as phases give it."),
-        optional("deadline_us", TIME, "One that takes longer is late: for a frame, jank."),
+        optional("deadline_us", TIME, "A flow that takes longer is late: for a frame, jank."),
         optional(
             "deadline_after_late_us",
             TIME,
-            "Beside `deadline_us`: the deadline of those after a late one, until one is late \
+            "With `deadline_us`: the deadline of those after a late one, until one is late \
              again. With a buffer more, a display's next frames have a period more, and one that \
              needs more than that costs the buffer. Without it, `deadline_us`.",
         ),
@@ -300,14 +298,14 @@ static FLOW: Shape = Shape {
             "Steers the `uclamp_min` of the tasks in `boosts` so that the flow takes this long, as \
              Android's performance hint sessions do.",
         ),
-        optional("boosts", Kind::Texts, "Beside `target_us`: the names of those tasks."),
+        optional("boosts", Kind::Texts, "With `target_us`: the names of those tasks."),
     ],
 };
 
 static DEVICE: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The device's name."),
-        required("service_us", DIST, "Time it takes for a request."),
+        required("service_us", DIST, "Time for a request."),
         optional("servers", COUNT, "Requests it works on at a time. Without it, 1."),
         optional(
             "cpu",

@@ -182,7 +182,7 @@ impl Names {
         for table in tables {
             let Some(name) = table.text("name") else { continue };
             if self.flows.of(name).is_some() {
-                let message = "this name stands for another one already".to_owned();
+                let message = "this name is already used".to_owned();
                 report.push(table.finding("name", message));
             }
             self.flows.of_or_add(name);
@@ -232,7 +232,7 @@ impl Names {
                 && table.has("deadline_after_late_us")
                 && !table.has("deadline_us")
             {
-                let message = "it needs `deadline_us` beside it".to_owned();
+                let message = "it requires `deadline_us`".to_owned();
                 report.push(table.finding("deadline_after_late_us", message));
             }
             Flow {
@@ -253,7 +253,7 @@ impl Names {
                 true => ("target_us", "boosts"),
                 false => ("boosts", "target_us"),
             };
-            report.push(table.finding(key, format!("it needs `{other}` beside it")));
+            report.push(table.finding(key, format!("it requires `{other}`")));
             return None;
         }
         let target = table.number("target_us").map(from_us)?;
@@ -284,7 +284,7 @@ fn declare<'a>(report: &mut Report, tables: impl Iterator<Item = &'a Table>) -> 
     for table in tables {
         let name = table.text("name").unwrap_or_default();
         if !name.is_empty() && names.of(name).is_some() {
-            report.push(table.finding("name", "this name stands for another one already".into()));
+            report.push(table.finding("name", "this name is already used".into()));
         }
         names.add(name);
     }
@@ -347,7 +347,7 @@ impl Program {
         let verbs: Vec<&str> = VERBS.into_iter().filter(|verb| table.has(verb)).collect();
         let [verb] = verbs[..] else {
             let (key, message) = match verbs.get(1) {
-                Some(second) => (*second, format!("`{}` stands here, too", verbs[0])),
+                Some(second) => (*second, format!("`{}` is also given", verbs[0])),
                 None => ("", "this phase does nothing".to_owned()),
             };
             let mut finding = table.finding(key, message);
@@ -368,8 +368,8 @@ impl Program {
         ];
         for (extra, beside) in extras {
             if table.has(extra) && !beside.contains(&verb) {
-                let mut finding = table.finding(extra, format!("not beside `{verb}`"));
-                finding.allowed = Some(format!("beside {}", beside.join(", ")));
+                let mut finding = table.finding(extra, format!("not allowed with `{verb}`"));
+                finding.allowed = Some(format!("together with {}", beside.join(", ")));
                 report.push(finding);
             }
         }

@@ -134,7 +134,7 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
     let burst_gap = dist_or_zero(report, table, "burst_gap_us");
     let handling = dist_or_zero(report, table, "handling_us");
     if let (Some(_), Some(_)) = (table.text("wake"), table.text("spawn")) {
-        report.push(table.finding("spawn", "`wake` stands here, too".to_owned()));
+        report.push(table.finding("spawn", "`wake` is also given".to_owned()));
     }
     if table.has("count") && !table.has("wake") && !table.has("spawn") {
         report.push(table.finding("count", "there is nothing here to count".to_owned()));
@@ -152,7 +152,7 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
     };
     let each_cpu = table.number("each_cpu_us").map(from_us);
     if each_cpu.is_some() && table.has("cpus") {
-        report.push(table.finding("cpus", "`each_cpu_us` stands for all CPUs".to_owned()));
+        report.push(table.finding("cpus", "`each_cpu_us` applies to all CPUs".to_owned()));
     }
     Some(Interrupt {
         each_cpu,

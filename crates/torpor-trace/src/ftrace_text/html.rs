@@ -59,7 +59,7 @@ pub(crate) fn read(
             found: "a web page or XML without trace data".to_owned(),
             expected: "`<script class=\"trace-data\">` or `linuxPerfData`, as systrace writes"
                 .to_owned(),
-            hint: "take the .perfetto-trace, trace.dat or trace text the page was made from",
+            hint: "use the .perfetto-trace, trace.dat or trace text that the page was made from",
         });
     }
     reader.finish(out)

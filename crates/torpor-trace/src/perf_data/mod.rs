@@ -131,8 +131,8 @@ fn file(
             offset: bytes.len() as u64,
             found: "the end of the file".to_owned(),
             expected: format!("a data section of {size} bytes from offset {offset} on"),
-            hint: "the file was cut; what describes its events stood at its end, so none of them \
-                   can be read: copy it again",
+            hint: "the file was truncated; the descriptions of its events were at its end, so \
+                   none of them can be read: copy it again",
         });
     };
     feature_sections(bytes, &header, offset.saturating_add(size), records, out)?;

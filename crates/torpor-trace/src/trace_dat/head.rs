@@ -49,7 +49,7 @@ pub(crate) fn check(
         return Err(Malformed {
             offset: 0,
             found: format!("{bytes} bytes of events in a file of {}", file.len()),
-            expected: "each CPU's data in a place of its own".to_owned(),
+            expected: "each CPU's data at a separate place".to_owned(),
             hint: "the file is damaged: copy it again",
         });
     }

@@ -85,7 +85,7 @@ pub(crate) fn head<'a>(
             return Err(Malformed {
                 offset,
                 found: "no data of a tracing instance".to_owned(),
-                expected: "`flyrecord`, behind the instance before".to_owned(),
+                expected: "`flyrecord`, after the previous instance".to_owned(),
                 hint: "the file was cut or is damaged: copy it again",
             });
         }

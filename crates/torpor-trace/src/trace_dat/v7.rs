@@ -71,7 +71,7 @@ pub(crate) fn head<'a>(
         if next != 0 && next <= end {
             return Err(Malformed {
                 offset: at,
-                found: format!("options that go on at offset {next}, which is not behind them"),
+                found: format!("options that continue at offset {next}, which is not after them"),
                 expected: format!("an offset above {end}"),
                 hint: "the file is damaged: copy it again",
             });

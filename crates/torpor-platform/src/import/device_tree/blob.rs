@@ -32,7 +32,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tree<'_>, Failure> {
         return Err(damaged(24, &format!("readers of version {oldest} are asked for")));
     }
     let strings = bytes.get(strings_at..);
-    let strings = strings.ok_or_else(|| damaged(12, "the names lie behind the end"))?;
+    let strings = strings.ok_or_else(|| damaged(12, "the names are beyond the end"))?;
     structure(Cursor { bytes, at: structure_at }, strings)
 }
 
@@ -65,7 +65,7 @@ fn structure<'a>(mut cursor: Cursor<'a>, strings: &'a [u8]) -> Result<Tree<'a>, 
             NOP => {}
             END if open.is_empty() && tree.root().is_some() => return Ok(tree),
             END => return Err(damaged(at, "it ends within a node")),
-            other => return Err(damaged(at, &format!("{other:#x} is no token"))),
+            other => return Err(damaged(at, &format!("{other:#x} is not a token"))),
         }
     }
 }
@@ -75,7 +75,7 @@ fn name(bytes: &[u8], at: usize) -> Result<&str, Failure> {
     let bytes = &bytes[..bytes.len().min(NAME_BYTES_MAX + 1)];
     let end = bytes.iter().position(|b| *b == 0);
     let end = end.ok_or_else(|| damaged(at, "a name without an end"))?;
-    std::str::from_utf8(&bytes[..end]).map_err(|_| damaged(at, "a name that is no text"))
+    std::str::from_utf8(&bytes[..end]).map_err(|_| damaged(at, "a name that is not text"))
 }
 
 struct Cursor<'a> {

@@ -110,7 +110,7 @@ fn set_capacities(
     }
     if dmips.len() < nodes.len() {
         if !dmips.is_empty() {
-            notes.push(format!("not all CPUs have `{KEY}`: the kernel then takes all as alike"));
+            notes.push(format!("not all CPUs have `{KEY}`: the kernel then treats all as equal"));
         }
         return Ok(());
     }
@@ -191,9 +191,9 @@ fn add_domain_states(
                 let note = format!(
                     "`{}` belongs to a power domain: the kernel enters it by itself, when the \
                      domain's last CPU is in its deepest state and none is due back within {} us; \
-                     a wake-up from it takes up to {} us. No governor chooses it, so it is \
-                     switched off here, and what it saves and delays is in no result; \
-                     `--enable-state {}` lets governors choose it, as a state of each CPU",
+                     a wake-up from it takes up to {} us. No governor selects it, so it is \
+                     disabled here, and no result includes its savings and delays; \
+                     `--enable-state {}` lets governors select it, as a state of each CPU",
                     state.name,
                     state.residency_us,
                     state.latency.told_us(),
@@ -219,7 +219,7 @@ fn check_states(nodes: &[Node<'_>], cpus: &BTreeMap<CpuId, Share>) -> Result<(),
             for (what, shallower, deeper) in values {
                 if deeper < shallower {
                     let found = format!(
-                        "has `{}` with a {what} of {deeper} us behind `{}` with {shallower} us",
+                        "has `{}` with a {what} of {deeper} us after `{}` with {shallower} us",
                         state.name, above.name
                     );
                     let allowed = "states ordered by depth, none of their times falling";
@@ -235,7 +235,7 @@ fn check_states(nodes: &[Node<'_>], cpus: &BTreeMap<CpuId, Share>) -> Result<(),
 fn tell(cpus: &BTreeMap<CpuId, Share>, notes: &mut Vec<String>) {
     if cpus.values().all(|cpu| cpu.states.len() == 1) {
         notes.push(
-            "the tree has no idle states: WFI alone; a driver may have states of its own".into(),
+            "the tree has no idle states, only WFI; a driver may have states of its own".into(),
         );
     }
     if cpus.values().all(|cpu| cpu.opps.is_empty()) {
@@ -243,7 +243,8 @@ fn tell(cpus: &BTreeMap<CpuId, Share>, notes: &mut Vec<String>) {
     }
     if group(cpus).len() > 1 {
         notes.push(
-            "CPUs are numbered as their nodes stand; Linux gives number 0 to the one it boots on"
+            "CPUs are numbered in the order of their nodes; Linux gives number 0 to the one it \
+             boots on"
                 .to_owned(),
         );
     }

@@ -106,8 +106,8 @@ fn run(command: &mut Command, input: &[u8], tool: &str, package: &str) -> Result
     let said = String::from_utf8_lossy(&output.stderr);
     Err(failed(
         format!("`{tool}` refuses it: {}", complaint(&said).join("; ")),
-        "includes are searched beside the file and in the kernel tree around it; a .dtsi may need \
-         the board's .dts that includes it"
+        "includes are searched in the folder of the file and in the kernel tree that contains it; \
+         a .dtsi may need the board's .dts that includes it"
             .to_owned(),
     ))
 }

@@ -44,7 +44,7 @@ pub fn read(report: &mut Report<'_>, line: &Line) -> Option<File> {
     };
     let (settings, others) = line.options(report, at + 2, OPTIONS);
     if let Some(other) = others.first() {
-        report.push(line.finding(Some(other), "this is no option", &[]));
+        report.push(line.finding(Some(other), "this is not an option", &[]));
     }
     let (mut loops, mut groups, mut work_us, mut sync_mode) = (None, 10, None, false);
     for setting in &settings {
@@ -69,7 +69,7 @@ pub fn read(report: &mut Report<'_>, line: &Line) -> Option<File> {
         "messaging" => {
             let loops = loops.unwrap_or(100);
             file("Senders and receivers, 20 of each a group, each sender to each receiver")
-                .source("shape: tools/perf/bench/sched-messaging.c of Linux 6.12; here a group has one queue, and a sender waits for room before its next round")
+                .source("shape: tools/perf/bench/sched-messaging.c of Linux 6.12; here a group has one queue, and a sender waits for space before its next round")
                 .source(chosen)
                 .table(&messaging(groups, loops, work_us))
         }
@@ -105,8 +105,8 @@ fn messaging(groups: u64, loops: u64, work_us: f64) -> String {
     format!(
         "[[task]]\nname = \"sender\"\ncount = {tasks}\ngroup = {FANOUT}\nrepeat = {loops}\nphase = [\n    \
          {{ repeat = {FANOUT}, do = [{{ run_us = {work_us} }}, {{ wake = \"message\" }}] }},\n    \
-         {{ wait = \"room\", count = {FANOUT} }},\n]\n\n\
+         {{ wait = \"space\", count = {FANOUT} }},\n]\n\n\
          [[task]]\nname = \"receiver\"\ncount = {tasks}\ngroup = {FANOUT}\nrepeat = {messages}\n\
-         phase = [{{ wait = \"message\" }}, {{ run_us = {work_us} }}, {{ wake = \"room\" }}]\n"
+         phase = [{{ wait = \"message\" }}, {{ run_us = {work_us} }}, {{ wake = \"space\" }}]\n"
     )
 }

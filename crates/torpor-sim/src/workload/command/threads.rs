@@ -14,7 +14,7 @@ const LOOPS_MAX: u64 = 1_000_000_000_000;
 fn settings(report: &mut Report<'_>, line: &Line, known: &[Known]) -> Vec<Setting> {
     let (settings, others) = line.options(report, 1, known);
     if let Some(other) = others.first() {
-        report.push(line.finding(Some(other), "this is no option", &[]));
+        report.push(line.finding(Some(other), "this is not an option", &[]));
     }
     settings
 }
@@ -47,7 +47,7 @@ pub fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let file = File::new("turbostat", "turbostat on an idle machine: bursts of register reads")
         .source(format!("`{}`", line.whole))
         .source(format!(
-            "{reads} inter-processor interrupts a CPU, one a register: ten were told by Youquan \
+            "{reads} inter-processor interrupts a CPU, one a register: ten were reported by Youquan \
              Song, LKML, 18 Oct 2012, of `turbostat -v` (--reads)"
         ))
         .source(format!(

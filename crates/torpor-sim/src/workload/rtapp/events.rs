@@ -315,7 +315,7 @@ impl Program {
             return None;
         };
         if !reference.starts_with("unique") {
-            let mut shared = object.finding(report, entry, "threads take turns with this timer");
+            let mut shared = object.finding(report, entry, "threads share this timer");
             shared.hint = Some("\"ref\": \"unique\" gives each thread its own".to_owned());
             let users = names.timers.entry(reference.to_owned()).or_default();
             if !users.0.contains(&self.thread) {

@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Json, SyntaxError> {
     let json = parser.value(0)?;
     parser.skip_blanks()?;
     if parser.at < text.len() {
-        return Err(parser.error("there is more behind the end of the outermost object"));
+        return Err(parser.error("there is more text after the end of the outermost object"));
     }
     Ok(json)
 }

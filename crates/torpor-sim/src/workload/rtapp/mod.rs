@@ -154,7 +154,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
     match thread.find("phases") {
         Some(entry) => {
             for other in thread.entries.iter().filter(|e| !is_own(&e.key)) {
-                let why = "with `phases`, events stand in a phase";
+                let why = "with `phases`, events must be in a phase";
                 thread.unknown(report, other, TASK_KEYS, Some(why));
             }
             let phases = Object::of(report, thread.key(entry), &entry.json)?;
@@ -212,7 +212,7 @@ fn cpus(report: &mut Report, thread: &Object, entry: &json::Entry) -> Option<Vec
     };
     let cpus = cpus.filter(|cpus| !cpus.is_empty());
     if cpus.is_none() {
-        let mut finding = thread.finding(report, entry, "this is no list of CPUs");
+        let mut finding = thread.finding(report, entry, "this is not a list of CPUs");
         finding.allowed = Some("whole numbers in `[ ]`, such as [0, 1]".to_owned());
         report.push(finding);
     }

@@ -84,7 +84,7 @@ impl<'a> Object<'a> {
                 Some(number)
             }
             _ => {
-                let mut finding = self.finding(report, entry, "this cannot stand here");
+                let mut finding = self.finding(report, entry, "this is not allowed here");
                 finding.allowed = Some(format!("a whole number from {min} to {max}"));
                 report.push(finding);
                 None

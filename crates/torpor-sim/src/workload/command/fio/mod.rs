@@ -57,7 +57,11 @@ pub fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
         return of_named_file(report, line, file);
     }
     if let Some(file) = files.first() {
-        report.push(line.finding(Some(file), "a job file stands alone: `fio job.fio`", &[]));
+        report.push(line.finding(
+            Some(file),
+            "a job file must be the only argument: `fio job.fio`",
+            &[],
+        ));
         return None;
     }
     if sections.len() == 1 {
@@ -157,7 +161,7 @@ fn build(report: &mut Report<'_>, name: &str, told: &str, sections: &[Section]) 
         if job.waits_for_previous && jobs > 0 {
             begin_s = latest_end_s;
             if begin_s.is_none() {
-                missing.push("stonewall (behind a job without a runtime)".to_owned());
+                missing.push("stonewall (after a job without a runtime)".to_owned());
             }
         }
         job.start_s += begin_s.unwrap_or(0.0);
@@ -173,7 +177,7 @@ fn build(report: &mut Report<'_>, name: &str, told: &str, sections: &[Section]) 
         report.push(Finding {
             key: "fio".to_owned(),
             message: "there is no job".to_owned(),
-            allowed: Some("`--name=JOB` and what it does, or a section `[JOB]`".to_owned()),
+            allowed: Some("`--name=JOB` with its options, or a section `[JOB]`".to_owned()),
             ..Finding::default()
         });
         return None;
