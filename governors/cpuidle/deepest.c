@@ -19,7 +19,7 @@
  *
  * Departures: it mirrors nothing.
  *
- * References: requested as a reference by reviewers on the linux-pm list, beside "shallowest".
+ * References: requested as a reference by reviewers on the linux-pm list, with "shallowest".
  */
 
 #include <linux/cpuidle.h>

@@ -30,7 +30,7 @@
  * latency included. Products are cut to 32 bits, so a large factor can make the time shorter.
  *
  * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and told anew.
+ * with random sequences of calls. It is structured and written anew.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/haltpoll.c; "Guest halt polling" in
  * Documentation/virt/guest-halt-polling.rst.

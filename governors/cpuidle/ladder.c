@@ -28,7 +28,7 @@
  * refused entry, which left 0.
  *
  * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and told anew.
+ * with random sequences of calls. It is structured and written anew.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/ladder.c.
  */

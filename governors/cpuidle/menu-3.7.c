@@ -36,9 +36,9 @@
  *    asked, so a sleep length with a tick that stays is what they would have answered, too.
  *  - Times arrive in nanoseconds and are rounded down to microseconds. A time to the next timer
  *    that has passed is 0, one beyond 32 bits the greatest that is not.
- *  - Where this_cpu_load() is gone the CPU's utilization stands in: on the same scale, 1024 for
+ *  - Where this_cpu_load() is gone the CPU's utilization is used: on the same scale, 1024 for
  *    a task that always runs, but an average, and 1024 at most.
- *  - Power is not compared: drivers no longer state it, and the values that used to stand in fell
+ *  - Power is not compared: drivers no longer state it, and the values that were used instead fell
  *    from state to state, so that the last state that passes won, as it does here. State 0 had
  *    nothing to fall below: it is what is left over, and its exit latency counts for nothing.
  *  - All drivers measure residencies, so there is no case for those that do not.

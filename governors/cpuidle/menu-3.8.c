@@ -3,7 +3,7 @@
  * DOC: menu-3.8 - the menu governor of early 2013, which sets itself a timer
  *
  * Idea: Predict as menu of 3.7 does, but leave exceptionally long sleeps out of the pattern, and
- * arm a timer where a prediction has led to a shallow state: if the sleep turns out to be much
+ * arm a timer where a prediction has resulted in a shallow state: if the sleep turns out to be much
  * longer, the CPU wakes up, learns so, and goes deeper. Four changes of 2012, each with a switch;
  * with all of them off it decides as menu-3.7 does:
  *
@@ -52,7 +52,7 @@
  *  - The timer is cancelled here, in reflect() and before it is armed again, where the kernels of
  *    its time cancelled it in every interrupt and at the end of the idle loop. After an entry that
  *    was given up it runs on until the CPU is idle again.
- *  - An entry that was given up was told to governors with a residency of 0. Today it is seen from
+ *  - An aborted entry was reported to governors with a residency of 0. Today it is seen from
  *    a residency of 0 without a call of reflect(), and so looks like an entry that the driver has
  *    refused, of which the kernels of its time did not tell.
  *  - typical_interval 2 is no kernel's: while there are more than five lengths, it leaves out the

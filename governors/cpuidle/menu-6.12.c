@@ -38,8 +38,8 @@
  * end only.
  *
  * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and told anew. Its name is not "menu", to be
- * told from the one of 6.1.
+ * with random sequences of calls. It is structured and written anew. Its name is not "menu", to
+ * distinguish it from the one of 6.1.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/menu.c; "The menu Governor" in
  * Documentation/admin-guide/pm/cpuidle.rst.

@@ -38,7 +38,7 @@
  * of lengths around half an hour wrap around.
  *
  * Departures: none known; it decides as Linux 6.1 (stable 6.1.192) does, which a test checks with
- * random sequences of calls. It is structured and told anew.
+ * random sequences of calls. It is structured and written anew.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/menu.c; "cpuidle: menu" in
  * Documentation/admin-guide/pm/cpuidle.rst.

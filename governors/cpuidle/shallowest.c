@@ -19,7 +19,7 @@
  *
  * Departures: it mirrors nothing.
  *
- * References: requested as a reference by reviewers on the linux-pm list, beside "deepest".
+ * References: requested as a reference by reviewers on the linux-pm list, with "deepest".
  */
 
 #include <linux/cpuidle.h>

@@ -35,13 +35,13 @@
  *     the tick will then end the sleep, so step back to what pays off before it.
  *
  * Known weaknesses: sleeps whose timer was not asked for can hardly be hits, so intercepts
- * confirm themselves: once the choice is shallow, it takes long idle periods to leave it. On
+ * confirm themselves: once the choice is shallow, only long idle periods change it. On
  * two-state machines a shallow state is taken far more often than with 6.6. The decaying counts
  * never reach zero. Step 4 falls back to state 0 even where that is disabled.
  *
  * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and told anew. Its name is not "teo", to be
- * told from the one of 6.1.
+ * with random sequences of calls. It is structured and written anew. Its name is not "teo", to
+ * distinguish it from the one of 6.1.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
  * Governor" in Documentation/admin-guide/pm/cpuidle.rst; on two-state machines Reka Norman on

@@ -25,7 +25,8 @@
  *  2. A CPU is *utilized* while its utilization as the scheduler tracks it exceeds its capacity >>
  *     util_shift. With no more than two states, a utilized CPU takes state 0 and keeps the tick, if
  *     state 0 is enabled and does not poll, and the tick runs or the state pays off in no less than
- *     its period; or if state 1 is disabled. Else it takes state 1, for a sleep of its residency.
+ *     its period; or if state 1 is disabled. Otherwise it selects state 1, as for
+ *     a sleep of its residency.
  *     Nobody asks for the timer.
  *  3. The candidate is the deepest enabled state.
  *  4. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
@@ -48,16 +49,16 @@
  *
  * Known weaknesses: of two states, such as WFI and powering off, a CPU with utilization above the
  * threshold takes the first for any sleep, and is woken by each tick. On a little CPU 1/64 of the
- * capacity is next to nothing, and from full load it takes 200 ms of idleness to fall below. So
- * utilization was taken out again in 6.11. A hit beyond a tick period leaves its place among the
- * last nine to the sleep that was there before, which is then taken back once more: that count can
- * pass below zero, and is then as good as endless. The decaying counts never reach zero. Step 5
- * falls back to state 0 even where that is disabled.
+ * capacity is next to nothing, and from full load the utilization falls below it after 200 ms of
+ * idle time. So utilization was taken out again in 6.11. A hit beyond a tick period leaves its
+ * place among the last nine to the sleep that was there before, which is then taken back once
+ * more: that count can pass below zero, and is then as good as endless. The decaying counts never
+ * reach zero. Step 5 falls back to state 0 even where that is disabled.
  *
  * Departures: it decides as Linux 6.6 does, which a test checks with random sequences of calls; the
  * threshold follows the CPU's capacity and util_shift as they are at each decision, where the
- * kernel took the capacity at enabling and 6. It is structured and told anew. Its name is not
- * "teo", to be told from the one of 6.1.
+ * kernel took the capacity at enabling and 6. It is structured and written anew. Its name is not
+ * "teo", to distinguish it from the one of 6.1.
  *
  * References: Linux 6.6 drivers/cpuidle/governors/teo.c, unchanged to 6.10; commit 21d28cd2fa5f,
  * which put the timer last, and 0a2998fa48f0, which took utilization out; Vincent Guittot on

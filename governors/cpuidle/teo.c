@@ -45,7 +45,7 @@
  *    began utilized, nothing is learnt.
  *  - v3: as v2, but only from state 1 to state 0, and never, nor of two, a state that polls.
  *  - v4: as v3, but all sleeps are learnt from.
- *  - step: after step 4, one enabled state shallower, or as many as it takes to pay off in the
+ *  - step: after step 4, one enabled state shallower, or as many as are necessary to pay off in the
  *    expected sleep; with no more than two states, the first enabled one in place of steps 2 to 4,
  *    unless a timer before state 1 pays off makes it state 0. It never steps to a state that polls;
  *    step 5 still may.
@@ -63,7 +63,8 @@
  * a test checks with random sequences of calls. The other modes: the threshold follows the CPU's
  * capacity and util_shift as they are at each decision, where Linux 6.3 to 6.5 took the capacity
  * at enabling and 6; with all states disabled shallowest takes state 0, the proposal left the
- * table. gradual was proposed as a formula only; its threshold, polling, disabled states are ours.
+ * table. gradual was proposed as a formula only; its threshold, polling and disabled states are
+ * Torpor's.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; Documentation/admin-guide/pm/cpuidle.rst.
  * Utilization: shallowest is the RFC "cpuidle: teo: Introduce optional util-awareness" of 15

@@ -16,7 +16,7 @@
  *  2. A task's uclamp minimum is at least 102 times its level, at most its uclamp maximum.
  *  3. When a boosted task wakes up from IO, the CPU takes its boost over, up or down.
  *  4. The CPU's utilization is at least that for 1 ms. So is its performance, whatever clamps say:
- *     energy estimates see that, also behind the 1 ms if no frequency was evaluated since.
+ *     energy estimates see that, also after the 1 ms if no frequency was evaluated since.
  *
  * Known weaknesses: those of per-task but one: the boost outlives the task's going to sleep. Of
  * several boosted tasks the last counts, not the highest. The held boost is the CPU's, so it stays

@@ -105,7 +105,7 @@ def trace_stats(
             was saved with the recording, if there is one.
         before: Dump of the machine's idle counters before the recording, of any form.
         after: The same after it. Default for both: the dumps saved with the recording.
-        progress: Called now and then with (what, done, total).
+        progress: Called periodically with (what, done, total).
 
     The keys of the result: ``trace`` (as ``trace_info`` has it), ``states`` (by CPU and state:
     ``usage``, ``time_ns``, ``above``, ``below``, ``rejected``), ``wakeups`` (what ended sleeps:

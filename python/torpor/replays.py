@@ -132,7 +132,7 @@ def replay(
         platform: Name of a built-in machine, or the path of a TOML file.
         governors: ``NAME``, ``PATH.c``, ``NAME@TREE`` or ``NAME@TREE:REV``, each with
             ``,param=value`` where wanted. The first is what the others are compared with.
-        progress: Called now and then with (what, done, total). Ctrl-C works without it too.
+        progress: Called periodically with (what, done, total). Ctrl-C works without it too.
         {options}
 
     Raises:

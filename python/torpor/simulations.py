@@ -104,7 +104,7 @@ def simulate(
             ``,param=value`` where wanted. The first is what the others are compared with.
         journal: Keep every finished run in this file, and take from it what an earlier call with
             the same inputs has finished. Nobody removes it.
-        progress: Called now and then with (what, done, total), in ms of simulated time. Ctrl-C
+        progress: Called periodically with (what, done, total), in ms of simulated time. Ctrl-C
             works without it too: it ends the call with what is finished (``interrupted``).
         {options}
 

@@ -42,8 +42,8 @@ pub struct Options {
     /// Only these CPUs of the recording.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
-    /// Which platform CPU stands in for a CPU of the recording; itself by default. Several may
-    /// share one: each then runs as if it were alone there.
+    /// Which CPU of the platform runs a CPU of the recording; by default the one of the same
+    /// number. Several may share one: each then runs as if it were alone there.
     #[serde(deserialize_with = "options::cpu_pairs")]
     pub cpu_map: BTreeMap<CpuId, CpuId>,
     /// Only this part of the recording, from its first event on; sleeps that it cuts are left out.
@@ -53,7 +53,7 @@ pub struct Options {
     pub end: Option<Duration>,
     /// Say which of these ended the sleeps of a wrong depth, and met the latency.
     pub by: Option<By>,
-    /// Measure what each decision of a governor takes on the machine at hand.
+    /// Measure the time of each decision of a governor on this machine.
     pub time_decisions: bool,
     /// Worker threads; one a core by default.
     #[serde(skip_serializing)]

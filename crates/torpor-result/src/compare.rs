@@ -3,8 +3,8 @@
 //!
 //! The base is the first column that did not fail. A *change* says which way is better only where
 //! that can be told: in a replay wherever two values do not read alike, over seeds or rounds where
-//! the interval of the paired differences excludes 0. *Best* are the governors that nobody beats so:
-//! the one with the best value, and those that cannot be told from it; nobody, if that is all.
+//! the interval of the paired differences excludes 0. *Best* are the governors that nobody beats
+//! so: the one with the best value, and those that cannot be told from it; nobody, if that is all.
 
 use crate::interval::{self, Interval};
 use crate::metric::{Direction, Info, Kind};
@@ -59,7 +59,7 @@ pub struct Comparison {
     pub labels: Vec<String>,
     /// The column that others are compared with; null if none finished.
     pub base: Option<usize>,
-    /// How many samples stand behind each value.
+    /// The number of samples of each value.
     pub samples: usize,
     pub rows: Vec<Row>,
 }

@@ -89,7 +89,7 @@ pub struct ClusterOutcome {
     pub running_ns: i64,
     pub idle_energy_uj: Option<f64>,
     pub idle_power_mw: Option<f64>,
-    /// What the cluster takes beside its CPUs; null where nobody measured it apart from them.
+    /// Power of the cluster apart from its CPUs; null if nobody measured it separately.
     pub cluster_power_mw: Option<f64>,
     pub states: Vec<StateOutcome>,
 }

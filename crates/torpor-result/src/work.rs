@@ -47,7 +47,7 @@ pub struct Work {
     pub device_busy: Option<Duration>,
     /// Everything that takes power.
     pub energy: Option<Energy>,
-    /// Of that, the package beside its CPUs and clusters.
+    /// Of that, the package apart from its CPUs and clusters.
     pub package: Option<Energy>,
     /// Of that, what CPUs take more while others keep a shared state from being had.
     pub shared: Option<Energy>,

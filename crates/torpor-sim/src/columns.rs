@@ -19,7 +19,7 @@ const MAINLINE: &str = "iowait";
 const NO_BOOST: &str = "none";
 
 pub struct Column {
-    /// What varies beside the governor stands behind it.
+    /// Other values that vary are appended to the governor.
     pub label: String,
     spec: GovernorSpec,
     pub decider: Decider,

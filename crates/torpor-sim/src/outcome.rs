@@ -46,7 +46,7 @@ pub struct OptionsInfo {
     #[serde(flatten)]
     pub asked: Options,
     pub io_boosts: Vec<IoBoostInfo>,
-    /// Whose scheduler, timers and governors decide; none where ours stand in.
+    /// Whose scheduler, timers and governors decide; none with Torpor's own.
     pub kernels: Vec<KernelInfo>,
 }
 
@@ -92,7 +92,7 @@ pub struct GovernorOutcome {
 /// What else decides in a column.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Policies {
-    /// As the user named it; null where our own scheduler stands in for one.
+    /// As the user named it; null with Torpor's own scheduler.
     pub kernel: Option<String>,
     pub cpufreq: String,
     /// As the user named it; `none` without.
@@ -109,7 +109,7 @@ pub struct PerfDomainOutcome {
     pub freq_khz: Option<f64>,
     pub freq_busy_khz: Option<f64>,
     pub freq_transitions_per_s: Option<f64>,
-    /// Of its CPUs, busy and idle, and what it takes beside them; mean over seeds.
+    /// Of its CPUs, busy and idle, and its power apart from them; mean over seeds.
     pub energy_uj: Option<f64>,
 }
 

@@ -93,7 +93,7 @@ def sweep(
     """Run every combination of governors, recordings, workloads, machines and settings.
 
     Points that the store has are not run again, whichever sweep made them. Ctrl-C, SIGTERM and
-    kill -9 lose only the points under way: the same command goes on from there.
+    kill -9 lose only the points under way: the same command continues from there.
     """
     from torpor.sweeps import run
 
@@ -133,7 +133,7 @@ def sweep(
         f"{done.done} points done, {done.failed} of them failed; {done.known} were known: {store}"
     )
     if done.is_interrupted:
-        print_note("interrupted: the same command goes on from there")
+        print_note("interrupted: the same command continues from there")
     raise typer.Exit(EXIT_FINDING if done.failed or done.is_interrupted else 0)
 
 

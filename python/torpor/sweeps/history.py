@@ -118,7 +118,7 @@ def bisect(
     changes: dict[str, float | None] = {}
 
     def judge(step: Revision) -> bool | None:
-        """Whether it is worse; None where it cannot be told."""
+        """Whether it is worse; None where it is not known."""
         if step.commit not in changes:
             asked = replace(axes, governor=[steps[0].governor, step.governor])
             done = sweep(asked, store, **given)

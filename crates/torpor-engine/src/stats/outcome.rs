@@ -61,7 +61,7 @@ pub struct StateStats {
     pub above: Option<u64>,
     pub below: Option<u64>,
     /// Entries that the driver refused, which no event shows: from sysfs before and after the
-    /// recording, where both are at hand and the kernel counts them.
+    /// recording, if both are available and the kernel counts them.
     pub rejected: Option<u64>,
 }
 

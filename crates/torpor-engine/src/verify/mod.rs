@@ -51,9 +51,9 @@ use walk::{Seat, Walk};
 pub struct VerifyRequest {
     pub trace: PathBuf,
     pub platform: Platform,
-    /// Tried beside all that are built in.
+    /// Tried in addition to all built-in ones.
     pub governors: Vec<GovernorSpec>,
-    /// The machine's counters before and after the recording, to compare ours with.
+    /// The machine's counters before and after the recording, to compare with Torpor's.
     pub counters: Option<(Snapshot, Snapshot)>,
     pub options: VerifyOptions,
 }
@@ -64,7 +64,7 @@ pub struct VerifyRequest {
 pub struct VerifyOptions {
     /// Take the answers that probes recorded. Without them timer events have to do.
     pub probes: bool,
-    /// Choose the assumptions that agree best, where no probe makes them needless.
+    /// Use the assumptions with the best agreement, unless probes make them unnecessary.
     pub fit: bool,
     /// The recorded machine's PM QoS limit.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]

@@ -61,7 +61,7 @@ pub struct VerdictInfo {
     pub agreement: f64,
     /// The recording tells governors from one that always names the commonest state.
     pub is_telling: bool,
-    /// `best` are several whose order hangs on the governor's history before the recording, which
+    /// `best` are several whose order depends on the governor's history before the recording, which
     /// nobody knows: their agreement then is the highest one's.
     pub hangs_on_history: bool,
     /// The next ones below.
@@ -207,7 +207,7 @@ pub struct Counter {
     /// recording's edge cuts.
     pub miss_above: u64,
     pub miss_below: u64,
-    /// By sysfs before and after the recording, where both are at hand.
+    /// By sysfs before and after the recording, if both are available.
     pub sysfs: Option<SysfsCounts>,
 }
 

@@ -87,7 +87,7 @@ fn family(name: &str) -> &str {
     name.split_once('-').map_or(name, |(family, _)| family)
 }
 
-/// The governors beside the one that agrees best.
+/// The other governors compared with the one that agrees best.
 fn compared(governors: &[GovernorFidelity], decisions: u64) -> Comparison {
     let share = |part: u64, of: u64| (of > 0).then(|| 100.0 * part as f64 / of as f64);
     let columns: Vec<Column> = governors

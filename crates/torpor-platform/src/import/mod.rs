@@ -154,8 +154,7 @@ fn switch_off(machine: &mut Machine, notes: &mut Vec<String>) {
             None => continue,
         };
         state.is_disabled = true;
-        let hint =
-            format!("it is disabled here, `--enable-state {}` enables it", state.name);
+        let hint = format!("it is disabled here, `--enable-state {}` enables it", state.name);
         note_once(notes, format!("{reason}; {hint}"));
     }
 }
