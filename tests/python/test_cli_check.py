@@ -27,7 +27,7 @@ def test_a_sound_governor_passes(torpor):
 
 def test_a_breach_is_told_with_its_calls_and_can_be_repeated(torpor):
     done = torpor("check", BAD / "latency.c", *FEW, check=1)
-    assert "latency: state 1, which takes" in done.stdout
+    assert "latency: state 1, whose exit latency is" in done.stdout
     (command,) = (
         line.split("repeat: ")[1] for line in done.stdout.splitlines() if "repeat: " in line
     )

@@ -74,7 +74,7 @@ def test_no_name_reaches_make_or_its_shell(kernel, tmp_path, name):
 def test_a_name_that_is_in_the_text_is_refused_where_make_would_read_it(tmp_path, name):
     (tmp_path / "mine.c").write_text(f'#include "{name}"\n')
     (tmp_path / name).write_text("int x;\n")
-    with pytest.raises(KernelError, match="no name that a kernel's build takes") as error:
+    with pytest.raises(KernelError, match="a name that a kernel build does not accept") as error:
         modules.resolve(str(tmp_path / "mine.c"))
     assert f"`{name}`" in str(error.value)
 
@@ -171,7 +171,7 @@ def test_a_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
 def test_without_root_nothing_is_tried(kernel, run_on_kernel):
     kernel.is_superuser = False
     for command in (["load", "teo"], ["use", "teo"], ["unload"]):
-        assert "takes root" in run_on_kernel("kernel", *command, status=2)
+        assert "requires root" in run_on_kernel("kernel", *command, status=2)
     assert kernel.told == []
 
 

@@ -156,7 +156,7 @@ def test_missing_events_are_told_with_what_they_cost(fake, output):
 
 def test_without_cpu_idle_there_is_no_recording(fake, output):
     fake.drop_event("power:cpu_idle")
-    with pytest.raises(RecordError, match=r"no tracepoint power:cpu_idle(.|\n)*hint: it takes"):
+    with pytest.raises(RecordError, match=r"no tracepoint power:cpu_idle(.|\n)*hint: it requires"):
         recorded(fake, output)
     assert not output.exists() and fake.removed == {}
 

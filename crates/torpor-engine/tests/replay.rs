@@ -248,7 +248,7 @@ fn a_slip_in_an_option_is_an_error_and_not_ignored() {
     assert!(text.contains("no CPU 3 going idle"), "{text}");
 
     let text = refused(&["oracle,x=1"], Options::default());
-    assert!(text.contains("takes no parameters") && text.contains("x=1"), "{text}");
+    assert!(text.contains("has no parameters") && text.contains("x=1"), "{text}");
 }
 
 #[test]

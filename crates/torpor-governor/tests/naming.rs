@@ -455,7 +455,7 @@ fn what_is_no_plain_file_is_refused_and_not_waited_for() {
     fs::create_dir(dir.join("folder.c")).unwrap();
     for name in ["fifo.c", "zero.c", "folder.c"] {
         let text = error(dir.join(name).to_str().unwrap());
-        assert!(text.contains("no plain file") && text.contains(name), "{text}");
+        assert!(text.contains("not a regular file") && text.contains(name), "{text}");
     }
     fs::File::create(dir.join("huge.c")).unwrap().set_len(1 << 30).unwrap();
     let text = error(dir.join("huge.c").to_str().unwrap());

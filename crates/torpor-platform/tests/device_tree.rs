@@ -206,7 +206,7 @@ fn what_a_tree_leaves_open_is_met_as_the_kernel_meets_it() {
     }
     // With partial information, all CPUs are alike to the scheduler.
     let partial = edited("capacity-dmips-mhz = <512>;", "").unwrap();
-    assert!(partial.notes.iter().any(|note| note.contains("takes all as alike")));
+    assert!(partial.notes.iter().any(|note| note.contains("treats all as equal")));
     assert_eq!(capacities(&platform(Ok(partial))), [1024, 1024]);
     // Without a voltage there is no energy model.
     let dark = edited("opp-microvolt = <800000>;", "").unwrap();

@@ -102,7 +102,7 @@ fn a_call_names_cpus_that_the_machine_has() {
         workload::from_toml("test.toml", &text).unwrap_err().to_string()
     };
     let message = error("[[task]]\nname = \"t\"\nphase = [{ run_us = 1, handling_us = 1 }]\n");
-    assert!(message.contains("not beside `run_us`"), "{message}");
+    assert!(message.contains("not allowed with `run_us`"), "{message}");
     let message = error("[[task]]\nname = \"t\"\nphase = [{ call = \"x\" }]\n");
     assert!(message.contains("call"), "{message}");
     let run = torpor_sim::run(

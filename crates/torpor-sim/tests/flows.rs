@@ -207,8 +207,8 @@ fn a_hint_session_names_its_tasks_and_its_target() {
     let task =
         "[[task]]\nname = \"a\"\nphase = [{ begin = \"f\" }, { run_us = 5 }, { end = \"f\" }]\n";
     for (flow, words) in [
-        ("target_us = 5", "it needs `boosts` beside it"),
-        ("boosts = \"a\"", "it needs `target_us` beside it"),
+        ("target_us = 5", "it requires `boosts`"),
+        ("boosts = \"a\"", "it requires `target_us`"),
         ("target_us = 5\nboosts = \"b\"", "there is no task of this name"),
         ("deadline_after_late_us = 5", "it requires `deadline_us`"),
     ] {

@@ -157,7 +157,7 @@ fn what_is_not_simulated_is_refused_by_name_with_its_line() {
         (event("\"timer\": { \"ref\": \"unique\" }"), "not complete"),
         (event("\"wait\": { \"ref\": \"c\" }"), "tasks.t.wait.mutex: this key is missing"),
         (event("\"instance\": 2, \"timer\": { \"ref\": \"x\", \"period\": 9 }"), "take turns"),
-        (event("\"cpus\": []"), "no list of CPUs"),
+        (event("\"cpus\": []"), "not a list of CPUs"),
     ] {
         let found = refused(&text);
         assert!(found.contains(told), "{text}\n{found}");

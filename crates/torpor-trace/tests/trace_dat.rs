@@ -270,7 +270,7 @@ fn data_that_belongs_to_many_cpus_is_refused() {
         bytes[table + 16 * cpu..][..16].copy_from_slice(&first);
     }
     let text = read_bytes("made", &bytes).unwrap_err().to_string();
-    assert!(text.contains("a place of its own"), "{text}");
+    assert!(text.contains("a separate place"), "{text}");
 }
 
 /// Events of the idle loop are read off the same files whatever state they are in.
