@@ -181,7 +181,7 @@ def test_after_a_kill_nothing_is_changed_until_what_was_is_back(kernel, load, ru
     undone = ["echo menu > current_governor", "rmmod torpor_t_teo", "rmmod torpor_core"]
     assert changes(kernel.told) == undone * 2
     assert (kernel.governor, kernel.governors, kernel.modules()) == ("menu", ["menu", "teo"], [])
-    assert "nothing is left" in run_on_kernel("kernel", "restore")
+    assert "nothing to restore" in run_on_kernel("kernel", "restore")
 
 
 def test_the_next_comparison_offers_to_put_back_what_was(kernel, load, run_on_kernel, monkeypatch):

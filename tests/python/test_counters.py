@@ -146,7 +146,7 @@ def test_columns_are_compared_in_a_table(torpor, machine, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["0.txt", "1.txt", "2.txt", "--pairs"], ["3 snapshots are no pairs"]),
+        (["0.txt", "1.txt", "2.txt", "--pairs"], ["3 snapshots are not pairs"]),
         (["0.txt", "1.txt", "--label", "a", "--label", "b"], ["2 labels for 1 intervals"]),
         (["0.txt", "1.txt", "--by", "core"], ["`core`", "table or cpu"]),
         (["0.txt", "gone.txt"], ["gone.txt", "No such file"]),

@@ -325,5 +325,5 @@ def test_status_tells_what_is_ours(kernel, run_on_kernel):
     run_on_kernel("kernel", "load", "teo,util_shift=5")
     name = modules.resolve("teo,util_shift=5").name
     text = run_on_kernel("kernel", "status")
-    assert f"{name} (ours)" in text and "references 0, util_shift=5" in text
+    assert f"{name} (Torpor)" in text and "references 0, util_shift=5" in text
     assert "driver     fake_idle" in text and "governor   menu" in text

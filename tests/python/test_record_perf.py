@@ -80,7 +80,7 @@ def test_hidden_symbols_are_not_saved(fake, output, stand_in):
 
 def test_what_perf_says_is_told_when_it_will_not_start(fake, output, stand_in):
     stand_in(before="sys.exit('event syntax error: unknown tracepoint')")
-    with pytest.raises(RecordError, match=r"status 1, and said:\n  event syntax error(.|\n)*hint"):
+    with pytest.raises(RecordError, match=r"status 1:\n  event syntax error(.|\n)*hint"):
         recorded(fake, output)
     assert fake.defined_probes() == set()
 

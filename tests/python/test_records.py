@@ -131,7 +131,7 @@ def test_other_kinds_are_records_with_tables(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "is no result"),
+        ("{", "is not a result"),
         ("[1]", "`format` and `kind` are missing"),
         ('{"format": 99, "kind": "replay"}', "reads up to"),
     ],
