@@ -203,9 +203,9 @@ def formats() -> str:
     events = ", ".join(f"`{name}`" for name in known["events"])
     return f"""{HEAD}# Formats
 
-Recognised by content, never by name. Each may be compressed with gzip, zstd, xz or bzip2, or be the one recording
-in a ZIP archive, as in Android's bug reports. LTTng's CTF traces are read as the text that
-`babeltrace2 --clock-seconds` prints.
+Recognised by content, never by name. Each may be compressed with gzip, zstd, xz or bzip2, or be
+the one recording in a ZIP archive, as in Android's bug reports. LTTng's CTF traces are read as the
+text that `babeltrace2 --clock-seconds` prints.
 
 | format | usual names | recognised by |
 |---|---|---|

@@ -63,8 +63,7 @@
  * a test checks with random sequences of calls. The other modes: the threshold follows the CPU's
  * capacity and util_shift as they are at each decision, where Linux 6.3 to 6.5 took the capacity
  * at enabling and 6; with all states disabled shallowest takes state 0, the proposal left the
- * table. gradual was proposed as a formula only; its threshold, polling and disabled states are
- * Torpor's.
+ * table. gradual was proposed as a formula only; its threshold, polling, disabled states are new.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; Documentation/admin-guide/pm/cpuidle.rst.
  * Utilization: shallowest is the RFC "cpuidle: teo: Introduce optional util-awareness" of 15

@@ -125,8 +125,8 @@ def diff(
     time, or all ``idle`` time where no clock is known. ``changes`` compares ``above`` and ``below``
     with the first column: ``difference``, ``low`` and ``high`` (95 %), ``is_significant``.
 
-    A log of turbostat is an interval of its own, with its states as requested; what the hardware
-    says it got stands in ``notes``.
+    A log of turbostat is an interval of its own, with its states as requested; the states that
+    the hardware reports are in ``notes``.
 
     Raises :class:`torpor.CountersError` when a snapshot cannot be read or none can be compared.
     """

@@ -91,7 +91,7 @@ class Replay(Compared):
         )
 
     def write_trace(self, path: _Path) -> None:
-        """Write the recording for Perfetto, and each governor's choices as tracks beside it.
+        """Write the recording for Perfetto, and each governor's decisions as more tracks.
 
         A track a CPU: each sleep by its state, with ``too deep`` or ``too shallow``, and inside it
         the wake-up latency. A recording of Perfetto's own keeps all it holds; of any other, what

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Logs of turbostat: idle states as requested, by the kernel's counters, and as got.
 
-turbostat prints a table an interval: a line a CPU, behind a line of sums whose CPU is ``-``. Of a
+turbostat prints a table an interval: a line a CPU, after a line of sums whose CPU is ``-``. Of a
 state C1 it has ``C1`` (how often it was requested), ``C1%`` (share of time), and in newer versions
 ``C1-`` (too deep) and ``C1+`` (too shallow). ``CPU%c1`` and ``Pkg%pc2`` are the hardware's.
 """

@@ -51,7 +51,7 @@ pub struct Options {
     pub start: Option<Duration>,
     #[serde(rename(serialize = "end_ns"), deserialize_with = "options::some_duration")]
     pub end: Option<Duration>,
-    /// Say which of these ended the sleeps of a wrong depth, and met the latency.
+    /// Report which of these ended the sleeps of a wrong depth, and their latency.
     pub by: Option<By>,
     /// Measure the time of each decision of a governor on this machine.
     pub time_decisions: bool,

@@ -44,7 +44,7 @@ impl Result {
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let [trace] = self.outcome.traces.as_slice() else {
             return Err(EngineError::new_err(format!(
-                "tracks stand beside one recording, and this replay has {}\n\
+                "tracks belong to one recording, and this replay has {}\n\
                  hint: replay them one by one",
                 self.outcome.traces.len()
             )));

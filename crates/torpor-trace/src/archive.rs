@@ -33,7 +33,7 @@ pub(crate) fn recording(
         Ok(archive) => archive,
         Err(error) => {
             let found = format!("a ZIP archive that cannot be opened ({error})");
-            return refuse(found, "copy it again: its list of files stands at its end");
+            return refuse(found, "copy it again: its list of files is at its end");
         }
     };
     if archive.len() > MEMBERS_MAX {

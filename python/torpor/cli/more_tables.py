@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Tables behind a replay's comparison: who ended sleeps, and several recordings as one."""
+"""Tables below a replay's comparison: who ended sleeps, and several recordings as one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -171,7 +171,7 @@ def page(
     ],
     only: _Only = None,
 ) -> None:
-    """Write a sweep as one page: heat map, front, ranks, and the command behind each cell."""
+    """Write a sweep as one page: heat map, front, ranks, and the command of each cell."""
     from torpor.files import write_whole
     from torpor.report.sweep import render
     from torpor.sweeps.view import against_oracle, filtered

@@ -192,7 +192,7 @@ def tune(
 
 
 def tuned_post(found: Tuned) -> Post:
-    """Return the front as a table, training beside held-out scenarios, with what does not hold."""
+    """Return the front as a table, training and held-out scenarios, with what does not hold."""
     known = {info["key"]: info for info in catalogue()}
     has_held = any(trial.holdout for trial in found.front)
     headings = ["setting"]

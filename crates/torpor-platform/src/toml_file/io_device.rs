@@ -80,7 +80,7 @@ fn flash(report: &mut Report, table: &Table) -> Option<Flash> {
     let beside = ["channels", "channel_per_kib_us", "program_us", "buffer_kib"];
     let Some(dies) = table.number("dies") else {
         for key in beside.into_iter().filter(|key| table.has(key)) {
-            report.push(table.finding(key, "there are no `dies` beside it".to_owned()));
+            report.push(table.finding(key, "it requires `dies`".to_owned()));
         }
         return None;
     };

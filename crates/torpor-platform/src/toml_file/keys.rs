@@ -128,24 +128,24 @@ pub(crate) static IO_DEVICE: Shape = Shape {
         optional(
             "channels",
             Kind::Integer { max: 65536.0 },
-            "Beside `dies`: what was read goes out over its die's channel, one request at a time, \
+            "With `dies`: what was read goes out over its die's channel, one request at a time, \
              while the die waits. Without it, as many as dies.",
         ),
         optional(
             "channel_per_kib_us",
             TIME,
-            "Beside `dies`: time on the channel for each KiB. Without it, 0.",
+            "With `dies`: time on the channel for each KiB. Without it, 0.",
         ),
         optional(
             "program_us",
             TIME,
-            "Beside `dies`: a write is done when the buffer has it, after `write_us`; a die then \
+            "With `dies`: a write is done when the buffer has it, after `write_us`; a die then \
              takes this long to program it, and a flush waits for that. Without it, 0.",
         ),
         optional(
             "buffer_kib",
             Kind::Integer { max: 4_194_304.0 },
-            "Beside `program_us`: what the buffer holds. A write that finds no room waits. Without \
+            "With `program_us`: the size of the buffer. A write that finds no space waits. Without \
              it, all.",
         ),
         required(
