@@ -200,7 +200,7 @@ fn each_slip_is_named_with_its_key_and_line() {
             "negative",
         ),
         ("hz = 250", "hz = 250.5", "hz", 4, "no kernel ticks"),
-        ("name = \"good\"", "name = \"not good\"", "name", 1, "` ` cannot stand"),
+        ("name = \"good\"", "name = \"not good\"", "name", 1, "` ` is not allowed"),
         ("capacity = 512", "capacity = -512", "cluster[0].capacity", 9, "negative"),
         ("capacity = 512", "capacity = 5000", "cluster[0].capacity", 9, "too large"),
         ("capacity = 512", "capacity = 0", "cluster[0].capacity", 9, "without capacity"),
