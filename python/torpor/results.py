@@ -144,7 +144,7 @@ class ClusterInfo(TypedDict):
 class ClusterOutcome(TypedDict):
     """A record ``ClusterOutcome``."""
 
-    #: What the cluster takes beside its CPUs; null where nobody measured it apart from them.
+    #: Power of the cluster apart from its CPUs; null if nobody measured it separately.
     cluster_power_mw: float | None
     cpus: list[int]
     idle_energy_uj: float | None
@@ -163,7 +163,7 @@ class Comparison(TypedDict):
     #: In the order of the columns.
     labels: list[str]
     rows: list["Row"]
-    #: How many samples stand behind each value.
+    #: The number of samples of each value.
     samples: int
     sampling: Literal["exact", "paired"]
 
@@ -192,7 +192,7 @@ class Counter(TypedDict):
     miss_below: int
     name: str
     state: int
-    #: By sysfs before and after the recording, where both are at hand.
+    #: By sysfs before and after the recording, if both are available.
     sysfs: "SysfsCounts | None"
     #: The residencies of these sleeps, in microseconds, as the events show them.
     time_us: int
@@ -326,7 +326,7 @@ class FidelityOptions(TypedDict):
     disabled_states: list["DisabledState"]
     #: How many disagreements to keep.
     disagreements: int
-    #: Choose the assumptions that agree best, where no probe makes them needless.
+    #: Use the assumptions with the best agreement, unless probes make them unnecessary.
     fit: bool
     given: dict[str, Any]
     #: The recorded machine's PM QoS limit.
@@ -428,7 +428,7 @@ class GovernorOutcome(TypedDict):
     governor: str
     #: As the user named it; `none` without.
     io_boost: str
-    #: As the user named it; null where our own scheduler stands in for one.
+    #: As the user named it; null with Torpor's own scheduler.
     kernel: str | None
     kind: str
     latency: "LatencyOutcome"
@@ -577,7 +577,7 @@ class PerfDomainOutcome(TypedDict):
     """
 
     cpus: list[int]
-    #: Of its CPUs, busy and idle, and what it takes beside them; mean over seeds.
+    #: Of its CPUs, busy and idle, and its power apart from them; mean over seeds.
     energy_uj: float | None
     freq_busy_khz: float | None
     #: Over time, and over the time that its CPUs were busy.
@@ -619,10 +619,10 @@ class Replay(TypedDict):
 class ReplayOptions(TypedDict):
     """A record ``ReplayOptions``."""
 
-    #: Say which of these ended the sleeps of a wrong depth, and met the latency.
+    #: Report which of these ended the sleeps of a wrong depth, and their latency.
     by: Literal["task", "irq", "timer"] | None
-    #: Which platform CPU stands in for a CPU of the recording; itself by default. Several may
-    #: share one: each then runs as if it were alone there.
+    #: Which CPU of the platform runs a CPU of the recording; by default the one of the same
+    #: number. Several may share one: each then runs as if it were alone there.
     cpu_map: dict[str, Any]
     #: Only these CPUs of the recording.
     cpus: list[int] | None
@@ -640,7 +640,7 @@ class ReplayOptions(TypedDict):
     #: Only this part of the recording, from its first event on; sleeps that it cuts are left
     #: out.
     start_ns: int | None
-    #: Measure what each decision of a governor takes on the machine at hand.
+    #: Measure the time of each decision of a governor on this machine.
     time_decisions: bool
 
 
@@ -704,7 +704,7 @@ class SimulateOptions(TypedDict):
     #: The simulated kernel's tick rate; the platform's own by default.
     hz: int | None
     io_boosts: list["IoBoostInfo"]
-    #: Whose scheduler, timers and governors decide; none where ours stand in.
+    #: Whose scheduler, timers and governors decide; none with Torpor's own.
     kernels: list["KernelInfo"]
     #: PM QoS limit on the exit latency of any chosen state.
     latency_limit_ns: int | None
@@ -781,7 +781,7 @@ class StateStats(TypedDict):
     cpu: int
     name: str | None
     #: Entries that the driver refused, which no event shows: from sysfs before and after the
-    #: recording, where both are at hand and the kernel counts them.
+    #: recording, if both are available and the kernel counts them.
     rejected: int | None
     state: int
     time_ns: int
@@ -978,8 +978,8 @@ class VerdictInfo(TypedDict):
     #: The best governor of another family: what a wrong governor scores here.
     control: str | None
     control_agreement: float | None
-    #: `best` are several whose order hangs on the governor's history before the recording, which
-    #: nobody knows: their agreement then is the highest one's.
+    #: `best` are several whose order depends on the governor's history before the recording,
+    #: which nobody knows: their agreement then is the highest one's.
     hangs_on_history: bool
     #: The recording tells governors from one that always names the commonest state.
     is_telling: bool
