@@ -17,7 +17,7 @@ import pytest
 from pages import PAGES, ROOT, Block, blocks, commands
 from sources import kernel_sources
 
-LANGUAGES = {"console", "python", "c", "toml", "text", "sh", "diff", "mermaid"}
+LANGUAGES = {"console", "python", "c", "toml", "text", "sh", "diff", "mermaid", "yaml"}
 #: Two of the kernel's own sources, which a package holds.
 RELEASES = ("6.1", "6.12")
 #: Files that the pages call the reader's own.
