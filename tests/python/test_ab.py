@@ -170,7 +170,9 @@ def test_after_a_kill_nothing_is_changed_until_what_was_is_back(kernel, load, ru
     command = ["ab", "-g", "menu", "-g", "ladder", "--", *load]
     for refused in (command, ["kernel", "use", "teo", "--", "true"]):
         error = run_on_kernel(*refused, status=2)
-        assert re.search(r"`torpor ab` \(process \d+\) ended without putting things back", error)
+        assert re.search(
+            r"`torpor ab` \(process \d+\) ended without restoring the previous state", error
+        )
         assert "`menu` before; loaded since: torpor_core, torpor_t_teo" in error
         assert "torpor kernel restore" in error
     kernel.told.clear()
@@ -232,7 +234,7 @@ def test_of_two_comparisons_the_second_is_refused(kernel, load):
         (["menu", "t-teo"], "echo . ms", "`.`, which is no number"),
         (["t-teo", "t-teo"], "true", "the same governor twice"),
         (["t-teo", "teo"], "echo teo >$governor; echo 1 ms", "`teo` is current, but `t-teo` was"),
-        (["menu"], "true", "two at least"),
+        (["menu"], "true", "at least two"),
     ],
 )
 def test_what_cannot_be_compared_is_an_error_and_leaves_the_machine_as_it_was(

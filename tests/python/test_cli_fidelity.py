@@ -96,5 +96,5 @@ def test_a_recording_without_a_governor_agrees_with_none(torpor, recording):
 
 
 def test_counters_take_both_dumps(recording):
-    with pytest.raises(library.TorporError, match="before and one after"):
+    with pytest.raises(library.TorporError, match="before and one from after"):
         library.fidelity(recording, platform="i5-10600k", before="a.txt")
