@@ -72,6 +72,9 @@ void khost_register_clock(void);
 void khost_start_clock_event(int cpu);
 void khost_clock_event(int cpu);
 
+/* watch.c */
+void khost_sees_frequency(unsigned int cpu, unsigned int khz);
+
 /* work.c */
 void khost_start_workers(void);
 

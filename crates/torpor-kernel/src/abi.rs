@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 6;
+pub const ABI: u32 = 7;
 pub const CPUS_MAX: usize = 256;
 pub const STATES_MAX: usize = 10;
 pub const OPPS_MAX: usize = 64;
@@ -167,6 +167,54 @@ pub struct Host {
     pub log: extern "C" fn(*mut c_void, *const c_char, c_ulong),
     pub trouble:
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),
+    pub decided: Option<extern "C" fn(*mut c_void, *const Decision)>,
+}
+
+/// A CPU as the scheduler sees it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SeenCpu {
+    pub util_avg: u32,
+    pub runnable_avg: u32,
+    pub load_avg: u32,
+    pub util_est: u32,
+    pub nr_running: u32,
+    pub is_idle: u32,
+    pub needs_resched: u32,
+}
+
+pub const WAKING: u32 = 1;
+pub const WOKEN: u32 = 2;
+pub const FREQUENCY: u32 = 3;
+
+#[repr(C)]
+pub struct Decision {
+    pub kind: u32,
+    pub task: u32,
+    pub cpu: u32,
+    pub target: u32,
+    pub util_avg: u32,
+    pub runnable_avg: u32,
+    pub util_est: u32,
+    pub recent_cpu: u32,
+    pub is_queued: u32,
+    pub overutilized: u32,
+    pub is_contended: u32,
+    pub preempts: u32,
+    pub vruntime: i64,
+    pub deadline: i64,
+    pub curr_vruntime: i64,
+    pub curr_deadline: i64,
+    pub virtual_time: i64,
+    pub first_vruntime: i64,
+    pub first_deadline: i64,
+    pub is_protected: u32,
+    pub weight: u32,
+    pub curr_weight: u32,
+    pub first_weight: u32,
+    pub queue_weight: u64,
+    pub khz: u32,
+    pub cpus: *const SeenCpu,
 }
 
 /// Every call has one shape, so that one guard does for all.

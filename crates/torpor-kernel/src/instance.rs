@@ -2,6 +2,7 @@
 //! A started kernel: the calls into it, each of which ends whatever the kernel does.
 
 use crate::abi::{self, Call, Cpu, Usage};
+use crate::decided::Decided;
 use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
 use crate::kernels::IdleGovernor;
@@ -48,6 +49,8 @@ struct HostSide {
     /// Names and values of parameters, and the table of them.
     texts: Vec<CString>,
     params: Vec<abi::Param>,
+    /// Since they were taken last, if anybody wants them.
+    decided: Vec<Decided>,
 }
 
 // SAFETY: the kernel's memory is its own, and all calls into it take `&mut self`.
@@ -150,6 +153,15 @@ impl Instance {
         // Names are those of return addresses, which lie behind a function's start.
         let offset = address as i64 - self.host.anchor + 1;
         symbols::name(&self.kernel.image, ANCHOR, &[offset]).pop()
+    }
+
+    /// From now on it keeps what it decides.
+    pub fn watch_decisions(&mut self) {
+        self.host.table.decided = Some(decided);
+    }
+
+    pub(crate) fn take_decided(&mut self) -> Vec<Decided> {
+        std::mem::take(&mut self.host.decided)
     }
 
     pub fn take_log(&mut self) -> Vec<String> {
@@ -316,6 +328,7 @@ impl HostSide {
                 traced,
                 log,
                 trouble,
+                decided: None,
             },
             regions: Vec::new(),
             stacks: Vec::new(),
@@ -332,6 +345,7 @@ impl HostSide {
             machine: None,
             texts: Vec::new(),
             params: Vec::new(),
+            decided: Vec::new(),
         });
         for (name, value) in &governor.params {
             // A name or a value with a NUL is cut there, as on a command line.
@@ -458,6 +472,14 @@ extern "C" fn log(context: *mut c_void, text: *const c_char, len: c_ulong) {
     }
     // SAFETY: the kernel gives a text and its length.
     host.log.push_back(unsafe { line(text, len) });
+}
+
+extern "C" fn decided(context: *mut c_void, decision: *const abi::Decision) {
+    // SAFETY: as in `allocate`.
+    let host = unsafe { &mut *context.cast::<HostSide>() };
+    let cpus = host.states.len();
+    // SAFETY: the kernel gives a decision, with an entry for each CPU if it has any.
+    host.decided.push(unsafe { Decided::of(&*decision, cpus) });
 }
 
 extern "C" fn trouble(

@@ -14,6 +14,7 @@
 
 mod abi;
 mod compile;
+mod decided;
 mod error;
 mod generate;
 mod image;
@@ -27,6 +28,7 @@ mod symbols;
 mod task;
 
 pub use abi::Usage;
+pub use decided::{Contest, Decided, SeenCpu};
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, TaskHandle};
 pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};

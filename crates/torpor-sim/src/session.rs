@@ -6,7 +6,8 @@ use crate::check::check;
 use crate::columns::{self, Column, Decider};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
-use crate::machine::{Counted, Machine, Plan, Sink, hosted};
+use crate::machine::hosted::{self, Verdict};
+use crate::machine::{Counted, Machine, Plan, Sink};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
 use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
@@ -258,6 +259,17 @@ impl<'a> Session<'a> {
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         let end = Instant(0) + self.request.options.duration;
         hosted::run(plan, instance, machine, sink, end, goes_on)
+    }
+
+    /// One run of a kernel's column, with our own scheduler held against the kernel's decisions.
+    pub fn judge(&self, column: usize, seed: u64) -> Result<Verdict, Halt> {
+        let Decider::Kernel(kernel) = &self.columns[column].decider else {
+            panic!("the column is of a kernel");
+        };
+        let plan = self.plan(column, seed);
+        let machine = self.machine(plan.cpufreq);
+        let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
+        hosted::judge(&plan, instance, machine, Instant(0) + self.request.options.duration)
     }
 
     /// How long a run counts as: one that is held against its oracle, twice.

@@ -22,8 +22,11 @@ pub struct Runqueue {
     clock: Clock,
     scale: Scale,
     is_busy: bool,
-    /// Utilization that has left with tasks since the last update.
+    /// Tasks that run or wait.
+    runnable: u64,
+    /// What has left with tasks since the last update.
     removed_util: u64,
+    removed_runnable: u64,
 }
 
 /// A task's own average, and whose runqueue it counts in.
@@ -41,7 +44,15 @@ impl Runqueue {
         let mut clock = Clock::default();
         clock.advance(now_ns, true, scale.capacity, scale.freq);
         let average = Average { updated_ns: clock.now_ns(), ..Average::default() };
-        Runqueue { average, clock, scale, is_busy: false, removed_util: 0 }
+        Runqueue {
+            average,
+            clock,
+            scale,
+            is_busy: false,
+            runnable: 0,
+            removed_util: 0,
+            removed_runnable: 0,
+        }
     }
 
     /// Utilization of a task or more up to now, then at another frequency.
@@ -61,14 +72,22 @@ impl Runqueue {
     pub fn update(&mut self, now_ns: u64) -> bool {
         self.clock.advance(now_ns, !self.is_busy, self.scale.capacity, self.scale.freq);
         let has_lost = self.apply_removed();
-        self.average.update(self.clock.now_ns(), self.is_busy) || has_lost
+        let runnable = self.runnable.max(self.is_busy.into());
+        self.average.update(self.clock.now_ns(), runnable, self.is_busy) || has_lost
     }
 
     fn apply_removed(&mut self) -> bool {
         let left = std::mem::take(&mut self.removed_util);
-        if left == 0 {
+        let left_runnable = std::mem::take(&mut self.removed_runnable);
+        if left == 0 && left_runnable == 0 {
             return false;
         }
+        let divider = u64::from(self.average.divider());
+        let runnable_avg = &mut self.average.runnable_avg;
+        *runnable_avg = runnable_avg.saturating_sub(left_runnable);
+        let least = *runnable_avg * u64::from(DIVIDER_MIN);
+        let runnable_sum = &mut self.average.runnable_sum;
+        *runnable_sum = runnable_sum.saturating_sub(left_runnable * divider).max(least);
         let util_avg = &mut self.average.util_avg;
         *util_avg = util_avg.saturating_sub(left);
         // The period may have moved on since the sums were taken, so the sum gets a floor.
@@ -80,17 +99,33 @@ impl Runqueue {
         true
     }
 
-    /// The CPU has gone over to a task, or to idling; [`Runqueue::update`] came first.
-    pub fn switch(&mut self, is_busy: bool) {
+    /// The CPU has gone over to a task, or to idling; [`Runqueue::update`] came first. Whether that
+    /// is something else.
+    pub fn switch(&mut self, is_busy: bool) -> bool {
         if self.is_busy && !is_busy {
             self.clock.fall_idle(self.average.util_sum);
         }
-        self.is_busy = is_busy;
+        std::mem::replace(&mut self.is_busy, is_busy) != is_busy
+    }
+
+    /// How many tasks run or wait from the last update on.
+    pub fn set_runnable(&mut self, count: u32) {
+        self.runnable = count.into();
+    }
+
+    /// As of the last update: `util_avg` and `runnable_avg`, which may be more than the CPU has.
+    pub fn averages(&self) -> (u64, u64) {
+        (self.average.util_avg, self.average.runnable_avg)
     }
 
     /// As of the last update: `sched_cpu_util()`.
     pub fn util(&self) -> u16 {
         self.average.util_avg.min(u64::from(self.scale.capacity)) as u16
+    }
+
+    /// Takes another's word for its averages.
+    pub fn assume(&mut self, util_avg: u64, runnable_avg: u64) {
+        (self.average.util_avg, self.average.runnable_avg) = (util_avg, runnable_avg);
     }
 
     /// In real time.
@@ -115,34 +150,48 @@ impl Task {
         let mut task = Task::new(cpu, on);
         let free = u64::from(on.scale.capacity).saturating_sub(on.average.util_avg);
         task.average.util_avg = free / 2;
+        task.average.runnable_avg = task.average.util_avg;
         task.attach(on, cpu);
         task
     }
 
     /// Accounts for the time since its last update; its runqueue is up to date.
     pub fn update(&mut self, on: &Runqueue, was_running: bool) {
-        self.average.update(on.clock.now_ns(), was_running);
+        self.advance(on.clock.now_ns(), was_running);
+    }
+
+    /// A sleeping task, up to the last update of the runqueue that it counts in
+    /// (`sync_entity_load_avg()`).
+    pub fn catch_up(&mut self, with: &Runqueue) {
+        self.advance(with.average.updated_ns, false);
+    }
+
+    fn advance(&mut self, now_ns: u64, was_running: bool) {
+        let runnable = u64::from(self.is_runnable || was_running);
+        self.average.update(now_ns, runnable, was_running);
     }
 
     /// Takes its utilization off `from`: at once if it was queued there, else, as the kernel, when
     /// that runqueue is updated next. How much `from` has decayed since is made up for here if
     /// that CPU idles, as its own clock is then that of `now_ns`.
     pub fn detach(&mut self, from: &mut Runqueue, now_ns: u64) {
-        self.average.update(from.average.updated_ns, false);
+        self.advance(from.average.updated_ns, false);
         from.removed_util += self.average.util_avg;
+        from.removed_runnable += self.average.runnable_avg;
         if self.is_runnable {
             from.apply_removed();
         }
         if !from.is_busy {
             let mut clock = from.clock;
             clock.advance(now_ns, true, from.scale.capacity, from.scale.freq);
-            self.average.update(clock.now_ns(), false);
+            self.advance(clock.now_ns(), false);
         }
     }
 
     /// Ends on a runqueue that is up to date, which loses its utilization when it is updated next.
     pub fn exit(self, from: &mut Runqueue) {
         from.removed_util += self.average.util_avg;
+        from.removed_runnable += self.average.runnable_avg;
     }
 
     /// Adds its utilization to `to`, which is up to date, in step with that one's periods.
@@ -151,9 +200,21 @@ impl Task {
         self.average.updated_ns = to.average.updated_ns;
         self.average.period_units = to.average.period_units;
         self.average.util_sum = self.average.util_avg as u32 * self.average.divider();
+        self.average.runnable_sum = self.average.runnable_avg * u64::from(self.average.divider());
+        to.average.runnable_avg += self.average.runnable_avg;
+        to.average.runnable_sum += self.average.runnable_sum;
         to.average.util_avg += self.average.util_avg;
         // As the kernel's u32: it wraps with some ninety tasks that are always busy.
         to.average.util_sum = to.average.util_sum.wrapping_add(self.average.util_sum);
+    }
+
+    /// Takes another's word for its averages.
+    pub fn assume(&mut self, util_avg: u64, runnable_avg: u64) {
+        (self.average.util_avg, self.average.runnable_avg) = (util_avg, runnable_avg);
+    }
+
+    pub fn runnable(&self) -> u64 {
+        self.average.runnable_avg
     }
 
     pub fn util(&self) -> u64 {

@@ -15,9 +15,12 @@ use crate::error::Halt;
 use crate::sched::{CpuMask, Fit, fit};
 use torpor_engine::policy::Policy;
 use torpor_trace::PrevState;
+use torpor_units::Duration;
 
 /// `sysctl_sched_nr_migrate` limits how far a queue is searched for a task that may go.
 const SEARCHED_MAX: usize = 32;
+/// `sysctl_sched_migration_cost`: what a task left in a cache so lately is worth more than its turn.
+const HOT: Duration = Duration(500_000);
 /// `busy_factor` of a scheduling domain: a busy CPU balances this much less often than once a
 /// millisecond for each CPU.
 const BUSY_FACTOR: i64 = 16;
@@ -49,7 +52,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// A task that waits on `from` and may run on `to`, the last in turn first.
     fn movable(&self, from: usize, to: usize) -> Option<u32> {
         let queue = &self.cpus[from].queue;
-        queue.waiting_last_first().take(SEARCHED_MAX).find(|&id| self.may_run(id, to))
+        let is_cold = |id: u32| self.world.now.since(self.world.tasks[id as usize].ran_at) >= HOT;
+        let mut tasks = queue.waiting_last_first().take(SEARCHED_MAX);
+        tasks.find(|&id| is_cold(id) && self.may_run(id, to))
     }
 
     fn may_run(&self, id: u32, cpu: usize) -> bool {
@@ -63,12 +68,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         self.account(to);
         let now_ns = self.world.now.0 as u64;
         let task = &mut self.world.tasks[id as usize];
-        self.cpus[from].queue.drop_waiting(id, &task.entity);
+        let tunables = &self.tunables;
+        self.cpus[from].queue.drop_waiting(id, &mut task.entity, tunables);
         self.cpus[from].util_est -= task.util_est;
         self.cpus[from].load.update(now_ns);
         self.cpus[to].load.update(now_ns);
         self.migrate(id, from, to);
-        let task = &self.world.tasks[id as usize];
+        let task = &mut self.world.tasks[id as usize];
+        self.cpus[to].queue.place(&mut task.entity, false, false, &self.tunables);
         self.cpus[to].queue.add(id, &task.entity);
         self.cpus[to].util_est += task.util_est;
         self.publish_util(from);
@@ -140,7 +147,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &mut self.world.tasks[id as usize];
         task.load.update(&cpu.load, true);
         task.load.is_runnable = true;
-        cpu.queue.drop_running(&task.entity);
+        cpu.queue.drop_running(&mut task.entity, &self.tunables);
         cpu.util_est -= task.util_est;
         let leaver = (task.pid, PrevState::Runnable);
         self.publish_util(number);

@@ -22,14 +22,14 @@ pub(super) struct Clocks;
 /// CPUs that share a clock: a platform's cluster.
 pub(super) struct Domain {
     /// Of the OPPs, rising; empty where they are not known.
-    freqs_khz: Vec<u32>,
+    pub freqs_khz: Vec<u32>,
     pub opp: u16,
     /// The OPP that the clock is on its way to.
     coming: Option<u16>,
     /// What was decided last.
     wanted: u16,
     latency: Duration,
-    schedutil: Option<Schedutil>,
+    pub schedutil: Option<Schedutil>,
     since: Instant,
     time_at: Vec<Duration>,
     transitions: u64,
@@ -206,7 +206,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// The greatest of the CPUs' of a domain.
-    fn performance(&mut self, cluster: usize, release: Release) -> u64 {
+    pub(super) fn performance(&mut self, cluster: usize, release: Release) -> u64 {
         let topology = self.world.plan.topology;
         if !self.has_uclamp && !self.boost.raises_frequency {
             // The most utilized CPU is known already, and all else is alike.
@@ -226,7 +226,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         // Asked first: it ends what is over.
         let boost = self.boost.cpu_boost(number, self.world.now, cpu.capacity);
         CpuDemand {
-            util: cpu.util(),
+            util: cpu.util_for(self.world.plan.cpufreq.release()),
             boost,
             perf_min: self.boost.perf_min(number),
             clamp: self.clamps[number].get(),

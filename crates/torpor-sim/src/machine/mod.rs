@@ -144,7 +144,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             keeps_utils: topology.is_asymmetric || has_schedutil,
             overutilized: 0,
             refresh_next: 0,
-            tunables: Tunables::new(topology.online_count),
+            tunables: Tunables::new(topology.online_count, models[0].tick.hz.tick()),
             affinity: workload
                 .tasks
                 .iter()

@@ -8,8 +8,8 @@
 //! knows of hardware threads.
 
 use super::{Machine, Sink};
-use crate::cpufreq::{CpuDemand, Release, with_headroom};
-use crate::sched::{Clamp, CpuMask, Fit, Tournament, fit};
+use crate::cpufreq::{CpuDemand, Release};
+use crate::sched::{Clamp, CpuMask, Fit, fit};
 use std::cmp::{Ordering, Reverse};
 use torpor_engine::policy::Policy;
 
@@ -21,64 +21,30 @@ struct Wish {
     clamp: Clamp,
 }
 
-/// A CPU that the task fits, and by how much the energy rises with it there.
+/// A CPU that energy-aware placement may choose.
 #[derive(Clone, Copy)]
 struct Candidate {
     cpu: usize,
     fit: Fit,
+    /// By how much the energy of its domain rises with the task.
     rise: u64,
     capacity: u32,
 }
 
 impl Candidate {
-    fn is_better(&self, best: &Candidate, prev: usize) -> bool {
-        // On a tie the last CPU stays: its caches are warm.
-        let stays = self.cpu == prev;
-        match self.fit.cmp(&best.fit) {
+    fn is_better(&self, than: &Candidate) -> bool {
+        match self.fit.cmp(&than.fit) {
             Ordering::Greater => true,
             Ordering::Less => false,
-            _ if self.fit == Fit::Full => {
-                self.rise < best.rise || (self.rise == best.rise && stays && best.cpu != prev)
-            }
+            _ if self.fit == Fit::Full => self.rise < than.rise,
             // None is as fast as asked for: the fastest comes nearest.
-            _ => self.capacity > best.capacity || (self.capacity == best.capacity && stays),
-        }
-    }
-}
-
-/// Utilizations of a domain's CPUs, less what one task has left on one of them.
-struct View<'a> {
-    cluster: usize,
-    utils: &'a Tournament,
-    left: Option<(usize, u64)>,
-}
-
-impl View<'_> {
-    fn util(&self, place: usize) -> u64 {
-        let util = u64::from(self.utils.get(place));
-        match self.left {
-            Some((home, left)) if home == place => util.saturating_sub(left),
-            _ => util,
-        }
-    }
-
-    fn sum(&self) -> u64 {
-        self.utils.sum().saturating_sub(self.left.map_or(0, |(_, left)| left))
-    }
-
-    fn greatest(&self) -> u64 {
-        let busiest = self.utils.greatest();
-        match self.left {
-            Some((home, _)) if home == busiest => {
-                (0..self.utils.count()).map(|place| self.util(place)).max().unwrap_or(0)
-            }
-            _ => self.util(busiest),
+            _ => self.capacity > than.capacity,
         }
     }
 }
 
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
-    pub(super) fn select_cpu(&self, id: u32, by: Option<usize>, sync: bool) -> usize {
+    pub(super) fn select_cpu(&mut self, id: u32, by: Option<usize>, sync: bool) -> usize {
         let task = &self.world.tasks[id as usize];
         let topology = self.world.plan.topology;
         let allowed = self.affinity[task.kind].as_ref();
@@ -96,7 +62,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let by = by.filter(|&cpu| allowed.is_none_or(|mask| mask.contains(cpu)));
         let target = by.map_or(prev, |waker| self.wake_affine(waker, prev, sync));
-        self.idle_sibling(&self.wish(id), prev, target, allowed)
+        let wish = self.wish(id);
+        let recent = task.recent_cpu;
+        let (placed, has_looked) = self.idle_sibling(&wish, prev, target, recent, allowed);
+        if has_looked {
+            self.world.tasks[id as usize].recent_cpu = prev;
+        }
+        placed
     }
 
     fn is_idle(&self, cpu: usize) -> bool {
@@ -111,62 +83,68 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if sync && self.cpus[waker].queue.count() == 1 { waker } else { prev }
     }
 
-    /// `select_idle_sibling()`.
+    /// `select_idle_sibling()`, and whether it got as far as to the CPU used before.
     fn idle_sibling(
         &self,
         wish: &Wish,
         prev: usize,
         target: usize,
+        recent: usize,
         allowed: Option<&CpuMask>,
-    ) -> usize {
+    ) -> (usize, bool) {
         let topology = self.world.plan.topology;
         let fits_on = |cpu: usize| {
             let capacity = topology.capacity[cpu].into();
             !topology.is_asymmetric || fit(wish.util, wish.clamp, capacity) == Fit::Full
         };
-        if self.is_idle(target) && fits_on(target) {
-            return target;
+        let is_good = |cpu: usize| self.is_idle(cpu) && fits_on(cpu);
+        if is_good(target) {
+            return (target, false);
         }
-        if prev != target
-            && topology.shares_cache(prev, target)
-            && self.is_idle(prev)
-            && fits_on(prev)
-        {
-            return prev;
+        if prev != target && topology.shares_cache(prev, target) && is_good(prev) {
+            return (prev, false);
         }
         let allowed = allowed.unwrap_or(&topology.online);
+        let is_other = recent != prev && recent != target;
+        if is_other
+            && topology.shares_cache(recent, target)
+            && allowed.contains(recent)
+            && is_good(recent)
+        {
+            return (recent, true);
+        }
         if topology.is_asymmetric {
-            return self.idle_capacity(wish, target, allowed);
+            return (self.idle_capacity(wish, target, allowed), true);
         }
         let near = topology.cache_mask(target);
-        self.idle_cpus.first_common(&[near, allowed], target).unwrap_or(target)
+        (self.idle_cpus.first_common(&[near, allowed], target).unwrap_or(target), true)
     }
 
-    /// `select_idle_capacity()`: an idle CPU that fits, else the biggest of the idle ones that come
-    /// nearest to it.
+    /// `select_idle_capacity()`: the next idle CPU that fits, else the biggest of the idle ones that
+    /// come nearest to it.
     fn idle_capacity(&self, wish: &Wish, target: usize, allowed: &CpuMask) -> usize {
         let topology = self.world.plan.topology;
-        let (mut nearest, mut nearest_fit) = (target, Fit::None);
-        for &cluster in &topology.by_capacity {
-            let mask = &topology.cluster_masks[cluster];
-            if let Some(cpu) = self.idle_cpus.first_common(&[mask, allowed], target) {
-                let fit = fit(wish.util, wish.clamp, topology.capacity[cpu].into());
-                if fit == Fit::Full {
-                    return cpu;
-                }
-                if fit >= nearest_fit {
-                    (nearest, nearest_fit) = (cpu, fit);
-                }
+        let mut nearest = (target, Fit::None, 0);
+        for cpu in (target..topology.cpus).chain(0..target) {
+            if !self.is_idle(cpu) || !allowed.contains(cpu) {
+                continue;
+            }
+            let capacity = topology.capacity[cpu];
+            let fit = fit(wish.util, wish.clamp, capacity.into());
+            if fit == Fit::Full {
+                return cpu;
+            }
+            if (fit, capacity) > (nearest.1, nearest.2) {
+                nearest = (cpu, fit, capacity);
             }
         }
-        nearest
+        nearest.0
     }
 
-    /// `find_energy_efficient_cpu()`: the last CPU, or the one with most to spare of each domain,
-    /// wherever energy rises least. `None` if none fits.
+    /// `find_energy_efficient_cpu()`: the last CPU, or of each domain the one with most to spare if
+    /// that has more, wherever energy rises least; the last CPU if the task fits none.
     ///
-    /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies;
-    /// a domain's sum counts what idle CPUs were when last looked at, as in the kernel.
+    /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies.
     fn energy_aware(&self, id: u32, prev: usize, allowed: Option<&CpuMask>) -> Option<usize> {
         let topology = self.world.plan.topology;
         let model = topology.energy_model.as_ref()?;
@@ -174,52 +152,67 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if wish.util == 0 && wish.clamp.min == 0 {
             return Some(prev);
         }
+        let mut at_home: Option<Candidate> = None;
         let mut best: Option<Candidate> = None;
-        for (cluster, domain) in model.iter().enumerate() {
-            let view = self.without(id, cluster);
-            let sum = view.sum();
-            let before = domain.energy(self.performance_with(&view, None, &wish), sum);
-            let spare = self.most_to_spare(&view, prev, allowed, own, &wish);
-            let at_home = (topology.cluster_of[prev].0 == cluster).then_some(prev);
-            for cpu in [at_home, spare.filter(|cpu| *cpu != prev)].into_iter().flatten() {
-                let util = view.util(topology.cluster_of[cpu].1) + own;
-                let fit = self.fit_of(cpu, util, &wish);
-                if fit == Fit::None {
-                    continue;
-                }
-                let performance = self.performance_with(&view, Some((cpu, util)), &wish);
-                let rise = domain.energy(performance, sum + own).saturating_sub(before);
-                let candidate = Candidate { cpu, fit, rise, capacity: topology.capacity[cpu] };
-                if best.is_none_or(|best| candidate.is_better(&best, prev)) {
-                    best = Some(candidate);
-                }
+        // The kernel's list of domains begins with the last one.
+        for (cluster, domain) in model.iter().enumerate().rev() {
+            let is_home = topology.cluster_of[prev].0 == cluster;
+            let fit_at = |cpu: usize| {
+                let util = self.util_with(cpu, id, Some(cpu), false);
+                (self.fit_of(cpu, util, &wish), self.spare(cpu, util, &wish))
+            };
+            let home = is_home.then(|| fit_at(prev)).filter(|(fit, _)| *fit != Fit::None);
+            let spare = self.most_to_spare(cluster, prev, allowed, &fit_at);
+            let spare = spare.filter(|(_, _, spare)| home.is_none_or(|(_, at)| *spare > at));
+            let sum = topology.clusters[cluster].iter();
+            let sum: u64 = sum.map(|&cpu| self.util_with(cpu, id, None, false)).sum();
+            let all = u64::from(topology.capacity[topology.clusters[cluster][0]])
+                * topology.clusters[cluster].len() as u64;
+            let before =
+                domain.energy(self.performance_with(cluster, id, None, &wish), sum.min(all));
+            let candidate = |cpu: usize, fit: Fit| {
+                let performance = self.performance_with(cluster, id, Some(cpu), &wish);
+                let after = domain.energy(performance, (sum + own).min(all));
+                let capacity = topology.capacity[cpu];
+                Candidate { cpu, fit, rise: after.saturating_sub(before), capacity }
+            };
+            at_home = at_home.or(home.map(|(fit, _)| candidate(prev, fit)));
+            let Some((cpu, fit, _)) = spare else { continue };
+            let candidate = candidate(cpu, fit);
+            if best.is_none_or(|best| candidate.is_better(&best)) {
+                best = Some(candidate);
             }
         }
-        best.map(|best| best.cpu)
+        let goes = best.filter(|best| at_home.is_none_or(|home| best.is_better(&home)));
+        Some(goes.map_or(prev, |best| best.cpu))
     }
 
-    /// Utilizations of a domain without those of a task that is about to be placed.
-    fn without(&self, id: u32, cluster: usize) -> View<'_> {
-        let task = &self.world.tasks[id as usize];
-        let (home, place) = self.world.plan.topology.cluster_of[task.cpu];
-        // What the sleeping task has left behind on its last CPU is not the others'.
-        let left = (cluster == home).then(|| (place, task.load.util()));
-        View { cluster, utils: &self.utils[cluster], left }
-    }
-
-    /// `eenv_pd_max_util()`: the greatest performance that a CPU of the domain asks for, with the
-    /// task on one of them that has `util` then.
-    fn performance_with(&self, view: &View<'_>, with: Option<(usize, u64)>, wish: &Wish) -> u64 {
-        if !self.has_wishes() {
-            return with_headroom(view.greatest().max(with.map_or(0, |(_, util)| util)));
+    /// `cpu_util()`: of a CPU, were the task on CPU `on` or on none. A boosted one counts what waits.
+    fn util_with(&self, cpu: usize, id: u32, on: Option<usize>, is_boosted: bool) -> u64 {
+        let (task, it) = (&self.world.tasks[id as usize], &self.cpus[cpu]);
+        let is_on = on == Some(cpu);
+        let change = |all: u64, own: u64| match (task.cpu == cpu, is_on) {
+            (true, false) => all.saturating_sub(own),
+            (false, true) => all + own,
+            _ => all,
+        };
+        let (util, runnable) = it.load.averages();
+        let mut util = change(util, task.load.util());
+        if is_boosted {
+            util = util.max(change(runnable, task.load.runnable()));
         }
+        let expected = it.util_est + if is_on { task.util_est } else { 0 };
+        util.max(expected).min(it.capacity)
+    }
+
+    /// `eenv_pd_max_util()`: the greatest performance that a CPU of the domain asks for, were the
+    /// task on one of them, or on none.
+    fn performance_with(&self, cluster: usize, id: u32, on: Option<usize>, wish: &Wish) -> u64 {
         let topology = self.world.plan.topology;
-        let of_cpu = |(place, &cpu): (usize, &usize)| {
-            let (mut util, mut clamp) = (view.util(place), self.clamps[cpu].get());
-            if let Some((_, with)) = with.filter(|(at, _)| *at == cpu) {
-                util = with;
-                clamp = self.clamp_with(cpu, wish);
-            }
+        let of_cpu = |&cpu: &usize| {
+            let util = self.util_with(cpu, id, on, true);
+            let clamp =
+                if on == Some(cpu) { self.clamp_with(cpu, wish) } else { self.clamps[cpu].get() };
             // The task's boost counts on every CPU, whichever it is tried on, and before
             // `effective_cpu_util()`: so the patch has it.
             let util = util.max(self.boost.rq_boost(cpu)).max(wish.boost);
@@ -227,35 +220,32 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             let capacity = topology.capacity[cpu].into();
             CpuDemand { util, boost: 0, perf_min, clamp, capacity }.performance(Release::V6_12)
         };
-        topology.clusters[view.cluster].iter().enumerate().map(of_cpu).max().unwrap_or(0)
+        topology.clusters[cluster].iter().map(of_cpu).max().unwrap_or(0)
     }
 
-    /// The CPU of a domain with most to spare, of those that fit best; not `prev`, which is looked
-    /// at anyway, unless there is nothing to choose.
+    /// What a CPU with this utilization has left. A boost takes capacity as utilization does.
+    fn spare(&self, cpu: usize, util: u64, wish: &Wish) -> u64 {
+        let taken = util.max(wish.boost).max(self.boost.rq_boost(cpu));
+        self.cpus[cpu].capacity.saturating_sub(taken)
+    }
+
+    /// The CPU of a domain with most to spare, of those that fit best, and how much; not `prev`,
+    /// which is looked at anyway.
     fn most_to_spare(
         &self,
-        view: &View<'_>,
+        cluster: usize,
         prev: usize,
         allowed: Option<&CpuMask>,
-        own: u64,
-        wish: &Wish,
-    ) -> Option<usize> {
-        let topology = self.world.plan.topology;
-        let place_of = |cpu: usize| topology.cluster_of[cpu].1;
-        let members = &topology.clusters[view.cluster];
-        if !self.has_wishes() && allowed.is_none() {
-            return Some(members[view.utils.least()]);
-        }
-        let may = |cpu: &usize| allowed.is_none_or(|mask| mask.contains(*cpu));
-        if !self.has_wishes() {
-            return members.iter().copied().filter(may).min_by_key(|cpu| view.util(place_of(*cpu)));
-        }
-        members.iter().copied().filter(|cpu| may(cpu) && *cpu != prev).min_by_key(|&cpu| {
-            // A boost takes spare capacity as utilization does: below it CPUs are alike.
-            let util = view.util(place_of(cpu)) + own;
-            let taken = util.max(wish.boost).max(self.boost.rq_boost(cpu));
-            (Reverse(self.fit_of(cpu, util, wish)), taken)
-        })
+        fit_at: &dyn Fn(usize) -> (Fit, u64),
+    ) -> Option<(usize, Fit, u64)> {
+        let online = &self.world.plan.topology.online;
+        let allowed = allowed.unwrap_or(online);
+        let members = self.world.plan.topology.clusters[cluster].iter().copied();
+        let others = members.filter(|&cpu| cpu != prev && allowed.contains(cpu));
+        let others = others.map(|cpu| (cpu, fit_at(cpu))).filter(|(_, (fit, _))| *fit != Fit::None);
+        // Of equals the first.
+        let best = others.min_by_key(|&(_, at)| Reverse(at));
+        best.map(|(cpu, (fit, spare))| (cpu, fit, spare))
     }
 
     /// Whether clamps and boosts have to be looked at at all.

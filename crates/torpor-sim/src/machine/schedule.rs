@@ -10,7 +10,7 @@ use crate::error::Halt;
 use crate::sched::{Fit, fit};
 use torpor_engine::policy::Policy;
 use torpor_trace::PrevState;
-use torpor_units::{Duration, Instant};
+use torpor_units::Instant;
 
 /// The task that leaves a CPU, for the record.
 pub(super) type Leaver = Option<(i32, PrevState)>;
@@ -78,7 +78,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &mut self.world.tasks[running as usize];
         task.work = (task.work - ran.0 * cpu.speed).max(0);
         task.cpu_time += ran;
-        cpu.queue.charge(&mut task.entity, ran);
+        task.ran_at = self.world.now;
+        cpu.queue.charge(&mut task.entity, ran, &self.tunables);
     }
 
     /// Brings a CPU's utilization up to now (`update_load_avg()`).
@@ -100,7 +101,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let cpu = &mut self.cpus[number];
         let util = cpu.util();
         let (cluster, place) = self.world.plan.topology.cluster_of[number];
-        self.utils[cluster].set(place, util as u32);
+        let demand = cpu.util_for(self.world.plan.cpufreq.release());
+        self.utils[cluster].set(place, demand as u32);
         let is_over = fit(util, self.clamps[number].get(), cpu.capacity) == Fit::None;
         if is_over != cpu.is_overutilized {
             cpu.is_overutilized = is_over;
@@ -111,6 +113,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// The queue of a CPU has grown or shrunk.
     pub(super) fn publish_count(&mut self, number: usize) {
         let count = self.cpus[number].queue.count();
+        // What comes to an idle CPU is queued there once that is awake.
+        if self.cpus[number].mode == Mode::Running {
+            self.cpus[number].load.set_runnable(count);
+        }
         self.counts.set(number, count);
         if count > 1 {
             self.crowded.insert(number);
@@ -148,11 +154,15 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
         cpu.hold_up(now, self.world.plan.overheads.context_switch);
-        cpu.load.switch(true);
+        if cpu.load.switch(true) {
+            self.world.tasks[id as usize].load.is_runnable = false;
+        }
+        cpu.load.set_runnable(cpu.queue.count());
         cpu.running = Some(id);
         let task = &mut self.world.tasks[id as usize];
         task.load.update(&cpu.load, false);
-        task.entity.ran = Duration::ZERO;
+        task.load.is_runnable = true;
+        task.entity.picked();
         task.in_iowait = false;
         self.world.begins(id, cpu.from);
     }
@@ -168,7 +178,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let next = cpu.queue.pick().expect("two tasks at least are there");
         let task = &mut self.world.tasks[id as usize];
         if next == id {
-            task.entity.ran = Duration::ZERO;
+            task.entity.picked();
             return Ok(());
         }
         self.touch(number);
@@ -195,7 +205,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.iowait += u16::from(task.in_iowait);
         task.load.update(&cpu.load, true);
         task.load.is_runnable = false;
-        cpu.queue.drop_running(&task.entity);
+        cpu.queue.drop_running(&mut task.entity, &self.tunables);
         cpu.util_est -= task.util_est;
         task.update_util_est(cpu.capacity);
         let leaver = (task.pid, prev_state(state));
@@ -222,7 +232,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let id = cpu.running.expect("a running CPU has a task");
         let task = &mut self.world.tasks[id as usize];
         task.load.update(&cpu.load, true);
-        if cpu.queue.ends_turn(&task.entity, &self.tunables) {
+        if cpu.queue.ends_turn(&task.entity) {
             cpu.needs_resched = true;
         }
         self.balance_at_tick(number, id)

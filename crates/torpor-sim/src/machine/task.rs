@@ -11,6 +11,9 @@ use torpor_units::{Duration, Instant};
 /// a whole number of these, by its capacity and, to 1/1024, its frequency.
 pub const FULL_SPEED: i64 = 1 << 20;
 
+/// Of a task that has not run on its CPU: long ago.
+pub const NEVER_RAN: Instant = Instant(i64::MIN / 2);
+
 /// `UTIL_EST_MARGIN`: closer estimates are left alone.
 const UTIL_EST_MARGIN: u64 = 1024 / 100;
 
@@ -44,6 +47,8 @@ pub enum Blocked {
 pub struct Task {
     pub state: State,
     pub cpu: usize,
+    /// The one before, as far as placement has looked (`recent_used_cpu`).
+    pub recent_cpu: usize,
     pub kind: usize,
     pub entity: Entity,
     pub load: pelt::Task,
@@ -66,6 +71,8 @@ pub struct Task {
     pub clamp: Clamp,
     /// As it was asked for: by its kind, or by a hint session.
     pub uclamp: Clamp,
+    /// When it ran last on this CPU, whose cache may hold its data.
+    pub ran_at: Instant,
     /// From going to wait for IO until it runs again, if its engine marks that.
     pub in_iowait: bool,
     pub pid: i32,
@@ -112,12 +119,14 @@ impl Task {
             pid,
             state: State::Runnable,
             cpu: 0,
-            entity: Entity { vruntime: 0, weight: own.weight, ran: Duration::ZERO },
+            recent_cpu: 0,
+            entity: Entity::new(own.weight),
             load: pelt::Task::default(),
             util_est: 0,
             clamp: own.clamp,
             uclamp: own.clamp,
             in_iowait: false,
+            ran_at: NEVER_RAN,
             step: 0,
             loops: Vec::with_capacity(own.depth),
             passes: own.repeat.unwrap_or(u64::MAX),

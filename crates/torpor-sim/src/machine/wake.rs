@@ -3,7 +3,7 @@
 
 use super::boost::Arrival;
 use super::cpu::Mode;
-use super::task::{Blocked, State};
+use super::task::{Blocked, NEVER_RAN, State};
 use super::{Machine, Sink};
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
@@ -21,6 +21,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         self.world.woken(id, event);
         self.refresh_an_idle_cpu();
+        if self.world.plan.topology.is_asymmetric {
+            let task = &mut self.world.tasks[id as usize];
+            task.load.catch_up(&self.cpus[task.cpu].load);
+        }
         let target = self.select_cpu(id, by, sync);
         if S::RECORDS {
             self.record_waking(by.unwrap_or(target), id, target);
@@ -56,7 +60,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.world.tasks[id as usize].load.update(&self.cpus[target].load, false);
         }
         let (cpu, task) = (&mut self.cpus[target], &mut self.world.tasks[id as usize]);
-        cpu.queue.place(&mut task.entity, is_new, &self.tunables);
+        cpu.queue.place(&mut task.entity, is_new, home == target, &self.tunables);
         task.load.is_runnable = true;
         cpu.queue.add(id, &task.entity);
         cpu.util_est += task.util_est;
@@ -77,8 +81,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let task = &mut self.world.tasks[id as usize];
         task.load.detach(&mut old.load, self.world.now.0 as u64);
         task.load.attach(&mut new.load, to);
-        new.queue.rebase(&mut task.entity, &old.queue);
         task.cpu = to;
+        task.ran_at = NEVER_RAN;
         self.world.kinds[task.kind].migrations += 1;
         self.publish_util(from);
     }
@@ -108,7 +112,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 let running = cpu.running.expect("a running CPU has a task");
                 let (running, woken) =
                     (&self.world.tasks[running as usize], &self.world.tasks[id as usize]);
-                if !cpu.queue.preempts(&running.entity, &woken.entity, &self.tunables) {
+                let ends_turn = cpu.queue.ends_turn(&running.entity);
+                if !ends_turn && !cpu.queue.preempts(&running.entity, &woken.entity) {
                     return;
                 }
                 if by == Some(target) {
@@ -142,7 +147,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let target = self.select_cpu_for_new(kind, near);
         self.touch(target);
         let task = &mut self.world.tasks[id as usize];
-        task.cpu = target;
+        (task.cpu, task.recent_cpu) = (target, target);
         task.load = pelt::Task::forked(target, &mut self.cpus[target].load);
         self.boost.begin(id, self.world.plan.workload.tasks[kind].clamp.max);
         if S::RECORDS {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The scheduler's parts that know no events: queues, sets of CPUs, the energy model.
 //!
-//! FIDELITY(sched-fair): the fair class goes by the rules of Linux 6.1 (slices from a latency
-//! target, wake-up granularity, sleepers placed half a target back) without buddies and groups;
-//! newer kernels pick by deadlines (EEVDF). There are no real-time and deadline classes.
+//! FIDELITY(sched-fair): the fair class goes by the rules of Linux 6.12 (EEVDF) without groups and
+//! slices of a task's own. There are no real-time and deadline classes.
 
 mod energy;
 mod fair;

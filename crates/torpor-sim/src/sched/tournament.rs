@@ -7,7 +7,6 @@ pub struct Tournament {
     /// A power of two.
     leaves: usize,
     keys: Vec<u32>,
-    sum: u64,
     /// Winners of each match, the final at 1; leaves follow at `leaves`.
     least: Vec<u16>,
     greatest: Vec<u16>,
@@ -19,7 +18,6 @@ impl Tournament {
         let mut new = Tournament {
             leaves,
             keys: vec![0; count],
-            sum: 0,
             least: vec![0; 2 * leaves],
             greatest: vec![0; 2 * leaves],
         };
@@ -39,10 +37,6 @@ impl Tournament {
         self.keys[index]
     }
 
-    pub fn sum(&self) -> u64 {
-        self.sum
-    }
-
     pub fn least(&self) -> usize {
         self.least[1] as usize
     }
@@ -57,7 +51,6 @@ impl Tournament {
         if old == key {
             return;
         }
-        self.sum = self.sum - u64::from(old) + u64::from(key);
         let mut node = (self.leaves + index) / 2;
         while node > 0 {
             self.play(node);
@@ -99,7 +92,6 @@ mod tests {
                 let greatest = (0..count).max_by_key(|&i| (keys[i], std::cmp::Reverse(i))).unwrap();
                 prop_assert_eq!(tournament.least(), least);
                 prop_assert_eq!(tournament.greatest(), greatest);
-                prop_assert_eq!(tournament.sum(), keys.iter().map(|k| u64::from(*k)).sum::<u64>());
             }
         }
     }

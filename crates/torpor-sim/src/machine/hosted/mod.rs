@@ -3,7 +3,10 @@
 //! decides, and what it does is counted as that of our own scheduler is.
 
 mod host;
+mod judge;
 mod sleep;
+
+pub use judge::{Score, Verdict};
 
 use crate::cpufreq::Cpufreq;
 use crate::error::Halt;
@@ -20,10 +23,13 @@ use crate::machine::task::{Blocked, FULL_SPEED, State};
 use crate::machine::world::World;
 use crate::machine::{Counted, CpuCounted, Plan, Sink, trace};
 use crate::queue::Agenda;
+use judge::Judge;
 use std::collections::VecDeque;
+use torpor_engine::decision::Unobserved;
 use torpor_engine::totals::Tally;
 use torpor_kernel::{
-    Attributes, Handled, Instance, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup, Work,
+    Attributes, Decided, Handled, Instance, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup,
+    Work,
 };
 use torpor_trace::{EventKind, PrevState};
 use torpor_units::{CpuId, Duration, Instant};
@@ -40,14 +46,42 @@ pub fn run<S: Sink>(
     end: Instant,
     goes_on: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<(Counted, S), Halt> {
-    let mut hosted = Hosted::new(plan, sink);
+    let hosted = Hosted::new(plan, sink);
+    Ok(simulate(hosted, instance, machine, end, goes_on)?.close())
+}
+
+/// The same, with our own scheduler held against the kernel's decisions.
+pub fn judge(
+    plan: &Plan<'_>,
+    mut instance: Instance,
+    machine: torpor_kernel::Machine,
+    end: Instant,
+) -> Result<Verdict, Halt> {
+    instance.watch_decisions();
+    let hosted =
+        Hosted { judge: Some(Box::new(Judge::new(plan))), ..Hosted::new(plan, Unobserved) };
+    let mut hosted = simulate(hosted, instance, machine, end, &mut |_| true)?;
+    let judge = hosted.judge.take().expect("it was given");
+    Ok(judge.verdict)
+}
+
+fn simulate<'a, S: Sink>(
+    mut hosted: Hosted<'a, S>,
+    instance: Instance,
+    machine: torpor_kernel::Machine,
+    end: Instant,
+    goes_on: &mut dyn FnMut(Instant) -> bool,
+) -> Result<Hosted<'a, S>, Halt> {
     hosted.start()?;
+    let is_judged = hosted.judge.is_some();
     let mut sim = Sim::new(instance, machine, hosted);
+    let before = if is_judged { sleeps(&mut sim)? } else { (0, 0) };
     let mut is_interrupted = false;
     let ended = sim.run(end, &mut |now| {
         is_interrupted = !goes_on(now);
         !is_interrupted
     });
+    let after = if is_judged { sleeps(&mut sim)? } else { (0, 0) };
     let events = sim.stats().events;
     let (mut hosted, asleep) = sim.into_work();
     if let Some(halt) = hosted.halt {
@@ -62,7 +96,22 @@ pub fn run<S: Sink>(
     for (number, slept) in asleep.into_iter().enumerate() {
         hosted.cut(number, slept);
     }
-    Ok(hosted.close())
+    if let Some(judge) = &mut hosted.judge {
+        judge.verdict.sleeps = after.0 - before.0;
+        judge.verdict.seen_sleeps = after.1 - before.1;
+    }
+    Ok(hosted)
+}
+
+/// Of all CPUs, as the kernel counts them and as the hardware has seen them.
+fn sleeps<W: Work>(sim: &mut Sim<W>) -> Result<(u64, u64), Halt> {
+    let stats = sim.stats();
+    let seen = stats.cpus.iter().flat_map(|cpu| &cpu.entries).sum();
+    let mut counted = 0;
+    for cpu in 0..stats.cpus.len() {
+        counted += sim.idle_usage(CpuId(cpu as u32))?.iter().map(|state| state.usage).sum::<u64>();
+    }
+    Ok((counted, seen))
 }
 
 struct Hosted<'a, S> {
@@ -79,6 +128,7 @@ struct Hosted<'a, S> {
     number_of: Vec<u32>,
     outside: Vec<Outside>,
     acting: Acting,
+    judge: Option<Box<Judge<'a>>>,
 }
 
 /// On whose behalf the workload acts.
@@ -160,6 +210,7 @@ impl<'a, S: Sink> Hosted<'a, S> {
             number_of: Vec::new(),
             outside: Vec::new(),
             acting: Acting::Nobody,
+            judge: None,
         }
     }
 
@@ -304,6 +355,11 @@ impl<S: Sink> Work for Hosted<'_, S> {
         loop {
             let numbered = &mut self.numbered[number];
             if let Some(step) = numbered.steps.pop_front() {
+                if let (Some(judge), Step::Sleep(until)) = (&mut self.judge, &step) {
+                    let task = &self.world.tasks[numbered.id as usize];
+                    let slack = self.world.plan.workload.tasks[task.kind].timer_slack;
+                    judge.sleeps_until(task.cpu, number, *until + slack);
+                }
                 return step;
             }
             let (id, until) = (numbered.id, numbered.sleeps_until);
@@ -366,6 +422,9 @@ impl<S: Sink> Work for Hosted<'_, S> {
         self.world.now = now;
         match seen {
             Seen::Runs { task: TaskId(number), switched, from } => {
+                if let Some(judge) = &mut self.judge {
+                    judge.woke(number);
+                }
                 self.runs(cpu, number, switched, from);
             }
             Seen::Preempted(TaskId(number)) => {
@@ -388,11 +447,21 @@ impl<S: Sink> Work for Hosted<'_, S> {
                 self.cpus[cpu].overhead += time;
                 self.busy(cpu, time);
             }
-            Seen::Sleeps { state, entered } => self.sleeps(cpu, state, entered),
+            Seen::Sleeps { state, entered } => {
+                self.sleeps(cpu, state, entered);
+                if let Some(judge) = &mut self.judge {
+                    judge.sleeps(cpu);
+                }
+            }
             Seen::Wakes if S::RECORDS => self.record_exit_first(cpu),
             Seen::Wakes => {}
             Seen::Timer(event) => self.record_timer(cpu, event),
-            Seen::Slept(slept) => self.slept(cpu, &slept),
+            Seen::Slept(slept) => {
+                self.slept(cpu, &slept);
+                if let Some(judge) = &mut self.judge {
+                    judge.slept(cpu, slept.since, slept.timer, slept.tick_stopped);
+                }
+            }
             Seen::PollsOn => self.polls_on(cpu),
             Seen::Frequency { khz } => self.changes_frequency(cpu, khz),
             Seen::SentIpi(to) => {
@@ -401,5 +470,15 @@ impl<S: Sink> Work for Hosted<'_, S> {
                 self.emit(cpu, EventKind::IpiSend { target_cpu: CpuId(to as u32), cause });
             }
         }
+    }
+
+    fn decided(&mut self, _: Instant, decided: Decided) {
+        let Some(judge) = &mut self.judge else { return };
+        let number = match &decided {
+            Decided::Waking { task, .. } | Decided::Woken { task, .. } => Some(task.0),
+            Decided::Frequency { .. } => None,
+        };
+        let id = number.map(|number| self.numbered[number].id).filter(|id| *id != GONE);
+        judge.decided(&decided, id, id.map(|id| &self.world.tasks[id as usize]));
     }
 }
