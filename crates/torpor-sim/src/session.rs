@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
             panic!("the column is of a kernel");
         };
         let plan = self.plan(column, seed);
-        let machine = self.machine(plan.cpufreq);
+        let machine = self.machine(plan.cpufreq, false);
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         hosted::judge(&plan, instance, machine, Instant(0) + self.request.options.duration)
     }
