@@ -338,7 +338,7 @@ fn the_energy_model_gives_power_and_perf_domains() {
     fs::write(&file, model.replace("flags:0x1", "flags:0x5")).unwrap();
     fs::remove_dir_all(root.path().join("energy_model")).unwrap();
     let bogus = import_sysfs(root.path(), &other).unwrap();
-    assert!(bogus.notes.iter().any(|note| note.contains("counts in abstract units")));
+    assert!(bogus.notes.iter().any(|note| note.contains("uses abstract units")));
 }
 
 /// The machine that runs the tests, whichever it is: a platform, or a reason.
