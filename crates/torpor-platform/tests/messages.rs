@@ -111,7 +111,7 @@ default_status, scope, power_mw, power_per_opp_mw, power_source
 
 /// Each row: what to replace, by what; the key and the line to be named, and part of the message.
 #[test]
-fn each_slip_is_named_with_its_key_and_line() {
+fn each_error_is_named_with_its_key_and_line() {
     let rows = [
         ("hz = 250", "hz = 200", "hz", 4, "no kernel ticks at this rate"),
         (
@@ -272,7 +272,7 @@ fn each_slip_is_named_with_its_key_and_line() {
             "wakeup-latency-us = 301",
             "cluster[0].idle_state[2].wakeup_latency_us",
             39,
-            "at most a whole entry",
+            "at most one entry",
         ),
         (
             "name = \"WFI\"",
