@@ -82,7 +82,6 @@ struct khost_state {
 	unsigned int exit_latency_ns;
 	unsigned int target_residency_ns;
 	unsigned int polling;
-	unsigned int disabled;
 };
 
 struct khost_opp {
@@ -100,9 +99,14 @@ struct khost_cluster {
 	unsigned int states;
 	unsigned int opps;
 	unsigned int transition_latency_ns;
+	/* What is written to scaling_setspeed, or KHOST_UNSET. */
+	unsigned int set_khz;
 	struct khost_state state[KHOST_STATES_MAX];
 	struct khost_opp opp[KHOST_OPPS_MAX];
 };
+
+/* A setting that is the kernel's own. */
+#define KHOST_UNSET ~0u
 
 /* As on a kernel's command line: `menu.name`. */
 struct khost_param {
@@ -124,8 +128,15 @@ struct khost_machine {
 	const struct khost_param *param;
 	/* Whether tracepoints are handed to the simulator. */
 	unsigned int records;
-	/* schedutil, or none: the frequency stays as the simulator sets it. */
-	unsigned int schedutil;
+	/* schedutil's tunable, or KHOST_UNSET; whether it does not hear who wakes up from IO. */
+	unsigned int rate_limit_us;
+	unsigned int no_iowait_boost;
+	/* What PM QoS is asked for, or KHOST_UNSET. */
+	unsigned int latency_limit_us;
+	/* The CPUs that are brought up; the first always is. */
+	unsigned long long online[KHOST_CPUS_MAX / 64];
+	/* Of each CPU, the idle states that are switched off in sysfs, a bit each. */
+	unsigned short states_off[KHOST_CPUS_MAX];
 };
 
 /* What sched_setattr() and sched_setaffinity() set. */
@@ -258,6 +269,8 @@ struct khost_calls {
 	int (*exit)(void *unused, unsigned long cpu);
 	/* Wakes a task, as the one that has the CPU, or as an interrupt that has come to it. */
 	int (*wake)(void *task, unsigned long cpu);
+	/* The same, by a task that is about to sleep. */
+	int (*wake_sync)(void *task, unsigned long cpu);
 	/* Changes a task, as the one that has the CPU; it may have to wait for another CPU. */
 	int (*change)(const struct khost_change *change, unsigned long cpu);
 	/* The device interrupt that is raised next on the CPU wakes the task. Nothing runs yet. */

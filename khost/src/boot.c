@@ -7,6 +7,7 @@
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/kthread.h>
+#include <linux/pm_qos.h>
 #include <linux/rcupdate.h>
 #include <linux/srcu.h>
 #include <linux/sched.h>
@@ -60,6 +61,15 @@ static void check_governor(void)
 		khost_trouble(KHOST_REFUSED, "it has no idle governor %s", wanted);
 }
 
+/* As /dev/cpu_dma_latency is asked. */
+static void limit_latency(void)
+{
+	static struct pm_qos_request request;
+
+	if (khost_machine->latency_limit_us != KHOST_UNSET)
+		cpu_latency_qos_add_request(&request, khost_machine->latency_limit_us);
+}
+
 /* What kernel_init() does for the scheduler, time, idle and frequency. */
 static int init_thread(void *unused)
 {
@@ -77,6 +87,7 @@ static int init_thread(void *unused)
 	check_governor();
 	khost_start_idle_driver();
 	khost_start_freq_driver();
+	limit_latency();
 	rcu_end_inkernel_boot();
 	/* Out of the state that the idle loop has without a driver. */
 	wake_up_all_idle_cpus();
@@ -222,6 +233,7 @@ __attribute__((visibility("default"))) const struct khost_calls khost_calls = {
 	.yield = khost_yield,
 	.exit = khost_exit,
 	.wake = khost_wake,
+	.wake_sync = khost_wake_sync,
 	.change = khost_change,
 	.completes = khost_completes,
 	.idle_usage = khost_idle_usage,

@@ -274,7 +274,9 @@ static bool has_work(int cpu)
 {
 	const struct khost_cpu *it = &khost_cpus[cpu];
 
-	return it->sent || it->raised || khost_owes_call(cpu) || *it->flags & KHOST_NEED_RESCHED;
+	/* One that is offline has no task. */
+	return it->sent || it->raised || khost_owes_call(cpu) ||
+	       (it->flags && *it->flags & KHOST_NEED_RESCHED);
 }
 
 static void take_turn(int cpu)

@@ -240,7 +240,9 @@ static void start_cpu(unsigned int cpu)
 
 void bringup_nonboot_cpus(unsigned int max_cpus)
 {
-	for (unsigned int cpu = 1; cpu < khost_machine->cpus; cpu++)
-		start_cpu(cpu);
+	for (unsigned int cpu = 1; cpu < khost_machine->cpus; cpu++) {
+		if (khost_machine->online[cpu / 64] >> (cpu % 64) & 1)
+			start_cpu(cpu);
+	}
 }
 

@@ -3,11 +3,10 @@
 #include <linux/cpufreq.h>
 #include <linux/device.h>
 #include <linux/energy_model.h>
+#include <linux/sched/cpufreq.h>
 #include <linux/slab.h>
+#include "sched.h"
 #include "host.h"
-
-/* Of the governors' file of sysfs, which nobody reads. */
-const struct sysfs_ops governor_sysfs_ops;
 
 /* The folder of sysfs that the core insists on. */
 
@@ -22,6 +21,37 @@ struct device *bus_get_dev_root(const struct bus_type *bus)
 struct kobject *kobject_create_and_add(const char *name, struct kobject *parent)
 {
 	return &folder;
+}
+
+/* The folder of a governor's tunables, and the files in it. */
+static struct kobject *tunables;
+static const struct kobj_type *tunables_type;
+
+int kobject_init_and_add(struct kobject *object, const struct kobj_type *type,
+			 struct kobject *parent, const char *fmt, ...)
+{
+	if (type->sysfs_ops == &governor_sysfs_ops) {
+		tunables = object;
+		tunables_type = type;
+	}
+	return 0;
+}
+
+/* As writing to the file in sysfs. */
+static void write_tunable(const char *name, const char *value)
+{
+	struct attribute **at;
+
+	if (!tunables)
+		return;
+	for (at = tunables_type->default_groups[0]->attrs; *at; at++) {
+		if (strcmp((*at)->name, name))
+			continue;
+		if (tunables_type->sysfs_ops->store(tunables, *at, value, strlen(value)) >= 0)
+			return;
+		khost_trouble(KHOST_REFUSED, "`%s` is no value for %s", value, name);
+	}
+	khost_trouble(KHOST_REFUSED, "its frequency governor has no %s", name);
 }
 
 static struct cpufreq_frequency_table *table_of(const struct khost_cluster *cluster)
@@ -98,7 +128,7 @@ static void register_em(struct cpufreq_policy *policy)
 
 	if (cluster->opp[0].power_uw)
 		em_dev_register_perf_domain(get_cpu_device(policy->cpu), cluster->opps, &callback,
-					    policy->cpus, true);
+					    policy->related_cpus, true);
 }
 
 static struct cpufreq_driver driver = {
@@ -112,12 +142,53 @@ static struct cpufreq_driver driver = {
 	.register_em	= register_em,
 };
 
+/* What a governor hears is said to it here first, without who wakes up from IO. */
+
+static void (*governor_hears[NR_CPUS])(struct update_util_data *data, u64 time, unsigned int flags);
+
+static void hear_no_iowait(struct update_util_data *data, u64 time, unsigned int flags)
+{
+	governor_hears[khost_cpu_number](data, time, flags & ~SCHED_CPUFREQ_IOWAIT);
+}
+
+static void deafen(unsigned int cpu)
+{
+	struct update_util_data *data = per_cpu(cpufreq_update_util_data, cpu);
+
+	if (data) {
+		governor_hears[cpu] = data->func;
+		data->func = hear_no_iowait;
+	}
+}
+
+static void apply_settings(void)
+{
+	char text[16];
+	unsigned int cpu;
+
+	if (khost_machine->rate_limit_us != KHOST_UNSET) {
+		snprintf(text, sizeof(text), "%u", khost_machine->rate_limit_us);
+		write_tunable("rate_limit_us", text);
+	}
+	for_each_online_cpu(cpu) {
+		struct cpufreq_policy *policy = cpufreq_cpu_get_raw(cpu);
+		unsigned int khz = khost_cluster_of(cpu)->set_khz;
+
+		if (khost_machine->no_iowait_boost)
+			deafen(cpu);
+		if (policy && policy->cpu == cpu && khz != KHOST_UNSET &&
+		    policy->governor->store_setspeed(policy, khz))
+			khost_trouble(KHOST_REFUSED, "CPU %u has no frequency of %u kHz", cpu, khz);
+	}
+}
+
 void khost_start_freq_driver(void)
 {
 	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
 		if (!khost_machine->cluster[i].opps)
 			return;
 	}
-	if (khost_machine->schedutil && cpufreq_register_driver(&driver))
+	if (cpufreq_register_driver(&driver))
 		khost_trouble(KHOST_PANIC, "no frequency driver");
+	apply_settings();
 }

@@ -59,6 +59,7 @@ int khost_sleep(void *until_ns, unsigned long cpu);
 int khost_yield(void *unused, unsigned long cpu);
 int khost_exit(void *unused, unsigned long cpu);
 int khost_wake(void *task, unsigned long cpu);
+int khost_wake_sync(void *task, unsigned long cpu);
 int khost_change(const struct khost_change *change, unsigned long cpu);
 int khost_completes(void *task, unsigned long cpu);
 void khost_wake_completed(int cpu);

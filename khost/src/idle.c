@@ -71,8 +71,19 @@ static void add_state(struct cpuidle_driver *driver, const struct khost_state *g
 	state->enter = given->polling ? enter_polling : enter;
 	if (given->polling)
 		state->flags |= CPUIDLE_FLAG_POLLING;
-	if (given->disabled)
-		state->flags |= CPUIDLE_FLAG_OFF;
+}
+
+/* As writing 1 to a state's `disable` in sysfs. */
+static void switch_off_states(void)
+{
+	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
+		struct cpuidle_device *device = per_cpu(cpuidle_devices, cpu);
+
+		for (unsigned int n = 0; device && n < KHOST_STATES_MAX; n++) {
+			if (khost_machine->states_off[cpu] >> n & 1)
+				device->states_usage[n].disable |= CPUIDLE_STATE_DISABLED_BY_USER;
+		}
+	}
 }
 
 void khost_start_idle_driver(void)
@@ -92,6 +103,7 @@ void khost_start_idle_driver(void)
 		if (cpuidle_register(driver, NULL))
 			khost_trouble(KHOST_PANIC, "no idle driver for cluster %u", i);
 	}
+	switch_off_states();
 }
 
 int khost_idle_usage(void *usage, unsigned long cpu)

@@ -49,6 +49,21 @@ const struct kernel_param_ops param_ops_bool = {
 	.get = param_get_bool,
 };
 
+int param_set_copystring(const char *text, const struct kernel_param *param)
+{
+	return strscpy(param->str->string, text, param->str->maxlen) < 0 ? -ENOSPC : 0;
+}
+
+int param_get_string(char *page, const struct kernel_param *param)
+{
+	return scnprintf(page, PAGE_SIZE, "%s\n", param->str->string);
+}
+
+const struct kernel_param_ops param_ops_string = {
+	.set = param_set_copystring,
+	.get = param_get_string,
+};
+
 static void set_param(const struct khost_param *given)
 {
 	size_t prefix = strchr(given->name, '.') + 1 - given->name;

@@ -10,6 +10,7 @@
 #include <linux/sched/task.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
+#include <linux/wait.h>
 #include <uapi/linux/sched/types.h>
 #include "sched.h"
 #include "host.h"
@@ -383,4 +384,16 @@ static void wake(void *task)
 int khost_wake(void *task, unsigned long cpu)
 {
 	return khost_call(cpu, wake, task);
+}
+
+static void wake_sync(void *task)
+{
+	struct wait_queue_entry entry = { .private = &((struct host_task *)task)->task };
+
+	default_wake_function(&entry, TASK_NORMAL, WF_SYNC, NULL);
+}
+
+int khost_wake_sync(void *task, unsigned long cpu)
+{
+	return khost_call(cpu, wake_sync, task);
 }

@@ -20,7 +20,7 @@ from typing import (
 )
 
 from torpor import _engine
-from torpor.results import Comparison, Version
+from torpor.results import Comparison, KernelInfo, Version
 
 
 class Counts(TypedDict):
@@ -218,6 +218,9 @@ class StudyCell(TypedDict):
     #: The least and the greatest seed.
     spread: list[float] | None
     is_calibrated: bool
+    #: Why it is no prediction that counts: ``repeated`` (the same cell of ours has counted, or was
+    #: calibrated, before), ``mechanical`` (it is so by the metric's definition).
+    not_counted: Literal["repeated", "mechanical"] | None
     #: By aspect (``sign``, ``order``, ``size``, ``range``); null where nothing was judged.
     right: dict[str, bool] | None
 
@@ -240,6 +243,55 @@ class StudyTable(TypedDict):
     most: dict[str, str]
 
 
+class Off(TypedDict):
+    """By how much predictions are off."""
+
+    median: float
+    #: The least and the greatest median that one seed alone has; null with one seed.
+    spread: list[float] | None
+    #: How many predictions.
+    of: int
+
+
+class JudgedColumn(TypedDict):
+    """A column over all tables of a study."""
+
+    column: str
+    counts: dict[str, Judged]
+    #: Medians: of levels in per cent, of changes from the first column in percentage points.
+    level_off_pct: float | None
+    change_off_pp: float | None
+    #: The same of who says that nothing changes.
+    no_change_off_pp: float | None
+    beats_no_change: bool | None
+
+
+class Predictor(TypedDict):
+    """Who knows nothing: every column is as the first, or changes as a reference does."""
+
+    name: str
+    counts: dict[str, Judged]
+    change_off_pp: float | None
+
+
+class SecondBase(TypedDict):
+    """Changes from each table's second column."""
+
+    columns: list[str]
+    counts: dict[str, Judged]
+    change_off_pp: Off | None
+
+
+class StudyJudged(TypedDict):
+    """A study beyond its counts."""
+
+    columns: list[JudgedColumn]
+    level_off_pct: Off | None
+    change_off_pp: Off | None
+    predictors: list[Predictor]
+    second_base: SecondBase | None
+
+
 class Reproduction(TypedDict):
     """Of ``torpor reproduce``, one for each study."""
 
@@ -250,13 +302,18 @@ class Reproduction(TypedDict):
     title: str
     source: list[str]
     calibration: str
+    #: Whose scheduler, timers and governors decided; null where ours stand in.
+    kernel: KernelInfo | None
     platforms: list[str]
     durations: list[str]
     seeds: int
     tables: list[StudyTable]
     #: By aspect.
     counts: dict[str, Judged]
+    judged: StudyJudged
     notes: list[str]
+    #: Columns that a hosted kernel cannot serve, each with why.
+    left_out: list[str]
     failures: list[str]
 
 

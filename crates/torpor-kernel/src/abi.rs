@@ -21,6 +21,9 @@ pub const TICK_STOP: u32 = 5;
 pub const TICK_KEPT: u32 = 6;
 pub const NEED_RESCHED: c_ulong = 1 << 3;
 
+/// A setting that is the kernel's own.
+pub const UNSET: u32 = u32::MAX;
+
 /// `timer_ns` of a clock event device that is not set.
 pub const NEVER: u64 = u64::MAX;
 
@@ -65,7 +68,6 @@ pub struct State {
     pub exit_latency_ns: u32,
     pub target_residency_ns: u32,
     pub polling: u32,
-    pub disabled: u32,
 }
 
 #[repr(C)]
@@ -85,6 +87,7 @@ pub struct Cluster {
     pub states: u32,
     pub opps: u32,
     pub transition_latency_ns: u32,
+    pub set_khz: u32,
     pub state: [State; STATES_MAX],
     pub opp: [Opp; OPPS_MAX],
 }
@@ -106,7 +109,11 @@ pub struct Machine {
     pub params: u32,
     pub param: *const Param,
     pub records: u32,
-    pub schedutil: u32,
+    pub rate_limit_us: u32,
+    pub no_iowait_boost: u32,
+    pub latency_limit_us: u32,
+    pub online: [u64; CPUS_MAX / 64],
+    pub states_off: [u16; CPUS_MAX],
 }
 
 #[repr(C)]
@@ -242,6 +249,7 @@ pub struct Calls {
     pub yield_cpu: Call,
     pub exit: Call,
     pub wake: Call,
+    pub wake_sync: Call,
     pub change: Call,
     pub completes: Call,
     pub idle_usage: Call,

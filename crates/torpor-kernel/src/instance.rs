@@ -8,7 +8,7 @@ use crate::image::Image;
 use crate::kernels::IdleGovernor;
 use crate::region::{LINE, Region, Stacks};
 use crate::task::{Attributes, TaskSetup};
-use crate::{Kernel, KernelError, Machine, Trouble, symbols};
+use crate::{Cpufreq, Kernel, KernelError, Machine, Trouble, symbols};
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;
@@ -196,8 +196,10 @@ impl Instance {
         unsafe { self.call(sleep, (&raw mut until).cast(), cpu as *mut c_void) }
     }
 
-    pub(crate) fn wake(&mut self, task: TaskHandle, cpu: usize) -> Result<(), Trouble> {
-        let wake = self.image.calls().wake;
+    /// A task that is about to sleep wakes another `sync`.
+    pub(crate) fn wake(&mut self, task: TaskHandle, cpu: usize, sync: bool) -> Result<(), Trouble> {
+        let calls = self.image.calls();
+        let wake = if sync { calls.wake_sync } else { calls.wake };
         // SAFETY: the kernel has given the handle.
         unsafe { self.call(wake, task.0.as_ptr(), cpu as *mut c_void) }
     }
@@ -336,7 +338,7 @@ impl HostSide {
             traced: Vec::new(),
             trouble: None,
             anchor: image.calls_address() as i64,
-            clusters: machine.clusters.iter().map(cluster).collect(),
+            clusters: (0..machine.clusters.len()).map(|index| cluster(machine, index)).collect(),
             states: machine
                 .cluster_of
                 .iter()
@@ -347,13 +349,14 @@ impl HostSide {
             params: Vec::new(),
             decided: Vec::new(),
         });
-        for (name, value) in &governor.params {
-            // A name or a value with a NUL is cut there, as on a command line.
-            let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
-            host.texts.extend(
-                [text(&format!("{}.{name}", governor.module())), text(value)].into_iter().flatten(),
-            );
-        }
+        // A name or a value with a NUL is cut there, as on a command line.
+        let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
+        let own = |(name, value): &(String, String)| {
+            [text(&format!("{}.{name}", governor.module())), text(value)]
+        };
+        let cpufreq = [text("cpufreq.default_governor"), text(machine.cpufreq.name())];
+        let all = governor.params.iter().map(own).chain([cpufreq]);
+        host.texts.extend(all.flatten().flatten());
         host.params = host
             .texts
             .chunks_exact(2)
@@ -363,6 +366,12 @@ impl HostSide {
         for (to, cluster) in cluster_of.iter_mut().zip(&machine.cluster_of) {
             *to = *cluster as u8;
         }
+        let mut online = [0; abi::CPUS_MAX / 64];
+        for (cpu, _) in machine.is_online.iter().enumerate().filter(|(_, is_online)| **is_online) {
+            online[cpu / 64] |= 1 << (cpu % 64);
+        }
+        let mut states_off = [0; abi::CPUS_MAX];
+        states_off[..machine.states_off.len()].copy_from_slice(&machine.states_off);
         host.machine = Some(Box::new(abi::Machine {
             cpus: machine.cluster_of.len() as u32,
             clusters: machine.clusters.len() as u32,
@@ -373,21 +382,28 @@ impl HostSide {
             params: host.params.len() as u32,
             param: host.params.as_ptr(),
             records: machine.records.into(),
-            schedutil: machine.schedutil.into(),
+            rate_limit_us: match &machine.cpufreq {
+                Cpufreq::Schedutil { rate_limit: Some(limit), .. } => us(*limit),
+                _ => abi::UNSET,
+            },
+            no_iowait_boost: matches!(
+                machine.cpufreq,
+                Cpufreq::Schedutil { hears_iowait: false, .. }
+            )
+            .into(),
+            latency_limit_us: machine.latency_limit.map_or(abi::UNSET, us),
+            online,
+            states_off,
         }));
         host.table.context = (&raw mut *host).cast();
         host
     }
 }
 
-fn cluster(given: &crate::Cluster) -> abi::Cluster {
-    let no_state = abi::State {
-        name: abi::name(""),
-        exit_latency_ns: 0,
-        target_residency_ns: 0,
-        polling: 0,
-        disabled: 0,
-    };
+fn cluster(machine: &Machine, index: usize) -> abi::Cluster {
+    let given = &machine.clusters[index];
+    let no_state =
+        abi::State { name: abi::name(""), exit_latency_ns: 0, target_residency_ns: 0, polling: 0 };
     let mut state = [no_state; abi::STATES_MAX];
     for (to, from) in state.iter_mut().zip(&given.states) {
         *to = abi::State {
@@ -395,7 +411,6 @@ fn cluster(given: &crate::Cluster) -> abi::Cluster {
             exit_latency_ns: ns(from.latency),
             target_residency_ns: ns(from.target_residency),
             polling: from.is_polling.into(),
-            disabled: from.is_disabled.into(),
         };
     }
     let mut opp = [abi::Opp { khz: 0, power_uw: 0 }; abi::OPPS_MAX];
@@ -410,6 +425,10 @@ fn cluster(given: &crate::Cluster) -> abi::Cluster {
         states: given.states.len() as u32,
         opps: given.opps.len() as u32,
         transition_latency_ns: ns(given.transition_latency),
+        set_khz: match &machine.cpufreq {
+            Cpufreq::Userspace(khz) => khz[index],
+            _ => abi::UNSET,
+        },
         state,
         opp,
     }
@@ -417,6 +436,11 @@ fn cluster(given: &crate::Cluster) -> abi::Cluster {
 
 fn ns(duration: Duration) -> u32 {
     duration.0.clamp(0, i64::from(u32::MAX)) as u32
+}
+
+/// Whole microseconds, below what stands for none.
+fn us(duration: Duration) -> u32 {
+    (duration.0 / 1_000).clamp(0, i64::from(i32::MAX)) as u32
 }
 
 extern "C" fn allocate(context: *mut c_void, size: c_ulong) -> *mut c_void {

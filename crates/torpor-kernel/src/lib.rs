@@ -32,7 +32,7 @@ pub use decided::{Contest, Decided, SeenCpu};
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, TaskHandle};
 pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
-pub use machine::{Cluster, Machine, Opp, Overheads, State};
+pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
 pub use sim::{
     CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats, TimerEvent,
     TimerFunction, TimerId, Work,

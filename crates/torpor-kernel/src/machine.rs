@@ -10,8 +10,13 @@ pub struct Machine {
     pub clusters: Vec<Cluster>,
     /// Of each CPU, its cluster.
     pub cluster_of: Vec<usize>,
-    /// Frequencies are the kernel's, not the highest.
-    pub schedutil: bool,
+    pub cpufreq: Cpufreq,
+    /// What PM QoS is asked for.
+    pub latency_limit: Option<Duration>,
+    /// Of each CPU, whether it is brought up. The first one always is.
+    pub is_online: Vec<bool>,
+    /// Of each CPU, the idle states that are switched off in sysfs, a bit each.
+    pub states_off: Vec<u16>,
     /// From an IPI's sending to the interrupt.
     pub ipi_delivery: Duration,
     pub overheads: Overheads,
@@ -27,6 +32,43 @@ const STEP_PS: u32 = 7_200;
 /// Two pinned threads there: to read a cache line that the other has just written takes 34.8 ns, one's
 /// own 4.8 ns.
 const LINE_PS: u32 = 30_000;
+
+/// The frequency governor, with what is written to its files in sysfs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cpufreq {
+    Performance,
+    Powersave,
+    /// With the frequency of each cluster, in kHz.
+    Userspace(Vec<u32>),
+    Schedutil {
+        rate_limit: Option<Duration>,
+        /// It is told which tasks wake up from IO, and boosts their CPUs.
+        hears_iowait: bool,
+    },
+}
+
+impl Cpufreq {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Cpufreq::Performance => "performance",
+            Cpufreq::Powersave => "powersave",
+            Cpufreq::Userspace(_) => "userspace",
+            Cpufreq::Schedutil { .. } => "schedutil",
+        }
+    }
+}
+
+impl From<CpufreqGovernor> for Cpufreq {
+    fn from(governor: CpufreqGovernor) -> Cpufreq {
+        match governor {
+            CpufreqGovernor::Performance => Cpufreq::Performance,
+            CpufreqGovernor::Powersave => Cpufreq::Powersave,
+            CpufreqGovernor::Schedutil => {
+                Cpufreq::Schedutil { rate_limit: None, hears_iowait: true }
+            }
+        }
+    }
+}
 
 /// What the kernel's own work takes on the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +107,6 @@ pub struct State {
     pub entry_latency: Duration,
     pub exit_latency: Duration,
     pub is_polling: bool,
-    pub is_disabled: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,10 +132,17 @@ impl Machine {
             opps: cluster.opps.iter().map(Opp::of).collect(),
             transition_latency: cluster.clock.transition_latency,
         });
+        let off = |cluster: &usize| {
+            let states = platform.clusters[*cluster].idle_states.iter().enumerate();
+            states.filter(|(_, s)| s.is_disabled).fold(0, |off, (n, _)| off | 1 << n)
+        };
         Machine {
             clusters: clusters.collect(),
+            states_off: cluster_of.iter().map(off).collect(),
+            is_online: vec![true; cluster_of.len()],
             cluster_of,
-            schedutil: platform.cpufreq_governor == CpufreqGovernor::Schedutil,
+            cpufreq: platform.cpufreq_governor.into(),
+            latency_limit: None,
             ipi_delivery: platform.overheads.ipi_delivery,
             overheads: Overheads {
                 interrupt: platform.tick_handling,
@@ -123,6 +171,9 @@ impl Machine {
                 ));
             }
         }
+        if !self.is_online[0] {
+            return Err("CPU 0 is offline; it is the one that a hosted kernel starts on".to_owned());
+        }
         if self.cluster_of.iter().any(|cluster| *cluster >= self.clusters.len()) {
             return Err("a CPU is in no cluster".to_owned());
         }
@@ -139,7 +190,6 @@ impl State {
             entry_latency: state.entry_latency,
             exit_latency: state.exit_latency,
             is_polling: state.is_polling(),
-            is_disabled: state.is_disabled,
         }
     }
 }

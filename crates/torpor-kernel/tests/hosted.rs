@@ -95,7 +95,7 @@ fn two_busy_tasks_share_a_cpu_by_their_weights() {
 fn small_tasks_stay_little_and_a_heavy_one_goes_big() {
     let Some(kernel) = linux_6_12("energy-aware placement") else { return };
     let machine = machine("pixel6");
-    assert!(machine.schedutil, "EAS needs it");
+    assert_eq!(machine.cpufreq, torpor_platform::CpufreqGovernor::Schedutil.into(), "EAS needs it");
     let work = |task: TaskId, now: Instant| {
         if task.0 == 2 {
             return Step::Run(Duration(10 * MS));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a request may ask for.
 
-use crate::cpufreq::Cpufreq;
+use crate::columns::{MAINLINE, NO_BOOST};
+use crate::cpufreq::{Cpufreq, Release};
 use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
@@ -73,7 +74,7 @@ pub fn check(request: &Request) -> Result<(), SimError> {
     )
 }
 
-/// What a hosted kernel is not asked for yet.
+/// What a hosted kernel cannot be asked for: what would need another kernel.
 fn check_kernels(request: &Request) -> Result<(), SimError> {
     let Request { options, .. } = request;
     if options.kernels.is_empty() {
@@ -82,34 +83,20 @@ fn check_kernels(request: &Request) -> Result<(), SimError> {
     let cannot = |what, given: String, hint: &str| {
         Err(SimError::Option { what, given, hint: format!("{hint}, or leave out --kernel") })
     };
-    if !options.io_boosts.is_empty() {
-        let given = options.io_boosts[0].to_string();
-        let what = "a hosted kernel has its own IO boost";
-        return cannot(what, given, "leave out --io-boost");
+    let is_own = |boost: &String| [MAINLINE, NO_BOOST].contains(&&boost[..]);
+    if let Some(other) = options.io_boosts.iter().map(ToString::to_string).find(|b| !is_own(b)) {
+        let what = "a hosted kernel has its own IO boost, `iowait`, or `none`: another is called \
+                    from the middle of its scheduler, which is not edited";
+        return cannot(what, format!("`{other}`"), "--io-boost iowait");
     }
-    let is_hosted = |cpufreq: &Cpufreq| match cpufreq {
-        Cpufreq::Performance => true,
-        Cpufreq::Schedutil { rate_limit, .. } => rate_limit.is_none(),
-        _ => false,
-    };
-    let policies = crate::columns::cpufreq(request);
-    if let Some(other) = policies.iter().find(|policy| !is_hosted(policy)) {
-        let what = "a hosted kernel has the frequency policies schedutil, without parameters, and \
-                    performance";
-        return cannot(what, other.to_string(), "--cpufreq schedutil");
+    let is_other = |cpufreq: &&Cpufreq| cpufreq.release() != Release::default();
+    if let Some(other) = crate::columns::cpufreq(request).iter().find(is_other) {
+        let what = "a hosted kernel has its own schedutil";
+        return cannot(what, format!("`{other}`"), "--cpufreq schedutil");
     }
-    if let Some(limit) = options.latency_limit {
-        let what = "a hosted kernel supports no latency limit yet";
-        return cannot(what, limit.to_string(), "leave out --latency-limit");
-    }
-    if options.cpus.is_some() {
-        let what = "a hosted kernel has all of the platform's CPUs online";
-        return cannot(what, "--cpus".to_owned(), "leave out --cpus");
-    }
-    if let Some(disabled) = options.disabled_states.iter().find(|state| state.cpu.is_some()) {
-        let what = "a hosted kernel disables states on all CPUs";
-        let given = format!("state {} of one CPU", disabled.state);
-        return cannot(what, given, "name the state without a CPU");
+    if options.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&CpuId(0))) {
+        let what = "a hosted kernel starts on CPU 0, which stays online";
+        return cannot(what, "--cpus without 0".to_owned(), "add 0 to --cpus");
     }
     Ok(())
 }

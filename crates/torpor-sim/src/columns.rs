@@ -15,8 +15,8 @@ use torpor_result::record::Described;
 use torpor_units::Hz;
 
 /// What schedutil does of itself in the kernels that are simulated.
-const MAINLINE: &str = "iowait";
-const NO_BOOST: &str = "none";
+pub const MAINLINE: &str = "iowait";
+pub const NO_BOOST: &str = "none";
 
 pub struct Column {
     /// Other values that vary are appended to the governor.
@@ -31,8 +31,8 @@ pub struct Column {
 pub enum Decider {
     /// A governor, under our own scheduler.
     Governor(Governor),
-    /// A kernel, with one of its governors.
-    Kernel(Box<Kernel>),
+    /// A kernel, with one of its governors, and whether its schedutil boosts who waits for IO.
+    Kernel { kernel: Box<Kernel>, hears_iowait: bool },
 }
 
 #[derive(Clone)]
@@ -122,27 +122,36 @@ fn of_kernels(
     let compiled = asked.iter().map(|spec| resolve(&kernels, spec, hz, progress));
     let compiled: Vec<Kernel> = compiled.collect::<Result<_, _>>()?;
     let cpufreq = cpufreq(request);
+    let boosts = match &request.options.io_boosts[..] {
+        [] => vec![MAINLINE.to_owned()],
+        boosts => boosts.iter().map(IoBoostSpec::to_string).collect(),
+    };
     let mut columns = Vec::new();
-    for &policy in &cpufreq {
-        for kernel in &compiled {
-            for spec in &request.governors {
-                let mut label = spec.to_string();
-                if compiled.len() > 1 {
-                    label += &format!(" + {}", kernel.name);
-                }
-                if cpufreq.len() > 1 {
-                    label += &format!(" + {policy}");
-                }
-                let kernel = kernels.with_governor(kernel, catalog, spec)?;
-                let decider = Decider::Kernel(Box::new(kernel));
-                columns.push(Column {
-                    label,
-                    spec: spec.clone(),
-                    decider,
-                    cpufreq: policy,
-                    boost: None,
-                });
+    let policies =
+        cpufreq.iter().flat_map(|policy| boosts.iter().map(move |boost| (*policy, boost)));
+    for (policy, boost) in policies {
+        let of_kernel = |kernel| request.governors.iter().map(move |spec| (kernel, spec));
+        for (kernel, spec) in compiled.iter().flat_map(of_kernel) {
+            let mut label = spec.to_string();
+            if compiled.len() > 1 {
+                label += &format!(" + {}", kernel.name);
             }
+            if cpufreq.len() > 1 {
+                label += &format!(" + {policy}");
+            }
+            if boosts.len() > 1 {
+                label += &format!(" + {boost}");
+            }
+            let kernel = Box::new(kernels.with_governor(kernel, catalog, spec)?);
+            let hears_iowait = policy.is_schedutil() && boost == MAINLINE;
+            let decider = Decider::Kernel { kernel, hears_iowait };
+            columns.push(Column {
+                label,
+                spec: spec.clone(),
+                decider,
+                cpufreq: policy,
+                boost: None,
+            });
         }
     }
     Ok(columns)
@@ -164,7 +173,7 @@ fn boost(spec: &IoBoostSpec, catalog: &Catalog, hz: Hz) -> Result<Boost, Governo
 pub fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
     let mut all: Vec<KernelInfo> = Vec::new();
     for column in columns {
-        if let Decider::Kernel(kernel) = &column.decider
+        if let Decider::Kernel { kernel, .. } = &column.decider
             && !all.iter().any(|known| known.kernel == kernel.name)
         {
             all.push(KernelInfo {
@@ -197,7 +206,7 @@ impl Column {
             Decider::Governor(governor) => {
                 Described { label, ..describe_governor(&self.spec, governor) }
             }
-            Decider::Kernel(kernel) => Described {
+            Decider::Kernel { kernel, .. } => Described {
                 label,
                 name: kernel.governor.name.clone().unwrap_or_default(),
                 kind: "governor",
@@ -218,7 +227,7 @@ impl Column {
     pub fn foreign(&self) -> impl Iterator<Item = &Policy> {
         let governor = match &self.decider {
             Decider::Governor(governor) => Some(&**governor),
-            Decider::Kernel(_) => None,
+            Decider::Kernel { .. } => None,
         };
         let boost = self.boost.as_ref().map(|boost| &*boost.policy);
         [governor, boost].into_iter().flatten()
@@ -226,14 +235,15 @@ impl Column {
 
     pub fn policies(&self) -> Policies {
         let boost = self.boost.as_ref();
-        Policies {
-            kernel: match &self.decider {
-                Decider::Governor(_) => None,
-                Decider::Kernel(kernel) => Some(kernel.name.clone()),
-            },
-            cpufreq: self.cpufreq.to_string(),
-            io_boost: boost.map_or(NO_BOOST.to_owned(), |boost| boost.spec.to_string()),
-        }
+        let own = boost.map_or(NO_BOOST.to_owned(), |boost| boost.spec.to_string());
+        let (kernel, io_boost) = match &self.decider {
+            Decider::Governor(_) => (None, own),
+            Decider::Kernel { kernel, hears_iowait } => {
+                let boost = if *hears_iowait { MAINLINE } else { NO_BOOST };
+                (Some(kernel.name.clone()), boost.to_owned())
+            }
+        };
+        Policies { kernel, cpufreq: self.cpufreq.to_string(), io_boost }
     }
 }
 

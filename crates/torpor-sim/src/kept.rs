@@ -36,7 +36,9 @@ impl Session<'_> {
                 Decider::Governor(governor) => {
                     (format!("{:?}", governor.param_settings()), governor.image_bytes())
                 }
-                Decider::Kernel(kernel) => (format!("{:?}", kernel.governor), kernel.image_bytes()),
+                Decider::Kernel { kernel, hears_iowait } => {
+                    (format!("{:?} {hears_iowait}", kernel.governor), kernel.image_bytes())
+                }
             };
             let own = format!("{:?} {settings}", column.cpufreq);
             let boost = column.boost.as_ref();

@@ -188,15 +188,25 @@ impl<'a> Session<'a> {
     }
 
     /// The machine as a kernel has it.
-    fn machine(&self, cpufreq: Cpufreq, records: bool) -> torpor_kernel::Machine {
+    fn machine(&self, column: &Column, hears_iowait: bool) -> torpor_kernel::Machine {
+        use torpor_kernel::Cpufreq as Hosted;
         let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
-        (machine.schedutil, machine.records) = (cpufreq.is_schedutil(), records);
-        for (cluster, given) in machine.clusters.iter_mut().zip(&self.request.platform.clusters) {
-            let model = &self.models[given.cpus[0].index()];
-            for (state, model) in cluster.states.iter_mut().zip(&model.states) {
-                state.is_disabled = !model.is_enabled;
+        machine.cpufreq = match column.cpufreq {
+            Cpufreq::Performance => Hosted::Performance,
+            Cpufreq::Powersave => Hosted::Powersave,
+            Cpufreq::Userspace(speeds) => {
+                Hosted::Userspace((0..machine.clusters.len()).map(|n| speeds.khz(n)).collect())
             }
-        }
+            Cpufreq::Schedutil { rate_limit, .. } => Hosted::Schedutil { rate_limit, hears_iowait },
+        };
+        machine.latency_limit = self.request.options.latency_limit;
+        let cpus = self.models.iter().enumerate();
+        machine.is_online = cpus.map(|(number, _)| self.topology.online.contains(number)).collect();
+        let off = |model: &CpuModel| {
+            let states = model.states.iter().enumerate();
+            states.filter(|(_, s)| !s.is_enabled).fold(0, |off, (n, _)| off | 1 << n)
+        };
+        machine.states_off = self.models.iter().map(off).collect();
         machine
     }
 
@@ -222,8 +232,9 @@ impl<'a> Session<'a> {
         let plan = self.plan(column, seed);
         let governor = match &self.columns[column].decider {
             Decider::Governor(governor) => governor,
-            Decider::Kernel(kernel) => {
-                let run = self.host(&plan, kernel, sink, goes_on);
+            Decider::Kernel { kernel, hears_iowait } => {
+                let machine = self.machine(&self.columns[column], *hears_iowait);
+                let run = self.host(&plan, kernel, machine, sink, goes_on);
                 return match run {
                     Err(Halt::Interrupted) => Err(Halt::Interrupted),
                     run => Ok(run.map_err(|halt| halt.to_string())),
@@ -252,10 +263,11 @@ impl<'a> Session<'a> {
         &self,
         plan: &Plan<'_>,
         kernel: &Kernel,
+        mut machine: torpor_kernel::Machine,
         sink: S,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<(Counted, S), Halt> {
-        let machine = self.machine(plan.cpufreq, S::RECORDS);
+        machine.records = S::RECORDS;
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         let end = Instant(0) + self.request.options.duration;
         hosted::run(plan, instance, machine, sink, end, goes_on)

@@ -14,7 +14,7 @@ use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Request, Session, workload};
-use torpor_units::Duration;
+use torpor_units::{CpuId, Duration};
 
 /// Compiled kernels stay between runs.
 fn catalog() -> Catalog {
@@ -133,10 +133,17 @@ fn what_a_hosted_kernel_cannot_do_is_said_before_it_runs() {
         run.expect_err("it cannot be run").to_string()
     };
     assert!(error(&request).contains("kernel `/nowhere/linux`"), "{}", error(&request));
-    request.options.cpufreq = vec!["powersave".parse().unwrap()];
+    request.options.cpufreq = vec!["schedutil@6.1".parse().unwrap()];
     let said = error(&request);
-    assert!(said.contains("powersave") && said.contains("--cpufreq schedutil"), "{said}");
+    assert!(said.contains("`schedutil@6.1`") && said.contains("--cpufreq schedutil"), "{said}");
     request.options.cpufreq.clear();
+    request.options.io_boosts = vec!["per-task".parse().unwrap()];
+    let said = error(&request);
+    assert!(said.contains("`per-task`") && said.contains("--io-boost iowait"), "{said}");
+    request.options.io_boosts.clear();
+    request.options.cpus = Some(vec![CpuId(1), CpuId(2)]);
+    assert!(error(&request).contains("add 0 to --cpus"), "{}", error(&request));
+    request.options.cpus = None;
     request.options.kernels = vec!["6.12".parse().unwrap(); 2];
     assert!(error(&request).contains("`6.12` twice"), "{}", error(&request));
 }
@@ -167,4 +174,116 @@ fn a_kernel_that_goes_wrong_ends_its_own_row() {
     let [Some(bug), None, Some(endless)] = errors[..] else { panic!("{errors:?}") };
     assert!(bug.contains("BUG: kernel/sched/core.c:") && bug.contains("< "), "{bug}");
     assert!(endless.contains("CPU time limit"), "{endless}");
+}
+
+#[test]
+fn a_cpu_that_is_offline_is_never_brought_up() {
+    let Some(mut request) = hosted("offline CPUs", "requests", "pixel6", 500) else { return };
+    let online = [0, 1, 4, 7];
+    request.options.cpus = Some(online.map(CpuId).to_vec());
+    let counted = count(&request);
+    for (number, cpu) in counted.cpus.iter().enumerate() {
+        let is_online = online.contains(&(number as u32));
+        assert_eq!(cpu.is_online, is_online, "cpu {number}");
+        assert_eq!(cpu.totals.decisions > 0, is_online, "cpu {number}");
+        let worked = cpu.task_time + cpu.overhead > Duration::ZERO;
+        assert!(is_online || !worked, "cpu {number} is offline and works");
+    }
+    let work: Duration = counted.cpus.iter().fold(Duration::ZERO, |sum, cpu| sum + cpu.task_time);
+    assert!(work > Duration::from_us(50_000), "{work}");
+}
+
+/// How often each state was entered, by CPU.
+fn entries(counted: &Counted) -> Vec<Vec<u64>> {
+    counted.cpus.iter().map(|cpu| cpu.totals.states.iter().map(|s| s.usage).collect()).collect()
+}
+
+#[test]
+fn a_state_may_be_off_for_one_cpu() {
+    let Some(mut request) = hosted("a state of one CPU", "idle-predict", "pixel6", 2_000) else {
+        return;
+    };
+    let before = entries(&count(&request));
+    assert!(before.iter().all(|states| states[1] > 0), "{before:?}");
+    request.options.disabled_states =
+        vec![torpor_engine::DisabledState { state: 1, cpu: Some(CpuId(2)) }];
+    let after = entries(&count(&request));
+    assert_eq!(after[2][1], 0);
+    assert!(after[2][0] > 0);
+    let others = (0..8).filter(|cpu| *cpu != 2);
+    assert!(others.clone().all(|cpu| after[cpu][1] > 0), "{after:?}");
+}
+
+#[test]
+fn a_latency_limit_is_the_kernels_own_pm_qos() {
+    let Some(mut request) = hosted("a latency limit", "idle-predict", "rk3399", 1_000) else {
+        return;
+    };
+    let latencies: Vec<i64> =
+        request.platform.clusters[0].idle_states.iter().map(|s| s.latency.0).collect();
+    let deepest = latencies.len() - 1;
+    assert!(entries(&count(&request)).iter().any(|states| states[deepest] > 0));
+    // Exactly what the state takes is allowed, a microsecond less is not.
+    request.options.latency_limit = Some(Duration(latencies[deepest]));
+    assert!(entries(&count(&request))[..4].iter().any(|states| states[deepest] > 0));
+    request.options.latency_limit = Some(Duration(latencies[deepest] - 1_000));
+    let limited = entries(&count(&request));
+    assert!(limited[..4].iter().all(|states| states[deepest] == 0), "{limited:?}");
+    assert!(limited[..4].iter().any(|states| states[deepest - 1] > 0), "{limited:?}");
+}
+
+/// Time at each OPP, by cluster, under a frequency policy.
+fn at_opps(request: &Request, policy: &str) -> Vec<Vec<Duration>> {
+    let mut request = request.clone();
+    request.options.cpufreq = vec![policy.parse().unwrap()];
+    count(&request).domains.into_iter().map(|domain| domain.time_at).collect()
+}
+
+#[test]
+fn frequencies_are_held_where_the_cpufreq_core_holds_them() {
+    let Some(request) = hosted("held frequencies", "requests", "rk3399", 300) else { return };
+    let span = request.options.duration;
+    for times in at_opps(&request, "powersave") {
+        assert_eq!(times[0], span, "{times:?}");
+    }
+    for times in at_opps(&request, "performance") {
+        assert_eq!(*times.last().unwrap(), span, "{times:?}");
+    }
+    let khz: Vec<u32> =
+        request.platform.clusters.iter().map(|cluster| cluster.opps[2].freq_khz).collect();
+    // One below an OPP is that OPP.
+    for times in at_opps(&request, &format!("userspace,freq_khz={}/{}", khz[0] - 1, khz[1])) {
+        assert_eq!(times[2], span, "{times:?}");
+    }
+}
+
+#[test]
+fn a_rate_limit_is_kept_between_two_changes() {
+    let Some(mut request) = hosted("a rate limit", "requests", "pixel6", 1_000) else { return };
+    let mut changes = |policy: &str| {
+        request.options.cpufreq = vec![policy.parse().unwrap()];
+        let domains = count(&request).domains;
+        domains.into_iter().map(|domain| domain.transitions).max().unwrap()
+    };
+    let (often, seldom) = (changes("schedutil"), changes("schedutil,rate_limit_us=50000"));
+    // At most one in 50 ms, and the first.
+    assert!(often > 30 && (2..=21).contains(&seldom), "{often} and {seldom} changes");
+}
+
+#[test]
+fn who_waits_for_io_boosts_nothing_where_schedutil_does_not_hear_of_it() {
+    let Some(mut request) = hosted("no iowait boost", "fio-randread", "rk3399", 1_000) else {
+        return;
+    };
+    request.options.cpufreq = vec!["schedutil".parse().unwrap()];
+    request.options.io_boosts = ["iowait", "none"].map(|boost| boost.parse().unwrap()).to_vec();
+    let outcome = run(&request);
+    let [boosted, not] = &outcome.runs[..] else { panic!("two columns") };
+    let reads = [boosted, not].map(|run| run.run.metrics["iops"].unwrap());
+    assert!(reads[0] > 1.03 * reads[1], "{reads:?}");
+    let mut named = request;
+    named.options.io_boosts.truncate(1);
+    let boosted = run(&named).runs[0].run.metrics["iops"];
+    named.options.io_boosts.clear();
+    assert_eq!(run(&named).runs[0].run.metrics["iops"], boosted, "the boost is the kernel's own");
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor reproduce`: published and simulated tables, side by side."""
 
+import itertools
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -34,6 +35,19 @@ def reproduce(
         int | None,
         typer.Option(metavar="N", min=1, help="Runs per governor, instead of the study's."),
     ] = None,
+    kernels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel",
+            "-k",
+            metavar="K",
+            help="Let a Linux kernel's own source decide, as in torpor simulate. Repeat it for "
+            "several. Default: Torpor's own scheduler.",
+        ),
+    ] = None,
+    is_own: Annotated[
+        bool, typer.Option("--own", help="With --kernel: Torpor's own scheduler as well, first.")
+    ] = False,
     threads: options.Threads = None,
     form: options.Form = None,
     is_json: Annotated[
@@ -45,31 +59,38 @@ def reproduce(
 
     Cells that the workload was calibrated on are marked. Each other cell is judged by sign (of the
     change from the first column), order (its rank among the columns) and size (its change within a
-    factor of 2 of the published one). Where a range was published, the mean has to be in it.
+    factor of 2 of the published one). Where a range was published, the mean has to be in it. The
+    counts stand beside those of predictors that know nothing.
 
     What ends it early loses no finished run: the same command goes on from its journal.
     """
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
     form = options.form(form, is_json=is_json)
-    results = []
-    with journaled.journal(journal, None, "reproduce", study, duration, seeds) as kept:
-        for name in [study] if study is not None else studies.names():
+    names = [study] if study is not None else studies.names()
+    ways: list[str | None] = [*([None] if is_own or not kernels else []), *(kernels or [])]
+    results: list[shapes.Reproduction] = []
+    words = ("reproduce", study, duration, seeds, *map(str, ways))
+    with journaled.journal(journal, None, *words) as kept:
+        for name, way in itertools.product(names, ways):
             found = studies.reproduce(
                 name,
                 duration=duration,
                 seeds=seeds,
+                kernel=way,
                 threads=threads,
                 journal=kept.path,
                 watch=kept.tell,
             )
-            results.append(found)
+            results.append(cast("shapes.Reproduction", found))
             if form == "text":
                 if len(results) > 1:
                     write_stdout("")
-                write_stdout(_text(cast("shapes.Reproduction", found), stdout_width()))
+                write_stdout(_text(results[-1], stdout_width()))
         if form != "text":
             write_stdout(post(results, form))
+        elif len(results) > 1:
+            write_stdout("\n" + render(_counts(results), width=stdout_width()).rstrip("\n"))
         kept.done()
     raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
 
@@ -81,9 +102,12 @@ def _text(result: "shapes.Reproduction", width: int) -> str:
     seeds = "1 seed" if result["seeds"] == 1 else f"{result['seeds']} seeds"
     ran = (
         f"Simulated on {', '.join(result['platforms'])}, {' or '.join(result['durations'])} a run, "
-        f"{seeds}; * calibrated"
+        f"{seeds}; * calibrated, = counted before, ° so by definition"
     )
     parts.append(wrap(ran, folded))
+    kernel = result["kernel"]
+    if kernel is not None:
+        parts.append(f"Linux {kernel['release']} (--kernel {kernel['kernel']}) decides.")
     for table in result["tables"]:
         parts.append("\n" + render(_table(table), width=width).rstrip("\n"))
         for column, title in table["most"].items():
@@ -92,8 +116,12 @@ def _text(result: "shapes.Reproduction", width: int) -> str:
             if row["not_modelled"]:
                 parts.append(wrap(f"{row['title']}: not modelled: {row['not_modelled']}", folded))
     parts.append(f"\n{result['study']}: {judge.summary(result['counts'])}")
+    if result["judged"]["columns"]:
+        parts.append(render(_judged(result), width=width).rstrip("\n"))
+        parts += [wrap(text, folded) for text in _remarks(result["judged"])]
     parts.append(wrap(f"Calibration: {result['calibration']}", folded))
     parts += [wrap(f"Note: {note}", folded) for note in result["notes"]]
+    parts += [wrap(f"Left out: {text}", folded) for text in result["left_out"]]
     parts += [f"Failed: {failure}" for failure in result["failures"]]
     return "\n".join(parts)
 
@@ -108,7 +136,7 @@ def _table(table: "shapes.StudyTable") -> "Table":
     for row in table["rows"]:
         cells = [row["cells"][column] for column in columns]
         published = [_published(cell["published"]) for cell in cells]
-        ours = [_number(c["ours"]) + ("*" if c["is_calibrated"] else "") for c in cells]
+        ours = [_number(cell["ours"]) + _mark(cell) for cell in cells]
         right = [_right(cell) for cell in cells]
         if any(cell["published"] is not None for cell in cells):
             drawn.add_row(row["title"], "published", *published)
@@ -120,6 +148,125 @@ def _table(table: "shapes.StudyTable") -> "Table":
         if any(right):
             drawn.add_row("", "right", *right)
     return drawn
+
+
+def _judged(result: "shapes.Reproduction") -> "Table":
+    """By column, all together, and who knows nothing."""
+    judged = result["judged"]
+    drawn = bare_table()
+    drawn.add_column("Column; median errors")
+    for title in (*_ASPECTS, "of level", "of change", "if no change"):
+        drawn.add_column(title, justify="right")
+    for column in judged["columns"]:
+        off = (column["change_off_pp"], column["no_change_off_pp"])
+        mark = " !" if column["beats_no_change"] is False else ""
+        drawn.add_row(
+            column["column"] + mark,
+            *_of(column["counts"]),
+            _per_cent(column["level_off_pct"]),
+            *map(_points, off),
+        )
+    drawn.add_section()
+    level, change = judged["level_off_pct"], judged["change_off_pp"]
+    flat, *others = judged["predictors"]
+    drawn.add_row(
+        "all",
+        *_of(result["counts"]),
+        _per_cent(level and level["median"]),
+        _points(change and change["median"]),
+        _points(flat["change_off_pp"]),
+    )
+    second = judged["second_base"]
+    if second is not None:
+        off_second = second["change_off_pp"]
+        of = f"changes from {', '.join(second['columns'])}"
+        counts = _of(second["counts"])
+        drawn.add_row(of, *counts, "", _points(off_second and off_second["median"]), "")
+    for predictor in (flat, *others):
+        counts = _of(predictor["counts"])
+        drawn.add_row(
+            f"predictor: {predictor['name']}",
+            *counts,
+            "",
+            _points(predictor["change_off_pp"]),
+            "",
+        )
+    return drawn
+
+
+_ASPECTS = ("signs", "orders", "sizes", "ranges")
+
+
+def _of(counts: "dict[str, shapes.Judged]") -> list[str]:
+    found = (counts[aspect] for aspect in judge.ASPECTS)
+    return [f"{one['right']}/{one['of']}" if one["of"] else "" for one in found]
+
+
+def _remarks(judged: "shapes.StudyJudged") -> list[str]:
+    """What the table has no room for."""
+    lost = [column["column"] for column in judged["columns"] if column["beats_no_change"] is False]
+    texts = [f"! no better than a predictor of no change: {', '.join(lost)}"] if lost else []
+    spreads = (("level", judged["level_off_pct"], " %"), ("change", judged["change_off_pp"], " pp"))
+    single = [
+        f"{what} {format_number(low)} to {format_number(high)}{unit}"
+        for what, off, unit in spreads
+        if off is not None and off["spread"] is not None
+        for low, high in [off["spread"]]
+    ]
+    return [*texts, *([f"Median errors of single seeds: {', '.join(single)}"] if single else [])]
+
+
+def _counts(results: "list[shapes.Reproduction]") -> "Table":
+    """Each study, by what decided."""
+    drawn = bare_table()
+    for title in ("Counts", "decided by"):
+        drawn.add_column(title)
+    for title in (*_ASPECTS, "of level", "of change", "if no change"):
+        drawn.add_column(title, justify="right")
+    decided = list(dict.fromkeys(_decided(result) for result in results))
+    for result in results:
+        if result["judged"]["columns"]:
+            _count_row(drawn, result["study"], [result])
+    drawn.add_section()
+    for way in decided:
+        _count_row(drawn, "all", [result for result in results if _decided(result) == way])
+    return drawn
+
+
+def _count_row(drawn: "Table", title: str, results: "list[shapes.Reproduction]") -> None:
+    total = {
+        aspect: {
+            key: sum(result["counts"][aspect][key] for result in results) for key in ("right", "of")
+        }
+        for aspect in judge.ASPECTS
+    }
+    cells = _of(cast("dict[str, shapes.Judged]", total))
+    if len(results) == 1:
+        (judged,) = (result["judged"] for result in results)
+        level, change = judged["level_off_pct"], judged["change_off_pp"]
+        cells.append(_per_cent(level and level["median"]))
+        cells.append(_points(change and change["median"]))
+        cells.append(_points(judged["predictors"][0]["change_off_pp"]))
+    drawn.add_row(title, _decided(results[0]), *cells)
+
+
+def _decided(result: "shapes.Reproduction") -> str:
+    kernel = result["kernel"]
+    return "Torpor" if kernel is None else f"Linux {kernel['kernel']}"
+
+
+def _per_cent(value: float | None) -> str:
+    return "" if value is None else f"{format_number(value)} %"
+
+
+def _points(value: float | None) -> str:
+    return "" if value is None else f"{format_number(value)} pp"
+
+
+def _mark(cell: "shapes.StudyCell") -> str:
+    if cell["is_calibrated"]:
+        return "*"
+    return {"repeated": "=", "mechanical": "°"}.get(cell["not_counted"] or "", "")
 
 
 def _published(value: float | list[float] | str | None) -> str:

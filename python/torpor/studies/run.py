@@ -5,11 +5,12 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torpor import _engine
+from torpor._engine import EngineError, GovernorError
 from torpor.records import Record, headed
 from torpor.simulations import Simulation, simulate
 from torpor.studies import files, judge
@@ -25,6 +26,9 @@ DEFAULT_NOISE_PCT = 1.0
 #: Beside governors: it adds metrics to each, and no column.
 ORACLE = "oracle"
 
+#: What a metric is by definition under a governor: nothing is predicted by it.
+_MECHANICAL = {("shallowest", "above_pct"), ("deepest", "below_pct")}
+
 #: What sets frequencies is a column's own, else its row's, table's or study's, else the machine's.
 _SETTING: "tuple[_SettingKey, ...]" = ("workload", "platform", "duration", "cpufreq", "io_boost")
 
@@ -36,6 +40,7 @@ def reproduce(
     *,
     duration: str | None = None,
     seeds: int | None = None,
+    kernel: str | None = None,
     threads: int | None = None,
     journal: str | os.PathLike[str] | None = None,
     watch: Callable[[Simulation], None] | None = None,
@@ -46,6 +51,9 @@ def reproduce(
         study: Name of a study that ships, or the path of a TOML file.
         duration: Simulated time a run, instead of the study's.
         seeds: Runs a governor, instead of the study's.
+        kernel: Let a Linux kernel's own source decide, as in :func:`torpor.simulate`. Its
+            schedutil stands in for those of other releases (``notes``), and columns that it
+            cannot serve are left out (``left_out``).
         threads: Worker threads; default: one a core. The result does not depend on it.
         journal: Keep every finished run in this file, and take from it what an earlier call has
             finished. Nobody removes it.
@@ -53,8 +61,10 @@ def reproduce(
 
     Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
     ``published``, ``ours`` and its least and greatest seed as ``spread`` (None where there is
-    none), ``is_calibrated``, and ``right``: what was judged, None where nothing was. ``counts``
-    sums that up. ``most`` has the title of each column's highest row, where the study asks for it.
+    none), ``is_calibrated``, and ``right``: what was judged, None where nothing was, with the
+    reason in ``not_counted``. ``counts`` sums that up, ``judged`` has it by column, beside what
+    predictors get that know nothing, and the changes from a second base. ``most`` has the title
+    of each column's highest row, where the study asks for it.
 
     Raises:
         StudyError: The study is unknown, or its file is wrong.
@@ -66,41 +76,43 @@ def reproduce(
     """
     content, path = files.load(study)
     seeds = seeds or content["seeds"]
-    runs = _Runs(path, content, _Calls(duration, seeds, threads, journal, watch))
-    tables = [_table(table, runs) for table in content["table"]]
-    verdicts = [
-        cell["right"]
-        for table in tables
-        for row in table["rows"]
-        for cell in row["cells"].values()
-        if cell["right"] is not None
-    ]
+    runs = _Runs(path, content, _Calls(duration, seeds, kernel, threads, journal, watch))
+    tables, judged = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        runs.works_in(Path(folder))
+        for table in content["table"]:
+            shown, rows = _table(table, runs)
+            tables.append(shown)
+            judged += rows
+    runs.refuse_if_nothing_ran()
     found = {
         "study": path.stem,
         "title": content["title"],
         "source": content["source"],
         "calibration": content["calibration"],
+        "kernel": runs.kernel,
         "platforms": list(runs.platforms),
         "durations": list(runs.durations),
         "seeds": seeds,
         "tables": tables,
-        "counts": judge.count(verdicts),
-        "notes": content.get("note", []),
+        "counts": judge.count([cell for row in judged for cell in row.right().values()]),
+        "judged": judge.study(judged),
+        "notes": [*runs.notes, *content.get("note", [])],
+        "left_out": list(runs.left_out),
         "failures": runs.failures,
     }
     return headed("reproduction", found)
 
 
 class _Value(NamedTuple):
-    """A metric's mean over seeds, and its least and greatest seed where those are known."""
+    """A metric over all seeds, and of each alone, where it is known of each."""
 
     mean: float
-    low: float | None = None
-    high: float | None = None
+    seeds: tuple[float, ...] = ()
 
     def scaled(self, scale: float, offset: float = 0) -> "_Value":
-        ends = (None if end is None else end * scale + offset for end in (self.low, self.high))
-        return _Value(self.mean * scale + offset, *ends)
+        seeds = tuple(value * scale + offset for value in self.seeds)
+        return _Value(self.mean * scale + offset, seeds)
 
 
 _Metrics = dict[str, "_Value | None"]
@@ -119,6 +131,8 @@ class _Setting:
     values: tuple[tuple[str, float], ...]
     disabled_states: tuple[int, ...]
     against_oracle: bool
+    #: Governors that judgement wants beside the columns, on the first one's machine.
+    references: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -127,6 +141,7 @@ class _Calls:
 
     duration: str | None
     seeds: int
+    kernel: str | None
     threads: int | None
     journal: str | os.PathLike[str] | None
     watch: Callable[[Simulation], None] | None
@@ -140,11 +155,29 @@ class _Runs:
         self._study = study
         self._calls = calls
         self._columns = {column["name"]: column for column in study["column"]}
+        self._journal = calls.journal
         self._done: dict[_Setting, dict[str, _Metrics]] = {}
+        # What predicted cells are of, so that none counts twice.
+        self._counted: set[tuple[object, ...]] = set()
+        self._first_error: Exception | None = None
         # What ran, each once, in the order of its first row.
         self.platforms: dict[str, None] = {}
         self.durations: dict[str, None] = {}
+        self.notes: dict[str, None] = {}
+        self.left_out: dict[str, None] = {}
         self.failures: list[str] = []
+        self.kernel: results.KernelInfo | None = None
+
+    def works_in(self, folder: Path) -> None:
+        """Keep sources of governors there, and finished runs if they are kept nowhere else."""
+        self._sources = folder
+        # Each seed's own values are read from it.
+        self._journal = self._journal or folder / "runs"
+
+    def refuse_if_nothing_ran(self) -> None:
+        """Raise what kept every column from running: then it is none of the columns'."""
+        if self._first_error is not None and self.kernel is None:
+            raise self._first_error
 
     def _setting(self, table: files.Table, row: files.Row) -> _Setting:
         study = self._study
@@ -159,7 +192,23 @@ class _Runs:
             values=tuple(sorted(row.get("values", {}).items())),
             disabled_states=tuple(row.get("disabled_states", ())),
             against_oracle=table.get("against_oracle", False),
+            references=judge.REFERENCES if row.get("published") else (),
         )
+
+    def not_counted(
+        self, table: files.Table, row: files.Row, column: str
+    ) -> Literal["repeated", "mechanical"] | None:
+        """Why a published cell is no prediction that counts; it is taken as counted otherwise."""
+        own = self._columns[column]
+        ran = self._setting(table, row)
+        is_same = (ran.workload, ran.platform, ran.duration, ran.cpufreq, ran.io_boost)
+        key = (*is_same, ran.values, ran.disabled_states, column, row["metric"])
+        if key in self._counted:
+            return "repeated"
+        self._counted.add(key)
+        if (own["governor"], row["metric"]) in _MECHANICAL:
+            return "mechanical"
+        return None
 
     def values(self, table: files.Table, row: files.Row) -> dict[str, _Value]:
         """Return the row's metric by column, without those that failed or do not know it."""
@@ -167,7 +216,9 @@ class _Runs:
         self.platforms[ran.platform] = None
         self.durations[ran.duration] = None
         if ran not in self._done:
-            self._done[ran] = self._simulate(ran, row["title"])
+            # A table whose other rows are judged has run with the references already.
+            more = replace(ran, references=judge.REFERENCES)
+            self._done[ran] = self._done.get(more) or self._simulate(ran, row["title"])
         found = {}
         known: set[str] = set()
         for column, metrics in self._done[ran].items():
@@ -190,7 +241,7 @@ class _Runs:
 
     def _simulate(self, ran: _Setting, title: str) -> dict[str, _Metrics]:
         # Columns on the same machine with the same frequencies run together.
-        groups: dict[_Machine, list[str]] = {}
+        groups: dict[_Machine, dict[str, str]] = {}
         for column in ran.columns:
             own = self._columns[column]
             params = own.get("platform_params", {})
@@ -200,51 +251,121 @@ class _Runs:
                 own.get("cpufreq", ran.cpufreq),
                 own.get("io_boost", ran.io_boost),
             )
-            groups.setdefault(machine, []).append(column)
+            groups.setdefault(machine, {})[column] = own["governor"]
+        first = next(iter(groups.values()))
+        first.update({judge.key_of(name): name for name in ran.references})
         metrics: dict[str, _Metrics] = {}
         with tempfile.TemporaryDirectory() as folder:
             workload = self._workload(ran.workload, dict(ran.values), folder)
             for machine, columns in groups.items():
                 metrics |= self._simulate_on(machine, columns, workload, ran, title)
-        return {column: metrics[column] for column in ran.columns}
+        names = [*ran.columns, *map(judge.key_of, ran.references)]
+        return {column: metrics[column] for column in names}
 
     def _simulate_on(
         self,
         machine: "_Machine",
-        columns: list[str],
+        columns: dict[str, str],
+        workload: str | Path,
+        ran: _Setting,
+        title: str,
+    ) -> dict[str, _Metrics]:
+        """Run columns, by name a governor, on one machine."""
+        try:
+            return self._simulate_all(machine, columns, workload, ran, title)
+        except (EngineError, GovernorError) as error:
+            if self._calls.kernel is None:
+                raise
+            if len(columns) > 1:
+                found: dict[str, _Metrics] = {}
+                for column, governor in columns.items():
+                    found |= self._simulate_on(machine, {column: governor}, workload, ran, title)
+                return found
+            # A kernel serves a column or it does not: the others are none the worse.
+            self._first_error = self._first_error or error
+            (column,) = columns
+            reason = self._shown(str(error)).partition("\nhint: ")[0].replace("\n", " ")
+            self.left_out[f"{column}: {reason}"] = None
+            return {column: {}}
+
+    def _simulate_all(
+        self,
+        machine: "_Machine",
+        columns: dict[str, str],
         workload: str | Path,
         ran: _Setting,
         title: str,
     ) -> dict[str, _Metrics]:
         calls = self._calls
-        governors = [self._columns[column]["governor"] for column in columns]
+        governors = list(dict.fromkeys(columns.values()))
+        asked = [self._governor(governor) for governor in governors]
         if ran.against_oracle:
-            governors.append(ORACLE)
-        simulation = simulate(
-            workload,
-            platform=machine.platform,
-            governors=governors,
-            duration=ran.duration,
-            cpufreq=machine.cpufreq or (),
-            io_boosts=machine.io_boost or (),
-            disabled_states=ran.disabled_states,
-            journal=calls.journal,
-            seeds=calls.seeds,
-            threads=calls.threads,
-        )
+            asked.append(ORACLE)
+
+        def run(**which: int) -> Simulation:
+            return simulate(
+                workload,
+                platform=machine.platform,
+                governors=asked,
+                duration=ran.duration,
+                cpufreq=self._cpufreq(machine.cpufreq) or (),
+                io_boosts=machine.io_boost or (),
+                kernels=calls.kernel or (),
+                disabled_states=ran.disabled_states,
+                journal=self._journal,
+                threads=calls.threads,
+                **which,  # type: ignore[arg-type]
+            )
+
+        simulation = run(seeds=calls.seeds)
         if calls.watch is not None:
             calls.watch(simulation)
         if simulation.interrupted:
             # What is finished is a mean over fewer seeds than the study's.
             raise KeyboardInterrupt
         result = simulation.to_dict()
+        self.kernel = next(iter(result["options"]["kernels"]), None)
         duration_s, seeds = result["options"]["duration_ns"] / 1e9, result["options"]["seeds"]
-        metrics = {}
-        for column, run in zip(columns, result["runs"], strict=True):
-            if run["error"]:
-                self.failures.append(f"{title}: {run['governor']}: {run['error']}")
-            metrics[column] = {} if run["error"] else _metrics(run, duration_s, seeds)
-        return metrics
+        # All of it stands in the journal.
+        alone = [run(seed=seed["seed"], seeds=1) for seed in result["runs"][0]["seeds"]]
+        found: dict[str, _Metrics] = {}
+        for index, governor in enumerate(governors):
+            ended = result["runs"][index]
+            if ended["error"]:
+                self.failures.append(f"{title}: {governor}: {self._shown(ended['error'])}")
+                found[governor] = {}
+                continue
+            of_seeds = [_metrics(one.to_dict()["runs"][index], duration_s, 1) for one in alone]
+            found[governor] = _over_seeds(_metrics(ended, duration_s, seeds), of_seeds)
+        return {column: found[governor] for column, governor in columns.items()}
+
+    def _shown(self, text: str) -> str:
+        """A message without the folder of this call."""
+        return text.replace(f"{self._sources}{os.sep}", "")
+
+    def _governor(self, spec: str) -> str:
+        """A governor of a study is Torpor's of that name, whichever the hosted kernel has."""
+        if self._calls.kernel is None:
+            return spec
+        source = _engine.governor_source(spec)
+        if not source["is_builtin"]:
+            return spec
+        folder = self._sources / source["name"]
+        folder.mkdir(exist_ok=True)
+        for name, text in source["files"].items():
+            (folder / Path(name).name).write_bytes(text)
+        _, comma, params = spec.partition(",")
+        return f"{folder / Path(source['main']).name}{comma}{params}"
+
+    def _cpufreq(self, asked: str) -> str:
+        """What a hosted kernel has of a frequency policy is its own release's."""
+        own = re.sub(r"^schedutil@[^,]*", "schedutil", asked)
+        if self._calls.kernel is None or own == asked:
+            return asked
+        self.notes[f"{asked.partition(',')[0]}: the kernel's own schedutil stands in for it."] = (
+            None
+        )
+        return own
 
     def _beside(self, name: str) -> str | Path:
         """What ships, by its name, or the path of a file next to the study."""
@@ -293,9 +414,7 @@ def _metrics(run: "results.GovernorOutcome", duration_s: float, seeds: int) -> _
     """What a row can name: the catalogue's keys, what is made of them, and some of each task's."""
     metrics: _Metrics = {}
     for key, mean in run["metrics"].items():
-        of_seeds = [seed["metrics"][key] for seed in run["seeds"]]
-        known = [value for value in of_seeds if value is not None]
-        metrics[key] = None if mean is None else _Value(mean, min(known), max(known))
+        metrics[key] = None if mean is None else _Value(mean)
     ipis = metrics["ipis"]
     metrics["ipis_per_s"] = ipis and ipis.scaled(1 / duration_s)
     idle_mw, package_mw = run["metrics"]["idle_power_mw"], run["metrics"]["package_mw"]
@@ -326,41 +445,59 @@ def _metrics(run: "results.GovernorOutcome", duration_s: float, seeds: int) -> _
     return metrics
 
 
+def _over_seeds(all_of_them: _Metrics, of_seeds: list[_Metrics]) -> _Metrics:
+    """The values over all seeds, with those of each seed alone."""
+    found: _Metrics = {}
+    for key, value in all_of_them.items():
+        alone = [metrics.get(key) for metrics in of_seeds]
+        known = tuple(one.mean for one in alone if one is not None)
+        found[key] = value and _Value(value.mean, known if len(known) == len(alone) else ())
+    return found
+
+
 def _us(ns: int | None) -> _Value | None:
     return None if ns is None else _Value(ns / 1e3)
 
 
-def _table(table: files.Table, runs: _Runs) -> "shapes.StudyTable":
+def _table(table: files.Table, runs: _Runs) -> "tuple[shapes.StudyTable, list[judge.Row]]":
+    """What is shown of a table, and what is judged of it."""
     rows: list[shapes.StudyRow] = []
+    judged: list[judge.Row] = []
     for row in table["row"]:
         values = runs.values(table, row) if "metric" in row else {}
-        ours = {column: value.mean for column, value in values.items()}
-        spreads = {
-            column: [value.low, value.high]
-            for column, value in values.items()
-            if value.low is not None and value.high is not None
-        }
         published, calibrated = row.get("published", {}), row.get("calibrated", [])
-        noise_pct = row.get("noise_pct", DEFAULT_NOISE_PCT)
-        right = judge.judge_row(published, ours, table["columns"][0], calibrated, noise_pct)
-        rows.append(
-            {
-                "title": row["title"],
-                "not_modelled": row.get("not_modelled"),
-                "cells": {
-                    column: {
-                        "published": published.get(column),
-                        "ours": ours.get(column),
-                        "spread": spreads.get(column),
-                        "is_calibrated": column in calibrated,
-                        "right": right.get(column),
-                    }
-                    for column in table["columns"]
-                },
+        not_counted = {
+            column: runs.not_counted(table, row, column) for column in published if column in values
+        }
+        predicted = judge.Row(
+            base=table["columns"][0],
+            columns=table["columns"],
+            published=published,
+            ours={column: value.mean for column, value in values.items()},
+            seeds={column: value.seeds for column, value in values.items()},
+            skipped=[*calibrated, *(name for name, why in not_counted.items() if why)],
+            noise_pct=row.get("noise_pct", DEFAULT_NOISE_PCT),
+            is_relative=row.get("is_relative", False),
+        )
+        judged.append(predicted)
+        right = predicted.right()
+        cells: dict[str, shapes.StudyCell] = {}
+        for column in table["columns"]:
+            value = values.get(column)
+            seeds = list(value.seeds) if value else []
+            cells[column] = {
+                "published": published.get(column),
+                "ours": value and value.mean,
+                "spread": [min(seeds), max(seeds)] if seeds else None,
+                "is_calibrated": column in calibrated,
+                "not_counted": None if column in calibrated else not_counted.get(column),
+                "right": right.get(column),
             }
+        rows.append(
+            {"title": row["title"], "not_modelled": row.get("not_modelled"), "cells": cells}
         )
     most = _most(rows, table["columns"]) if table.get("tells_most") else {}
-    return {"title": table["title"], "rows": rows, "most": most}
+    return {"title": table["title"], "rows": rows, "most": most}, judged
 
 
 def _most(rows: "list[shapes.StudyRow]", columns: list[str]) -> dict[str, str]:

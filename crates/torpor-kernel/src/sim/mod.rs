@@ -378,7 +378,8 @@ impl<W: Work> Sim<W> {
                     (task.is_waiting, task.has_left) = (true, true);
                     return self.instance.block_io(cpu);
                 }
-                Step::Wake(other) => self.wake(cpu, other)?,
+                Step::Wake(other) => self.wake(cpu, other, false)?,
+                Step::WakeSync(other) => self.wake(cpu, other, true)?,
                 Step::Fork(mut setup) => {
                     setup.forked_on = CpuId(cpu as u32);
                     self.fork(&setup)?;
@@ -420,7 +421,7 @@ impl<W: Work> Sim<W> {
         Ok(())
     }
 
-    fn wake(&mut self, cpu: usize, TaskId(other): TaskId) -> Result<(), Trouble> {
+    fn wake(&mut self, cpu: usize, TaskId(other): TaskId, sync: bool) -> Result<(), Trouble> {
         let now = self.now;
         let task = self.task(other);
         if !task.is_waiting {
@@ -430,7 +431,7 @@ impl<W: Work> Sim<W> {
         task.is_waiting = false;
         task.woken_at = Some(now);
         let handle = task.handle;
-        self.instance.wake(handle, cpu)?;
+        self.instance.wake(handle, cpu, sync)?;
         self.follow();
         Ok(())
     }

@@ -22,6 +22,8 @@ pub enum Step {
     WaitIo,
     /// Wakes another.
     Wake(TaskId),
+    /// The same, and it is about to sleep.
+    WakeSync(TaskId),
     /// Starts another, whose number nobody has had.
     Fork(Box<TaskSetup>),
     /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked on.

@@ -40,9 +40,13 @@ impl SetSpeeds {
         Some(SetSpeeds(speeds))
     }
 
+    pub fn khz(&self, domain: usize) -> u32 {
+        self.0[domain.min(self.0.len() - 1)]
+    }
+
     /// `CPUFREQ_RELATION_L`: the lowest OPP at or above what was set, or the highest.
     pub fn opp(&self, domain: usize, freqs_khz: &[u32]) -> usize {
-        let khz = self.0[domain.min(self.0.len() - 1)];
+        let khz = self.khz(domain);
         let highest = freqs_khz.len().saturating_sub(1);
         freqs_khz.partition_point(|freq| *freq < khz).min(highest)
     }

@@ -17,7 +17,7 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         &mut self.world
     }
 
-    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, _sync: bool) {
+    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool) {
         self.world.woken(id, event);
         if S::RECORDS {
             let target = self.world.tasks[id as usize].cpu;
@@ -27,7 +27,10 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         let task = TaskId(self.number_of[id as usize] as usize);
         match &mut self.acting {
             Acting::Handler { handled, .. } => handled.woken.push(task),
-            Acting::Task(number) => self.numbered[*number].steps.push_back(Step::Wake(task)),
+            Acting::Task(number) => {
+                let step = if sync { Step::WakeSync(task) } else { Step::Wake(task) };
+                self.numbered[*number].steps.push_back(step);
+            }
             Acting::Nobody => unreachable!("tasks are woken by tasks and interrupts"),
         }
     }
@@ -58,6 +61,11 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
     }
 
     fn admit(&mut self, id: u32, by: Option<usize>, near: usize) {
+        let online = &self.world.plan.topology.online;
+        let near = (0..self.cpus.len())
+            .map(|step| (near + step) % self.cpus.len())
+            .find(|cpu| online.contains(*cpu))
+            .expect("a CPU is online");
         let number = self.numbered.len();
         self.numbered.push(Numbered {
             id,

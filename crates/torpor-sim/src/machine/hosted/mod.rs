@@ -312,8 +312,9 @@ impl<'a, S: Sink> Hosted<'a, S> {
         let now = self.world.now;
         self.world.devices.iter_mut().for_each(|device| device.count_to(now));
         let domains = self.domains.into_iter().map(|domain| domain.close(now)).collect();
-        let cpus = self.cpus.into_iter().map(|cpu| CpuCounted {
-            is_online: true,
+        let online = &self.world.plan.topology.online;
+        let cpus = self.cpus.into_iter().enumerate().map(|(number, cpu)| CpuCounted {
+            is_online: online.contains(number),
             totals: cpu.tally.close(cpu.model),
             task_time: cpu.task_time,
             overhead: cpu.overhead,
