@@ -60,7 +60,7 @@ def reproduce(
     Cells that the workload was calibrated on are marked. Each other cell is judged by sign (of the
     change from the first column), order (its rank among the columns) and size (its change within a
     factor of 2 of the published one). Where a range was published, the mean has to be in it. The
-    counts stand beside those of predictors that know nothing.
+    counts are shown with those of predictors that know nothing.
 
     What ends it early loses no finished run: the same command goes on from its journal.
     """
@@ -203,7 +203,7 @@ def _of(counts: "dict[str, shapes.Judged]") -> list[str]:
 
 
 def _remarks(judged: "shapes.StudyJudged") -> list[str]:
-    """What the table has no room for."""
+    """What the table has no space for."""
     lost = [column["column"] for column in judged["columns"] if column["beats_no_change"] is False]
     texts = [f"! no better than a predictor of no change: {', '.join(lost)}"] if lost else []
     spreads = (("level", judged["level_off_pct"], " %"), ("change", judged["change_off_pp"], " pp"))

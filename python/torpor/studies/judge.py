@@ -7,8 +7,8 @@ was published as a range or a bound is a list of two numbers, and asks for no mo
 there. What was published without a number is ``more`` or ``less`` than the first column, and has
 only a sign.
 
-Counts alone flatter: what is said of a study stands beside what predictors get that know nothing
-of governors, and beside by how much levels and changes are off.
+Counts alone flatter: a study is shown with what predictors get that know nothing
+of governors, and by how much levels and changes are off.
 """
 
 import statistics
@@ -62,7 +62,7 @@ class Row:
     def right(
         self, ours: Mapping[str, float] | None = None, base: str | None = None
     ) -> dict[str, dict[str, bool]]:
-        """Judge ours, or another's values, by column: against the first column or another."""
+        """Judge Torpor's, or another's values, by column: against the first column or another."""
         base = base or self.base
         known = self.ours if ours is None else ours
         columns = {name: known[name] for name in self.columns if name in known}
@@ -82,7 +82,7 @@ class Row:
         }
 
     def of_seed(self, index: int) -> dict[str, float]:
-        """Ours of one seed, without what is not known of each."""
+        """Torpor's of one seed, without what is not known of each."""
         return {name: seeds[index] for name, seeds in self.seeds.items() if index < len(seeds)}
 
     def levels_off(self, ours: Mapping[str, float]) -> dict[str, float]:

@@ -62,7 +62,7 @@ def reproduce(
     Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
     ``published``, ``ours`` and its least and greatest seed as ``spread`` (None where there is
     none), ``is_calibrated``, and ``right``: what was judged, None where nothing was, with the
-    reason in ``not_counted``. ``counts`` sums that up, ``judged`` has it by column, beside what
+    reason in ``not_counted``. ``counts`` sums that up, ``judged`` has it by column, next to what
     predictors get that know nothing, and the changes from a second base. ``most`` has the title
     of each column's highest row, where the study asks for it.
 
