@@ -12,6 +12,8 @@
 //! FIDELITY(io-flush): a flush waits for what dies have to program, and for no other request.
 //! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
 
+mod flash;
+
 use super::Plan;
 use super::cpu::Line;
 use super::events::{EventSource, Listed};
@@ -21,7 +23,6 @@ use crate::error::Halt;
 use crate::workload::{Device, Stream, StreamName, Transfer, TransferKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use torpor_platform::Flash;
 use torpor_result::LatencyHistogram;
 use torpor_units::{Duration, Instant};
 
@@ -410,96 +411,6 @@ impl DeviceState {
             self.busy_until = self.idle_since + *after + length.draw(&mut self.own_work);
         }
         at.max(self.busy_until)
-    }
-
-    /// A device with dies learns of a request.
-    fn take(&mut self, flash: &Flash, request: Request, at: Instant) {
-        match request.kind {
-            TransferKind::Read => self.queue(flash, request.die, Job::Read(request), at),
-            TransferKind::Write => {
-                self.stalled.push_back((request, at));
-                self.fill(flash, at);
-            }
-            TransferKind::Flush => {
-                let dies = self.dies.len() as u32;
-                self.flushes.push((request, dies));
-                (0..dies).for_each(|die| self.queue(flash, die, Job::Flush(request), at));
-            }
-        }
-    }
-
-    /// Writes go into the buffer, as far as there is room; one alone always does.
-    fn fill(&mut self, flash: &Flash, now: Instant) {
-        while let Some(&(request, at)) = self.stalled.front() {
-            let kib = u64::from(request.kib);
-            if self.buffered_kib > 0 && self.buffered_kib + kib > u64::from(flash.buffer_kib) {
-                return;
-            }
-            self.stalled.pop_front();
-            self.buffered_kib += kib;
-            self.push(at.max(now) + request.service, Due::Served(request));
-        }
-    }
-
-    fn queue(&mut self, flash: &Flash, die: u32, job: Job, at: Instant) {
-        self.dies[die as usize].jobs.push_back((job, at));
-        if !self.dies[die as usize].is_busy {
-            self.next_job(flash, die, at);
-        }
-    }
-
-    /// The die is free, and does what has waited longest.
-    fn next_job(&mut self, flash: &Flash, die: u32, now: Instant) {
-        let it = die as usize;
-        self.dies[it].is_busy = false;
-        while let Some((job, at)) = self.dies[it].jobs.pop_front() {
-            let from = at.max(now);
-            match job {
-                Job::Read(request) => self.push(from + request.service, Due::Sensed(request)),
-                Job::Program { kib } => {
-                    self.push(from + flash.program, Due::Programmed { die, kib });
-                }
-                Job::Flush(request) => {
-                    let waiting = self.flushes.iter().position(|(flush, _)| *flush == request);
-                    let waiting = waiting.expect("a flush waits for its last die");
-                    self.flushes[waiting].1 -= 1;
-                    if self.flushes[waiting].1 == 0 {
-                        self.flushes.swap_remove(waiting);
-                        self.push(from + request.service, Due::Served(request));
-                    }
-                    continue;
-                }
-            }
-            self.dies[it].is_busy = true;
-            return;
-        }
-    }
-
-    /// The die holds what it has read until that is out.
-    fn sensed(&mut self, flash: &Flash, request: Request, now: Instant) {
-        let channels = self.channels.len();
-        let free = &mut self.channels[request.die as usize % channels];
-        let at = now.max(*free) + Duration(flash.channel_per_kib.0 * i64::from(request.kib));
-        *free = at;
-        self.push(at, Due::Served(request));
-    }
-
-    fn programmed(&mut self, flash: &Flash, die: u32, kib: u32, now: Instant) {
-        self.buffered_kib -= u64::from(kib);
-        self.fill(flash, now);
-        self.next_job(flash, die, now);
-    }
-
-    /// A request is done, as its host sees it.
-    fn leaves(&mut self, flash: &Flash, request: Request, now: Instant) {
-        match request.kind {
-            TransferKind::Read => self.next_job(flash, request.die, now),
-            TransferKind::Write => {
-                let job = Job::Program { kib: request.kib };
-                self.queue(flash, request.die, job, now);
-            }
-            TransferKind::Flush => {}
-        }
     }
 
     fn serve(&mut self, request: Request, at: Instant) {
