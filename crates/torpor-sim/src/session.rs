@@ -275,11 +275,11 @@ impl<'a> Session<'a> {
 
     /// One run of a kernel's column, with our own scheduler held against the kernel's decisions.
     pub fn judge(&self, column: usize, seed: u64) -> Result<Verdict, Halt> {
-        let Decider::Kernel(kernel) = &self.columns[column].decider else {
+        let Decider::Kernel { kernel, hears_iowait } = &self.columns[column].decider else {
             panic!("the column is of a kernel");
         };
         let plan = self.plan(column, seed);
-        let machine = self.machine(plan.cpufreq, false);
+        let machine = self.machine(&self.columns[column], *hears_iowait);
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         hosted::judge(&plan, instance, machine, Instant(0) + self.request.options.duration)
     }
