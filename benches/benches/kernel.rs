@@ -67,7 +67,7 @@ fn machine(cpus: usize) -> Machine {
     let clusters = (0..cpus.div_ceil(8))
         .map(|n| torpor_kernel::Cluster { cache: n as u32, ..cluster.clone() });
     machine.clusters = clusters.collect();
-    machine.cluster_of = (0..cpus).map(|cpu| cpu / 8).collect();
+    machine.set_cpus((0..cpus).map(|cpu| cpu / 8).collect());
     machine
 }
 

@@ -49,7 +49,7 @@ static void write_tunable(const char *name, const char *value)
 			continue;
 		if (tunables_type->sysfs_ops->store(tunables, *at, value, strlen(value)) >= 0)
 			return;
-		khost_trouble(KHOST_REFUSED, "`%s` is no value for %s", value, name);
+		khost_trouble(KHOST_REFUSED, "`%s` is not a value for %s", value, name);
 	}
 	khost_trouble(KHOST_REFUSED, "its frequency governor has no %s", name);
 }

@@ -77,7 +77,7 @@ static void set_param(const struct khost_param *given)
 		if (!strcmp(at->name, given->name)) {
 			if (at->ops->set && !at->ops->set(given->value, at))
 				return;
-			khost_trouble(KHOST_REFUSED, "`%s` is no value for %s", given->value,
+			khost_trouble(KHOST_REFUSED, "`%s` is not a value for %s", given->value,
 				      given->name);
 		}
 		len += scnprintf(known + len, sizeof(known) - len, "%s%s", len ? ", " : "",

@@ -205,6 +205,7 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
     if text.contains('\0') {
         return Err("it has a NUL byte".to_owned());
     }
+    let article = if kind == Kind::Governor { "a" } else { "an" };
     // An `@` belongs to a path if a `/` comes before it: `./a@b/mine.c`.
     if let Some((name, tree)) = text.split_once('@').filter(|(name, _)| !name.contains('/')) {
         if kind != Kind::Governor {
@@ -212,7 +213,7 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
         }
         if !is_file_stem(name) {
             return Err(format!(
-                "`{name}` is not the name of a {kind}: expected letters, digits, `_`, `-` and `.`"
+                "`{name}` is not the name of {article} {kind}: expected letters, digits, `_`, `-` and `.`"
             ));
         }
         let (tree, rev) = match tree.rsplit_once(':') {
@@ -236,7 +237,7 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
     }
     if !is_file_stem(text) {
         return Err(format!(
-            "`{text}` is not the name of a {kind}: expected letters, digits, `_`, `-` and `.`"
+            "`{text}` is not the name of {article} {kind}: expected letters, digits, `_`, `-` and `.`"
         ));
     }
     Ok(Place::Builtin { name: text.to_owned() })
@@ -297,13 +298,13 @@ mod tests {
             ("./mine.c,x", "`x` has no `=`"),
             ("menu,1-x=2", "`1-x` is not a parameter name"),
             ("menu,x=1,x=2", "given twice"),
-            ("me nu", "no governor's name"),
-            ("@tree", "no governor's name"),
-            ("..", "no governor's name"),
-            (".hidden@tree", "no governor's name"),
+            ("me nu", "is not the name of a governor"),
+            ("@tree", "is not the name of a governor"),
+            ("..", "is not the name of a governor"),
+            (".hidden@tree", "is not the name of a governor"),
             ("menu@", "the tree after `@` is empty"),
             ("menu@tree:", "the revision after `:` is empty"),
-            ("menu@tree:--output=x", "no revision"),
+            ("menu@tree:--output=x", "is not a revision of `tree`"),
             ("dir/menu", "must end in `.c`"),
         ] {
             let error = text.parse::<GovernorSpec>().expect_err(text).to_string();
@@ -363,9 +364,10 @@ mod tests {
         let boost: IoBoostSpec = "iowait,boost_min=64".parse().unwrap();
         assert_eq!(boost.place(), &Place::Builtin { name: "iowait".into() });
         assert_eq!(boost.params(), [("boost_min".into(), "64".into())]);
-        for (text, part) in
-            [("iowait@6.12", "kernel trees have no files"), ("io wait", "no IO boost's name")]
-        {
+        for (text, part) in [
+            ("iowait@6.12", "kernel trees have no files"),
+            ("io wait", "is not the name of an IO boost"),
+        ] {
             let error = text.parse::<IoBoostSpec>().expect_err(text).to_string();
             let told = [part, "IO boost `", "expected NAME or PATH.c, each"];
             assert!(told.iter().all(|t| error.contains(t)), "{text}: {error}");

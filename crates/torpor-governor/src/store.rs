@@ -399,7 +399,7 @@ mod tests {
         std::os::unix::fs::symlink(path("real"), path("link")).unwrap();
         assert!(error(path("link")).contains("symbolic link"));
         fs::write(path("file"), "").unwrap();
-        assert!(error(path("file")).contains("no folder"));
+        assert!(error(path("file")).contains("not a folder"));
         // Readable by others is no danger, and ends here.
         fs::set_permissions(path("real"), fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(error(path("real")), "");

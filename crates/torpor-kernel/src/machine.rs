@@ -156,6 +156,14 @@ impl Machine {
         }
     }
 
+    /// Takes other CPUs in place of its own, each in the cluster that is given: all are online, with
+    /// every idle state.
+    pub fn set_cpus(&mut self, cluster_of: Vec<usize>) {
+        self.is_online = vec![true; cluster_of.len()];
+        self.states_off = vec![0; cluster_of.len()];
+        self.cluster_of = cluster_of;
+    }
+
     /// What the host cannot represent, in words.
     pub(crate) fn check(&self) -> Result<(), String> {
         let cpus = self.cluster_of.len();
@@ -170,6 +178,9 @@ impl Machine {
                      has up to {STATES_MAX} and {OPPS_MAX}"
                 ));
             }
+        }
+        if self.is_online.len() != cpus || self.states_off.len() != cpus {
+            return Err(format!("it says of other CPUs than its {cpus} whether they are online"));
         }
         if !self.is_online[0] {
             return Err("CPU 0 is offline; it is the one that a hosted kernel starts on".to_owned());

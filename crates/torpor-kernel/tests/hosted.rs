@@ -357,7 +357,7 @@ fn idle_cpus_look_for_tasks_less_often_where_that_takes_longer() {
         let caches = 0..8;
         let cluster = |cache| Cluster { cache, ..machine.clusters[0].clone() };
         machine.clusters = caches.map(cluster).collect();
-        machine.cluster_of = (0..64).map(|cpu| cpu / 8).collect();
+        machine.set_cpus((0..64).map(|cpu| cpu / 8).collect());
         let mut asleep = [false; 800];
         let work = move |TaskId(task): TaskId, now: Instant| {
             asleep[task] = !asleep[task];

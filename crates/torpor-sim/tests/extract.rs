@@ -150,7 +150,7 @@ fn what_cannot_be_extracted_is_refused_with_a_hint() {
     let error = refused(&trace);
     assert!(error.contains("2 on `m`") && error.contains("--platform"), "{error}");
     trace.carries.switches = false;
-    assert!(refused(&trace).contains("no sched_switch"));
+    assert!(refused(&trace).contains("requires sched_switch"));
 }
 
 #[test]
