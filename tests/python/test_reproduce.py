@@ -273,7 +273,9 @@ def test_a_row_may_have_a_duration_of_its_own(tmp_path):
     assert result["durations"] == ["100ms", "300ms"]
     # What is asked for holds for every row.
     here, there = studies.reproduce(path, duration="50ms")["tables"][0]["rows"]
-    assert here["cells"] == there["cells"]
+    # The second time they are repeated, which is said of them.
+    for one, other in zip(here["cells"].values(), there["cells"].values(), strict=True):
+        assert one["ours"] == other["ours"]
 
 
 def test_a_column_may_change_a_number_of_the_machine(tmp_path):

@@ -75,7 +75,7 @@ def test_top_bounds_the_rows_and_says_so(torpor, recording):
 
 def test_one_dump_is_half_of_what_is_needed(torpor, recording):
     done = torpor("trace", "stats", recording, "--before", "x.txt", check=2)
-    assert "before and one after" in done.stderr
+    assert "one from after" in done.stderr
 
 
 @pytest.mark.skipif(not FIELD.is_dir(), reason="not run, because ../shared/field is not there")

@@ -156,7 +156,10 @@ fn what_is_not_simulated_is_refused_by_name_with_its_line() {
         (event("\"lock\": \"x\""), "never unlocked"),
         (event("\"timer\": { \"ref\": \"unique\" }"), "not complete"),
         (event("\"wait\": { \"ref\": \"c\" }"), "tasks.t.wait.mutex: this key is missing"),
-        (event("\"instance\": 2, \"timer\": { \"ref\": \"x\", \"period\": 9 }"), "take turns"),
+        (
+            event("\"instance\": 2, \"timer\": { \"ref\": \"x\", \"period\": 9 }"),
+            "threads share this timer",
+        ),
         (event("\"cpus\": []"), "not a list of CPUs"),
     ] {
         let found = refused(&text);

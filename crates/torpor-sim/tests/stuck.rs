@@ -143,7 +143,7 @@ fn mistakes_in_a_file_are_told_at_their_place() {
         ),
         (
             "[[task]]\nname = \"a\"\nphase = [{ run_us = 1 }]\n[[task]]\nname = \"a\"\nphase = [{ run_us = 1 }]\n",
-            "another one already",
+            "this name is already used",
         ),
         (
             "[[task]]\nname = \"a\"\nphase = [{ run_us = 1 }]\n[[interrupt]]\nname = \"i\"\ninterval_us = 0\n",
