@@ -44,7 +44,7 @@ test: install-test
 test-long:
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
 	@cargo test --release -p torpor-sim --test damaged -- --ignored --nocapture
-	@cargo test --release -p torpor-kernel --test releases -- --ignored
+	@cargo test --release -p torpor-kernel --test releases --test governors -- --ignored
 
 attack: install-test
 	@PYTHONPATH=tests $(BIN)/python -m attack --minutes $(or $(MINUTES),60)

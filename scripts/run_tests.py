@@ -123,8 +123,10 @@ def main() -> int:
     total += run("Python format", [python, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS])
     total += run("Python types", [python, "-m", "mypy", "python/torpor"])
     total += run("Stub of the engine", [python, "-m", "mypy.stubtest", "torpor._engine"])
-    # The extension module is left out here: the Python tests build it and test it from outside.
+    # The extension module is left out here: the Python tests test it from outside. Benchmarks have
+    # no tests; the lint has compiled them.
     workspace = ["--release", "--workspace", "--exclude", "torpor-py"]
+    workspace += ["--exclude", "torpor-benches"]
     if has_cargo("clippy"):
         clippy = ["cargo", "clippy", "--release", "--workspace", "--all-targets"]
         total += run("Rust lint", [*clippy, "--", "-D", "warnings"])

@@ -76,6 +76,7 @@ fn every_governor_of_ours_runs_and_the_references_are_what_they_are_called() {
 }
 
 #[test]
+#[ignore = "compiles many governors; `make test-long`"]
 fn governors_of_other_releases_run() {
     let Some(kernel) = linux_6_12("governors of other releases") else { return };
     for release in ["5.10", "6.1", "7.3"] {
