@@ -196,6 +196,26 @@ fn spelled(trace: &Trace) -> Vec<String> {
     spelled.collect()
 }
 
+/// The random traces below rarely have a task of such a name twice on a CPU.
+#[test]
+fn a_task_named_as_a_cpu_and_a_time_is_read_back() {
+    let comm = Name((SYMBOLS.len() + 3) as u32);
+    let switch = |time, prev_pid, next_pid| Event {
+        time: Instant(time),
+        cpu: CpuId(124),
+        kind: EventKind::SchedSwitch {
+            prev_pid,
+            prev_state: PrevState::Runnable,
+            next_pid,
+            next_comm: Some(comm),
+        },
+    };
+    let events = vec![switch(1_000, 0, 1), switch(2_000, 1, 2), switch(3_000, 2, 1)];
+    let trace = Trace { events, names: names(), ..Trace::default() };
+    let read = read_bytes("written", &written(&trace)).unwrap();
+    assert_eq!(spelled(&read), spelled(&trace));
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_back(trace in trace()) {

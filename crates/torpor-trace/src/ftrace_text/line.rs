@@ -30,7 +30,7 @@ pub(super) struct Line<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub ns: u64,
-    /// False for a number without a fraction, whose unit the text does not tell.
+    /// False for a number without a fraction of seconds, whose unit the text does not tell.
     pub has_unit: bool,
 }
 
@@ -107,6 +107,9 @@ pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 const NS_OF_LAST_PLACE: [u64; 10] =
     [0, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
+/// Tools print microseconds or nanoseconds. Fewer places are part of a task's name: `x [1] 2.5: y`.
+const PLACES_MIN: usize = 6;
+
 /// Seconds with a fraction of up to nine digits, or a number of some clock's own unit.
 #[inline]
 fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
@@ -115,9 +118,10 @@ fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
         return Some((Stamp { ns: whole, has_unit: false }, rest));
     };
     let (fraction, after) = number(rest)?;
-    let scale = NS_OF_LAST_PLACE.get(offset(rest, after))?;
+    let places = offset(rest, after);
+    let scale = NS_OF_LAST_PLACE.get(places)?;
     let ns = whole.saturating_mul(1_000_000_000).saturating_add(fraction.saturating_mul(*scale));
-    Some((Stamp { ns, has_unit: true }, after))
+    Some((Stamp { ns, has_unit: places >= PLACES_MIN }, after))
 }
 
 /// `cpu_idle: state=1` is `cpu_idle` and `state=1`; `do_idle <-cpu_startup_entry`, a line of the
@@ -187,7 +191,7 @@ mod tests {
         for line in ["", "[", "[001]", "[001] 4.1", "a-1 [001] d... 4.1234567890: x: y", " => f"] {
             assert_eq!(Line::parse(line.as_bytes()), None, "{line}");
         }
-        check("a-1 [001] 1.5: do_idle <-f", 1, 1_500_000_000, "", "do_idle <-f");
-        check("a-1 [001] 1.5: ipi_exit:", 1, 1_500_000_000, "ipi_exit", "");
+        check("a-1 [001] 1.500000: do_idle <-f", 1, 1_500_000_000, "", "do_idle <-f");
+        check("a-1 [001] 1.500000: ipi_exit:", 1, 1_500_000_000, "ipi_exit", "");
     }
 }
