@@ -110,7 +110,7 @@ def test_the_page_shows_what_the_tables_do(torpor, recording, tmp_path):
 
 
 def test_a_recording_without_sleeps_says_so(torpor, tmp_path):
-    line = "  a-1  [000] d..2.  4.1: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 "
+    line = "  a-1  [000] d..2.  4.100000: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 "
     line += "prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n"
     (tmp_path / "awake.txt").write_text(line * 3)
     stats = torpor("trace", "stats", "awake.txt", check=0)
