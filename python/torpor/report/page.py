@@ -7,16 +7,16 @@ import base64
 import hashlib
 import json
 import re
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from torpor.comparison import base_text, rows, section_name, sections, task_rows, unit_text
 from torpor.several import over_recordings, sign_text
 
 from . import bars, inputs, palette, strip
+from .environment import TEMPLATES, environment
 from .finding import finding
 from .latency import latency
 from .numbers import cpu_list, duration, grouped, number, share
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from torpor.comparison import Result, Section
     from torpor.several import OverCell
 
-TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
 # Below 1 MB with room for the markup around the strips' data.
 _PAGE_BYTES = 960_000
@@ -42,14 +41,8 @@ def _option(value: Any) -> str:
 
 def render(result: Result) -> str:
     """The whole page for `result` (the engine's JSON, parsed) as HTML text."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
+    made = environment()
+    made.filters.update(
         number=number,
         duration=duration,
         share=share,
@@ -76,7 +69,7 @@ def render(result: Result) -> str:
         "style": Markup((TEMPLATES / "report.css").read_text("utf-8") + palette.css(counts)),
         "governors": _governors(parts),
     }
-    template = environment.get_template("report.html.j2")
+    template = made.get_template("report.html.j2")
     traces = [_section(result, part, number) for number, part in enumerate(parts, 1)]
 
     def draw(strip_budget_bytes: int) -> str:

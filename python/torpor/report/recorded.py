@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from torpor.explanation import explain
 from torpor.posting import posted
 
 from . import bars, palette
-from .page import TEMPLATES
+from .environment import TEMPLATES, environment
 
 if TYPE_CHECKING:
     from torpor import results
@@ -24,16 +23,10 @@ _OPEN = 25
 def render(stats: results.TraceStats) -> str:
     """The page for what `torpor.trace_stats` returned, as HTML text."""
     platform, run = _as_run(stats)
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment()
     counts = {len(cluster["states"]) for cluster in platform["clusters"]}
     is_judged = stats["verdict_source"] is not None
-    return environment.get_template("recorded.html.j2").render(
+    return made.get_template("recorded.html.j2").render(
         stats=stats,
         post=posted(stats),
         sentences=explain(stats),

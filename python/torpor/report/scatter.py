@@ -74,17 +74,11 @@ def write(result: Scatter, path: str | PathLike[str]) -> None:
 
 def page(result: Scatter) -> str:
     """The plot with its table as one page that needs nothing else."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from .environment import environment
 
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = number
-    template = environment.get_template("io-boost.html.j2")
+    made = environment()
+    made.filters["number"] = number
+    template = made.get_template("io-boost.html.j2")
     style = (_TEMPLATES / "report.css").read_text("utf-8")
     return template.render(result=result, plot=Markup(svg(result)), style=Markup(style))
 

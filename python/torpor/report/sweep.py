@@ -8,13 +8,12 @@ import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from torpor.comparison import unit_text
+from torpor.report.environment import TEMPLATES, environment
 from torpor.sweeps.store import catalogue
 from torpor.sweeps.view import SCENARIO, governors_of, label_of, scenario_of
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from torpor.sweeps.store import Row
     from torpor.sweeps.view import Scenario
 
-_TEMPLATES = Path(__file__).parent / "templates"
 #: Digits of a number in the page's data: more than are shown.
 _DIGITS = 6
 
@@ -46,25 +44,19 @@ def render(rows: Iterable[Row], title: str) -> str:
         "scenarios": _scenarios(points, scenarios, names, [m["key"] for m in known]),
     }
     failed = [row for row in points if row["error"]]
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    script = f'(() => {{\n"use strict";\n{(_TEMPLATES / "sweep.js").read_text("utf-8")}}})();\n'
+    made = environment()
+    script = f'(() => {{\n"use strict";\n{(TEMPLATES / "sweep.js").read_text("utf-8")}}})();\n'
     # A `</script>` in a name would end the data.
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    return environment.get_template("sweep.html.j2").render(
+    return made.get_template("sweep.html.j2").render(
         title=title,
         counts={"points": len(points), "governors": len(names), "scenarios": len(scenarios)},
         builds=sorted({f"{row['torpor']} ({row['engine']})" for row in points}),
         failures=[(row["governor"], label_of(scenario_of(row)), row["error"]) for row in failed],
         data=Markup(text),
         style=Markup(
-            (_TEMPLATES / "report.css").read_text("utf-8")
-            + (_TEMPLATES / "sweep.css").read_text("utf-8")
+            (TEMPLATES / "report.css").read_text("utf-8")
+            + (TEMPLATES / "sweep.css").read_text("utf-8")
         ),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
