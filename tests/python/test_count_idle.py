@@ -58,7 +58,7 @@ def test_text_counts_the_same():
 def test_trace_dat_counts_to_the_nanosecond_what_trace_cmd_prints(dat, tmp_path):
     report = printed("trace-cmd", "report", "-t", dat)
     states, cut = ours(dat)
-    assert (states, cut) == count(report.splitlines())
+    assert (states, cut) == count(report.splitlines()), f"trace-cmd printed: {report[:500]!r}"
     assert sum(usage for usage, _ in states.values()) > 200
     # As text it is the same recording, of another reader.
     text = tmp_path / "report.txt"
