@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON_FOLDERS = ["python", "kernel", "tests", "scripts", "docs", "demo", "benches"]
+RUST_DOC = ["cargo", "doc", "--release", "--workspace", "--no-deps", "--document-private-items"]
 SUMMARY = ROOT / "build" / "test-summary.txt"
 
 
@@ -113,6 +114,7 @@ def main() -> int:
     # Optimizing across crates gains a replay some 5 %, and costs each of the many test binaries a
     # link of many seconds. What is installed, and what is measured, is built with it.
     os.environ["CARGO_PROFILE_RELEASE_LTO"] = "off"
+    os.environ["RUSTDOCFLAGS"] = "-D warnings"
     total = Count()
     python = sys.executable
     if has_cargo("fmt"):
@@ -132,6 +134,7 @@ def main() -> int:
         total += run("Rust lint", [*clippy, "--", "-D", "warnings"])
     else:
         total += not_run("Rust lint", "clippy is not installed (rustup component add clippy)")
+    total += run("Rust documentation", RUST_DOC)
     total += run(
         "Rust tests",
         ["cargo", "test", *workspace, "--no-fail-fast", "--", "--show-output"],

@@ -3,7 +3,7 @@
 //!
 //! One model, [`Snapshot`], whatever it was read from: the running machine, a copy of its tree, an
 //! archive, the output of `grep` or `cat` as people mail it, or a file this crate wrote.
-//! [`delta`] says what was counted between two of them.
+//! [`delta()`] says what was counted between two of them.
 //!
 //! Every reader does the same: it finds pairs of a sysfs path and a value, and hands them to one
 //! builder. What cannot be used is told in the snapshot, never dropped in silence.

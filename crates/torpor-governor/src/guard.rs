@@ -380,6 +380,7 @@ impl Watched {
         let mut clock = 0;
         // SAFETY: the calling thread exists.
         let thread = unsafe { libc::pthread_self() };
+        // SAFETY: as above, and the clock is ours to write.
         unsafe { libc::pthread_getcpuclockid(thread, &mut clock) };
         Watched { guard, thread, clock, seen: (0, 0), looks: 0, signalled: 0 }
     }
@@ -437,8 +438,9 @@ fn registry() -> &'static Registry {
     }
     let fresh = Box::into_raw(Box::new(Registry::new()));
     match REGISTRY.compare_exchange(std::ptr::null_mut(), fresh, AcqRel, Acquire) {
-        // SAFETY: leaked just now, or by the thread that was faster.
+        // SAFETY: leaked just now; nothing frees it.
         Ok(_) => unsafe { &*fresh },
+        // SAFETY: the faster thread's is leaked as well; this one's, nobody else has seen.
         Err(other) => unsafe {
             drop(Box::from_raw(fresh));
             &*other

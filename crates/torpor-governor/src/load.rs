@@ -262,6 +262,7 @@ impl Loaded {
         let known = self.registered(&host.governors, host.nr_governors)?;
         // SAFETY: just checked that they lie in the image.
         let by_name = known.iter().find(|g| named(unsafe { &(***g).name }, name));
+        // SAFETY: as above.
         let by_rating = known.iter().max_by_key(|g| unsafe { (***g).rating });
         Ok(*by_name.or(by_rating).expect("there is at least one"))
     }
@@ -306,6 +307,7 @@ impl Loaded {
         // has overwritten the pointer: then it is not used.
         let host = unsafe { &*self.host };
         let cause = if self.image.contains(&(host.bug_file as usize)) {
+            // SAFETY: it lies in the image, whose strings end within it.
             let file = unsafe { CStr::from_ptr(host.bug_file) }.to_string_lossy().into_owned();
             Cause::Bug { file, line: host.bug_line }
         } else {

@@ -159,6 +159,7 @@ fn a_fault_outside_a_governor_is_not_swallowed() {
     // SAFETY: the child touches nothing but a null pointer, which is the point.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        // SAFETY: none; the write is the fault that is tested.
         unsafe {
             let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &limit);
@@ -167,6 +168,7 @@ fn a_fault_outside_a_governor_is_not_swallowed() {
         }
     }
     let mut status = 0;
+    // SAFETY: the child is this process's, and `status` its own.
     unsafe { libc::waitpid(child, &mut status, 0) };
     assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "{status:#x}");
 }
@@ -183,9 +185,11 @@ fn a_forked_child_ends_endless_loops_too() {
     if child == 0 {
         let fault = failing.select(0, &inputs()).expect_err("it fails");
         let ended = fault.detail().cause == Cause::TimedOut && teo.select(0, &inputs()).is_ok();
+        // SAFETY: it only ends the child.
         unsafe { libc::_exit(if ended { 0 } else { 1 }) };
     }
     let mut status = 0;
+    // SAFETY: the child is this process's, and `status` its own.
     unsafe { libc::waitpid(child, &mut status, 0) };
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
 }

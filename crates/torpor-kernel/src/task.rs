@@ -8,7 +8,7 @@ use torpor_units::{CpuId, Duration};
 #[derive(Clone, Debug)]
 pub struct TaskSetup {
     pub name: String,
-    /// Not 0; [`Cpu::task`] names the task by it.
+    /// Not 0; the kernel names the task by it.
     pub number: u32,
     /// The CPU of its parent.
     pub forked_on: CpuId,

@@ -43,7 +43,7 @@ pub fn io_devices() -> Vec<IoDevice> {
 }
 
 /// The machine called `typed`: a built-in name, the path of a TOML file, or the path of anything
-/// that [`import`] reads. Behind the first two, `,key=number` replaces a number that stands once
+/// that [`import()`](crate::import()) reads. Behind the first two, `,key=number` replaces a number that stands once
 /// in the file.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.

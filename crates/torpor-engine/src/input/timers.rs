@@ -89,7 +89,7 @@ impl TimerTracker {
         // A wheel timer is cancelled just before it expires, by the event.
         let mut taken_off = HashSet::new();
         // Wheel timers whose first event is an expiry, and where and when they were due.
-        let mut armed_before: HashMap<u64, (CpuId, u64)> = HashMap::new();
+        let mut armed_before: BTreeMap<u64, (CpuId, u64)> = BTreeMap::new();
         for event in events {
             match event.kind {
                 EventKind::HrtimerStart { timer, .. } | EventKind::HrtimerCancel { timer } => {

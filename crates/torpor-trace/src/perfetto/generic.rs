@@ -118,6 +118,7 @@ impl Generic {
         Some(())
     }
 
+    #[expect(clippy::iter_over_hash_type, reason = "sums by name have no order")]
     pub(crate) fn finish(self, out: &mut Builder) {
         let mut add = |name: String, count: u64| {
             if count > 0 {
