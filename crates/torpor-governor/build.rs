@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles the guard, and each built-in policy for the four tick rates, and writes the tables that
-//! embed them.
+//! Compiles the guard, and each built-in policy for the four tick rates.
+//!
+//! Policies that mirror the kernel's are under the GPL alone, and the extension links crates that
+//! the GPL, version 2, does not go with. So no policy is linked: sources and images become files in
+//! `OUT_DIR/policies`, which the wheel has beside the extension (`pyproject.toml`) and which
+//! `builtin.rs` finds. Linked is only the table of their names and hashes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use sha2::{Digest, Sha256};
+
 #[path = "src/flags.rs"]
 mod flags;
 
 const HZ: [u32; 4] = [100, 250, 300, 1000];
+const POLICIES: &str = "policies";
+const POLICIES_ENV: &str = "TORPOR_POLICIES";
 const KAPI: &str = "../../kapi";
 const GOVERNORS: &str = "../../governors/cpuidle";
 const IOBOOSTS: &str = "../../governors/ioboost";
@@ -29,35 +37,55 @@ fn main() {
     let mut table = String::new();
     write_kapi(&mut table, &kapi, &ioboosts);
     for (kind, folder) in [("GOVERNORS", &governors), ("IOBOOSTS", &ioboosts)] {
-        write_policies(&mut table, kind, folder, &kapi, &out);
+        write_policies(&mut table, kind, folder, &kapi, &out.join(POLICIES));
     }
+    // `build/<crate>/out`, next to the folder `deps` of test programs. Relative, as above.
+    let parts: Vec<_> = out.iter().collect();
+    let made_in = parts[parts.len() - 3..].iter().collect::<PathBuf>().join(POLICIES);
+    writeln!(table, "static MADE_IN: &str = {:?};", made_in.to_str().unwrap()).unwrap();
+    // For documentation examples, which are built elsewhere.
+    println!("cargo::rustc-env={POLICIES_ENV}={}", out.join(POLICIES).display());
     fs::write(out.join("embedded.rs"), table).unwrap();
 }
 
 fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, out: &Path) {
     let compiler = cc::Build::new().get_compiler();
-    writeln!(table, "pub(crate) static {kind}: &[BuiltinFile] = &[").unwrap();
-    for source in files_with_suffix(folder, "c") {
+    let out = out.join(folder.file_name().unwrap());
+    // A policy that was renamed leaves nothing behind.
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir_all(&out).unwrap();
+    for header in files_with_suffix(folder, "h") {
+        fs::copy(&header, out.join(header.file_name().unwrap())).unwrap();
+    }
+    let sources = files_with_suffix(folder, "c");
+    writeln!(table, "static {kind}: [BuiltinFile; {}] = [", sources.len()).unwrap();
+    for source in sources {
         let name = source.file_stem().unwrap().to_str().unwrap();
-        writeln!(
-            table,
-            "BuiltinFile {{ name: {name:?}, source: include_str!({}), images: [",
-            below("CARGO_MANIFEST_DIR", &source)
-        )
-        .unwrap();
+        let copy = out.join(source.file_name().unwrap());
+        fs::copy(&source, &copy).unwrap();
+        let copy = shipped(&copy);
+        writeln!(table, "BuiltinFile {{ name: {name:?}, source: {copy}, images: [").unwrap();
         for hz in HZ {
-            let image = out.join(format!("{kind}-{name}-{hz}.so"));
+            let image = out.join(format!("{name}-{hz}.so"));
             let mut command = Command::new(compiler.path());
             command.args(flags::image()).arg(flags::hz_define(hz));
             command.arg("-I").arg(kapi.join("include")).arg("-o").arg(&image);
             command.arg("-Werror").arg(&source).arg(kapi.join("image.c"));
             let status = command.status().expect("the C compiler could not be started");
             assert!(status.success(), "{} does not compile: {command:?}", source.display());
-            writeln!(table, "include_bytes!({}),", below("OUT_DIR", &image)).unwrap();
+            writeln!(table, "{},", shipped(&image)).unwrap();
         }
         writeln!(table, "] }},").unwrap();
     }
     writeln!(table, "];").unwrap();
+}
+
+/// The expression for a file of `policies/`.
+fn shipped(file: &Path) -> String {
+    let mut parts = file.iter().rev().map(|part| part.to_str().unwrap());
+    let (name, folder) = (parts.next().unwrap(), parts.next().unwrap());
+    let sum = Sha256::digest(fs::read(file).unwrap());
+    format!("Shipped::new(\"{folder}/{name}\", {:?})", <[u8; 32]>::from(sum))
 }
 
 /// The kapi as (path below `kapi/`, text), to compile foreign policies on machines without it. The
@@ -71,17 +99,12 @@ fn write_kapi(table: &mut String, kapi: &Path, ioboosts: &Path) {
     let headers = files_with_suffix(ioboosts, "h").into_iter().map(boost_header);
     writeln!(table, "pub(crate) static KAPI: &[(&str, &str)] = &[").unwrap();
     for (name, file) in files.into_iter().map(named).chain(headers) {
-        let file = below("CARGO_MANIFEST_DIR", &file);
+        let file = file.strip_prefix(env::var_os("CARGO_MANIFEST_DIR").unwrap()).unwrap();
+        let file = format!("/{}", file.display());
+        let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {file:?})");
         writeln!(table, "({name:?}, include_str!({file})),").unwrap();
     }
     writeln!(table, "];").unwrap();
-}
-
-/// The expression for `path` by the folder that Cargo names at compile time.
-fn below(variable: &str, path: &Path) -> String {
-    let folder = PathBuf::from(env::var_os(variable).unwrap());
-    let path = format!("/{}", path.strip_prefix(folder).unwrap().display());
-    format!("concat!(env!({variable:?}), {path:?})")
 }
 
 fn collect_headers(dir: &Path, found: &mut Vec<PathBuf>) {

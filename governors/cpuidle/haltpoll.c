@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: haltpoll - polls before it halts, for virtual machines
  *
@@ -141,4 +141,4 @@ static int __init haltpoll_init(void)
 postcore_initcall(haltpoll_init);
 
 MODULE_DESCRIPTION("Idle governor for virtual machines that polls before it halts");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

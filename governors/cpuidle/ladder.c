@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: ladder - one state deeper or shallower at a time
  *
@@ -145,4 +145,4 @@ static int __init ladder_init(void)
 postcore_initcall(ladder_init);
 
 MODULE_DESCRIPTION("Idle governor that goes one state deeper or shallower at a time");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

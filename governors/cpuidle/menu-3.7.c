@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: menu-3.7 - the menu governor of 2012, before it was made to see through outliers
  *
@@ -256,4 +256,4 @@ static int __init menu_init(void)
 postcore_initcall(menu_init);
 
 MODULE_DESCRIPTION("The menu idle governor of Linux 3.7");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

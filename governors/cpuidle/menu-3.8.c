@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: menu-3.8 - the menu governor of early 2013, which sets itself a timer
  *
@@ -458,4 +458,4 @@ static int __init menu_init(void)
 postcore_initcall(menu_init);
 
 MODULE_DESCRIPTION("The menu idle governor of Linux 3.8, which sets itself a timer");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

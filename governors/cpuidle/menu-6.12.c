@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: menu-6.12 - first the habit of recent sleeps, then the next timer
  *
@@ -400,4 +400,4 @@ static int __init menu_init(void)
 postcore_initcall(menu_init);
 
 MODULE_DESCRIPTION("Idle governor that asks for the next timer only where it matters");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

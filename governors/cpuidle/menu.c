@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: menu - corrects the next timer by experience
  *
@@ -395,4 +395,4 @@ static int __init menu_init(void)
 postcore_initcall(menu_init);
 
 MODULE_DESCRIPTION("Idle governor that corrects the next timer by experience");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

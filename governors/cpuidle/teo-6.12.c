@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: teo-6.12 - expects early wake-ups first, and asks for the next timer last
  *
@@ -321,4 +321,4 @@ static int __init teo_init(void)
 postcore_initcall(teo_init);
 
 MODULE_DESCRIPTION("Idle governor that asks for the next timer last");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

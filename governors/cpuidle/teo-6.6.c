@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: teo-6.6 - expects early wake-ups first, and a CPU that has been busy to be so again soon
  *
@@ -476,4 +476,4 @@ static int __init teo_init(void)
 postcore_initcall(teo_init);
 
 MODULE_DESCRIPTION("Idle governor that asks for the next timer last, and for utilization before");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: teo - trusts the next timer until other wake-ups prove to come first
  *
@@ -497,4 +497,4 @@ static int __init teo_init(void)
 postcore_initcall(teo_init);
 
 MODULE_DESCRIPTION("Idle governor that trusts timers until other wake-ups come first");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: intel-pstate - the boost that intel_pstate gives to waits for IO
  *
@@ -102,4 +102,4 @@ static int __init pstate_init(void)
 core_initcall(pstate_init);
 
 MODULE_DESCRIPTION("IO boost that doubles with wake-ups from IO, as intel_pstate's");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

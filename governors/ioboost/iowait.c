@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: iowait - schedutil's own boost, which doubles with wake-ups from IO
  *
@@ -152,4 +152,4 @@ static int __init iowait_init(void)
 core_initcall(iowait_init);
 
 MODULE_DESCRIPTION("IO boost that doubles with wake-ups from IO, as schedutil's");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

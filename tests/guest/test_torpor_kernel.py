@@ -5,7 +5,7 @@ from apparatus import build
 from apparatus.build import TOOLS
 from machines import here
 from torpor.kernel import modules
-from torpor.kernel.build import Builder
+from torpor.kernel.build import Builder, carried_files
 from torpor.kernel.system import System
 
 
@@ -18,7 +18,7 @@ def test_governors_are_built_for_a_kernel_that_is_not_running(kernel, tmp_path, 
     monkeypatch.chdir(tmp_path)
     # Neither make nor its shell may read it.
     source = tmp_path / "$(touch X);touch X;mine's $(shell touch X) own,.c"
-    source.write_bytes(modules._engine.kernel_files()["governors/cpuidle/menu.c"])
+    source.write_bytes(carried_files()["governors/cpuidle/menu.c"])
 
     told = []
     system = System(told.append, root=tmp_path / "machine")

@@ -9,9 +9,8 @@ import pytest
 
 import torpor
 from fake_kernel import RELEASE, changes
-from torpor import _engine
 from torpor.kernel import governors, journal, modules, support
-from torpor.kernel.build import Builder
+from torpor.kernel.build import Builder, carried_files
 from torpor.kernel.errors import KernelError
 from torpor.kernel.system import System
 
@@ -23,7 +22,7 @@ def state(kernel):
 
 
 def test_the_files_that_are_carried_along_are_all_that_a_build_takes():
-    carried = _engine.kernel_files()
+    carried = carried_files()
     folders = ["kernel/compat/*", "kernel/drivers/*", "governors/cpuidle/*.c"]
     files = [path for pattern in folders for path in ROOT.glob(pattern)]
     files += [ROOT / "kernel" / name for name in ("Makefile", "Kbuild", "scripts/wrap.sh")]

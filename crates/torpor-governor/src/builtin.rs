@@ -1,23 +1,90 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The policies that were compiled with this crate.
+//! The policies that were compiled with this crate, and lie beside it as files.
 
-use crate::Kind;
+use crate::elf::ImageFile;
+use crate::{GovernorError, Kind};
+use sha2::{Digest, Sha256};
+use std::ffi::{CStr, OsStr, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use torpor_units::Hz;
 
 pub(crate) struct BuiltinFile {
     pub name: &'static str,
-    pub source: &'static str,
+    source: Shipped,
     /// For 100, 250, 300 and 1000 Hz.
-    pub images: [&'static [u8]; 4],
+    images: [Shipped; 4],
+}
+
+/// A file of the folder `policies`, read once.
+struct Shipped {
+    path: &'static str,
+    sha256: [u8; 32],
+    bytes: OnceLock<Vec<u8>>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
+/// The folder's name where Torpor is installed: next to the extension.
+const INSTALLED: &str = "policies";
+/// Names the folder where it is neither next to the program nor where Cargo has made it.
+const POLICIES_ENV: &str = "TORPOR_POLICIES";
+
 pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
     match kind {
-        Kind::Governor => GOVERNORS,
-        Kind::IoBoost => IOBOOSTS,
+        Kind::Governor => &GOVERNORS,
+        Kind::IoBoost => &IOBOOSTS,
     }
+}
+
+impl Shipped {
+    const fn new(path: &'static str, sha256: [u8; 32]) -> Shipped {
+        Shipped { path, sha256, bytes: OnceLock::new() }
+    }
+
+    /// A file that is not the one that was built with this program is an error: results name
+    /// policies by their source, and an image is run.
+    fn bytes(&self) -> Result<&[u8], GovernorError> {
+        if let Some(bytes) = self.bytes.get() {
+            return Ok(bytes);
+        }
+        let path = folder().join(self.path);
+        let refuse = |reason: String| GovernorError::Shipped { path: path.clone(), reason };
+        let bytes = std::fs::read(&path).map_err(|e| refuse(e.to_string()))?;
+        if <[u8; 32]>::from(Sha256::digest(&bytes)) != self.sha256 {
+            return Err(refuse("it is not the file that was built with this program".to_owned()));
+        }
+        Ok(self.bytes.get_or_init(|| bytes))
+    }
+}
+
+/// Where the policies are.
+fn folder() -> PathBuf {
+    if let Some(named) = std::env::var_os(POLICIES_ENV).filter(|name| !name.is_empty()) {
+        return named.into();
+    }
+    let own = own_file();
+    let above: Vec<&Path> = own.ancestors().skip(1).take(3).collect();
+    let built = above.iter().map(|dir| dir.join(MADE_IN));
+    let mut places = above.iter().map(|dir| dir.join(INSTALLED)).take(1).chain(built);
+    places.find(|dir| dir.is_dir()).unwrap_or_else(|| above[0].join(INSTALLED))
+}
+
+/// The program or the extension that this code is part of.
+fn own_file() -> PathBuf {
+    let code = own_file as fn() -> PathBuf as *const c_void;
+    // SAFETY: the structure is only written to; where the call succeeds, the name is a string.
+    let name = unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        let is_found = libc::dladdr(code, &mut info) != 0 && !info.dli_fname.is_null();
+        is_found.then(|| CStr::from_ptr(info.dli_fname).to_bytes().to_owned())
+    };
+    let library = name.map(|name| PathBuf::from(OsStr::from_bytes(&name)));
+    // A program's name is what its caller has made it.
+    let library = library.filter(|path| path.extension().is_some_and(|e| e == "so"));
+    let path = library.or_else(|| std::env::current_exe().ok()).unwrap_or_default();
+    path.canonicalize().unwrap_or(path)
 }
 
 /// The part of the kapi that is compiled with every policy.
@@ -26,9 +93,14 @@ pub(crate) fn image_source() -> &'static str {
 }
 
 impl BuiltinFile {
-    pub fn image(&self, hz: Hz) -> &'static [u8] {
+    pub fn source(&self) -> Result<&str, GovernorError> {
+        Ok(std::str::from_utf8(self.source.bytes()?).expect("the build has read it as text"))
+    }
+
+    pub fn image(&self, hz: Hz) -> Result<ImageFile, GovernorError> {
         let i = Hz::ALL.iter().position(|h| *h == hz).expect("ALL has every rate");
-        self.images[i]
+        let image = ImageFile::parse(self.images[i].bytes()?.to_vec());
+        Ok(image.expect("the build has made a sound image"))
     }
 }
 

@@ -4,7 +4,6 @@
 use crate::builtin::{self, BuiltinFile};
 use crate::compile::{self, Compiler};
 use crate::config;
-use crate::elf::ImageFile;
 use crate::params::Param;
 use crate::policy::{Compiled, Origin, Policy};
 use crate::program::{self, Build, Harness, Program};
@@ -95,19 +94,18 @@ impl Catalog {
         builtin::files(Kind::IoBoost).iter().map(|b| b.name)
     }
 
-    pub fn builtins() -> Vec<Builtin> {
-        let describe = |file: &BuiltinFile| {
-            let governor = Governor::new(plain(file, Kind::Governor), &[]);
-            let governor = governor.expect("a built-in governor loads");
+    pub fn builtins() -> Result<Vec<Builtin>, GovernorError> {
+        let describe = |file: &'static BuiltinFile| {
+            let governor = Governor::new(plain(file, Kind::Governor)?, &[])?;
             Builtin::new(file, &governor, Some(governor.rating()))
         };
         builtin::files(Kind::Governor).iter().map(describe).collect()
     }
 
-    pub fn ioboosts() -> Vec<Builtin> {
-        let describe = |file: &BuiltinFile| {
-            let boost = IoBoost::new(plain(file, Kind::IoBoost), &[]);
-            Builtin::new(file, &boost.expect("a built-in IO boost loads"), None)
+    pub fn ioboosts() -> Result<Vec<Builtin>, GovernorError> {
+        let describe = |file: &'static BuiltinFile| {
+            let boost = IoBoost::new(plain(file, Kind::IoBoost)?, &[])?;
+            Builtin::new(file, &boost, None)
         };
         builtin::files(Kind::IoBoost).iter().map(describe).collect()
     }
@@ -128,7 +126,7 @@ impl Catalog {
             let file = builtin_file(label.kind, name)?;
             let runs_apart = self.options.isolation == Isolation::All;
             let stop = self.compiler.stop.clone();
-            return Ok(Compiled { runs_apart, stop, ..compiled(file, label, hz) });
+            return Ok(Compiled { runs_apart, stop, ..compiled(file, label, hz)? });
         }
         let (name, origin, sources) = self.sources(spec)?;
         let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
@@ -187,7 +185,7 @@ impl Catalog {
         let label = spec.label();
         let (name, origin, mut sources) = match spec.place() {
             Place::Builtin { name } => {
-                let source = builtin_file(label.kind, name)?.source;
+                let source = builtin_file(label.kind, name)?.source()?;
                 (name.clone(), Origin::Builtin, tree::from_text(name, source))
             }
             Place::File { path } => {
@@ -207,16 +205,21 @@ impl Catalog {
 }
 
 impl Builtin {
-    fn new(file: &BuiltinFile, policy: &Policy, rating: Option<u32>) -> Builtin {
-        Builtin {
+    fn new(
+        file: &'static BuiltinFile,
+        policy: &Policy,
+        rating: Option<u32>,
+    ) -> Result<Builtin, GovernorError> {
+        let source = file.source()?;
+        Ok(Builtin {
             kind: policy.policy_label().kind,
             name: file.name,
-            summary: builtin::summary(file.source),
+            summary: builtin::summary(source),
             params: policy.params().to_vec(),
             rating,
-            source: file.source,
-            source_sha256: sha256_hex(file.source.as_bytes()),
-        }
+            source,
+            source_sha256: sha256_hex(source.as_bytes()),
+        })
     }
 }
 
@@ -230,22 +233,22 @@ fn builtin_file(kind: Kind, name: &str) -> Result<&'static BuiltinFile, Governor
 }
 
 /// As it is when only its name is given.
-fn plain(file: &BuiltinFile, kind: Kind) -> Compiled {
+fn plain(file: &BuiltinFile, kind: Kind) -> Result<Compiled, GovernorError> {
     compiled(file, Label { kind, text: file.name.into() }, Hz::H250)
 }
 
-fn compiled(file: &BuiltinFile, label: Label, hz: Hz) -> Compiled {
-    let image = ImageFile::parse(file.image(hz)).expect("the build has made a sound image");
-    Compiled {
+fn compiled(file: &BuiltinFile, label: Label, hz: Hz) -> Result<Compiled, GovernorError> {
+    let source = file.source()?;
+    Ok(Compiled {
         name: file.name.to_owned(),
         label,
         hz,
         origin: Origin::Builtin,
         release: Release::default(),
-        source: Arc::from(file.source),
-        image: Arc::new(image),
-        config: config::asked(&tree::from_text(file.name, file.source), hz),
+        source: Arc::from(source),
+        image: Arc::new(file.image(hz)?),
+        config: config::asked(&tree::from_text(file.name, source), hz),
         runs_apart: false,
         stop: None,
-    }
+    })
 }

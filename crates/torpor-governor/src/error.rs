@@ -43,6 +43,11 @@ pub enum GovernorError {
     #[error("the cache {} cannot be used: {source}", path.display())]
     Cache { path: PathBuf, source: std::io::Error },
 
+    #[error(
+        "the built-in policy {} cannot be used: {reason}\nhint: install Torpor anew", path.display()
+    )]
+    Shipped { path: PathBuf, reason: String },
+
     #[error("{policy}: its image cannot be loaded: {reason}")]
     Image { policy: Label, reason: String },
 

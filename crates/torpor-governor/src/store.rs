@@ -357,7 +357,11 @@ mod tests {
     /// governor.
     #[test]
     fn every_flipped_bit_is_seen() {
-        let image = crate::builtin::files(crate::Kind::Governor)[0].images[0].to_vec();
+        let image = crate::builtin::files(crate::Kind::Governor)[0]
+            .image(torpor_units::Hz::H100)
+            .unwrap()
+            .bytes
+            .to_vec();
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(Some(dir.path().join("cache")));
         let made = std::cell::Cell::new(0);

@@ -112,7 +112,8 @@ fn a_file_of_ones_own_may_call_things_as_it_likes() {
     let Some(kernel) = linux_6_12("a governor of one's own") else { return };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("own governors");
     fs::create_dir_all(&folder).unwrap();
-    let shallowest = Catalog::builtins().into_iter().find(|b| b.name == "shallowest").unwrap();
+    let shallowest =
+        Catalog::builtins().unwrap().into_iter().find(|b| b.name == "shallowest").unwrap();
     let file = |name: &str, before: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, format!("{before}\n{text}")).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The sources that become kernel modules, and what tells kernels and governors apart.
+//! The governors that become kernel modules, and what tells kernels and governors apart.
 
 use crate::errors::{governor_error, parse_hz, sim_error};
 use crate::hosting::catalog;
@@ -13,31 +13,6 @@ use torpor_governor::{Catalog, GovernorSpec, Origin};
 use torpor_sim::KernelSpec;
 
 type Files = BTreeMap<String, Cow<'static, [u8]>>;
-
-/// Files of `kernel/` as name and content, embedded so that an installed Torpor has them, too.
-macro_rules! kernel_files {
-    ($($name:literal)*) => {
-        [$(($name, include_bytes!(concat!("../../../kernel/", $name)))),*] as [(&str, &[u8]); 15]
-    };
-}
-
-/// What it takes to build governors and drivers as modules: text by path below the project.
-#[pyfunction]
-pub fn kernel_files() -> Files {
-    let parts = kernel_files!(
-        "Kbuild" "Makefile" "compat/core.c" "compat/core.h" "compat/governor.h"
-        "compat/governor_end.h" "compat/log.c" "compat/log.h" "compat/record.h" "compat/symbols.h"
-        "drivers/cpu.h" "drivers/cpufreq.c" "drivers/idle.c" "drivers/poll_arm64.c"
-        "scripts/wrap.sh"
-    );
-    let governors = Catalog::builtins().into_iter().map(|governor| {
-        let path = format!("governors/cpuidle/{}.c", governor.name);
-        (path, Cow::Borrowed(governor.source.as_bytes()))
-    });
-    let parts =
-        parts.into_iter().map(|(name, text)| (format!("kernel/{name}"), Cow::Borrowed(text)));
-    parts.chain(governors).collect()
-}
 
 /// What of a governor becomes a module; crosses as a dictionary.
 #[derive(IntoPyObject)]

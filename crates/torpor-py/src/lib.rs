@@ -48,7 +48,7 @@ mod _engine {
     #[pymodule_export]
     use super::idle_predict::IdlePredict;
     #[pymodule_export]
-    use super::kernel::{governor_source, hosted_kernel_id, kernel_files};
+    use super::kernel::{governor_source, hosted_kernel_id};
     #[pymodule_export]
     use super::lists::{
         convert_trace, format_cpu_list, governors, import_platform, ioboosts, parse_duration_ns,

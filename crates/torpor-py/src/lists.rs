@@ -3,7 +3,8 @@
 
 use crate::errors::parse_hz;
 use crate::errors::{
-    PlatformError, engine_error, platform_error, sim_error, trace_error, value_error,
+    PlatformError, engine_error, governor_error, platform_error, sim_error, trace_error,
+    value_error,
 };
 use crate::watch::watched;
 use pyo3::prelude::*;
@@ -16,8 +17,9 @@ use torpor_units::CpuId;
 
 /// The built-in governors and the engine's oracle, as a JSON list.
 #[pyfunction]
-pub fn governors() -> String {
-    let mut list: Vec<serde_json::Value> = Catalog::builtins().iter().map(described).collect();
+pub fn governors() -> PyResult<String> {
+    let builtins = Catalog::builtins().map_err(governor_error)?;
+    let mut list: Vec<serde_json::Value> = builtins.iter().map(described).collect();
     list.push(json!({
         "name": torpor_engine::ORACLE,
         "summary": "Knows every wake-up before it comes; the least idle energy that can be had",
@@ -26,14 +28,14 @@ pub fn governors() -> String {
         "source_sha256": null,
         "params": [],
     }));
-    serde_json::Value::Array(list).to_string()
+    Ok(serde_json::Value::Array(list).to_string())
 }
 
 /// The built-in IO boosts, as a JSON list.
 #[pyfunction]
-pub fn ioboosts() -> String {
-    let list = Catalog::ioboosts().iter().map(described).collect();
-    serde_json::Value::Array(list).to_string()
+pub fn ioboosts() -> PyResult<String> {
+    let builtins = Catalog::ioboosts().map_err(governor_error)?;
+    Ok(serde_json::Value::Array(builtins.iter().map(described).collect()).to_string())
 }
 
 fn described(builtin: &Builtin) -> serde_json::Value {

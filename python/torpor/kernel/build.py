@@ -41,6 +41,14 @@ _HEADERS = {
 }
 
 
+def carried_files() -> dict[str, bytes]:
+    """Return what governors and drivers are built from as modules, by path below the project."""
+    policies = Path(__file__).parents[1] / "policies"
+    ours = {str(p.relative_to(policies)): p for p in policies.glob("kernel/**/*") if p.is_file()}
+    governors = {f"governors/cpuidle/{p.name}": p for p in policies.glob("cpuidle/*.c")}
+    return {name: path.read_bytes() for name, path in sorted((ours | governors).items())}
+
+
 class Builder:
     """Builds modules for one kernel."""
 
@@ -54,7 +62,7 @@ class Builder:
         self._system = system
         self.release = release or (headers and _release(headers)) or system.machine.release()
         self._headers = headers
-        self._files = _engine.kernel_files()
+        self._files = carried_files()
         text = repr(sorted(self._files.items())).encode()
         # Modules of one release and one version of ours; what changed has another place.
         self._version = hashlib.sha256(text).hexdigest()[:12]

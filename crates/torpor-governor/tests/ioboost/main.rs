@@ -73,7 +73,7 @@ impl<'a> Waiter<'a> {
 
 #[test]
 fn each_ships_with_its_summary_and_parameters() {
-    let known = torpor_governor::Catalog::ioboosts();
+    let known = torpor_governor::Catalog::ioboosts().unwrap();
     let names: Vec<&str> = known.iter().map(|b| b.name).collect();
     assert_eq!(names, ["intel-pstate", "iowait", "none", "per-task-v2", "per-task"]);
     for boost in &known {

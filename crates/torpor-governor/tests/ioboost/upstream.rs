@@ -227,7 +227,8 @@ fn every_mutation_is_detected() {
         let name = mirror.ours;
         let Some(theirs) = mirror.upstream(&format!("mutations of {name}")) else { return };
         let theirs = resolve(theirs.to_str().unwrap(), Hz::H250).unwrap();
-        let source = Catalog::ioboosts().into_iter().find(|b| b.name == name).unwrap().source;
+        let source =
+            Catalog::ioboosts().unwrap().into_iter().find(|b| b.name == name).unwrap().source;
         for (i, (original, mutation)) in mirror.mutations.iter().enumerate() {
             assert_eq!(source.matches(original).count(), 1, "{name}.c must have one `{original}`");
             let path = dir.join(format!("{name}-{i}.c"));

@@ -149,7 +149,7 @@ fn every_mutation_is_detected() {
         let Some(upstream) = mirror.upstream(Hz::H250, "every mutation is detected") else {
             return;
         };
-        let builtin = Catalog::builtins().into_iter().find(|b| b.name == name).unwrap();
+        let builtin = Catalog::builtins().unwrap().into_iter().find(|b| b.name == name).unwrap();
         for (i, (original, mutation)) in mirror.mutations.iter().enumerate() {
             assert_eq!(
                 builtin.source.matches(original).count(),

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Licenses: of each file, and of what is installed."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+from torpor import _engine
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLED = Path(_engine.__file__).parent
+HZ = (100, 250, 300, 1000)
+#: What decides as a kernel's file does, and was written by people who have read that.
+MIRRORS = {
+    "cpuidle": "haltpoll ladder menu menu-3.7 menu-3.8 menu-6.12 teo teo-6.6 teo-6.12",
+    "ioboost": "intel-pstate iowait",
+}
+
+
+def test_each_file_has_a_license_and_an_author():
+    lint = [sys.executable, "-m", "reuse", "--root", str(ROOT), "lint"]
+    done = subprocess.run(lint, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_mirrors_of_kernel_code_are_under_the_gpl_alone():
+    for folder, mirrors in MIRRORS.items():
+        for source in (ROOT / "governors" / folder).glob("*.c"):
+            text = source.read_text(encoding="utf-8")
+            is_mirror = source.stem in mirrors.split()
+            spdx = "GPL-2.0-only" if is_mirror else "MIT OR GPL-2.0-only"
+            assert text.startswith(f"// SPDX-License-Identifier: {spdx}\n"), source
+            module = "GPL" if is_mirror else "Dual MIT/GPL"
+            assert f'MODULE_LICENSE("{module}");' in text, source
+
+
+def test_policies_are_files_and_no_part_of_the_extension():
+    extension = Path(_engine.__file__).read_bytes()
+    for folder in ("cpuidle", "ioboost"):
+        sources = {path.name: path for path in (ROOT / "governors" / folder).glob("*.[ch]")}
+        expected = set(sources)
+        for source in sources.values():
+            installed = (INSTALLED / "policies" / folder / source.name).read_bytes()
+            assert installed == source.read_bytes()
+            # Headers of IO boosts are ours, and part of the interface that policies are built with.
+            if source.suffix == ".h":
+                continue
+            expected |= {f"{source.stem}-{hz}.so" for hz in HZ}
+            # What only this policy's image has: its messages, its parameters' descriptions.
+            texts = re.findall(r'MODULE_PARM_DESC\(\w+,\s*"([^"]{12,})', installed.decode())
+            texts += re.findall(r"^ \* DOC: (.{12,})$", installed.decode(), re.M)
+            assert texts, source
+            for text in texts:
+                assert text.encode() not in extension, f"{source.name}: {text}"
+        found = {path.name for path in (INSTALLED / "policies" / folder).iterdir()}
+        assert found == expected
+
+
+def test_the_package_names_every_license_and_has_the_texts():
+    metadata = distribution("torpor").metadata
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    expression = re.search(r'^license = "(.*)"$', project, re.M)[1]
+    assert metadata["License-Expression"] == expression
+    assert {"(MIT OR GPL-2.0-only)", "GPL-2.0-only", "Apache-2.0"} <= set(expression.split(" AND "))
+    texts = {Path(name).name for name in metadata.get_all("License-File")}
+    assert texts == {"GPL-2.0-only.txt", "MIT.txt", "LICENSE-THIRD-PARTY.txt"}
+
+
+def test_the_list_of_linked_crates_is_that_of_the_lock_file():
+    check = [sys.executable, ROOT / "scripts" / "third_party.py", "--check"]
+    done = subprocess.run(check, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
