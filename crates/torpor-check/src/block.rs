@@ -188,7 +188,7 @@ impl Shared {
 
     pub fn get(&mut self) -> &mut Block {
         // SAFETY: the mapping is as large as a block, every pattern of bits is one, and the driver
-        // is at rest whenever ours runs.
+        // is at rest whenever this one runs.
         unsafe { &mut *self.block }
     }
 
@@ -206,7 +206,7 @@ impl Drop for Shared {
 
 /// A file without a name, closed in programs we start unless passed on.
 pub fn memory_file(name: &std::ffi::CStr) -> io::Result<OwnedFd> {
-    // SAFETY: the name is a string; a valid descriptor is ours.
+    // SAFETY: the name is a string; a valid descriptor is owned here.
     unsafe {
         let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }

@@ -86,7 +86,7 @@ enum Reply {
     Byte,
     /// It has ended.
     None,
-    /// It takes no CPU time, or it would have been ended: it sleeps, or has stopped itself.
+    /// It uses no CPU time, or it would have been ended: it sleeps, or has stopped itself.
     Late,
     /// A signal has come: whoever waits is to heed Ctrl-C.
     Interrupted,
@@ -130,8 +130,8 @@ impl Driver {
         let mut shared = Shared::new().map_err(CheckError::Memory)?;
         let stderr =
             File::from(block::memory_file(c"torpor-check-stderr").map_err(CheckError::Memory)?);
-        // SAFETY: the descriptor is ours. A driver that is started again must not write over what
-        // its stderr begins with.
+        // SAFETY: the descriptor is owned here. A driver that is started again must not write over
+        // what its stderr begins with.
         unsafe { libc::fcntl(stderr.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };
         let block = shared.get();
         if params.len() > PARAMS_MAX || params.iter().any(|p| p.name.len().max(p.text.len()) > 63) {

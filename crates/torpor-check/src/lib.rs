@@ -7,7 +7,7 @@
 //! the programs only make the calls, through memory that is shared. What ends a program is a
 //! finding, and the program is started again.
 //!
-//! What counts as a breach stands in [`KINDS`]. To add one: an entry there, a small governor that
+//! What counts as a breach is in [`KINDS`]. To add one: an entry there, a small governor that
 //! has it in `tests/bad/`, and its expected minimum in `tests/bad_governors.rs`.
 
 mod block;
@@ -84,8 +84,8 @@ pub enum CheckError {
     Driver { governor: String, call: &'static str, status: ExitStatus, said: String },
 }
 
-/// Checks one governor. `progress` is told how many decisions were made; `false` from it ends the
-/// search there.
+/// Checks one governor. `progress` is called with how many decisions were made; `false` from it
+/// ends the search there.
 pub fn check(
     catalog: &Catalog,
     spec: &GovernorSpec,
@@ -107,7 +107,7 @@ pub fn check(
     let mut hunt = Hunt { judge, options, states_min, counts: Vec::new(), first: Vec::new() };
     let (decisions, sequences, ended_early) = hunt.run(progress)?;
     let timing = if hunt.first.iter().any(|(_, b)| b.crash.is_some()) {
-        // What it breaks may change how long it takes.
+        // What it breaks may change its duration.
         None
     } else {
         hunt.time()?

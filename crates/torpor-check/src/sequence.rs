@@ -4,7 +4,7 @@
 use crate::block::{Block, Cpu, State, Step};
 use torpor_governor::NO_LATENCY_LIMIT;
 
-/// Everything that a run depends on, beside the governor.
+/// Everything that a run depends on, apart from the governor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// Shallowest first; latency and residency never fall.

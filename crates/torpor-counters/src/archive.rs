@@ -9,7 +9,7 @@ use std::io::Read;
 /// The largest text that is unpacked, and the longest archive that is gone through.
 const TEXT_BYTES_MAX: u64 = 256 << 20;
 const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
-/// Where `ustar` stands in a tar file's first block, and the block's length.
+/// Where `ustar` is in a tar file's first block, and the block's length.
 const MAGIC_AT: usize = 257;
 const BLOCK: usize = 512;
 
@@ -51,7 +51,7 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Unpacked<'_>, Failure> {
     Ok(Unpacked::Text(start))
 }
 
-/// Reads the values of an archive up to its end, or to where it is damaged, which is told.
+/// Reads the values of an archive up to its end, or to where it is damaged, which is reported.
 pub(crate) fn read(archive: impl Read, builder: &mut Builder) {
     let mut archive = tar::Archive::new(archive.take(ARCHIVE_BYTES_MAX));
     let told = read_entries(&mut archive, builder);

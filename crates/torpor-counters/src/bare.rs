@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `cat /sys/devices/system/cpu/cpu*/cpuidle/state*/*`: values without a word on what they are.
+//! `cat /sys/devices/system/cpu/cpu*/cpuidle/state*/*`: values without their names.
 //!
 //! A state's files come in the order of their names, and which files there are depends on the
 //! kernel alone. So each set of files gives a pattern of numbers and words; where one pattern
@@ -58,12 +58,12 @@ const FILES: [&[&str]; 4] = [
 const HINT: &str = "record it with the files' names: \
                     grep . /sys/devices/system/cpu/cpu*/cpuidle/state*/*";
 
-/// Reads the values, or says why they cannot be told apart.
+/// Reads the values, or says why they cannot be distinguished.
 pub(crate) fn read(text: &str, builder: &mut Builder) -> Result<(), Failure> {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
-        // What `cat` says of the folder `s2idle` may stand among the values.
+        // What `cat` says of the folder `s2idle` may be among the values.
         .filter(|line| !line.is_empty() && !line.starts_with("cat: "))
         .collect();
     let fitting: Vec<&[&str]> = FILES.into_iter().filter(|files| fits(&lines, files)).collect();

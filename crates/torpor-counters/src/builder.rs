@@ -34,7 +34,7 @@ struct Policy {
 }
 
 impl Builder {
-    /// Takes a value. Its path is used as it stands where something is wrong with it.
+    /// Takes a value. Its path is used as it is where something is wrong with it.
     pub fn put(&mut self, key: Key<'_>, path: &str, value: &[u8]) {
         let value = clean(value);
         match key {

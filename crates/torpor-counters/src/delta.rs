@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What was counted between two snapshots, and what stands in the way of saying so.
+//! What was counted between two snapshots, and what prevents saying so.
 
 use crate::{Cpu, Snapshot, State};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use torpor_units::CpuId;
 pub struct Delta {
     /// `None` where the snapshots have no clock in common.
     pub elapsed_ns: Option<i64>,
-    /// Which clock told: `monotonic`, `uptime` or `wall`.
+    /// Which clock was read: `monotonic`, `uptime` or `wall`.
     pub clock: Option<&'static str>,
     /// Counted from 0: the machine was booted since `before`, or there is no `before`.
     pub is_since_boot: bool,

@@ -13,7 +13,7 @@ use torpor_units::{CpuId, open_regular};
 const HINT: &str = "give /sys/devices/system/cpu, or a directory that holds a copy of it";
 /// Where a whole filesystem has the CPUs.
 const BELOW_ROOT: &str = "sys/devices/system/cpu";
-/// What is looked for in `/proc/cpuinfo` stands at its beginning.
+/// What is looked for in `/proc/cpuinfo` is at its beginning.
 const CPU_BYTES_MAX: u64 = 64 << 10;
 /// A kernel's configuration is a twentieth of that.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;

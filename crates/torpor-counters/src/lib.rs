@@ -6,7 +6,7 @@
 //! [`delta()`] says what was counted between two of them.
 //!
 //! Every reader does the same: it finds pairs of a sysfs path and a value, and hands them to one
-//! builder. What cannot be used is told in the snapshot, never dropped in silence.
+//! builder. What cannot be used is reported in the snapshot, never dropped silently.
 
 // Numbers of a damaged dump may be any.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]

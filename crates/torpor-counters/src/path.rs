@@ -188,7 +188,7 @@ fn checked_cpu(cpu: u64) -> Option<CpuId> {
     u32::try_from(cpu).ok().filter(|cpu| *cpu <= crate::CPU_MAX).map(CpuId)
 }
 
-/// The number behind a prefix as the kernel writes it: `cpu01` is none, and would shadow `cpu1`.
+/// The number after a prefix as the kernel writes it: `cpu01` is none, and would shadow `cpu1`.
 pub(crate) fn number(name: &str, prefix: &str) -> Option<u64> {
     let digits = name.strip_prefix(prefix)?;
     let is_plain = !digits.is_empty()

@@ -110,7 +110,7 @@ impl Pair {
         let chars_max = match path::parse(&self.path) {
             Some(Key::State { attr: "desc", .. }) => DESC_CHARS_MAX,
             Some(Key::State { attr: "name", .. }) => NAME_CHARS_MAX,
-            // What else stands in a file that nobody asked for.
+            // What else is in a file that nobody asked for.
             None if self.is_header => return true,
             _ => return false,
         };
@@ -134,7 +134,7 @@ fn unquoted(line: &str) -> &str {
 
 /// `==> path <==`
 fn header(line: &str) -> Option<String> {
-    // The arrow's own `>` may have gone with the quote marks, but `==` stands before it.
+    // The arrow's own `>` may have gone with the quote marks, but `==` precedes it.
     let path = line.strip_prefix("==> ")?.strip_suffix(" <==")?;
     Some(path.to_owned())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The layouts that an image and the host share; `kapi/include/torpor/context.h`,
-//! `kapi/include/linux/cpuidle.h`, `governors/ioboost/ioboost.h` and `kapi/image.c` have the C side.
+//! `kapi/include/linux/cpuidle.h`, `governors/ioboost/ioboost.h` and `kapi/image.c` have the C
+//! side.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
@@ -18,7 +19,7 @@ pub const DISABLED_BY_USER: u64 = 1;
 pub const DEVICE_POLL_TIME_LIMIT: c_uint = 1 << 2;
 pub const DEVICE_REGISTERED_ENABLED: c_uint = 0b11;
 
-/// A CPU's inputs, written before a call, and what `select` answered beside the index.
+/// A CPU's inputs, written before a call, and what `select` answered apart from the index.
 #[repr(C)]
 pub struct KapiCpu {
     pub now_ns: u64,
@@ -72,7 +73,7 @@ pub struct KapiParam {
     pub line: c_ulong,
 }
 
-/// `struct kernel_param`, behind [`KapiParam::value`] of a parameter with callbacks.
+/// `struct kernel_param`, after [`KapiParam::value`] of a parameter with callbacks.
 #[repr(C)]
 pub struct KernelParam {
     pub name: *const c_char,

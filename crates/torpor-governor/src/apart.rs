@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Work in a process of its own: a copy of this one, so that nothing has to be read or set up
-//! again. What ends that process, or spoils its memory, leaves ours as it was.
+//! again. What ends that process, or spoils its memory, leaves this one's as it was.
 
 use crate::guard::{self, Shared};
 use crate::{GovernorError, Label};
@@ -55,14 +55,14 @@ pub enum NoAnswer {
 #[derive(Serialize, Deserialize)]
 enum Answer<T> {
     Whole(T),
-    /// A mistake of ours, which is to look as it would have here.
+    /// A mistake of this program, which is to look as it would have here.
     Panicked(String),
 }
 
 /// Runs `work`, which calls the policies `labels`, in a copy of this process.
 ///
-/// `goes_on` is told now and then how much more is done, and ends the work by its `false`. `work`
-/// has its own thread only: it must wait for no other.
+/// `goes_on` is called now and then with how much more is done, and ends the work by its `false`.
+/// `work` has its own thread only: it must wait for no other.
 pub fn apart<T: Serialize + DeserializeOwned>(
     labels: &[&Label],
     goes_on: &mut dyn FnMut(u64) -> bool,
@@ -75,7 +75,7 @@ pub fn apart<T: Serialize + DeserializeOwned>(
     // SAFETY: no preconditions.
     let parent = unsafe { libc::getpid() };
     // SAFETY: the child calls what may be called after a fork: its allocator is sound (the C
-    // library sees to that), and it takes no lock that another thread could have held.
+    // library sees to that), and it locks nothing that another thread could have held.
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => return Err(failed(io::Error::last_os_error())),
@@ -129,13 +129,13 @@ fn live<T: Serialize>(
     };
     let bytes = postcard::to_stdvec(&answered).expect("answers can be written");
     let written = answer.write_all(&sum(&bytes)).and_then(|()| answer.write_all(&bytes));
-    // SAFETY: nothing of ours is to run any more.
+    // SAFETY: no code of this process is to run any more.
     unsafe { libc::_exit(i32::from(written.is_err())) }
 }
 
 /// A copy has what its original had; here it lets go of that.
 fn settle(parent: libc::pid_t, kept: RawFd) {
-    // SAFETY: plain system calls on our own process.
+    // SAFETY: plain system calls on this process.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != parent {
@@ -220,7 +220,7 @@ struct Copy {
 impl Copy {
     /// How it ended, if it does within that time.
     fn wait(&mut self, timeout_ms: i32) -> io::Result<Option<Status>> {
-        // SAFETY: the process is ours and has not been waited for.
+        // SAFETY: the process is a child of this one and has not been waited for.
         unsafe {
             let fd = libc::syscall(libc::SYS_pidfd_open, self.pid, 0) as RawFd;
             if fd >= 0 {
@@ -299,7 +299,7 @@ impl<T> Mapped<T> {
 
 impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
-        // SAFETY: our own mapping.
+        // SAFETY: a mapping made here.
         unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<T>()) };
     }
 }
@@ -323,7 +323,7 @@ impl SharedCount {
 }
 
 fn memory_file() -> io::Result<File> {
-    // SAFETY: the name is a string; a valid descriptor is ours.
+    // SAFETY: the name is a string; a valid descriptor is owned here.
     unsafe {
         let fd = libc::memfd_create(c"torpor-answer".as_ptr(), libc::MFD_CLOEXEC);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }

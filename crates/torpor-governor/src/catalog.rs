@@ -35,7 +35,8 @@ pub struct CatalogOptions {
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Resolves names of governors and IO boosts: built-in ones at once, foreign ones by compiling them.
+/// Resolves names of governors and IO boosts: built-in ones at once, foreign ones by compiling
+/// them.
 #[derive(Debug)]
 pub struct Catalog {
     compiler: Compiler,
@@ -55,7 +56,7 @@ pub struct Builtin {
     pub source_sha256: String,
 }
 
-/// A governor's source as it stands: what else than userspace compiles it.
+/// A governor's source as it is: what else than userspace compiles it.
 #[derive(Clone, Debug)]
 pub struct SourceFiles {
     pub name: String,
@@ -81,7 +82,7 @@ impl Catalog {
     }
 
     /// What happened on the way that a user should know: a damaged entry of the cache was made
-    /// anew, the cache could not be used. Each is told once.
+    /// anew, the cache could not be used. Each is reported once.
     pub fn take_notes(&self) -> Vec<String> {
         self.compiler.store().take_notes()
     }

@@ -135,8 +135,8 @@ unsafe fn limit_to(what: libc::__rlimit_resource_t, most: libc::rlim_t) {
     }
 }
 
-/// The keeper's whole life. It ends as the compiler does; SIGTERM, ours or that of our end, ends
-/// both, and the folder with them.
+/// The keeper's whole life. It ends as the compiler does; SIGTERM, this process's or that of the
+/// other end, ends both, and the folder with them.
 unsafe fn watch(compiler: libc::pid_t, wanted: &libc::sigset_t, scratch: &CString) -> ! {
     // SAFETY: only calls that are async-signal-safe, on values that are there.
     unsafe {

@@ -135,7 +135,7 @@ impl Compiler {
         stage.product(label, IMAGE, IMAGE_MAX)
     }
 
-    /// A folder with the files in it, and the kapi beside it.
+    /// A folder with the files in it, and the kapi next to it.
     pub fn stage(&self, sources: &Sources) -> Result<Stage, GovernorError> {
         let kapi = self.store.entry("kapi", &kapi_key(), "the kernel's interface", || {
             Ok(KAPI

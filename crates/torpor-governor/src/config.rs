@@ -2,7 +2,7 @@
 //! The kernel's configuration: which of its symbols a source asks for, and what it is answered.
 //!
 //! A kernel's build chooses them; here the kapi has a value for a few, the user for any, and the
-//! rest are not set. What is compiled out that way is out without a word, so each is named.
+//! rest are not set. What is compiled out that way is left out silently, so each is named.
 
 use crate::builtin::KAPI;
 use crate::tree::Sources;

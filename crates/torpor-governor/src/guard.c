@@ -169,7 +169,7 @@ int torpor_guard_install(void)
  * The shapes of a call. The result is the low half of the answer, or the answer is one of the
  * negative codes. What the governor's function takes comes first, so that it is in place already.
  *
- * Nothing may stand between the jump's place and the odd number that makes the handlers use it.
+ * Nothing may be between the jump's place and the odd number that makes the handlers use it.
  */
 #define guarded(made, result) do {		\
 	struct guard *guard = self;		\

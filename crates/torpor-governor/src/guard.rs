@@ -342,7 +342,7 @@ impl Drop for Thread {
     fn drop(&mut self) {
         registry().remove(self.guard);
         // SAFETY: the thread ends; nothing uses its guard or its signal stack any more. A stack
-        // that someone has put in place of ours stays.
+        // that someone has put in place of this one stays.
         unsafe {
             torpor_guard_allow_syscalls();
             torpor_guard_set_thread(std::ptr::null_mut());
@@ -380,7 +380,7 @@ impl Watched {
         let mut clock = 0;
         // SAFETY: the calling thread exists.
         let thread = unsafe { libc::pthread_self() };
-        // SAFETY: as above, and the clock is ours to write.
+        // SAFETY: as above, and the clock is a local variable.
         unsafe { libc::pthread_getcpuclockid(thread, &mut clock) };
         Watched { guard, thread, clock, seen: (0, 0), looks: 0, signalled: 0 }
     }
@@ -415,7 +415,7 @@ impl Watched {
             self.signalled = self.looks;
         } else if self.looks - self.signalled > LOOKS_LEFT && IS_APART.load(Relaxed) {
             // It has blocked the signal.
-            // SAFETY: nothing of ours is to run any more.
+            // SAFETY: no code of this process is to run any more.
             unsafe { libc::_exit(EXIT_WEDGED) };
         }
         // SAFETY: the thread lives; its handler ignores the signal if the call has ended.

@@ -242,7 +242,7 @@ impl IoBoostInstance {
         self.sets_uclamp_min() || task_boost.is_some() || of_cpu
     }
 
-    /// Whether any of those that frequencies go by can.
+    /// Whether any of those that frequencies depend on can.
     pub fn raises_frequency(&self) -> bool {
         self.ops.cpu_boost.is_some() || self.ops.perf_min.is_some()
     }

@@ -36,7 +36,7 @@ pub struct Loaded {
     image: std::ops::Range<usize>,
 }
 
-/// Loads an image for the CPUs, each with its capacity, and beside it the blocks that `plan`
+/// Loads an image for the CPUs, each with its capacity, and next to it the blocks that `plan`
 /// already has. Nothing of it runs yet.
 pub fn load(
     label: &Label,

@@ -5,7 +5,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-/// Room to move what lies in a block so that its alignment is as wanted: see [`Memory::at_end`].
+/// Space to move what lies in a block so that its alignment is as wanted: see [`Memory::at_end`].
 pub const ALIGN_SLACK: usize = 64;
 
 /// Where a block will lie; made before the memory is.
@@ -70,7 +70,7 @@ pub struct Memory {
 
 impl Memory {
     fn protect(&self, start: usize, len: usize, protection: libc::c_int) -> io::Result<()> {
-        // SAFETY: the range lies inside our own mapping.
+        // SAFETY: the range lies inside a mapping made here.
         match unsafe { libc::mprotect(self.base.as_ptr().add(start).cast(), len, protection) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -83,7 +83,7 @@ impl Memory {
         unsafe { self.base.as_ptr().add(block.start) }
     }
 
-    /// The place in `block` from which `len` bytes end as close to the untouchable page behind it
+    /// The place in `block` from which `len` bytes end as close to the untouchable page after it
     /// as an alignment equal to `like`'s allows.
     pub fn at_end(&self, block: Block, len: usize, like: *const u8) -> *mut u8 {
         let latest = self.start(block).wrapping_add(block.len - len);
@@ -103,7 +103,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: our own mapping; whoever held pointers into it is gone with its owner.
+        // SAFETY: a mapping made here; whoever held pointers into it is gone with its owner.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -141,7 +141,7 @@ impl Policy {
         self.runs_apart
     }
 
-    /// A private copy of the image for the CPUs, beside the blocks of `plan`.
+    /// A private copy of the image for the CPUs, next to the blocks of `plan`.
     pub(crate) fn load(&self, cpus: &[(CpuId, u64)], plan: Plan) -> Result<Loaded, GovernorError> {
         load::load(&self.label, &self.image, self.hz, cpus, plan)
     }

@@ -75,7 +75,7 @@ const SANITIZERS: &[&str] =
 /// The kapi's own file, under a name that no governor has.
 const IMAGE: &str = "harness/torpor_image.c";
 const PROGRAM: &str = "program";
-/// With the sanitizers' code it takes some MiB.
+/// With the sanitizers' code it requires some MiB.
 const PROGRAM_MAX: u64 = 256 << 20;
 
 impl Build {

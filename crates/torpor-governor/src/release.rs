@@ -39,7 +39,7 @@ const NEW: &[(&str, u8, u8)] = &[
 ];
 
 impl Release {
-    /// As the kapi is told; `KERNEL_VERSION` of it.
+    /// What the kapi gets; `KERNEL_VERSION` of it.
     pub(crate) fn define(self) -> String {
         let code = u32::from(self.major) << 16 | u32::from(self.minor) << 8;
         format!("#define TORPOR_LINUX {code}\n")
@@ -91,7 +91,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// Whether `word` stands in the code, not as the end of a longer name nor, if it ends like a name,
+/// Whether `word` is in the code, not as the end of a longer name nor, if it ends like a name,
 /// as the start of one.
 fn has_word(code: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';

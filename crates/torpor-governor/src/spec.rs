@@ -178,7 +178,7 @@ fn split(text: &str) -> (&str, Vec<&str>) {
     let commas = || text.match_indices(',').map(|(at, _)| at);
     let first = commas().find(|at| reads_so(&text[at + 1..]));
     let place = &text[..first.unwrap_or(text.len())];
-    // A slip in the parameters, not a name: `menu,x`, `./mine.c,x`.
+    // An error in the parameters, not a name: `menu,x`, `./mine.c,x`.
     let is_path = place.contains(['/', '@']) || place.ends_with(".c");
     let slip = match is_path && (place.ends_with(".c") || place.contains('@')) {
         true => None,

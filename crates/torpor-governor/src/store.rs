@@ -3,7 +3,7 @@
 //! holds; it appears whole or not at all, however many processes and PID namespaces share the
 //! cache.
 //!
-//! What lies in it runs as code, so it has to be ours: a folder of this user's that nobody else
+//! What lies in it runs as code, so it has to be private: a folder of this user's that nobody else
 //! may write, and no symbolic link. Else a temporary folder takes its place.
 
 use crate::GovernorError;
@@ -21,7 +21,7 @@ use torpor_units::shown;
 const SUMS: &str = "SHA256SUMS";
 /// What is made before it is published.
 const SCRATCH: &str = "scratch";
-/// What other than a name of ours begins with in the system's temporary folder.
+/// What a name that is not Torpor's begins with in the system's temporary folder.
 const PRIVATE_PREFIX: &str = "torpor-";
 /// An entry that is damaged again at once is somebody's doing.
 const TRIES: usize = 4;
@@ -234,7 +234,7 @@ fn read_all(dir: &Path, prefix: &str, files: &mut Files) -> Result<(), String> {
     Ok(())
 }
 
-/// Names are ours or a kernel's: without line ends.
+/// Names are Torpor's or a kernel's: without line ends.
 fn sums_of(files: &Files) -> String {
     files.iter().map(|(name, bytes)| format!("{}  {name}\n", crate::sha256_hex(bytes))).collect()
 }

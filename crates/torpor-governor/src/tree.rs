@@ -22,7 +22,7 @@ const SOURCE_DIR: &str = "/usr/src";
 const SOURCE_MAX: u64 = 16 << 20;
 pub const SOURCES_ENV: &str = "TORPOR_KERNEL_SOURCES";
 
-/// A governor's file and the quoted includes beside it.
+/// A governor's file and the quoted includes next to it.
 pub(crate) struct Sources {
     pub main: String,
     pub files: BTreeMap<String, Vec<u8>>,

@@ -162,7 +162,7 @@ fn a_killed_process_leaves_nothing() {
             fs::read_to_string(dir.join("pid")).is_ok_and(|pid| pid.ends_with('\n'))
         });
         assert!(is_running(&dir));
-        // SAFETY: our own child, which has not been waited for.
+        // SAFETY: a child of this process, which has not been waited for.
         unsafe { libc::kill(process.id() as i32, signal) };
         process.wait().unwrap();
         nothing_is_left(&dir);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Governors written for kernels from 3.7 on: what each one's interface is, which one a file gets,
-//! and that what such a governor sees is what its kernel would have told it.
+//! and that what such a governor sees is what its kernel would have shown it.
 
 mod support;
 

@@ -79,8 +79,8 @@ fn the_example_is_just_shy_of_200_when_outliers_at_both_ends_are_left_out() {
 #[test]
 fn the_example_is_no_pattern_to_3_8_itself() {
     // As above down to six lengths, which are not alike; fewer are not looked at. The ratio
-    // decides: eight sleeps that were nothing beside a second leave 8192 * (7/8)^8 = 2814 and a
-    // bit of 8192: a third of a second.
+    // decides: eight sleeps that were nothing compared to a second leave 8192 * (7/8)^8 = 2814 and
+    // a bit of 8192: a third of a second.
     for detector in [0, 1] {
         let mut menu = Lone::new(&format!("menu-3.8,typical_interval={detector}"));
         menu.sleep_all(&EXAMPLE_US);

@@ -126,7 +126,7 @@ fn the_second_posting_steps_by_one_whatever_pays_off() {
     instance.set_last_residency(0, Duration::from_us(920));
     instance.reflect(0, 3, Instant(1_000 * MS + 920_000), false).unwrap();
     assert_eq!(choice(&mut instance, &inputs(5 * MS, 3 * MS, 100)), (1, false));
-    // Where the next state is disabled it takes no step; the merged form goes on.
+    // Where the next state is disabled it does not step; the merged form goes on.
     let mut server = server_states();
     server[2].is_disabled = true;
     let utilized = inputs(20 * MS, 3 * MS, 100);
@@ -261,7 +261,7 @@ fn shallowest_with_all_states_disabled_takes_state_0() {
     assert_eq!(first_choice("shallowest", &server, &inputs(20 * MS, 3 * MS, 100)), (0, false));
 }
 
-/// `off` beside another mode, told the same of every sleep, so that both have learnt the same.
+/// `off` and another mode, shown the same of every sleep, so that both have learnt the same.
 #[test]
 fn utilization_only_ever_makes_it_shallower() {
     for mode in ["step", "gradual"] {

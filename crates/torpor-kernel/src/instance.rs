@@ -143,14 +143,14 @@ impl Instance {
         self.host.regions.iter().map(|region| region.used).sum()
     }
 
-    /// What the kernel's tracepoints have told since the last time.
+    /// What the kernel's tracepoints have reported since the last time.
     pub(crate) fn take_traced(&mut self) -> Vec<abi::Event> {
         std::mem::take(&mut self.host.traced)
     }
 
     /// The name of the function that begins at an address.
     pub(crate) fn function(&self, address: usize) -> Option<String> {
-        // Names are those of return addresses, which lie behind a function's start.
+        // Names are those of return addresses, which follow a function's start.
         let offset = address as i64 - self.host.anchor + 1;
         symbols::name(&self.kernel.image, ANCHOR, &[offset]).pop()
     }
@@ -480,7 +480,7 @@ extern "C" fn traced(context: *mut c_void, event: *const abi::Event) {
 unsafe fn line(text: *const c_char, len: c_ulong) -> String {
     // SAFETY: as the caller promises.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len as usize) };
-    // The log's level stands before a message.
+    // The log's level precedes a message.
     let bytes = match bytes {
         [1, _, rest @ ..] => rest,
         all => all,

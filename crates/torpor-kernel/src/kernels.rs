@@ -72,7 +72,7 @@ pub struct Kernel {
 }
 
 impl IdleGovernor {
-    /// What stands before a parameter's name on a kernel's command line.
+    /// What precedes a parameter's name on a kernel's command line.
     pub(crate) fn module(&self) -> String {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let name = self.name.as_deref().unwrap_or_default();
@@ -97,7 +97,7 @@ impl Kernels {
         Kernels::new(KernelsOptions { cache_dir, compiler, stop })
     }
 
-    /// What happened on the way that a user should know; each is told once.
+    /// What happened on the way that a user should know; each is reported once.
     pub fn take_notes(&self) -> Vec<String> {
         self.store.take_notes()
     }
@@ -137,8 +137,8 @@ impl Kernels {
         Ok(Kernel { name, release, hz, hosted, governor, spec, key, objects, image })
     }
 
-    /// The kernel with an idle governor. Its tree's own go by their names; any other's file is
-    /// compiled against the kernel's headers and linked in place of them.
+    /// The kernel with an idle governor. Those of its tree are found by their names; any other's
+    /// file is compiled against the kernel's headers and linked in place of them.
     pub fn with_governor(
         &self,
         kernel: &Kernel,
@@ -319,7 +319,7 @@ impl Kernels {
         }
     }
 
-    /// What an image depends on beside its tree.
+    /// What an image depends on apart from its tree.
     fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
         let mut key = Key::default();
         key.add(self.version()?.as_bytes());

@@ -2,15 +2,15 @@
 //! Runs a Linux tree's own scheduler, timers, tick, idle loop, idle governors and frequency policy,
 //! unedited, on simulated CPUs in simulated time.
 //!
-//! A kernel is named as `--kernel` names it: a release whose source package is at hand (`6.12`), a
-//! tree's folder, a tarball, or a revision (`TREE:REV`). [`Kernels::resolve`] compiles the files that
-//! `khost/hosted.txt` lists, together with the host's own in `khost/`, once: images are kept by
-//! their content. [`Kernel::boot`] starts a private copy on a [`Machine`], and [`Sim`] is the
+//! A kernel is named as `--kernel` names it: a release whose source package is installed (`6.12`),
+//! a tree's folder, a tarball, or a revision (`TREE:REV`). [`Kernels::resolve`] compiles the files
+//! that `khost/hosted.txt` lists, together with the host's own in `khost/`, once: images are kept
+//! by their content. [`Kernel::boot`] starts a private copy on a [`Machine`], and [`Sim`] is the
 //! hardware around it.
 //!
-//! **Isolation.** Each [`Instance`] has its own copy of all of the kernel's memory. **Containment.**
-//! A BUG, a WARN, a fault or an endless loop in it ends in a [`Trouble`]: that instance is of no
-//! more use, everything else goes on.
+//! **Isolation.** Each [`Instance`] has its own copy of all of the kernel's memory.
+//! **Containment.** A BUG, a WARN, a fault or an endless loop in it ends in a [`Trouble`]: that
+//! instance is of no more use, everything else goes on.
 
 mod abi;
 mod compile;

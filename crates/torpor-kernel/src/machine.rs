@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a hosted kernel is told of its machine, and what of it the kernel never sees.
+//! What a hosted kernel knows of its machine, and what of it the kernel never sees.
 
 use crate::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
 use torpor_platform::{CpufreqGovernor, Platform};
@@ -24,13 +24,13 @@ pub struct Machine {
     pub records: bool,
 }
 
-/// Linux 6.12 on the development machine, a cloud's 2.6 GHz Xeon (family 6, model 167): between 8 and
-/// 256 CPUs of `benches/benches/kernel.rs` an event takes 148 steps and 1071 ns more, and by callgrind
-/// 12,200 instructions more. An event's other instructions, some 2,250, are what the platforms have
-/// figures of.
+/// Linux 6.12 on the development machine, a cloud's 2.6 GHz Xeon (family 6, model 167): between 8
+/// and 256 CPUs of `benches/benches/kernel.rs` an event takes 148 steps and 1071 ns more, and by
+/// callgrind 12,200 instructions more. An event's other instructions, some 2,250, are what the
+/// platforms have figures of.
 const STEP_PS: u32 = 7_200;
-/// Two pinned threads there: to read a cache line that the other has just written takes 34.8 ns, one's
-/// own 4.8 ns.
+/// Two pinned threads there: to read a cache line that the other has just written takes 34.8 ns,
+/// one's own 4.8 ns.
 const LINE_PS: u32 = 30_000;
 
 /// The frequency governor, with what is written to its files in sysfs.
@@ -42,7 +42,7 @@ pub enum Cpufreq {
     Userspace(Vec<u32>),
     Schedutil {
         rate_limit: Option<Duration>,
-        /// It is told which tasks wake up from IO, and boosts their CPUs.
+        /// It learns which tasks wake up from IO, and boosts their CPUs.
         hears_iowait: bool,
     },
 }
@@ -100,7 +100,7 @@ pub struct Cluster {
 #[derive(Clone, Debug)]
 pub struct State {
     pub name: String,
-    /// What the kernel is told.
+    /// What the kernel gets.
     pub latency: Duration,
     pub target_residency: Duration,
     /// What the hardware takes.
@@ -156,8 +156,8 @@ impl Machine {
         }
     }
 
-    /// Takes other CPUs in place of its own, each in the cluster that is given: all are online, with
-    /// every idle state.
+    /// Takes other CPUs in place of its own, each in the cluster that is given: all are online,
+    /// with every idle state.
     pub fn set_cpus(&mut self, cluster_of: Vec<usize>) {
         self.is_online = vec![true; cluster_of.len()];
         self.states_off = vec![0; cluster_of.len()];

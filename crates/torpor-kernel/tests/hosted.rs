@@ -209,7 +209,7 @@ fn realtime_tasks_come_first_and_idle_ones_last() {
     let of = |policy| Attributes { policy, ..Default::default() };
     let normal = Attributes::default();
     let Some(fifo) = shares(&[normal, of(Policy::Fifo(50)), of(Policy::Fifo(10))]) else { return };
-    // The kernel's own limit: a fair task has 50 ms of each second beside them.
+    // The kernel's own limit: a fair task has 50 ms of each second despite them.
     assert!((190 * MS..215 * MS).contains(&fifo[0].0), "{fifo:?}");
     assert!(fifo[1] > Duration(3_780 * MS) && fifo[2] == Duration::ZERO, "{fifo:?}");
     let robin = shares(&[of(Policy::RoundRobin(9)), of(Policy::RoundRobin(9))]).unwrap();
@@ -305,8 +305,8 @@ fn the_memory_of_tasks_that_exit_is_used_again() {
     assert_eq!(used[49], used[9], "{used:?}");
 }
 
-/// A task that exits leaves its memory to RCU: a CPU that has such callbacks keeps its tick until the
-/// grace period is over, and a thread of the kernel sees to that.
+/// A task that exits leaves its memory to RCU: a CPU that has such callbacks keeps its tick until
+/// the grace period is over, and a thread of the kernel sees to that.
 #[test]
 fn rcu_keeps_the_tick_until_a_grace_period_is_over() {
     let Some(kernel) = linux_6_12("RCU") else { return };

@@ -11,7 +11,7 @@ use zip::ZipArchive;
 
 /// A bug report has some thousand files.
 const MEMBERS_MAX: usize = 100_000;
-/// So many names stand in an error.
+/// So many names are in an error.
 const NAMES_MAX: usize = 5;
 
 pub(crate) fn is_zip(bytes: &[u8]) -> bool {

@@ -52,7 +52,7 @@ pub(crate) struct Builder {
     /// What timer functions get their names from. Where both are empty, they keep what they have.
     pub symbols: Kallsyms,
     pub functions: HashMap<u64, Option<Name>>,
-    /// How far the reader is, and when that was told last.
+    /// How far the reader is, and when that was reported last.
     read_bytes: u64,
     told_bytes: u64,
     hrtimers: Hrtimers,
@@ -179,7 +179,7 @@ impl Builder {
         }
     }
 
-    /// True if wake-ups are of no use, as `sched_waking` has told of them.
+    /// True if wake-ups are of no use, as `sched_waking` has reported them.
     #[inline]
     pub(crate) fn has_wakings(&self) -> bool {
         matches!(self.wakings, Wakings::Seen)
@@ -199,7 +199,7 @@ impl Builder {
         }
     }
 
-    /// Lets wake-ups stand if no `sched_waking` was met, before events are moved for the first
+    /// Keeps wake-ups if no `sched_waking` was met, before events are moved for the first
     /// time.
     fn settle_wakings(&mut self) {
         if let Wakings::Unseen { wakeups } = &mut self.wakings {

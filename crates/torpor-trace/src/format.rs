@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// A recording format, for error texts, `--help` and the documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// As it stands in [`Meta::format`](crate::Meta::format).
+    /// As it is in [`Meta::format`](crate::Meta::format).
     pub name: &'static str,
     /// Usual file names.
     pub files: &'static str,
@@ -36,7 +36,7 @@ impl Format {
     }
 }
 
-/// To add a format: a folder beside `perfetto`, with the two functions named here.
+/// To add a format: a folder next to `perfetto`, with the two functions named here.
 static FORMATS: &[Format] = &[
     Format {
         name: "perf.data",
@@ -92,7 +92,7 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<&'static Format> {
 /// If it is of no known format.
 pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
     let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
-    // What is in an archive stands at its end.
+    // What is in an archive is at its end.
     if is_zip(head) {
         return Ok(());
     }
@@ -131,7 +131,7 @@ fn allowed() -> String {
     format!("{}; each also packed with {PACKINGS}", texts.join(", "))
 }
 
-/// Files people are likely to try, told by name: (start of the file, what it is, hint).
+/// Files people are likely to try, recognised by name: (start of the file, what it is, hint).
 const OTHERS: &[(&[u8], &str, &str)] = &[
     (
         b"{",

@@ -12,7 +12,7 @@ impl Kallsyms {
     /// Lines such as `ffffffff8112b9c0 t tick_nohz_handler`, perhaps with a module in brackets.
     /// An address of 0 is one the kernel hid (`kernel.kptr_restrict`).
     pub(crate) fn parse(text: &[u8]) -> Kallsyms {
-        // No kernel has 4 GB of symbols: what lies behind is no list of them.
+        // No kernel has 4 GB of symbols: what follows is no list of them.
         let text = &text[..text.len().min(u32::MAX as usize)];
         let text = String::from_utf8_lossy(text).into_owned();
         let place =
@@ -26,7 +26,7 @@ impl Kallsyms {
                 (address != 0).then(|| (address, place(name), name.len() as u32))
             })
             .collect();
-        // Of the names of one address, the first listed stands.
+        // Of the names of one address, the first listed is taken.
         symbols.sort_by_key(|(address, ..)| *address);
         Kallsyms { text, symbols }
     }

@@ -54,12 +54,12 @@ use stop::Stop;
 
 /// Reads a recording, whatever its format; see [`formats`]. `-` is standard input.
 ///
-/// If a copy of the machine's `/proc/kallsyms` lies beside it, named as the recording with
+/// If a copy of the machine's `/proc/kallsyms` lies next to it, named as the recording with
 /// `.kallsyms` added, timer functions that the recording gives by address alone get their names.
 ///
 /// # Errors
 /// If the file cannot be opened, is empty, is no recording of a known format, or is damaged so
-/// that nothing of it could be read. Lesser damage is told in [`Trace::losses`].
+/// that nothing of it could be read. Lesser damage is reported in [`Trace::losses`].
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
     read_while(path, &|| true)
 }

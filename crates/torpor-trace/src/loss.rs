@@ -123,7 +123,7 @@ losses! {
          trace file, or the trace.dat";
 }
 
-/// Losses as they are met, told once each with their count.
+/// Losses as they are met, reported once each with their count.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counts: BTreeMap<&'static str, (&'static LossKind, u64)>,

@@ -22,7 +22,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(pub u32);
 
-/// The function behind a timer: its address, and its symbol where the recording holds one.
+/// The function of a timer: its address, and its symbol where the recording holds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
     pub address: u64,
@@ -62,7 +62,8 @@ pub enum Probe {
     Reflect,
     /// `tick_nohz_get_sleep_length()` returned: ns.
     SleepLength,
-    /// `tick_nohz_next_event()` returned: the `CLOCK_MONOTONIC` time in ns, 0 if the tick must go on.
+    /// `tick_nohz_next_event()` returned: the `CLOCK_MONOTONIC` time in ns, 0 if the tick must go
+    /// on.
     NextEvent,
     /// `rcu_needs_cpu()` returned.
     RcuNeedsCpu,
@@ -188,9 +189,9 @@ pub enum EventKind {
     },
 }
 
-/// What a recording holds, told by the kinds of event that were seen in it.
+/// What a recording holds, shown by the kinds of event that were seen in it.
 ///
-/// A replay is only as good as its inputs, so this stands beside every result.
+/// A replay is only as good as its inputs, so this is shown with every result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carries {
     pub cpu_idle: bool,
@@ -211,7 +212,7 @@ pub struct Carries {
 pub enum Severity {
     /// Nothing a replay uses is missing.
     Info,
-    /// Some inputs are missing; results stand, with less behind them.
+    /// Some inputs are missing; results are valid, with less to support them.
     Loss,
     /// The file is damaged from some point on.
     Damage,

@@ -51,7 +51,7 @@ pub trait Sink {
     }
 }
 
-/// A recording that is open, to be read as often as it takes.
+/// A recording that is open, to be read as often as needed.
 pub struct Source {
     name: String,
     bytes: Bytes,
@@ -62,7 +62,7 @@ pub struct Source {
 
 impl Source {
     /// # Errors
-    /// If the file, or the copy of `/proc/kallsyms` beside it, cannot be opened.
+    /// If the file, or the copy of `/proc/kallsyms` next to it, cannot be opened.
     pub fn open(path: &Path) -> Result<Source, TraceError> {
         Source::open_while(path, &|| true)
     }
@@ -160,7 +160,7 @@ pub fn stream_while(
     Source::open_while(path, go_on)?.stream(&mut While { sink, go_on })
 }
 
-/// A sink that also stops when it is told to.
+/// A sink that also stops when asked to.
 struct While<'a> {
     sink: &'a mut dyn Sink,
     go_on: GoOn<'a>,

@@ -237,7 +237,7 @@ fn xz_bzip2_and_zip_are_opened_and_their_cuts_are_told() {
         let cut = torpor_trace::read_bytes("a", &bytes[..bytes.len() - 3]).unwrap();
         assert!(cut.losses.iter().any(|loss| loss.key == "undecompressed_blocks"));
     }
-    // The list of an archive's files stands at its end.
+    // The list of an archive's files is at its end.
     let archive = &packed[2];
     let error = torpor_trace::read_bytes("a", &archive[..archive.len() - 30]).unwrap_err();
     assert!(error.to_string().contains("a ZIP archive that cannot be opened"), "{error}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! perf.data against perf itself: every event of our own recordings, field by field, as
+//! perf.data against perf itself: every event of the project's recordings, field by field, as
 //! `perf script` of Linux 6.1 printed it (tests/data/README.md says how both were made).
 
 mod support;

@@ -120,7 +120,7 @@ proptest! {
         is_sound(&read_bytes("changed", &bytes))?;
     }
 
-    /// Length fields stand at the start, so that is where damage asks for the most memory.
+    /// Length fields are at the start, so that is where damage asks for the most memory.
     #[test]
     fn a_damaged_start_never_breaks_the_reader(
         bytes in original(),
@@ -193,7 +193,7 @@ fn every_truncation_of_a_trace_dat_is_told() {
         for cut in (1..bytes.len()).step_by(step) {
             match read_bytes("part", &bytes[..cut]) {
                 Ok(part) => {
-                    // Behind the events there may be names of sections, which nobody needs.
+                    // After the events there may be names of sections, which nobody needs.
                     assert!(has_damage(&part) || part.events == all.events, "cut at {cut}");
                     assert!(part.events.len() <= all.events.len());
                 }

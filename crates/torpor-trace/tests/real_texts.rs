@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Texts that kernels and trace-cmd wrote, where they are present beside the project. Counts are
+//! Texts that kernels and trace-cmd wrote, where they are present next to the project. Counts are
 //! checked against what a plain search for an event's name finds.
 
 mod support;
@@ -211,7 +211,7 @@ fn comparable(trace: &Trace) -> Vec<String> {
             })
         })
         .collect();
-    // Two events of one microsecond may stand in either order.
+    // Two events of one microsecond may be in either order.
     all.sort();
     all
 }

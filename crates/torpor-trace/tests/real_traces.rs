@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recordings that other people made, where they are present beside the project.
+//! Recordings that other people made, where they are present next to the project.
 
 mod support;
 

@@ -85,7 +85,7 @@ fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
 #[test]
 fn a_long_recording_comes_in_parts_and_is_the_same() {
     let mut recording = long(800_000, "zstd");
-    // Its one event is a second behind when its page comes, and all before it was passed on.
+    // Its one event is a second late when its page comes, and all before it was passed on.
     let late = Page::new(X86_64, 1_000_000_000).event(1_000_000_000, &idle(X86_64, 1, 3));
     recording.instances[0].2[3].push(late);
     let path = saved("long", &recording.bytes());

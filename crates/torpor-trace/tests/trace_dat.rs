@@ -172,7 +172,7 @@ fn a_page_that_claims_more_than_it_has_is_read_up_to_there() {
         .event(start + 20, &unknown(X86_64));
     let mut bytes = one_instance(vec![page]).bytes();
     let at = bytes.windows(8).position(|word| word == start.to_le_bytes()).unwrap();
-    // The commit counter, which stands behind the time.
+    // The commit counter, which follows the time.
     bytes[at + 8..at + 16].copy_from_slice(&5_000u64.to_le_bytes());
     let trace = read_bytes("made", &bytes).unwrap();
     assert_eq!(idles(&trace, 0), [(start as i64 + 10, 1)]);

@@ -30,7 +30,7 @@ fn wakings(trace: &Trace) -> usize {
     trace.events.iter().filter(|event| is_waking(&event.kind)).count()
 }
 
-/// Only the name differs, so all else is the same; and the fall-back is told.
+/// Only the name differs, so all else is the same; and the fall-back is reported.
 #[track_caller]
 fn check(name: &str, bytes: &[u8], from: &str, to: &str) {
     let with = read_bytes(name, bytes).unwrap();
@@ -59,7 +59,7 @@ fn of_trace_cmd() {
     check("trace.dat", &bytes, "name: sched_waking", "name: sched_wakeup");
 }
 
-/// Compact scheduling holds wakings alone; where it has some, wake-ups beside it are superfluous.
+/// Compact scheduling holds wakings alone; where it has some, other wake-ups are superfluous.
 #[test]
 fn of_perfetto() {
     let wakeup = |at: u64, pid: u64| {

@@ -75,7 +75,7 @@ fn a_counter_that_went_back_leaves_its_cpu_out() {
     let after = snapshot(&[(0, 0, "usage=60"), (1, 0, "usage=7"), (2, 0, "usage=7")]);
     let delta = delta(&before, &after);
     assert_eq!(delta.cpus.iter().map(|cpu| cpu.cpu.0).collect::<Vec<_>>(), [0]);
-    // Two CPUs with one story are told of once.
+    // Two CPUs with one story are reported once.
     assert!(told(&delta).contains(&(NoteKind::WentBack, vec![1, 2])));
 }
 
@@ -178,7 +178,7 @@ proptest! {
         let delta = delta(&before, &after);
         let seen = before.cpus.len().max(after.cpus.len());
         let told: usize = delta.notes.iter().map(|note| note.cpus.len()).sum();
-        // Every CPU is either compared or told of.
+        // Every CPU is either compared or reported.
         prop_assert!(delta.cpus.len() + told >= seen);
     }
 }

@@ -219,7 +219,7 @@ fn what_has_no_end_is_refused() {
     assert!(error.contains("no dump has"), "{error}");
 }
 
-/// A pipe that nobody writes to would keep its reader waiting, wherever it stands.
+/// A pipe that nobody writes to would keep its reader waiting, wherever it is.
 #[test]
 fn a_pipe_that_nobody_writes_to_is_refused() {
     let root = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Dumps of real kernels: of our own guests, and some that are not part of the project.
+//! Dumps of real kernels: of the project's guests, and some that are not part of the project.
 
 use std::fs;
 use std::path::PathBuf;
 use torpor_counters::{Snapshot, delta, read, read_bytes};
 
-/// Before and after each of our own recordings.
+/// Before and after each of the project's recordings.
 fn own() -> Vec<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/guest");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Answers what it was told, so that a wrong layout or order shows; or fails as its parameter says. */
+/* Answers what it was given, so that a wrong layout or order shows; or fails as asked. */
 #include <linux/bug.h>
 #include <linux/module.h>
 #include <linux/percpu.h>

@@ -6,7 +6,7 @@ use super::{MS, WAITS, Waiter, instance};
 use torpor_governor::Flags;
 use torpor_units::Instant;
 
-/// The level, told by what placement takes the task for.
+/// The level, shown by what placement takes the task for.
 fn level(waiter: &Waiter<'_>) -> u32 {
     let boost = waiter.boost.task_boost(waiter.task).unwrap();
     assert_eq!(boost % 102, 0);

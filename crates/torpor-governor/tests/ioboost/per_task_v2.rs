@@ -26,7 +26,7 @@ fn the_boost_is_the_tasks_uclamp_minimum() {
     boosted(&mut boost, 0);
     boost.set_uclamp_max(0, 150);
     assert_eq!(boost.task_uclamp_min(0).unwrap(), 150, "a limit is a limit");
-    // Neither the runqueue nor placement is told in another way.
+    // Neither the runqueue nor placement learns it in another way.
     assert_eq!((boost.rq_boost(0).unwrap(), boost.task_boost(0).unwrap()), (0, 0));
 }
 

@@ -15,7 +15,7 @@ use torpor_units::{CpuId, Hz, Instant};
 const EVALUATIONS: u64 = 2_000_000;
 const PER_SEQUENCE: u64 = 2_000;
 
-/// What stands around the kernel's functions.
+/// What surrounds the kernel's functions.
 const BEFORE: &str = "\
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
@@ -99,7 +99,7 @@ static int __init start(void)
 core_initcall(start);
 ";
 
-/// A boost of ours, and the file it mirrors.
+/// A boost of Torpor's, and the file it mirrors.
 struct Mirror {
     ours: &'static str,
     linux: &'static str,

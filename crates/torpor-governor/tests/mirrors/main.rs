@@ -19,13 +19,13 @@ use torpor_units::Hz;
 const CALLS: u64 = 10_000_000;
 const FIRST_SEED: u64 = 0x7045_0000;
 
-/// A governor of ours and what it mirrors.
+/// A governor of Torpor's and what it mirrors.
 struct Mirror {
     ours: &'static str,
     /// The upstream file's name, and its Linux version.
     theirs: &'static str,
     linux: &'static str,
-    /// Another of ours that must differ from it.
+    /// Another of Torpor's that must differ from it.
     other: &'static str,
     mutations: &'static [(&'static str, &'static str)],
     /// The states that it can choose.

@@ -243,7 +243,7 @@ impl Pair<'_> {
         }
     }
 
-    /// What governors may change beside their own data.
+    /// What governors may change besides their own data.
     fn compare_devices(&self) -> Result<(), String> {
         let of = |instance: &Instance| {
             (instance.last_state_idx(0), instance.poll_limit_ns(0), instance.poll_time_limit(0))

@@ -46,7 +46,7 @@ pub enum TimerEvent {
     },
 }
 
-/// Those that are told and not yet shown, and what is known by address.
+/// Those that are known and not yet shown, and what is known by address.
 #[derive(Default)]
 pub(super) struct Timers {
     told: Vec<abi::Event>,

@@ -26,7 +26,8 @@ pub enum Step {
     WakeSync(TaskId),
     /// Starts another, whose number nobody has had.
     Fork(Box<TaskSetup>),
-    /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked on.
+    /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked
+    /// on.
     Io(Duration),
     Yield,
     /// `sched_setattr()` and `sched_setaffinity()` for a task, if it has not exited.
@@ -50,7 +51,7 @@ pub enum Outside {
 #[derive(Debug, Default)]
 pub struct Handled {
     pub woken: Vec<TaskId>,
-    /// What it takes on the biggest CPU at its highest frequency.
+    /// The time it requires on the biggest CPU at its highest frequency.
     pub time: Duration,
     /// What it brings about elsewhere.
     pub outside: Vec<Outside>,

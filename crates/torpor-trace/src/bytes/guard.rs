@@ -104,7 +104,7 @@ extern "C" fn on_sigbus(signo: c_int, info: *mut libc::siginfo_t, context: *mut 
 }
 
 /// Puts zeros in the map from the page of `address` on: a file that has lost that page has lost
-/// those behind it.
+/// those after it.
 fn fill(slot: &Slot, address: usize) -> bool {
     let page = address & !PAGE_BYTES.load(Relaxed).wrapping_sub(1);
     let length = slot.end.load(Acquire).wrapping_sub(page);

@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// After so many bytes, those behind are let go.
+/// After so many bytes, those before are released.
 pub(crate) const STEP_BYTES: usize = 16 << 20;
 /// As much as tells one format from the other, and from what is no recording.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
@@ -62,7 +62,7 @@ impl Bytes {
         let name = path.display().to_string();
         let io = |source| TraceError::Io { name: name.clone(), source };
         let place = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
-        // Opening a FIFO waits for who writes to it, unless told not to; files do not care.
+        // Opening a FIFO waits for who writes to it, unless asked not to; files do not care.
         let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(place).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;

@@ -32,7 +32,7 @@ enum Kind {
     },
 }
 
-/// What it takes to read a field beyond its own place.
+/// What reading a field requires beyond its own place.
 pub(crate) struct Surroundings<'t> {
     pub endian: Endian,
     /// Texts that events name by their address in the kernel.
@@ -165,8 +165,8 @@ mod tests {
         }
     }
 
-    /// -1 in two bytes, sign-extended; a mask of 2 bytes that stands at offset 6, and so 0 bytes
-    /// behind the field that ends there.
+    /// -1 in two bytes, sign-extended; a mask of 2 bytes at offset 6, and so 0 bytes
+    /// after the field that ends there.
     #[test]
     fn values_are_read_where_the_description_says() {
         let texts = HashMap::new();

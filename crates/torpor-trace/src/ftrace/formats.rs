@@ -176,7 +176,7 @@ impl Formats {
             Reading::Probe { address, value } => {
                 let number = |field: &Field| field.number_in(raw, self.endian);
                 let address = number(address)?;
-                // A probe sits behind the function's landing pad (4 bytes on x86 with IBT).
+                // A probe sits after the function's landing pad (4 bytes on x86 with IBT).
                 let probed =
                     self.probed.iter().find(|(start, end, _)| (*start..*end).contains(&address));
                 let value = value.as_ref().and_then(number).unwrap_or(0) as i64;

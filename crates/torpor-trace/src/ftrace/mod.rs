@@ -12,7 +12,7 @@ use crate::cursor::{Cursor, Endian};
 
 pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// What stands at the start of a file, and tells how to read the rest.
+/// What is at the start of a file, and tells how to read the rest.
 #[derive(Debug)]
 pub(crate) struct Preamble<'a> {
     pub version: &'a [u8],
@@ -23,7 +23,7 @@ pub(crate) struct Preamble<'a> {
 }
 
 impl<'a> Preamble<'a> {
-    /// Also gives what stands behind it.
+    /// Also gives what follows it.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<(Preamble<'a>, Cursor<'a>)> {
         let mut cursor = Cursor::new(bytes.strip_prefix(MAGIC)?);
         let version = cursor.c_str()?;

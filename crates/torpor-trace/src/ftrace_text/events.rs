@@ -142,7 +142,7 @@ fn word(place: &[u8]) -> &[u8] {
     &place[..memchr(b'+', place).unwrap_or(place.len())]
 }
 
-/// Before a function's first own instruction stand landing pads and the call of the tracer.
+/// Before a function's first own instruction are landing pads and the call of the tracer.
 const ENTRY_MAX: u64 = 0x10;
 
 fn is_entry(place: &[u8]) -> bool {

@@ -205,7 +205,7 @@ pub(super) const COMM_MAX: usize = 15;
 #[inline]
 fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
     let next_pid = last(text, b"next_pid")?;
-    // `next_pid=` stands between.
+    // `next_pid=` lies between.
     let start = (next_pid.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     let end = start.checked_sub(b"next_pid=".len())?;
     let head = text.get(..end)?.strip_suffix(b" ")?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! systrace: a web page with ftrace text inside.
 //!
-//! Pages of 2015 and later have it in `<script class="trace-data">` elements, beside others with
+//! Pages of 2015 and later have it in `<script class="trace-data">` elements, next to others with
 //! JSON. Older ones have it as the string `linuxPerfData` of a script, with its newlines escaped.
 //! The viewer's own scripts are in the page too, and speak of such elements in their strings, so
 //! elements are walked one after the other, as a browser does.
@@ -75,7 +75,7 @@ struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// `bytes` stand behind `<script`.
+    /// `bytes` follow `<script`.
     fn parse(bytes: &'a [u8]) -> Script<'a> {
         let (tag, rest) = split(bytes, b">").unwrap_or((bytes, &[]));
         let (content, after) = split(rest, SCRIPT_END).unwrap_or((rest, &[]));

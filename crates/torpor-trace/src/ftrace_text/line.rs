@@ -56,7 +56,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// `trace-cmd report -l` puts the flags right behind the CPU, and neither in brackets:
+    /// `trace-cmd report -l` puts the flags right after the CPU, and neither in brackets:
     /// `<idle>-0       0d..1.     4.194178: cpu_idle: ...`.
     #[cold]
     fn with_bare_cpu(line: &'a [u8]) -> Option<Line<'a>> {

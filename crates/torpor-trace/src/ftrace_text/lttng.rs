@@ -2,9 +2,9 @@
 //! LTTng's kernel events as babeltrace prints them: the content of a CTF trace as text.
 //!
 //! ```text
-//! [1700000000.123456789] (+0.000001200) host power_cpu_idle: { cpu_id = 3 }, { state = 1, cpu_id = 3 }
-//! [11:36:08.994950214] (+0.000000000) host sched_switch: { cpu_id = 1 }, { prev_comm = "sh", ... }
-//! ```
+//! [1700000000.123456789] (+0.000001200) host power_cpu_idle: { cpu_id = 3 }, { state = 1, cpu_id =
+//! 3 } [11:36:08.994950214] (+0.000000000) host sched_switch: { cpu_id = 1 }, { prev_comm = "sh",
+//! ... } ```
 //!
 //! They are the kernel's tracepoints under LTTng's names, so a line becomes one of `perf script`
 //! and goes the way of those.
@@ -64,7 +64,7 @@ pub(super) fn rewritten(line: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
     out.extend_from_slice(b": lttng:");
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
-    // What tasks and processes the event is of stands between, where it was asked for.
+    // What tasks and processes the event is of is between, where it was asked for.
     let fields = memmem::rfind(rest, b"{ ").and_then(|at| rest.get(at.saturating_add(2)..));
     let fields = fields.map_or(&b""[..], |f| f.strip_suffix(b" }").unwrap_or(f));
     for (key, value) in Fields(fields) {

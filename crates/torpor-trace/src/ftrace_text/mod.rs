@@ -2,7 +2,7 @@
 //! Events as text: the kernel's `trace` file, `trace-cmd report`, `perf script`, and LTTng's
 //! events by babeltrace.
 //!
-//! The first three differ in what stands before an event's name, which `line` sees through, and in how
+//! The first three differ in what precedes an event's name, which `line` sees through, and in how
 //! some events print their fields, which `fields` knows. What text cannot hold is lost: the
 //! kernel's own has microseconds, functions without addresses, and often timers without them.
 
@@ -55,7 +55,7 @@ pub(crate) fn read(
 #[derive(Default)]
 struct Reader {
     events: Events,
-    /// Inside what systrace puts before or behind the events: the output of `ps`.
+    /// Inside what systrace puts before or after the events: the output of `ps`.
     is_in_dump: bool,
     lttng: lttng::Clock,
 }
@@ -199,7 +199,7 @@ fn cpu_count(text: &[u8], out: &mut Builder) {
 const SETTLE_EVERY_LINES: u32 = 4096;
 
 /// The kernel merges its CPUs' buffers by time, and what is out of order in a text is so by some
-/// microseconds, of clocks that disagree. A second is room enough.
+/// microseconds, of clocks that disagree. A second is enough.
 const SETTLE_LAG_NS: u64 = 1_000_000_000;
 
 /// Texts of one CPU after the other, joined by hand, go back in time by any amount: nothing of

@@ -6,7 +6,7 @@ use crate::builder::Builder;
 use crate::loss;
 use crate::tracepoint::{Value, Values};
 
-/// The tracepoints of timers, by what they name beside the timer.
+/// The tracepoints of timers, by what they name apart from the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     HrtimerExpires,

@@ -43,7 +43,7 @@ pub(crate) struct Attr {
 }
 
 impl Attr {
-    /// Reads an attribute; also says how many bytes it takes by its own account.
+    /// Reads an attribute; also says how many bytes it claims.
     pub(crate) fn parse(bytes: &[u8]) -> Option<(Attr, usize)> {
         let mut cursor = Cursor::new(bytes);
         cursor.u32()?;
@@ -129,7 +129,7 @@ impl Layouts {
         self.by_id.extend(ids.map(|id| (id, index)));
     }
 
-    /// False if samples of different layouts cannot be told apart.
+    /// False if samples of different layouts cannot be distinguished.
     pub(crate) fn is_decidable(&self) -> bool {
         self.layouts.len() < 2
             || self.layouts.iter().all(|layout| layout.sample_type & SAMPLE_IDENTIFIER != 0)

@@ -2,7 +2,7 @@
 //! `perf.data`, as a file or as the stream that `perf record -o -` writes.
 //!
 //! The layout is that of perf's own `perf.data-file-format.txt` and `perf_event_open(2)`. Reading
-//! it takes no crate: `linux-perf-data` reserves memory by the counts a file states, divides by
+//! it uses no crate: `linux-perf-data` reserves memory by the counts a file states, divides by
 //! them, and drops all records up to the next round mark at the first broken one.
 
 mod attr;
@@ -89,7 +89,7 @@ struct Header {
 }
 
 impl Header {
-    /// `cursor` stands behind the header's size.
+    /// `cursor` follows the header's size.
     fn parse(mut cursor: Cursor<'_>) -> Option<Header> {
         let attr_size = cursor.u64()?;
         let attrs = (cursor.u64()?, cursor.u64()?);

@@ -71,7 +71,7 @@ impl Records {
         self.formats = Some(formats);
     }
 
-    /// Walks the records of `bytes`, which stand in the file itself or were unpacked. Gives the
+    /// Walks the records of `bytes`, which are in the file itself or were unpacked. Gives the
     /// rest that holds no whole record.
     pub(crate) fn walk<'a>(
         &mut self,

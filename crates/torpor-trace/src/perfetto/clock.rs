@@ -25,7 +25,7 @@ impl BundleClock {
     }
 }
 
-/// The clock of the first bundle, which all events are told in.
+/// The clock of the first bundle, which all events are given in.
 #[derive(Debug, Default)]
 pub(crate) struct FtraceClock {
     first: Option<BundleClock>,

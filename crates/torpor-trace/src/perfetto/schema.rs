@@ -31,7 +31,7 @@ impl Decoder {
         }
     }
 
-    /// `numbers` stand in the order of `spec.fields`; 0 for a field that Perfetto leaves out.
+    /// `numbers` are in the order of `spec.fields`; 0 for a field that Perfetto leaves out.
     fn new(spec: &'static Spec, numbers: &[u8]) -> Decoder {
         assert!(numbers.len() == spec.fields.len() && numbers.len() <= FIELDS_MAX);
         let mut slots = [NO_SLOT; SLOTS];

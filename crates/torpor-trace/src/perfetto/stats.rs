@@ -117,7 +117,7 @@ pub(crate) fn system_info(message: &[u8], meta: &mut Meta) {
             _ => {}
         }
     }
-    // brand/product/device:release/...: what stands before the colon names the machine.
+    // brand/product/device:release/...: what precedes the colon names the machine.
     let product = fingerprint.and_then(|print| {
         let (product, _) = print.split_once(':')?;
         (product.matches('/').count() == 2).then(|| product.to_owned())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tracks of slices, to stand behind the packets of any Perfetto trace: what a governor chose, for
-//! the viewer to show beside the recording.
+//! Tracks of slices, to follow the packets of any Perfetto trace: what a governor chose, for
+//! the viewer to show next to the recording.
 
 use super::schema::packet;
 use super::write::{BOOT_CLOCK, MONOTONIC_CLOCK, Message, write_packet};

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(walk(&bytes).0, [(1, Value::Varint(u64::MAX))]);
     }
 
-    /// Of every length, with and without bytes behind them that could be taken for theirs.
+    /// Of every length, with and without bytes after them that could be taken for theirs.
     #[test]
     fn numbers_of_all_lengths_are_read() {
         for shift in 0..64 {

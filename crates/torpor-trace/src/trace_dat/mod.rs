@@ -3,7 +3,7 @@
 //! either byte order and word size.
 //!
 //! The layout is that of the manual pages `trace-cmd.dat.v6(5)` and `trace-cmd.dat.v7(5)`. The
-//! events stand as the kernel's ring buffer held them (`page`), one stream of pages a CPU and
+//! events are as the kernel's ring buffer held them (`page`), one stream of pages a CPU and
 //! instance (`source`), and are merged by time (`merge`).
 //!
 //! Times stay in the clock that was recorded, where timers' expiries can be compared with them:

@@ -24,7 +24,7 @@ pub(crate) const BUFFER_TEXT: u16 = 22;
 pub(crate) struct Options {
     pub stats: Stats,
     pub clock: Option<String>,
-    /// In version 6, the clock's name stands behind the CPUs' data.
+    /// In version 6, the clock's name follows the CPUs' data.
     pub has_clock: bool,
     pub cpu_count: Option<u32>,
     /// What `trace-cmd record --ts-offset` adds to each time.
@@ -117,7 +117,7 @@ pub(crate) fn chosen_clock(text: &str) -> Option<String> {
     Some(clock.to_owned())
 }
 
-/// Decimal, or hexadecimal behind `0x`, as the C library reads it.
+/// Decimal, or hexadecimal after `0x`, as the C library reads it.
 fn integer(text: &str) -> Option<i64> {
     let text = text.trim();
     let (is_negative, digits) = match text.strip_prefix('-') {

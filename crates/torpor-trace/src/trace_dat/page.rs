@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One page (sub-buffer) of the kernel's ring buffer: events behind each other, each with the
+//! One page (sub-buffer) of the kernel's ring buffer: events one after the other, each with the
 //! time since the one before (`include/linux/ring_buffer.h`, `events/header_event`).
 
 use crate::cursor::{Cursor, Endian};
@@ -79,7 +79,7 @@ impl Page {
         None
     }
 
-    /// What stands at the start of `rest`; `None` if it is longer than that.
+    /// What is at the start of `rest`; `None` if it is longer than that.
     #[inline]
     fn step(&mut self, rest: &[u8]) -> Option<Step> {
         let mut cursor = Cursor::ordered(rest, self.endian);
@@ -90,7 +90,7 @@ impl Page {
         };
         let delta = u64::from(delta);
         let step = match kind {
-            // A longer event, whose length counts the word it stands in.
+            // A longer event, whose length counts the word it is in.
             0 => Step::Event(8, (cursor.u32()?.checked_sub(4)? as usize).next_multiple_of(4)),
             PADDING if delta == 0 => Step::End,
             // An event that was discarded; its time still counts.

@@ -26,7 +26,7 @@ impl Compression {
         }
     }
 
-    /// Unpacks the block that the cursor stands at: packed size, unpacked size, packed bytes.
+    /// Unpacks the block that the cursor is at: packed size, unpacked size, packed bytes.
     pub(crate) fn next_block(self, rest: &mut Cursor<'_>) -> Option<Vec<u8>> {
         let (packed_size, size) = (rest.u32()?, rest.u32()?);
         let packed = rest.bytes(packed_size.into())?;
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Goes on to the page behind that one.
+    /// Goes on to the page after that one.
     pub(crate) fn advance(&mut self, page_bytes: usize, out: &mut Builder) {
         match &mut self.chunks {
             None => {

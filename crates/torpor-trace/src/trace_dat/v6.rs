@@ -15,7 +15,7 @@ const OPTIONS: &[u8] = b"options  \0";
 const LATENCY: &[u8] = b"latency  \0";
 const FLYRECORD: &[u8] = b"flyrecord\0";
 
-/// `rest` stands behind the preamble.
+/// `rest` follows the preamble.
 pub(crate) fn head<'a>(
     file: &'a [u8],
     preamble: &Preamble<'_>,
@@ -52,7 +52,7 @@ pub(crate) fn head<'a>(
         }
         None => return Err(cut_in_head(file, "`options`, `flyrecord` or `latency`")),
     }
-    // An option may correct the count that older readers go by.
+    // An option may correct the count that older readers use.
     cpu_count = options.cpu_count.unwrap_or(cpu_count);
     if cpu_count > CPUS_MAX {
         return Err(Malformed {
@@ -77,7 +77,7 @@ pub(crate) fn head<'a>(
         options.clock = text.as_deref().and_then(options::chosen_clock);
     }
     for offset in instances {
-        // Instances lie one behind the other.
+        // Instances lie one after the other.
         let is_behind = offset >= offset_of(&rest);
         let at = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
         rest = Cursor::ordered(at.unwrap_or_default(), preamble.endian);

@@ -18,7 +18,7 @@ struct Sections<'a> {
     compression: Option<Compression>,
 }
 
-/// `rest` stands behind the preamble.
+/// `rest` follows the preamble.
 pub(crate) fn head<'a>(
     file: &'a [u8],
     preamble: &Preamble<'_>,
@@ -39,7 +39,7 @@ pub(crate) fn head<'a>(
     let mut buffers = Vec::new();
     let mut described = BTreeSet::new();
     let mut next = options_offset;
-    // Each section of options names the next one. They lie one behind the other in the file, so
+    // Each section of options names the next one. They lie one after the other in the file, so
     // that a circle shows as a step back.
     while next != 0 {
         let at = next;
@@ -90,7 +90,7 @@ pub(crate) fn head<'a>(
 }
 
 impl<'a> Sections<'a> {
-    /// The flags of the section at an offset, its size, and what stands behind its header.
+    /// The flags of the section at an offset, its size, and what follows its header.
     fn header(&self, offset: u64) -> Option<(u16, u64, Cursor<'a>)> {
         let at = self.file.get(usize::try_from(offset).ok()?..)?;
         let mut rest = Cursor::ordered(at, self.endian);

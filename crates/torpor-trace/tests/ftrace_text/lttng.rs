@@ -14,7 +14,7 @@ const TEXT: &str = r#"[1700000000.000000001] (+?.?????????) host power_cpu_idle:
 #[test]
 fn they_are_the_kernels_own() {
     let trace = read_bytes("a", TEXT.as_bytes()).unwrap();
-    // hrtimers expire by CLOCK_MONOTONIC, the trace goes by the wall.
+    // hrtimers expire by CLOCK_MONOTONIC, the trace uses the wall clock.
     let keys: Vec<&str> = trace.losses.iter().map(|loss| loss.key.as_str()).collect();
     assert_eq!(keys, ["hrtimers_in_estimated_clock"]);
     assert_eq!(trace.meta.format, "ftrace-text");

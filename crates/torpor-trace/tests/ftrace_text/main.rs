@@ -237,7 +237,7 @@ fn a_single_waking_makes_wake_ups_superfluous() {
     assert_eq!(kinds(&[waking, up, idle, up]), [waking_is, idle_is]);
 }
 
-/// 2^63, the number without a positive twin, and the ones beside it.
+/// 2^63, the number without a positive twin, and its neighbours.
 #[test]
 fn numbers_at_the_end_of_their_type_are_read() {
     for now in ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "-1"] {

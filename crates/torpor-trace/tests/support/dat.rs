@@ -58,7 +58,7 @@ impl Machine {
     }
 }
 
-/// A `format` file; the fields are declaration, bytes, signed, in a row behind the common ones.
+/// A `format` file; the fields are declaration, bytes, signed, in a row after the common ones.
 pub fn format(name: &str, id: u16, fields: &[(&str, usize, bool)]) -> String {
     let mut text = format!("name: {name}\nID: {id}\nformat:\n");
     let common = [
@@ -315,7 +315,7 @@ impl Dat {
         }
         let here = machine.u64(file.len() as u64);
         file[first_options..][..8].copy_from_slice(&here);
-        // The second options stand behind the buffers that they name; this option's data is last.
+        // The second options follow the buffers that they name; this option's data is last.
         options.extend(option(0, &machine.u64(0)));
         let section = self.section(0, &options);
         file.extend(section);

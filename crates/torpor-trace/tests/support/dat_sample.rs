@@ -119,7 +119,7 @@ pub fn select(machine: Machine, value: i32) -> Vec<u8> {
     machine.event(SELECT, &fields)
 }
 
-/// The probe sits four bytes into the function, behind its landing pad.
+/// The probe sits four bytes into the function, after its landing pad.
 pub fn stop(machine: Machine) -> Vec<u8> {
     machine.event(STOP, &[machine.long(STOP_AT + 4)])
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use torpor_trace::{EventKind, Trace, TraceError};
 use torpor_units::{Duration, Instant};
 
-/// A recording beside the project, or a line that says why the test did not run.
+/// A recording next to the project, or a line that says why the test did not run.
 pub fn shared_trace(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root.join("../shared/traces").join(name);
@@ -37,7 +37,7 @@ pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
     if !trace.events.is_sorted_by_key(|event| event.time) {
         return Err("events out of order".to_owned());
     }
-    // What lies behind a gap of more than 30 days is damage.
+    // What follows a gap of more than 30 days is damage.
     const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
     if trace.events.windows(2).any(|pair| pair[1].time.since(pair[0].time) > GAP_MAX) {
         return Err("a gap of more than 30 days".to_owned());
