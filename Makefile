@@ -36,6 +36,11 @@ demo: install
 	@$(BIN)/torpor fidelity $(GUEST) | sed -n 1,6p
 	@echo
 	@echo "The first table as a page: $(CURDIR)/report.html"
+	@echo "Torpor is $(CURDIR)/$(BIN)/torpor. Next:"
+	@echo "  $(BIN)/torpor replay RECORDING             a recording of yours"
+	@echo "  $(BIN)/torpor replay RECORDING -g ./my.c   a governor of yours, as the kernel has it"
+	@echo "  $(BIN)/torpor simulate frames -p pixel6    a machine that you do not have"
+	@echo "  $(BIN)/torpor doctor                       what this machine lacks"
 
 test: install-test
 	@scripts/install-test-packages.sh
