@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from torpor.simulations import Simulation, simulate
     from torpor.studies import StudyError, reproduce
     from torpor.sweeps import Axes, SweepError, open_store, sweep
+    from torpor.sweeps.tuning import tune
     from torpor.verification import fidelity
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
     "sweep",
     "trace_info",
     "trace_stats",
+    "tune",
     "workload_toml",
     "workloads",
 ]
@@ -127,6 +129,7 @@ _NAMES = {
     "simulations": "Simulation simulate",
     "studies": "StudyError reproduce",
     "sweeps": "Axes SweepError open_store sweep",
+    "sweeps.tuning": "tune",
     "verification": "fidelity",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

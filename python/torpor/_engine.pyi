@@ -117,6 +117,7 @@ class Result:
 
 @final
 class LoadedTrace:
+    def held_bytes(self) -> int: ...
     def info(self) -> str: ...
     def replay(
         self,

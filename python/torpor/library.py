@@ -139,9 +139,9 @@ def schema() -> dict[str, Any]:
 
 
 def platform_toml(name: str) -> str:
-    """Return the TOML text of a built-in machine, its sources included.
+    """Return the TOML text of a machine, its sources included, with numbers replaced if given.
 
-    Raises :class:`torpor.PlatformError` when no machine has that name.
+    Raises :class:`torpor.PlatformError` when no machine has that name, or its file no such number.
 
     >>> "exit_latency_us" in platform_toml("pixel6")
     True
@@ -183,9 +183,9 @@ def workloads() -> list[Work]:
 
 
 def workload_toml(name: str) -> str:
-    """Return the TOML text of a workload that ships with Torpor, to read or to start from.
+    """Return the text of a workload, to read or to start from, with numbers replaced if given.
 
-    Raises :class:`torpor.WorkloadError` when none has that name.
+    Raises :class:`torpor.WorkloadError` when none has that name, or its file no such number.
 
     >>> "[[task]]" in workload_toml("periodic")
     True

@@ -167,6 +167,11 @@ class Trace:
         found: recordings.Recorded = json.loads(self._loaded.info())
         return found
 
+    @property
+    def held_bytes(self) -> int:
+        """What its events take in memory."""
+        return self._loaded.held_bytes()
+
     def replay(
         self,
         *,

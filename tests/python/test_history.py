@@ -69,11 +69,11 @@ def test_revisions_are_those_that_changed_the_governor(tree):
 def test_a_bisection_finds_the_first_bad_revision(tree, axes, tmp_path):
     steps = history.revisions(f"shallowest@{tree}", root_of(tree))
     said = []
-    asked = {"metric": "latency_mean_us", "worse_than_pct": -50.0}
+    asked = {"metric": "latency_mean_us", "worse_than": -50.0}
     # Latency falls by more than half: taken as worse by a limit below zero.
     with pytest.raises(torpor.SweepError, match="the bad revision is not worse"):
-        history.bisect(steps, axes, tmp_path / "s", metric="latency_mean_us", worse_than_pct=1.0)
-    asked = {"metric": "idle_power_mw", "worse_than_pct": 0.1}
+        history.bisect(steps, axes, tmp_path / "s", metric="latency_mean_us", worse_than=1.0)
+    asked = {"metric": "idle_power_mw", "worse_than": 0.1}
     found = history.bisect(steps, axes, tmp_path / "s", tell=said.append, **asked)
     # What does not compile hides which of the two it was.
     assert found.first_bad is None
@@ -108,7 +108,7 @@ def test_metrics_are_checked_first(tree, axes, tmp_path):
     steps = history.revisions(f"shallowest@{tree}", root_of(tree))
     for metric, message in (("idle_powr_mw", "idle_power_mw"), ("wakeups", "neither better")):
         with pytest.raises(torpor.SweepError, match=message):
-            history.bisect(steps, axes, tmp_path / "s", metric=metric, worse_than_pct=1.0)
+            history.bisect(steps, axes, tmp_path / "s", metric=metric, worse_than=1.0)
 
 
 def test_the_commands_show_a_history(torpor, tree, recording, tmp_path):

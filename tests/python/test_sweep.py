@@ -61,6 +61,21 @@ def test_ties_take_the_place_of_the_product(recording):
     assert len(made.points()) == 3 * 2 * 2
 
 
+def test_numbers_of_machines_and_workloads_are_axes(recording):
+    made = axes(recording, workload=["periodic"], seeds=1, platform=["rk3399", "pixel6,hz=100|300"])
+    made.param = [
+        "platform.ipi_delivery_us=1..2",
+        "workload.blinker.count=3",
+        "device.emmc.parallelism=2",
+    ]
+    found = made.points()
+    behind = ["ipi_delivery_us=1,io_device.emmc.parallelism=2"]
+    behind.append(behind[0].replace("=1,", "=2,"))
+    names = ["rk3399", "pixel6,hz=100", "pixel6,hz=300"]
+    assert {p.platform for p in found} == {f"{name},{text}" for name in names for text in behind}
+    assert {p.source for p in found} == {str(recording), "periodic,blinker.count=3"}
+
+
 def test_exclusions_match_all_of_their_patterns(recording):
     made = axes(recording)
     made.excluded = [{"platform": "rk*", "governor": "teo"}]
@@ -141,10 +156,36 @@ def test_a_damaged_recording_is_rows_with_an_error(recording, tmp_path):
 
 
 def test_shards_are_disjoint_and_whole(recording):
-    planned = run.plan(axes(recording, governor=["menu", "teo", "ladder"], hz=[100, 250, 1000]))
+    planned = run.plan(
+        axes(recording, governor=["menu", "teo", "ladder"], hz=[100, 250, 1000]).points()
+    )
     parts = [run.shard(planned, index, 4) for index in range(4)]
     assert sum(map(len, parts)) == len(planned)
     assert set().union(*parts) == set(planned)
+
+
+def test_shares_that_are_killed_are_finished_by_whoever_runs_them_again(tmp_path):
+    """Two shares at a time on one store, each killed in its midst, then run to the end."""
+    where = tmp_path / "store"
+    command = [sys.executable, "-m", "torpor", "sweep", "-o", where, "-w", "periodic"]
+    command += ["-p", "pixel6", "-g", "menu", "--seeds", "40", "--duration", "10s", "-j", "1"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    shares = [subprocess.Popen([*command, "--shard", f"{n}/2"], **quiet) for n in (1, 2)]
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and any(share.poll() is None for share in shares):
+        if (where / "store.json").exists() and len(torpor.open_store(where).rows()) > 4:
+            break
+        time.sleep(0.01)
+    for share in shares:
+        share.kill()
+        share.wait()
+    kept = len(torpor.open_store(where).rows())
+    assert 4 < kept <= 40
+    again = [subprocess.Popen([*command, "--shard", f"{n}/2"], **quiet) for n in (1, 2)]
+    assert [share.wait(120) for share in again] == [0, 0]
+    rows = torpor.open_store(where).rows()
+    assert sorted(row["seed"] for row in rows) == list(range(1, 41))
+    assert not any(row["error"] for row in rows)
 
 
 def test_stores_merge_and_several_sweeps_write_to_one(recording, tmp_path):
@@ -288,6 +329,10 @@ def test_stores_of_others_are_refused(tmp_path):
         ({"ties": [{"platfrom": "pixel6"}]}, "`tie` names `platfrom`"),
         ({"ties": [{"platform": "pixel6"}]}, "both by itself and in `tie`"),
         ({"excluded": [{"governer": "x"}]}, "`exclude` names `governer`"),
+        ({"param": ["hz=1"]}, "expected platform.PATH=VALUES"),
+        ({"param": ["platform.hz"]}, "expected platform.PATH=VALUES"),
+        ({"param": ["workload.x=1"]}, "`workload.x=1`: there is no workload"),
+        ({"options": {"duraton": "1s"}}, "did you mean `duration`"),
         ({"excluded": [{"platform": "*"}]}, "leaves no point"),
     ],
 )
@@ -302,6 +347,54 @@ def test_a_parameter_that_the_governor_lacks_stops_it_before_it_begins(recording
     with pytest.raises(torpor.GovernorError, match="no_such"):
         torpor.sweep(made, tmp_path / "store")
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("param", "message"),
+    [
+        ("platform.hertz=100", "`hertz` is not a number of its file"),
+        ("platform.name=1", "`name` is not a number of its file"),
+        ("platform.hz=fast", "hz: `fast` is not a number"),
+        ("platform.hz=251", "100, 250, 300 or 1000"),
+        ("platform.hz=100|-1", "allowed: 100, 250, 300 or 1000"),
+        ("platform.exit_latency_us=1", "`exit_latency_us` occurs 6 times in its file"),
+    ],
+)
+def test_a_number_that_cannot_be_stops_it_before_it_begins(recording, tmp_path, param, message):
+    made = axes(recording, platform=["rk3399"], param=[param])
+    with pytest.raises(torpor.PlatformError, match=message):
+        torpor.sweep(made, tmp_path / "store")
+    made = axes(recording, workload=["frames"], param=["workload.task.ui.phase.9.run_us=1"])
+    with pytest.raises(torpor.WorkloadError, match="is not a number of its file"):
+        torpor.sweep(made, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_number_makes_points_of_its_own(recording, tmp_path):
+    made = axes(recording, platform=["rk3399"], governor=["menu"], param=["platform.hz=100|1000"])
+    done = torpor.sweep(made, tmp_path / "store")
+    plain = torpor.sweep(
+        axes(recording, platform=["rk3399"], governor=["menu"]), tmp_path / "store"
+    )
+    assert (done.done, plain.done) == (2, 1)
+    found = {row["platform"]: row["idle_power_mw"] for row in plain.store.rows()}
+    wanted = torpor.replay(recording, platform="rk3399,hz=100", governors=["menu"]).runs[0]
+    assert found["rk3399,hz=100"] == wanted["metrics"]["idle_power_mw"]
+    assert len(set(found.values())) == 3
+
+
+def test_memory_bounds_a_recording_before_and_after_it_is_read(recording, tmp_path):
+    size = recording.stat().st_size
+    held = torpor.load_trace(recording).held_bytes
+    assert held > size
+    for room, message in (
+        (size - 1, "and --memory is"),
+        (held - 1, "MB in memory, and --memory is"),
+    ):
+        with pytest.raises(torpor.SweepError, match=message):
+            torpor.sweep(axes(recording), tmp_path / "store", memory=room)
+    # One point at a time if no two fit.
+    assert torpor.sweep(axes(recording), tmp_path / "store", memory=held).done == 4
 
 
 def test_a_product_beyond_the_limit_is_refused(recording, tmp_path):
@@ -459,3 +552,19 @@ def test_polars_reads_a_store_without_torpor(recording, tmp_path):
     frame = polars.read_parquet(os.fspath(tmp_path / "store" / "points" / "*.parquet"))
     assert sorted(frame["governor"].to_list()) == ["menu", "menu", "teo", "teo"]
     assert done.store.to_polars().collect().equals(frame)
+
+
+def test_frames_have_what_killed_sweeps_left_and_each_point_once(recording, tmp_path):
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    empty = torpor.open_store(tmp_path / "empty", create=True)
+    assert empty.to_polars().collect().height == empty.to_dataset().count_rows() == 0
+    done = torpor.sweep(axes(recording), tmp_path / "store")
+    row, *_ = (store._nested(row) for row in done.store.rows())
+    left = [row, row | {"point": "0" * 32}]
+    text = "".join(json.dumps(each) + "\n" for each in left)
+    (done.store.path / "open" / "left.jsonl").write_text(text)
+    frame = done.store.to_polars()
+    assert frame.collect().height == len(done.store.rows()) == 5
+    assert frame.collect_schema().names() == list(done.store.table().to_dict())
+    assert done.store.to_dataset().count_rows() == 6

@@ -69,16 +69,16 @@ def test_ranges_and_values_are_read():
 def test_the_front_is_what_nothing_beats(fixed, train, tmp_path):
     params = [tuning.read_param("depth=0..3"), tuning.read_param("nothing=0..100")]
     found = tuning.tune(str(fixed), params, train, tmp_path / "s", trials=24, references=("menu",))
-    tried = {trial.governor.split(",")[1] for trial in found.trials}
+    tried = {trial.setting.split(",")[1] for trial in found.trials}
     assert tried == {"depth=0", "depth=1", "depth=2", "depth=3"}
     # Deeper is later and, but for overhead, cheaper; a parameter without effect makes no more.
-    depths = [trial.governor.split(",")[1] for trial in found.front]
+    depths = [trial.setting.split(",")[1] for trial in found.front]
     assert len(depths) == len(set(depths))
     powers = [trial.train[0] for trial in found.front]
     delays = [trial.train[1] for trial in found.front]
     assert powers == sorted(powers) and delays == sorted(delays, reverse=True)
     assert found.references[0].train == (0.0, 0.0)
-    assert found.references[1].governor == "menu"
+    assert found.references[1].setting == "menu"
 
 
 def test_the_same_call_asks_the_same_and_runs_nothing_again(fixed, train, tmp_path):
@@ -91,15 +91,17 @@ def test_the_same_call_asks_the_same_and_runs_nothing_again(fixed, train, tmp_pa
     points = len(torpor.open_store(tmp_path / "s").rows())
     assert run(8) == first
     assert len(torpor.open_store(tmp_path / "s").rows()) == points
-    names = [trial.governor for trial in run(16).trials]
-    assert names[: len(first.trials)] == [trial.governor for trial in first.trials]
+    names = [trial.setting for trial in run(16).trials]
+    assert names[: len(first.trials)] == [trial.setting for trial in first.trials]
 
 
 def test_what_does_not_hold_is_said():
     trial = tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0))
     base = tuning.Trial("g", (0.0, 0.0), (0.0, 0.0))
     keys = ("idle_power_mw", "latency_mean_us")
-    post = tuning.tuned_post(tuning.Tuned("g", keys, [trial], [trial], [base]))
+    post = tuning.tuned_post(
+        tuning.Tuned("g", tuple(map(tuning.read_objective, keys)), [trial], [trial], [base])
+    )
     assert post.notes == [
         "g,x=1: the gain in idle_power_mw does not hold: -5.00 in training, +2.00 held out"
     ]

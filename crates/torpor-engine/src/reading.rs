@@ -41,6 +41,11 @@ impl Loaded {
         Ok(Loaded { path: path.display().to_string(), trace: Trace { events, ..trace }, bare })
     }
 
+    /// What its events take in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.trace.events.capacity().saturating_mul(size_of::<Event>())
+    }
+
     pub fn info(&self) -> TraceInfo {
         TraceInfo::new(&self.path, &self.bare)
     }

@@ -11,10 +11,9 @@ mod error;
 mod import;
 mod io_device;
 mod model;
-mod params;
 mod toml_file;
 
-pub use builtin::{Builtin, builtins, io_devices, resolve};
+pub use builtin::{Builtin, builtins, io_devices, resolve, text};
 pub use error::PlatformError;
 pub use import::{
     ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,

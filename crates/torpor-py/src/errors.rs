@@ -64,9 +64,10 @@ pub fn sim_error(error: torpor_sim::SimError) -> PyErr {
         SimError::Platform(error) => platform_error(error),
         SimError::Engine(error) => engine_error(error),
         SimError::Governor(error) => governor_error(error),
-        SimError::Workload { .. } | SimError::Read { .. } | SimError::UnknownWorkload(_) => {
-            WorkloadError::new_err(error.to_string())
-        }
+        SimError::Workload { .. }
+        | SimError::Param { .. }
+        | SimError::Read { .. }
+        | SimError::UnknownWorkload(_) => WorkloadError::new_err(error.to_string()),
         error => EngineError::new_err(error.to_string()),
     }
 }

@@ -3,8 +3,7 @@
 
 use crate::errors::parse_hz;
 use crate::errors::{
-    PlatformError, engine_error, governor_error, platform_error, sim_error, trace_error,
-    value_error,
+    engine_error, governor_error, platform_error, sim_error, trace_error, value_error,
 };
 use crate::watch::watched;
 use pyo3::prelude::*;
@@ -80,17 +79,10 @@ pub fn platforms() -> String {
     serde_json::Value::Array(list.collect()).to_string()
 }
 
-/// The TOML text of a built-in machine.
+/// The TOML text of a machine, with the numbers that stand behind its name.
 #[pyfunction]
 pub fn platform_toml(name: &str) -> PyResult<String> {
-    if let Some(builtin) = torpor_platform::builtins().into_iter().find(|b| b.name == name) {
-        return Ok(builtin.text.to_owned());
-    }
-    match torpor_platform::resolve(name) {
-        Err(error) => Err(platform_error(error)),
-        // Only a path gets here: its text lies before the user already.
-        Ok(_) => Err(PlatformError::new_err(format!("`{name}` is a file, not a built-in machine"))),
-    }
+    torpor_platform::resolve(name).and_then(|_| torpor_platform::text(name)).map_err(platform_error)
 }
 
 /// A machine's sysfs or device tree as TOML, and notes on what that does not tell.

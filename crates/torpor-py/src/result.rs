@@ -111,6 +111,11 @@ impl LoadedTrace {
         json!(self.0.info()).to_string()
     }
 
+    /// What its events take in memory.
+    fn held_bytes(&self) -> usize {
+        self.0.held_bytes()
+    }
+
     /// Replays it; see `torpor.Trace.replay`.
     #[pyo3(signature = (platform, governors, options, progress = None))]
     fn replay(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Simulations, and the workloads that ship.
 
-use crate::errors::{EngineError, platform_error, sim_error, trace_error, value_error};
+use crate::errors::{EngineError, platform_error, sim_error, trace_error};
 use crate::files::os_error;
 use crate::hosting::{catalog, governor_specs, warn};
 use crate::result::read;
@@ -133,16 +133,8 @@ pub fn workloads() -> String {
     json!(all).to_string()
 }
 
-/// The TOML text of a workload that ships, or of the one that a command line stands for.
+/// The text of a workload, with the numbers that stand behind its name: TOML, or rt-app's JSON.
 #[pyfunction]
 pub fn workload_toml(name: &str) -> PyResult<String> {
-    if workload::is_command(name) {
-        return workload::to_toml(name).map_err(sim_error);
-    }
-    match workload::builtins().iter().find(|b| b.name == name) {
-        Some(found) => Ok(found.text.to_owned()),
-        None => Err(workload::resolve(name).map_or_else(sim_error, |_| {
-            value_error(format!("`{name}` is a file of your own, not a workload that ships"))
-        })),
-    }
+    workload::resolve(name).and_then(|_| workload::text(name)).map_err(sim_error)
 }

@@ -13,6 +13,8 @@ use torpor_units::{CpuId, Instant, UnknownName};
 pub enum SimError {
     #[error("read workload `{origin}`: {}", render(origin, problems))]
     Workload { origin: String, problems: Vec<Problem> },
+    #[error("workload `{typed}`: {reason}")]
+    Param { typed: String, reason: String },
     #[error("read workload `{}`: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error(transparent)]

@@ -11,6 +11,7 @@
 mod cpulist;
 mod distribution;
 mod keys;
+mod params;
 mod problem;
 mod report;
 mod schema;
@@ -19,6 +20,7 @@ mod table;
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use distribution::{Distribution, LENGTH_OR_DISTRIBUTION};
 pub use keys::{Key, Kind, Shape};
+pub use params::{Param, fill_params, split_params};
 pub use problem::{Problem, render};
 pub use report::{Finding, Report};
 pub use schema::json_schema;

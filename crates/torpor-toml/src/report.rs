@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Collects what is wrong with a file, with the place in its text.
 
+use crate::params::GIVEN;
 use crate::problem::Problem;
 use std::ops::Range;
 
@@ -48,6 +49,11 @@ impl<'a> Report<'a> {
             snippet: clip(&shown.replace('\t', " "), before.saturating_add(room)),
             width: width.min(room),
         });
+    }
+
+    /// Whether the number at this place was given with the file's name: it needs no source.
+    pub fn is_given(&self, span: &Range<usize>) -> bool {
+        self.text[self.floor(span.end)..].starts_with(GIVEN)
     }
 
     /// The text of a value, shortened if it is long.

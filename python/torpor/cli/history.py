@@ -2,7 +2,7 @@
 """`torpor ladder`, `torpor bisect`: a governor's history."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,21 +19,18 @@ _FileInTree = Annotated[
 ]
 
 
+@sweeping.many("governor")
 def ladder(
     spec: _Spec,
     first: Annotated[str, typer.Option("--from", metavar="REV", help="The oldest revision.")],
     last: Annotated[str, typer.Option("--to", metavar="REV", help="The newest.")] = "HEAD",
     path: _FileInTree = None,
     store: sweeping.StorePath = Path("sweep"),
-    traces: sweeping.Traces = None,
-    workloads: sweeping.Workloads = None,
-    platforms: sweeping.Platforms = None,
-    hz: sweeping.TickRates = None,
-    seeds: sweeping.Seeds = None,
-    duration: sweeping.RunDuration = None,
     metrics: sweeping.Metrics = None,
-    threads: options.Threads = None,
     form: options.Form = None,
+    *,
+    typed: dict[str, Any],
+    how: dict[str, Any],
 ) -> None:
     """Run every revision that changed a governor, once, and show what each change did.
 
@@ -43,63 +40,55 @@ def ladder(
     from torpor.sweeps import history, run
 
     steps = history.revisions(spec, first, last, path=path)
-    axes = Axes(governor=[step.governor for step in steps])
-    sweeping.fill(
-        axes, seeds, duration, trace=traces, workload=workloads, platform=platforms, hz=hz
-    )
+    axes = sweeping.filled(Axes(governor=[step.governor for step in steps]), typed)
     with progress.if_watched() as bar:
-        done = run.sweep(axes, store, threads=threads, progress=sweeping.shown_by(bar))
-    rows = [row for row in done.store.rows() if row["point"] in done.points]
+        done = run.sweep(axes, store, progress=sweeping.shown_by(bar), **how)
+    rows = list(done.rows().values())
     shown = history.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
     write_stdout(post_text(shown, form))
     has_failed = any(row["error"] for row in rows)
     raise typer.Exit(EXIT_FINDING if has_failed or done.is_interrupted else 0)
 
 
+@sweeping.many("governor")
 def bisect(
     spec: _Spec,
     good: Annotated[str, typer.Option(metavar="REV", help="A revision that is not worse.")],
     bad: Annotated[str, typer.Option(metavar="REV", help="A later one that is.")],
     metric: Annotated[str, typer.Option("--metric", "-m", metavar="KEY", help="A metric's key.")],
     worse_than: Annotated[
-        str, typer.Option(metavar="N%", help="How much worse, over all scenarios: 2%.")
+        str,
+        typer.Option(
+            metavar="N%|Npp",
+            help="How much worse, over all scenarios: 2%; of a share, percentage points: 1pp.",
+        ),
     ],
     path: _FileInTree = None,
     store: sweeping.StorePath = Path("sweep"),
-    traces: sweeping.Traces = None,
-    workloads: sweeping.Workloads = None,
-    platforms: sweeping.Platforms = None,
-    hz: sweeping.TickRates = None,
-    seeds: sweeping.Seeds = None,
-    duration: sweeping.RunDuration = None,
-    threads: options.Threads = None,
+    *,
+    typed: dict[str, Any],
+    how: dict[str, Any],
 ) -> None:
     """Find the first revision that made a governor worse, as `git bisect run` would.
 
     Revisions that do not compile or run are passed over. Every run is kept in the store.
     """
     from torpor.sweeps import history
+    from torpor.sweeps.view import change_unit, metric_info
 
-    try:
-        worse_than_pct = float(worse_than.rstrip().removesuffix("%"))
-    except ValueError:
-        raise typer.BadParameter(f"--worse-than {worse_than}: expected per cent: 2%") from None
+    limit = _limit(metric, worse_than)
     steps = history.revisions(spec, good, bad, path=path)
-    axes = Axes()
-    sweeping.fill(
-        axes, seeds, duration, trace=traces, workload=workloads, platform=platforms, hz=hz
-    )
     print_note(f"{len(steps) - 1} revisions changed it")
     with progress.if_watched() as bar:
         found = history.bisect(
             steps,
-            axes,
+            sweeping.filled(Axes(), typed),
             store,
             metric=metric,
-            worse_than_pct=worse_than_pct,
+            worse_than=limit,
             tell=print_note,
-            threads=threads,
             progress=sweeping.shown_by(bar),
+            **how,
         )
     if found.first_bad is None:
         write_stdout("the first bad revision is one of:")
@@ -108,5 +97,21 @@ def bisect(
         raise typer.Exit(EXIT_FINDING)
     step = found.first_bad
     change = found.changes[step.commit]
+    unit = change_unit(metric_info(metric))
     write_stdout(f"{step.commit} is the first bad revision\n{step.date} {step.subject}")
-    write_stdout(f"{metric}: {change:+.2f} % from {good}, over all scenarios")
+    write_stdout(f"{metric}: {change:+.2f} {unit} from {good}, over all scenarios")
+
+
+def _limit(metric: str, text: str) -> float:
+    """Read a limit in the unit of the metric's changes."""
+    from torpor.sweeps.view import change_unit, metric_info
+
+    unit = change_unit(metric_info(metric, is_judged=True))
+    number = text.strip().removesuffix(unit)
+    try:
+        return float(number)
+    except ValueError:
+        raise typer.BadParameter(
+            f"--worse-than {text}: expected a number of {unit}, in which `{metric}` changes: "
+            f"2{unit}"
+        ) from None

@@ -4,7 +4,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,44 +27,13 @@ _Only = Annotated[
 ]
 
 
+@sweeping.many()
 def sweep(
     spec: Annotated[
         Path | None,
         typer.Argument(metavar="[SPEC.toml]", help="Axes, options, ties and exclusions."),
     ] = None,
     store: sweeping.StorePath = Path("sweep"),
-    traces: sweeping.Traces = None,
-    workloads: sweeping.Workloads = None,
-    platforms: sweeping.Platforms = None,
-    governors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--governor",
-            "-g",
-            metavar="G",
-            help="As everywhere; a parameter may be a range or a list: ./my.c,shift=1..10, "
-            "teo,util_shift=4|6.",
-        ),
-    ] = None,
-    kernels: Annotated[
-        list[str] | None,
-        typer.Option("--kernel", "-k", metavar="K", help="Kernels to host (simulations)."),
-    ] = None,
-    cpufreq: Annotated[
-        list[str] | None,
-        typer.Option("--cpufreq", metavar="POLICY", help="Frequency policies (simulations)."),
-    ] = None,
-    io_boosts: Annotated[
-        list[str] | None,
-        typer.Option("--io-boost", metavar="B", help="IO boosts (simulations)."),
-    ] = None,
-    hz: sweeping.TickRates = None,
-    latency_limits: Annotated[
-        list[str] | None,
-        typer.Option("--latency-limit", metavar="TIME", help="PM QoS bounds."),
-    ] = None,
-    seeds: sweeping.Seeds = None,
-    duration: sweeping.RunDuration = None,
     excluded: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +50,6 @@ def sweep(
             "array, or all.",
         ),
     ] = None,
-    threads: options.Threads = None,
     is_retry: Annotated[
         bool, typer.Option("--retry", help="Run points again that ended in an error.")
     ] = False,
@@ -89,6 +57,9 @@ def sweep(
         bool, typer.Option("--dry-run", "-n", help="Say what would run, and for about how long.")
     ] = False,
     is_sure: Annotated[bool, typer.Option("--yes", help="Run more than a million points.")] = False,
+    *,
+    typed: dict[str, Any],
+    how: dict[str, Any],
 ) -> None:
     """Run every combination of governors, recordings, workloads, machines and settings.
 
@@ -97,21 +68,7 @@ def sweep(
     """
     from torpor.sweeps import run
 
-    axes = Axes() if spec is None else read_toml(spec)
-    sweeping.fill(
-        axes,
-        seeds,
-        duration,
-        trace=traces,
-        workload=workloads,
-        platform=platforms,
-        governor=governors,
-        kernel=kernels,
-        cpufreq=cpufreq,
-        io_boost=io_boosts,
-        hz=hz,
-        latency_limit=latency_limits,
-    )
+    axes = sweeping.filled(Axes() if spec is None else read_toml(spec), typed)
     axes.excluded += [_exclusion(text) for text in excluded or []]
     part = _part(shard)
     points_max = sys.maxsize if is_sure else run.POINTS_MAX
@@ -122,7 +79,7 @@ def sweep(
         done = run.sweep(
             axes,
             store,
-            threads=threads,
+            **how,
             retry=is_retry,
             part=part,
             points_max=points_max,
@@ -223,7 +180,7 @@ def _part(text: str | None) -> tuple[int, int]:
 def _tell_plan(axes: Axes, store: Path, part: tuple[int, int]) -> None:
     from torpor.sweeps import run
 
-    planned = run.shard(run.plan(axes), *part)
+    planned = run.shard(run.plan(axes.points()), *part)
     try:
         rows = open_store(store).rows()
     except SweepError:
@@ -231,7 +188,7 @@ def _tell_plan(axes: Axes, store: Path, part: tuple[int, int]) -> None:
             raise
         rows = []
     known = {row["point"] for row in rows}
-    wanted = [point for name, point in planned.items() if name not in known]
+    wanted = [point for point, name in planned.items() if name not in known]
     took: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         took.setdefault((row["kind"], row["source"]), []).append(row["run_ms"])

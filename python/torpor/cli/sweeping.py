@@ -1,37 +1,22 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the commands that run many points have in common."""
+"""What the commands that run many points have in common: their axes, and how points are run."""
 
+import functools
+import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from torpor.cli import options
 from torpor.cli.progress import ProgressBar
-from torpor.sweeps.axes import Axes
+from torpor.sweeps.axes import OPTIONS, Axes
 
 if TYPE_CHECKING:
     from torpor.sweeps.run import Progress
 
-Traces = Annotated[
-    list[str] | None,
-    typer.Option("--trace", "-t", metavar="FILE", help="Recordings: paths or patterns."),
-]
-Workloads = Annotated[
-    list[str] | None,
-    typer.Option("--workload", "-w", metavar="WORKLOAD", help="Workloads: names or files."),
-]
-Platforms = Annotated[
-    list[str] | None,
-    typer.Option("--platform", "-p", metavar="P", help="Machines: names, patterns or files."),
-]
-TickRates = Annotated[list[int] | None, typer.Option("--hz", metavar="N", help="Tick rates.")]
-Seeds = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Seeds of a simulation; default: 10.")
-]
-RunDuration = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Simulated time a run; default: 10s.")
-]
 Metrics = Annotated[
     list[str] | None,
     typer.Option("--metric", "-m", metavar="KEY", help="A metric's key; default: idle_power_mw."),
@@ -43,18 +28,96 @@ StorePath = Annotated[
 #: Shown where no metric is named.
 DEFAULT_METRICS = ("idle_power_mw",)
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.I)
 
-def fill(
-    axes: Axes, seeds: int | None, duration: str | None, **given: list[str] | list[int] | None
-) -> None:
-    """Put what was typed into the axes, in place of what a file has there."""
-    for name, value in given.items():
-        if value:
+
+def _size(text: str | None) -> int | None:
+    """Read a size: 500M is 500 million bytes, 500Mi is 500 * 1024 * 1024."""
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or float(found[1]) == 0:
+        raise typer.BadParameter(f"`{text}`: expected a size, such as 500M or 2GiB")
+    base = 1024 if found[3] else 1000
+    return int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
+
+
+#: Of every such command: what a simulation is, and how points are run.
+_MORE = {
+    "seeds": Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Seeds of a simulation; default: 10.")
+    ],
+    "duration": Annotated[
+        str | None, typer.Option(metavar="TIME", help="Simulated time a run; default: 10s.")
+    ],
+}
+_HOW = {
+    "threads": options.Threads,
+    "memory": Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="What recordings and points in progress may take together: 2G. Default: no bound.",
+        ),
+    ],
+    "dask": Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run the points on a Dask cluster: tcp://host:8786. Needs torpor[cluster].",
+        ),
+    ],
+}
+
+
+def many(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the axes of a sweep but some, and the options of how points are run.
+
+    It gets those axes that were typed as ``typed``, for :func:`filled`, and the others as ``how``.
+    """
+
+    def extend(command: Callable[..., None]) -> Callable[..., None]:
+        axes = {n: _axis(option) for n, option in OPTIONS.items() if n not in without}
+        extra = axes | _MORE | _HOW
+        inner = inspect.signature(command).parameters.values()
+        own = [p for p in inner if p.name not in ("typed", "how")]
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in extra.items()
+        ]
+
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            typed = {name: given.pop(name) for name in (*axes, *_MORE)}
+            how = {name: given.pop(name) for name in _HOW}
+            how["memory"] = _size(how["memory"])
+            command(**given, typed=typed, how=how)
+
+        # Those without a default come first; all are passed by name.
+        own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+        parameters = [*own, *added]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {p.name: p.annotation for p in parameters}
+        return called
+
+    return extend
+
+
+def _axis(option: Any) -> Any:
+    kind = list[int] | None if option.kind is int else list[str] | None
+    return Annotated[kind, typer.Option(*option.flags, metavar=option.metavar, help=option.help)]
+
+
+def filled(axes: Axes, typed: dict[str, Any]) -> Axes:
+    """Put what was typed into the axes, in place of what they have."""
+    for name, value in typed.items():
+        if not value:
+            continue
+        if name == "duration":
+            axes.options["duration"] = value
+        else:
             setattr(axes, name, value)
-    if seeds is not None:
-        axes.seeds = seeds
-    if duration is not None:
-        axes.options["duration"] = duration
+    return axes
 
 
 def shown_by(bar: ProgressBar | None) -> "Callable[[Progress], None] | None":

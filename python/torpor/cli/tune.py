@@ -2,7 +2,7 @@
 """`torpor tune`: searches a governor's parameters."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from torpor.cli.console import write_stdout
 from torpor.sweeps.axes import Axes
 
 
+@sweeping.many("governor", "param")
 def tune(
     governor: Annotated[
         str,
@@ -21,21 +22,20 @@ def tune(
         typer.Option(
             "--param",
             metavar="NAME=VALUES",
-            help="A parameter and what to try: A..B, log:A..B, or X|Y. Repeat it for several.",
+            help="A parameter and what to try: A..B, log:A..B, or X|Y; also a number of all "
+            "platforms or workloads: platform.ipi_delivery_us=0.5..5. Repeat it for several.",
         ),
     ],
     objectives: Annotated[
         list[str] | None,
         typer.Option(
             "--objective",
-            metavar="KEY",
-            help="A metric to improve. Repeat it for several. Default: idle_power_mw and "
-            "latency_mean_us.",
+            metavar="KEY[=TARGET][@AXIS=PATTERN]",
+            help="A metric to improve, or a value that it shall have, perhaps in some scenarios "
+            "only: throughput=11233@cpufreq=performance. Repeat it for several. Default: "
+            "idle_power_mw and latency_mean_us.",
         ),
     ] = None,
-    traces: sweeping.Traces = None,
-    workloads: sweeping.Workloads = None,
-    platforms: sweeping.Platforms = None,
     held_traces: Annotated[
         list[str] | None,
         typer.Option("--holdout", metavar="FILE", help="Recordings that judge the front alone."),
@@ -46,14 +46,13 @@ def tune(
             "--holdout-workload", metavar="WORKLOAD", help="Workloads that judge the front alone."
         ),
     ] = None,
-    hz: sweeping.TickRates = None,
-    seeds: sweeping.Seeds = None,
-    duration: sweeping.RunDuration = None,
     trials: Annotated[int, typer.Option(metavar="N", min=1, help="Settings to try.")] = 100,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the search.")] = 0,
     store: sweeping.StorePath = Path("sweep"),
-    threads: options.Threads = None,
     form: options.Form = None,
+    *,
+    typed: dict[str, Any],
+    how: dict[str, Any],
 ) -> None:
     """Search for settings that no other beats in all objectives, and judge them on held-out data.
 
@@ -64,22 +63,11 @@ def tune(
     from torpor.sweeps import tuning
 
     wanted = [tuning.read_param(text) for text in params]
-    train = Axes()
-    sweeping.fill(
-        train, seeds, duration, trace=traces, workload=workloads, platform=platforms, hz=hz
-    )
+    train = sweeping.filled(Axes(), typed)
     held = None
     if held_traces or held_workloads:
-        held = Axes()
-        sweeping.fill(
-            held,
-            seeds,
-            duration,
-            trace=held_traces,
-            workload=held_workloads,
-            platform=platforms,
-            hz=hz,
-        )
+        held = sweeping.filled(Axes(), typed | {"trace": None, "workload": None})
+        held = sweeping.filled(held, {"trace": held_traces, "workload": held_workloads})
     with progress.if_watched() as bar:
         found = tuning.tune(
             governor,
@@ -90,7 +78,7 @@ def tune(
             holdout=held,
             trials=trials,
             seed=seed,
-            threads=threads,
+            **how,
             tell=lambda done, total: bar("settings", done, total) if bar is not None else None,
         )
     write_stdout(post_text(tuning.tuned_post(found), form))

@@ -10,14 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
-from torpor import _engine
+from torpor import _engine, options
 from torpor._engine import TorporError
+from torpor.options import Option
 
 #: A range of whole numbers in a parameter: ``shift=1..10``.
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 _PATTERN = re.compile(r"[*?\[]")
+#: Numbers behind the name of a machine or a workload.
+_NUMBERS = re.compile(r"(.*?)((?:,[\w.-]+=[^,]*)*)", re.S)
+
+#: How the name of a platform's or workload's number begins.
+PLACES = ("platform.", "workload.", "device.")
 
 #: Axes that mean something to a replay; the rest belongs to simulations.
 _OF_REPLAY = {"trace", "platform", "governor", "hz", "latency_limit"}
@@ -58,19 +64,54 @@ class Point:
 class Axes:
     """What varies. Each axis is a list; a product over an empty one leaves the option out.
 
-    ``ties`` replaces the product of the axes that it names by the combinations that it lists.
-    ``excluded`` drops the points that match all patterns of an entry.
+    ``param`` are numbers of platforms and workloads: ``platform.PATH=VALUES``,
+    ``workload.PATH=VALUES``, ``device.NAME.PATH=VALUES``. ``ties`` replaces the product of the axes
+    that it names by the combinations that it lists. ``excluded`` drops the points that match all
+    patterns of an entry.
     """
 
-    trace: list[str] = field(default_factory=list)
-    workload: list[str] = field(default_factory=list)
-    platform: list[str] = field(default_factory=list)
-    governor: list[str] = field(default_factory=list)
-    kernel: list[str] = field(default_factory=list)
-    cpufreq: list[str] = field(default_factory=list)
-    io_boost: list[str] = field(default_factory=list)
-    hz: list[int] = field(default_factory=list)
-    latency_limit: list[str] = field(default_factory=list)
+    trace: Annotated[
+        list[str], Option("Recordings: paths or patterns.", ("--trace", "-t"), "FILE")
+    ] = field(default_factory=list)
+    workload: Annotated[
+        list[str], Option("Workloads: names or files.", ("--workload", "-w"), "WORKLOAD")
+    ] = field(default_factory=list)
+    platform: Annotated[
+        list[str], Option("Machines: names, patterns or files.", ("--platform", "-p"), "P")
+    ] = field(default_factory=list)
+    governor: Annotated[
+        list[str],
+        Option(
+            "As everywhere; a parameter may be a range or a list: ./my.c,shift=1..10, "
+            "teo,util_shift=4|6.",
+            ("--governor", "-g"),
+            "G",
+        ),
+    ] = field(default_factory=list)
+    kernel: Annotated[
+        list[str], Option("Kernels to host (simulations).", ("--kernel", "-k"), "K")
+    ] = field(default_factory=list)
+    cpufreq: Annotated[
+        list[str], Option("Frequency policies (simulations).", ("--cpufreq",), "POLICY")
+    ] = field(default_factory=list)
+    io_boost: Annotated[list[str], Option("IO boosts (simulations).", ("--io-boost",), "B")] = (
+        field(default_factory=list)
+    )
+    hz: Annotated[list[int], Option("Tick rates.", ("--hz",), "N", int)] = field(
+        default_factory=list
+    )
+    latency_limit: Annotated[list[str], Option("PM QoS bounds.", ("--latency-limit",), "TIME")] = (
+        field(default_factory=list)
+    )
+    param: Annotated[
+        list[str],
+        Option(
+            "A number of all platforms or workloads: platform.ipi_delivery_us=1..5, "
+            "workload.task.ui.count=1|2, device.emmc.read_us.mean=150|200.",
+            ("--param",),
+            "PATH=VALUES",
+        ),
+    ] = field(default_factory=list)
     seeds: int = 10
     seed: int = 1
     options: dict[str, Any] = field(default_factory=dict)
@@ -83,6 +124,7 @@ class Axes:
         Raises :class:`SweepError` for an axis that is empty where it is needed, and for a pattern
         that matches nothing.
         """
+        self._check_options()
         expanded = self._expanded()
         if not expanded["trace"] and not expanded["workload"]:
             raise SweepError(
@@ -101,6 +143,12 @@ class Axes:
             raise SweepError("`exclude` leaves no point")
         return list(found)
 
+    def _check_options(self) -> None:
+        known = [name for name in options.fields(options.SimulateOptions) if name not in _OWN]
+        for name in self.options:
+            if name not in known:
+                raise SweepError(_engine.unknown_name("option", name, known, ""))
+
     def _expanded(self) -> dict[str, list[Any]]:
         values: dict[str, list[Any]] = {name: list(getattr(self, name)) for name in _AXES}
         for row in self.ties:
@@ -115,6 +163,13 @@ class Axes:
             if values[name]:
                 raise SweepError(f"the axis `{name}` is given both by itself and in `tie`")
             values[name] = [value for row in self.ties for value in row.get(name, [])]
+        for text in self.param:
+            place, path = _place_of(text)
+            if not values[place]:
+                raise SweepError(f"`{text}`: there is no {place}")
+            for has in (values, *self.ties):
+                if place in has:
+                    has[place] = [each for old in has[place] for each in expand_params(old + path)]
         return values
 
     def _combinations(self, values: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
@@ -209,12 +264,12 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
                     f"read sweep `{path}`: axes.{name} is {value!r}: expected 1 or more"
                 )
             setattr(axes, name, value)
-        elif name in _AXES:
+        elif name in (*_AXES, "param"):
             setattr(axes, name, _listed(value))
         else:
             raise SweepError(
                 f"read sweep `{path}`: unknown axis `{name}`: expected one of "
-                f"{', '.join((*_AXES, 'seeds', 'seed'))}"
+                f"{', '.join((*_AXES, 'param', 'seeds', 'seed'))}"
             )
     return axes
 
@@ -238,30 +293,58 @@ def _traces(patterns: list[str]) -> list[str]:
 
 
 def _named(axis: str, known: list[str]) -> Any:
-    def expand(patterns: list[str]) -> list[str]:
+    def matching(pattern: str) -> list[str]:
+        if not _PATTERN.search(pattern) or os.path.exists(pattern):
+            return [pattern]
+        matched = [name for name in known if fnmatchcase(name, pattern)]
+        matched = matched or sorted(glob.glob(pattern, recursive=True))
+        if not matched:
+            raise SweepError(
+                f"no {axis} matches `{pattern}`: expected one of {', '.join(known)}, or a file"
+            )
+        return matched
+
+    def expand(typed: list[str]) -> list[str]:
         found: list[str] = []
-        for pattern in patterns:
-            if not _PATTERN.search(pattern) or os.path.exists(pattern):
-                found.append(pattern)
-                continue
-            matched = [name for name in known if fnmatchcase(name, pattern)]
-            matched = matched or sorted(glob.glob(pattern, recursive=True))
-            if not matched:
-                raise SweepError(
-                    f"no {axis} matches `{pattern}`: expected one of {', '.join(known)}, or a file"
-                )
-            found += matched
+        for text in typed:
+            base, numbers = split_numbers(text)
+            found += [each for name in matching(base) for each in expand_params(name + numbers)]
         return found
 
     return expand
+
+
+def _place_of(text: str) -> tuple[str, str]:
+    """Return the axis that a ``param`` belongs to, and what goes behind its names."""
+    place, dot, rest = text.partition(".")
+    path, equals, values = rest.partition("=")
+    if place not in ("platform", "workload", "device") or not (dot and path and equals and values):
+        raise SweepError(
+            f"`{text}`: expected platform.PATH=VALUES, workload.PATH=VALUES or "
+            "device.NAME.PATH=VALUES\n"
+            "hint: a governor's parameters follow its name: -g 'teo,util_shift=4|6'"
+        )
+    if place == "device":
+        return "platform", f",io_device.{rest}"
+    return place, f",{rest}"
 
 
 def _governors(specs: list[str]) -> list[str]:
     return [each for spec in specs for each in expand_params(spec)]
 
 
+def split_numbers(text: str) -> tuple[str, str]:
+    """Split a name from the parameters behind it, which keep their comma.
+
+    >>> split_numbers("./a,b.toml,hz=250,ipi_send_us=1")
+    ('./a,b.toml', ',hz=250,ipi_send_us=1')
+    """
+    found = _NUMBERS.fullmatch(text)
+    return (found[1], found[2]) if found else (text, "")
+
+
 def expand_params(spec: str) -> list[str]:
-    """Return a governor's name once for each value of its parameters.
+    """Return a name once for each value of the parameters behind it.
 
     ``A..B`` are the whole numbers from A to B, ``A|B|C`` the values given.
 
@@ -270,7 +353,8 @@ def expand_params(spec: str) -> list[str]:
     >>> expand_params("teo,a=1|5,b=0..1")
     ['teo,a=1,b=0', 'teo,a=1,b=1', 'teo,a=5,b=0', 'teo,a=5,b=1']
     """
-    name, *params = spec.split(",")
+    name, behind = split_numbers(spec)
+    params = behind.split(",")[1:]
     choices = []
     for param in params:
         key, equals, text = param.partition("=")
@@ -292,9 +376,18 @@ def _known(lister: Any) -> list[str]:
     return [entry["name"] for entry in json.loads(lister())]
 
 
-_AXES = (
-    *("trace", "workload", "platform", "governor", "kernel"),
-    *("cpufreq", "io_boost", "hz", "latency_limit"),
+#: The axes as options of a command.
+OPTIONS: dict[str, Option] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(Axes, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+}
+#: Axes whose values make points; ``param`` changes those of others.
+_AXES = tuple(name for name in OPTIONS if name != "param")
+#: Options of a simulation that axes, points or the runner decide.
+_OWN = (
+    *("seeds", "seed", "cpufreq", "kernels", "io_boosts", "hz", "latency_limit"),
+    *("threads", "isolate", "trace", "strip"),
 )
 _EXPAND: dict[str, Any] = {
     "trace": _traces,

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A governor's history in git: every revision that changed it, and the first that made it worse."""
 
-import math
 import os
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torpor import _engine
 from torpor.posting.model import Post, Table, counted, number, word
 from torpor.sweeps.axes import Axes, SweepError
 from torpor.sweeps.run import sweep
-from torpor.sweeps.store import Row, catalogue
-from torpor.sweeps.view import scenario_of
+from torpor.sweeps.store import Row
+from torpor.sweeps.view import (
+    change_parts,
+    change_unit,
+    mean_change,
+    metric_info,
+    scenario_of,
+)
 
 _FOLDER = "drivers/cpuidle/governors"
 _QUOTED = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.M)
@@ -38,7 +42,7 @@ class Bisected:
     first_bad: Revision | None
     #: Revisions between the last good and the first bad one that have no verdict.
     suspects: list[Revision]
-    #: The change from the good revision in percent, of each that was judged, in order.
+    #: The change from the good revision, of each that was judged, in order.
     changes: dict[str, float | None]
 
 
@@ -95,26 +99,23 @@ def bisect(
     store: str | os.PathLike[str],
     *,
     metric: str,
-    worse_than_pct: float,
+    worse_than: float,
     tell: Callable[[str], None] = lambda _text: None,
     **given: Any,
 ) -> Bisected:
     """Find the first revision that is worse than the first one by more than a limit.
 
-    A revision's change is the geometric mean, over the scenarios that both finished, of its ratio
-    to the first revision. One that does not compile or run is passed over. Every run is kept in the
+    A revision's change from the first one is the geometric mean of ratios over the scenarios that
+    both finished, or the mean difference of a share; so is the limit: percent, or percentage
+    points. One that does not compile or run is passed over. Every run is kept in the
     store, so that a bisection that was interrupted goes on where it was.
 
     Raises :class:`SweepError` if the metric is not known, and if the last revision is not worse.
     """
-    known = {info["key"]: info for info in catalogue()}
-    if metric not in known:
-        raise SweepError(_engine.unknown_name("metric", metric, list(known), ""))
-    direction = known[metric]["direction"]
-    if direction == "none":
-        raise SweepError(f"`{metric}` is neither better nor worse when it changes")
+    info = metric_info(metric, is_judged=True)
     if len(steps) < 2:
         raise SweepError("no revision between the good and the bad one changed the governor")
+    unit = change_unit(info)
     changes: dict[str, float | None] = {}
 
     def judge(step: Revision) -> bool | None:
@@ -124,22 +125,22 @@ def bisect(
             done = sweep(asked, store, **given)
             if done.is_interrupted:
                 raise KeyboardInterrupt
-            rows = [row for row in done.store.rows() if row["point"] in done.points]
-            changes[step.commit] = _change(rows, metric, steps[0].governor, step.governor)
+            rows = list(done.rows().values())
+            changes[step.commit] = _change(rows, info, steps[0].governor, step.governor)
             change = changes[step.commit]
-            shown = "cannot be judged" if change is None else f"{change:+.2f} %"
+            shown = "cannot be judged" if change is None else f"{change:+.2f} {unit}"
             tell(f"{step.commit[:12]} {shown}  {step.subject}")
         change = changes[step.commit]
         if change is None:
             return None
-        return (-change if direction == "higher" else change) > worse_than_pct
+        return (-change if info["direction"] == "higher" else change) > worse_than
 
     last = judge(steps[-1])
     if not last:
         shown = changes[steps[-1].commit]
         raise SweepError(
             f"the bad revision is not worse: {metric} "
-            + ("cannot be judged" if shown is None else f"changes by {shown:+.2f} %")
+            + ("cannot be judged" if shown is None else f"changes by {shown:+.2f} {unit}")
         )
     good, bad = 0, len(steps) - 1
     passed: set[int] = set()
@@ -163,42 +164,38 @@ def ladder_post(rows: Sequence[Row], steps: Sequence[Revision], metrics: Sequenc
 
     Raises :class:`SweepError` for a metric that is not known.
     """
-    known = {info["key"]: info for info in catalogue()}
     tables = []
-    for metric in metrics:
-        if metric not in known:
-            raise SweepError(_engine.unknown_name("metric", metric, list(known), ""))
+    for info in map(metric_info, metrics):
         lines = []
         before = steps[0]
         for step in steps:
-            total = _change(rows, metric, steps[0].governor, step.governor)
-            since = _change(rows, metric, before.governor, step.governor)
+            total = _change(rows, info, steps[0].governor, step.governor)
+            since = _change(rows, info, before.governor, step.governor)
             cells = [word(step.commit[:12]), word(step.date), word(step.subject)]
             cells += [number(total, 2, is_signed=True), number(since, 2, is_signed=True)]
             lines.append(cells)
             if total is not None:
                 before = step
-        headings = ["revision", "date", "subject", "from first %", "from last %"]
-        tables.append(Table(metric, known[metric]["title"], headings, lines, 3))
+        unit = change_unit(info)
+        headings = ["revision", "date", "subject", f"from first {unit}", f"from last {unit}"]
+        tables.append(Table(info["key"], info["title"], headings, lines, 3))
     failed = {row["governor"]: row["error"] for row in rows if row["error"]}
     notes = [f"{s.commit[:12]}: {failed[s.governor]}" for s in steps if s.governor in failed]
     scenarios = len({scenario_of(row) for row in rows})
     title = f"{len(steps)} revisions in {counted(scenarios, 'scenario')}"
-    facts = ["geometric mean over the scenarios and seeds that both revisions finished"]
+    facts = ["mean over the scenarios and seeds that both revisions finished"]
     return Post(title, facts, tables, notes)
 
 
-def _change(rows: Sequence[Row], metric: str, first: str, other: str) -> float | None:
-    values: dict[tuple[Any, ...], dict[str, float]] = {}
+def _change(rows: Sequence[Row], info: Mapping[str, Any], first: str, other: str) -> float | None:
+    """The mean over the scenarios and seeds that both finished."""
+    values: dict[tuple[Any, ...], dict[str, float | None]] = {}
     for row in rows:
-        if row["error"] is None and row[metric] is not None:
-            values.setdefault((scenario_of(row), row["seed"]), {})[row["governor"]] = row[metric]
-    logs = [
-        math.log(pair[other] / pair[first])
-        for pair in values.values()
-        if pair.get(first, 0) > 0 and pair.get(other, 0) > 0
-    ]
-    return 100 * math.expm1(math.fsum(logs) / len(logs)) if logs else None
+        if row["error"] is None:
+            scenario = (scenario_of(row), row["seed"])
+            values.setdefault(scenario, {})[row["governor"]] = row[info["key"]]
+    pairs = ((pair.get(first), pair.get(other)) for pair in values.values())
+    return mean_change(info, change_parts(info, pairs))
 
 
 def _git(tree: str, *words: str) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from torpor import _engine, journals
@@ -19,13 +18,14 @@ _Progress = Callable[[str, int, int], None]
 
 
 class Identities:
-    """Names points by content. Everything is read once."""
+    """Names points by content. Everything is read once: files may be others for the next sweep."""
 
     def __init__(self, progress: _Progress | None = None) -> None:
         self._progress = progress
         self._governor = cache(_governor)
-        self._source = cache(_file_or(_engine.workload_toml))
-        self._platform = cache(_file_or(_engine.platform_toml))
+        self._source = cache(lambda name: _digest(_engine.workload_toml(name).encode()))
+        self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
+        self._file = cache(file_hash)
         self._boost = cache(_boost)
         self._kernel = cache(self._hosted)
 
@@ -39,7 +39,7 @@ class Identities:
             "engine": engine_id(),
             "kind": point.kind,
             "governor": self._governor(point.governor),
-            "source": file_hash(point.source)
+            "source": self._file(point.source)
             if point.kind == "replay"
             else self._source(point.source),
             "platform": self._platform(point.platform),
@@ -65,7 +65,6 @@ def engine_id() -> str:
     return journals.engine_id()[:12]
 
 
-@cache
 def file_hash(path: str) -> str:
     """Return the hash of a file's bytes."""
     digest = hashlib.sha256()
@@ -80,9 +79,7 @@ def platform_hz(name: str) -> int:
     """Return the tick rate that a machine says it has."""
     from torpor.studies.files import toml
 
-    text = Path(name).read_text(encoding="utf-8") if os.path.isfile(name) else None
-    found = toml(text if text is not None else _engine.platform_toml(name))
-    return int(found.get("hz", 250))
+    return int(toml(_engine.platform_toml(name)).get("hz", 250))
 
 
 def _governor(spec: str) -> list[Any]:
@@ -98,21 +95,6 @@ def _governor(spec: str) -> list[Any]:
 def _boost(spec: str) -> list[str]:
     name, _, params = spec.partition(",")
     return [file_hash(name) if os.path.isfile(name) else name, params]
-
-
-def _file_or(shipped: Callable[[str], str]) -> Callable[[str], str]:
-    def content(name: str) -> str:
-        path = Path(name)
-        if path.is_file():
-            return file_hash(name)
-        if path.is_dir():
-            # A dump of sysfs: every file's place and content.
-            files = sorted(p for p in path.rglob("*") if p.is_file())
-            told = [[str(p.relative_to(path)), file_hash(str(p))] for p in files]
-            return _digest(json.dumps(told).encode())
-        return _digest(shipped(name).encode())
-
-    return content
 
 
 def _digest(data: bytes) -> str:

@@ -85,13 +85,38 @@ class Store:
         return _table([_nested(row) for row in self.rows()])
 
     def to_polars(self) -> Any:
-        """Return a ``polars.LazyFrame`` over the shards.
+        """Return a ``polars.LazyFrame`` over all points, which reads the shards when collected.
 
-        Raises ImportError where polars is not installed. Points of sweeps that run are not in it.
+        Raises ImportError where polars is not installed.
         """
         import polars
 
-        return polars.scan_parquet(str(self.path / "points" / "*.parquet"))
+        # Of sweeps that run or were killed: few, and in no shard.
+        parts = [polars.DataFrame(self._open_table()).lazy()] if self.open_files else []
+        if self.shards or not parts:
+            shards = [os.fspath(path) for path in self.shards]
+            scanned = polars.scan_parquet(shards) if shards else None
+            parts.insert(0, polars.DataFrame(_table([])).lazy() if scanned is None else scanned)
+        # Two sweeps that ran one point at a time both have it.
+        return polars.concat(parts).unique(subset=["point"], keep="first", maintain_order=True)
+
+    def to_dataset(self) -> Any:
+        """Return a ``pyarrow.dataset.Dataset`` over all points, for DuckDB among others.
+
+        Raises ImportError where pyarrow is not installed. A point that two sweeps ran at a time is
+        in it twice.
+        """
+        import pyarrow  # type: ignore[import-untyped]
+        from pyarrow import dataset
+
+        opened = dataset.dataset(pyarrow.table(self._open_table()))
+        if not self.shards:
+            return opened
+        shards = dataset.dataset([os.fspath(path) for path in self.shards], format="parquet")
+        return dataset.dataset([shards, opened.replace_schema(shards.schema)])
+
+    def _open_table(self) -> _engine.Table:
+        return _table([record for path in self.open_files for record in _records(path)])
 
     def writer(self) -> "Writer":
         """Return what adds points to the store; use it in a ``with``."""

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Searches a governor's parameters: Optuna asks, sweeps answer, held-out scenarios judge."""
+"""Searches parameters: Optuna asks, sweeps answer, held-out scenarios judge."""
 
 import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
-from torpor import _engine
 from torpor.posting.model import Cell, Post, Table, counted, number, word
-from torpor.sweeps.axes import Axes, SweepError
+from torpor.sweeps.axes import PLACES, Axes, Point, SweepError, split_numbers
 from torpor.sweeps.run import sweep
-from torpor.sweeps.store import Row, catalogue
-from torpor.sweeps.view import against_oracle, scenario_of
+from torpor.sweeps.store import Row
+from torpor.sweeps.view import change_parts, change_unit, mean_change, metric_info
 
 if TYPE_CHECKING:
     import optuna
@@ -24,7 +24,59 @@ _BATCH = 8
 
 _RANGE = re.compile(r"(log:)?(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)")
 
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+_OBJECTIVE = re.compile(rf"(\w+)(?:=({_NUMBER}))?(?:@(.+))?")
+
 _Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A metric to improve, or a value that it shall have, in all scenarios or in some."""
+
+    text: str
+    metric: dict[str, Any]
+    target: float | None = None
+    #: Patterns by axis: only points that match all of them count.
+    where: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_better_higher(self) -> bool:
+        """Whether a search maximizes it."""
+        return self.target is None and bool(self.metric["direction"] == "higher")
+
+    @property
+    def heading(self) -> str:
+        """Say what its values are."""
+        return f"{self.text} {'off ' * (self.target is not None)}{change_unit(self.metric)}"
+
+    def counts(self, point: Point) -> bool:
+        """Whether it is about this point. The numbers behind a name need not be in a pattern."""
+        return all(
+            fnmatchcase(str(getattr(point, axis)), pattern)
+            or fnmatchcase(split_numbers(str(getattr(point, axis)))[0], pattern)
+            for axis, pattern in self.where
+        )
+
+    def value(self, before: Sequence[Row | None], after: Sequence[Row | None]) -> float | None:
+        """Return what the points came to; None unless all have the metric.
+
+        That is the mean change from the same points of the base, or how far the mean is off the
+        target.
+        """
+
+        def known(row: Row | None) -> float | None:
+            return None if row is None else row[self.metric["key"]]
+
+        pairs = [(known(one), known(other)) for one, other in zip(before, after, strict=True)]
+        values = [mine for _, mine in pairs if mine is not None]
+        if not values or len(values) != len(pairs):
+            return None
+        if self.target is None:
+            parts = change_parts(self.metric, pairs)
+            return mean_change(self.metric, parts) if len(parts) == len(pairs) else None
+        off = abs(math.fsum(values) / len(values) - self.target)
+        return off if self.metric["kind"] == "share" else 100 * off / abs(self.target)
 
 
 @dataclass(frozen=True)
@@ -50,12 +102,13 @@ class Param:
 
 @dataclass(frozen=True)
 class Trial:
-    """A setting, and what it came to: changes from the defaults in percent (pp of shares).
+    """A setting, and what it came to in each objective.
 
+    That is the change from the defaults in percent (pp of shares), or the distance from a target.
     None is what could not be measured; ``holdout`` is empty where nothing was held out.
     """
 
-    governor: str
+    setting: str
     train: tuple[float | None, ...]
     holdout: tuple[float | None, ...] = ()
 
@@ -65,11 +118,54 @@ class Tuned:
     """What came of a search: every setting once, and those that no other beats in training."""
 
     base: str
-    objectives: tuple[str, ...]
+    objectives: tuple[Objective, ...]
     trials: list[Trial]
     front: list[Trial]
     #: Governors to read the result by, as trials.
     references: list[Trial]
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A governor, and values of its parameters, of platforms' and of workloads' numbers."""
+
+    governor: str
+    values: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return ",".join([self.governor, *(f"{name}={value}" for name, value in self.values)])
+
+    def points(self, axes: Axes) -> list[Point]:
+        """The points of it, in an order that is the same for all settings."""
+        placed = [f"{n}={v}" for n, v in self.values if n.startswith(PLACES)]
+        own = [f"{n}={v}" for n, v in self.values if not n.startswith(PLACES)]
+        governor = ",".join([self.governor, *own])
+        return replace(axes, governor=[governor], param=[*axes.param, *placed]).points()
+
+
+def read_objective(text: str) -> Objective:
+    """Read ``METRIC``, ``METRIC=TARGET``, each with ``@AXIS=PATTERN,...`` where wanted.
+
+    >>> found = read_objective("throughput=11233@cpufreq=performance")
+    >>> found.target, found.where
+    (11233.0, (('cpufreq', 'performance'),))
+    """
+    found = _OBJECTIVE.fullmatch(text)
+    if found is None:
+        raise SweepError(f"`{text}`: expected METRIC, METRIC=TARGET or METRIC@AXIS=PATTERN")
+    axes = Point.__dataclass_fields__
+    where = []
+    for part in (found[3] or "").split(",") if found[3] else []:
+        axis, equals, pattern = part.partition("=")
+        if axis not in axes or not equals or not pattern:
+            raise SweepError(f"`{text}`: expected @AXIS=PATTERN, AXIS one of {', '.join(axes)}")
+        where.append((axis, pattern))
+    target = None if found[2] is None else float(found[2])
+    if target == 0:
+        raise SweepError(f"`{text}`: expected a target other than 0")
+    metric = metric_info(found[1], is_judged=target is None)
+    return Objective(text, metric, target, tuple(where))
 
 
 def read_param(text: str) -> Param:
@@ -99,7 +195,7 @@ def read_param(text: str) -> Param:
 
 def tune(
     governor: str,
-    params: Sequence[Param],
+    params: Sequence[Param | str],
     train: Axes,
     store: _Path,
     *,
@@ -108,21 +204,32 @@ def tune(
     references: Sequence[str] = ("menu", "teo"),
     trials: int = 100,
     seed: int = 0,
-    threads: int | None = None,
     tell: Callable[[int, int], None] = lambda _done, _total: None,
+    **given: Any,
 ) -> Tuned:
-    """Search for settings of a governor that no other setting beats in all objectives.
+    """Search for settings that no other setting beats in all objectives.
 
-    A setting's value in an objective is its change from the governor's defaults over all scenarios
-    of ``train``: the geometric mean of ratios, or the mean difference of a share. Settings of the
-    front, and the references, are then measured on ``holdout``.
+    A parameter is one of the governor's, or a number of all platforms or workloads, as
+    ``Axes.param`` names them. A setting's value in an objective is its change from the governor's
+    defaults over all scenarios of ``train``: the geometric mean of ratios, or the mean difference
+    of a share; with a target (``METRIC=TARGET``) it is how far the mean is off. Settings of the
+    front, and the references, are then measured on ``holdout``. ``given`` is for
+    :func:`torpor.sweep`.
 
     All runs are points of the store: the same call asks for the same settings, so that one that was
     interrupted goes on where it was, and one with more trials begins with those of fewer.
 
     Raises :class:`SweepError` for an objective that is unknown or neither better nor worse, and
     where Optuna is not installed; :class:`torpor.GovernorError` for a parameter that the governor
-    does not have.
+    does not have, :class:`torpor.PlatformError` and :class:`torpor.WorkloadError` for a number that
+    their files do not have.
+
+    >>> import tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> train = torpor.Axes(trace=[str(recording)], platform=["rk3399"])
+    >>> found = torpor.tune("teo", ["util_shift=2..9"], train, store, trials=8)
+    >>> found.base, found.references[0].train
+    ('teo', (0.0, 0.0))
     """
     try:
         import optuna
@@ -130,116 +237,117 @@ def tune(
         raise SweepError(
             "tuning requires Optuna, which is not installed\nhint: pip install 'torpor[tune]'"
         ) from None
-    known = {info["key"]: info for info in catalogue()}
-    for key in objectives:
-        if key not in known:
-            raise SweepError(_engine.unknown_name("metric", key, list(known), ""))
-        if known[key]["direction"] == "none":
-            raise SweepError(f"`{key}` is neither better nor worse when it changes")
-    if not params:
+    wanted = tuple(read_objective(text) for text in objectives)
+    searched = [read_param(each) if isinstance(each, str) else each for each in params]
+    if not searched:
         raise SweepError("nothing to tune: there is no parameter\nhint: --param NAME=A..B")
     directions: list[Literal["minimize", "maximize"]] = [
-        "maximize" if known[key]["direction"] == "higher" else "minimize" for key in objectives
+        "maximize" if objective.is_better_higher else "minimize" for objective in wanted
     ]
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(
         directions=directions, sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True)
     )
+    base = _Setting(governor)
 
-    def measure(axes: Axes, names: Sequence[str]) -> dict[str, tuple[float | None, ...]]:
-        everyone = list(dict.fromkeys([governor, *names]))
-        done = sweep(replace(axes, governor=everyone), store, threads=threads)
+    def measure(axes: Axes, settings: Sequence[_Setting]) -> dict[str, tuple[float | None, ...]]:
+        points = {each.name: each.points(axes) for each in (base, *settings)}
+        done = sweep(
+            dict.fromkeys(point for several in points.values() for point in several), store, **given
+        )
         if done.is_interrupted:
             raise KeyboardInterrupt
-        rows = [row for row in against_oracle(done.store.rows()) if row["point"] in done.points]
+        rows = done.rows()
+        found = {n: [rows.get(done.names[p]) for p in several] for n, several in points.items()}
+        counted = []
+        for objective in wanted:
+            places = [n for n, point in enumerate(points[base.name]) if objective.counts(point)]
+            if not places:
+                raise SweepError(f"no point matches the objective `{objective.text}`")
+            counted.append((objective, places))
         return {
-            name: tuple(_change(rows, known[key], governor, name) for key in objectives)
-            for name in everyone
+            name: tuple(
+                objective.value(
+                    [found[base.name][n] for n in places], [found[name][n] for n in places]
+                )
+                for objective, places in counted
+            )
+            for name in points
         }
 
-    found: dict[str, tuple[float | None, ...]] = {}
+    tried: dict[str, tuple[float | None, ...]] = {}
+    settings: dict[str, _Setting] = {}
     for begun in range(0, trials, _BATCH):
         asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
-        names = [
-            ",".join([governor, *(f"{p.name}={p.suggest(trial)}" for p in params)])
+        made = [
+            _Setting(governor, tuple((p.name, p.suggest(trial)) for p in searched))
             for trial in asked
         ]
-        answers = measure(train, names)
-        for trial, name in zip(asked, names, strict=True):
-            found[name] = answers[name]
-            values = [value for value in answers[name] if value is not None]
-            if len(values) == len(objectives):
+        answers = measure(train, made)
+        for trial, setting in zip(asked, made, strict=True):
+            settings[setting.name] = setting
+            tried[setting.name] = answers[setting.name]
+            values = [value for value in answers[setting.name] if value is not None]
+            if len(values) == len(wanted):
                 study.tell(trial, values)
             else:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
         tell(begun + len(asked), trials)
-    signs = [-1 if direction == "maximize" else 1 for direction in directions]
-    front = _front(found, signs)
-    others = [name for name in references if name != governor]
+    signs = [-1 if objective.is_better_higher else 1 for objective in wanted]
+    front = _front(tried, signs)
+    others = [_Setting(name) for name in references if name != governor]
+    if not any(axes.workload or axes.ties for axes in (train, *([holdout] if holdout else []))):
+        # In closed loop it is no governor.
+        others.append(_Setting("oracle"))
     trained = measure(train, others)
-    held = measure(holdout, [*front, *others]) if holdout is not None else {}
+    held = measure(holdout, [*(settings[name] for name in front), *others]) if holdout else {}
 
-    def made(name: str, values: Mapping[str, tuple[float | None, ...]]) -> Trial:
+    def shown(name: str, values: Mapping[str, tuple[float | None, ...]]) -> Trial:
         return Trial(name, values[name], held.get(name, ()))
 
     return Tuned(
         governor,
-        tuple(objectives),
-        [made(name, found) for name in found],
-        [made(name, found) for name in front],
-        [made(name, trained) for name in (governor, *others)],
+        wanted,
+        [shown(name, tried) for name in tried],
+        [shown(name, tried) for name in front],
+        [shown(each.name, trained) for each in (base, *others)],
     )
 
 
 def tuned_post(found: Tuned) -> Post:
     """Return the front as a table, training and held-out scenarios, with what does not hold."""
-    known = {info["key"]: info for info in catalogue()}
     has_held = any(trial.holdout for trial in found.front)
     headings = ["setting"]
-    for key in found.objectives:
-        unit = "pp" if known[key]["kind"] == "share" else "%"
-        headings += [f"{key} {unit}", *["held out"] * has_held]
+    for objective in found.objectives:
+        headings += [objective.heading, *["held out"] * has_held]
     lines = []
     notes = []
     for trial in (*found.references, *found.front):
-        cells: list[Cell] = [word(trial.governor)]
-        for place in range(len(found.objectives)):
-            cells.append(number(trial.train[place], 2, is_signed=True))
+        cells: list[Cell] = [word(trial.setting)]
+        for place, objective in enumerate(found.objectives):
+            is_signed = objective.target is None
+            cells.append(number(trial.train[place], 2, is_signed=is_signed))
             if has_held:
                 held = trial.holdout[place] if trial.holdout else None
-                cells.append(number(held, 2, is_signed=True))
+                cells.append(number(held, 2, is_signed=is_signed))
         lines.append(cells)
     for trial in found.front:
-        for key, mine, held in zip(found.objectives, trial.train, trial.holdout, strict=False):
-            sign = -1 if known[key]["direction"] == "higher" else 1
-            if mine is not None and held is not None and sign * mine < 0 <= sign * held:
+        for objective, mine, held in zip(
+            found.objectives, trial.train, trial.holdout, strict=False
+        ):
+            sign = -1 if objective.is_better_higher else 1
+            if objective.target is not None or mine is None or held is None:
+                continue
+            if sign * mine < 0 <= sign * held:
                 notes.append(
-                    f"{trial.governor}: the gain in {key} does not hold: {mine:+.2f} in training, "
-                    f"{held:+.2f} held out"
+                    f"{trial.setting}: the gain in {objective.text} does not hold: {mine:+.2f} in "
+                    f"training, {held:+.2f} held out"
                 )
     title = (
         f"{counted(len(found.trials), 'setting')} of {found.base}, {len(found.front)} on the front"
     )
     facts = [f"changes from {found.base} without parameters, over all scenarios"]
     return Post(title, facts, [Table("front", "", headings, lines, 1, 1 + has_held)], notes)
-
-
-def _change(rows: Sequence[Row], info: Mapping[str, Any], base: str, name: str) -> float | None:
-    """The mean change over scenarios and seeds; None unless every one of them has both."""
-    values: dict[tuple[Any, ...], dict[str, float | None]] = {}
-    for row in rows:
-        if row["governor"] in (base, name):
-            value = row[info["key"]] if row["error"] is None else None
-            values.setdefault((scenario_of(row), row["seed"]), {})[row["governor"]] = value
-    pairs = [(pair.get(base), pair.get(name)) for pair in values.values()]
-    whole = [(before, after) for before, after in pairs if before is not None and after is not None]
-    if not whole or len(whole) != len(pairs):
-        return None
-    if info["kind"] == "share":
-        return math.fsum(after - before for before, after in whole) / len(whole)
-    if any(before <= 0 or after <= 0 for before, after in whole):
-        return None
-    return 100 * math.expm1(math.fsum(math.log(a / b) for b, a in whole) / len(whole))
 
 
 def _front(found: Mapping[str, tuple[float | None, ...]], signs: Sequence[int]) -> list[str]:

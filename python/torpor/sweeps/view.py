@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from torpor._engine import unknown_name
@@ -49,22 +50,19 @@ def view(
     """
     # Before the filters: they may leave the oracle out.
     found = filtered(against_oracle(rows), filters or {})
-    known = {metric["key"]: metric for metric in catalogue()}
-    for key in metrics:
-        if key not in known:
-            raise SweepError(unknown_name("metric", key, list(known), ""))
+    infos = [metric_info(key) for key in metrics]
     governors = governors_of(found, base)
     base = governors[0]
     scenarios = sorted({scenario_of(row) for row in found}, key=lambda s: [str(part) for part in s])
     label = _labels(scenarios)
     tables = []
-    for key in metrics:
-        values = _values(found, key)
+    for info in infos:
+        values = _values(found, info["key"])
         if not values:
             continue
         tables += [
-            _against(known[key], values, governors, scenarios, label),
-            _summary(known[key], values, governors, scenarios),
+            _against(info, values, governors, scenarios, label),
+            _summary(info, values, governors, scenarios),
         ]
     failed = [row for row in found if row["error"]]
     notes = [
@@ -106,6 +104,53 @@ def against_oracle(rows: Iterable[Row]) -> list[Row]:
         return row | {"over_oracle_pct": 100 * (energy / oracle - 1)}
 
     return [filled(row) for row in found]
+
+
+def metric_info(key: str, *, is_judged: bool = False) -> dict[str, Any]:
+    """Return a metric of the catalogue.
+
+    Raises :class:`SweepError` if there is none of that name, or if a change of it is neither
+    better nor worse and ``is_judged``.
+    """
+    known = {metric["key"]: metric for metric in catalogue()}
+    if key not in known:
+        raise SweepError(unknown_name("metric", key, list(known), ""))
+    if is_judged and known[key]["direction"] == "none":
+        raise SweepError(f"`{key}` is neither better nor worse when it changes")
+    return known[key]
+
+
+def change_unit(metric: Mapping[str, Any]) -> str:
+    """Return the unit of a metric's changes: percent, percentage points of a share."""
+    return "pp" if metric["kind"] == "share" else "%"
+
+
+def change_of(metric: Mapping[str, Any], before: float, after: float) -> float | None:
+    """Return one change in :func:`change_unit`; None where there is nothing to divide by."""
+    if metric["kind"] == "share":
+        return after - before
+    return 100 * (after - before) / before if before else None
+
+
+def change_parts(
+    metric: Mapping[str, Any], pairs: Iterable[tuple[float | None, float | None]]
+) -> list[float]:
+    """Return the change of each pair, before and after, so that their mean can be taken.
+
+    That is the difference of a share, and the logarithm of the ratio of all else. Pairs of which
+    one is missing, or that have no ratio, are left out.
+    """
+    whole = [(before, after) for before, after in pairs if before is not None and after is not None]
+    if metric["kind"] == "share":
+        return [after - before for before, after in whole]
+    return [math.log(after / before) for before, after in whole if before > 0 and after > 0]
+
+
+def mean_change(metric: Mapping[str, Any], parts: Sequence[float]) -> float | None:
+    """Return the mean of :func:`change_parts` in :func:`change_unit`; None of none."""
+    if not parts:
+        return None
+    return _mean(parts) if metric["kind"] == "share" else 100 * math.expm1(_mean(parts))
 
 
 def governors_of(rows: Sequence[Row], base: str | None) -> list[str]:
@@ -194,7 +239,7 @@ def _against(
     base = governors[0]
     headings = ["scenario", base]
     for governor in governors[1:]:
-        headings += [governor, "change pp" if _is_share(metric) else "change %"]
+        headings += [governor, f"change {change_unit(metric)}"]
     lines: list[list[Cell]] = []
     for scenario in scenarios:
         of_base = values.get((scenario, base), {})
@@ -205,24 +250,13 @@ def _against(
             change = None
             if shared:
                 before = _mean(of_base[seed] for seed in shared)
-                change = _change(metric, _mean(mine[seed] for seed in shared), before)
+                change = change_of(metric, before, _mean(mine[seed] for seed in shared))
             cells += [_significant(mine.values()), number(change, 1, is_signed=True)]
         if any(cell.value is not None for cell in cells[1:]):
             lines.append(cells)
     unit = f", {metric['unit']}" if metric["unit"] else ""
     # A folded table keeps a governor's value and change together; the base stands alone.
     return Table(metric["key"], f"{metric['title']}{unit}", headings, lines, 1)
-
-
-def _is_share(metric: Mapping[str, Any]) -> bool:
-    return bool(metric["kind"] == "share")
-
-
-def _change(metric: Mapping[str, Any], value: float, before: float) -> float | None:
-    """In percent, or in percentage points of a share; None where there is nothing to divide by."""
-    if _is_share(metric):
-        return value - before
-    return 100 * (value - before) / before if before else None
 
 
 def _significant(values: Iterable[float]) -> Cell:
@@ -249,19 +283,16 @@ def _summary(
     ranks = _ranks(means, is_higher_better=metric["direction"] == "higher")
     lines = []
     for governor in ranked:
-        pairs = list(zip(means[governor], means[ranked[0]], strict=True))
-        if _is_share(metric):
-            ratio, low, high = _interval([mine - other for mine, other in pairs], _mean)
-        else:
-            logs = [math.log(mine / other) for mine, other in pairs if mine > 0 and other > 0]
-            ratio, low, high = _interval(logs, lambda found: 100 * math.expm1(_mean(found)))
+        parts = change_parts(metric, zip(means[ranked[0]], means[governor], strict=True))
+        ratio, low, high = _interval(parts, partial(mean_change, metric))
         rank, rank_low, rank_high = _interval(ranks[governor], _mean)
         cells = [word(governor), number(float(len(whole)))]
         cells += [number(value, 2, is_signed=True) for value in (ratio, low, high)]
         if metric["direction"] != "none":
             cells += [number(value, 2) for value in (rank, rank_low, rank_high)]
         lines.append(cells)
-    change = "mean change pp" if _is_share(metric) else "geomean change %"
+    unit = change_unit(metric)
+    change = f"{'mean' if unit == 'pp' else 'geomean'} change {unit}"
     headings = ["governor", "scenarios", change, "low", "high"]
     if metric["direction"] != "none":
         headings += ["mean rank", "rank low", "rank high"]
@@ -284,7 +315,7 @@ def _ranks(
 
 
 def _interval(
-    sample: Sequence[float], statistic: Callable[[Sequence[float]], float]
+    sample: Sequence[float], statistic: Callable[[Sequence[float]], float | None]
 ) -> tuple[float | None, float | None, float | None]:
     """Return the statistic and its 95 % bootstrap interval; one value alone has none."""
     if not sample:
@@ -292,5 +323,9 @@ def _interval(
     if len(sample) == 1:
         return statistic(sample), None, None
     draw = random.Random(0)
-    drawn = sorted(statistic(draw.choices(sample, k=len(sample))) for _ in range(_RESAMPLES))
+    drawn = sorted(
+        value
+        for _ in range(_RESAMPLES)
+        if (value := statistic(draw.choices(sample, k=len(sample)))) is not None
+    )
     return statistic(sample), drawn[int(0.025 * _RESAMPLES)], drawn[int(0.975 * _RESAMPLES) - 1]

@@ -9,7 +9,7 @@ mod polling;
 
 use crate::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
 use sha2::{Digest, Sha256};
-use torpor_toml::{Finding, Report, Table, format_cpu_list};
+use torpor_toml::{Finding, Param, Report, Table, format_cpu_list};
 use torpor_units::{CpuId, Duration, Hz, Power};
 
 /// Where a file is silent: in the demo recording (a virtual machine on an AMD EPYC), half of the
@@ -20,6 +20,11 @@ const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(3);
 pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
     torpor_toml::read(text, &keys::PLATFORM, |report, file| build(report, file, text))
         .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+}
+
+/// The text of a platform file with numbers replaced; see [`torpor_toml::fill_params`].
+pub(crate) fn fill(text: &str, params: &[Param<'_>]) -> Result<String, String> {
+    torpor_toml::fill_params(text, params, &keys::PLATFORM)
 }
 
 /// Reads the text of a file that holds one IO device.
@@ -157,7 +162,8 @@ fn check_capacities(report: &mut Report, clusters: &[Table]) {
 
 /// Reports `key` if it stands without the key that says where it comes from.
 fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
-    if table.has(key) && !table.has(source) {
+    let is_bare = table.field(key).is_some_and(|field| !report.is_given(&field.span));
+    if is_bare && !table.has(source) {
         report.push(missing_source(table, key, source));
     }
 }

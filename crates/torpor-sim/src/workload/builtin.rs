@@ -2,9 +2,11 @@
 //! The workloads that ship with Torpor, and how a name on the command line becomes one.
 
 use super::command::{is_command, job_file_to_toml, to_toml};
+use super::keys::WORKLOAD;
 use super::{Workload, from_rtapp, from_toml};
 use crate::error::SimError;
 use std::path::Path;
+use torpor_toml::{fill_params, split_params};
 use torpor_units::UnknownName;
 
 /// File stem and text of each `workloads/*.toml`, in the order of their names.
@@ -33,38 +35,73 @@ pub(super) fn is_builtin(name: &str) -> bool {
     FILES.iter().any(|(known, _)| *known == name)
 }
 
-/// The workload called `name_or_path`: a built-in name; a command line, such as
+/// The workload called `typed`: a built-in name; a command line, such as
 /// `perf bench sched pipe -l 1000`; or the path of a file, which is recognised by a `/` or its
-/// ending: `.toml`, `.json` for rt-app's, or `.fio`.
-pub fn resolve(name_or_path: &str) -> Result<Workload, SimError> {
-    let is_file = Path::new(name_or_path).is_file();
-    if !is_file && is_command(name_or_path) {
-        return from_toml(name_or_path, &to_toml(name_or_path)?);
-    }
-    let (is_rtapp, is_fio) = (name_or_path.ends_with(".json"), name_or_path.ends_with(".fio"));
-    if name_or_path.contains('/') || name_or_path.ends_with(".toml") || is_rtapp || is_fio {
-        let path = Path::new(name_or_path);
-        let text = torpor_units::open_input(path)
-            .and_then(std::io::read_to_string)
-            .map_err(|source| SimError::Read { path: path.to_owned(), source })?;
-        return if is_fio {
-            from_toml(name_or_path, &job_file_to_toml(name_or_path, &text)?)
-        } else if is_rtapp {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            from_rtapp(name_or_path, &name, &text)
-        } else {
-            from_toml(name_or_path, &text)
-        };
-    }
-    match FILES.iter().find(|(name, _)| *name == name_or_path) {
-        Some((name, text)) => from_toml(&origin_of(name), text),
-        None => {
-            let known = FILES.iter().map(|(name, _)| *name);
-            let otherwise = "for a file of your own, give its path, ending in `.toml` or `.json`";
-            let unknown = UnknownName::new("workload", name_or_path, known, otherwise);
-            Err(SimError::UnknownWorkload(unknown))
+/// ending: `.toml`, `.json` for rt-app's, or `.fio`. Behind a built-in name and a TOML file,
+/// `,path=number` replaces a number of the file.
+pub fn resolve(typed: &str) -> Result<Workload, SimError> {
+    match read(typed)? {
+        Text::Toml { origin, text, given } => {
+            let mut workload = from_toml(&origin, &text)?;
+            workload.name += given;
+            Ok(workload)
+        }
+        Text::RtApp(text) => {
+            let name = Path::new(typed).file_stem().unwrap_or_default().to_string_lossy();
+            from_rtapp(typed, &name, &text)
         }
     }
+}
+
+/// The text of the workload called `typed`, as [`resolve`] reads it: TOML, or rt-app's JSON.
+pub fn text(typed: &str) -> Result<String, SimError> {
+    match read(typed)? {
+        Text::Toml { text, .. } | Text::RtApp(text) => Ok(text),
+    }
+}
+
+enum Text<'a> {
+    /// What errors call it, the text, and what stood behind its name.
+    Toml {
+        origin: String,
+        text: String,
+        given: &'a str,
+    },
+    RtApp(String),
+}
+
+fn read(typed: &str) -> Result<Text<'_>, SimError> {
+    let toml = |text: String| Text::Toml { origin: typed.to_owned(), text, given: "" };
+    let path = Path::new(typed);
+    let is_file = path.is_file();
+    if !is_file && is_command(typed) {
+        return Ok(toml(to_toml(typed)?));
+    }
+    let open = |path: &Path| {
+        torpor_units::open_input(path)
+            .and_then(std::io::read_to_string)
+            .map_err(|source| SimError::Read { path: path.to_owned(), source })
+    };
+    if typed.ends_with(".json") {
+        return Ok(Text::RtApp(open(path)?));
+    }
+    if typed.ends_with(".fio") {
+        return Ok(toml(job_file_to_toml(typed, &open(path)?)?));
+    }
+    let wrong = |reason| SimError::Param { typed: typed.to_owned(), reason };
+    let (name, params) = split_params(typed).map_err(wrong)?;
+    let (origin, text) = if name.contains('/') || name.ends_with(".toml") {
+        (name.to_owned(), open(Path::new(name))?)
+    } else if let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) {
+        (origin_of(name), (*text).to_owned())
+    } else {
+        let known = FILES.iter().map(|(name, _)| *name);
+        let otherwise = "for a file of your own, give its path, ending in `.toml` or `.json`";
+        let unknown = UnknownName::new("workload", name, known, otherwise);
+        return Err(SimError::UnknownWorkload(unknown));
+    };
+    let text = fill_params(&text, &params, &WORKLOAD).map_err(wrong)?;
+    Ok(Text::Toml { origin, text, given: &typed[name.len()..] })
 }
 
 fn origin_of(name: &str) -> String {

@@ -12,7 +12,7 @@ mod read;
 mod rtapp;
 mod stream;
 
-pub use builtin::{Builtin, builtins, resolve};
+pub use builtin::{Builtin, builtins, resolve, text};
 pub use command::{is_command, job_file_to_toml, to_toml};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
 pub use dist::Dist;

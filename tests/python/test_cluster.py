@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Sweeps on a Dask cluster: the same rows as here, also when a worker dies."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+import torpor
+from torpor.sweeps import cluster
+
+distributed = pytest.importorskip("distributed")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    """Two worker processes, with folders of their own."""
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address=None,
+        local_directory=str(tmp_path_factory.mktemp("dask")),
+    ) as made:
+        yield made
+
+
+def same(rows):
+    """What two runs of a point have in common."""
+    return [{key: value for key, value in row.items() if key != "run_ms"} for row in rows]
+
+
+def test_a_worker_that_dies_costs_time_alone(workers, recording, tmp_path):
+    mine = tmp_path / "mine.c"
+    mine.write_text((ROOT / "governors/cpuidle/shallowest.c").read_text())
+    machine = tmp_path / "machine.toml"
+    machine.write_text(torpor.platform_toml("rk3399"))
+    axes = torpor.Axes(
+        trace=[str(recording)],
+        workload=["periodic"],
+        platform=["pixel6", f"{machine},hz=1000"],
+        governor=["menu", f"{mine}"],
+        seeds=12,
+        options={"duration": "1s"},
+    )
+    with distributed.Client(workers, set_as_default=False) as client:
+        pids = list(client.run(os.getpid).values())
+
+        def kill(state):
+            if state.done == 3:
+                os.kill(pids[0], signal.SIGKILL)
+
+        there = torpor.sweep(
+            axes, tmp_path / "there", dask=workers.scheduler_address, progress=kill
+        )
+        client.wait_for_workers(2, timeout=60)
+        now = client.run(os.getpid).values()
+    assert pids[0] not in now and pids[1] in now
+    assert (there.done, there.failed, there.is_interrupted) == (2 * 2 * 13, 0, False)
+    here = torpor.sweep(axes, tmp_path / "here")
+    assert same(there.store.rows()) == same(here.store.rows())
+    # Whatever a worker's points share, it got once.
+    copies = list(Path(workers.workers[1].local_directory).rglob("*.perf.data"))
+    assert len(copies) <= 2
+
+
+def test_parcels_are_named_by_content(recording, tmp_path):
+    copy = tmp_path / recording.name
+    copy.write_bytes(recording.read_bytes())
+    (one, files), (other, _) = (cluster._file_parcel(str(path)) for path in (recording, copy))
+    assert one == other
+    assert files() == {recording.name: recording.read_bytes()}
+    assert cluster._file_parcel("periodic") is None
+    # A tree's governor keeps the place from which its kernel is known.
+    folder = tmp_path / "linux/drivers/cpuidle/governors"
+    folder.mkdir(parents=True)
+    (tmp_path / "linux/Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\n")
+    (folder / "mine.c").write_text((ROOT / "governors/cpuidle/shallowest.c").read_text())
+    parcel, files = cluster._governor_parcel(f"{folder}/mine.c,x=1")
+    assert parcel.main == "drivers/cpuidle/governors/mine.c"
+    assert set(files()) == {parcel.main, "Makefile"}
+
+
+def test_nobody_who_answers_is_named(recording, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "_CONNECT_S", 0.5)
+    axes = torpor.Axes(trace=[str(recording)], platform=["pixel6"], governor=["menu"])
+    with pytest.raises(torpor.SweepError, match="no Dask scheduler answers"):
+        torpor.sweep(axes, tmp_path / "s", dask="127.0.0.1:9")
+    assert not (tmp_path / "s").exists()
