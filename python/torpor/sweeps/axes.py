@@ -19,7 +19,7 @@ from torpor.options import Option
 #: A range of whole numbers in a parameter: ``shift=1..10``.
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 _PATTERN = re.compile(r"[*?\[]")
-#: Numbers behind the name of a machine or a workload.
+#: Numbers after the name of a machine or a workload.
 _NUMBERS = re.compile(r"(.*?)((?:,[\w.-]+=[^,]*)*)", re.S)
 
 #: How the name of a platform's or workload's number begins.
@@ -315,7 +315,7 @@ def _named(axis: str, known: list[str]) -> Any:
 
 
 def _place_of(text: str) -> tuple[str, str]:
-    """Return the axis that a ``param`` belongs to, and what goes behind its names."""
+    """Return the axis that a ``param`` belongs to, and what follows its names."""
     place, dot, rest = text.partition(".")
     path, equals, values = rest.partition("=")
     if place not in ("platform", "workload", "device") or not (dot and path and equals and values):
@@ -334,7 +334,7 @@ def _governors(specs: list[str]) -> list[str]:
 
 
 def split_numbers(text: str) -> tuple[str, str]:
-    """Split a name from the parameters behind it, which keep their comma.
+    """Split a name from the parameters after it, which keep their comma.
 
     >>> split_numbers("./a,b.toml,hz=250,ipi_send_us=1")
     ('./a,b.toml', ',hz=250,ipi_send_us=1')
@@ -344,7 +344,7 @@ def split_numbers(text: str) -> tuple[str, str]:
 
 
 def expand_params(spec: str) -> list[str]:
-    """Return a name once for each value of the parameters behind it.
+    """Return a name once for each value of the parameters after it.
 
     ``A..B`` are the whole numbers from A to B, ``A|B|C`` the values given.
 
@@ -353,8 +353,8 @@ def expand_params(spec: str) -> list[str]:
     >>> expand_params("teo,a=1|5,b=0..1")
     ['teo,a=1,b=0', 'teo,a=1,b=1', 'teo,a=5,b=0', 'teo,a=5,b=1']
     """
-    name, behind = split_numbers(spec)
-    params = behind.split(",")[1:]
+    name, after = split_numbers(spec)
+    params = after.split(",")[1:]
     choices = []
     for param in params:
         key, equals, text = param.partition("=")

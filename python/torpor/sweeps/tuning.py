@@ -51,7 +51,7 @@ class Objective:
         return f"{self.text} {'off ' * (self.target is not None)}{change_unit(self.metric)}"
 
     def counts(self, point: Point) -> bool:
-        """Whether it is about this point. The numbers behind a name need not be in a pattern."""
+        """Whether it is about this point. The numbers after a name need not be in a pattern."""
         return all(
             fnmatchcase(str(getattr(point, axis)), pattern)
             or fnmatchcase(split_numbers(str(getattr(point, axis)))[0], pattern)
@@ -204,7 +204,7 @@ def tune(
     references: Sequence[str] = ("menu", "teo"),
     trials: int = 100,
     seed: int = 0,
-    tell: Callable[[int, int], None] = lambda _done, _total: None,
+    tell: Callable[[int, int], None] | None = None,
     **given: Any,
 ) -> Tuned:
     """Search for settings that no other setting beats in all objectives.
@@ -213,8 +213,8 @@ def tune(
     ``Axes.param`` names them. A setting's value in an objective is its change from the governor's
     defaults over all scenarios of ``train``: the geometric mean of ratios, or the mean difference
     of a share; with a target (``METRIC=TARGET``) it is how far the mean is off. Settings of the
-    front, and the references, are then measured on ``holdout``. ``given`` is for
-    :func:`torpor.sweep`.
+    front, and the references, are then measured on ``holdout``. ``tell`` is called with how many
+    settings are done, and of how many. ``given`` is for :func:`torpor.sweep`.
 
     All runs are points of the store: the same call asks for the same settings, so that one that was
     interrupted goes on where it was, and one with more trials begins with those of fewer.
@@ -292,7 +292,8 @@ def tune(
                 study.tell(trial, values)
             else:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        tell(begun + len(asked), trials)
+        if tell is not None:
+            tell(begun + len(asked), trials)
     signs = [-1 if objective.is_better_higher else 1 for objective in wanted]
     front = _front(tried, signs)
     others = [_Setting(name) for name in references if name != governor]

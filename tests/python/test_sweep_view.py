@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What a store's points show: changes, ranks, intervals."""
+
+import pytest
+
+import torpor
+from torpor.sweeps import store, view
+
+
+def point(governor, scenario, value, seed=None, error=None):
+    """A row as a store returns it, with one metric."""
+    row = dict.fromkeys([*view.SCENARIO, *(metric["key"] for metric in store.catalogue())], None)
+    row |= {"point": f"{governor}{scenario}{seed}", "kind": "replay", "options": "{}"}
+    row |= {"source": scenario, "platform": "m", "governor": governor, "seed": seed}
+    return row | {"error": error, "engine": "e", "idle_power_mw": value}
+
+
+def test_changes_are_paired_by_seed():
+    rows = [point("menu", "a", 1.0, 1), point("menu", "a", 3.0, 2), point("teo", "a", 3.3, 2)]
+    (against, _) = view.view(rows).tables
+    (line,) = against.rows
+    # Mean of menu over both seeds; teo's change against menu of the one seed that it has.
+    assert [cell.value for cell in line] == ["a, m", 2.0, 3.3, pytest.approx(10.0)]
+
+
+def test_shares_change_in_percentage_points():
+    rows = [point(g, s, None) for g in ("menu", "teo") for s in "ab"]
+    for row, value in zip(rows, (10.0, 20.0, 13.0, 25.0), strict=True):
+        row["above_pct"] = value
+    against, summary = view.view(rows, metrics=["above_pct"]).tables
+    assert against.headings[-1] == "change pp"
+    assert [row[-1].value for row in against.rows] == [3.0, 5.0]
+    assert [row[2].value for row in summary.rows] == [0.0, 4.0]
+
+
+def test_replays_know_their_distance_to_the_oracle_of_the_same_scenario():
+    rows = [point("teo", "a", 1.0), point("oracle", "a", 1.0), point("teo", "b", 1.0)]
+    for row, energy in zip(rows, (150.0, 100.0, 150.0), strict=True):
+        row["idle_energy_uj"] = energy
+    found = [row["over_oracle_pct"] for row in view.against_oracle(rows)]
+    assert found == [pytest.approx(50.0), None, None]
+
+
+def test_ranks_and_means_are_over_scenarios_that_all_finished():
+    rows = [point("menu", s, 2.0) for s in "abc"]
+    rows += [point("teo", "a", 1.0), point("teo", "b", 4.0), point("teo", "c", None, error="x")]
+    rows += [point("oracle", s, 0.5) for s in "abc"]
+    post = view.view(rows)
+    lines = {row[0].value: [cell.value for cell in row[1:]] for row in post.tables[1].rows}
+    assert set(lines) == {"menu", "teo"}
+    assert lines["teo"][0] == 2.0
+    # ln(1/2) and ln(4/2) cancel out.
+    assert lines["teo"][1] == pytest.approx(0.0, abs=1e-12)
+    assert lines["teo"][4] == lines["menu"][4] == 1.5
+    assert "teo in c, m: x" in post.notes
+
+
+def test_intervals_are_the_same_on_every_call():
+    rows = [
+        point(g, s, ord(s) * (1 if g == "menu" else 1.1)) for g in ("menu", "teo") for s in "abcdef"
+    ]
+    assert view.view(rows) == view.view(rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"metrics": ["idle_power"]}, "metric"),
+        ({"base": "meno"}, "governor"),
+        ({"filters": {"plat": ["x"]}}, "column"),
+        ({"filters": {"platform": ["x"]}}, "no point is left"),
+    ],
+)
+def test_a_view_of_nothing_says_why(given, message):
+    with pytest.raises(torpor.SweepError, match=message):
+        view.view([point("menu", "a", 1.0)], **given)
