@@ -61,6 +61,14 @@ def test_ties_take_the_place_of_the_product(recording):
     assert len(made.points()) == 3 * 2 * 2
 
 
+def test_patterns_find_governors_that_ship_and_files(recording, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.c").touch()
+    found = axes(recording, governor=["teo*", f"{tmp_path}/*.c,x=1|2"], platform=["pixel6"])
+    files = [f"{tmp_path}/{name}.c,x={x}" for name in "ab" for x in (1, 2)]
+    assert [p.governor for p in found.points()] == ["teo-6.12", "teo-6.6", "teo", *files]
+
+
 def test_numbers_of_machines_and_workloads_are_axes(recording):
     made = axes(recording, workload=["periodic"], seeds=1, platform=["rk3399", "pixel6,hz=100|300"])
     made.param = [

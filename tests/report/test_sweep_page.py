@@ -8,7 +8,6 @@ import random
 import re
 import shlex
 import shutil
-import time
 
 import pytest
 
@@ -139,10 +138,16 @@ def test_the_page_draws_filters_and_shows_a_point(driver, tmp_path):
     assert len(texts("#map tbody tr")) == 20
     driver.execute_script(choose, "base", "1")
     assert texts("#map td.better")
+    # A governor's heading sorts by its change, once up, once down.
+    sort = "document.querySelectorAll('#map thead button')[5].click()"
+    driver.execute_script(sort)
+    assert texts("#map th[aria-sort='descending']") == ["oracle ▾"]
+    driver.execute_script(sort)
+    assert texts("#map th[aria-sort='ascending']") == ["oracle ▴"]
     # The oracle is in the plot and not in the ranks.
     assert "oracle" in texts("#scatter svg text")
     assert texts("#ranks tbody th") == ["menu", "teo", "ladder", "my_teo.c,shift=3"]
-    driver.execute_script("document.querySelector('#map button').click()")
+    driver.execute_script("document.querySelector('#map tbody button').click()")
     shown = texts("#detail pre")[0]
     assert shown.startswith("torpor simulate 'workload ")
     assert shown.endswith("-g my_teo.c,shift=3 -g teo -g oracle --seed 1 --seeds 1")
@@ -154,14 +159,19 @@ def test_ten_thousand_points_are_usable_within_a_second(driver, tmp_path):
     file = opened(driver, tmp_path, rows, "large")
     assert len(rows) == 10_000
     assert file.stat().st_size < 5 << 20
-    started_s = time.monotonic()
-    spent_ms = driver.execute_script(
-        "const s = document.getElementById('metric'); const t = performance.now();"
-        "s.dispatchEvent(new Event('change')); return performance.now() - t"
+    rows = "return document.querySelectorAll('#map tbody tr').length"
+    assert driver.execute_script(rows) == 200
+    timed = (
+        "const t = performance.now(); document.getElementById('metric')"
+        ".dispatchEvent(new Event('change')); document.body.offsetHeight;"
+        "return performance.now() - t"
     )
-    assert spent_ms <= (time.monotonic() - started_s) * 1000 + 1
-    # Not a benchmark: a machine that runs the tests beside other work gets ten times as long.
-    assert spent_ms < 10_000
+    # Script and layout: 0.9 s where six others share two cores. Not a benchmark: a machine that
+    # runs the tests beside more work gets many times as long.
+    assert driver.execute_script(timed) < 5_000
+    driver.execute_script("document.getElementById('more').click()")
+    assert driver.execute_script(rows) == 2000
+    assert driver.execute_script("return document.activeElement.closest('tr').rowIndex") == 201
 
 
 def test_a_phone_scrolls_tables_and_not_the_page(driver, tmp_path):

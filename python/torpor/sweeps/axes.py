@@ -82,8 +82,8 @@ class Axes:
     governor: Annotated[
         list[str],
         Option(
-            "As everywhere; a parameter may be a range or a list: ./my.c,shift=1..10, "
-            "teo,util_shift=4|6.",
+            "As everywhere, or a pattern: '*' are those that ship, without the oracle. A parameter "
+            "may be a range or a list: ./my.c,shift=1..10, teo,util_shift=4|6.",
             ("--governor", "-g"),
             "G",
         ),
@@ -329,10 +329,6 @@ def _place_of(text: str) -> tuple[str, str]:
     return place, f",{rest}"
 
 
-def _governors(specs: list[str]) -> list[str]:
-    return [each for spec in specs for each in expand_params(spec)]
-
-
 def split_numbers(text: str) -> tuple[str, str]:
     """Split a name from the parameters after it, which keep their comma.
 
@@ -373,7 +369,8 @@ def expand_params(spec: str) -> list[str]:
 
 
 def _known(lister: Any) -> list[str]:
-    return [entry["name"] for entry in json.loads(lister())]
+    # The oracle is no governor: who wants it names it.
+    return [entry["name"] for entry in json.loads(lister()) if entry["name"] != "oracle"]
 
 
 #: The axes as options of a command.
@@ -393,5 +390,5 @@ _EXPAND: dict[str, Any] = {
     "trace": _traces,
     "workload": _named("workload", _known(_engine.workloads)),
     "platform": _named("platform", _known(_engine.platforms)),
-    "governor": _governors,
+    "governor": _named("governor", _known(_engine.governors)),
 }

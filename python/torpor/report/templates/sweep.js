@@ -93,14 +93,43 @@ const detail = (scenario, metric, base) => {
   box.append(scroll);
 };
 
-const drawMap = (scenarios, metric, base) => {
+/** Rows that are drawn at once: a browser lays out thousands of cells for seconds. */
+const ROWS = 200;
+let rowsShown = ROWS;
+/** The governor whose column orders the rows, null being their names, and which way. */
+let order = { governor: null, isDown: false };
+const ordered = (scenarios, metric, base) => {
+  if (order.governor === null) return order.isDown ? [...scenarios].reverse() : scenarios;
+  const key = (scenario) => order.governor === base
+    ? valueOf(scenario, base, metric) : change(scenario, order.governor, metric, base);
+  const known = scenarios.filter((scenario) => key(scenario) !== null);
+  known.sort((a, b) => order.isDown ? key(b) - key(a) : key(a) - key(b));
+  return [...known, ...scenarios.filter((scenario) => key(scenario) === null)];
+};
+const sortable = (name, governor) => {
+  const isChosen = order.governor === governor;
+  const head = element("th", undefined, { scope: "col" });
+  if (isChosen) head.setAttribute("aria-sort", order.isDown ? "descending" : "ascending");
+  const button = element("button", name + (isChosen ? (order.isDown ? " ▾" : " ▴") : ""), { type: "button" });
+  button.addEventListener("click", () => {
+    order = { governor, isDown: isChosen ? !order.isDown : governor !== null };
+    draw();
+    const index = governor === null ? 0 : governor + 1;
+    $("map").querySelectorAll("thead button")[index].focus();
+  });
+  head.append(button);
+  return head;
+};
+
+const drawMap = (all, metric, base) => {
   const info = data.metrics[metric];
   const table = element("table"), head = element("tr");
-  head.append(element("th", "scenario", { scope: "col" }));
-  data.governors.forEach((name) => head.append(element("th", name, { scope: "col" })));
+  head.append(sortable("scenario", null));
+  data.governors.forEach((name, governor) => head.append(sortable(name, governor)));
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
-  for (const scenario of scenarios) {
+  const scenarios = ordered(all, metric, base);
+  for (const scenario of scenarios.slice(0, rowsShown)) {
     const row = element("tr");
     row.append(element("th", scenario.label, { scope: "row" }));
     data.governors.forEach((name, governor) => {
@@ -127,6 +156,16 @@ const drawMap = (scenarios, metric, base) => {
     table.tBodies[0].append(row);
   }
   $("map").replaceChildren(table);
+  const hidden = scenarios.length - rowsShown;
+  if (hidden > 0) {
+    const more = element("button", `Show the other ${hidden} scenarios`, { type: "button", id: "more" });
+    more.addEventListener("click", () => {
+      rowsShown = Infinity;
+      draw();
+      $("map").querySelectorAll("tbody tr")[ROWS].querySelector("button").focus();
+    });
+    $("map").append(more);
+  }
 };
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -265,7 +304,8 @@ const drawRanks = (scenarios, metric, base) => {
 
 const draw = () => {
   const metric = Number($("metric").value), base = Number($("base").value), scenarios = shown();
-  $("definition").textContent = data.metrics[metric].definition;
+  $("definition").replaceChildren(...data.metrics[metric].definition.split("`")
+    .map((text, index) => index % 2 ? element("code", text) : text));
   $("detail").replaceChildren();
   drawMap(scenarios, metric, base);
   drawScatter(scenarios, base);
