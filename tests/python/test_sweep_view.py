@@ -55,6 +55,13 @@ def test_ranks_and_means_are_over_scenarios_that_all_finished():
     assert "teo in c, m: x" in post.notes
 
 
+def test_many_scenarios_are_a_summary_unless_each_is_asked_for():
+    rows = [point("menu", f"s{n}", 1.0) for n in range(31)]
+    assert [len(view.view(rows, each=each).tables) for each in (None, True, False)] == [1, 2, 1]
+    assert len(view.view(rows[:30]).tables) == 2
+    assert "--each shows every scenario, --only some of them" in view.view(rows).notes
+
+
 def test_intervals_are_the_same_on_every_call():
     rows = [
         point(g, s, ord(s) * (1 if g == "menu" else 1.1)) for g in ("menu", "teo") for s in "abcdef"

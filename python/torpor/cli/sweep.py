@@ -101,6 +101,12 @@ def show(
         str | None, typer.Option(metavar="G", help="Compare with this governor; default: menu.")
     ] = None,
     only: _Only = None,
+    each: Annotated[
+        bool | None,
+        typer.Option(
+            "--each/--no-each", help="A row for each scenario; default: for up to 30, and in CSV."
+        ),
+    ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the points as JSON.")] = False,
 ) -> None:
@@ -113,7 +119,11 @@ def show(
     form = options.form(form, is_json=is_json)
     rows = open_store(store).rows()
     post = view(
-        rows, metrics=metrics or sweeping.DEFAULT_METRICS, base=base, filters=_filters(only)
+        rows,
+        metrics=metrics or sweeping.DEFAULT_METRICS,
+        base=base,
+        filters=_filters(only),
+        each=True if form == "csv" and each is None else each,
     )
     if form == "json":
         write_stdout(json.dumps(rows, indent=1))

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from torpor.comparison import unit_text
 from torpor.report.environment import TEMPLATES, environment
 from torpor.sweeps.store import catalogue
-from torpor.sweeps.view import SCENARIO, governors_of, label_of, scenario_of
+from torpor.sweeps.view import SCENARIO, governors_of, labels, scenario_of
 
 if TYPE_CHECKING:
     from torpor.sweeps.store import Row
@@ -34,6 +34,7 @@ def render(rows: Iterable[Row], title: str) -> str:
     names = governors_of(points, None)
     known = [m for m in catalogue() if any(row[m["key"]] is not None for row in points)]
     scenarios = sorted({scenario_of(row) for row in points}, key=lambda s: [str(x) for x in s])
+    label_of = labels(scenarios)
     data = {
         "metrics": [
             {key: metric[key] for key in ("key", "title", "kind", "direction", "definition")}
@@ -41,7 +42,14 @@ def render(rows: Iterable[Row], title: str) -> str:
             for metric in known
         ],
         "governors": names,
-        "scenarios": _scenarios(points, scenarios, names, [m["key"] for m in known]),
+        "scenarios": [
+            {"label": label_of(scenario), **cells}
+            for scenario, cells in zip(
+                scenarios,
+                _scenarios(points, scenarios, names, [m["key"] for m in known]),
+                strict=True,
+            )
+        ],
     }
     failed = [row for row in points if row["error"]]
     made = environment()
@@ -81,7 +89,6 @@ def _scenarios(
         source, platform = str(scenario[0]), str(scenario[1])
         found.append(
             {
-                "label": label_of(scenario),
                 "source": source,
                 "platform": platform,
                 "seeds": len(shared) if shared != [None] else 0,

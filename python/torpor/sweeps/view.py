@@ -18,6 +18,8 @@ from torpor.sweeps.store import Row, catalogue
 SCENARIO = (
     *("source", "platform", "kernel", "cpufreq", "io_boost", "hz", "latency_limit", "options"),
 )
+#: More scenarios than this are no table to read.
+_EACH_MAX = 30
 #: How often the scenarios are drawn again for an interval.
 _RESAMPLES = 1000
 
@@ -32,6 +34,7 @@ def view(
     metrics: Sequence[str] = ("idle_power_mw",),
     base: str | None = None,
     filters: Mapping[str, Sequence[str]] | None = None,
+    each: bool | None = None,
 ) -> Post:
     """Return tables of governors against scenarios, and of ranks over scenarios.
 
@@ -41,6 +44,7 @@ def view(
         base: The governor that the others are compared with; default: the first name that most
             scenarios have, ``menu`` before others.
         filters: Patterns by column: only points that match one of each column's are shown.
+        each: Show every scenario; default: if there are no more than can be read.
 
     A cell is a mean over seeds, and its change from the base in the same scenario. The summary has
     the geometric mean of ratios to the base, and the mean rank, each with the 95 % interval of a
@@ -54,16 +58,16 @@ def view(
     governors = governors_of(found, base)
     base = governors[0]
     scenarios = sorted({scenario_of(row) for row in found}, key=lambda s: [str(part) for part in s])
-    label = _labels(scenarios)
+    label = labels(scenarios)
+    shows_each = len(scenarios) <= _EACH_MAX if each is None else each
     tables = []
     for info in infos:
         values = _values(found, info["key"])
         if not values:
             continue
-        tables += [
-            _against(info, values, governors, scenarios, label),
-            _summary(info, values, governors, scenarios),
-        ]
+        if shows_each:
+            tables.append(_against(info, values, governors, scenarios, label))
+        tables.append(_summary(info, values, governors, scenarios))
     failed = [row for row in found if row["error"]]
     notes = [
         f"{row['governor']} in {label(scenario_of(row))}: {row['error']}" for row in failed[:10]
@@ -75,6 +79,8 @@ def view(
             f"points of {len(builds)} builds of Torpor: `torpor store gc --this-build` drops the "
             "others'"
         )
+    if not shows_each and each is None:
+        notes.append("--each shows every scenario, --only some of them")
     if not tables:
         notes.append("no point has a value of this metric")
     title = (
@@ -208,10 +214,15 @@ def label_of(scenario: Scenario, columns: Iterable[str] = SCENARIO) -> str:
     return ", ".join(parts)
 
 
-def _labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
-    """Name scenarios by what differs between them; source and machine always count."""
+def labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
+    """Return what names scenarios: by their source, machine, and what else varies of a source."""
+    of_source: dict[Value, list[Scenario]] = {}
+    for scenario in scenarios:
+        of_source.setdefault(scenario[0], []).append(scenario)
     varied = {"platform"} | {
-        column for index, column in enumerate(SCENARIO) if len({s[index] for s in scenarios}) > 1
+        column
+        for index, column in enumerate(SCENARIO)
+        if any(len({s[index] for s in several}) > 1 for several in of_source.values())
     }
     return lambda scenario: label_of(scenario, varied)
 
