@@ -95,7 +95,6 @@ struct khost_cluster {
 	unsigned int package;
 	/* Which CPUs share a last-level cache: those with the same number. */
 	unsigned int cache;
-	unsigned int threads_per_core;
 	unsigned int states;
 	unsigned int opps;
 	unsigned int transition_latency_ns;
@@ -119,6 +118,8 @@ struct khost_machine {
 	const struct khost_cluster *cluster;
 	/* Of each CPU, its cluster. */
 	unsigned char cluster_of[KHOST_CPUS_MAX];
+	/* The first thread of its core: itself, where CPUs are cores. */
+	unsigned short core_of[KHOST_CPUS_MAX];
 	/* An idle governor's name; empty: the highest rated. */
 	char governor[KHOST_NAME_LEN];
 	/* It is the only one that is linked, whatever name it registers. */

@@ -36,13 +36,12 @@ void khost_setup_topology(void)
 	reset_cpu_topology();
 	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
 		const struct khost_cluster *cluster = khost_cluster_of(cpu);
-		unsigned int threads = cluster->threads_per_core;
 		struct cpu_topology *place = &cpu_topology[cpu];
 
 		place->package_id = cluster->package;
 		place->cluster_id = -1;
-		place->core_id = threads > 1 ? cpu / threads : cpu;
-		place->thread_id = threads > 1 ? (int)(cpu % threads) : -1;
+		place->core_id = khost_machine->core_of[cpu];
+		place->thread_id = -1;
 		topology_set_cpu_scale(cpu, cluster->capacity);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
 		if (cluster->opps)

@@ -38,7 +38,12 @@ calibrated = ["a"]
 # What a study, or one of its tables, may calibrate beyond a row's one column: a device's two
 # numbers, the time of a read and the CPU's work for it; a benchmark's turn and the exit that it
 # waits for, which are one row's two columns.
-CALIBRATES_TWO = {"rk3399-io", "perf bench sched seccomp-notify -l 2500000, s"}
+CALIBRATES_TWO = {
+    "rk3399-io",
+    "perf bench sched seccomp-notify -l 2500000, s",
+    "One thread, package W",
+    "Very light work at 73 Hz, package W",
+}
 
 
 @pytest.mark.parametrize("name", files.names())

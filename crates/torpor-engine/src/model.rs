@@ -3,6 +3,7 @@
 
 use crate::cluster;
 use crate::cost::CostTable;
+use crate::idle_loop::Spared;
 use crate::input::TickGrid;
 use crate::poll;
 use torpor_governor::StateDesc;
@@ -149,11 +150,24 @@ impl CpuModel {
     /// interrupts it. For states that do not poll; see [`CpuModel::poll`].
     #[inline]
     pub fn sleep(&self, state: usize, from: Instant, wake: Instant, alarms: Alarms) -> Sleep {
+        self.sleep_sparing(state, from, wake, alarms, Spared::default())
+    }
+
+    /// The same where a part of the latencies is not to be taken.
+    #[inline]
+    pub fn sleep_sparing(
+        &self,
+        state: usize,
+        from: Instant,
+        wake: Instant,
+        alarms: Alarms,
+        spared: Spared,
+    ) -> Sleep {
         let Alarms { tick, timer } = alarms;
         let s = &self.states[state];
         // An interrupt that comes while the state is being entered is seen only afterwards.
-        let interrupted = wake.min(tick).min(timer).max(from + s.entry_latency);
-        let resume = interrupted + s.exit_latency;
+        let interrupted = wake.min(tick).min(timer).max(from + (s.entry_latency - spared.entry));
+        let resume = interrupted + (s.exit_latency - spared.exit);
         let end = if wake <= resume {
             SleepEnd::Event
         } else if tick <= timer {

@@ -362,6 +362,10 @@ impl HostSide {
             .chunks_exact(2)
             .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
             .collect();
+        let mut core_of = [0; abi::CPUS_MAX];
+        for (to, core) in core_of.iter_mut().zip(&machine.core_of) {
+            *to = *core as u16;
+        }
         let mut cluster_of = [0; abi::CPUS_MAX];
         for (to, cluster) in cluster_of.iter_mut().zip(&machine.cluster_of) {
             *to = *cluster as u8;
@@ -377,6 +381,7 @@ impl HostSide {
             clusters: machine.clusters.len() as u32,
             cluster: host.clusters.as_ptr(),
             cluster_of,
+            core_of,
             governor: abi::name(governor.name.as_deref().unwrap_or_default()),
             governor_is_foreign: governor.is_foreign.into(),
             params: host.params.len() as u32,
@@ -421,7 +426,6 @@ fn cluster(machine: &Machine, index: usize) -> abi::Cluster {
         capacity: given.capacity,
         package: 0,
         cache: given.cache,
-        threads_per_core: 1,
         states: given.states.len() as u32,
         opps: given.opps.len() as u32,
         transition_latency_ns: ns(given.transition_latency),

@@ -20,6 +20,7 @@ mod generate;
 mod image;
 mod instance;
 mod kernels;
+mod last_man;
 mod machine;
 mod region;
 mod sim;
@@ -32,6 +33,7 @@ pub use decided::{Contest, Decided, SeenCpu};
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, TaskHandle};
 pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
+pub use last_man::LastMan;
 pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
 pub use sim::{
     CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats, TimerEvent,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a hosted kernel knows of its machine, and what of it the kernel never sees.
 
+use crate::LastMan;
 use crate::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
 use torpor_platform::{CpufreqGovernor, Platform};
 use torpor_units::Duration;
@@ -8,8 +9,9 @@ use torpor_units::Duration;
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub clusters: Vec<Cluster>,
-    /// Of each CPU, its cluster.
+    /// Of each CPU, its cluster, and the first thread of its core.
     pub cluster_of: Vec<usize>,
+    pub core_of: Vec<usize>,
     pub cpufreq: Cpufreq,
     /// What PM QoS is asked for.
     pub latency_limit: Option<Duration>,
@@ -20,6 +22,8 @@ pub struct Machine {
     /// From an IPI's sending to the interrupt.
     pub ipi_delivery: Duration,
     pub overheads: Overheads,
+    /// Of a platform with states whose latencies depend on other CPUs.
+    pub last_man: Option<LastMan>,
     /// Whether what the kernel's tracepoints tell of timers is shown as [`crate::Seen::Timer`].
     pub records: bool,
 }
@@ -94,6 +98,8 @@ pub struct Cluster {
     pub states: Vec<State>,
     /// By rising frequency.
     pub opps: Vec<Opp>,
+    /// Speed of a thread whose core has another at work.
+    pub smt_speed_pct: u32,
     pub transition_latency: Duration,
 }
 
@@ -131,6 +137,7 @@ impl Machine {
             states: cluster.idle_states.iter().map(State::of).collect(),
             opps: cluster.opps.iter().map(Opp::of).collect(),
             transition_latency: cluster.clock.transition_latency,
+            smt_speed_pct: cluster.smt.speed_pct,
         });
         let off = |cluster: &usize| {
             let states = platform.clusters[*cluster].idle_states.iter().enumerate();
@@ -141,6 +148,7 @@ impl Machine {
             states_off: cluster_of.iter().map(off).collect(),
             is_online: vec![true; cluster_of.len()],
             cluster_of,
+            core_of: platform.core_of(),
             cpufreq: platform.cpufreq_governor.into(),
             latency_limit: None,
             ipi_delivery: platform.overheads.ipi_delivery,
@@ -152,16 +160,19 @@ impl Machine {
                 step_ps: STEP_PS,
                 remote_step_ps: STEP_PS + LINE_PS,
             },
+            last_man: LastMan::of_platform(platform),
             records: false,
         }
     }
 
-    /// Takes other CPUs in place of its own, each in the cluster that is given: all are online,
+    /// Takes other CPUs in place of its own, each a core in the cluster that is given: all are online,
     /// with every idle state.
     pub fn set_cpus(&mut self, cluster_of: Vec<usize>) {
         self.is_online = vec![true; cluster_of.len()];
         self.states_off = vec![0; cluster_of.len()];
+        self.core_of = (0..cluster_of.len()).collect();
         self.cluster_of = cluster_of;
+        self.last_man = None;
     }
 
     /// What the host cannot represent, in words.
@@ -184,6 +195,9 @@ impl Machine {
         }
         if !self.is_online[0] {
             return Err("CPU 0 is offline; it is the one that a hosted kernel starts on".to_owned());
+        }
+        if self.core_of.len() != cpus || self.core_of.iter().any(|core| *core >= cpus) {
+            return Err("a CPU is in no core".to_owned());
         }
         if self.cluster_of.iter().any(|cluster| *cluster >= self.clusters.len()) {
             return Err("a CPU is in no cluster".to_owned());

@@ -2,6 +2,7 @@
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
 use crate::{IoDevice, PlatformError};
+use std::collections::HashMap;
 use torpor_units::{CpuId, Duration, Hz, Power, UnknownName};
 
 /// A machine. Built only by this crate's readers, which have checked every invariant below.
@@ -24,6 +25,8 @@ pub struct Platform {
     pub floor_power: Power,
     /// What the package takes on top while any CPU works or polls; a simulation's.
     pub awake_power: Power,
+    /// How long it takes from nothing to all of that, and back; in between it is in proportion.
+    pub awake_rise: Duration,
     /// What sets its frequencies unless somebody asks otherwise.
     pub cpufreq_governor: CpufreqGovernor,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
@@ -68,6 +71,28 @@ pub struct Cluster {
     pub clock: Clock,
     /// Shallowest first, 1 to 10 of them (`CPUIDLE_STATE_MAX`).
     pub idle_states: Vec<IdleState>,
+    pub smt: Smt,
+}
+
+/// How the CPUs of a cluster are threads of cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Smt {
+    /// Of one core; 1 where CPUs are cores.
+    pub threads: usize,
+    /// From one thread of a core to the next, counted in the cluster's CPUs.
+    pub stride: usize,
+    /// Of a thread while another of its core works, in percent of what it has alone.
+    pub speed_pct: u32,
+}
+
+impl Smt {
+    pub const NONE: Smt = Smt { threads: 1, stride: 1, speed_pct: 100 };
+
+    /// The core of a cluster's nth CPU, among the cluster's.
+    #[expect(clippy::arithmetic_side_effects, reason = "readers see to factors above 0")]
+    pub fn core_of(&self, nth: usize) -> usize {
+        nth / (self.stride * self.threads) * self.stride + nth % self.stride
+    }
 }
 
 /// How fast a cluster's frequency can change, as cpufreq is told.
@@ -92,9 +117,11 @@ pub struct Opp {
 }
 
 /// Which CPUs must be in a state before its saving is had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     Cpu,
+    /// All threads of a core.
+    Core,
     Cluster,
     Package,
 }
@@ -120,7 +147,16 @@ pub struct IdleState {
     /// Off in the machine's default configuration (sysfs `default_status` = disabled).
     pub is_disabled: bool,
     pub scope: Scope,
+    /// Its latencies for a CPU that is not the last in, or not the first out, of those in `scope`.
+    pub own: Option<OwnLatency>,
     pub power: StatePower,
+}
+
+/// What of a shared state's latencies is the CPU's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnLatency {
+    pub entry: Duration,
+    pub exit: Duration,
 }
 
 /// What a polling state does until there is work, and when it looks at the clock.
@@ -200,6 +236,19 @@ impl Platform {
     /// The position in [`Platform::clusters`] of a CPU's cluster.
     pub fn cluster_of(&self, cpu: CpuId) -> Option<usize> {
         self.clusters.iter().position(|c| c.cpus.contains(&cpu))
+    }
+
+    /// The first thread of each CPU's core: itself, where CPUs are cores.
+    pub fn core_of(&self) -> Vec<usize> {
+        let mut core_of: Vec<usize> = (0..self.cpu_count()).collect();
+        for cluster in &self.clusters {
+            let mut first_of = HashMap::new();
+            for (nth, cpu) in cluster.cpus.iter().enumerate() {
+                let core = cluster.smt.core_of(nth);
+                core_of[cpu.index()] = *first_of.entry(core).or_insert(cpu.index());
+            }
+        }
+        core_of
     }
 
     /// Whether every idle state's power is known.

@@ -104,7 +104,8 @@ cluster[0].idle_state[1].exit_latencyus: there is no such key here
    | ^^^^^^^^^^^^^^
    = allowed: name, desc, entry_latency_us, exit_latency_us, wakeup_latency_us, latency_us, \
 target_residency_us, polling, driver, relax_ns, event_stream_us, wfet, poll_limit_us, \
-default_status, scope, power_mw, power_per_opp_mw, power_source
+default_status, scope, own_entry_latency_us, own_exit_latency_us, power_mw, power_per_opp_mw, \
+power_source
    = hint: did you mean `exit_latency_us`?";
     assert_eq!(error, expected);
 }
@@ -114,6 +115,34 @@ default_status, scope, power_mw, power_per_opp_mw, power_source
 fn each_error_is_named_with_its_key_and_line() {
     let rows = [
         ("hz = 250", "hz = 200", "hz", 4, "no kernel ticks at this rate"),
+        (
+            "capacity = 512",
+            "capacity = 512\nthreads_per_core = 3",
+            "cluster[0].threads_per_core",
+            10,
+            "CPUs are no whole number of such cores",
+        ),
+        (
+            "capacity = 512",
+            "capacity = 512\nsmt_speed_pct = 60\nsmt_source = \"x\"",
+            "cluster[0].smt_speed_pct",
+            10,
+            "a core here has one thread",
+        ),
+        (
+            "exit_latency_us = 1",
+            "exit_latency_us = 1\nown_exit_latency_us = 1",
+            "cluster[0].idle_state[1].own_exit_latency_us",
+            32,
+            "the state is the CPU's alone",
+        ),
+        (
+            "exit_latency_us = 1",
+            "exit_latency_us = 1\nscope = \"cluster\"\nown_exit_latency_us = 2",
+            "cluster[0].idle_state[1].own_exit_latency_us",
+            33,
+            "the state's own is 1 us in all",
+        ),
         (
             "polling = true",
             "polling = true\ndriver = \"wfe\"",

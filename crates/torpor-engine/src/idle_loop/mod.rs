@@ -35,11 +35,24 @@ pub struct Pending {
     sleep_length: Duration,
     /// `need_resched()` after `select`: the state was not entered.
     gave_up: bool,
+    /// What other CPUs in the state spare it, of its latencies.
+    spared: Spared,
+}
+
+/// A part of a state's latencies, which is not to be taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spared {
+    pub entry: Duration,
+    pub exit: Duration,
 }
 
 impl Pending {
     pub fn state(&self) -> usize {
         self.state
+    }
+
+    pub fn spared(&self) -> Spared {
+        self.spared
     }
 
     /// The governor let the tick be stopped: `tick_nohz_idle_stop_tick()`, which counts as an idle
@@ -199,6 +212,7 @@ impl<'a> IdleCpu<'a> {
             tick_was_stopped,
             sleep_length: next.sleep_length,
             gave_up: gives_up(span, self.now),
+            spared: Spared::default(),
         })
     }
 
@@ -207,8 +221,14 @@ impl<'a> IdleCpu<'a> {
         pending.sleep = if self.model.states[pending.state].is_polling {
             self.model.poll(pending.from, wake, self.alarms, self.give_up)
         } else {
-            self.model.sleep(pending.state, pending.from, wake, self.alarms)
+            self.model.sleep_sparing(pending.state, pending.from, wake, self.alarms, pending.spared)
         };
+    }
+
+    /// Other CPUs spare this one a part of its latencies, in place of what they spared it before.
+    pub fn spare(&self, pending: &mut Pending, wake: Instant, spared: Spared) {
+        pending.spared = spared;
+        self.interrupt(pending, wake);
     }
 
     #[cold]

@@ -6,7 +6,7 @@
 use torpor_engine::input::{SleepSource, Span, TickGrid, WakeStamp};
 use torpor_engine::model::CpuModel;
 use torpor_governor::{Catalog, CpuSetup, Instance, Setup, StateDesc};
-use torpor_platform::{Cluster, IdleState, Opp, Platform, PollLoop, Scope, StatePower};
+use torpor_platform::{Cluster, IdleState, Opp, Platform, PollLoop, Scope, Smt, StatePower};
 use torpor_units::{CpuId, Duration, Hz, Instant, Power};
 
 pub fn state(name: &str, entry_us: i64, exit_us: i64, residency_us: i64, mw: f64) -> IdleState {
@@ -20,6 +20,7 @@ pub fn state(name: &str, entry_us: i64, exit_us: i64, residency_us: i64, mw: f64
         poll_loop: (name == "POLL").then_some(PollLoop::PollIdle { relax: Duration::ZERO }),
         is_disabled: false,
         scope: Scope::Cpu,
+        own: None,
         power: StatePower::Constant(Power::from_mw(mw)),
     }
 }
@@ -36,6 +37,7 @@ fn cluster(states: Vec<IdleState>) -> Cluster {
         }],
         clock: Default::default(),
         idle_states: states,
+        smt: Smt::NONE,
     }
 }
 
@@ -77,6 +79,7 @@ pub fn model(cluster: &Cluster) -> CpuModel {
         io_devices: vec![],
         floor_power: Power::ZERO,
         awake_power: Power::ZERO,
+        awake_rise: Duration::ZERO,
         clusters: vec![cluster.clone()],
     };
     let grid = TickGrid::new(Hz::H250, Duration::ZERO);

@@ -26,6 +26,8 @@ pub(super) struct Cpu {
     pub(super) capacity: u64,
     pub(super) khz_max: u64,
     pub(super) cluster: usize,
+    /// Of its full speed, as long as another thread of its core works.
+    pub(super) speed_pct: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -41,6 +43,8 @@ pub(super) struct Sleep {
     /// It is on its way out, for something that came then.
     pub(super) event: Option<Instant>,
     pub(super) is_resched: bool,
+    /// What others in the state spare it of its entry latency.
+    pub(super) spared: Duration,
 }
 
 impl Sleep {
@@ -63,7 +67,11 @@ impl Cpu {
     /// Its speed now, and that of a CPU of capacity 1024 at its highest frequency.
     fn rate(&self) -> (u64, u64) {
         let khz = if self.khz == 0 { self.khz_max.max(1) } else { u64::from(self.khz) };
-        ((self.capacity * khz).max(1), 1024 * self.khz_max.max(1))
+        let full = 1024 * self.khz_max.max(1);
+        match self.speed_pct {
+            100 => ((self.capacity * khz).max(1), full),
+            pct => ((self.capacity * khz * pct / 100).max(1), full),
+        }
     }
 
     /// How long what takes `length` at full speed takes here.

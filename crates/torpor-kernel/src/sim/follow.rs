@@ -54,6 +54,10 @@ impl<W: Work> Sim<W> {
             self.cpus[cpu].asleep = None;
             self.polling.retain(|other| *other != cpu);
             // One that the hardware had not entered yet never was.
+            match &mut self.machine.last_man {
+                Some(last_man) if sleep.since > self.now => _ = last_man.leave(cpu, self.now),
+                _ => {}
+            }
             if sleep.since <= self.now {
                 let slept = Slept { has_task: task != 0, ..sleep.slept(self.now) };
                 self.left(cpu, slept);
@@ -81,6 +85,8 @@ impl<W: Work> Sim<W> {
         }
         self.show_timers(cpu, u64::MAX);
         if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
+            let last_man = &mut self.machine.last_man;
+            let spared = last_man.as_mut().map(|all| all.enter(cpu, idle_state as usize));
             let sleep = Sleep {
                 number: sleeps,
                 state: idle_state as usize,
@@ -91,6 +97,7 @@ impl<W: Work> Sim<W> {
                 tick_stopped: tick_stopped != 0,
                 event: None,
                 is_resched: false,
+                spared: spared.unwrap_or(Duration::ZERO),
             };
             self.cpus[cpu].asleep = Some(sleep);
             if poll_until_ns != 0 {
@@ -122,9 +129,33 @@ impl<W: Work> Sim<W> {
         {
             self.work.watch(cpu, self.now, Seen::Preempted(TaskId(index)));
         }
+        if !self.siblings.is_empty() && (before == 0) != (task == 0) {
+            self.share_core(cpu);
+        }
         match (task as usize).checked_sub(1) {
             Some(index) => self.begins(cpu, index),
             None => self.work.watch(cpu, self.now, Seen::Idles),
+        }
+    }
+
+    /// Threads of a core that work share its speed.
+    fn share_core(&mut self, cpu: usize) {
+        for nth in 0..=self.siblings[cpu].len() {
+            let thread = if nth == 0 { cpu } else { self.siblings[cpu][nth - 1] };
+            let works = |other: &usize| self.cpus[*other].task != 0;
+            let speed_pct = match self.siblings[thread].iter().any(works) {
+                true => u64::from(self.machine.clusters[self.cpus[thread].cluster].smt_speed_pct),
+                false => 100,
+            };
+            if speed_pct == self.cpus[thread].speed_pct {
+                continue;
+            }
+            self.account(thread);
+            self.cpus[thread].speed_pct = speed_pct;
+            self.set_costs(thread);
+            if thread != cpu {
+                self.plan_done(thread);
+            }
         }
     }
 

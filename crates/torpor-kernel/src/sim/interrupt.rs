@@ -19,11 +19,18 @@ impl<W: Work> Sim<W> {
         }
         sleep.event = Some(now);
         sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
-        let Sleep { number, state, since, poll_until_ns, .. } = *sleep;
+        let Sleep { number, state: index, since, poll_until_ns, spared, .. } = *sleep;
         let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
-        let at = match states.get(state) {
+        let at = match states.get(index) {
             Some(state) if poll_until_ns == 0 => {
-                now.max(since + state.entry_latency) + state.exit_latency
+                let leaves = now.max(since + state.entry_latency - spared);
+                let exit = match &mut self.machine.last_man {
+                    Some(all) => {
+                        state.exit_latency - all.spared(cpu, index) + all.leave(cpu, leaves)
+                    }
+                    None => state.exit_latency,
+                };
+                leaves + exit
             }
             _ => now.max(since),
         };
@@ -132,6 +139,9 @@ impl<W: Work> Sim<W> {
         stats.asleep[slept.state] += self.now.since(slept.since);
         stats.entries[slept.state] += 1;
         self.polling.retain(|other| *other != cpu);
+        if let Some(last_man) = &mut self.machine.last_man {
+            last_man.leave(cpu, self.now);
+        }
         self.work.watch(cpu, self.now, Seen::Slept(slept));
     }
 }

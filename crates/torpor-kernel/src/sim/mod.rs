@@ -88,6 +88,8 @@ pub struct Sim<W> {
     tasks: Vec<Option<Task>>,
     /// CPUs in a polling state, which need no interrupt to see that there is something to do.
     polling: Vec<usize>,
+    /// The other threads of each CPU's core; empty where all CPUs are cores.
+    siblings: Vec<Vec<usize>>,
     timers: Timers,
     handled: Handled,
     is_halted: bool,
@@ -114,6 +116,7 @@ impl<W: Work> Sim<W> {
                 capacity: u64::from(machine.clusters[cluster].capacity),
                 khz_max: machine.clusters[cluster].opps.last().map_or(0, |opp| u64::from(opp.khz)),
                 cluster,
+                speed_pct: 100,
             })
             .collect();
         let states = |cpu: &Cpu| machine.clusters[cpu.cluster].states.len().max(1);
@@ -123,6 +126,7 @@ impl<W: Work> Sim<W> {
             ..CpuStats::default()
         });
         let stats = Stats { cpus: stats.collect(), ..Stats::default() };
+        let siblings = siblings(&machine.core_of);
         let mut sim = Sim {
             instance,
             machine,
@@ -133,6 +137,7 @@ impl<W: Work> Sim<W> {
             cpus,
             tasks: Vec::new(),
             polling: Vec::new(),
+            siblings,
             timers: Timers::default(),
             handled: Handled::default(),
             is_halted: false,
@@ -142,6 +147,10 @@ impl<W: Work> Sim<W> {
             sim.set_costs(cpu);
             sim.instance.cpu_mut(cpu).take_spent_ns();
         });
+        if let Some(last_man) = &mut sim.machine.last_man {
+            let off = sim.machine.is_online.iter().enumerate().filter(|(_, on)| !**on);
+            off.for_each(|(cpu, _)| last_man.dies(cpu));
+        }
         // Whatever the start has left is news.
         sim.take_timers();
         (0..sim.cpus.len()).for_each(|cpu| sim.look_at(cpu));
@@ -435,4 +444,17 @@ impl<W: Work> Sim<W> {
         self.follow();
         Ok(())
     }
+}
+
+/// Of each CPU, the others of its core; empty where there is no other anywhere.
+fn siblings(core_of: &[usize]) -> Vec<Vec<usize>> {
+    if core_of.iter().enumerate().all(|(cpu, core)| cpu == *core) {
+        return Vec::new();
+    }
+    let mut threads = vec![Vec::new(); core_of.len()];
+    core_of.iter().enumerate().for_each(|(cpu, core)| threads[*core].push(cpu));
+    let others = |(cpu, core): (usize, &usize)| {
+        threads[*core].iter().copied().filter(|other| *other != cpu).collect()
+    };
+    core_of.iter().enumerate().map(others).collect()
 }

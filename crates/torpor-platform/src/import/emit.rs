@@ -84,6 +84,7 @@ fn idle_state(out: &mut String, state: &State) {
     }
     match state.scope {
         Scope::Cpu => {}
+        Scope::Core => line(out, format_args!("scope = \"core\"")),
         Scope::Cluster => line(out, format_args!("scope = \"cluster\"")),
         Scope::Package => line(out, format_args!("scope = \"package\"")),
     }

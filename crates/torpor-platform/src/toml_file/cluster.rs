@@ -3,7 +3,7 @@
 
 use super::polling;
 use super::{cite, from_us, missing_source, need_source};
-use crate::{Clock, Cluster, IdleState, Opp, Scope, StatePower};
+use crate::{Clock, Cluster, IdleState, Opp, OwnLatency, Scope, Smt, StatePower};
 use torpor_toml::{Report, Table};
 use torpor_units::{Duration, Power};
 
@@ -38,6 +38,7 @@ pub(super) fn build(
     }
     check_power_falls(report, states, &idle_states);
     polling::set_limit(report, states, &mut idle_states);
+    let smt = build_smt(report, table);
     Some(Cluster {
         name: table.text("name")?.to_owned(),
         cpus: table.cpus("cpus")?.to_vec(),
@@ -45,7 +46,43 @@ pub(super) fn build(
         opps: opps?,
         clock: build_clock(report, table),
         idle_states: idle_states.into_iter().collect::<Option<_>>()?,
+        smt: smt?,
     })
+}
+
+fn build_smt(report: &mut Report, cluster: &Table) -> Option<Smt> {
+    need_source(report, cluster, "smt_speed_pct", "smt_source");
+    for key in ["threads_per_core", "sibling_stride", "smt_speed_pct"] {
+        if cluster.number(key) == Some(0.0) {
+            let mut finding = cluster.finding(key, "nothing has none of it".to_owned());
+            finding.allowed = Some("1 or more".to_owned());
+            report.push(finding);
+            return None;
+        }
+    }
+    let cpus = cluster.cpus("cpus")?.len();
+    let threads = cluster.number("threads_per_core").map_or(1, |number| number as usize);
+    for key in ["sibling_stride", "smt_speed_pct"] {
+        if threads == 1 && cluster.has(key) {
+            let mut finding = cluster.finding(key, "a core here has one thread".to_owned());
+            finding.allowed = Some("together with `threads_per_core`, 2 or more".to_owned());
+            report.push(finding);
+        }
+    }
+    let cores = cpus.checked_div(threads).unwrap_or(0);
+    let stride = cluster.number("sibling_stride").map_or(cores, |number| number as usize);
+    let rest = stride.checked_mul(threads).and_then(|group| cpus.checked_rem(group));
+    if threads > 1 && rest != Some(0) {
+        let key = if cluster.has("sibling_stride") { "sibling_stride" } else { "threads_per_core" };
+        let message = format!("{cpus} CPUs are no whole number of such cores");
+        let mut finding = cluster.finding(key, message);
+        finding.allowed =
+            Some("threads times stride divides the number of the cluster's CPUs".to_owned());
+        report.push(finding);
+        return None;
+    }
+    let speed_pct = cluster.number("smt_speed_pct").map_or(100, |number| number as u32);
+    Some(if threads == 1 { Smt::NONE } else { Smt { threads, stride, speed_pct } })
 }
 
 fn build_clock(report: &mut Report, cluster: &Table) -> Clock {
@@ -190,12 +227,35 @@ fn build_state(
         poll_loop,
         is_disabled: state.text("default_status") == Some("disabled"),
         scope: match state.text("scope") {
+            Some("core") => Scope::Core,
             Some("cluster") => Scope::Cluster,
             Some("package") => Scope::Package,
             _ => Scope::Cpu,
         },
+        own: build_own(report, state, entry, exit),
         power: power?,
     })
+}
+
+fn build_own(report: &mut Report, state: &Table, entry: f64, exit: f64) -> Option<OwnLatency> {
+    let keys = [("own_entry_latency_us", entry), ("own_exit_latency_us", exit)];
+    let has_scope = state.text("scope").is_some_and(|scope| scope != "cpu");
+    for (key, whole) in keys {
+        let message = match state.number(key) {
+            Some(_) if !has_scope => "the state is the CPU's alone".to_owned(),
+            Some(own) if own > whole => format!("the state's own is {whole} us in all"),
+            _ => continue,
+        };
+        let mut finding = state.finding(key, message);
+        finding.allowed = Some(match has_scope {
+            true => format!("0 to {whole}"),
+            false => "together with a `scope` other than `cpu`".to_owned(),
+        });
+        report.push(finding);
+    }
+    let is_given = keys.iter().any(|(key, _)| state.has(key));
+    let of = |(key, whole): (&str, f64)| from_us(state.number(key).unwrap_or(whole));
+    is_given.then(|| OwnLatency { entry: of(keys[0]), exit: of(keys[1]) })
 }
 
 /// Either sysfs's one latency, or device tree's two or three, which must fit together.

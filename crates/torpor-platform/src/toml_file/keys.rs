@@ -84,6 +84,17 @@ pub(crate) static PLATFORM: Shape = Shape {
             "Where `package_awake_power_mw` comes from.",
         ),
         optional(
+            "package_awake_rise_us",
+            TIME,
+            "Time in which `package_awake_power_mw` rises from 0 to its whole while the package is \
+             awake, and falls while it is not. Without it, 0: at once.",
+        ),
+        optional(
+            "package_awake_rise_source",
+            Kind::Texts,
+            "Where `package_awake_rise_us` comes from.",
+        ),
+        optional(
             "cpufreq_governor",
             Kind::Choice(CPUFREQ_GOVERNORS),
             "What sets the frequencies of a simulation. Without it, `performance`.",
@@ -230,6 +241,24 @@ pub(crate) static CLUSTER: Shape = Shape {
             "Whether the scheduler changes the frequency by itself, at once. Without it, a kernel \
              thread does, in `clock_latency_ns`.",
         ),
+        optional(
+            "threads_per_core",
+            Kind::Integer { max: 8.0 },
+            "Hardware threads (CPUs) of a core. Without it, 1: a CPU is a core.",
+        ),
+        optional(
+            "sibling_stride",
+            Kind::Integer { max: 8192.0 },
+            "From one thread of a core to its next, counted in `cpus`. Without it, the number of \
+             cores: all first threads come before all second ones. 1: they are neighbours.",
+        ),
+        optional(
+            "smt_speed_pct",
+            Kind::Integer { max: 100.0 },
+            "Speed of a thread while another thread of its core works, in percent of what it has \
+             alone. A simulation's; without it, 100.",
+        ),
+        optional("smt_source", Kind::Texts, "Where `smt_speed_pct` comes from; required with it."),
         required("idle_state", Kind::Tables(&IDLE_STATE), "1 to 10 states, shallowest first."),
     ],
 };
@@ -330,8 +359,20 @@ pub(crate) static IDLE_STATE: Shape = Shape {
         ),
         optional(
             "scope",
-            Kind::Choice(&["cpu", "cluster", "package"]),
+            Kind::Choice(&["cpu", "core", "cluster", "package"]),
             "Which CPUs must be in the state before its saving is had. Without it, `cpu`.",
+        ),
+        optional(
+            "own_entry_latency_us",
+            TIME,
+            "With a wider `scope` than `cpu`: the entry latency of a CPU that is not the last of \
+             them to enter. A simulation's; without it, the state's.",
+        ),
+        optional(
+            "own_exit_latency_us",
+            TIME,
+            "With a wider `scope` than `cpu`: the exit latency of a CPU that leaves while not all \
+             of them are in the state. A simulation's; without it, the state's.",
         ),
         optional("power_mw", POWER, "Power of one CPU resting in the state."),
         optional(

@@ -46,6 +46,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
     cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
     need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
     need_source(report, file, "package_awake_power_mw", "package_awake_power_source");
+    need_source(report, file, "package_awake_rise_us", "package_awake_rise_source");
     let overheads =
         ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "ipi_handling_us", "virt_exit_us"];
     for key in overheads {
@@ -54,6 +55,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
     cite(&mut sources, "overheads", file.texts("overhead_source"));
     cite(&mut sources, "package floor power", file.texts("package_floor_power_source"));
     cite(&mut sources, "package awake power", file.texts("package_awake_power_source"));
+    cite(&mut sources, "package awake power's rise", file.texts("package_awake_rise_source"));
 
     let tables = file.tables("cluster");
     if tables.is_empty() && file.field("cluster").is_some_and(|f| f.raw.starts_with('[')) {
@@ -93,6 +95,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
         awake_power: Power::from_mw(file.number("package_awake_power_mw").unwrap_or(0.0)),
+        awake_rise: file.number("package_awake_rise_us").map_or(Duration::ZERO, from_us),
         clusters,
         io_devices: devices.into_iter().collect::<Option<_>>()?,
     })

@@ -263,8 +263,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             }
             cpu.span.opp = opp;
             cpu.load.scale_freq(freq_scale);
-            cpu.speed = self.domains[cluster].speed(self.world.plan.models[number].capacity);
-            if cpu.mode == Mode::Running {
+            let is_running = cpu.mode == Mode::Running;
+            self.set_speed(number);
+            if is_running {
                 self.plan_ahead(number);
             }
             if S::RECORDS {
@@ -272,6 +273,31 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             }
         }
         self.approach(cluster);
+    }
+
+    /// By its clock, and by what the other threads of its core do.
+    fn set_speed(&mut self, number: usize) {
+        let topology = self.world.plan.topology;
+        let domain = &self.domains[topology.cluster_of[number].0];
+        let alone = domain.speed(self.world.plan.models[number].capacity);
+        let works = |other: usize| self.cpus[other].mode == Mode::Running;
+        self.cpus[number].speed = topology.shared_speed(number, alone, works);
+    }
+
+    /// The CPU has got tasks to run, or has none any more: the other threads of its core have
+    /// less of it then, or more.
+    #[inline]
+    pub(super) fn share_core(&mut self, number: usize) {
+        if let Some(siblings) = self.world.plan.topology.siblings.get(number) {
+            self.set_speed(number);
+            for &other in siblings {
+                self.account(other);
+                self.set_speed(other);
+                if self.cpus[other].mode == Mode::Running && self.cpus[other].running.is_some() {
+                    self.plan_ahead(other);
+                }
+            }
+        }
     }
 
     /// A runnable task's queue takes its new clamp at once, and its frequency follows with the next

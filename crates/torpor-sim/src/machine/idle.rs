@@ -9,11 +9,11 @@ use super::world::Host;
 use super::{Machine, Plan};
 use crate::error::Halt;
 use std::cmp::Reverse;
-use torpor_engine::idle_loop::Pending;
+use torpor_engine::idle_loop::{Pending, Spared};
 use torpor_engine::input::Span;
 use torpor_engine::model::SleepEnd;
 use torpor_engine::policy::Policy;
-use torpor_units::Instant;
+use torpor_units::{Duration, Instant};
 
 impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Cpus {
     fn count(plan: &Plan<'_>) -> usize {
@@ -26,6 +26,9 @@ impl<P: Policy, S: Sink> EventSource<Machine<'_, P, S>> for Cpus {
             // It has gone to its deepest state on its way out (`play_dead()`).
             let deepest = machine.world.plan.models[number].deepest;
             machine.rest.entered(number, deepest, machine.world.now);
+            if let Some(last_man) = &mut machine.last_man {
+                last_man.enter(number, deepest);
+            }
             return Ok(());
         };
         // FIDELITY(sim-timers): the kernel's own timers are one a CPU, each at its own time.
@@ -53,10 +56,12 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.idle.enter(now, true);
         cpu.span.start = now;
         cpu.span.util = cpu.load.util();
-        if cpu.from > now {
+        cpu.mode = Mode::Interrupted;
+        self.share_core(number);
+        let from = self.cpus[number].from;
+        if from > now {
             // Interrupts are still being handled.
-            cpu.mode = Mode::Interrupted;
-            self.world.agenda.set(Cpus::nth(number), cpu.from);
+            self.world.agenda.set(Cpus::nth(number), from);
             return Ok(());
         }
         self.sleep(number)
@@ -72,7 +77,12 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.wake = timer;
         cpu.span.is_resched = false;
         cpu.span.nr_iowait = cpu.iowait;
-        let pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
+        let mut pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
+        if let Some(last_man) = &mut self.last_man {
+            let state = pending.state();
+            let (entry, exit) = (last_man.enter(number, state), last_man.spared(number, state));
+            cpu.idle.spare(&mut pending, timer, Spared { entry, exit });
+        }
         cpu.idle_calls += u64::from(pending.stops_tick());
         assert_eq!(pending.from, self.world.now, "power is counted from now on");
         self.rest.entered(number, pending.state(), pending.from);
@@ -100,6 +110,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
         let mut pending = cpu.pending.take().expect("a CPU asleep is in a state");
+        if self.waits_for_others(number, &mut pending) {
+            return Ok(());
+        }
+        let cpu = &mut self.cpus[number];
         cpu.mode = Mode::Interrupted;
         cpu.from = now;
         let polls = self.world.plan.models[number].states[pending.state()].is_polling;
@@ -130,6 +144,22 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             cpu.hold_up(now, self.world.plan.overheads.ipi_handling);
         }
         self.handled(number)
+    }
+
+    /// The CPU has taken its own part of a shared state's exit latency: the first one out takes the
+    /// rest as well, and who comes meanwhile waits for it.
+    fn waits_for_others(&mut self, number: usize, pending: &mut Pending) -> bool {
+        let Some(last_man) = &mut self.last_man else { return false };
+        let longer = last_man.leave(number, self.world.now);
+        if longer == Duration::ZERO {
+            return false;
+        }
+        let cpu = &mut self.cpus[number];
+        let Spared { entry, exit } = pending.spared();
+        cpu.idle.spare(pending, cpu.span.wake, Spared { entry, exit: exit - longer });
+        cpu.pending = Some(*pending);
+        self.world.agenda.set(Cpus::nth(number), pending.sleep.resume);
+        true
     }
 
     /// Handles what interrupted the polling CPU. If that brought no task, polling goes on: the
@@ -181,6 +211,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             return self.sleep(number);
         }
         cpu.mode = Mode::Running;
+        self.share_core(number);
+        let cpu = &mut self.cpus[number];
         let grid = &self.world.plan.models[number].tick;
         cpu.tick = grid.next(self.world.now);
         if grid.floor(self.world.now) > cpu.span.start {

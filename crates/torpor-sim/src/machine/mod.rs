@@ -55,6 +55,7 @@ use torpor_engine::model::CpuModel;
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
 use torpor_governor::IoBoostInstance;
+use torpor_kernel::LastMan;
 use torpor_platform::Platform;
 use torpor_units::{Duration, Instant};
 use world::{Host, World};
@@ -113,6 +114,8 @@ pub struct Machine<'a, P, S> {
 
     timer_sequence: u64,
     rest: Rest,
+    /// Where latencies of states depend on other CPUs.
+    last_man: Option<LastMan>,
 }
 
 impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
@@ -159,6 +162,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             busy,
             boost: Boost::default(),
             timer_sequence: 0,
+            last_man: LastMan::of_platform(platform),
         }
     }
 

@@ -4,8 +4,7 @@
 //! FIDELITY(sched-wake-affine): between the waker's CPU and the task's last one, only idleness and
 //! a waker about to sleep decide; the kernel also weighs the loads of both.
 //! FIDELITY(sched-idle-search): the kernel limits its search for an idle CPU on big machines; here
-//! the whole of those that share a cache is searched, 64 at a time. CPUs are cores: nothing here
-//! knows of hardware threads.
+//! the whole of those that share a cache is searched, 64 at a time.
 
 use super::{Machine, Sink};
 use crate::cpufreq::{CpuDemand, Release};
@@ -117,7 +116,26 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             return (self.idle_capacity(wish, target, allowed), true);
         }
         let near = topology.cache_mask(target);
+        if let Some(siblings) = topology.siblings.get(target) {
+            // With no idle core, a thread of its own core (`select_idle_smt()`).
+            let thread =
+                || siblings.iter().copied().find(|&c| self.is_idle(c) && allowed.contains(c));
+            let core = self.idle_core(&[near, allowed], target);
+            if let Some(cpu) = core.or_else(thread) {
+                return (cpu, true);
+            }
+        }
         (self.idle_cpus.first_common(&[near, allowed], target).unwrap_or(target), true)
+    }
+
+    /// `select_idle_core()`: the first idle CPU from `start` on whose core has no other at work.
+    fn idle_core(&self, masks: &[&CpuMask], start: usize) -> Option<usize> {
+        let topology = self.world.plan.topology;
+        let is_whole = |cpu: usize| topology.siblings[cpu].iter().all(|other| self.is_idle(*other));
+        let mut cpus = (start..topology.cpus).chain(0..start);
+        cpus.find(|&cpu| {
+            self.is_idle(cpu) && masks.iter().all(|mask| mask.contains(cpu)) && is_whole(cpu)
+        })
     }
 
     /// `select_idle_capacity()`: the next idle CPU that fits, else the biggest of the idle ones that
@@ -282,7 +300,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let topology = self.world.plan.topology;
         let allowed = self.affinity[kind].as_ref();
         let mask = allowed.unwrap_or(&topology.online);
-        let idle = self.idle_cpus.first_common(&[topology.cache_mask(near), mask], near);
+        let masks = [topology.cache_mask(near), mask];
+        if !topology.siblings.is_empty()
+            && let Some(cpu) = self.idle_core(&masks, near)
+        {
+            return cpu;
+        }
+        let idle = self.idle_cpus.first_common(&masks, near);
         if let Some(cpu) = idle.or_else(|| self.idle_cpus.first_common(&[mask], near)) {
             return cpu;
         }

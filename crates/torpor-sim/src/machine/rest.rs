@@ -4,10 +4,10 @@
 //! A cluster's static power is drawn unless all of its CPUs are in their deepest state. A state
 //! that a cluster or the package shares saves over the next shallower one only while all of its
 //! CPUs are in it or deeper: until then a CPU in it takes the shallower one's power. The package
-//! takes its awake power while any CPU works or polls.
+//! takes its awake power while any CPU works or polls, or rises to it and falls from it.
 
 use crate::sched::Topology;
-use torpor_platform::{Platform, Scope, StatePower};
+use torpor_platform::{Cluster, Platform, Scope, StatePower};
 use torpor_units::{Duration, Energy, Instant, Power};
 
 /// CPUs that have to be in a state together.
@@ -62,7 +62,8 @@ impl Group {
 /// A shared state of a cluster.
 struct Shared {
     state: usize,
-    group: Group,
+    /// One, or one for each of its cores.
+    groups: Vec<Group>,
     /// What the state saves over the next shallower one, by OPP.
     saving: Vec<Power>,
 }
@@ -91,7 +92,9 @@ impl ClusterRest {
         let awake = now.since(self.since) - together;
         self.static_energy += self.static_power[self.opp].over(awake);
         for shared in &mut self.shared {
-            self.unsaved += shared.saving[self.opp].over(shared.group.settle(now).1);
+            for group in &mut shared.groups {
+                self.unsaved += shared.saving[self.opp].over(group.settle(now).1);
+            }
         }
         if let Some((_, saving)) = &self.package_state {
             self.unsaved += saving[self.opp].over(waited);
@@ -100,8 +103,58 @@ impl ClusterRest {
     }
 }
 
+/// For how long the package takes its awake power. Where that rises and falls, time counts in
+/// proportion.
+struct Awake {
+    rise: Duration,
+    since: Instant,
+    /// How far it has risen, in ns of the time for that.
+    level: i64,
+    /// Of time at its whole, and of the rest the double integral of `level`.
+    whole: Duration,
+    doubled: i128,
+}
+
+impl Awake {
+    fn new(rise: Duration) -> Awake {
+        Awake { rise, since: Instant(0), level: 0, whole: Duration::ZERO, doubled: 0 }
+    }
+
+    /// The package was awake, or not, up to now.
+    fn pass(&mut self, now: Instant, is_awake: bool) {
+        let time = now.since(self.since).0;
+        self.since = now;
+        let (moves, level) = match is_awake {
+            true => (time.min(self.rise.0 - self.level), self.level + time),
+            false => (time.min(self.level), self.level - time),
+        };
+        let level = level.clamp(0, self.rise.0);
+        self.doubled += i128::from(moves) * i128::from(self.level + level);
+        self.level = level;
+        if is_awake {
+            self.whole += Duration(time - moves);
+        }
+    }
+
+    fn time(&self) -> Duration {
+        let part = self.doubled / (2 * i128::from(self.rise.0)).max(1);
+        self.whole + Duration(part as i64)
+    }
+}
+
+/// Of the CPUs that share a state of this scope.
+fn groups(cluster: &Cluster, scope: Scope) -> Vec<Group> {
+    let (cpus, threads) = (cluster.cpus.len(), cluster.smt.threads);
+    match scope {
+        Scope::Core => (0..cpus / threads).map(|_| Group::new(threads)).collect(),
+        _ => vec![Group::new(cpus)],
+    }
+}
+
 pub struct Rest {
     cluster_of: Vec<usize>,
+    /// Of each CPU, the number of its core in its cluster.
+    core_of: Vec<usize>,
     clusters: Vec<ClusterRest>,
     package: Group,
     /// CPU time in a package state while the package was not, by cluster.
@@ -109,6 +162,7 @@ pub struct Rest {
     package_since: Instant,
     /// CPUs neither at work nor polling.
     asleep: Group,
+    awake: Awake,
     awake_power: Power,
     is_needed: bool,
 }
@@ -154,10 +208,12 @@ impl Rest {
                     deepest: cluster.deepest(),
                     static_power: opps.clone().map(static_power).collect(),
                     at_rest: Group::new(cluster.cpus.len()),
-                    shared: of_scope(Scope::Cluster)
-                        .map(|state| Shared {
+                    shared: [Scope::Core, Scope::Cluster]
+                        .into_iter()
+                        .flat_map(|scope| of_scope(scope).map(move |state| (scope, state)))
+                        .map(|(scope, state)| Shared {
                             state,
-                            group: Group::new(cluster.cpus.len()),
+                            groups: groups(cluster, scope),
                             saving: saving(state),
                         })
                         .collect(),
@@ -175,12 +231,18 @@ impl Rest {
             has_static || !c.shared.is_empty() || c.package_state.is_some()
         };
         let is_needed = platform.awake_power > Power::ZERO || clusters.iter().any(of_cluster);
+        let core_of = topology
+            .cluster_of
+            .iter()
+            .map(|&(cluster, place)| platform.clusters[cluster].smt.core_of(place));
         Rest {
+            core_of: core_of.collect(),
             cluster_of: topology.cluster_of.iter().map(|(cluster, _)| *cluster).collect(),
             package: Group::new(topology.cpus),
             package_inside: vec![(0, Duration::ZERO); clusters.len()],
             package_since: Instant(0),
             asleep: Group::new(topology.cpus),
+            awake: Awake::new(platform.awake_rise),
             awake_power: platform.awake_power,
             clusters,
             is_needed,
@@ -202,13 +264,15 @@ impl Rest {
         let number = self.cluster_of[cpu];
         let cluster = &mut self.clusters[number];
         if state > 0 || !cluster.polls {
+            self.awake.pass(now, self.asleep.inside < self.asleep.members);
             self.asleep.change(now, enters);
         }
         if state == cluster.deepest {
             cluster.at_rest.change(now, enters);
         }
         for shared in cluster.shared.iter_mut().filter(|s| state >= s.state) {
-            shared.group.change(now, enters);
+            let number = if shared.groups.len() > 1 { self.core_of[cpu] } else { 0 };
+            shared.groups[number].change(now, enters);
         }
         if cluster.package_state.as_ref().is_some_and(|(first, _)| state >= *first) {
             self.pass_package(now);
@@ -240,8 +304,8 @@ impl Rest {
 
     pub fn close(mut self, end: Instant) -> RestEnergy {
         self.pass_package(end);
-        self.asleep.pass(end);
-        let awake = end.since(Instant(0)) - self.asleep.together;
+        self.awake.pass(end, self.asleep.inside < self.asleep.members);
+        let awake = self.awake.time();
         let waited: Vec<Duration> = self.package_inside.iter().map(|(_, w)| *w).collect();
         let (of_clusters, unsaved) = self
             .clusters

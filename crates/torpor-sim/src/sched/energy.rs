@@ -98,6 +98,7 @@ mod tests {
             opps: opps.iter().map(opp).collect(),
             clock: Default::default(),
             idle_states: vec![],
+            smt: torpor_platform::Smt::NONE,
         }
     }
 

@@ -23,6 +23,10 @@ pub struct Topology {
     pub capacity: Vec<u32>,
     /// Online CPUs differ in capacity (`sd_asym_cpucapacity`).
     pub is_asymmetric: bool,
+    /// The other threads of each CPU's core; empty where all CPUs are cores.
+    pub siblings: Vec<Vec<usize>>,
+    /// Of each CPU while one of those works, in percent of its speed.
+    pub smt_speed_pct: Vec<u32>,
     /// Clusters by rising capacity.
     pub by_capacity: Vec<usize>,
     /// One a cluster, if the platform tells the power of every OPP: without, no energy-aware
@@ -59,8 +63,17 @@ impl Topology {
         by_capacity.sort_by_key(|c| platform.clusters[*c].capacity);
         let domains: Option<Vec<PerfDomain>> =
             platform.clusters.iter().map(PerfDomain::new).collect();
+        let core_of = platform.core_of();
+        let siblings = |cpu: usize| {
+            let threads = (0..cpus).filter(|other| core_of[*other] == core_of[cpu]);
+            threads.filter(|other| *other != cpu).collect()
+        };
+        let has_smt = platform.clusters.iter().any(|c| c.smt.threads > 1);
+        let speed_pct = |(cluster, _): &(usize, usize)| platform.clusters[*cluster].smt.speed_pct;
         Topology {
             cpus,
+            siblings: (0..if has_smt { cpus } else { 0 }).map(siblings).collect(),
+            smt_speed_pct: cluster_of.iter().map(speed_pct).collect(),
             cluster_masks: clusters.iter().map(online_of).collect(),
             online_count: capacities.len(),
             online,
@@ -81,6 +94,17 @@ impl Topology {
     /// of a cluster.
     pub fn shares_cache(&self, a: usize, b: usize) -> bool {
         self.is_asymmetric || self.cluster_of[a].0 == self.cluster_of[b].0
+    }
+
+    /// Of a CPU, while another thread of its core works as `works` has it: its part of its speed.
+    #[inline]
+    pub fn shared_speed(&self, cpu: usize, speed: i64, works: impl Fn(usize) -> bool) -> i64 {
+        match self.siblings.get(cpu) {
+            Some(siblings) if siblings.iter().any(|other| works(*other)) => {
+                (speed * i64::from(self.smt_speed_pct[cpu]) / 100).max(1)
+            }
+            _ => speed,
+        }
     }
 
     pub fn cache_mask(&self, cpu: usize) -> &CpuMask {

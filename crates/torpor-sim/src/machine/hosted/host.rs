@@ -110,7 +110,9 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         let Acting::Handler { cpu, handled } = &self.acting else { return self.world.now };
         assert_eq!(number, *cpu, "a handler asks of its own CPU");
         let domain = &self.domains[self.cpus[number].cluster];
-        let speed = i128::from(domain.speed(self.cpus[number].model.capacity));
+        let alone = domain.speed(self.cpus[number].model.capacity);
+        let works = |other: usize| self.cpus[other].task.is_some();
+        let speed = i128::from(self.world.plan.topology.shared_speed(number, alone, works));
         let time = i128::from(handled.time.0) * i128::from(FULL_SPEED) / speed;
         self.world.now + Duration(time as i64)
     }

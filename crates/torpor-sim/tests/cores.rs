@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What CPUs share: a core's speed, states, their latencies, and the package's power. Under our
+//! own scheduler, and where a kernel's source is at hand under its own.
+
+mod support;
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
+
+use std::path::Path;
+use support::{load, platform, request};
+use torpor_engine::decision::Unobserved;
+use torpor_governor::{Catalog, CatalogOptions};
+use torpor_platform::Platform;
+use torpor_sim::machine::Counted;
+use torpor_sim::{Request, Session, Workload};
+use torpor_units::Duration;
+
+/// Full-size CPUs with these keys of their cluster, WFI (1 us out) and `off` with these.
+fn machine(machine: &str, cpus: usize, cluster: &str, off: &str) -> Platform {
+    platform(&format!(
+        r#"
+name = "m"
+title = "m"
+source = "made up"
+hz = 250
+tick_handling_us = 0
+tick_handling_source = "made up"
+{machine}
+[[cluster]]
+name = "all"
+cpus = "0-{last}"
+capacity = 1024
+idle_state_source = "made up"
+power_source = "made up"
+smt_source = "made up"
+{cluster}
+idle_state = [
+    {{ name = "WFI", exit_latency_us = 1, target_residency_us = 1, power_mw = 100 }},
+    {{ name = "off", target_residency_us = 1000, power_mw = 10, {off} }},
+]
+"#,
+        last = cpus - 1
+    ))
+}
+
+const OFF: &str = "exit_latency_us = 300, entry_latency_us = 50";
+
+fn count(request: &Request) -> Counted {
+    let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let catalog = Catalog::new(CatalogOptions { cache_dir, ..Default::default() });
+    let request = request.resolved().unwrap();
+    let session = Session::new(&request, &catalog).unwrap_or_else(|e| panic!("{e}"));
+    let run = session.simulate(0, 1, Unobserved, &mut |_| true).unwrap();
+    run.unwrap_or_else(|e| panic!("{e}")).0
+}
+
+/// Under our own scheduler, and under 6.12's if that is at hand.
+fn both(
+    test: &str,
+    platform: Platform,
+    workload: &Workload,
+    governor: &str,
+    ms: i64,
+) -> Vec<Counted> {
+    let own = request(platform, workload.clone(), &[governor], ms);
+    let mut counted = vec![count(&own)];
+    if let Some(tree) = upstream::kernel_sources("6.12", test) {
+        let mut hosted = own;
+        hosted.options.kernels = vec![tree.display().to_string().parse().unwrap()];
+        counted.push(count(&hosted));
+    }
+    counted
+}
+
+/// One task on each of two CPUs, that work so long.
+fn workers(cpus: [usize; 2], work_ms: [u32; 2]) -> Workload {
+    let task = |nth: usize| {
+        format!(
+            "[[task]]\nname = \"t{nth}\"\nrepeat = 1\ncpus = \"{}\"\nphase = [{{ run_us = {} }}]\n",
+            cpus[nth],
+            1_000 * work_ms[nth]
+        )
+    };
+    load(&format!("{}{}", task(0), task(1)))
+}
+
+fn is_near(found: Duration, us: i64) -> bool {
+    // A hosted kernel's own work takes some us.
+    (found - Duration::from_us(us)).0.abs() < 60_000
+}
+
+#[test]
+fn threads_of_a_core_share_its_speed_while_both_work() {
+    let smt = "threads_per_core = 2\nsmt_speed_pct = 60";
+    // Of four CPUs, 0 and 2 are a core. At 60 % the 3 ms take 5, in which the other does 3 of its
+    // 10 ms; it has 7 left, alone.
+    let shared = workers([0, 2], [10, 3]);
+    let alone = workers([0, 1], [10, 3]);
+    for (workload, us) in [(&shared, [12_000, 5_000]), (&alone, [10_000, 3_000])] {
+        for counted in both("cores", machine("", 4, smt, OFF), workload, "menu", 100) {
+            let times = [counted.kinds[0].cpu_time, counted.kinds[1].cpu_time];
+            let fits = times.iter().zip(us).all(|(time, us)| is_near(*time, us));
+            assert!(fits, "{times:?} for {us:?} us");
+        }
+    }
+    // With a stride of 1 they are neighbours.
+    let smt = "threads_per_core = 2\nsmt_speed_pct = 60\nsibling_stride = 1";
+    for counted in both("cores", machine("", 4, smt, OFF), &alone, "menu", 100) {
+        let times = [counted.kinds[0].cpu_time, counted.kinds[1].cpu_time];
+        assert!(is_near(times[0], 12_000) && is_near(times[1], 5_000), "{times:?}");
+    }
+}
+
+#[test]
+fn two_tasks_get_a_core_each_before_they_share_one() {
+    let workload =
+        load("[[task]]\nname = \"t\"\ncount = 2\nphase = [{ run_us = 500 }, { sleep_us = 700 }]\n");
+    let smt = "threads_per_core = 2\nsmt_speed_pct = 50";
+    for counted in both("cores", machine("", 4, smt, OFF), &workload, "shallowest", 1_000) {
+        // Side by side on one core a pass would take 1 ms of work.
+        let mean_us = counted.kinds[0].cpu_time.0 / 1_000 / counted.kinds[0].passes as i64;
+        assert!(mean_us < 520, "{mean_us} us");
+    }
+}
+
+#[test]
+fn a_cores_state_saves_only_while_both_threads_are_in_it() {
+    // CPU 0 works for 5 of 10 ms, CPU 1 sleeps throughout: 5 ms at 90 mW are not saved.
+    let workload =
+        load("[[task]]\nname = \"t\"\nrepeat = 1\ncpus = \"0\"\nphase = [{ run_us = 5000 }]\n");
+    let unsaved = |scope: &str, cpus| {
+        let off = format!("{OFF}, scope = \"{scope}\"");
+        let machine = machine("", cpus, "threads_per_core = 2", &off);
+        count(&request(machine, workload.clone(), &["deepest"], 10)).shared_energy[0].as_uj_f64()
+    };
+    assert_eq!(unsaved("core", 2), 450.0);
+    // The other core's threads are both in it: nobody else keeps them up.
+    assert_eq!(unsaved("core", 4), 450.0);
+    assert_eq!(unsaved("cluster", 4), 3.0 * 450.0);
+}
+
+#[test]
+fn the_last_one_in_and_the_first_one_out_of_a_cluster_pay_for_it() {
+    let own = "scope = \"cluster\", own_entry_latency_us = 10, own_exit_latency_us = 60";
+    let sleeper = "[[task]]\nname = \"t\"\ncpus = \"0\"\ntimer_slack_us = 0\n\
+                   phase = [{ run_us = 100 }, { period_us = 10000 }]\n";
+    let busy = "[[task]]\nname = \"b\"\ncpus = \"1\"\nphase = [{ run_us = 100000 }]\n";
+    let late_us = |tasks: &str, off: &str| {
+        let off = format!("{OFF}, {off}");
+        let counted = both("cores", machine("", 2, "", &off), &load(tasks), "deepest", 1_000);
+        let late = counted.iter().map(|c| c.kinds[0].latency.latencies().quantile(0.5).unwrap());
+        late.map(|late| late.0 / 1_000).collect::<Vec<i64>>()
+    };
+    let is_about = |found: Vec<i64>, us: i64| {
+        assert!(found.iter().all(|late| (us..us + 10).contains(late)), "{found:?}, not {us}");
+    };
+    // CPU 1 is in the state as well, or works.
+    is_about(late_us(sleeper, own), 300);
+    is_about(late_us(&format!("{sleeper}{busy}"), own), 60);
+    is_about(late_us(&format!("{sleeper}{busy}"), "scope = \"cluster\""), 300);
+}
+
+#[test]
+fn the_packages_power_rises_and_falls() {
+    let task = load(
+        "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n",
+    );
+    let awake_us = |rise_us: u32| {
+        let package = format!(
+            "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"\n\
+             package_awake_rise_us = {rise_us}\npackage_awake_rise_source = \"made up\""
+        );
+        let counted =
+            count(&request(machine(&package, 1, "", OFF), task.clone(), &["deepest"], 1_000));
+        // At 1 W, a microjoule is a microsecond.
+        counted.awake_energy.as_uj_f64()
+    };
+    // 100 times 100 us.
+    assert_eq!(awake_us(0), 10_000.0);
+    // Each time to a tenth of it, and back: 100 us at a twentieth, twice.
+    assert_eq!(awake_us(1_000), 1_000.0);
+    // To the whole of it in 50 us: as much is added by its fall as its rise lacks.
+    assert_eq!(awake_us(50), 10_000.0);
+}
