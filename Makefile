@@ -7,6 +7,7 @@
 #   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
 #   make fuzz TARGET=perfetto MINUTES=5   a reader, from seeds that are made first; see fuzz/
 #   make bench   the benchmarks
+#   make docs    the documentation as a site, in build/site
 #   make guest-test        of these, the governors in stock kernels under QEMU
 #   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
 #                          and unloading (hours)
@@ -25,7 +26,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long attack fuzz guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
+.PHONY: demo test test-long attack fuzz docs docs-links guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -61,6 +62,15 @@ fuzz: install
 	@cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run -O -a $(or $(TARGET),perfetto) -- \
 		-max_len=65536 -max_total_time=$$(($(or $(MINUTES),5) * 60))
 
+# A warning is an error: a link that leads nowhere, a page that no chapter names.
+docs: build/deps-docs install
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs -d build/site-cache . build/site
+	@echo "the site: $(CURDIR)/build/site/index.html"
+
+# Links to elsewhere, which takes a network.
+docs-links: build/deps-docs install
+	@$(BIN)/python -m sphinx -q -b linkcheck -c docs -d build/site-cache . build/site-links
+
 guest-test: install-test
 	@$(BIN)/python -m pytest tests/guest
 
@@ -87,6 +97,10 @@ build/deps: pyproject.toml scripts/install-deps.sh | tools
 
 build/deps-test: build/deps
 	@scripts/install-deps.sh $(VENV) test
+	@touch $@
+
+build/deps-docs: build/deps
+	@scripts/install-deps.sh $(VENV) docs
 	@touch $@
 
 build/deps-bench: build/deps
