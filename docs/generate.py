@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import manual
 import typer
 
 import torpor
@@ -17,6 +18,8 @@ from torpor.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
+#: As maturin lays them out for a wheel: installed to share/man.
+MAN = ROOT / "docs" / "wheel" / "data" / "share" / "man" / "man1"
 RECORDING = ROOT / "demo" / "web-server.perf.data"
 
 HEAD = """<!-- SPDX-License-Identifier: MIT OR GPL-2.0-only -->
@@ -445,9 +448,17 @@ PAGES = [cli, metrics, results, schema, governors, ioboosts, platforms, library,
 def main() -> int:
     """Write the pages, or with ``--check`` say which are out of date."""
     stale = []
-    made = [(REFERENCE / f"{page.__name__}.md", page) for page in PAGES]
-    for path, page in [*made, (RESULTS, typed)]:
-        text = page().rstrip() + "\n"
+    made = [(REFERENCE / f"{page.__name__}.md", page()) for page in PAGES]
+    made.append((RESULTS, typed()))
+    manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
+    made += [(MAN / name, text) for name, text in manuals.items()]
+    # Of a command that is gone.
+    for path in set(MAN.glob("*")) - {path for path, _ in made}:
+        stale.append(path.name)
+        if "--check" not in sys.argv[1:]:
+            path.unlink()
+    for path, text in made:
+        text = text.rstrip() + "\n"
         if path.exists() and path.read_text("utf-8") == text:
             continue
         stale.append(path.name)
