@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any, TypedDict, final, type_check_only
 
 __all__ = [
+    "COMMIT",
     "FORMAT",
     "FORMATS",
+    "TARGET",
     "CountersError",
     "EngineError",
     "GovernorError",
@@ -61,6 +63,8 @@ __all__ = [
 ]
 
 __version__: str
+COMMIT: str | None
+TARGET: str
 FORMAT: int
 FORMATS: list[str]
 

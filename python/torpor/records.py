@@ -44,15 +44,31 @@ class Record(dict[str, Any]):
         """Return the whole result as JSON text, which :func:`torpor.load` reads."""
         return json.dumps(self, indent=1)
 
+    def _repr_markdown_(self) -> str | None:
+        """What a notebook shows: its tables, or nothing where this kind has none to post."""
+        from torpor.posting import post
+
+        try:
+            return post(self, "markdown")
+        except TorporError:
+            return None
+
 
 class Compared:
-    """A result with a comparison: what :class:`Replay` and :class:`Simulation` share."""
+    """A result with a comparison: what :class:`Replay` and :class:`Simulation` share.
+
+    It can be pickled, with all that :meth:`to_json` has, but not the decisions of a replay.
+    """
 
     def __init__(self, text: str, folder: Path | None = None) -> None:
         """Hold the JSON text of a result; ``folder`` has tables that it does not hold."""
         self._text = text
         self._folder = folder
         self._parsed: Any = None
+
+    def __reduce__(self) -> tuple[type, tuple[str, Path | None]]:
+        """What another process makes it from."""
+        return type(self), (self._text, self._folder)
 
     @property
     def runs(self) -> "list[results.RunOutcome]":

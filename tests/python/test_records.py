@@ -2,6 +2,7 @@
 """Results of any kind: their tables, and reading back what was written."""
 
 import json
+import pickle
 
 import pytest
 
@@ -145,3 +146,19 @@ def test_what_is_no_result_is_refused(text, words, tmp_path):
 def test_an_unknown_table_is_told_with_those_there_are(simulation):
     with pytest.raises(torpor.TorporError, match=r"summary, seeds, states"):
         simulation.table("decisions")
+
+
+def test_results_cross_to_other_processes(simulation, replay, recording):
+    for result in (simulation, replay):
+        copy = pickle.loads(pickle.dumps(result))
+        assert type(copy) is type(result) and copy.to_json() == result.to_json()
+        assert "decisions" not in copy.tables
+    counted = torpor.trace_stats(recording)
+    copy = pickle.loads(pickle.dumps(counted))
+    assert type(copy) is Record and copy == counted and copy.tables == counted.tables
+
+
+def test_a_notebook_shows_any_result_that_has_tables(recording):
+    shown = torpor.trace_stats(recording)._repr_markdown_()
+    assert "\n| :-- |" in shown, shown
+    assert Record({"kind": "unheard of"})._repr_markdown_() is None

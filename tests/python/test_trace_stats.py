@@ -117,3 +117,12 @@ def test_a_recording_without_sleeps_says_so(torpor, tmp_path):
     assert "no sleeps: the recording has 0 cpu_idle events" in stats.stdout
     replayed = torpor("replay", "-p", "pixel6", "awake.txt", check=2)
     assert "0 cpu_idle events" in replayed.stderr
+
+
+@pytest.mark.parametrize("name, head", [("out.perfetto-trace", b"\n"), ("out.txt", b"# tracer")])
+def test_a_recording_is_written_anew(torpor, recording, tmp_path, name, head):
+    written = tmp_path / name
+    assert f"trace: {written}" in torpor("trace", "convert", recording, written, check=0).stderr
+    assert written.read_bytes().startswith(head)
+    old, new = (library.trace_stats(path) for path in (recording, written))
+    assert [s["usage"] for s in old["states"]] == [s["usage"] for s in new["states"]]

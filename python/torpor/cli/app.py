@@ -80,14 +80,21 @@ kernel_app = _App(
 
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
-        write_stdout(f"torpor {__version__}")
+        from torpor import _engine
+
+        commit = f"commit {_engine.COMMIT}" if _engine.COMMIT else "commit not known"
+        write_stdout(f"torpor {__version__} ({commit}; {_engine.TARGET}, abi3 from CPython 3.10)")
         raise typer.Exit
 
 
 @app.callback()
 def _torpor(
     version: bool = typer.Option(
-        False, "--version", help="Print the version.", callback=_show_version, is_eager=True
+        False,
+        "--version",
+        help="Print the version, the commit and the target.",
+        callback=_show_version,
+        is_eager=True,
     ),
 ) -> None:
     """Run Linux CPU-idle governors against recordings and report what each one costs.
@@ -138,6 +145,7 @@ study_app.command("io-boost")(io_boost)
 app.add_typer(study_app, name="study")
 trace_app.command("info")(recording.info)
 trace_app.command("stats")(recording.stats)
+trace_app.command("convert")(recording.convert)
 app.add_typer(trace_app, name="trace")
 for each in (
     *(kernel.build, kernel.load, kernel.use, kernel.unload),

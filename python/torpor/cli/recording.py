@@ -37,6 +37,22 @@ def info(
         raise typer.Exit(EXIT_FINDING)
 
 
+def convert(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="The file to write: for Perfetto if it ends in .perfetto-trace, else ftrace text.",
+        ),
+    ],
+) -> None:
+    """Write a recording in another format, without what Torpor does not use of it."""
+    check(folder=None, files=(out,))
+    recordings.convert_trace(trace, out)
+    print_note(f"trace: {out}")
+
+
 def stats(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
     platform: Annotated[
