@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Copies what governors are built with as kernel modules to `OUT_DIR/policies/kernel`, for the
 //! wheel (`pyproject.toml`). Like the policies, it is under the GPL and not part of the extension.
+//! And finds out which commit this is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 const KERNEL: &str = "../../kernel";
@@ -25,8 +27,15 @@ const FILES: [&str; 15] = [
     "scripts/wrap.sh",
 ];
 
+/// Names the commit where there is no checkout, as in an sdist.
+const COMMIT_ENV: &str = "TORPOR_COMMIT";
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={COMMIT_ENV}");
+    let commit = env::var(COMMIT_ENV).ok().or_else(commit).unwrap_or_default();
+    println!("cargo::rustc-env=TORPOR_BUILT_FROM={commit}");
+    println!("cargo::rustc-env=TORPOR_TARGET={}", env::var("TARGET").unwrap());
     println!("cargo::rerun-if-changed={KERNEL}");
     let to = PathBuf::from(env::var_os("OUT_DIR").unwrap()).join("policies/kernel");
     let _ = fs::remove_dir_all(&to);
@@ -35,4 +44,22 @@ fn main() {
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::copy(PathBuf::from(KERNEL).join(file), copy).unwrap();
     }
+}
+
+/// The commit that is checked out, with `-dirty` where files differ from it.
+fn commit() -> Option<String> {
+    const PROJECT: &str = "../..";
+    // Whoever unpacks an sdist in a repository of his own builds no commit of it.
+    if !Path::new(PROJECT).join(".git").exists() {
+        return None;
+    }
+    let git = |args: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(PROJECT).args(args).output().ok()?;
+        let is_fine = output.status.success();
+        is_fine.then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    // Grows with each commit and each checkout.
+    let log = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"])?;
+    println!("cargo::rerun-if-changed={log}");
+    git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
 }

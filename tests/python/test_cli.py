@@ -257,7 +257,10 @@ def test_a_reader_who_has_seen_enough_is_no_error(recording):
 def test_version(torpor):
     import torpor as package
 
-    assert torpor("--version", check=0).stdout == f"torpor {package.__version__}\n"
+    version = torpor("--version", check=0).stdout
+    commit = r"commit ([0-9a-f]{12}(-dirty)?|not known)"
+    target = r"\w+-unknown-linux-gnu, abi3 from CPython 3\.10"
+    assert re.fullmatch(rf"torpor {package.__version__} \({commit}; {target}\)\n", version)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# try_wheel.sh WHEEL [PYTHON]: installs a wheel into an empty venv, and uses it where no compiler is.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+wheel=$(realpath "$1")
+python=$(command -v "${2:-python3}")
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+
+"$python" -m venv "$place/venv"
+"$place/venv/bin/pip" install --quiet "$wheel"
+cd "$place"
+# Nothing but the venv is in reach: what starts a compiler fails.
+run() { env -i PATH="$place/venv/bin" HOME="$place" LC_ALL=C.UTF-8 "$place/venv/bin/torpor" "$@"; }
+run --version
+run governors | sed -n 1,4p
+run replay "$root/demo/web-server.perf.data" --platform pixel6 --report report.html >table.txt
+grep 'idle power' table.txt
+run simulate frames -p pixel6 -g menu -g teo --duration 100ms >table.txt
+grep 'passes' table.txt | sed -n 1p
+test -s report.html
+status=0
+run doctor >doctor.txt || status=$?
+cat doctor.txt
+[ "$status" -le 1 ]

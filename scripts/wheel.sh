@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# wheel.sh [ARCHITECTURE]: builds the sdist and, from it alone, a wheel for Linux; audits and tries both.
+#
+# The wheel is for any CPython from 3.10 on (abi3) and an old C library: zig links against the
+# glibc that $GLIBC names. Both land in build/dist. A wheel of this machine's architecture is
+# installed into an empty venv, where no compiler is found, and has to give a first table.
+set -eu
+cd "$(dirname "$0")/.."
+architecture=${1:-$(uname -m)}
+glibc=${GLIBC:-2.17}
+tag=manylinux_$(echo "$glibc" | tr . _)
+target=$architecture-unknown-linux-gnu
+tools=build/venv-wheel
+dist=build/dist
+unpacked=build/sdist
+commit=$(git describe --always --dirty --abbrev=12 --exclude="*" 2>/dev/null || true)
+
+[ -x $tools/bin/maturin ] || {
+    "${PYTHON:-python3}" -m venv $tools
+    $tools/bin/pip install --quiet 'maturin>=1.12,<2' ziglang auditwheel
+}
+PATH=$PWD/$tools/bin:$PATH
+rm -rf $dist $unpacked
+mkdir -p $dist $unpacked
+
+echo "sdist"
+maturin sdist --out $dist >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
+tar -xzf $dist/torpor-*.tar.gz -C $unpacked --strip-components 1
+
+echo "wheel for $target, glibc $glibc (log: build/wheel.log)"
+(
+    cd $unpacked
+    TORPOR_COMMIT=$commit CARGO_TARGET_DIR=../../target/wheel maturin build --release --locked --zig \
+        --target "$target" --compatibility "$tag" --out ../dist
+) >>build/wheel.log 2>&1 || { tail -40 build/wheel.log >&2; exit 1; }
+wheel=$(echo $dist/torpor-*.whl)
+
+echo "audit"
+auditwheel show "$wheel" | tee build/wheel-audit.txt
+grep -q "$tag" build/wheel-audit.txt || { echo "$wheel is not $tag" >&2; exit 1; }
+
+[ "$architecture" = "$(uname -m)" ] || { echo "built: $wheel"; exit 0; }
+scripts/try_wheel.sh "$wheel"
+echo "built: $wheel"

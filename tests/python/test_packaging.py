@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What pip says before it builds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = "import build_backend; print(build_backend.get_requires_for_build_wheel())"
+
+
+def asked(path, home):
+    env = os.environ | {"PATH": str(path), "HOME": str(home), "PYTHONPATH": str(ROOT / "scripts")}
+    env = {key: value for key, value in env.items() if key not in ("CARGO_HOME", "CC")}
+    return subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, text=True)
+
+
+def command(path, name, line):
+    (path / name).write_text(f"#!/bin/sh\necho '{line}'\n")
+    (path / name).chmod(0o755)
+
+
+def test_a_build_without_tools_ends_at_once_and_names_them(tmp_path):
+    done = asked(tmp_path, tmp_path)
+    assert done.returncode == 1 and not done.stdout
+    assert "missing: Rust 1.85 or newer; install it with rustup" in done.stderr
+    assert "missing: a C compiler (`cc`); install gcc" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "version, said",
+    [
+        ("rustc 1.63.0 (Debian)", "Rust 1.85 or newer (found 1.63); run rustup update"),
+        ("no toolchain", "`rustc --version` fails"),
+        ("rustc 1.85.0 (4d91de4e4 2025-02-17)", None),
+    ],
+)
+def test_a_build_takes_rust_1_85(tmp_path, version, said):
+    for name in ("cargo", "rustc", "cc"):
+        command(tmp_path, name, version)
+    done = asked(tmp_path, tmp_path)
+    if said:
+        assert done.returncode == 1 and said in done.stderr
+    else:
+        assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
