@@ -154,6 +154,32 @@ def test_the_page_draws_filters_and_shows_a_point(driver, tmp_path):
     assert driver.get_log("browser") == []
 
 
+def test_a_parameter_of_a_governor_and_of_a_machine_is_a_curve(driver, tmp_path):
+    rows = []
+    for hz in (100, 250, 1000):
+        for governor, factor in (("menu", 1), ("teo,a=1", 2), ("teo,a=2", 3), ("teo,a=4", 5)):
+            row = points(1)[0] | {"governor": governor, "platform": f"p,hz={hz}"}
+            row["idle_power_mw"] = factor * hz
+            rows.append(row | {"point": f"{governor} {hz}"})
+    opened(driver, tmp_path, rows, "curves")
+    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+    assert driver.execute_script(script, "#param option") == [
+        *("a, change from menu", "platform hz, change from 100"),
+    ]
+    # Twice the base, thrice, five times it, in each scenario alike.
+    assert driver.execute_script(script, "#curve circle title") == [
+        *("teo, 1: +100.00 (+100.00 to +100.00)", "teo, 2: +200.00 (+200.00 to +200.00)"),
+        "teo, 4: +400.00 (+400.00 to +400.00)",
+    ]
+    choose = "const s = document.getElementById('param'); s.value = arguments[0];"
+    choose += "s.dispatchEvent(new Event('change'))"
+    driver.execute_script(choose, "platform hz, change from 100")
+    marks = driver.execute_script(script, "#curve circle title")
+    assert len(marks) == 12
+    assert marks[2] == "menu, 1000: +900.00 (+900.00 to +900.00)"
+    assert driver.get_log("browser") == []
+
+
 def test_ten_thousand_points_are_usable_within_a_second(driver, tmp_path):
     rows = points(2000)
     file = opened(driver, tmp_path, rows, "large")

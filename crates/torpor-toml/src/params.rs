@@ -132,8 +132,9 @@ fn find(
 
 fn unknown(path: &str, leaves: &[Leaf]) -> String {
     let last = path.rsplit('.').next().unwrap_or(path);
-    let names: BTreeSet<&str> =
-        leaves.iter().filter_map(|leaf| leaf.keys.last()).map(|[key, _]| key.as_str()).collect();
+    let keys = leaves.iter().filter_map(|leaf| leaf.keys.last()).map(|[key, _]| key.as_str());
+    // Not the indices of arrays.
+    let names: BTreeSet<&str> = keys.filter(|key| key.parse::<usize>().is_err()).collect();
     if names.contains(last) {
         let of_that_name = leaves.iter().filter(|leaf| leaf.fits(&[last]));
         let shown: Vec<String> = of_that_name.take(8).map(Leaf::shown).collect();

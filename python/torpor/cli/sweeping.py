@@ -37,7 +37,7 @@ def _size(text: str | None) -> int | None:
         return None
     found = _SIZE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
-        raise typer.BadParameter(f"`{text}`: expected a size, such as 500M or 2GiB")
+        raise typer.BadParameter(f"--memory {text}: expected a size, such as 500M or 2GiB")
     base = 1024 if found[3] else 1000
     return int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
 

@@ -42,6 +42,12 @@ def render(rows: Iterable[Row], title: str) -> str:
             for metric in known
         ],
         "governors": names,
+        #: What tells scenarios apart, to choose from.
+        "axes": [
+            column
+            for index, column in enumerate(SCENARIO)
+            if len({scenario[index] for scenario in scenarios}) > 1
+        ],
         "scenarios": [
             {"label": label_of(scenario), **cells}
             for scenario, cells in zip(
@@ -53,7 +59,7 @@ def render(rows: Iterable[Row], title: str) -> str:
     }
     failed = [row for row in points if row["error"]]
     made = environment()
-    script = f'(() => {{\n"use strict";\n{(TEMPLATES / "sweep.js").read_text("utf-8")}}})();\n'
+    script = f'(() => {{\n"use strict";\n{_script()}}})();\n'
     # A `</script>` in a name would end the data.
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     return made.get_template("sweep.html.j2").render(
@@ -68,6 +74,12 @@ def render(rows: Iterable[Row], title: str) -> str:
         ),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _script() -> str:
+    return "".join(
+        (TEMPLATES / name).read_text("utf-8") for name in ("sweep-curves.js", "sweep.js")
     )
 
 
@@ -91,6 +103,10 @@ def _scenarios(
             {
                 "source": source,
                 "platform": platform,
+                "at": {
+                    column: "none" if value in (None, "{}") else str(value)
+                    for column, value in zip(SCENARIO, scenario, strict=True)
+                },
                 "seeds": len(shared) if shared != [None] else 0,
                 "cells": cells,
                 "command": command(

@@ -51,8 +51,8 @@ class Recordings:
         held_bytes = trace.held_bytes
         if self._room_bytes is not None and held_bytes > self._room_bytes:
             raise SweepError(
-                f"`{path}` takes {held_bytes / 1e6:.1f} MB in memory, and --memory is "
-                f"{self._room_bytes / 1e6:.1f} MB"
+                f"`{path}` takes {held_bytes / 1e6:.3g} MB in memory, and --memory is "
+                f"{self._room_bytes / 1e6:.3g} MB"
             )
         return trace
 

@@ -4,7 +4,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class Swept:
 
     store: Store
     #: The name of each point.
-    names: dict[Point, str]
+    names: dict[Point, str] = field(repr=False)
     done: int
     failed: int
     #: How many the store had.
@@ -139,7 +139,7 @@ def _check_room(points: Iterable[Point], room_bytes: int) -> None:
         size_bytes = os.path.getsize(path)
         if size_bytes > room_bytes:
             raise SweepError(
-                f"`{path}` has {size_bytes / 1e6:.1f} MB, and --memory is {room_bytes / 1e6:.1f} MB"
+                f"`{path}` has {size_bytes / 1e6:.3g} MB, and --memory is {room_bytes / 1e6:.3g} MB"
             )
 
 

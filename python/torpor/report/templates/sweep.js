@@ -30,7 +30,6 @@ const fill = (select, entries, chosen) => {
   entries.forEach(([value, text]) => select.append(element("option", text, { value })));
   if (chosen !== undefined) select.value = chosen;
 };
-const unique = (key) => [...new Set(data.scenarios.map((scenario) => scenario[key]))].sort();
 const metricEntries = data.metrics.map((metric, index) => [
   index, metric.title + (metric.unit ? ", " + metric.unit : ""),
 ]);
@@ -43,15 +42,18 @@ const metricIndex = (...keys) => {
 };
 fill($("metric"), metricEntries, metricIndex("idle_power_mw", "power_mw"));
 fill($("base"), data.governors.map((name, index) => [index, name]), 0);
-fill($("platform"), [["", "all"], ...unique("platform").map((name) => [name, name])], "");
-fill($("source"), [["", "all"], ...unique("source").map((name) => [name, name])], "");
+for (const axis of data.axes) {
+  const label = element("label", axis[0].toUpperCase() + axis.slice(1).replace("_", " ") + " "), select = element("select", undefined, { id: axis });
+  fill(select, [["", "all"], ...[...new Set(data.scenarios.map((scenario) => scenario.at[axis]))].sort().map((name) => [name, name])], "");
+  label.append(select);
+  $("controls").append(label);
+}
 const ratioMetrics = metricEntries.filter(([index]) => data.metrics[index].direction !== "none");
 fill($("across"), ratioMetrics, metricIndex("idle_power_mw", "power_mw"));
 fill($("up"), ratioMetrics, metricIndex("latency_mean_us"));
 
 const shown = () => data.scenarios.filter((scenario) =>
-  (!$("platform").value || scenario.platform === $("platform").value) &&
-  (!$("source").value || scenario.source === $("source").value));
+  data.axes.every((axis) => !$(axis).value || scenario.at[axis] === $(axis).value));
 const valueOf = (scenario, governor, metric) => scenario.cells[governor]?.[metric] ?? null;
 const isOracle = (governor) => data.governors[governor].split(",")[0] === "oracle";
 
@@ -110,7 +112,8 @@ const sortable = (name, governor) => {
   const isChosen = order.governor === governor;
   const head = element("th", undefined, { scope: "col" });
   if (isChosen) head.setAttribute("aria-sort", order.isDown ? "descending" : "ascending");
-  const button = element("button", name + (isChosen ? (order.isDown ? " ▾" : " ▴") : ""), { type: "button" });
+  // A zero-width space after each comma and equals sign: there a long name may be broken.
+  const button = element("button", name.replaceAll(/[,=]/g, "$&\u200b") + (isChosen ? (order.isDown ? " ▾" : " ▴") : ""), { type: "button" });
   button.addEventListener("click", () => {
     order = { governor, isDown: isChosen ? !order.isDown : governor !== null };
     draw();
@@ -184,6 +187,53 @@ const meanChange = (metric) => (values) => isShare(metric) ? mean(values) : 100 
 const everyone = data.governors.map((_, governor) => governor);
 const competitors = everyone.filter((governor) => !isOracle(governor));
 
+/** An empty plot that has room for these values, and what places a value in it. */
+const framed = (xs, ys, [across, up], title, xText = signed) => {
+  const width = 720, height = 420, left = 70, right = 150, top = 20, bottom = 50;
+  const scale = (values, from, to) => {
+    let low = Math.min(...values), high = Math.max(...values);
+    const margin = (high - low || 1) * 0.08;
+    low -= margin; high += margin;
+    return { low, high, at: (value) => from + (value - low) / (high - low) * (to - from) };
+  };
+  const x = scale(xs, left, width - right), y = scale(ys, height - bottom, top);
+  const ticks = ({ low, high }) => {
+    const step = [1, 2, 5, 10].map((n) => n * 10 ** Math.floor(Math.log10((high - low) / 5)))
+      .find((size) => (high - low) / size <= 6);
+    const found = [];
+    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push(tick);
+    return { found, digits: Math.max(0, -Math.floor(Math.log10(step))) };
+  };
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+  svg.append(drawn("title", {}, title));
+  const xTicks = ticks(x), yTicks = ticks(y);
+  for (const tick of xTicks.found) {
+    svg.append(drawn("line", { x1: x.at(tick), x2: x.at(tick), y1: top, y2: height - bottom }));
+    svg.append(drawn("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, xText(tick, xTicks.digits)));
+  }
+  for (const tick of yTicks.found) {
+    svg.append(drawn("line", { x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }));
+    svg.append(drawn("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, signed(tick, yTicks.digits)));
+  }
+  svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 10, "text-anchor": "middle" }, across));
+  svg.append(drawn("text", { transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, up));
+  return { svg, x, y };
+};
+/** Names at their places; those that would cover each other move down, or are left to the marks'
+    own titles where there is no room. */
+const named = (svg, names) => {
+  const taken = [];
+  for (const { x, y, text } of [...names].sort((a, b) => a.y - b.y)) {
+    const isLeft = x > 420, size = 7 * text.length;
+    const from = isLeft ? x - size : x;
+    let at = y + 4;
+    while (taken.some((other) => Math.abs(other.at - at) < 13 && other.from < from + size && from < other.from + other.size)) at += 13;
+    if (at > 375) continue;
+    taken.push({ at, from, size });
+    svg.append(drawn("text", { x: isLeft ? x - 8 : x + 8, y: at, "text-anchor": isLeft ? "end" : "start" }, text));
+  }
+};
+
 const drawScatter = (scenarios, base) => {
   const across = Number($("across").value), up = Number($("up").value);
   const whole = finished(scenarios, competitors, [across, up]);
@@ -205,47 +255,19 @@ const drawScatter = (scenarios, base) => {
   const isDominated = (point) => points.some((other) => other !== point &&
     worseX * other.x <= worseX * point.x && worseY * other.y <= worseY * point.y &&
     (other.x !== point.x || other.y !== point.y));
-  const width = 720, height = 420, left = 70, right = 150, top = 20, bottom = 50;
-  const scale = (values, from, to) => {
-    let low = Math.min(...values), high = Math.max(...values);
-    const margin = (high - low || 1) * 0.08;
-    low -= margin; high += margin;
-    return { low, high, at: (value) => from + (value - low) / (high - low) * (to - from) };
-  };
-  const x = scale(points.map((point) => point.x), left, width - right);
-  const y = scale(points.map((point) => point.y), height - bottom, top);
-  const ticks = ({ low, high }) => {
-    const step = [1, 2, 5, 10].map((n) => n * 10 ** Math.floor(Math.log10((high - low) / 5)))
-      .find((size) => (high - low) / size <= 6);
-    const found = [];
-    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push(tick);
-    return { found, digits: Math.max(0, -Math.floor(Math.log10(step))) };
-  };
-  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const titles = [across, up].map((metric) => data.metrics[metric].title);
-  svg.append(drawn("title", {}, `${titles[1]} against ${titles[0]}, change from ${data.governors[base]}`));
-  const xTicks = ticks(x), yTicks = ticks(y);
-  for (const tick of xTicks.found) {
-    svg.append(drawn("line", { x1: x.at(tick), x2: x.at(tick), y1: top, y2: height - bottom }));
-    svg.append(drawn("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, signed(tick, xTicks.digits)));
-  }
-  for (const tick of yTicks.found) {
-    svg.append(drawn("line", { x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }));
-    svg.append(drawn("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, signed(tick, yTicks.digits)));
-  }
-  svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 10, "text-anchor": "middle" }, `${titles[0]}, ${changeUnit(across)}`));
-  svg.append(drawn("text", { transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, `${titles[1]}, ${changeUnit(up)}`));
+  const titles = [across, up].map((metric) => `${data.metrics[metric].title}, ${changeUnit(metric)}`);
+  const { svg, x, y } = framed(points.map((point) => point.x), points.map((point) => point.y), titles,
+    `${titles[1]} against ${titles[0]}, change from ${data.governors[base]}`);
   const front = points.filter((point) => !isDominated(point)).sort((a, b) => a.x - b.x);
   svg.append(drawn("path", { class: "front", d: "M" + front.map((p) => `${x.at(p.x)} ${y.at(p.y)}`).join("L") }));
-  const taken = [];
-  for (const point of [...points].sort((a, b) => y.at(a.y) - y.at(b.y))) {
-    svg.append(drawn("circle", { cx: x.at(point.x), cy: y.at(point.y), r: 4, class: front.includes(point) ? "on" : "" }));
-    let at = y.at(point.y) + 4;
-    // Names that would cover each other move down.
-    while (taken.some((other) => Math.abs(other.at - at) < 13 && Math.abs(other.x - x.at(point.x)) < 130)) at += 13;
-    taken.push({ at, x: x.at(point.x) });
-    svg.append(drawn("text", { x: x.at(point.x) + 8, y: at }, data.governors[point.governor]));
+  for (const point of points) {
+    const mark = drawn("circle", { cx: x.at(point.x), cy: y.at(point.y), r: 4, class: front.includes(point) ? "on" : "" });
+    mark.append(drawn("title", {}, `${data.governors[point.governor]}: ${signed(point.x)} ${changeUnit(across)}, ${signed(point.y)} ${changeUnit(up)}`));
+    svg.append(mark);
   }
+  // Of many, those that matter.
+  const worthy = points.length <= 12 ? points : points.filter((point) => front.includes(point) || point.governor === base);
+  named(svg, worthy.map((point) => ({ x: x.at(point.x), y: y.at(point.y), text: data.governors[point.governor] })));
   figure.replaceChildren(svg);
 };
 
@@ -309,6 +331,7 @@ const draw = () => {
   $("detail").replaceChildren();
   drawMap(scenarios, metric, base);
   drawScatter(scenarios, base);
+  drawCurves(scenarios, metric, base);
   drawRanks(scenarios, metric, base);
 };
 document.querySelectorAll("select").forEach((select) => select.addEventListener("change", draw));

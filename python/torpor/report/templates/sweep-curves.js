@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// How a metric follows a parameter: of a governor, of a machine, of a workload.
+
+/** The numbers after a name, each with what the name is without it. */
+const paramsOf = (name) => [...name.matchAll(/,([^,=]+)=(-?[\d.]+(?:e-?\d+)?)(?=,|$)/g)]
+  .map(([text, key, value]) => ({ key, value: Number(value), text, rest: name.replace(text, "") }));
+
+/** Of each parameter that has three values or more, its lines: the changes at each of its values. */
+const curvesOf = (scenarios, metric, base) => {
+  const curves = new Map();
+  const add = (key, line, value, parts) => {
+    if (!curves.has(key)) curves.set(key, new Map());
+    const lines = curves.get(key);
+    if (!lines.has(line)) lines.set(line, new Map());
+    const values = lines.get(line);
+    values.set(value, [...(values.get(value) ?? []), ...parts]);
+  };
+  data.governors.forEach((name, governor) => paramsOf(name).forEach(({ key, value, rest }) => {
+    const whole = finished(scenarios, [governor, base], [metric]);
+    add(`${key}, change from ${data.governors[base]}`, rest, value, changes(whole, metric, base, governor));
+  }));
+  // A machine's or a workload's number: each scenario against that with the least value.
+  const groups = new Map();
+  for (const scenario of scenarios) for (const axis of ["platform", "source"]) {
+    for (const { key, value, text } of paramsOf(scenario[axis])) {
+      const group = `${axis} ${key}\0${scenario.label.replace(text, "")}`;
+      groups.set(group, [...(groups.get(group) ?? []), { value, scenario }]);
+    }
+  }
+  for (const [group, several] of groups) {
+    several.sort((a, b) => a.value - b.value);
+    for (const governor of competitors) {
+      const first = valueOf(several[0].scenario, governor, metric);
+      for (const { value, scenario } of several) {
+        const mine = valueOf(scenario, governor, metric);
+        if (first === null || mine === null || (!isShare(metric) && !(first > 0 && mine > 0))) continue;
+        const part = isShare(metric) ? mine - first : Math.log(mine / first);
+        add(`${group.split("\0")[0]}, change from ${several[0].value}`, data.governors[governor], value, [part]);
+      }
+    }
+  }
+  for (const [key, lines] of curves) {
+    const values = new Set([...lines.values()].flatMap((line) => [...line.keys()]));
+    if (values.size < 3) curves.delete(key);
+  }
+  return curves;
+};
+
+const drawCurves = (scenarios, metric, base) => {
+  const curves = curvesOf(scenarios, metric, base);
+  $("curves").hidden = curves.size === 0;
+  if (curves.size === 0) return;
+  const select = $("param"), before = select.value;
+  select.replaceChildren();
+  fill(select, [...curves.keys()].map((key) => [key, key]), curves.has(before) ? before : [...curves.keys()][0]);
+  const points = [];
+  for (const [line, values] of curves.get(select.value)) {
+    for (const [value, parts] of [...values].sort((a, b) => a[0] - b[0])) {
+      const [at, low, high] = interval(parts, meanChange(metric));
+      if (at !== null) points.push({ line, value, at, low: low ?? at, high: high ?? at });
+    }
+  }
+  if (!points.length) {
+    $("curve").replaceChildren(element("p", "No scenario has this metric.", { class: "none" }));
+    return;
+  }
+  const title = `${data.metrics[metric].title}, ${changeUnit(metric)}`;
+  const { svg, x, y } = framed(points.map((point) => point.value),
+    points.flatMap((point) => [point.low, point.high]), [select.value.split(",")[0], title],
+    `${title}, at each value of ${select.value}`, (tick, digits) => tick.toFixed(digits));
+  const ends = [];
+  for (const line of new Set(points.map((point) => point.line))) {
+    const mine = points.filter((point) => point.line === line);
+    svg.append(drawn("path", { class: "front", d: "M" + mine.map((p) => `${x.at(p.value)} ${y.at(p.at)}`).join("L") }));
+    for (const point of mine) {
+      const mark = drawn("circle", { cx: x.at(point.value), cy: y.at(point.at), r: 3, class: "on" });
+      mark.append(drawn("title", {}, `${line}, ${point.value}: ${signed(point.at, 2)} (${signed(point.low, 2)} to ${signed(point.high, 2)})`));
+      svg.append(drawn("line", { class: "range", x1: x.at(point.value), x2: x.at(point.value), y1: y.at(point.low), y2: y.at(point.high) }), mark);
+    }
+    const last = mine[mine.length - 1];
+    ends.push({ x: x.at(last.value), y: y.at(last.at), text: line });
+  }
+  named(svg, ends);
+  $("curve").replaceChildren(svg);
+};
