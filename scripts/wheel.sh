@@ -11,6 +11,9 @@ architecture=${1:-$(uname -m)}
 glibc=${GLIBC:-2.17}
 tag=manylinux_$(echo "$glibc" | tr . _)
 target=$architecture-unknown-linux-gnu
+# Policies are for no C library: what the machine has compiles them.
+policy_cc=${CC:-cc}
+[ "$architecture" = "$(uname -m)" ] || policy_cc=$architecture-linux-gnu-gcc
 tools=build/venv-wheel
 dist=build/dist
 unpacked=build/sdist
@@ -26,13 +29,15 @@ mkdir -p $dist $unpacked
 
 echo "sdist"
 maturin sdist --out $dist >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
-tar -xzf $dist/torpor-*.tar.gz -C $unpacked --strip-components 1
+# With the time of now: all files of an sdist are of one date, by which cargo sees no change.
+tar -xmzf $dist/torpor-*.tar.gz -C $unpacked --strip-components 1
 
 echo "wheel for $target, glibc $glibc (log: build/wheel.log)"
 (
     cd $unpacked
-    TORPOR_COMMIT=$commit CARGO_TARGET_DIR=../../target/wheel maturin build --release --locked --zig \
-        --target "$target" --compatibility "$tag" --out ../dist
+    export TORPOR_COMMIT="$commit" TORPOR_POLICY_CC="$policy_cc" CARGO_TARGET_DIR=../../target/wheel
+    maturin build --release --locked --zig --target "$target" --compatibility "$tag" \
+        --out ../dist
 ) >>build/wheel.log 2>&1 || { tail -40 build/wheel.log >&2; exit 1; }
 wheel=$(echo $dist/torpor-*.whl)
 

@@ -19,6 +19,9 @@ mod flags;
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 const POLICIES: &str = "policies";
 const POLICIES_ENV: &str = "TORPOR_POLICIES";
+/// Names a compiler for policies alone. They need no C library, so a wheel's own compiler, which
+/// links with an old one, need not be theirs.
+const COMPILER_ENV: &str = "TORPOR_POLICY_CC";
 const KAPI: &str = "../../kapi";
 const GOVERNORS: &str = "../../governors/cpuidle";
 const IOBOOSTS: &str = "../../governors/ioboost";
@@ -49,7 +52,9 @@ fn main() {
 }
 
 fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, out: &Path) {
-    let compiler = cc::Build::new().get_compiler();
+    println!("cargo::rerun-if-env-changed={COMPILER_ENV}");
+    let compiler = env::var_os(COMPILER_ENV).map(PathBuf::from);
+    let compiler = compiler.unwrap_or_else(|| cc::Build::new().get_compiler().path().to_owned());
     let out = out.join(folder.file_name().unwrap());
     // A policy that was renamed leaves nothing behind.
     let _ = fs::remove_dir_all(&out);
@@ -67,7 +72,7 @@ fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, ou
         writeln!(table, "BuiltinFile {{ name: {name:?}, source: {copy}, images: [").unwrap();
         for hz in HZ {
             let image = out.join(format!("{name}-{hz}.so"));
-            let mut command = Command::new(compiler.path());
+            let mut command = Command::new(&compiler);
             command.args(flags::image()).arg(flags::hz_define(hz));
             command.arg("-I").arg(kapi.join("include")).arg("-o").arg(&image);
             command.arg("-Werror").arg(&source).arg(kapi.join("image.c"));

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         check_extraction,
         extract_workload,
         governors,
+        idle_predict_toml,
         import_platform,
         ioboosts,
         platform_toml,
@@ -85,6 +86,7 @@ __all__ = [
     "fidelity",
     "gate",
     "governors",
+    "idle_predict_toml",
     "import_platform",
     "ioboosts",
     "load",
@@ -118,8 +120,8 @@ _NAMES = {
     "diagnosis": "doctor",
     "explanation": "explain",
     "gates": "GateError Limit gate read_limits",
-    "library": "check_extraction extract_workload governors import_platform ioboosts "
-    "platform_toml platforms schema workload_toml workloads",
+    "library": "check_extraction extract_workload governors idle_predict_toml import_platform "
+    "ioboosts platform_toml platforms schema workload_toml workloads",
     "posting": "post",
     "recordings": "convert_trace trace_info trace_stats",
     "records": "Record load",

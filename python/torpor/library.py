@@ -127,6 +127,42 @@ def platforms() -> list[Machine]:
     return found
 
 
+def idle_predict_toml(threads: int = 8, loop: int = 10, *, delay_us: float = 20) -> str:
+    """Return the workload ``idle-predict`` with other numbers, as TOML text.
+
+    Args:
+        threads: How many there are.
+        loop: Sleeps per round; the last one takes a second.
+        delay_us: Length of the other sleeps.
+
+    Raises ValueError for less than one thread or two sleeps, and for a length that is negative.
+
+    >>> "count = 4" in torpor.idle_predict_toml(threads=4)
+    True
+    """
+    if threads < 1 or loop < 2 or not 0 <= delay_us < float("inf"):
+        raise ValueError(
+            f"threads={threads}, loop={loop}, delay_us={delay_us}: expected at least 1 thread, "
+            "2 sleeps per round, and a length of at least 0 us"
+        )
+    text = workload_toml("idle-predict")
+    if (threads, loop, delay_us) == (8, 10, 20):
+        return text
+    # Every digit, and none after the point where there is no need.
+    delay = f"{delay_us:.15g}"
+    for shipped, wanted in (
+        ("Eight threads", f"{threads} threads"),
+        ("sleep 20 us nine times", f"sleep {delay} us {loop - 1} times"),
+        ("count = 8", f"count = {threads}"),
+        ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
+        ("repeat = 9", f"repeat = {loop - 1}"),
+        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay} }}"),
+    ):
+        assert shipped in text, shipped
+        text = text.replace(shipped, wanted)
+    return text
+
+
 def schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of every kind of result; see docs/reference/schema.md.
 

@@ -27,6 +27,15 @@ def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
     assert task["started"] == 3
 
 
+def test_the_library_writes_the_same_workload(torpor):
+    arguments = ("--threads", "3", "--loop", "5", "--delay", "7us")
+    text = torpor("workload", "idle-predict", *arguments, check=0).stdout
+    assert text.strip() == library.idle_predict_toml(3, 5, delay_us=7).strip()
+    for wrong in ({"threads": 0}, {"loop": 1}, {"delay_us": -1}):
+        with pytest.raises(ValueError, match="at least 1 thread"):
+            library.idle_predict_toml(**wrong)
+
+
 def test_a_round_is_no_longer_than_a_workload_can_say(torpor):
     for number, allowed in (("1", "2"), ("1000002", "1000001"), ("5000000000", "1000001")):
         done = torpor("workload", "idle-predict", "--run", "--loop", number, check=2)

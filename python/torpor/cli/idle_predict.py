@@ -45,7 +45,7 @@ def idle_predict(
     delay_ns, duration_ns = values.duration_ns(delay), values.duration_ns(duration)
     assert delay_ns is not None and duration_ns is not None
     if not is_run:
-        write_stdout(_workload(threads, loop, delay_ns / 1e3))
+        write_stdout(library.idle_predict_toml(threads, loop, delay_us=delay_ns / 1e3))
         return
     if duration_ns > _DURATION_MAX_NS:
         raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
@@ -58,26 +58,6 @@ def idle_predict(
         print_note("interrupted")
     done = json.loads(load.finish())
     write_stdout(json.dumps(done) if is_json else _text(done, threads, delay))
-
-
-def _workload(threads: int, loop: int, delay_us: float) -> str:
-    """The workload that ships, with its four numbers and what its title says of them replaced."""
-    text = library.workload_toml("idle-predict")
-    if (threads, loop, delay_us) == (8, 10, 20):
-        return text
-    # Every digit, and none behind the point where there is no need.
-    delay = f"{delay_us:.15g}"
-    for shipped, wanted in (
-        ("Eight threads", f"{threads} threads"),
-        ("sleep 20 us nine times", f"sleep {delay} us {loop - 1} times"),
-        ("count = 8", f"count = {threads}"),
-        ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
-        ("repeat = 9", f"repeat = {loop - 1}"),
-        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay} }}"),
-    ):
-        assert shipped in text, shipped
-        text = text.replace(shipped, wanted)
-    return text
 
 
 class _Late(TypedDict):

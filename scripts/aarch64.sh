@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# aarch64.sh: builds for aarch64 on another machine, and runs there what needs no kernel, under QEMU's
+# user emulation: compiling, loading and containing governors; replays; a simulation.
+set -eu
+cd "$(dirname "$0")/.."
+target=aarch64-unknown-linux-gnu
+cross=aarch64-linux-gnu-gcc
+sysroot=/usr/aarch64-linux-gnu
+
+for tool in qemu-aarch64 $cross rustup; do
+    command -v $tool >/dev/null || {
+        echo "missing: $tool; install qemu-user, gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, rustup" >&2
+        exit 1
+    }
+done
+rustup target add $target 2>/dev/null
+
+export CARGO_BUILD_TARGET=$target
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$cross
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L $sysroot"
+# Also what governors are compiled with while tests run.
+export CC=$cross
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0
+
+cargo test --release -p torpor-governor --no-fail-fast --lib --test isolation --test timers --test compiling
+cargo test --release -p torpor-engine --test replay --test power
+cargo run --release -p torpor-sim --example simulate -- periodic pixel6 1 2 menu teo >build/aarch64-simulation.json

@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# stranger.sh WHEEL SUITE...: what somebody goes through who has a bare Debian and a wheel, timed.
+#
+# For each suite (bookworm, trixie): a chroot with Python alone; as root and as a user, the wheel is
+# installed, gives a first table, and, once there is a compiler, one of the user's own governor.
+# Needs root, mmdebstrap and a network; chroots stay in build/stranger.
+set -eu
+cd "$(dirname "$0")/.."
+wheel=$(realpath "$1")
+shift
+own=docs/tutorials/own-governor-to-gate.md
+recording=demo/web-server.perf.data
+houses=build/stranger/wheels
+
+timed() {
+    name=$1
+    shift
+    begin=$(date +%s%N)
+    "$@" >build/stranger/log 2>&1 || { cat build/stranger/log >&2; echo "FAILED: $name" >&2; exit 1; }
+    printf '  %-44s %6d ms\n' "$name" $((($(date +%s%N) - begin) / 1000000))
+}
+
+mkdir -p "$houses"
+for suite in "$@"; do
+    root=build/stranger/$suite
+    [ -e "$root/etc/os-release" ] || mmdebstrap --quiet --variant=minbase \
+        --include=python3-venv,ca-certificates --aptopt='Acquire::Languages "none"' "$suite" "$root"
+    python=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    echo "$suite, Python $python"
+    # What the wheel depends on, by the host's network.
+    python3 -m pip download --quiet --only-binary=:all: --python-version "$python" \
+        --platform manylinux2014_x86_64 --dest "$houses" "$wheel"
+    rm -rf "$root/opt/wheels" "$root/opt/stranger"
+    cp -r "$houses" "$root/opt/wheels"
+    mkdir "$root/opt/stranger"
+    cp "$recording" "$root/opt/stranger/"
+    sed -n '/^<!-- file: next.c -->/,/^```$/p' "$own" | sed '1,2d;$d' >"$root/opt/stranger/next.c"
+    # /proc and a resolver, for apt.
+    cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+    mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
+    chroot "$root" id stranger >/dev/null 2>&1 || chroot "$root" useradd --create-home stranger
+
+    in_chroot() {
+        who=$1
+        shift
+        chroot "$root" env -i HOME="/$who" PATH=/usr/bin:/bin:/usr/sbin:/sbin LC_ALL=C.UTF-8 \
+            setpriv --reuid "$(basename "$who")" --regid "$(basename "$who")" --init-groups -- "$@"
+    }
+    for who in root home/stranger; do
+        echo " as $(basename "$who")"
+        chroot "$root" rm -rf "/$who/venv"
+        torpor=/$who/venv/bin/torpor
+        table="$torpor replay /opt/stranger/web-server.perf.data -p pixel6"
+        timed "a venv" in_chroot "$who" python3 -m venv "/$who/venv"
+        timed "the wheel and what it depends on" in_chroot "$who" "/$who/venv/bin/pip" install \
+            --no-index --find-links /opt/wheels torpor
+        # shellcheck disable=SC2086 # words
+        timed "the first table" in_chroot "$who" $table
+        [ -e "$root/usr/bin/gcc" ] || timed "gcc and libc6-dev, by apt" chroot "$root" \
+            sh -c 'apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev'
+        # shellcheck disable=SC2086
+        timed "a table of one's own governor" in_chroot "$who" $table -g menu -g /opt/stranger/next.c
+        grep -q 'next.c' build/stranger/log
+        timed "torpor doctor" in_chroot "$who" sh -c "$torpor doctor || [ \$? = 1 ]"
+    done
+    umount "$root/proc"
+done
