@@ -95,6 +95,42 @@ def test_the_same_call_asks_the_same_and_runs_nothing_again(fixed, train, tmp_pa
     assert names[: len(first.trials)] == [trial.setting for trial in first.trials]
 
 
+def test_a_calibration_finds_the_number_that_was_measured(recording, train, tmp_path):
+    measured = torpor.replay(recording, platform="i5-10600k,hz=300", governors=["menu"])
+    target = measured.runs[0]["metrics"]["tick_wakeups"]
+    found = torpor.tune(
+        "menu",
+        ["platform.hz=100|250|300|1000"],
+        train,
+        tmp_path / "s",
+        objectives=[f"tick_wakeups={target}@platform=i5-10600k"],
+        trials=16,
+    )
+    assert [(trial.setting, trial.train) for trial in found.front] == [
+        ("menu,platform.hz=300", (0.0,))
+    ]
+    with pytest.raises(torpor.SweepError, match="no point matches the objective"):
+        torpor.tune(
+            "menu", ["platform.hz=100|250"], train, tmp_path / "s", trials=2,
+            objectives=["idle_power_mw@platform=pixel6"],
+        )  # fmt: skip
+
+
+def test_objectives_are_read():
+    found = tuning.read_objective("above_pct=2.5@platform=p*,hz=250")
+    assert (found.target, found.where) == (2.5, (("platform", "p*"), ("hz", "250")))
+    assert found.heading.endswith("off pp")
+    for text, message in (
+        ("x y", "expected METRIC, METRIC=TARGET"),
+        ("throughput=0", "a target other than 0"),
+        ("throughput@plat=x", "AXIS one of kind, source"),
+        ("wakeups", "neither better nor worse"),
+    ):
+        with pytest.raises(torpor.SweepError, match=message):
+            tuning.read_objective(text)
+    assert tuning.read_objective("wakeups=5").target == 5
+
+
 def test_what_does_not_hold_is_said():
     trial = tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0))
     base = tuning.Trial("g", (0.0, 0.0), (0.0, 0.0))

@@ -57,7 +57,8 @@ fn as_number(value: &Spanned<DeValue<'_>>) -> Option<Range<usize>> {
 ///
 /// A path is the keys from the file's root, with an entry of an array by its `name` or its index:
 /// `cluster.big.idle_state.1.exit_latency_us`. Keys may be left out of it as long as one number of
-/// the file fits. A whole path may also name a number that the file leaves out.
+/// the file fits; all that fit are meant after `*.`. A whole path may also name a number that the
+/// file leaves out.
 pub fn fill_params(
     text: &str,
     params: &[Param<'_>],
@@ -65,6 +66,12 @@ pub fn fill_params(
 ) -> Result<String, String> {
     let mut filled = text.to_owned();
     for (path, value) in params {
+        if let Some(path) = path.strip_prefix("*.") {
+            for place in find_all(&filled, path)? {
+                filled.replace_range(place, value);
+            }
+            continue;
+        }
         let (place, new) = find(&filled, path, value, shape)?;
         filled.replace_range(place, &new);
     }
@@ -128,6 +135,21 @@ fn find(
             Err(format!("`{path}` occurs {count} times in its file: expected one of {shown}{more}"))
         }
     }
+}
+
+/// The places of all numbers that fit, the last one first.
+fn find_all(text: &str, path: &str) -> Result<Vec<Range<usize>>, String> {
+    let Ok(file) = DeTable::parse(text) else { return Ok(Vec::new()) };
+    let parts: Vec<&str> = path.split('.').collect();
+    let mut leaves = Vec::new();
+    collect(file.get_ref(), &mut Vec::new(), &mut leaves);
+    let fitting = leaves.iter().filter(|leaf| leaf.fits(&parts));
+    let mut places: Vec<Range<usize>> = fitting.map(|leaf| leaf.span.clone()).collect();
+    if places.is_empty() {
+        return Err(unknown(path, &leaves));
+    }
+    places.sort_by_key(|place| std::cmp::Reverse(place.start));
+    Ok(places)
 }
 
 fn unknown(path: &str, leaves: &[Leaf]) -> String {
@@ -275,6 +297,15 @@ run_us = { mean = 3 }
         assert_eq!(filled("hz", "100"), Ok(TEXT.replace("250", "100")));
         assert_eq!(filled("run_us.mean", "4"), Ok(TEXT.replace("mean = 3", "mean = 4")));
         assert_eq!(filled("mean", "4"), Ok(TEXT.replace("mean = 3", "mean = 4")));
+    }
+
+    #[test]
+    fn a_star_means_all_that_fit() {
+        let both =
+            TEXT.replace("exit-us = 1", "exit-us = 25").replace("exit-us = 2\n", "exit-us = 25\n");
+        assert_eq!(filled("*.exit_us", "25"), Ok(both));
+        assert_eq!(filled("*.state.b.exit_us", "3"), filled("state.b.exit_us", "3"));
+        assert!(filled("*.exit", "1").unwrap_err().contains("did you mean `exit_us`?"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ from torpor.options import Option
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 _PATTERN = re.compile(r"[*?\[]")
 #: Numbers after the name of a machine or a workload.
-_NUMBERS = re.compile(r"(.*?)((?:,[\w.-]+=[^,]*)*)", re.S)
+_NUMBERS = re.compile(r"(.*?)((?:,[\w.*-]+=[^,]*)*)", re.S)
 
 #: How the name of a platform's or workload's number begins.
 PLACES = ("platform.", "workload.", "device.")
