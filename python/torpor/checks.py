@@ -48,10 +48,11 @@ def check(
 
     The keys of the report: ``governor``, ``source_sha256``, ``hz``, ``seed``, ``decisions``,
     ``sequences``, ``ended_early`` (why, or None), ``timing`` (``p50_ns``, ``p99_ns``, ``worst_ns``
-    of a decision without sanitizers; None after a crash) and ``findings``. Each finding has its
-    ``kind``, ``what`` happened, the sanitizer's ``words``, the ``count`` of such breaches, the
-    ``seed`` that repeats it, and the shortest sequence found that shows it: ``states``, ``cpus``,
-    ``clock_ns`` and ``calls``, of which ``call`` (from 1) on ``cpu`` is the one.
+    of a decision without sanitizers; None after a crash), ``percpu_bytes`` and ``findings``. Each
+    finding has its ``kind``, ``what`` happened, the sanitizer's ``words``, the ``count`` of such
+    breaches, the ``seed`` that repeats it, and the shortest sequence found that shows it:
+    ``states``, ``cpus``, ``clock_ns`` and ``calls``, of which ``call`` (from 1) on ``cpu`` is the
+    one.
 
     Raises :class:`torpor.GovernorError` when the governor or the program around it cannot be
     compiled.

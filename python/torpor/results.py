@@ -122,6 +122,8 @@ class Check(TypedDict):
     governor: str
     hz: int
     kind: Literal["check"]
+    #: Of its static per-CPU data, as userspace lays it out; null where it cannot be loaded.
+    percpu_bytes: int | None
     #: The first sequence's; the others' follow it.
     seed: int
     sequences: int

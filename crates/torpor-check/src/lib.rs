@@ -95,10 +95,13 @@ pub fn check(
     let program = |build| catalog.program(spec, options.hz, &HARNESS, build);
     let sanitized = program(Build::Sanitized)?;
     let plain = program(Build::Plain)?;
-    // Only a loaded governor knows its parameters' types.
+    // Only a loaded governor knows its parameters' types. One that has none may fail to load: that
+    // is a finding.
+    let loaded = catalog.resolve(spec, options.hz);
+    let percpu_bytes = loaded.as_ref().ok().map(|governor| governor.percpu_bytes());
     let params = match spec.params() {
         [] => Vec::new(),
-        _ => catalog.resolve(spec, options.hz)?.stored_params(),
+        _ => loaded?.stored_params(),
     };
     let source_sha256 = sanitized.source_sha256.clone();
     let judge = Judge::new(Driver::new(sanitized, &params)?, Driver::new(plain, &params)?);
@@ -121,6 +124,7 @@ pub fn check(
         sequences,
         ended_early,
         timing,
+        percpu_bytes,
         findings: hunt.findings()?,
     })
 }

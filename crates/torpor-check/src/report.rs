@@ -25,6 +25,8 @@ pub struct Report {
     /// Why fewer decisions were made than asked for.
     pub ended_early: Option<String>,
     pub timing: Option<Timing>,
+    /// Of its static per-CPU data, as userspace lays it out; null where it cannot be loaded.
+    pub percpu_bytes: Option<usize>,
     pub findings: Vec<Finding>,
 }
 

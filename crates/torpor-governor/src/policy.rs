@@ -151,6 +151,11 @@ impl Policy {
         &self.name
     }
 
+    /// Bytes of static per-CPU data, without the image's own.
+    pub fn percpu_bytes(&self) -> usize {
+        self.image.percpu.len().saturating_sub(size_of::<u64>())
+    }
+
     /// As the user typed it.
     pub fn label(&self) -> &str {
         &self.label.text

@@ -63,7 +63,7 @@ fn builtins_tell_about_themselves() {
         "shallowest",
         "teo",
         "teo-6.12",
-        "teo-6.6",
+        "tide",
     ] {
         assert!(names.contains(&wanted), "{names:?}");
     }

@@ -12,6 +12,7 @@ from torpor.cli import catalog, completion, kernel, recording, store
 from torpor.cli.ab import ab
 from torpor.cli.check import check
 from torpor.cli.console import write_stdout
+from torpor.cli.contest import contest
 from torpor.cli.counters import diff, snapshot
 from torpor.cli.doctor import doctor
 from torpor.cli.extraction import extract
@@ -136,6 +137,7 @@ app.add_typer(sweep_app, name="sweep")
 app.command()(ladder)
 app.command()(bisect)
 app.command()(tune)
+app.command()(contest)
 store_app.command()(store.ls)
 store_app.command()(store.gc)
 store_app.command()(store.merge)

@@ -105,6 +105,8 @@ def _text(report: "results.Check", width: int) -> str:
             f"  time per decision: median {timing['p50_ns']} ns, p99 {timing['p99_ns']} ns, "
             f"worst {timing['worst_ns']} ns"
         )
+    if report["percpu_bytes"] is not None:
+        lines.append(f"  memory per CPU: {report['percpu_bytes']:,} bytes")
     if report["ended_early"]:
         lines.append(f"  ended early: {report['ended_early']}")
     for finding in report["findings"]:

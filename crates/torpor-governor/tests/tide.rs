@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! `tide`: worked examples of its plans, its own timer and the price of latency.
+
+mod support;
+
+use support::{catalog, state};
+use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Selection, Setup};
+use torpor_units::{CpuId, Duration, Hz, Instant};
+
+/// A CPU with WFI and a state that takes 160 us to leave and pays off in 2 ms.
+struct Lone {
+    tide: Instance,
+    now: Instant,
+}
+
+/// A timer so far away that it decides nothing.
+const FAR_US: i64 = 1_000_000;
+
+impl Lone {
+    fn new(spec: &str) -> Lone {
+        let spec: GovernorSpec = spec.parse().unwrap();
+        let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+        let states = [state("WFI", 1, 1, false), state("C2", 160, 2_000, false)];
+        let cpus = [CpuSetup::new(CpuId(0), &states)];
+        Lone { tide: governor.instantiate(&Setup { cpus: &cpus }).unwrap(), now: Instant(0) }
+    }
+
+    fn select_within(&mut self, timer_us: i64, limit: Option<Duration>) -> Selection {
+        let sleep_length = Duration::from_us(timer_us);
+        let mut inputs = Inputs {
+            now: self.now,
+            sleep_length,
+            delta_next: sleep_length.min(Duration::from_us(4_000)),
+            ..Inputs::default()
+        };
+        if let Some(limit) = limit {
+            inputs.latency_req = limit;
+        }
+        self.tide.select(0, &inputs).unwrap()
+    }
+
+    fn select(&mut self, timer_us: i64) -> Selection {
+        self.select_within(timer_us, None)
+    }
+
+    fn wake(&mut self, choice: Selection, slept_us: i64) {
+        self.now += Duration::from_us(slept_us);
+        self.tide.set_last_residency(0, Duration::from_us(slept_us));
+        self.tide.reflect(0, choice.state, self.now, false).unwrap();
+    }
+
+    /// Sleeps of so many us, each with its timer, and 1 ms of work after each.
+    fn sleep_all(&mut self, sleeps: &[(i64, i64)]) {
+        for &(timer_us, slept_us) in sleeps {
+            let choice = self.select(timer_us);
+            self.wake(choice, slept_us);
+            self.now += Duration::from_us(1_000);
+        }
+    }
+
+    /// When the governor's timer expires, from now.
+    fn alarm_us(&self) -> Option<i64> {
+        self.tide.next_timer(0).map(|at| at.since(self.now).0 / 1_000)
+    }
+}
+
+#[test]
+fn a_cpu_that_nothing_interrupts_goes_deep_at_once() {
+    let mut cpu = Lone::new("tide");
+    cpu.sleep_all(&[(10_000, 10_000); 20]);
+    let choice = cpu.select(10_000);
+    assert_eq!((choice.state, choice.stop_tick), (1, true));
+}
+
+#[test]
+fn a_state_that_pays_off_after_the_timer_is_no_candidate() {
+    let mut cpu = Lone::new("tide");
+    let choice = cpu.select(1_900);
+    assert_eq!((choice.state, cpu.alarm_us()), (0, None));
+    assert!(!choice.stop_tick, "the timer comes before the tick");
+}
+
+#[test]
+fn short_sleeps_are_spent_shallow_and_a_long_one_is_left_in_time() {
+    let mut cpu = Lone::new("tide");
+    cpu.sleep_all(&[(FAR_US, 100); 60]);
+    let choice = cpu.select(FAR_US);
+    assert_eq!(choice.state, 0);
+    // Sleeps of 100 us end in the octave from 65.536 us on; who outlasts it is unlike all others.
+    assert_eq!(cpu.alarm_us(), Some(131));
+
+    cpu.now += Duration::from_us(131);
+    cpu.tide.fire_timer(0, cpu.now).unwrap();
+    cpu.tide.set_last_residency(0, Duration::from_us(131));
+    cpu.tide.reflect(0, 0, cpu.now, false).unwrap();
+    cpu.now += Duration::from_us(5);
+    assert_eq!(cpu.select(FAR_US - 136).state, 1, "the sleep goes on, and nothing ends it");
+}
+
+#[test]
+fn without_its_timer_it_is_deep_or_shallow_for_good() {
+    let mut cpu = Lone::new("tide,own_timer=0");
+    cpu.sleep_all(&[(FAR_US, 100); 60]);
+    cpu.select(FAR_US);
+    assert_eq!(cpu.alarm_us(), None);
+}
+
+#[test]
+fn what_a_timer_ends_says_nothing_of_longer_sleeps() {
+    // 300 us each: ended by an interrupt they are a hazard, by a timer they are not.
+    let after = |timer_us| {
+        let mut cpu = Lone::new("tide");
+        cpu.sleep_all(&[(timer_us, 300); 60]);
+        cpu.select(FAR_US).state
+    };
+    assert_eq!((after(300), after(FAR_US)), (1, 0));
+}
+
+#[test]
+fn a_latency_limit_is_respected_after_any_history() {
+    let mut cpu = Lone::new("tide");
+    cpu.sleep_all(&[(FAR_US, 50_000); 40]);
+    assert_eq!(cpu.select(FAR_US).state, 1);
+    cpu.wake(Selection { state: 1, stop_tick: true, asked_sleep_length: true }, 50_000);
+    let choice = cpu.select_within(FAR_US, Some(Duration::from_us(100)));
+    assert_eq!((choice.state, cpu.alarm_us()), (0, None));
+}
+
+#[test]
+fn less_latency_is_spent_where_less_is_wanted() {
+    // Sleeps of 3 ms are worth C2 for what hindsight spends; asked for none of it, the price rises
+    // until WFI is cheaper.
+    let deep = |spec: &str| {
+        let mut cpu = Lone::new(spec);
+        (0..200)
+            .filter(|_| {
+                let choice = cpu.select(FAR_US);
+                cpu.wake(choice, 3_000);
+                cpu.now += Duration::from_us(1_000);
+                choice.state == 1
+            })
+            .count()
+    };
+    let (all, none) = (deep("tide"), deep("tide,share_pct=0"));
+    assert!(all > 150 && none < all / 2, "{all} and {none} of 200");
+}
+
+#[test]
+fn its_memory_is_a_quarter_of_what_a_contest_allows() {
+    let governor = catalog().resolve(&"tide".parse().unwrap(), Hz::H250).unwrap();
+    assert!((100..=1_024).contains(&governor.percpu_bytes()), "{}", governor.percpu_bytes());
+}

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: tide - plans a sleep from how often sleeps of its age end
+ *
+ * Idea: Learn how often a sleep of some age is interrupted, and take the plan that costs least on
+ * average: a state, and where it pays an age at which to wake up and go deeper. A timer is known; a
+ * sleep that it ended says only that nothing came before.
+ *
+ * A state breaks even with the one before it at its target residency, so entering it costs that
+ * long at the power that it saves. How much that is matters only between steps: it is taken to be
+ * as exit latency to residency, since what a transition costs goes with the time that it takes.
+ *
+ * State kept, per CPU: for each octave of ages, how often a sleep that got there ended there, as a
+ * fast and a slow mean; the price of latency; the sleep's beginning and first timer; an hrtimer.
+ *
+ * Decision:
+ *
+ *  1. If this governor's timer, the tick or the polling limit ended the last sleep, and select()
+ *     follows at once, the CPU is still idle, and its age goes on. Else learn from the sleep: of
+ *     each octave before its end that it passed, of the last that it ended there, unless a timer
+ *     ended it.
+ *  2. The price of latency rises with the exit latency spent, and falls with that of the deepest
+ *     state that paid off. It rests where both are the same over many sleeps.
+ *  3. Candidates are the enabled states within the latency limit that pay off by the next timer;
+ *     of many, the shallowest and the three deepest.
+ *  4. From the last octave before the timer back to the present one, a candidate's cost is its
+ *     power for the octave, the price of its exit latency if the sleep ends there, else its cost
+ *     from the next octave on; or, if less, that of being woken to go deeper.
+ *  5. The cheapest is taken, and the timer set for the age at which it goes deeper. If it does
+ *     not, and its exit latency costs more than waiting for the next timer in a shallow state, the
+ *     timer is set for that long before.
+ *  6. The tick is kept if the timer's wake-up comes before it, or if so few sleeps last until the
+ *     tick that stopping it costs more than being woken by it.
+ *
+ * Known weaknesses: what preceded a sleep and the CPU's utilization are not looked at, so that two
+ * kinds of sleeps in turn have one hazard. The slow mean takes some thirty sleeps to follow. Of
+ * more than four states that pay off, some are never taken.
+ *
+ * Departures: none, as no kernel has it. References: menu and teo, for the tick.
+ */
+
+#include <linux/cpuidle.h>
+#include <linux/hrtimer.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/percpu.h>
+#include <linux/sched/clock.h>
+#include <linux/string.h>
+#include <linux/tick.h>
+#include <linux/version.h>
+
+/*
+ * Octaves of ages. The first one ends at a 32nd of the residency of the first state that is worth a
+ * thought, and not before 4 us; the last one begins at about eight times the deepest state's, when
+ * nothing is left to decide.
+ */
+#define NR_BINS			20
+#define FIRST_SHIFT_MIN		11
+#define FIRST_SHIFT_BELOW	6
+#define LAST_SHIFT_ABOVE	3
+
+/* Of 1: a hazard, a weight. */
+#define ONE			65536
+#define ONE_SHIFT		16
+#define HAZARD_FIRST		(ONE / 16)
+/* A sleep's share of the fast and of the slow mean; more while few were seen. */
+#define FAST_SHIFT		2
+#define SLOW_SHIFT		5
+#define NR_PLANS		4
+/* A state that pays off in less is worth no thought of one before it. */
+#define WORTH_A_THOUGHT_NS	(16 * NSEC_PER_USEC)
+/* No sum of products overflows below these. */
+#define TIME_MAX_NS		(1LL << 40)
+#define STEP_TIME_MAX_NS	(1LL << 30)
+/* A step of power from one state to the next, at most and at least. */
+#define STEP_MAX		256
+#define STEP_MIN		16
+#define STEP_SHIFT		8
+
+/*
+ * The price of a ns of latency, in 1/16 of what the state saves in one, kept in 1/256 of that. What
+ * moves it is in shares of the deepest state's exit latency, and so the same on all machines.
+ */
+#define SHARE_ONE		256
+#define PRICE_SHIFT		8
+#define PRICE_FIRST		(12 << PRICE_SHIFT)
+#define PRICE_MAX		(200 << PRICE_SHIFT)
+#define PRICE_GAIN		8
+
+/*
+ * A wake-up by an own timer, of what entering the deepest state costs: the interrupt, two passes
+ * through the idle loop, two settings of the hardware. High, as the table does not have them.
+ */
+#define WAKE_SHIFT		2
+
+/* A sleep is still the same if nothing else took this long between two calls. */
+#define STILL_IDLE_NS		(10 * NSEC_PER_USEC)
+/* How much before its expiry a timer may end a sleep, as clocks and slack have it. */
+#define TIMER_SLACK_NS		(2 * NSEC_PER_USEC)
+/* The interrupt, and the way to the next sleep. */
+#define PREWAKE_MARGIN_NS	(5 * NSEC_PER_USEC)
+
+static unsigned int share_pct __read_mostly = 100;
+module_param(share_pct, uint, 0644);
+MODULE_PARM_DESC(share_pct, "exit latency to spend, in percent of what hindsight would have spent");
+
+static bool own_timer __read_mostly = true;
+module_param(own_timer, bool, 0644);
+MODULE_PARM_DESC(own_timer, "wake up to go deeper");
+
+/* Powers are above the deepest state's, energies above state 0's entry, in steps by ns. */
+struct tide_state {
+	s64 residency_ns, exit_ns;
+	u64 power, entry;
+	/* What a price of 1 makes its exit cost. */
+	u64 latency;
+	/* Its exit latency of the deepest state's, of SHARE_ONE. */
+	int share, idx;
+};
+
+struct tide_cpu {
+	struct hrtimer alarm;
+	/* When the sleep began, when it ended last, and how far its timer was at first. */
+	s64 began_ns, woken_ns, timer_ns;
+	/* In state[], what the sleep was spent in; -1 for none of them. */
+	int last;
+	/* The last one: an own timer, the tick or the polling limit ended the sleep. */
+	bool must_learn, has_fired, may_go_on;
+	u32 price;
+	int nr_states, nr_bins, first_shift;
+	u64 wake_cost;
+	u16 fast[NR_BINS], slow[NR_BINS];
+	u8 seen[NR_BINS];
+	struct tide_state state[CPUIDLE_STATE_MAX];
+};
+
+/* A candidate while its cost is found. */
+struct tide_plan {
+	const struct tide_state *state;
+	u64 latency, cost;
+	/* From now on, when to go deeper; 0 for never. */
+	s64 deeper_ns;
+};
+
+static DEFINE_PER_CPU(struct tide_cpu, tide_cpus);
+
+/* The clock may wrap. */
+static s64 tide_since(s64 later_ns, s64 sooner_ns)
+{
+	return (u64)later_ns - (u64)sooner_ns;
+}
+
+/* Where an octave begins. */
+static s64 tide_edge(const struct tide_cpu *tide, int bin)
+{
+	return bin ? 1LL << (tide->first_shift + bin) : 0;
+}
+
+static int tide_bin(const struct tide_cpu *tide, s64 age_ns)
+{
+	return age_ns < tide_edge(tide, 1) ? 0 :
+	       min_t(int, ilog2((u64)age_ns) - tide->first_shift, tide->nr_bins - 1);
+}
+
+static u32 tide_hazard(const struct tide_cpu *tide, int bin)
+{
+	/* In the last one all is decided. */
+	return bin == tide->nr_bins - 1 ? 0 : (tide->fast[bin] + tide->slow[bin]) / 2;
+}
+
+static void tide_move(u16 *hazard, bool has_ended, int shift)
+{
+	*hazard += has_ended ? (ONE - 1 - *hazard) >> shift : -(*hazard >> shift);
+}
+
+static void tide_learn(struct tide_cpu *tide, s64 slept_ns, bool by_timer)
+{
+	int bin, last = tide_bin(tide, slept_ns);
+
+	/* An octave that the timer cut in its first half was not passed. */
+	if (by_timer && 2 * slept_ns < tide_edge(tide, last) + tide_edge(tide, last + 1))
+		last--;
+	for (bin = 0; bin <= last; bin++) {
+		bool has_ended = bin == last && !by_timer;
+		int warm = ilog2(tide->seen[bin] + 2U) + 1;
+
+		tide_move(&tide->fast[bin], has_ended, min(FAST_SHIFT, warm));
+		tide_move(&tide->slow[bin], has_ended, min(SLOW_SHIFT, warm));
+		if (tide->seen[bin] < U8_MAX)
+			tide->seen[bin]++;
+	}
+}
+
+static void tide_balance(struct tide_cpu *tide, struct cpuidle_device *dev, s64 slept_ns)
+{
+	int spent = tide->last < 0 ? 0 : tide->state[tide->last].share;
+	int i, fair = 0;
+	s64 price;
+
+	for (i = 1; i < tide->nr_states; i++) {
+		if (!dev->states_usage[tide->state[i].idx].disable &&
+		    tide->state[i].residency_ns <= slept_ns)
+			fair = tide->state[i].share;
+	}
+	price = tide->price + PRICE_GAIN * (spent - div_s64((s64)fair * READ_ONCE(share_pct), 100));
+	tide->price = clamp_t(s64, price, 0, PRICE_MAX);
+}
+
+/* Steps 1 and 2; false if the sleep goes on. */
+static bool tide_is_over(struct tide_cpu *tide, struct cpuidle_device *dev, s64 now_ns)
+{
+	s64 exit_ns = tide->last < 0 ? 0 : tide->state[tide->last].exit_ns;
+	s64 slept_ns = tide_since(tide->woken_ns, tide->began_ns);
+	bool by_timer = slept_ns >= tide->timer_ns - TIMER_SLACK_NS;
+
+	if (!tide->must_learn)
+		return true;
+	tide->must_learn = false;
+	if (tide->may_go_on && tide_since(now_ns, tide->woken_ns) < STILL_IDLE_NS)
+		return false;
+
+	slept_ns = slept_ns > 2 * exit_ns ? slept_ns - exit_ns : slept_ns / 2;
+	slept_ns = clamp_t(s64, slept_ns, 0, by_timer ? tide->timer_ns : TIME_MAX_NS);
+	tide_balance(tide, dev, slept_ns);
+	tide_learn(tide, slept_ns, by_timer);
+	return true;
+}
+
+/* Of a CPU that has gone offline the timer expires on another. */
+static enum hrtimer_restart tide_alarm_expired(struct hrtimer *timer)
+{
+	struct tide_cpu *tide = container_of(timer, struct tide_cpu, alarm);
+
+	tide->has_fired = true;
+	return HRTIMER_NORESTART;
+}
+
+/* Step 3: returns how many. */
+static int tide_candidates(struct tide_cpu *tide, struct cpuidle_device *dev, s64 sleep_ns,
+			   struct tide_plan *plan)
+{
+	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
+	int i, nr = 0;
+
+	for (i = 0; i < tide->nr_states; i++) {
+		const struct tide_state *state = &tide->state[i];
+
+		if (dev->states_usage[state->idx].disable || state->exit_ns > latency_req_ns)
+			continue;
+		if (nr && state->residency_ns > sleep_ns)
+			break;
+		if (nr == 1 && state->residency_ns <= WORTH_A_THOUGHT_NS)
+			nr = 0;
+		if (nr == NR_PLANS) {
+			nr--;
+			memmove(&plan[1], &plan[2], (NR_PLANS - 2) * sizeof(*plan));
+		}
+		plan[nr++] = (struct tide_plan) {
+			.state = state,
+			.latency = state->latency * (tide->price >> PRICE_SHIFT),
+		};
+	}
+	return nr;
+}
+
+/* What it costs to be woken before the timer, and to wait for it in a shallow state. */
+static u64 tide_prewake_cost(const struct tide_cpu *tide, const struct tide_plan *shallow,
+			     const struct tide_plan *deep)
+{
+	return shallow->latency + tide->wake_cost +
+	       ((shallow->state->power - deep->state->power) *
+		(deep->state->exit_ns + PREWAKE_MARGIN_NS) >> STEP_SHIFT);
+}
+
+/* Steps 4 and 5. */
+static struct tide_plan *tide_cheapest(struct tide_cpu *tide, s64 age_ns, s64 sleep_ns,
+				       struct tide_plan *plan, int nr)
+{
+	struct tide_plan *best = plan;
+	int j, bin, first = tide_bin(tide, age_ns), last = tide_bin(tide, age_ns + sleep_ns);
+	bool may_deepen = READ_ONCE(own_timer);
+
+	if (nr == 1)
+		return plan;
+	plan->cost = plan->latency;
+	for (j = 1; j < nr; j++)
+		plan[j].cost = min(plan[j].latency, tide_prewake_cost(tide, plan, &plan[j]));
+	for (bin = last; bin >= first; bin--) {
+		s64 from_ns = max(age_ns, tide_edge(tide, bin));
+		s64 to_ns = bin == last ? age_ns + sleep_ns : tide_edge(tide, bin + 1);
+		u64 for_ns = clamp_t(s64, to_ns - from_ns, 0, STEP_TIME_MAX_NS);
+		u64 hazard = tide_hazard(tide, bin), change = U64_MAX;
+
+		/* Where less than half of the octave is left, so is the hazard. */
+		if (2 * (s64)for_ns < tide_edge(tide, bin + 1) - tide_edge(tide, bin))
+			hazard /= 2;
+		for (j = nr - 1; j >= 0; j--) {
+			u64 power_cost = plan[j].state->power * for_ns >> STEP_SHIFT;
+			u64 cost = plan[j].cost * (ONE - hazard) + plan[j].latency * hazard;
+
+			/* One that ends in it does so in its middle. */
+			cost = (cost + power_cost * (ONE - hazard / 2)) >> ONE_SHIFT;
+			if (may_deepen && bin != first && change < cost) {
+				cost = change;
+				plan[j].deeper_ns = from_ns - age_ns;
+			}
+			plan[j].cost = cost;
+			change = min(change, tide->wake_cost + plan[j].state->entry + cost);
+		}
+	}
+	for (j = 1; j < nr; j++) {
+		if (plan[j].cost + plan[j].state->entry < best->cost + best->state->entry)
+			best = &plan[j];
+	}
+	return best;
+}
+
+/* Step 6. Stopping the tick costs about half of being woken by it. */
+static bool tide_keeps_tick(struct tide_cpu *tide, const struct tide_plan *plan, s64 age_ns,
+			    s64 sleep_ns, s64 tick_ns)
+{
+	int bin, last = tide_bin(tide, age_ns + tick_ns);
+	u64 outlasts = ONE;
+
+	if (sleep_ns <= tick_ns || (plan->deeper_ns && plan->deeper_ns < tick_ns))
+		return true;
+	for (bin = tide_bin(tide, age_ns); bin < last; bin++)
+		outlasts = outlasts * (ONE - tide_hazard(tide, bin)) >> ONE_SHIFT;
+	return outlasts * (plan->state->entry + tide->wake_cost) >> ONE_SHIFT < tide->wake_cost / 2;
+}
+
+static int tide_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
+{
+	struct tide_cpu *tide = per_cpu_ptr(&tide_cpus, dev->cpu);
+	struct tide_plan plan[NR_PLANS], *best;
+	s64 age_ns, sleep_ns, alarm_ns, now_ns = local_clock();
+	ktime_t tick_ns;
+	int nr;
+
+	hrtimer_cancel(&tide->alarm);
+	sleep_ns = clamp_t(s64, tick_nohz_get_sleep_length(&tick_ns), 0, TIME_MAX_NS);
+	if (tide_is_over(tide, dev, now_ns)) {
+		tide->began_ns = now_ns;
+		tide->timer_ns = sleep_ns;
+	}
+	tide->has_fired = false;
+	age_ns = clamp_t(s64, tide_since(now_ns, tide->began_ns), 0, TIME_MAX_NS);
+
+	nr = tide_candidates(tide, dev, sleep_ns, plan);
+	if (!nr) {
+		int i, first = 0;
+
+		for (i = drv->state_count - 1; i >= 0; i--)
+			first = dev->states_usage[i].disable ? first : i;
+		tide->last = -1;
+		*stop_tick = !(drv->states[first].flags & CPUIDLE_FLAG_POLLING);
+		return first;
+	}
+	best = tide_cheapest(tide, age_ns, sleep_ns, plan, nr);
+
+	if (!tick_nohz_tick_stopped()) {
+		*stop_tick = !tide_keeps_tick(tide, best, age_ns, sleep_ns, tick_ns);
+		if (!*stop_tick && best->deeper_ns >= tick_ns)
+			best->deeper_ns = 0;
+	}
+	alarm_ns = best->deeper_ns;
+	if (!alarm_ns && best != plan && tide_prewake_cost(tide, plan, best) < best->latency &&
+	    (*stop_tick || tick_nohz_tick_stopped() || sleep_ns <= tick_ns)) {
+		alarm_ns = sleep_ns - best->state->exit_ns - PREWAKE_MARGIN_NS;
+		if (alarm_ns <= best->state->residency_ns)
+			alarm_ns = 0;
+	}
+	if (alarm_ns)
+		hrtimer_start(&tide->alarm, ns_to_ktime(alarm_ns), HRTIMER_MODE_REL_PINNED_HARD);
+	tide->last = best->state - tide->state;
+	return best->state->idx;
+}
+
+static void tide_reflect(struct cpuidle_device *dev, int index)
+{
+	struct tide_cpu *tide = per_cpu_ptr(&tide_cpus, dev->cpu);
+
+	dev->last_state_idx = index;
+	tide->woken_ns = local_clock();
+	tide->may_go_on = tick_nohz_idle_got_tick() || tide->has_fired || dev->poll_time_limit;
+	dev->poll_time_limit = false;
+	tide->must_learn = true;
+	hrtimer_cancel(&tide->alarm);
+}
+
+/* Costs and latencies of all states but those that poll, each on top of the one before it. */
+static void tide_read_table(struct tide_cpu *tide, struct cpuidle_driver *drv)
+{
+	u64 entry = 0, latency = 0, power = 0;
+	int i;
+
+	for (i = 0; i < drv->state_count; i++) {
+		struct cpuidle_state *given = &drv->states[i];
+		struct tide_state *state = &tide->state[tide->nr_states];
+
+		if (given->flags & CPUIDLE_FLAG_POLLING)
+			continue;
+		state->idx = i;
+		state->residency_ns = clamp_t(s64, given->target_residency_ns, 0, STEP_TIME_MAX_NS);
+		state->exit_ns = clamp_t(s64, given->exit_latency_ns, 0, STEP_TIME_MAX_NS);
+		if (tide->nr_states) {
+			s64 more_ns = max_t(s64, state->exit_ns - state[-1].exit_ns, 0);
+			u64 step = STEP_MAX;
+
+			if (state->residency_ns)
+				step = clamp_t(s64, div64_s64(more_ns * STEP_MAX,
+							      state->residency_ns),
+					       STEP_MIN, STEP_MAX);
+			entry += step * state->residency_ns >> STEP_SHIFT;
+			latency += step * more_ns;
+			power += step;
+		}
+		state->entry = entry;
+		/* By 16, as the price is in sixteenths. */
+		state->latency = latency >> (STEP_SHIFT + 4);
+		state->power = power;
+		tide->nr_states++;
+	}
+	for (i = 0; i < tide->nr_states; i++) {
+		struct tide_state *state = &tide->state[i];
+		s64 deepest_ns = tide->state[tide->nr_states - 1].exit_ns;
+
+		state->power = power - state->power;
+		state->share = min_t(s64, SHARE_ONE,
+				     div64_s64(state->exit_ns * SHARE_ONE, max(deepest_ns, 1LL)));
+	}
+	tide->wake_cost = entry >> WAKE_SHIFT;
+}
+
+static void tide_lay_bins(struct tide_cpu *tide)
+{
+	int i = 0, first, last;
+
+	tide->first_shift = FIRST_SHIFT_MIN;
+	tide->nr_bins = 1;
+	if (!tide->nr_states)
+		return;
+	while (i < tide->nr_states - 1 && tide->state[i].residency_ns <= WORTH_A_THOUGHT_NS)
+		i++;
+	first = ilog2((u64)tide->state[i].residency_ns + 1) - FIRST_SHIFT_BELOW;
+	tide->first_shift = max(first, FIRST_SHIFT_MIN);
+	last = ilog2((u64)tide->state[tide->nr_states - 1].residency_ns + 1) + LAST_SHIFT_ABOVE;
+	tide->nr_bins = clamp(last - tide->first_shift + 1, 1, NR_BINS);
+}
+
+static int tide_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	struct tide_cpu *tide = per_cpu_ptr(&tide_cpus, dev->cpu);
+	int i;
+
+	memset(tide, 0, sizeof(*tide));
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&tide->alarm, tide_alarm_expired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
+#else
+	hrtimer_init(&tide->alarm, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	tide->alarm.function = tide_alarm_expired;
+#endif
+	tide->last = -1;
+	tide->price = PRICE_FIRST;
+	for (i = 0; i < NR_BINS; i++)
+		tide->fast[i] = tide->slow[i] = HAZARD_FIRST;
+
+	tide_read_table(tide, drv);
+	tide_lay_bins(tide);
+	return 0;
+}
+
+static void tide_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	hrtimer_cancel(&per_cpu_ptr(&tide_cpus, dev->cpu)->alarm);
+}
+
+static struct cpuidle_governor tide_governor = {
+	.name =		"tide",
+	.rating =	5,
+	.enable =	tide_enable,
+	.disable =	tide_disable,
+	.select =	tide_select,
+	.reflect =	tide_reflect,
+};
+
+static int __init tide_init(void)
+{
+	return cpuidle_register_governor(&tide_governor);
+}
+
+postcore_initcall(tide_init);
+
+MODULE_DESCRIPTION("Idle governor that plans a sleep from how often sleeps of its age end");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor contest`: governors against a frozen corpus."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torpor.cli import EXIT_FINDING, options, progress, sweeping
+from torpor.cli.console import print_note, write_stdout
+
+#: A contest shares its points with sweeps only where it is told to.
+_STORE = Path("contest")
+
+
+def contest(
+    entries: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ENTRY]...", help="Governors: ./my.c, teo@../linux."),
+    ] = None,
+    store: Annotated[
+        Path, typer.Option("--store", "-o", metavar="DIR", help="Where points are kept.")
+    ] = _STORE,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data", metavar="DIR", help="A folder of recordings; they are known by their content."
+        ),
+    ] = None,
+    half: Annotated[
+        str | None, typer.Option(metavar="HALF", help="open or held-out; default: both.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="PATTERN", help="These scenarios: requests, 'guest-*,pixel6'."
+        ),
+    ] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another manifest than the shipped one.")
+    ] = None,
+    seeds: sweeping.Seeds = None,
+    duration: sweeping.RunDuration = None,
+    is_bare: Annotated[
+        bool, typer.Option("--no-rules", help="Do not run `torpor check` on the entries.")
+    ] = False,
+    has_cells: Annotated[
+        bool, typer.Option("--cells", help="Show every governor in every scenario.")
+    ] = False,
+    threads: options.Threads = None,
+    form: options.Form = None,
+    is_json: options.WholeAsJson = False,
+) -> None:
+    """Run governors against a frozen corpus: how much of teo's gap to the oracle they close.
+
+    Points are kept in a store as those of `torpor sweep`: the same command continues from there.
+    Exit status: 1 if an entry breaks a rule or fails.
+    """
+    import json
+
+    from torpor.contest import corpus as corpora
+    from torpor.contest import run
+    from torpor.posting import post_text
+
+    form = options.form(form, is_json=is_json)
+    if half is not None and half not in corpora.HALVES:
+        raise typer.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
+    for folder in data or []:
+        if not folder.is_dir():
+            raise typer.BadParameter(f"--data {folder}: expected a folder")
+    with progress.if_watched() as bar:
+        found = run.contest(
+            entries or [],
+            store,
+            corpus=corpora.read_corpus(corpus or corpora.SHIPPED),
+            data=data or [],
+            half=half,
+            only=only or [],
+            seeds=seeds,
+            duration=duration,
+            has_rules=not is_bare,
+            threads=threads,
+            progress=sweeping.shown_by(bar),
+        )
+    if found.is_interrupted:
+        print_note("interrupted: the same command continues from there")
+        raise typer.Exit(EXIT_FINDING)
+    if form == "json":
+        write_stdout(json.dumps(found.to_dict(), indent=1))
+    else:
+        write_stdout(post_text(run.contest_post(found, has_cells=has_cells), form))
+    raise typer.Exit(EXIT_FINDING if found.has_finding else 0)
