@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * DOC: tide - plans a sleep from how often sleeps of its age end
  *
@@ -497,4 +497,4 @@ static int __init tide_init(void)
 postcore_initcall(tide_init);
 
 MODULE_DESCRIPTION("Idle governor that plans a sleep from how often sleeps of its age end");
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");

@@ -12,9 +12,9 @@ from torpor import _engine
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = Path(_engine.__file__).parent
 HZ = (100, 250, 300, 1000)
-#: What decides as a kernel's file does, and was written by people who have read that.
+#: What was written by people who have read a kernel's file of the same kind.
 MIRRORS = {
-    "cpuidle": "haltpoll ladder menu menu-3.7 menu-3.8 menu-6.12 teo teo-6.6 teo-6.12",
+    "cpuidle": "haltpoll ladder menu menu-3.7 menu-3.8 menu-6.12 teo teo-6.6 teo-6.12 tide",
     "ioboost": "intel-pstate iowait",
 }
 
