@@ -39,8 +39,12 @@ def contest(
     corpus: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another manifest than the shipped one.")
     ] = None,
-    seeds: sweeping.Seeds = None,
-    duration: sweeping.RunDuration = None,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Seeds; default: the corpus's.")
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Simulated time; default: the corpus's.")
+    ] = None,
     is_bare: Annotated[
         bool, typer.Option("--no-rules", help="Do not run `torpor check` on the entries.")
     ] = False,

@@ -139,7 +139,7 @@ def contest(
         ],
     )
     done = sweep(axes, store, threads=threads, progress=progress)
-    found = cells([row for row in done.store.rows() if row["point"] in done.points], scenarios)
+    found = cells(done.rows().values(), scenarios)
     rules = [_rules(entry) for entry in named] if has_rules and not done.is_interrupted else []
     return Contest(
         corpus, named, scenarios, missing, found, standings(found), rules, done.is_interrupted
