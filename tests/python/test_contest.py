@@ -179,3 +179,24 @@ def test_an_entry_that_breaks_a_rule_is_a_finding(tmp_path, torpor):
 def test_the_oracle_cannot_enter(tmp_path):
     with pytest.raises(SweepError, match="cannot enter"):
         contest(["oracle"], tmp_path / "store")
+
+
+def test_moments_add_up_to_what_a_replay_says(tmp_path, monkeypatch):
+    import torpor
+    from torpor.contest.explain import _spans, explain_post
+
+    monkeypatch.chdir(ROOT)
+    found = contest(["tide"], tmp_path / "store", only=["web-server,pixel6"], has_rules=False)
+    post = explain_post(found, "tide", "teo")
+    (better,) = [table for table in post.tables if table.name == "less of tide"]
+    assert [cell.text for cell in better.rows[0][:2]] == ["web-server", "pixel6"]
+    (moments,) = [table for table in post.tables if table.name == "moments of web-server"]
+    assert len(moments.rows) == 3
+    assert all(row[-1].value < 0 for row in moments.rows)
+    result = torpor.replay(
+        "demo/web-server.perf.data", platform="pixel6", governors=["teo"], strip=False
+    )
+    energy = sum(sum(span["energy"]) for span in _spans(result, "teo").values())
+    assert energy == pytest.approx(result.runs[0]["metrics"]["idle_energy_uj"], rel=1e-9)
+    with pytest.raises(SweepError, match="`nobody` did not take part"):
+        explain_post(found, "tide", "nobody")

@@ -51,6 +51,13 @@ def contest(
     has_cells: Annotated[
         bool, typer.Option("--cells", help="Show every governor in every scenario.")
     ] = False,
+    is_explained: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Show where the first entry beats the second, or else teo, and the reverse.",
+        ),
+    ] = False,
     threads: options.Threads = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
@@ -64,9 +71,13 @@ def contest(
 
     from torpor.contest import corpus as corpora
     from torpor.contest import run
+    from torpor.contest.explain import explain_post
+    from torpor.contest.score import BASE
     from torpor.posting import post_text
 
     form = options.form(form, is_json=is_json)
+    if is_explained and not 1 <= len(entries or []) <= 2:
+        raise typer.BadParameter("--explain requires one entry, or two")
     if half is not None and half not in corpora.HALVES:
         raise typer.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
     for folder in data or []:
@@ -89,7 +100,10 @@ def contest(
     if found.is_interrupted:
         print_note("interrupted: the same command continues from there")
         raise typer.Exit(EXIT_FINDING)
-    if form == "json":
+    if is_explained:
+        first, second = [*(entries or []), BASE][:2]
+        write_stdout(post_text(explain_post(found, first, second), form))
+    elif form == "json":
         write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
         write_stdout(post_text(run.contest_post(found, has_cells=has_cells), form))
