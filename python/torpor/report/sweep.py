@@ -15,7 +15,7 @@ from markupsafe import Markup
 from torpor.comparison import unit_text
 from torpor.report.environment import TEMPLATES, environment
 from torpor.sweeps.store import catalogue
-from torpor.sweeps.view import SCENARIO, governors_of, labels, scenario_of
+from torpor.sweeps.view import SCENARIO, governors_of, labels, scenario_of, varied
 
 if TYPE_CHECKING:
     from torpor.sweeps.store import Row
@@ -43,11 +43,7 @@ def render(rows: Iterable[Row], title: str) -> str:
         ],
         "governors": names,
         #: What tells scenarios apart, to choose from.
-        "axes": [
-            column
-            for index, column in enumerate(SCENARIO)
-            if len({scenario[index] for scenario in scenarios}) > 1
-        ],
+        "axes": varied(scenarios),
         "scenarios": [
             {"label": label_of(scenario), **cells}
             for scenario, cells in zip(

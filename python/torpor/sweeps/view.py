@@ -214,17 +214,23 @@ def label_of(scenario: Scenario, columns: Iterable[str] = SCENARIO) -> str:
     return ", ".join(parts)
 
 
-def labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
-    """Return what names scenarios: by their source, machine, and what else varies of a source."""
+def varied(scenarios: Sequence[Scenario]) -> list[str]:
+    """Return what tells scenarios apart: source, machine, and what else varies of a source."""
     of_source: dict[Value, list[Scenario]] = {}
     for scenario in scenarios:
         of_source.setdefault(scenario[0], []).append(scenario)
-    varied = {"platform"} | {
+    return [
         column
         for index, column in enumerate(SCENARIO)
-        if any(len({s[index] for s in several}) > 1 for several in of_source.values())
-    }
-    return lambda scenario: label_of(scenario, varied)
+        if column in ("source", "platform")
+        or any(len({s[index] for s in several}) > 1 for several in of_source.values())
+    ]
+
+
+def labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
+    """Return what names scenarios, by what tells them apart."""
+    columns = varied(scenarios)
+    return lambda scenario: label_of(scenario, columns)
 
 
 def _values(rows: Iterable[Row], key: str) -> _Values:
