@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 7
+#define KHOST_ABI 8
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -61,6 +61,8 @@ struct khost_cpu {
 	unsigned long long counted_ps, figured_ns;
 	/* By its own clock, when it entered its idle state. */
 	unsigned long long entered_ns;
+	/* The driver has refused that state; poll_until_ns is when it says so. */
+	unsigned int is_rejected;
 };
 
 /* The kernel does a step of its work. */
@@ -243,6 +245,11 @@ struct khost_host {
 			void *const *trace, unsigned long depth);
 	/* Null unless the simulator wants to know. */
 	void (*decided)(void *context, const struct khost_decision *decision);
+	/*
+	 * What an attempt to enter an idle state takes that the driver refuses, in ns; 0 if it
+	 * enters. Null if it never refuses.
+	 */
+	unsigned long long (*rejects)(void *context, unsigned int cpu, unsigned int state);
 };
 
 /* The calls into the kernel; each returns when nothing is left to do at this instant. */

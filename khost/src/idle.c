@@ -17,9 +17,29 @@ static void sleep_in(int state)
 	khost_cpu->idle_state = KHOST_AWAKE;
 }
 
+/* Firmware or hardware does not let the CPU in, and takes its time to say so. */
+static bool is_rejected(int state)
+{
+	u64 time_ns;
+
+	if (!khost_host->rejects)
+		return false;
+	time_ns = khost_host->rejects(khost_host->context, khost_cpu_number, state);
+	if (!time_ns)
+		return false;
+	khost_cpu->poll_until_ns = khost_local_ns() + time_ns;
+	khost_cpu->is_rejected = 1;
+	sleep_in(state);
+	khost_cpu->is_rejected = 0;
+	khost_cpu->poll_until_ns = 0;
+	return true;
+}
+
 /* Entered and left with interrupts off: what woke the CPU is served when the core lets it in. */
 static int enter(struct cpuidle_device *device, struct cpuidle_driver *driver, int state)
 {
+	if (is_rejected(state))
+		return -EBUSY;
 	sleep_in(state);
 	return state;
 }

@@ -2,14 +2,15 @@
 //! What a sleep costs: `power · time + overhead`, by the break-even definition.
 
 use torpor_platform::{Cluster, IdleState, StatePower};
+use torpor_result::RELATIVE_UNIT;
 use torpor_units::{Duration, Energy, Power};
 
 /// Power and fixed overhead of one idle state at one OPP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StateCost {
     power: Power,
-    /// Energy of going in and out: chosen so that the state pays off against the next shallower
-    /// one exactly at its own break-even, the target residency.
+    /// Energy of going in and out: the platform's, or chosen so that the state pays off against the
+    /// next shallower one exactly at its own break-even, the target residency.
     overhead: Energy,
 }
 
@@ -25,13 +26,12 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    /// Where a state's power is not known, the table holds a stand-in: powers that fall by one
-    /// unit a state. By the break-even definition the cheapest state for a given sleep does not
-    /// depend on the powers, only on the target residencies, so choices stay meaningful;
-    /// [`CostTable::is_known`] says that energies are not.
-    pub fn new(cluster: &Cluster) -> CostTable {
+    /// Where a machine's power is not `known`, the table holds a stand-in: powers that fall by the
+    /// same share of [`RELATIVE_UNIT`] a state. By the break-even definition the cheapest state for a
+    /// given sleep does not depend on the powers, only on the target residencies, so choices stay
+    /// meaningful, and energies are relative to that unit; [`CostTable::is_known`] says which.
+    pub fn new(cluster: &Cluster, known: bool) -> CostTable {
         let states = &cluster.idle_states;
-        let known = states.iter().all(|s| s.power != StatePower::Unknown);
         let opps = cluster.opps.len().max(1);
         let mut costs = Vec::with_capacity(opps * states.len());
         let mut awake = Vec::with_capacity(opps);
@@ -44,6 +44,8 @@ impl CostTable {
                 if let Some(above) = shallower {
                     overhead += (above - power).over(state.break_even);
                 }
+                // The next deeper state breaks even with this one, whatever that takes.
+                overhead = state.energy_per_entry.filter(|_| known).unwrap_or(overhead);
                 costs.push(StateCost { power, overhead });
                 shallower = Some(power);
             }
@@ -114,7 +116,7 @@ fn power_at(state: &IdleState, opp: usize) -> Power {
 }
 
 fn stand_in(states: usize, index: usize) -> Power {
-    Power((states - index) as i64)
+    Power(RELATIVE_UNIT.0 * (states - index) as i64 / states as i64)
 }
 
 #[cfg(test)]
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn a_state_pays_off_exactly_at_its_target_residency() {
         // 10 mW against 0 mW with 2 ms: the overhead is 20 uJ.
-        let table = CostTable::new(&testing::two_state_cluster());
+        let table = CostTable::new(&testing::two_state_cluster(), true);
         let at = Duration::from_us(2_000);
         assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
         assert_eq!(table.sleep(0, 1, at).as_uj_f64(), 20.0);
@@ -141,9 +143,21 @@ mod tests {
         for state in &mut cluster.idle_states {
             state.power = StatePower::Unknown;
         }
-        let table = CostTable::new(&cluster);
+        let table = CostTable::new(&cluster, false);
         assert!(!table.is_known());
         let at = Duration::from_us(2_000);
         assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
+        assert_eq!(table.power(0, 0), RELATIVE_UNIT);
+    }
+
+    #[test]
+    fn a_measured_transition_takes_the_place_of_the_implied_one() {
+        // 10 mW against 0 mW: 35 uJ a trip pay off after 3.5 ms, whatever the target residency says.
+        let mut cluster = testing::two_state_cluster();
+        cluster.idle_states[1].energy_per_entry = Some(Energy::from_uj(35.0));
+        let table = CostTable::new(&cluster, true);
+        let at = Duration::from_us(3_500);
+        assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
+        assert_eq!(table.sleep(0, 1, Duration::ZERO).as_uj_f64(), 35.0);
     }
 }

@@ -134,7 +134,7 @@ impl CpuModel {
         let default_poll_limit = poll_limit(&states, tick.hz.tick());
         CpuModel {
             states,
-            costs: CostTable::new(table),
+            costs: CostTable::new(table, platform.has_power()),
             tick,
             tick_handling: platform.tick_handling,
             latency_limit,

@@ -318,8 +318,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         notes.push("a requested state counts as entered; hardware may demote".to_owned());
     } else {
         notes.push(format!(
-            "nobody has published idle power for `{}`: energy is not known; the oracle uses \
-             target residencies",
+            "nobody has published idle power for `{}`: energy is not known; relative energy and the \
+             oracle follow from target residencies, in units of the shallowest state's power",
             platform.name
         ));
     }

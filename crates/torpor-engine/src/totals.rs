@@ -25,6 +25,8 @@ pub struct Tally {
     ticks: Vec<u64>,
     /// The governor's own timers that woke the CPU, by OPP.
     timers: Vec<u64>,
+    /// Time that the CPU tried to enter states that the driver refused, by OPP.
+    rejected: Vec<Duration>,
     /// Above and below, by state.
     wrong: Vec<(u64, u64)>,
     /// Wake-ups that cost a state's exit latency and nothing else, by state.
@@ -44,6 +46,7 @@ impl Tally {
             slept: vec![Slept::default(); opps * states],
             ticks: vec![0; opps],
             timers: vec![0; opps],
+            rejected: vec![Duration::ZERO; opps],
             wrong: vec![(0, 0); states],
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
@@ -105,6 +108,13 @@ impl Tally {
         self.timers[opp as usize] += 1;
     }
 
+    /// The driver refused the state; the CPU was awake for `time`.
+    #[cold]
+    pub fn rejected(&mut self, opp: u16, state: usize, time: Duration) {
+        self.totals.states[state].rejected += 1;
+        self.rejected[opp as usize] += time;
+    }
+
     #[inline]
     pub fn poll_timed_out(&mut self) {
         self.totals.poll_timeouts += 1;
@@ -144,8 +154,9 @@ impl Tally {
                 totals.energy += model.costs.sleeps(opp as u16, state, slept.count, slept.time);
             }
         }
-        for (opp, (ticks, timers)) in self.ticks.iter().zip(&self.timers).enumerate() {
-            let awake = Duration(model.tick_handling.0 * (ticks + timers) as i64);
+        for (opp, rejected) in self.rejected.into_iter().enumerate() {
+            let handled = model.tick_handling.0 * (self.ticks[opp] + self.timers[opp]) as i64;
+            let awake = Duration(handled) + rejected;
             totals.energy += model.costs.awake(opp as u16, awake);
         }
         for (index, state) in totals.states.iter_mut().enumerate() {

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 7;
+pub const ABI: u32 = 8;
 pub const CPUS_MAX: usize = 256;
 pub const STATES_MAX: usize = 10;
 pub const OPPS_MAX: usize = 64;
@@ -51,6 +51,7 @@ pub struct Cpu {
     pub counted_ps: u64,
     pub figured_ns: u64,
     pub entered_ns: u64,
+    pub is_rejected: u32,
 }
 
 impl Cpu {
@@ -175,6 +176,7 @@ pub struct Host {
     pub trouble:
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),
     pub decided: Option<extern "C" fn(*mut c_void, *const Decision)>,
+    pub rejects: Option<extern "C" fn(*mut c_void, u32, u32) -> u64>,
 }
 
 /// A CPU as the scheduler sees it.

@@ -51,7 +51,11 @@ struct HostSide {
     params: Vec<abi::Param>,
     /// Since they were taken last, if anybody wants them.
     decided: Vec<Decided>,
+    rejects: Option<Rejects>,
 }
+
+/// What an attempt of a CPU to enter an idle state takes, if the driver refuses it.
+pub type Rejects = Box<dyn FnMut(usize, usize) -> Option<Duration> + Send>;
 
 // SAFETY: the kernel's memory is its own, and all calls into it take `&mut self`.
 unsafe impl Send for Instance {}
@@ -158,6 +162,12 @@ impl Instance {
     /// From now on it keeps what it decides.
     pub fn watch_decisions(&mut self) {
         self.host.table.decided = Some(decided);
+    }
+
+    /// From now on the idle driver refuses a state when it is said to.
+    pub fn reject_entries(&mut self, rejects: Rejects) {
+        self.host.rejects = Some(rejects);
+        self.host.table.rejects = Some(self::rejects);
     }
 
     pub(crate) fn take_decided(&mut self) -> Vec<Decided> {
@@ -331,6 +341,7 @@ impl HostSide {
                 log,
                 trouble,
                 decided: None,
+                rejects: None,
             },
             regions: Vec::new(),
             stacks: Vec::new(),
@@ -348,6 +359,7 @@ impl HostSide {
             texts: Vec::new(),
             params: Vec::new(),
             decided: Vec::new(),
+            rejects: None,
         });
         // A name or a value with a NUL is cut there, as on a command line.
         let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
@@ -508,6 +520,13 @@ extern "C" fn decided(context: *mut c_void, decision: *const abi::Decision) {
     let cpus = host.states.len();
     // SAFETY: the kernel gives a decision, with an entry for each CPU if it has any.
     host.decided.push(unsafe { Decided::of(&*decision, cpus) });
+}
+
+extern "C" fn rejects(context: *mut c_void, cpu: u32, state: u32) -> u64 {
+    // SAFETY: as in `allocate`.
+    let host = unsafe { &mut *context.cast::<HostSide>() };
+    let time = host.rejects.as_mut().and_then(|rejects| rejects(cpu as usize, state as usize));
+    time.map_or(0, |time| time.0.max(0) as u64)
 }
 
 extern "C" fn trouble(

@@ -112,6 +112,8 @@ pub struct State {
     /// What the hardware takes.
     pub entry_latency: Duration,
     pub exit_latency: Duration,
+    /// What the first task after it loses to cold caches, on the biggest CPU at its highest frequency.
+    pub refill: Duration,
     pub is_polling: bool,
 }
 
@@ -214,6 +216,7 @@ impl State {
             target_residency: state.target_residency,
             entry_latency: state.entry_latency,
             exit_latency: state.exit_latency,
+            refill: state.refill,
             is_polling: state.is_polling(),
         }
     }

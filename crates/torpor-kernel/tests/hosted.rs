@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use support::{MS, US, linux_6_12, machine, pinned, start, task};
 use torpor_kernel::{
     Attributes, Cluster, CpuSet, Machine, Overheads, Policy, Sim, Step, TaskId, TaskSetup, Work,
@@ -70,6 +72,38 @@ fn a_sleeper_runs_every_period_within_slack_and_exit_latency() {
     // 50 us of slack; no state of this machine takes a millisecond to leave.
     assert!(stats.latency_max >= Duration(50 * US), "{stats:?}");
     assert!(stats.latency_max < Duration(2 * MS), "{stats:?}");
+}
+
+/// Every third attempt of a CPU: the kernel counts it as `rejected`, and nothing else.
+#[test]
+fn a_state_that_the_driver_refuses_counts_as_rejected() {
+    let Some(kernel) = linux_6_12("a refused idle state") else { return };
+    let machine = machine("pixel6");
+    let mut sim = start(&kernel, &machine, Periodic::new(10 * MS, 200 * US));
+    let refused = Arc::new(AtomicU64::new(0));
+    let (counts, mut attempts) = (Arc::clone(&refused), [0_u64; 8]);
+    sim.instance().reject_entries(Box::new(move |cpu, _| {
+        attempts[cpu] += 1;
+        let is_refused = attempts[cpu].is_multiple_of(3);
+        counts.fetch_add(u64::from(is_refused), Ordering::Relaxed);
+        is_refused.then_some(Duration(5 * US))
+    }));
+    let sums = |sim: &mut Sim<Periodic>| {
+        let usage = (0..8).flat_map(|cpu| sim.idle_usage(CpuId(cpu)).unwrap());
+        usage.fold((0, 0), |(usage, rejected), state| {
+            (usage + state.usage, rejected + state.rejected)
+        })
+    };
+    let before = sums(&mut sim);
+    sim.add_task(task("sleeper")).unwrap();
+    run(&mut sim, SECOND);
+    let after = sums(&mut sim);
+    let entries: u64 = sim.stats().cpus.iter().flat_map(|cpu| &cpu.entries).sum();
+    assert_eq!(after.1 - before.1, refused.load(Ordering::Relaxed));
+    assert!(after.1 > 30, "{} refused", after.1);
+    // A CPU that sleeps at the end has not counted that yet.
+    assert!(entries.abs_diff(after.0 - before.0) <= 8, "{entries} sleeps, {} counted", after.0);
+    assert!((99..=101).contains(&sim.stats().tasks[0].wakeups));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::{IoDevice, PlatformError};
 use std::collections::HashMap;
-use torpor_units::{CpuId, Duration, Hz, Power, UnknownName};
+use torpor_units::{CpuId, Duration, Energy, Hz, Power, UnknownName};
 
 /// A machine. Built only by this crate's readers, which have checked every invariant below.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +150,22 @@ pub struct IdleState {
     /// Its latencies for a CPU that is not the last in, or not the first out, of those in `scope`.
     pub own: Option<OwnLatency>,
     pub power: StatePower,
+    /// Energy of going in and out, on top of the power; `None`: what its break-even implies.
+    pub energy_per_entry: Option<Energy>,
+    /// Time that the first task after a sleep in it loses to cold caches, on the biggest CPU at its
+    /// highest frequency; a simulation's.
+    pub refill: Duration,
+    /// How often the driver refuses to enter it; a simulation's.
+    pub rejects: Option<Rejects>,
+}
+
+/// A driver that does not always enter the state that a governor has selected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rejects {
+    /// Share of the entries, in percent.
+    pub pct: f64,
+    /// What an attempt takes.
+    pub time: Duration,
 }
 
 /// What of a shared state's latencies is the CPU's own.

@@ -105,7 +105,7 @@ cluster[0].idle_state[1].exit_latencyus: there is no such key here
    = allowed: name, desc, entry_latency_us, exit_latency_us, wakeup_latency_us, latency_us, \
 target_residency_us, polling, driver, relax_ns, event_stream_us, wfet, poll_limit_us, \
 default_status, scope, own_entry_latency_us, own_exit_latency_us, power_mw, power_per_opp_mw, \
-power_source
+energy_per_entry_uj, power_source, refill_us, refill_source, reject_pct, reject_us, reject_source
    = hint: did you mean `exit_latency_us`?";
     assert_eq!(error, expected);
 }
@@ -156,6 +156,41 @@ fn each_error_is_named_with_its_key_and_line() {
             "cluster[0].idle_state[0].driver",
             25,
             "`polling` is false",
+        ),
+        (
+            "power_mw = 0.5",
+            "power_mw = 0.5\nreject_pct = 5",
+            "cluster[0].idle_state[2].reject_pct",
+            42,
+            "`reject_source` is missing",
+        ),
+        (
+            "power_mw = 0.5",
+            "power_mw = 0.5\nreject_us = 5",
+            "cluster[0].idle_state[2].reject_us",
+            42,
+            "there is no `reject_pct`",
+        ),
+        (
+            "polling = true",
+            "polling = true\nreject_pct = 5\nreject_source = \"made up\"",
+            "cluster[0].idle_state[0].reject_pct",
+            25,
+            "the state polls",
+        ),
+        (
+            "power_mw = 0.5",
+            "power_mw = 0.5\nrefill_us = 5",
+            "cluster[0].idle_state[2].refill_us",
+            42,
+            "`refill_source` is missing",
+        ),
+        (
+            "power_mw = 0.5",
+            "energy_per_entry_uj = 5",
+            "cluster[0].idle_state[2].energy_per_entry_uj",
+            41,
+            "the power of the state is not given",
         ),
         (
             "polling = true",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is counted of idle CPUs, and the metrics made of it, for replay and simulation alike.
 
+use crate::RELATIVE_UNIT;
 use crate::deep::DeepTimes;
 use crate::latency::Latencies;
 use crate::metric::Direction::{Higher, Lower, None as Neither};
@@ -171,6 +172,11 @@ impl Sums {
         self.has_power.then_some(self.idle.energy)
     }
 
+    /// Where there is no power to count in.
+    fn relative(&self, part: Energy, whole: Energy) -> Option<f64> {
+        share(part.0 as f64, whole.0 as f64).filter(|_| !self.has_power)
+    }
+
     fn of_sleeps(&self, count: u64) -> Option<f64> {
         share(count as f64, self.sleeps() as f64)
     }
@@ -209,7 +215,7 @@ pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
 pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
 /// In the order of the table.
-pub static METRICS: [Metric; 27] = [
+pub static METRICS: [Metric; 30] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -346,6 +352,35 @@ pub static METRICS: [Metric; 27] = [
             let best = s.oracle?;
             share((s.idle_energy()? - best).0 as f64, best.0 as f64)
         },
+    )
+    .optional(),
+    metric(
+        "relative_idle_power_pct",
+        "relative idle power",
+        SHARE,
+        Lower,
+        "Where nobody measured idle power: energy of all sleeps; 100 % is all CPU time in the \
+         shallowest state. Power falls by the same step from state to state, and transitions follow \
+         from target residencies, as in `idle_energy_uj`.",
+        |s| s.relative(s.idle.energy, Energy(i128::from(RELATIVE_UNIT.0) * s.cpu_time_ns)),
+    )
+    .optional(),
+    metric(
+        "relative_over_oracle_pct",
+        "relative energy over oracle",
+        SHARE,
+        Lower,
+        "As `over_oracle_pct`, with the energy of `relative_idle_power_pct`.",
+        |s| s.oracle.and_then(|best| s.relative(s.idle.energy - best, best)),
+    )
+    .optional(),
+    metric(
+        "rejected_entries",
+        "rejected entries",
+        COUNT,
+        Lower,
+        "Attempts to enter an idle state that the driver refused (the sum of sysfs `rejected`).",
+        |s| count(s.idle.of_states(|state| state.rejected)),
     )
     .optional(),
     metric(

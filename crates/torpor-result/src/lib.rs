@@ -33,3 +33,7 @@ pub use latency::{Latencies, LatencyHistogram};
 pub use metric::{Direction, Info, Kind, Metric, Values};
 pub use options::{Given, Options};
 pub use work::{TaskTotals, Work};
+
+/// Power of the shallowest state of a machine that nobody has measured. Each next state takes the same
+/// share less, and the numbers of states that Linux allows (`CPUIDLE_STATE_MAX` is 10) divide it.
+pub const RELATIVE_UNIT: torpor_units::Power = torpor_units::Power(2_520);

@@ -186,7 +186,8 @@ fn of_one(request: &Request, counted: &Counted) -> Values {
         lost_too_shallow: against.map(|a| a.too_shallow),
     };
     let whole = together(platform, [counted].into_iter());
-    metric::values(&whole.sums(platform, against.map(|a| a.oracle), Some(work)))
+    let oracle = counted.against_oracle.map(|a| a.oracle);
+    metric::values(&whole.sums(platform, oracle, Some(work)))
 }
 
 /// Everything that takes power; `None` unless all of it is known.
@@ -391,8 +392,23 @@ pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
         notes.push("a requested state counts as entered; hardware may demote".to_owned());
     } else {
         notes.push(format!(
-            "nobody has published idle power for `{}`: energy is not known",
+            "nobody has published idle power for `{}`: energy is not known; relative energy \
+             follows from target residencies, in units of the shallowest state's power",
             platform.name
+        ));
+    }
+    let rejecting = platform.clusters.iter().flat_map(|cluster| {
+        let of = |s: &torpor_platform::IdleState| {
+            let rejects = s.rejects?;
+            Some(format!("{} % of the entries into {} ({})", rejects.pct, s.name, cluster.name))
+        };
+        cluster.idle_states.iter().filter_map(of)
+    });
+    let rejecting: Vec<String> = rejecting.collect();
+    if !rejecting.is_empty() {
+        notes.push(format!(
+            "the driver rejects {}; the oracle's are all accepted",
+            rejecting.join(", ")
         ));
     }
     if options.against_oracle {

@@ -43,6 +43,10 @@ impl Sub for Power {
 impl Energy {
     pub const ZERO: Energy = Energy(0);
 
+    pub fn from_uj(uj: f64) -> Energy {
+        Energy((uj * 1e9).round() as i128)
+    }
+
     pub fn as_uj_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }

@@ -10,6 +10,7 @@ import typer
 from torpor import __version__
 from torpor.cli import catalog, completion, kernel, recording, store
 from torpor.cli.ab import ab
+from torpor.cli.calibrate import calibrate
 from torpor.cli.check import check
 from torpor.cli.console import write_stdout
 from torpor.cli.contest import contest
@@ -129,6 +130,7 @@ workload_app.command("idle-predict")(idle_predict)
 app.add_typer(workload_app, name="workload")
 platform_app.command("show")(catalog.show)
 platform_app.command("import")(catalog.import_)
+platform_app.command("calibrate")(calibrate)
 app.add_typer(platform_app, name="platform")
 sweep_app.command("run")(sweep)
 sweep_app.command("show")(show)

@@ -51,8 +51,13 @@ def finding(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = N
 
 def _verdict(runs: Sequence[Run], good: Sequence[Run]) -> str:
     oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
-    if oracle and _known(good, "over_oracle_pct"):
-        return _by_oracle(_known(good, "over_oracle_pct"), good)
+    if oracle:
+        for key, what in (
+            ("over_oracle_pct", "idle energy"),
+            ("relative_over_oracle_pct", "relative energy"),
+        ):
+            if _known(good, key):
+                return _by_oracle(_known(good, key), good, key, what)
     # A simulation knows what its machine took in all; to sleep less and work less is no loss.
     for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy")):
         if _known(good, key):
@@ -60,20 +65,20 @@ def _verdict(runs: Sequence[Run], good: Sequence[Run]) -> str:
     return _by_depth(good)
 
 
-def _by_oracle(known: Sequence[Run], good: Sequence[Run]) -> str:
-    best, ties = _least(known, "over_oracle_pct")
-    over = best["metrics"]["over_oracle_pct"]
+def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -> str:
+    best, ties = _least(known, key)
+    over = best["metrics"][key]
     if len(good) == 1:
-        return f"{_name(best)} uses {number(over)} % more idle energy than the oracle."
+        return f"{_name(best)} uses {number(over)} % more {what} than the oracle."
     rivals = [r for r in known if r not in ties]
     span = ""
     if rivals:
-        most = _most(rivals, "over_oracle_pct")
-        farthest = number(most["metrics"]["over_oracle_pct"])
+        most = _most(rivals, key)
+        farthest = number(most["metrics"][key])
         span = f" (the farthest, {_name(most)}, is {farthest} % above)"
     verb = "are" if len(ties) > 1 else "is"
     return (
-        f"{listing([_name(r) for r in ties])} {verb} nearest the oracle in idle energy, "
+        f"{listing([_name(r) for r in ties])} {verb} nearest the oracle in {what}, "
         f"{number(over)} % above it{span}{_latency(best, good)}."
     )
 

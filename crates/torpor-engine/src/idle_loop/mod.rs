@@ -33,10 +33,19 @@ pub struct Pending {
     stop_tick: bool,
     tick_was_stopped: bool,
     sleep_length: Duration,
-    /// `need_resched()` after `select`: the state was not entered.
-    gave_up: bool,
+    entry: Entry,
     /// What other CPUs in the state spare it, of its latencies.
     spared: Spared,
+}
+
+/// What became of the state that was selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    Entered,
+    /// `need_resched()` after `select`: nobody tried to enter it.
+    GaveUp,
+    /// The driver returned an error.
+    Rejected,
 }
 
 /// A part of a state's latencies, which is not to be taken.
@@ -53,6 +62,10 @@ impl Pending {
 
     pub fn spared(&self) -> Spared {
         self.spared
+    }
+
+    pub fn is_rejected(&self) -> bool {
+        self.entry == Entry::Rejected
     }
 
     /// The governor let the tick be stopped: `tick_nohz_idle_stop_tick()`, which counts as an idle
@@ -211,13 +224,29 @@ impl<'a> IdleCpu<'a> {
             stop_tick,
             tick_was_stopped,
             sleep_length: next.sleep_length,
-            gave_up: gives_up(span, self.now),
+            entry: if gives_up(span, self.now) { Entry::GaveUp } else { Entry::Entered },
             spared: Spared::default(),
         })
     }
 
+    /// The driver refuses the state, after `time`. What comes meanwhile is seen afterwards.
+    #[cold]
+    pub fn reject(&self, pending: &mut Pending, time: Duration) {
+        let resume = pending.from + time;
+        pending.entry = Entry::Rejected;
+        pending.sleep = Sleep {
+            resume,
+            end: SleepEnd::PollTimeout,
+            got_tick: self.alarms.tick <= resume,
+            got_timer: self.alarms.timer <= resume,
+        };
+    }
+
     /// The event that ends the sleep comes at `wake`, earlier than was known when it began.
     pub fn interrupt(&self, pending: &mut Pending, wake: Instant) {
+        if pending.is_rejected() {
+            return;
+        }
         pending.sleep = if self.model.states[pending.state].is_polling {
             self.model.poll(pending.from, wake, self.alarms, self.give_up)
         } else {
@@ -272,10 +301,17 @@ impl<'a> IdleCpu<'a> {
         observer: &mut O,
     ) -> Result<bool, Fault> {
         let Pending { from, sleep, state, .. } = *pending;
-        if pending.gave_up {
-            policy.gave_up(self.slot);
-            self.tally.absorbed();
-            return Ok(true);
+        match pending.entry {
+            Entry::Entered => {}
+            Entry::GaveUp => {
+                policy.gave_up(self.slot);
+                self.tally.absorbed();
+                return Ok(true);
+            }
+            Entry::Rejected => {
+                self.rejected(span, pending, policy)?;
+                return Ok(false);
+            }
         }
         let residency = sleep.resume.passed_since(from);
         let verdict = self.model.verdict(state, residency);
@@ -338,6 +374,29 @@ impl<'a> IdleCpu<'a> {
         Ok(sleep.end == SleepEnd::Event)
     }
 
+    /// `cpuidle_enter_state()` after an error: a residency of 0, `rejected` counted, and no
+    /// reflection. The idle loop starts again, and `idle_entrytime` stands unless the tick came.
+    #[cold]
+    fn rejected<P: Policy>(
+        &mut self,
+        span: &Span,
+        pending: &Pending,
+        policy: &mut P,
+    ) -> Result<(), Fault> {
+        let Pending { from, sleep, state, .. } = *pending;
+        policy.gave_up(self.slot);
+        self.now = sleep.resume;
+        if sleep.got_timer {
+            policy.fire_timer(self.slot, sleep.resume)?;
+        }
+        if sleep.got_tick || sleep.got_timer {
+            self.now += self.model.tick_handling;
+            self.idle_entry = self.now;
+        }
+        self.tally.rejected(span.opp, state, self.now.since(from));
+        Ok(())
+    }
+
     /// All there is to tell of a decision, when the CPU has woken up again.
     fn decision(
         &self,
@@ -386,12 +445,18 @@ impl<'a> IdleCpu<'a> {
 
     /// The clock goes over to another OPP in the middle of a sleep.
     pub fn change_opp(&mut self, pending: &Pending, opp: u16, next: u16, now: Instant) {
+        if pending.is_rejected() {
+            return;
+        }
         let time = now.since(pending.from);
         self.tally.slept_before(opp, next, pending.state, time);
     }
 
     /// Nobody looks on any more: the sleep counts up to `now`, as neither too deep nor too shallow.
     pub fn cut(&mut self, span: &Span, pending: &Pending, now: Instant) {
+        if pending.is_rejected() {
+            return;
+        }
         self.tally.slept(span.opp, pending.state, pending.from, now, Verdict::Fit);
     }
 

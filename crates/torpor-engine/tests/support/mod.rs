@@ -22,6 +22,9 @@ pub fn state(name: &str, entry_us: i64, exit_us: i64, residency_us: i64, mw: f64
         scope: Scope::Cpu,
         own: None,
         power: StatePower::Constant(Power::from_mw(mw)),
+        energy_per_entry: None,
+        refill: Duration::ZERO,
+        rejects: None,
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Cpu {
     pub(super) asleep: Option<Sleep>,
     /// Those whose request to a device is done.
     pub(super) completed: Vec<usize>,
+    /// What the next task loses to caches that the sleeps before it have left cold.
+    pub(super) cold: Duration,
     pub(super) capacity: u64,
     pub(super) khz_max: u64,
     pub(super) cluster: usize,
@@ -45,6 +47,8 @@ pub(super) struct Sleep {
     pub(super) is_resched: bool,
     /// What others in the state spare it of its entry latency.
     pub(super) spared: Duration,
+    /// The driver has refused the state: the CPU is awake, and deaf until `poll_until_ns`.
+    pub(super) is_rejected: bool,
 }
 
 impl Sleep {
@@ -59,7 +63,12 @@ impl Sleep {
             has_task: false,
             timer: self.timer,
             tick_stopped: self.tick_stopped,
+            is_rejected: self.is_rejected,
         }
+    }
+
+    pub(super) fn polls(&self) -> bool {
+        self.poll_until_ns != 0 && !self.is_rejected
     }
 }
 

@@ -46,6 +46,7 @@ impl<W: Work> Sim<W> {
             tick_stopped,
             entered_ns,
             sleeps,
+            is_rejected,
             ..
         } = *self.instance.cpu(cpu);
         // Another CPU waited for it, so it woke within the call; it may sleep again.
@@ -86,7 +87,8 @@ impl<W: Work> Sim<W> {
         self.show_timers(cpu, u64::MAX);
         if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
             let last_man = &mut self.machine.last_man;
-            let spared = last_man.as_mut().map(|all| all.enter(cpu, idle_state as usize));
+            let last_man = last_man.as_mut().filter(|_| is_rejected == 0);
+            let spared = last_man.map(|all| all.enter(cpu, idle_state as usize));
             let sleep = Sleep {
                 number: sleeps,
                 state: idle_state as usize,
@@ -98,10 +100,13 @@ impl<W: Work> Sim<W> {
                 event: None,
                 is_resched: false,
                 spared: spared.unwrap_or(Duration::ZERO),
+                is_rejected: is_rejected != 0,
             };
             self.cpus[cpu].asleep = Some(sleep);
-            if poll_until_ns != 0 {
+            if sleep.polls() {
                 self.polling.push(cpu);
+            }
+            if poll_until_ns != 0 {
                 self.push(Instant(poll_until_ns as i64), Event::PollEnd(cpu, poll_until_ns));
             }
             match sleep.since > self.now {
@@ -115,8 +120,8 @@ impl<W: Work> Sim<W> {
         let Some(sleep) = self.cpus[cpu].asleep.filter(|sleep| sleep.since == self.now) else {
             return;
         };
-        let Sleep { state, entered, .. } = sleep;
-        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered });
+        let Sleep { state, entered, is_rejected, .. } = sleep;
+        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered, is_rejected });
     }
 
     /// Another task has the CPU, or none.
@@ -183,6 +188,11 @@ impl<W: Work> Sim<W> {
             task.stats.migrations += 1;
         }
         self.work.watch(cpu, self.now, Seen::Runs { task: TaskId(index), switched, from });
+        let cold = std::mem::take(&mut self.cpus[cpu].cold);
+        if cold > Duration::ZERO {
+            let cold = self.cpus[cpu].time_for(cold);
+            self.hold_up(cpu, cold, cold);
+        }
         self.plan_done(cpu);
     }
 
@@ -204,15 +214,20 @@ impl<W: Work> Sim<W> {
         if time == Duration::ZERO {
             return;
         }
+        // That is part of the sleep's cost, and of nobody's work.
+        let of_sleep = std::mem::take(&mut self.cpus[cpu].of_sleep);
+        self.hold_up(cpu, time, (time - of_sleep).max(Duration::ZERO));
+        self.plan_done(cpu);
+    }
+
+    /// The CPU is busy for `length`, of which `time` counts as the kernel's work.
+    fn hold_up(&mut self, cpu: usize, length: Duration, time: Duration) {
         self.account(cpu);
         let it = &mut self.cpus[cpu];
-        it.from = it.from.max(self.now) + time;
+        it.from = it.from.max(self.now) + length;
         self.instance.cpu_mut(cpu).busy_until_ns = it.from.0 as u64;
-        // That is part of the sleep's cost, and of nobody's work.
-        let time = (time - std::mem::take(&mut it.of_sleep)).max(Duration::ZERO);
         self.stats.cpus[cpu].held_up += time;
         self.work.watch(cpu, self.now, Seen::HeldUp(time));
-        self.plan_done(cpu);
     }
 
     /// When the task that has the CPU is done with what it computes.

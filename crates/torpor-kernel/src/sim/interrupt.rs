@@ -6,7 +6,7 @@ use super::work::{End, Handled, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
 use crate::Trouble;
 use crate::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER};
-use torpor_units::Duration;
+use torpor_units::{Duration, Instant};
 
 impl<W: Work> Sim<W> {
     /// An interrupt comes to a CPU: at once if it is awake, else once it is out of its state.
@@ -19,10 +19,12 @@ impl<W: Work> Sim<W> {
         }
         sleep.event = Some(now);
         sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
-        let Sleep { number, state: index, since, poll_until_ns, spared, .. } = *sleep;
+        let polls = sleep.polls();
+        let Sleep { number, state: index, since, poll_until_ns, spared, is_rejected, .. } = *sleep;
         let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
         let at = match states.get(index) {
-            Some(state) if poll_until_ns == 0 => {
+            _ if is_rejected => now.max(since).max(Instant(poll_until_ns as i64)),
+            Some(state) if !polls => {
                 let leaves = now.max(since + state.entry_latency - spared);
                 let exit = match &mut self.machine.last_man {
                     Some(all) => {
@@ -53,7 +55,7 @@ impl<W: Work> Sim<W> {
             held += overheads.ipi_handling;
         }
         let mut held_ns = self.cpus[cpu].time_for(held).0 as u64;
-        let polls = asleep.is_some_and(|sleep| sleep.poll_until_ns != 0);
+        let polls = asleep.is_some_and(|sleep| sleep.polls());
         let it = self.instance.cpu_mut(cpu);
         // A polling CPU looks at them and polls on, unless it finds something to do.
         it.irq_ns = if polls { 0 } else { held_ns as u32 };
@@ -72,7 +74,10 @@ impl<W: Work> Sim<W> {
                 slept.has_task = has_task;
                 if is_tick {
                     slept.end = End::Tick;
-                    self.cpus[cpu].of_sleep = self.machine.overheads.interrupt;
+                    // After a sleep that is counted.
+                    if !slept.is_rejected {
+                        self.cpus[cpu].of_sleep = self.machine.overheads.interrupt;
+                    }
                 } else if raised == 0 && sleep.event.is_none() && !has_task {
                     slept.end = End::PollTimeout;
                 }
@@ -124,7 +129,7 @@ impl<W: Work> Sim<W> {
     fn polls_on(&mut self, cpu: usize, sleep: Sleep) -> bool {
         let &abi::Cpu { idle_state, poll_until_ns, sleeps, .. } = self.instance.cpu(cpu);
         let is_same = idle_state == sleep.state as i32 && poll_until_ns == sleep.poll_until_ns;
-        let polls = sleep.poll_until_ns != 0 && sleep.poll_until_ns > self.now.0 as u64;
+        let polls = sleep.polls() && sleep.poll_until_ns > self.now.0 as u64;
         if !polls || !is_same || self.instance.needs_resched(cpu) {
             return false;
         }
@@ -135,9 +140,14 @@ impl<W: Work> Sim<W> {
     }
 
     pub(super) fn left(&mut self, cpu: usize, slept: Slept) {
-        let stats = &mut self.stats.cpus[cpu];
-        stats.asleep[slept.state] += self.now.since(slept.since);
-        stats.entries[slept.state] += 1;
+        if !slept.is_rejected {
+            let stats = &mut self.stats.cpus[cpu];
+            stats.asleep[slept.state] += self.now.since(slept.since);
+            stats.entries[slept.state] += 1;
+            let it = &mut self.cpus[cpu];
+            let states = &self.machine.clusters[it.cluster].states;
+            it.cold = states.get(slept.state).map_or(it.cold, |state| it.cold.max(state.refill));
+        }
         self.polling.retain(|other| *other != cpu);
         if let Some(last_man) = &mut self.machine.last_man {
             last_man.leave(cpu, self.now);

@@ -112,6 +112,7 @@ impl<W: Work> Sim<W> {
                 timer_queued: NEVER,
                 of_sleep: Duration::ZERO,
                 asleep: None,
+                cold: Duration::ZERO,
                 completed: Vec::new(),
                 capacity: u64::from(machine.clusters[cluster].capacity),
                 khz_max: machine.clusters[cluster].opps.last().map_or(0, |opp| u64::from(opp.khz)),

@@ -80,6 +80,8 @@ pub enum Seen {
     Sleeps {
         state: usize,
         entered: Instant,
+        /// The driver refuses it.
+        is_rejected: bool,
     },
     /// An interrupt ends its sleep, and the kernel is about to handle it. Polling ends without.
     Wakes,
@@ -113,6 +115,8 @@ pub struct Slept {
     /// What its clock event device was set to when it began.
     pub timer: Instant,
     pub tick_stopped: bool,
+    /// There was no sleep: the driver has refused the state.
+    pub is_rejected: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

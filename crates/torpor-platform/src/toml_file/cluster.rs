@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One cluster: its OPPs, its idle states, and what must hold between them.
 
-use super::polling;
-use super::{cite, from_us, missing_source, need_source};
+use super::{cite, driver, from_us, missing_source, need_source, polling};
 use crate::{Clock, Cluster, IdleState, Opp, OwnLatency, Scope, Smt, StatePower};
 use torpor_toml::{Report, Table};
-use torpor_units::{Duration, Power};
+use torpor_units::{Duration, Energy, Power};
 
 /// `CPUIDLE_STATE_MAX`.
 const STATE_COUNT_MAX: usize = 10;
@@ -35,6 +34,9 @@ pub(super) fn build(
         idle_states.push(build_state(report, table, index, state));
         let what = format!("{name} {} power", state.text("name").unwrap_or("?"));
         cite(sources, &what, state.texts("power_source"));
+        let what = |of: &str| format!("{name} {} {of}", state.text("name").unwrap_or("?"));
+        cite(sources, &what("refill"), state.texts("refill_source"));
+        cite(sources, &what("rejected entries"), state.texts("reject_source"));
     }
     check_power_falls(report, states, &idle_states);
     polling::set_limit(report, states, &mut idle_states);
@@ -234,6 +236,9 @@ fn build_state(
         },
         own: build_own(report, state, entry, exit),
         power: power?,
+        energy_per_entry: state.number("energy_per_entry_uj").map(Energy::from_uj),
+        refill: driver::refill(report, state),
+        rejects: driver::rejects(report, state, entry),
     })
 }
 
@@ -292,6 +297,15 @@ fn build_power(report: &mut Report, cluster: &Table, state: &Table) -> Option<St
     for key in ["power_mw", "power_per_opp_mw"] {
         if state.has(key) && !state.has("power_source") && !cluster.has("power_source") {
             report.push(missing_source(state, key, "power_source"));
+        }
+    }
+    if state.has("energy_per_entry_uj") {
+        let has_power = state.has("power_mw") || state.has("power_per_opp_mw");
+        if !has_power {
+            let message = "the power of the state is not given".to_owned();
+            let mut finding = state.finding("energy_per_entry_uj", message);
+            finding.allowed = Some("together with `power_mw` or `power_per_opp_mw`".to_owned());
+            report.push(finding);
         }
     }
     if state.has("power_mw") && state.has("power_per_opp_mw") {

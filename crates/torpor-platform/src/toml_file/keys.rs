@@ -9,6 +9,8 @@ const TIME: Kind = Kind::Number { max: u32::MAX as f64 };
 /// A megawatt; a slip of unit is larger than that sooner or later.
 const POWER_MAX_MW: f64 = 1e9;
 const POWER: Kind = Kind::Number { max: POWER_MAX_MW };
+/// A joule: a second of a whole server's socket is a hundred.
+const ENERGY: Kind = Kind::Number { max: 1e6 };
 
 const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::required(name, kind, doc)
@@ -382,9 +384,36 @@ pub(crate) static IDLE_STATE: Shape = Shape {
              Instead of `power_mw`.",
         ),
         optional(
+            "energy_per_entry_uj",
+            ENERGY,
+            "Energy of one entry and exit, in addition to `power_mw` over the residency. Without \
+             it, what makes the state break even with the next shallower one at its target \
+             residency.",
+        ),
+        optional(
             "power_source",
             Kind::Texts,
             "Where this state's power comes from, if not from the cluster's `power_source`.",
         ),
+        optional(
+            "refill_us",
+            TIME,
+            "Time that the first task after a sleep in the state loses to cold caches, on the \
+             biggest CPU at its highest frequency. A simulation's; without it, 0.",
+        ),
+        optional("refill_source", Kind::Texts, "Where `refill_us` comes from."),
+        optional(
+            "reject_pct",
+            Kind::Number { max: 100.0 },
+            "Share of the entries that the driver refuses (sysfs `rejected`). A simulation's; \
+             without it, 0.",
+        ),
+        optional(
+            "reject_us",
+            TIME,
+            "With `reject_pct`: the time of a refused entry. Without it, the entry latency, and at \
+             least 1.",
+        ),
+        optional("reject_source", Kind::Texts, "Where `reject_pct` comes from."),
     ],
 };

@@ -3,6 +3,7 @@
 //! `cluster` and this file build the model and check what only shows across values.
 
 mod cluster;
+mod driver;
 mod io_device;
 mod keys;
 mod polling;

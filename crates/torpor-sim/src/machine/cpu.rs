@@ -96,6 +96,8 @@ pub struct Cpu<'a> {
     /// While running: until when the task's work is accounted for; in the future while interrupts
     /// and switches hold it up. While interrupted: when the handling ends.
     pub from: Instant,
+    /// What the next task loses to caches that its sleeps have left cold.
+    pub cold: Duration,
     pub timers: BinaryHeap<Reverse<Timer>>,
     pub irqs: VecDeque<Irq>,
     /// Tasks that slept last here and wait for IO.

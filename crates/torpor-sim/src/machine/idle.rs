@@ -78,14 +78,18 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         cpu.span.is_resched = false;
         cpu.span.nr_iowait = cpu.iowait;
         let mut pending = cpu.idle.begin(&cpu.span, &mut self.policy)?;
-        if let Some(last_man) = &mut self.last_man {
-            let state = pending.state();
-            let (entry, exit) = (last_man.enter(number, state), last_man.spared(number, state));
-            cpu.idle.spare(&mut pending, timer, Spared { entry, exit });
-        }
         cpu.idle_calls += u64::from(pending.stops_tick());
         assert_eq!(pending.from, self.world.now, "power is counted from now on");
-        self.rest.entered(number, pending.state(), pending.from);
+        let state = pending.state();
+        if let Some(time) = self.driver.rejects(number, state) {
+            cpu.idle.reject(&mut pending, time);
+        } else {
+            if let Some(last_man) = &mut self.last_man {
+                let (entry, exit) = (last_man.enter(number, state), last_man.spared(number, state));
+                cpu.idle.spare(&mut pending, timer, Spared { entry, exit });
+            }
+            self.rest.entered(number, state, pending.from);
+        }
         self.world.agenda.set(Cpus::nth(number), pending.sleep.resume);
         cpu.pending = Some(pending);
         if S::RECORDS {
@@ -126,7 +130,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let cpu = &mut self.cpus[number];
         let wake = cpu.span.wake;
         let is_event = cpu.idle.finish(&cpu.span, &pending, &mut self.policy, &mut self.sink)?;
-        self.rest.left(number, pending.state(), now);
+        if !pending.is_rejected() {
+            cpu.cold = cpu.cold.max(self.driver.refill(number, pending.state()));
+            self.rest.left(number, pending.state(), now);
+        }
         if is_event {
             self.end_span(number, wake, now);
         }
@@ -135,7 +142,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.expire_timers(number, true);
         }
         let cpu = &mut self.cpus[number];
-        if pending.sleep.end == SleepEnd::PollTimeout && cpu.queue.count() == 0 && cpu.from <= now {
+        // Of what came while the driver refused a state, nothing has been seen yet.
+        let is_quiet = !pending.is_rejected()
+            || cpu.irqs.is_empty() && cpu.next_timer() > now && cpu.idle.now() <= now;
+        let is_over = pending.sleep.end == SleepEnd::PollTimeout && cpu.from <= now;
+        if is_over && is_quiet && cpu.queue.count() == 0 {
             return self.sleep(number);
         }
         // A tick that ended the sleep has been handled by then.
@@ -223,6 +234,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.record_tick_start(number);
         }
         self.pick_next(number, None)?;
+        let cpu = &mut self.cpus[number];
+        let cold = std::mem::take(&mut cpu.cold);
+        if cold > Duration::ZERO {
+            cpu.hold_up(self.world.now, cold);
+        }
         self.go_on(number)
     }
 

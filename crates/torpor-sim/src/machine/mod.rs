@@ -10,6 +10,7 @@ mod call;
 mod counted;
 mod cpu;
 mod device;
+mod driver;
 mod effects;
 mod events;
 mod flow;
@@ -44,6 +45,7 @@ use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournamen
 use crate::workload::{Device, Workload};
 use boost::Boost;
 use cpu::{Cpu, Line, Mode, Timer};
+use driver::Driver;
 use freq::{BusyAt, Domain};
 use rest::Rest;
 use std::cmp::Reverse;
@@ -116,6 +118,7 @@ pub struct Machine<'a, P, S> {
     rest: Rest,
     /// Where latencies of states depend on other CPUs.
     last_man: Option<LastMan>,
+    driver: Driver,
 }
 
 impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
@@ -154,6 +157,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 .map(|t| t.cpus.as_ref().map(|cpus| topology.mask(cpus)))
                 .collect(),
             rest: Rest::new(platform, topology, domains.iter().map(|d| d.opp)),
+            driver: Driver::new(platform, topology, plan.seed),
             domains,
             has_schedutil,
             has_uclamp,
@@ -231,9 +235,11 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             cpu.overhead -= cpu.ahead(now);
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
-                self.rest.left(number, pending.state(), now);
-                let slept = now.since(pending.from);
-                self.sink.cut(number, pending.state(), cpu.span.opp, slept);
+                if !pending.is_rejected() {
+                    self.rest.left(number, pending.state(), now);
+                    let slept = now.since(pending.from);
+                    self.sink.cut(number, pending.state(), cpu.span.opp, slept);
+                }
                 self.end_span(number, now, now);
             }
             self.leave_span(number, false);
@@ -352,6 +358,7 @@ fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
         mode: Mode::Asleep,
         idle: IdleCpu::new(model, slot, start),
         pending: None,
+        cold: Duration::ZERO,
         span,
         idle_since: None,
         ended: None,

@@ -32,7 +32,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let residency = pending.sleep.resume.since(pending.from);
         let verdict = self.world.plan.models[cpu].verdict(pending.state(), residency);
         self.emit(cpu, EventKind::CpuIdle { state: trace::state_none() });
-        if verdict != Verdict::Fit {
+        if verdict != Verdict::Fit && !pending.is_rejected() {
             let state = trace::state(pending.state());
             let below = verdict == Verdict::Below;
             self.emit(cpu, EventKind::CpuIdleMiss { state, below });

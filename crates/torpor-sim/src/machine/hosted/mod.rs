@@ -13,6 +13,7 @@ use crate::error::Halt;
 use crate::machine::call::Calls;
 use crate::machine::cpu::Irq;
 use crate::machine::device::Devices;
+use crate::machine::driver::Driver;
 use crate::machine::effects::Effects;
 use crate::machine::events::{EventSource, Listed, shared_counts};
 use crate::machine::freq::Domain;
@@ -67,12 +68,17 @@ pub fn judge(
 
 fn simulate<'a, S: Sink>(
     mut hosted: Hosted<'a, S>,
-    instance: Instance,
+    mut instance: Instance,
     machine: torpor_kernel::Machine,
     end: Instant,
     goes_on: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Hosted<'a, S>, Halt> {
     hosted.start()?;
+    let plan = hosted.world.plan;
+    let mut driver = Driver::new(plan.platform, plan.topology, plan.seed);
+    if driver.rejects_any() {
+        instance.reject_entries(Box::new(move |cpu, state| driver.rejects(cpu, state)));
+    }
     let is_judged = hosted.judge.is_some();
     let mut sim = Sim::new(instance, machine, hosted);
     let before = if is_judged { sleeps(&mut sim)? } else { (0, 0) };
@@ -175,6 +181,8 @@ struct Asleep {
     since: Instant,
     /// Its end stands in the recording already.
     is_told: bool,
+    /// The driver refuses it: no sleep.
+    is_rejected: bool,
 }
 
 impl<'a, S: Sink> Hosted<'a, S> {
@@ -448,9 +456,9 @@ impl<S: Sink> Work for Hosted<'_, S> {
                 self.cpus[cpu].overhead += time;
                 self.busy(cpu, time);
             }
-            Seen::Sleeps { state, entered } => {
-                self.sleeps(cpu, state, entered);
-                if let Some(judge) = &mut self.judge {
+            Seen::Sleeps { state, entered, is_rejected } => {
+                self.sleeps(cpu, state, entered, is_rejected);
+                if let Some(judge) = self.judge.as_mut().filter(|_| !is_rejected) {
                     judge.sleeps(cpu);
                 }
             }
@@ -459,7 +467,7 @@ impl<S: Sink> Work for Hosted<'_, S> {
             Seen::Timer(event) => self.record_timer(cpu, event),
             Seen::Slept(slept) => {
                 self.slept(cpu, &slept);
-                if let Some(judge) = &mut self.judge {
+                if let Some(judge) = self.judge.as_mut().filter(|_| !slept.is_rejected) {
                     judge.slept(cpu, slept.since, slept.timer, slept.tick_stopped);
                 }
             }

@@ -11,11 +11,19 @@ use torpor_trace::EventKind;
 use torpor_units::{Duration, Energy, Instant};
 
 impl<S: Sink> Hosted<'_, S> {
-    pub(super) fn sleeps(&mut self, number: usize, state: usize, entered: Instant) {
+    pub(super) fn sleeps(
+        &mut self,
+        number: usize,
+        state: usize,
+        entered: Instant,
+        is_rejected: bool,
+    ) {
         let now = self.world.now;
-        self.rest.entered(number, state, now);
+        if !is_rejected {
+            self.rest.entered(number, state, now);
+        }
         let cpu = &mut self.cpus[number];
-        cpu.asleep = Some(Asleep { state, entered, since: now, is_told: false });
+        cpu.asleep = Some(Asleep { state, entered, since: now, is_told: false, is_rejected });
         cpu.idle_since.get_or_insert(now);
         if S::RECORDS {
             self.emit(number, EventKind::CpuIdle { state: trace::state(state) });
@@ -24,7 +32,10 @@ impl<S: Sink> Hosted<'_, S> {
 
     pub(super) fn slept(&mut self, number: usize, slept: &Slept) {
         let now = self.world.now;
-        let Slept { state, entered, event, end, is_resched, .. } = *slept;
+        let Slept { state, entered, event, end, is_resched, is_rejected, .. } = *slept;
+        if is_rejected {
+            return self.was_rejected(number, slept);
+        }
         self.rest.left(number, state, now);
         let cpu = &mut self.cpus[number];
         let Asleep { since, is_told, .. } = cpu.asleep.take().expect("it was seen to sleep");
@@ -57,6 +68,23 @@ impl<S: Sink> Hosted<'_, S> {
         }
     }
 
+    /// The driver has refused a state, for as long as the CPU tried.
+    fn was_rejected(&mut self, number: usize, slept: &Slept) {
+        let now = self.world.now;
+        let cpu = &mut self.cpus[number];
+        let Asleep { since, is_told, .. } = cpu.asleep.take().expect("it was seen to try");
+        if cpu.model.states.len() > 1 {
+            cpu.tally.asked(SleepSource::TimerEvents);
+        }
+        cpu.tally.rejected(cpu.opp, slept.state, now.since(since));
+        if S::RECORDS && !is_told {
+            self.record_exit(number, slept.state, Verdict::Fit);
+        }
+        if slept.end == End::Event {
+            self.end_span(number, slept);
+        }
+    }
+
     fn record_exit(&mut self, number: usize, state: usize, verdict: Verdict) {
         self.emit(number, EventKind::CpuIdle { state: trace::state_none() });
         if verdict != Verdict::Fit {
@@ -74,8 +102,11 @@ impl<S: Sink> Hosted<'_, S> {
             return;
         };
         asleep.is_told = true;
-        let Asleep { state, entered, .. } = *asleep;
-        let verdict = cpu.model.verdict(state, self.world.now.since(entered));
+        let Asleep { state, entered, is_rejected, .. } = *asleep;
+        let verdict = match is_rejected {
+            true => Verdict::Fit,
+            false => cpu.model.verdict(state, self.world.now.since(entered)),
+        };
         self.record_exit(number, state, verdict);
     }
 
@@ -188,7 +219,7 @@ impl<S: Sink> Hosted<'_, S> {
             self.rest.set_opp(cluster, opp, now);
         }
         let cpu = &mut self.cpus[number];
-        if let Some(Asleep { state, since, .. }) = cpu.asleep {
+        if let Some(Asleep { state, since, is_rejected: false, .. }) = cpu.asleep {
             cpu.tally.slept_before(cpu.opp, opp, state, now.since(since));
         }
         cpu.opp = opp;
@@ -201,7 +232,7 @@ impl<S: Sink> Hosted<'_, S> {
     pub(super) fn cut(&mut self, number: usize, slept: Option<Slept>) {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
-        if let Some(Asleep { state, since, .. }) = cpu.asleep.take() {
+        if let Some(Asleep { state, since, is_rejected: false, .. }) = cpu.asleep.take() {
             cpu.tally.slept(cpu.opp, state, since, now, Verdict::Fit);
             let opp = cpu.opp;
             self.rest.left(number, state, now);

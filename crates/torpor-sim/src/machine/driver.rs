@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The idle driver and the hardware below it: what becomes of a state that a governor has selected.
+
+use crate::sched::Topology;
+use crate::workload::{Stream, StreamName};
+use torpor_platform::{Platform, Rejects};
+use torpor_units::Duration;
+
+/// One a machine; what it draws it draws for each CPU and state apart, so that two governors meet the
+/// same answers to the same number of attempts.
+pub struct Driver {
+    /// `[cpu][state]`.
+    states: Vec<Vec<State>>,
+    rejects: bool,
+}
+
+struct State {
+    rejects: Option<(Rejects, Stream)>,
+    refill: Duration,
+}
+
+impl Driver {
+    pub fn new(platform: &Platform, topology: &Topology, seed: u64) -> Driver {
+        let name = StreamName::new(seed).text("rejected");
+        let of_cpu = |cpu: usize| {
+            let states = &platform.clusters[topology.cluster_of[cpu].0].idle_states;
+            let states = states.iter().enumerate().map(|(index, state)| {
+                let stream = || name.number(cpu as u64).number(index as u64).stream();
+                State { rejects: state.rejects.map(|r| (r, stream())), refill: state.refill }
+            });
+            states.collect::<Vec<_>>()
+        };
+        let states: Vec<Vec<State>> = (0..topology.cpus).map(of_cpu).collect();
+        let rejects = states.iter().flatten().any(|state| state.rejects.is_some());
+        Driver { states, rejects }
+    }
+
+    /// Whether there is a state that it refuses now and then.
+    pub fn rejects_any(&self) -> bool {
+        self.rejects
+    }
+
+    /// An attempt to enter a state: what it takes, if the driver refuses.
+    #[inline]
+    pub fn rejects(&mut self, cpu: usize, state: usize) -> Option<Duration> {
+        if !self.rejects {
+            return None;
+        }
+        let (rejects, stream) = self.states[cpu][state].rejects.as_mut()?;
+        (100.0 * stream.unit() < rejects.pct).then_some(rejects.time)
+    }
+
+    /// What the first task after a sleep in the state loses to cold caches.
+    #[inline]
+    pub fn refill(&self, cpu: usize, state: usize) -> Duration {
+        self.states[cpu][state].refill
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the driver and the hardware make of a state that a governor has selected.
+
+mod support;
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
+
+use std::path::Path;
+use support::{count, count_seed, load, machine, request, run};
+use torpor_engine::decision::Unobserved;
+use torpor_governor::{Catalog, CatalogOptions};
+use torpor_platform::{Platform, Rejects};
+use torpor_sim::machine::Counted;
+use torpor_sim::{Request, Session};
+use torpor_units::Duration;
+
+/// Work for 100 us at the start of every 10 ms: 100 sleeps a second.
+const PERIODIC: &str =
+    "[[task]]\nname = \"t\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";
+
+/// Of C6; what an attempt takes is 5 us.
+fn rejecting(pct: f64) -> Platform {
+    let mut platform = machine(1, "");
+    platform.clusters[0].idle_states[1].rejects = Some(Rejects { pct, time: Duration::from_us(5) });
+    platform
+}
+
+fn of_deepest(pct: f64) -> Request {
+    request(rejecting(pct), load(PERIODIC), &["deepest"], 1_000)
+}
+
+fn c6(counted: &Counted) -> (u64, u64) {
+    let state = &counted.cpus[0].totals.states[1];
+    (state.usage, state.rejected)
+}
+
+#[test]
+fn half_of_the_entries_are_rejected_and_tried_again() {
+    let counted = count(&of_deepest(50.0)).unwrap();
+    let (usage, rejected) = c6(&counted);
+    // One sleep for each period and a few ticks; as many attempts again, give or take chance.
+    assert!((100..110).contains(&usage), "{usage}");
+    assert!((60..150).contains(&rejected), "{rejected}");
+    // The CPU is awake meanwhile: neither idle nor at work.
+    let cpu = &counted.cpus[0];
+    let idle = cpu.totals.states.iter().fold(Duration::ZERO, |sum, state| sum + state.time);
+    let tried = Duration::from_us(5 * rejected as i64);
+    assert_eq!(idle + cpu.task_time + cpu.overhead + tried, counted.span);
+    // At 1 W; the rest is C6's: 10 mW, and 18 uJ a sleep.
+    let slept = idle.0 as f64 * 10.0 / 1e6 + 18.0 * usage as f64;
+    let energy = slept + tried.0 as f64 * 1_000.0 / 1e6;
+    assert!((cpu.totals.energy.as_uj_f64() - energy).abs() < 1e-3, "{energy}");
+}
+
+#[test]
+fn what_is_rejected_depends_on_the_seed_alone() {
+    let request = of_deepest(30.0);
+    let counts: Vec<_> = [1, 1, 2].map(|seed| c6(&count_seed(&request, seed).unwrap())).into();
+    assert_eq!(counts[0], counts[1]);
+    assert_ne!(counts[0].1, counts[2].1);
+}
+
+/// A driver that always refuses leaves a CPU awake, and its work undisturbed.
+#[test]
+fn a_state_that_is_always_rejected_is_never_entered() {
+    let counted = count(&of_deepest(100.0)).unwrap();
+    let (usage, rejected) = c6(&counted);
+    assert_eq!(usage, 0);
+    assert!(rejected > 100_000, "{rejected}");
+    let latency = counted.kinds[0].latency.latencies();
+    // An event waits for the attempt's end, and for no exit.
+    assert!(latency.max() < Some(Duration::from_us(6)), "{:?}", latency.max());
+    assert_eq!(counted.kinds[0].wakeups, 99);
+}
+
+#[test]
+fn the_oracle_is_never_rejected() {
+    let asked = request(rejecting(50.0), load(PERIODIC), &["deepest", "oracle"], 1_000);
+    let outcome = run(&asked);
+    let metrics = &outcome.runs[0].run.metrics;
+    // Attempts alone stand between the two: 5 uJ each.
+    let over = metrics["over_oracle_pct"].unwrap() * metrics["idle_energy_uj"].unwrap() / 100.0;
+    let rejected = metrics["rejected_entries"].unwrap();
+    assert!(over > 4.0 * rejected && over < 7.0 * rejected, "{over} uJ, {rejected} attempts");
+    assert!(outcome.notes.iter().any(|note| note.starts_with("the driver rejects 50 %")));
+}
+
+#[test]
+fn the_first_task_after_a_deep_sleep_finds_cold_caches() {
+    let mut platform = machine(1, "");
+    platform.clusters[0].idle_states[1].refill = Duration::from_us(30);
+    let cold = |governor| {
+        let counted = count(&request(platform.clone(), load(PERIODIC), &[governor], 1_000));
+        counted.unwrap().cpus[0].overhead
+    };
+    // Its start at 0 and 99 wake-ups find the CPU asleep; ticks and the watchdog bring no task.
+    assert_eq!(cold("deepest"), Duration::from_us(100 * 30));
+    assert_eq!(cold("shallowest"), Duration::ZERO);
+}
+
+#[test]
+fn without_measured_power_energy_is_relative_and_has_an_oracle() {
+    let mut platform = machine(1, "");
+    for state in &mut platform.clusters[0].idle_states {
+        state.power = torpor_platform::StatePower::Unknown;
+    }
+    let asked = request(platform, load(PERIODIC), &["deepest", "shallowest", "oracle"], 1_000);
+    let outcome = run(&asked);
+    let metric = |run: usize, key: &str| outcome.runs[run].run.metrics[key];
+    for key in ["idle_power_mw", "idle_energy_uj", "over_oracle_pct"] {
+        assert_eq!(metric(0, key), None, "{key}");
+    }
+    // C1 takes 1 and C6 a half; C6 pays off after 200 us, so a trip takes 100 us of C1. 100 sleeps of
+    // 9.9 ms: 0.495 s and 0.01 s of C1, in place of 0.99 s.
+    let [deep, shallow] = [0, 1].map(|run| metric(run, "relative_idle_power_pct").unwrap());
+    assert!((deep - 50.5).abs() < 0.2, "{deep}");
+    assert!((shallow - 99.0).abs() < 0.2, "{shallow}");
+    let over = metric(1, "relative_over_oracle_pct").unwrap();
+    assert!((over - 100.0 * (99.0 / 50.5 - 1.0)).abs() < 1.0, "{over}");
+    assert!(metric(0, "relative_over_oracle_pct").unwrap().abs() < 0.5);
+}
+
+/// Under Linux 6.12's own `cpuidle_enter_state()`.
+#[test]
+fn a_hosted_kernel_is_rejected_as_often() {
+    let test = "rejected entries in a hosted kernel";
+    let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
+    let mut request = request(rejecting(50.0), load(PERIODIC), &["menu"], 1_000);
+    request.platform.clusters[0].idle_states[1].refill = Duration::from_us(30);
+    request.options.kernels = vec![tree.display().to_string().parse().unwrap()];
+    let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let catalog = Catalog::new(CatalogOptions { cache_dir, ..Default::default() });
+    let request = request.resolved().unwrap();
+    let session = Session::new(&request, &catalog).unwrap_or_else(|e| panic!("{e}"));
+    let run = session.simulate(0, 1, Unobserved, &mut |_| true).unwrap();
+    let counted = run.unwrap_or_else(|e| panic!("{e}")).0;
+    let (usage, rejected) = c6(&counted);
+    assert!(usage > 50, "{usage}");
+    let share = rejected as f64 / (usage + rejected) as f64;
+    assert!((0.4..0.6).contains(&share), "{rejected} of {usage}");
+    assert_eq!(counted.kinds[0].wakeups, 99);
+    // Its own work comes on top.
+    assert!(counted.cpus[0].overhead > Duration::from_us(50 * 30), "{}", counted.cpus[0].overhead);
+}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor platform calibrate`: the power of this machine's idle states."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torpor.cli.columns import columns_text
+from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.cli.values import duration_ns
+from torpor.files import write_whole
+
+
+def calibrate(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The platform's TOML.")
+    ],
+    meter: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="rapl, hwmon, battery, or a sensor's file; default: the first of the three.",
+        ),
+    ] = "auto",
+    rates: Annotated[
+        str, typer.Option(metavar="LIST", help="Wake-ups per second of each CPU.")
+    ] = "20,200,1000",
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How often each state and rate is measured.")
+    ] = 3,
+    window: Annotated[str, typer.Option(metavar="TIME", help="Length of each measurement.")] = "5s",
+    settle: Annotated[
+        str, typer.Option(metavar="TIME", help="Time before it, not counted.")
+    ] = "1s",
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A description of the machine.")
+    ] = None,
+    hz: Annotated[
+        int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
+    ] = None,
+    is_dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only print what would be measured.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+) -> None:
+    """Measure the power and transition energy of this machine's idle states, and write it as TOML.
+
+    Leaves each state alone in turn (sysfs `disable`), wakes CPUs at known rates, reads the energy
+    counter, and fits both with 95 % intervals. Restores `disable`. Requires root, and an idle
+    machine.
+
+    Exit status: 2 if nothing was written; ended by a signal, 128 and its number.
+    """
+    from torpor import calibration
+    from torpor.calibration import load, machine, meters
+    from torpor.cli.kernel import make_system
+    from torpor.record.signals import Signals
+
+    if output.exists() and not force:
+        fail(f"`{output}` exists", "choose another file with -o, or use --force")
+    plan = calibration.Plan(
+        _rates(rates), rounds, (duration_ns(window) or 0) / 1e9, (duration_ns(settle) or 0) / 1e9
+    )
+    if plan.window_s <= 0:
+        raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
+    system = make_system(is_dry_run=is_dry_run)
+    text = machine.describe(system, name or output.stem, title, hz)
+    clusters = machine.clusters_of(text, system)
+    calibration.check(plan, clusters)
+    found = meters.find(system.machine, meter)
+    asked = calibration.windows(plan, clusters)
+    length_s = len(asked) * (plan.window_s + plan.settle_s)
+    print_note(f"{len(asked)} windows, {length_s:.0f} s, by {found.name}")
+    if is_dry_run:
+        for number, place, rate in asked:
+            cluster = clusters[number]
+            write_stdout(f"{cluster.name} {cluster.states[place][1]} {rate:g} wake-ups/s\n")
+        return
+    if not system.is_root:
+        fail("idle states can be switched off by root only", "use sudo")
+    with Signals() as signals:
+        measured, stopping = calibration.measure(
+            plan, system, clusters, found, load.Wakers(signals), print_note
+        )
+    if system.unrestored:
+        fail(f"not restored: {', '.join(system.unrestored)}")
+    if stopping:
+        print_note("stopped: idle states are as before, nothing is written")
+        raise typer.Exit(128 + stopping)
+    figures = calibration.figures(clusters, measured)
+    day = time.strftime("%Y-%m-%d")
+    source = (
+        f"measured {day} with torpor platform calibrate: {found.name}, {len(measured)} windows of "
+        f"{plan.window_s:g} s at {rates} wake-ups/s, Linux {system.machine.release()}; "
+        "95 % intervals"
+    )
+    toml, notes = machine.with_power(text, clusters, figures, source)
+    headings = ["cluster", "state", "power mW", "entry µJ", "pays off after µs", "residency µs"]
+    rows = machine.table(figures, clusters, machine.targets_of(text))
+    write_stdout(columns_text(headings, rows, stdout_width()))
+    for cluster, busy in zip(clusters, figures.busy_mw, strict=True):
+        print_note(f"{cluster.name}: a busy CPU takes {busy.value:.4g} mW at the frequency it had")
+    for note in notes:
+        print_note(f"note: {note}")
+    write_whole(output, toml)
+    print_note(f"platform: {output}")
+
+
+def _rates(text: str) -> tuple[float, ...]:
+    try:
+        rates = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        rates = ()
+    if not rates or not all(0 < rate <= 100_000 for rate in rates):
+        raise typer.BadParameter(f"`{text}`: expected rates of 0 to 100000, such as 20,200,1000")
+    return rates
