@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Delta,
         DiffColumn,
         DiffCounts,
+        DiffGot,
         DiffGroup,
         DiffState,
         Interval,
@@ -200,6 +201,30 @@ def _share_out(groups: "list[DiffGroup]", logs: "dict[str, turbostat.Log]") -> N
                 ratios.append(state["residency_ratio"])
             all_known = [ratio for ratio in ratios if ratio is not None]
             column["total"]["residency_ratio"] = sum(all_known) if all_known else None
+            column["got"] = _got(group["states"], column, logs[column["label"]])
+
+
+def _got(states: "list[DiffState]", column: "DiffColumn", log: turbostat.Log) -> "list[DiffGot]":
+    """Hold what CPUs asked for against what their cores did."""
+    found: list[DiffGot] = []
+    lines = [log.got_of[cpu] for cpu in column["cpus"]]
+    for counter in dict.fromkeys(name for line in lines for name in line):
+        # A core's columns are in the line of its first CPU.
+        percents = [line[counter] for line in lines if counter in line]
+        asking = [
+            n for n, state in enumerate(states) if turbostat.counter_of(state["name"]) == counter
+        ]
+        ratios = [column["states"][n]["residency_ratio"] for n in asking]
+        known = [ratio for ratio in ratios if ratio is not None]
+        found.append(
+            {
+                "counter": counter,
+                "states": asking,
+                "requested_ratio": sum(known) if known else None,
+                "got_ratio": sum(percents) / len(percents) / 100,
+            }
+        )
+    return found
 
 
 def _intervals(
@@ -340,6 +365,7 @@ def _column(
         "states": states,
         "total": total,
         "changes": None,
+        "got": [],
     }
     return _Column(shown, [_counts(cpu["states"]) for cpu in cpus])
 

@@ -67,6 +67,16 @@ class ShareChange(TypedDict):
     is_significant: bool
 
 
+class DiffGot(TypedDict):
+    """A state of the hardware's, as its own counter has it, and who asked for it."""
+
+    counter: str
+    #: Indices of the states that ask for it, and their share of time together.
+    states: list[int]
+    requested_ratio: float | None
+    got_ratio: float
+
+
 class DiffColumn(TypedDict):
     """What a group of CPUs counted over the intervals of one label."""
 
@@ -80,6 +90,8 @@ class DiffColumn(TypedDict):
     total: DiffCounts
     #: Of ``above`` and ``below``, by name; null in the first column.
     changes: dict[str, ShareChange | None] | None
+    #: What the hardware did; empty where nothing counted that.
+    got: list[DiffGot]
 
 
 class DiffGroup(TypedDict):

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 #: Columns of shares that are no idle state.
 _NO_STATES = ("Busy", "CPUGFX", "PKG_", "RAM_")
 _GOT = re.compile(r"(CPU%c|Mod%c|Pkg%pc)\w+")
+_GOT_BY_CORE = re.compile(r"CPU%c\w+")
+#: What a state asks for: C6, C6N and C6_ACPI are core state 6. A core counts nothing deeper than 7.
+_ASKS_FOR = re.compile(r"C(\d+)")
+_CORE_DEEPEST = 7
 #: A command's run ends with its length.
 _LENGTH = re.compile(r"\s*([0-9.]+) sec\s*")
 #: As much as tells what a file is; topology and features may come first.
@@ -35,8 +39,9 @@ class Log(NamedTuple):
     elapsed_ns: int | None
     #: Of each CPU: the share of time in each state, 0 to 1; None where a line has none.
     shares: dict[int, list[float | None]]
-    #: What the hardware counted, by column: percent of time.
+    #: What the hardware counted, by column: percent of time, of all and of each CPU with a line.
     got: dict[str, float]
+    got_of: dict[int, dict[str, float]]
     intervals: int
 
 
@@ -48,6 +53,7 @@ class _Sums:
         self.above: list[int | None] = [None] * count
         self.below: list[int | None] = [None] * count
         self.percents: list[list[float]] = [[] for _ in range(count)]
+        self.got: dict[str, list[float]] = {}
 
 
 def is_log(path: Path) -> bool:
@@ -98,7 +104,10 @@ def read(path: Path) -> Log:
             usec = _number(cells.get("usec", ""))
             lengths_us += [] if usec is None else [usec]
         elif cpu.isdigit():
-            _add(sums.setdefault(int(cpu), _Sums(len(states))), states, cells)
+            of = sums.setdefault(int(cpu), _Sums(len(states)))
+            _add(of, states, cells)
+            for name, value in _known(cells, _GOT_BY_CORE):
+                of.got.setdefault(name, []).append(value)
     if not sums:
         raise CountersError(
             f"`{path}`: a log of turbostat without a line of a CPU: expected a column `CPU`\n"
@@ -116,9 +125,20 @@ def read(path: Path) -> Log:
         [_cpu(cpu, states, of, elapsed_us) for cpu, of in sorted(sums.items())],
         None if elapsed_us is None else round(elapsed_us * 1e3),
         {cpu: [_mean(percents, 100) for percents in of.percents] for cpu, of in sums.items()},
-        {name: mean for name, of in got.items() if (mean := _mean(of)) is not None},
+        _means(got),
+        {cpu: _means(of.got) for cpu, of in sums.items()},
         tables,
     )
+
+
+def counter_of(state: str) -> str | None:
+    """Return the column of the core state that an idle state asks for.
+
+    >>> counter_of("C1E"), counter_of("C10"), counter_of("POLL")
+    ('CPU%c1', 'CPU%c7', None)
+    """
+    found = _ASKS_FOR.match(state)
+    return None if found is None else f"CPU%c{min(int(found[1]), _CORE_DEEPEST)}"
 
 
 def notes(log: Log) -> list[str]:
@@ -190,6 +210,10 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and abs(value) < 2**63 else None
+
+
+def _means(found: dict[str, list[float]]) -> dict[str, float]:
+    return {name: mean for name, of in found.items() if (mean := _mean(of)) is not None}
 
 
 def _mean(values: list[float], scale: float = 1) -> float | None:

@@ -142,6 +142,11 @@ def test_the_fit_recovers_the_model_within_its_intervals(tmp_path):
     assert states[1].power_mw.high - states[1].power_mw.low < 12
     assert states[2].entry_uj.high - states[2].entry_uj.low < 10
 
+    # 55 uJ less 0.4 uJ, at 120 mW saved, are 455 us; the kernel is told of 300.
+    rows = machine.table(figures, clusters, machine.targets_of(text))
+    assert [row[1] for row in rows] == ["POLL", "C1", "C6"] and rows[2][5] == "300"
+    assert float(rows[2][4]) == pytest.approx(455, rel=0.1)
+
     toml, notes = machine.with_power(text, clusters, figures, "measured: a model")
     assert notes == []
     (tmp_path / "mine.toml").write_text(toml)
@@ -277,7 +282,6 @@ def test_the_command_writes_a_platform(tmp_path, monkeypatch):
     out = tmp_path / "mine.toml"
     done = CliRunner().invoke(app, ["platform", "calibrate", "-o", str(out)])
     assert done.exit_code == 0, done.output
-    assert "pays off after" in done.output and "C6" in done.output
     assert "RAPL, all packages, 27 windows of 5 s" in out.read_text()
     again = CliRunner().invoke(app, ["platform", "calibrate", "-o", str(out)])
     assert again.exit_code != 0

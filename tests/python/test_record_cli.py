@@ -84,3 +84,29 @@ def test_what_the_driver_rejected_meanwhile_is_told(tmp_path):
     # A machine without counters has nothing to say.
     made.beside = []
     assert command._rejections(made) == []
+
+
+def test_what_the_recorder_took_is_told():
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from torpor.cli import record as command
+
+    demo = Path("demo/web-server.perf.data")
+    made = SimpleNamespace(
+        output=demo,
+        duration_ns=10_000_000_000,
+        own_cpu_ns=30_000_000,
+        recorder_cpu_ns=None,
+        backend="tracefs",
+    )
+    (told,) = command._overhead(made)
+    assert told == "note: the recorder took CPU time: torpor 30 ms (0.30 % of one CPU)"
+    # A task of the recording in the recorder's place.
+    from torpor import trace_stats
+
+    task = trace_stats(demo)["tasks"][0]
+    made.recorder_cpu_ns, made.backend = 20_000_000, task["comm"]
+    (told,) = command._overhead(made)
+    assert "20 ms, its start and end included (0.50 % of one CPU)" in told
+    assert f"{task['comm']} ended {task['wakeups']:,} sleeps" in told

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Logs of turbostat as counters."""
 
+import re
+
 import pytest
 
 import torpor
 from valid import problems
+
+torpor_diff = torpor.diff
 
 HEAD = "usec\tCPU\tBusy%\tBzy_MHz\tPOLL\tC1\tC6\tC1-\tC1+\tPOLL%\tC1%\tC6%\tCPU%c1\tCPU%c6\tCPUGFX%"
 LINES = [
@@ -40,6 +44,21 @@ def test_states_are_as_requested(log):
     assert column["total"]["residency_ratio"] == pytest.approx(0.001 + 0.139 + 0.8)
     told = [note["text"] for note in result["intervals"][0]["notes"]]
     assert "got, by the hardware's counters: CPU%c1 30.00 %, CPU%c6 65.00 %" in told
+
+
+def test_requested_and_got_are_side_by_side(log, torpor, tmp_path):
+    (group,) = torpor_diff(log)["groups"]
+    c1, c6 = group["columns"][0]["got"]
+    assert (c1["counter"], c1["states"], c1["got_ratio"]) == ("CPU%c1", [1], 0.3)
+    assert (c6["requested_ratio"], c6["got_ratio"]) == (pytest.approx(0.8), pytest.approx(0.65))
+    shown = torpor("diff", log).stdout
+    assert re.search(r"CPU%c6 +C6 +80.00 +65.00", shown), shown
+    # Two states that ask for one core state; a core's columns stand in its first CPU's line.
+    text = log.read_text().replace("POLL%", "C1E%").replace("POLL", "C1E")
+    text = text.replace("\t30.00\t65.00\n1000\t1", "\t\t\n1000\t1")
+    (tmp_path / "e.log").write_text(text)
+    c1, _ = torpor_diff(tmp_path / "e.log")["groups"][0]["columns"][0]["got"]
+    assert (c1["states"], c1["requested_ratio"]) == ([0, 1], pytest.approx(0.14))
 
 
 def test_without_a_clock_shares_are_known_and_times_are_not(tmp_path):

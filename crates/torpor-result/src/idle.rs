@@ -172,7 +172,6 @@ impl Sums {
         self.has_power.then_some(self.idle.energy)
     }
 
-    /// Where there is no power to count in.
     fn relative(&self, part: Energy, whole: Energy) -> Option<f64> {
         share(part.0 as f64, whole.0 as f64).filter(|_| !self.has_power)
     }
@@ -359,9 +358,8 @@ pub static METRICS: [Metric; 30] = [
         "relative idle power",
         SHARE,
         Lower,
-        "Where nobody measured idle power: energy of all sleeps; 100 % is all CPU time in the \
-         shallowest state. Power falls by the same step from state to state, and transitions follow \
-         from target residencies, as in `idle_energy_uj`.",
+        "Where idle power is unknown: energy of all sleeps; 100 % is all CPU time in the shallowest \
+         state. Power falls by equal steps; target residencies imply the transitions.",
         |s| s.relative(s.idle.energy, Energy(i128::from(RELATIVE_UNIT.0) * s.cpu_time_ns)),
     )
     .optional(),

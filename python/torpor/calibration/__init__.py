@@ -8,8 +8,8 @@ their deepest. Its energy is
 
 with times and entries as the kernel counts them. Over many windows that is a linear system, whose
 least squares are the machine's figures. The deepest state's power cannot be separated from what
-never sleeps: it is 0, and the floor contains both. Nor can the shallowest state's entries be separated
-from busy time: they are 0, too.
+never sleeps: it is 0, and the floor contains both. Nor can the shallowest state's entries be
+separated from busy time: they are 0, too.
 """
 
 from collections.abc import Callable, Sequence

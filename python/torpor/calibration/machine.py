@@ -91,7 +91,9 @@ def with_power(
                     f"{power:.4g} mW, the mean with its neighbours, is in the file"
                 )
             if state.entry_uj is not None and state.entry_uj.value < 0:
-                notes.append(f"{state.name}: an entry of {state.entry_uj.value:.4g} uJ is written as 0")
+                notes.append(
+                    f"{state.name}: an entry of {state.entry_uj.value:.4g} uJ is written as 0"
+                )
     return "\n".join(_lines(text, measured, figures, source)) + "\n", notes
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torpor import _engine
 from torpor.cli.columns import columns_text
 from torpor.cli.console import wrap
+from torpor.texts import printable
 
 if TYPE_CHECKING:
     from torpor import shapes
@@ -29,6 +30,8 @@ def diff_text(result: "shapes.Diff", width: int) -> str:
         for column in group["columns"]:
             parts.append(f"\n{_title(column)}{_label(group, column)}\n")
             parts.append(columns_text(*_table(group, column), width))
+            if column.get("got"):
+                parts += ["\n", columns_text(*_got(group, column), width)]
     notes = [wrap(note, text_width) + "\n" for note in _notes(result)]
     return "".join([*parts, "\n" if notes else "", *notes])
 
@@ -68,6 +71,15 @@ def _table(group: "shapes.DiffGroup", column: "shapes.DiffColumn") -> _Table:
         rows.append([f"{state['index']} {state['name']}{off}", *limits, *_cells(counts)])
     rows.append(["all", "", "", *_cells(column["total"])])
     return headings, rows
+
+
+def _got(group: "shapes.DiffGroup", column: "shapes.DiffColumn") -> _Table:
+    rows = []
+    for got in column["got"]:
+        names = [group["states"][place]["name"] for place in got["states"]]
+        cells = [_pct(got["requested_ratio"]), _pct(got["got_ratio"])]
+        rows.append([printable(got["counter"]), ", ".join(names) or _UNKNOWN, *cells])
+    return ["hardware's counter", "requested by", "requested %", "got %"], rows
 
 
 def _cells(counts: "shapes.DiffCounts") -> list[str]:

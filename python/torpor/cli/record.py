@@ -12,12 +12,15 @@ from torpor import TorporError, counters, recordings
 from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.values import duration_ns
+from torpor.record.machine import read
 
 if TYPE_CHECKING:
     from torpor.record import session
 
 _DEFAULT_OUTPUT = Path("torpor.trace")
 _RECIPE_SECONDS = 10
+#: Beyond, the recorder's own wake-ups are left to `torpor trace stats`, which takes its time.
+_STATS_BYTES_MAX = 256 << 20
 
 
 class Backend(str, Enum):
@@ -139,6 +142,30 @@ def _rejections(made: "session.Recording") -> list[str]:
     return told
 
 
+def _overhead(made: "session.Recording") -> list[str]:
+    """What the recording itself took: CPU time as the kernel counts it, wake-ups as recorded."""
+    seconds = made.duration_ns / 1e9
+    own, recorder = made.own_cpu_ns, made.recorder_cpu_ns
+    times = [f"torpor {own / 1e6:.0f} ms"]
+    if recorder is not None:
+        times.append(f"{made.backend} {recorder / 1e6:.0f} ms, its start and end included")
+    share = (own + (recorder or 0)) / made.duration_ns * 100 if made.duration_ns else 0.0
+    told = f"note: the recorder took CPU time: {', '.join(times)} ({share:.2f} % of one CPU)"
+    if made.output.stat().st_size > _STATS_BYTES_MAX:
+        return [told]
+    try:
+        tasks = recordings.trace_stats(made.output)["tasks"]
+    except TorporError:
+        return [told]
+    names = {(read(Path("/proc/self/comm")) or "torpor"), made.backend}
+    ours = [task for task in tasks if task["comm"] in names]
+    if not ours or not seconds:
+        return [told]
+    wakeups = sum(task["wakeups"] for task in ours)
+    shown = ", ".join(sorted({task["comm"] for task in ours}))
+    return [f"{told}; {shown} ended {wakeups:,} sleeps ({wakeups / seconds:.1f} per s)"]
+
+
 def _tell(made: "session.Recording") -> bool:
     """Say what was recorded and what was not; return whether something was lost."""
     for note in made.notes:
@@ -164,6 +191,8 @@ def _tell(made: "session.Recording") -> bool:
         lost_count = max(lost_count, sum(loss["count"] for loss in damage))
     for refused in _rejections(made):
         print_note(refused)
+    for own in _overhead(made):
+        print_note(own)
     facts.append(f"{lost_count:,} events lost" if lost_count else "nothing lost")
     print_note(f"recorded {made.output}: {', '.join(facts)}")
     print_note(f"with it: {', '.join(file.name for file in made.beside)}")

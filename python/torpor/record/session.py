@@ -3,6 +3,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -62,6 +63,10 @@ class Recording:
     status: int | None = None
     #: What ended it, if not the command or the duration.
     stopped_by: signal.Signals | None = None
+    #: CPU time of this process while it recorded, and of the recorder that it started from its
+    #: start to its end, in ns; None where there is no such recorder.
+    own_cpu_ns: int = 0
+    recorder_cpu_ns: int | None = None
 
 
 def beside(output: Path, suffix: str) -> Path:
@@ -103,6 +108,7 @@ def record(
         window.run()
         after = counters.dump(machine)
         saved = backend.save()
+        recorder_ns = window.recorder_cpu_ns if backend.name == "perf" else None
         known: _Known = {
             "torpor": __version__,
             "backend": backend.name,
@@ -110,6 +116,7 @@ def record(
             "events": names,
             "missing_events": list(choice.missing),
             "window": window.marks,
+            "cpu_time_ns": {"torpor": window.own_cpu_ns, "recorder": recorder_ns},
         }
         files = _write_beside(plan.output, machine, known, before, after)
     return Recording(
@@ -121,6 +128,8 @@ def record(
         [*notes, *backend.notes, *window.notes, *_unknown(found)],
         window.status,
         window.stopped_by,
+        window.own_cpu_ns,
+        recorder_ns,
     )
 
 
@@ -132,6 +141,7 @@ class _Known(Facts):
     events: list[str]
     missing_events: list[str]
     window: dict[str, int | str]
+    cpu_time_ns: dict[str, int | None]
 
 
 def _unknown(known: Facts) -> Iterator[str]:
@@ -162,9 +172,12 @@ class _Window:
         self.notes: list[str] = []
         self.status: int | None = None
         self.stopped_by: signal.Signals | None = None
+        self.own_cpu_ns = 0
+        self.recorder_cpu_ns = 0
 
     def run(self) -> None:
         self._backend.start()
+        own_ns = _cpu_ns(resource.RUSAGE_SELF)
         try:
             self._mark("begin")
             if self._reset is not None:
@@ -178,7 +191,11 @@ class _Window:
             self._poke()
             self._mark("end")
         finally:
+            self.own_cpu_ns = _cpu_ns(resource.RUSAGE_SELF) - own_ns
+            # The command has ended, and counts among the children since.
+            children_ns = _cpu_ns(resource.RUSAGE_CHILDREN)
             self._backend.stop()
+            self.recorder_cpu_ns = _cpu_ns(resource.RUSAGE_CHILDREN) - children_ns
 
     @property
     def marks(self) -> dict[str, int | str]:
@@ -218,6 +235,11 @@ class _Window:
                 end(process, self.stopped_by)
             elif process is not None and self.stopped_by is None:
                 self.status = exit_status(process)
+
+
+def _cpu_ns(whose: int) -> int:
+    used = resource.getrusage(whose)
+    return round((used.ru_utime + used.ru_stime) * 1e9)
 
 
 def _tracefs(machine: Machine) -> Path:
