@@ -63,7 +63,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
 
 #[test]
 fn at_least_ten_x86_machines_ship_and_none_invents_power() {
-    let measured = ["i5-10600k", "pixel6", "rk3399"];
+    let measured = ["i5-10600k", "pixel-watch-2", "pixel6", "rk3399"];
     let (with_power, without): (Vec<_>, Vec<_>) =
         builtins().into_iter().partition(|b| b.platform.has_power());
     assert_eq!(with_power.iter().map(|b| b.name).collect::<Vec<_>>(), measured);
@@ -73,6 +73,20 @@ fn at_least_ten_x86_machines_ship_and_none_invents_power() {
         let states = builtin.platform.clusters.iter().flat_map(|c| &c.idle_states);
         assert!(states.into_iter().all(|s| s.power == StatePower::Unknown), "{}", builtin.name);
     }
+}
+
+/// Qualcomm's device tree's numbers, and Wattson's.
+#[test]
+fn pixel_watch_2_has_the_device_trees_state_and_the_measured_power() {
+    let watch = platform("pixel-watch-2");
+    let [cluster] = &watch.clusters[..] else { panic!("one cluster") };
+    let [wfi, pc] = &cluster.idle_states[..] else { panic!("two states") };
+    assert_eq!(pc.latency, Duration::from_us(297 + 324));
+    assert_eq!(pc.target_residency, Duration::from_us(1_110));
+    let mw = [0.76, 0.83, 1.1, 1.34].map(Power::from_mw);
+    assert_eq!(wfi.power, StatePower::PerOpp(mw.to_vec()));
+    let static_mw: Vec<f64> = cluster.opps.iter().map(|o| o.static_power.as_mw_f64()).collect();
+    assert_eq!(static_mw, [4.8, 6.68, 12.6, 18.39]);
 }
 
 /// The device tree's numbers, and Wattson's at the lowest and the highest OPP.
