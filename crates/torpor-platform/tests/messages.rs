@@ -165,25 +165,11 @@ fn each_error_is_named_with_its_key_and_line() {
             "`reject_source` is missing",
         ),
         (
-            "power_mw = 0.5",
-            "power_mw = 0.5\nreject_us = 5",
-            "cluster[0].idle_state[2].reject_us",
-            42,
-            "there is no `reject_pct`",
-        ),
-        (
             "polling = true",
             "polling = true\nreject_pct = 5\nreject_source = \"made up\"",
             "cluster[0].idle_state[0].reject_pct",
             25,
             "the state polls",
-        ),
-        (
-            "power_mw = 0.5",
-            "power_mw = 0.5\nrefill_us = 5",
-            "cluster[0].idle_state[2].refill_us",
-            42,
-            "`refill_source` is missing",
         ),
         (
             "power_mw = 0.5",
