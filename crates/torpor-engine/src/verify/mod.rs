@@ -334,7 +334,11 @@ fn seats(
     Ok(seats)
 }
 
-/// The named ones, then all built-in ones that were not named.
+/// Built in, and no kernel's: a recorded machine ran it only if somebody names it, and as a control
+/// it would say nothing of how far the kernel's own governors are apart.
+const NO_KERNELS: [&str; 1] = ["tide"];
+
+/// The named ones, then all built-in ones that were not named and that a machine may have run.
 fn governors(
     named: &[GovernorSpec],
     catalog: &Catalog,
@@ -347,7 +351,8 @@ fn governors(
         labels.insert(spec.to_string());
         candidates.push(Candidate { governor: catalog.resolve(spec, hz)?, is_named: true });
     }
-    for name in Catalog::builtin_names().filter(|name| !labels.contains(*name)) {
+    let others = Catalog::builtin_names().filter(|name| !NO_KERNELS.contains(name));
+    for name in others.filter(|name| !labels.contains(*name)) {
         let spec = name.parse().expect("a built-in governor's name is one");
         candidates.push(Candidate { governor: catalog.resolve(&spec, hz)?, is_named: false });
     }
