@@ -3,6 +3,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from torpor import _engine
@@ -234,6 +235,7 @@ def extract_workload(
     *,
     platform: str | os.PathLike[str] | None = None,
     name: str = "recording",
+    background: Iterable[str] | None = None,
 ) -> tuple[str, Extracted]:
     """Make a workload of a recording; its TOML text, and what it holds.
 
@@ -242,11 +244,15 @@ def extract_workload(
     ``woken_by_tasks``, ``woken_by_timers`` (of which ``timers_guessed``), ``woken_by_interrupts``,
     ``wakings_unseen``; ``idle_interrupts`` woke a CPU and no task.
 
+    ``background`` is names of tasks, with ``*`` at the end for any rest: what those did is repeated
+    without end, on every CPU if a task belongs to one; see ``--background`` of a simulation.
+
     Raises :class:`torpor.TraceError` or :class:`torpor.WorkloadError` when nothing can be made of
     the recording.
     """
     machine = None if platform is None else os.fspath(platform)
-    text, summary = _engine.extract_workload(os.fspath(trace), machine, name)
+    tasks = None if background is None else list(background)
+    text, summary = _engine.extract_workload(os.fspath(trace), machine, name, tasks)
     return text, json.loads(summary)
 
 

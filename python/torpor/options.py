@@ -198,6 +198,15 @@ class SimulateOptions(_Run, total=False):
             default=(),
         ),
     ]
+    background: Annotated[
+        str | None,
+        Option(
+            "A workload that runs as well, such as `background-vm`, what an idle machine does; a "
+            "name, or a .toml file. Default: none.",
+            ("--background",),
+            "NAME",
+        ),
+    ]
     cpus: Annotated[
         str | Iterable[int] | None,
         Option(

@@ -692,6 +692,8 @@ class SeedOutcome(TypedDict):
 class SimulateOptions(TypedDict):
     """What was asked for, as given and as resolved: only seeds that are finished count."""
 
+    #: A workload that runs beside the other: a name or a path.
+    background: str | None
     #: Frequency policies: each governor runs under all of them. The platform's own if there is
     #: none.
     cpufreq: list[str]

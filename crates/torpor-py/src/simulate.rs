@@ -89,17 +89,23 @@ pub fn simulate(
 
 /// A recording as a workload: the TOML text, and what it holds as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, platform, name))]
+#[pyo3(signature = (path, platform, name, background = None))]
 pub fn extract_workload(
     py: Python<'_>,
     path: PathBuf,
     platform: Option<&str>,
     name: &str,
+    background: Option<Vec<String>>,
 ) -> PyResult<(String, String)> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
     watched(py, None, |watch| {
         let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
-        let made = extract::extract(&trace, platform.as_ref(), name, watch).map_err(sim_error)?;
+        let machine = platform.as_ref();
+        let made = match &background {
+            None => extract::extract(&trace, machine, name, watch),
+            Some(tasks) => extract::extract_background(&trace, machine, name, tasks, watch),
+        };
+        let made = made.map_err(sim_error)?;
         Ok((made.text, json!(made.summary).to_string()))
     })?
 }

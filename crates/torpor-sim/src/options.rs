@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
 use std::sync::Arc;
-use torpor_engine::{DisabledState, EngineError, asks_for_oracle, enable_states, state_names};
+use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_kernel::KernelSpec;
 use torpor_platform::Platform;
@@ -14,8 +14,9 @@ use torpor_units::{CpuId, Duration, Hz};
 
 use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
+use crate::error::SimError;
 use crate::journal::Journal;
-use crate::workload::Workload;
+use crate::workload::{self, Workload};
 
 /// A simulation: every governor, under every frequency policy with every IO boost, on the same
 /// workload, several seeds each.
@@ -62,6 +63,8 @@ pub struct Options {
     /// States switched on that the platform has off, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
+    /// A workload that runs beside the other: a name or a path.
+    pub background: Option<String>,
     /// The CPUs that are online, all by default. The others are in their deepest state throughout.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
@@ -101,11 +104,14 @@ fn as_texts<S: Serializer>(policies: &[Cpufreq], to: S) -> Result<S::Ok, S::Erro
 }
 
 impl Request {
-    /// With everything that the options leave to the platform, the platform as they want it, and
+    /// With the background, everything that the options leave to the platform, the platform as they want it, and
     /// the oracle no governor: with it, each governor is held against an oracle of its own.
-    pub fn resolved(&self) -> Result<Request, EngineError> {
+    pub fn resolved(&self) -> Result<Request, SimError> {
         let mut request = self.clone();
-        let Request { platform, governors, options, .. } = &mut request;
+        let Request { workload, platform, governors, options } = &mut request;
+        if let Some(background) = &options.background {
+            *workload = workload.with_background(&workload::resolve(background)?);
+        }
         enable_states(platform, &options.enabled_states)?;
         options.hz.get_or_insert(platform.hz);
         options.cpufreq = cpufreq(self);
@@ -133,6 +139,7 @@ impl Default for Options {
             latency_limit: None,
             disabled_states: Vec::new(),
             enabled_states: Vec::new(),
+            background: None,
             cpus: None,
             threads: None,
             isolate: None,

@@ -32,6 +32,15 @@ def extract(
             "be equal.",
         ),
     ] = None,
+    background: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--background",
+            metavar="NAME",
+            help="Only the tasks of this name, such as 'kworker*', repeated without end: a "
+            "background for other simulations.",
+        ),
+    ] = None,
     is_check: Annotated[
         bool,
         typer.Option("--check", help="Write nothing; simulate it on that machine and compare."),
@@ -56,7 +65,9 @@ def extract(
         write_stdout(json.dumps(check) if is_json else _check_text(check, off))
         raise typer.Exit(EXIT_FINDING if off else 0)
     name = "recording" if output is None else output.stem
-    toml, summary = library.extract_workload(trace, platform=platform, name=name)
+    toml, summary = library.extract_workload(
+        trace, platform=platform, name=name, background=background or None
+    )
     if output is None:
         write_stdout(toml)
     else:

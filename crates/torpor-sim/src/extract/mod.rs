@@ -14,6 +14,7 @@
 //! FIDELITY(extracted-story): a task does what it did, however late it is.
 //! FIDELITY(extracted-classes): every task is an ordinary one that may run everywhere.
 
+mod background;
 mod check;
 mod context;
 mod follow;
@@ -70,6 +71,22 @@ pub fn extract(
 ) -> Result<Extracted, SimError> {
     let story = Story::of(trace, recorded_on, progress)?;
     let text = toml::write(&story, trace, recorded_on, &fit_name(name), progress)?;
+    Ok(Extracted { text, summary: story.summary() })
+}
+
+/// As [`extract`], of the tasks whose names match `patterns`, as a background.
+///
+/// # Errors
+/// As [`extract`]; or if no task's name matches.
+pub fn extract_background(
+    trace: &Trace,
+    recorded_on: Option<&Platform>,
+    name: &str,
+    patterns: &[String],
+    progress: &dyn Progress,
+) -> Result<Extracted, SimError> {
+    let story = Story::of(trace, recorded_on, progress)?;
+    let text = background::write(&story, trace, &fit_name(name), patterns, progress)?;
     Ok(Extracted { text, summary: story.summary() })
 }
 

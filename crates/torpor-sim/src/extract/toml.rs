@@ -125,7 +125,7 @@ fn interrupts(story: &Story) -> BTreeMap<(CpuId, Option<usize>), Vec<Instant>> {
     found
 }
 
-fn us(length: Duration) -> String {
+pub fn us(length: Duration) -> String {
     let ns = length.0.max(0);
     let text = format!("{}.{:03}", ns / 1000, ns % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

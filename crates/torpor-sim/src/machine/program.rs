@@ -56,8 +56,11 @@ pub(super) trait Programs<'a>: Host<'a> {
                     }
                 }
                 Op::Sleep(draw) => {
-                    let length = drawn(&mut task.streams, draw);
+                    let mut length = drawn(&mut task.streams, draw);
                     task.step += 1;
+                    if let Some(activity) = workload.tasks[task.kind].activity {
+                        length = world.runs[activity].scale(length, now);
+                    }
                     return self.sleep_until(number, id, now + length);
                 }
                 Op::Until(at) => {

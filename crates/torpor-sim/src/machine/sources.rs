@@ -7,7 +7,7 @@ use super::effects::Effects;
 use super::events::{EventSource, Listed};
 use super::world::Host;
 use crate::error::Halt;
-use crate::workload::{Arrivals, Interrupt, Stream, StreamName, Workload};
+use crate::workload::{Arrivals, Interrupt, Runs, Stream, StreamName, Workload};
 use torpor_units::{Duration, Instant};
 
 /// The workload's interrupts, and the tasks of each kind that are still to start, as sources of
@@ -81,7 +81,10 @@ trait Arrive<'a>: Host<'a> {
         let interrupt = &world.plan.workload.interrupts[source];
         let state = &mut world.sources[source];
         let at = match &interrupt.arrivals {
-            Arrivals::Apart(interval) => interrupt.start + interval.draw(&mut state.interval),
+            Arrivals::Apart(interval) => {
+                let length = interval.draw(&mut state.interval);
+                interrupt.start + in_runs(&mut world.runs, interrupt, length, Instant(0))
+            }
             Arrivals::At(times) => times[0],
         };
         let at = Instant(0) + at;
@@ -99,7 +102,7 @@ trait Arrive<'a>: Host<'a> {
         let state = &mut world.sources[source];
         let handling = interrupt.handling.draw(&mut state.handling);
         let cpu = interrupt.cpus[(state.fired % interrupt.cpus.len() as u64) as usize].index();
-        let next = state.next(interrupt, now);
+        let next = state.next(interrupt, now, &mut world.runs);
         state.is_active = next != Instant::NEVER;
         world.agenda.set(Interrupts::nth(source), next);
         if next == now {
@@ -132,9 +135,14 @@ trait Arrive<'a>: Host<'a> {
 
 impl<'a, H: Host<'a>> Arrive<'a> for H {}
 
+/// A length between interrupts that was drawn at `now`, as the source's activity has it.
+fn in_runs(runs: &mut [Runs], of: &Interrupt, length: Duration, now: Instant) -> Duration {
+    of.activity.map_or(length, |activity| runs[activity].scale(length, now))
+}
+
 impl SourceState {
     /// When the interrupt after this one comes.
-    fn next(&mut self, interrupt: &Interrupt, now: Instant) -> Instant {
+    fn next(&mut self, interrupt: &Interrupt, now: Instant, runs: &mut [Runs]) -> Instant {
         self.fired += 1;
         let interval = match &interrupt.arrivals {
             Arrivals::At(times) => {
@@ -145,11 +153,14 @@ impl SourceState {
         };
         self.burst_left -= 1;
         let next = if self.burst_left > 0 {
-            now + interrupt.burst_gap.draw(&mut self.gap)
+            let gap = interrupt.burst_gap.draw(&mut self.gap);
+            now + in_runs(runs, interrupt, gap, now)
         } else {
             self.burst_left = interrupt.burst;
             // A burst that is longer than the interval is followed at once.
-            self.burst_began = (self.burst_began + interval.draw(&mut self.interval)).max(now);
+            let length = interval.draw(&mut self.interval);
+            let length = in_runs(runs, interrupt, length, now);
+            self.burst_began = (self.burst_began + length).max(now);
             self.burst_began
         };
         if interrupt.max.is_none_or(|max| self.fired < max) { next } else { Instant::NEVER }

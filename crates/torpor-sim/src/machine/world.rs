@@ -14,7 +14,7 @@ use super::task::{Blocked, State, Task};
 use super::{Counted, CpuCounted, Plan};
 use crate::error::{Halt, Stuck};
 use crate::queue::Agenda;
-use crate::workload::{Effect, Workload};
+use crate::workload::{Effect, Runs, Workload};
 use std::collections::VecDeque;
 use torpor_result::TaskTotals;
 use torpor_units::{Duration, Instant};
@@ -37,6 +37,8 @@ pub(super) struct World<'a> {
     pub channels: Vec<Channel>,
     pub barriers: Vec<Vec<u32>>,
     pub sources: Vec<SourceState>,
+    /// One for each of the workload's activities.
+    pub runs: Vec<Runs>,
     pub devices: Vec<DeviceState>,
     pub calls: CallState,
     /// One for each of the workload's.
@@ -147,6 +149,7 @@ impl<'a> World<'a> {
             channels: workload.channels.iter().map(channel).collect(),
             barriers: vec![Vec::new(); workload.barriers.len()],
             sources: sources::sources(workload, plan.seed),
+            runs: workload.activities.iter().map(|a| Runs::new(a, plan.seed)).collect(),
             devices: device::devices(plan.devices, plan.topology.cpus, plan.seed),
             calls: CallState::default(),
             flows: vec![FlowTotals::default(); workload.flows.len()],

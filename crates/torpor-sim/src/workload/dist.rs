@@ -7,7 +7,7 @@ use torpor_toml::Distribution;
 use torpor_units::Duration;
 
 /// An hour: longer draws are cut to this. Only the tails of distributions get there.
-const LONGEST_NS: f64 = 3.6e12;
+pub(super) const LONGEST_NS: f64 = 3.6e12;
 
 /// A distribution of lengths of time. Parameters are in ns.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +121,7 @@ impl Dist {
 }
 
 /// Box and Muller, without keeping the second one: a draw always takes as many numbers.
-fn normal(stream: &mut Stream) -> f64 {
+pub(super) fn normal(stream: &mut Stream) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(stream.positive_unit()));
     radius * libm::cos(2.0 * std::f64::consts::PI * stream.unit())
 }

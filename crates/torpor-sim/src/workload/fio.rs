@@ -83,6 +83,8 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         cpus: table.cpus("cpus_allowed").map(<[CpuId]>::to_vec),
         start: from_us(1e6 * table.number("startdelay").unwrap_or(0.0)),
         stagger: Duration::ZERO,
+        each_cpu: false,
+        activity: None,
         timer_slack: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
         clamp: clamp(report, table),

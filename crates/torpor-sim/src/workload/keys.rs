@@ -41,6 +41,11 @@ pub(super) static WORKLOAD: Shape = Shape {
         optional("task", Kind::Tables(&TASK), "Tasks. One at least of these or of `fio`."),
         optional("fio", Kind::Tables(&FIO), "Tasks that do IO, in the terms of fio's jobs."),
         optional("interrupt", Kind::Tables(&INTERRUPT), "Interrupts from outside."),
+        optional(
+            "activity",
+            Kind::Tables(&ACTIVITY),
+            "Runs of time in which everything that names one sleeps longer, or shorter.",
+        ),
         optional("device", Kind::Tables(&DEVICE), "Devices of the workload's own."),
         optional(
             "flow",
@@ -71,6 +76,12 @@ static TASK: Shape = Shape {
              own. Without it, all.",
         ),
         optional("cpus", Kind::Cpus, "Where it may run. Without it, everywhere."),
+        optional(
+            "each_cpu",
+            Kind::Bool,
+            "In place of `cpus` and `count`: one on every CPU of the machine, which runs there alone, \
+             as kernel threads do. Without it, false.",
+        ),
         optional("start_us", TIME, "When the first one starts. Without it, 0."),
         optional("stagger_us", TIME, "How much later each next one starts. Without it, 0."),
         optional(
@@ -83,6 +94,11 @@ static TASK: Shape = Shape {
             "weight",
             Kind::Integer { max: 88_761.0 },
             "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
+        ),
+        optional(
+            "activity",
+            Kind::Word,
+            "The `activity` that its `sleep_us` follow. Default: none.",
         ),
         UCLAMP_MIN,
         UCLAMP_MAX,
@@ -270,6 +286,11 @@ static INTERRUPT: Shape = Shape {
             "In place of `cpus`: the same on every CPU of the machine, on each so much later than \
              on the one before.",
         ),
+        optional(
+            "activity",
+            Kind::Word,
+            "The `activity` that `interval_us` and `burst_gap_us` follow. Default: none.",
+        ),
         optional("burst", COUNT, "Interrupts that come in one go. Without it, 1."),
         optional("burst_gap_us", DIST, "Between those of a burst. Without it, 0."),
         optional("start_us", TIME, "When the first interval begins. Without it, 0."),
@@ -278,6 +299,19 @@ static INTERRUPT: Shape = Shape {
         optional("wake", Kind::Word, "The channel that its handler wakes."),
         optional("spawn", Kind::Word, "The task that its handler starts."),
         optional("count", COUNT, "With `wake` and `spawn`: how many. Without it, 1."),
+    ],
+};
+
+static ACTIVITY: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "Its name, as tasks and interrupts give it."),
+        required("mean_us", TIME, "Mean length of a run; they are exponentially distributed."),
+        required(
+            "sd",
+            Kind::Number { max: 5.0 },
+            "Standard deviation of the natural logarithm of a run's factor, by which lengths are \
+             multiplied. The mean rate stays the same.",
+        ),
     ],
 };
 

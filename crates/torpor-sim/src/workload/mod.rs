@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the simulated machine has to do: tasks, interrupts, devices. Read from TOML, checked.
 
+mod activity;
+mod background;
 mod builtin;
 mod command;
 mod device;
@@ -12,6 +14,7 @@ mod read;
 mod rtapp;
 mod stream;
 
+pub use activity::{Activity, Runs};
 pub use builtin::{Builtin, builtins, resolve, text};
 pub use command::{is_command, job_file_to_toml, to_toml};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
@@ -41,6 +44,7 @@ pub struct Workload {
     pub channels: Vec<Channel>,
     pub barriers: Vec<Barrier>,
     pub flows: Vec<Flow>,
+    pub activities: Vec<Activity>,
     /// What every result is to say.
     pub notes: Vec<String>,
 }
@@ -80,6 +84,8 @@ pub struct TaskKind {
     pub groups: usize,
     /// Where they may run; everywhere by default.
     pub cpus: Option<Vec<CpuId>>,
+    /// The same on every CPU, each there alone: see [`Workload::on_machine`].
+    pub each_cpu: bool,
     /// When the first starts, and how much later each next one.
     pub start: Duration,
     pub stagger: Duration,
@@ -87,6 +93,8 @@ pub struct TaskKind {
     pub timer_slack: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
+    /// What its sleeps have in common with others.
+    pub activity: Option<usize>,
     pub clamp: Clamp,
     /// Passes through the program; without end by default.
     pub repeat: Option<u64>,
@@ -256,6 +264,8 @@ pub struct Interrupt {
     /// [`Workload::on_machine`].
     pub each_cpu: Option<Duration>,
     pub arrivals: Arrivals,
+    /// What its intervals have in common with others.
+    pub activity: Option<usize>,
     /// Interrupts a burst, and the time between them.
     pub burst: u32,
     pub burst_gap: Dist,
@@ -323,7 +333,7 @@ impl Barrier {
 impl Workload {
     /// With what each CPU has of its own, and nothing on a CPU that is offline. As in the kernel,
     /// tasks keep to those of their CPUs that are online, and an interrupt that has none of its own
-    /// left moves to another.
+    /// left moves to another. The first of what each CPU has keeps its place, the others come last.
     ///
     /// # Errors
     /// A task none of whose CPUs is online, by name, with its CPUs.
@@ -366,7 +376,18 @@ impl Workload {
                 vec![Interrupt { cpus, ..interrupt.clone() }]
             }
         });
-        let tasks = self.tasks.iter().map(task).collect::<Result<_, _>>()?;
+        let of_cpu = |task: &TaskKind, place: usize| TaskKind {
+            name: format!("{}#{}", task.name, all[place].0),
+            cpus: Some(vec![all[place]]),
+            start: task.start + Duration(task.stagger.0.saturating_mul(place as i64)),
+            each_cpu: false,
+            ..task.clone()
+        };
+        let first = |kind: &TaskKind| if kind.each_cpu { Ok(of_cpu(kind, 0)) } else { task(kind) };
+        let mut tasks = self.tasks.iter().map(first).collect::<Result<Vec<_>, _>>()?;
+        for kind in self.tasks.iter().filter(|kind| kind.each_cpu) {
+            tasks.extend((1..all.len()).map(|place| of_cpu(kind, place)));
+        }
         Ok(Workload { tasks, interrupts: interrupts.collect(), ..self.clone() })
     }
 

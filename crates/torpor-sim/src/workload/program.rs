@@ -81,6 +81,7 @@ pub(super) struct Names {
     channel_index: HashMap<String, usize>,
     pub barriers: Index,
     flows: Index,
+    activities: Index,
     /// Where each flow is first begun, and ended.
     flow_ends: Vec<[Option<Finding>; 2]>,
     /// Into how many groups fall the tasks, or the interrupts, that are being read.
@@ -90,6 +91,16 @@ pub(super) struct Names {
 impl Names {
     pub fn declare_tasks(&mut self, report: &mut Report, tables: &[Table], jobs: &[Table]) {
         self.tasks = declare(report, tables.iter().chain(jobs));
+    }
+
+    pub fn declare_activities(&mut self, report: &mut Report, tables: &[Table]) {
+        self.activities = declare(report, tables.iter());
+    }
+
+    /// The activity that a task or an interrupt names, if it names one.
+    pub fn activity(&self, report: &mut Report, at: &Table) -> Option<usize> {
+        let name = at.text("activity")?;
+        find(report, at, "activity", name, &self.activities, "activity")
     }
 
     pub fn declare_devices(&mut self, report: &mut Report, tables: &[Table]) {

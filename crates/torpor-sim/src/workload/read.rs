@@ -4,8 +4,8 @@
 use super::keys::WORKLOAD;
 use super::program::{self, Names};
 use super::{
-    Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, Op, TaskKind, Workload, device,
-    fio,
+    Activity, Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, Op, TaskKind,
+    Workload, device, fio,
 };
 use crate::error::SimError;
 use crate::sched::Clamp;
@@ -32,6 +32,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     names.declare_tasks(report, file.tables("task"), file.tables("fio"));
     names.declare_devices(report, file.tables("device"));
     names.declare_flows(report, file.tables("flow"));
+    names.declare_activities(report, file.tables("activity"));
     // What is there and no list at all has been reported already.
     let is_list = |key| file.field(key).is_none_or(|f| f.raw.starts_with('['));
     let is_empty = |key| file.tables(key).is_empty() && is_list(key);
@@ -50,6 +51,8 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
         file.tables("device").iter().map(|table| device::read(report, table)).collect();
     names.check_channels(report);
     let flows = names.flows(report, file.tables("flow"));
+    let activities: Vec<Option<Activity>> =
+        file.tables("activity").iter().map(|table| activity(report, table)).collect();
     let devices: Option<Vec<Device>> = devices.into_iter().collect();
     let named = names.named_devices(origin, text);
 
@@ -66,6 +69,10 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
             *channel = begins[*channel];
         }
     }
+    if tasks.iter().any(|task| task.each_cpu && !task.barriers().is_empty()) {
+        let message = "how many come to the barrier of a task with `each_cpu` is the machine's";
+        report.push(file.finding("task", message.to_owned()));
+    }
     Some(Workload {
         name: file.text("name")?.to_owned(),
         title: file.text("title")?.to_owned(),
@@ -78,6 +85,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
         devices: devices?.into_iter().map(DeviceRef::Own).chain(named).collect(),
         channels,
         flows,
+        activities: activities.into_iter().collect::<Option<_>>()?,
         notes: file.texts("note").to_vec(),
     })
 }
@@ -103,17 +111,44 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         count: count as u32,
         groups: names.groups,
         cpus: table.cpus("cpus").map(<[CpuId]>::to_vec),
+        each_cpu: each_cpu(report, table),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
         clamp: clamp(report, table),
         timer_slack: from_us(table.number("timer_slack_us").unwrap_or(0.0)),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
+        activity: names.activity(report, table),
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
         depth: program.depth,
         timers: 0,
         program: program.steps,
     })
+}
+
+fn activity(report: &mut Report, table: &Table) -> Option<Activity> {
+    if table.number("mean_us") == Some(0.0) {
+        let mut finding = table.finding("mean_us", "runs without a length".to_owned());
+        finding.allowed = Some("more than 0".to_owned());
+        report.push(finding);
+    }
+    Some(Activity {
+        name: table.text("name")?.to_owned(),
+        mean_ns: table.number("mean_us")? * 1e3,
+        sd: table.number("sd")?,
+    })
+}
+
+/// What every CPU has one of: no other task has a number of it, or a CPU to name.
+fn each_cpu(report: &mut Report, table: &Table) -> bool {
+    let each_cpu = table.bool("each_cpu").unwrap_or(false);
+    for key in ["cpus", "count", "group"] {
+        if each_cpu && table.has(key) {
+            let message = "`each_cpu` gives every CPU of the machine one".to_owned();
+            report.push(table.finding(key, message));
+        }
+    }
+    each_cpu
 }
 
 pub(super) fn clamp(report: &mut Report, table: &Table) -> Clamp {
@@ -159,6 +194,7 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
         name: table.text("name")?.to_owned(),
         cpus: table.cpus("cpus").map_or_else(|| vec![CpuId(0)], <[CpuId]>::to_vec),
         arrivals: arrivals?,
+        activity: names.activity(report, table),
         burst: table.number("burst").unwrap_or(1.0).max(1.0) as u32,
         burst_gap: burst_gap?,
         start: from_us(table.number("start_us").unwrap_or(0.0)),

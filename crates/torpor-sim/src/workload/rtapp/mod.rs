@@ -110,6 +110,7 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
         interrupts: Vec::new(),
         devices: Vec::new(),
         flows: Vec::new(),
+        activities: Vec::new(),
         notes: Vec::new(),
     })
 }
@@ -189,6 +190,8 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         start: Duration((delay_us * 1e3) as i64),
         stagger: Duration::ZERO,
         clamp: Clamp::NONE,
+        each_cpu: false,
+        activity: None,
         timer_slack: Duration::ZERO,
         weight: crate::sched::NICE_WEIGHTS[(nice + 20.0) as usize],
         repeat: (passes >= 0.0).then_some(passes as u64),

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Writes what some tasks of a recording did as a background: again and again, for as long as the
+//! recording was, each CPU at another place of it.
+//!
+//! A task's pauses and work keep their order, as what a kernel does for itself comes in bursts.
+
+use super::{Act, Story, go_on, own_cpu};
+use crate::error::SimError;
+use std::fmt::Write as _;
+use torpor_engine::Progress;
+use torpor_trace::Trace;
+use torpor_units::{CpuId, Duration, Instant};
+
+/// Of interrupts that woke no task, so many of the lengths between them.
+const LENGTHS_MAX: usize = 32;
+const PHASES_A_LINE: usize = 6;
+
+/// `patterns` are of tasks' names, with `*` at the end for any rest.
+pub fn write(
+    story: &Story,
+    trace: &Trace,
+    name: &str,
+    patterns: &[String],
+    progress: &dyn Progress,
+) -> Result<String, SimError> {
+    let (start, end) = story.followed.window;
+    let span = end.since(start);
+    let mut out = format!(
+        "# SPDX-License-Identifier: MIT OR GPL-2.0-only\n\
+         name = \"{name}\"\n\
+         title = \"What a machine does apart from its work, again and again: {:.3} s\"\n\
+         source = \"extracted from a {} recording, SHA-256 {}\"\n",
+        span.0 as f64 / 1e9,
+        trace.meta.format,
+        trace.meta.sha256,
+    );
+    let takes_text = "strings take all text";
+    let recorded = trace.meta.cpu_count.max(1);
+    let mut is_empty = true;
+    for (index, thread) in story.followed.threads.iter().enumerate() {
+        go_on(progress)?;
+        let comm = thread.comm.map_or("", |name| trace.names.text(name));
+        let rounds = rounds(story, index);
+        if rounds.is_empty() || !patterns.iter().any(|pattern| matches(pattern, comm)) {
+            continue;
+        }
+        let own = own_cpu(thread, trace);
+        if own.is_some_and(|cpu| Some(&cpu) != recorded_cpu(story)) {
+            // What one CPU has of its own, every CPU has.
+            continue;
+        }
+        is_empty = false;
+        write!(out, "\n[[task]]\nname = \"{}\"\n", story.names[index]).expect(takes_text);
+        if own.is_some() {
+            let stagger = Duration(span.0 / 7);
+            writeln!(out, "each_cpu = true\nstagger_us = {}", us(stagger)).expect(takes_text);
+        }
+        out.push_str("phase = [\n");
+        for line in rounds.chunks(PHASES_A_LINE / 2) {
+            let phases: Vec<String> = (line.iter())
+                .map(|(gap, work)| {
+                    format!("{{ sleep_us = {} }}, {{ run_us = {} }}", us(*gap), us(*work))
+                })
+                .collect();
+            writeln!(out, "    {},", phases.join(", ")).expect(takes_text);
+        }
+        out.push_str("]\n");
+    }
+    if is_empty {
+        return Err(SimError::Option {
+            what: "a background needs tasks of these names in the recording",
+            given: patterns.join(", "),
+            hint: "--background 'kworker*' --background 'rcu*'".to_owned(),
+        });
+    }
+    let first = recorded_cpu(story).copied();
+    let mut times: Vec<Instant> = (story.idle_interrupts.iter())
+        .filter(|(cpu, _)| Some(*cpu) == first)
+        .map(|(_, at)| *at)
+        .collect();
+    times.sort_unstable();
+    if times.len() > 1 {
+        let lengths = quantiles(&times);
+        let lengths: Vec<String> = lengths.into_iter().map(us).collect();
+        write!(
+            out,
+            "\n# Timers of the kernel and IPIs on one CPU of {recorded}: they woke no task.\n[[interrupt]]\nname = \"other\"\n\
+             each_cpu_us = {}\ninterval_us = {{ dist = \"empirical\", values = [{}] }}\n",
+            us(Duration(span.0 / 7)),
+            lengths.join(", "),
+        )
+        .expect(takes_text);
+    }
+    Ok(out)
+}
+
+/// The first CPU of which the recording tells when it was idle.
+fn recorded_cpu(story: &Story) -> Option<&CpuId> {
+    let cpus = story.followed.threads.iter().flat_map(|thread| &thread.cpus);
+    let idle = story.idle_interrupts.iter().map(|(cpu, _)| cpu);
+    idle.min().or(cpus.min())
+}
+
+fn matches(pattern: &str, comm: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(begin) => comm.starts_with(begin),
+        None => comm == pattern,
+    }
+}
+
+/// Each pause, and the work behind it. What is missing of the recording's length is a part of the
+/// first pause.
+fn rounds(story: &Story, thread: usize) -> Vec<(Duration, Duration)> {
+    let (start, end) = story.followed.window;
+    let (mut rounds, mut from) = (Vec::new(), start);
+    for act in &story.followed.threads[thread].acts {
+        let woken = match act {
+            Act::Run(ns) => {
+                let work = Duration(ns.round() as i64);
+                if let Some((_, sum)) = rounds.last_mut() {
+                    *sum += work;
+                }
+                from += work;
+                continue;
+            }
+            Act::Wake(_) => continue,
+            Act::Sleep { until } => *until,
+            Act::Wait { number, .. } => story.followed.wake_ups[*number].at,
+        };
+        rounds.push((woken.since(from).max(Duration::ZERO), Duration::ZERO));
+        from = woken.max(from);
+    }
+    if let Some((first, _)) = rounds.first_mut() {
+        *first += end.since(from).max(Duration::ZERO);
+    }
+    rounds
+}
+
+/// The lengths between these times, or so many of them, spread evenly over their order.
+fn quantiles(times: &[Instant]) -> Vec<Duration> {
+    let mut lengths: Vec<Duration> =
+        times.windows(2).map(|pair| pair[1].since(pair[0]).max(Duration(1_000))).collect();
+    lengths.sort_unstable();
+    let count = lengths.len();
+    let kept = count.min(LENGTHS_MAX);
+    (0..kept).map(|nth| lengths[(2 * nth + 1) * count / (2 * kept)]).collect()
+}
+
+fn us(length: Duration) -> String {
+    super::toml::us(length)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A workload that runs beside another: what an idle machine does anyway.
+
+use super::{Barrier, DeviceRef, Effect, Op, TaskKind, Workload};
+use sha2::{Digest, Sha256};
+
+/// Where the second of two workloads has its tasks, channels and so on, among those of both.
+struct Shift {
+    tasks: usize,
+    channels: usize,
+    barriers: usize,
+    devices: usize,
+    flows: usize,
+    activities: usize,
+}
+
+impl Workload {
+    /// Both at once. They share nothing but the machine: channels of one name are two.
+    pub fn with_background(&self, other: &Workload) -> Workload {
+        let shift = Shift {
+            tasks: self.tasks.len(),
+            channels: self.channels.len(),
+            barriers: self.barriers.len(),
+            devices: self.devices.len(),
+            flows: self.flows.len(),
+            activities: self.activities.len(),
+        };
+        let mut both = self.clone();
+        both.title = format!("{}; with `{}`", self.title, other.name);
+        both.sources.extend(other.sources.iter().cloned());
+        let hashes = format!("{} {}", self.sha256, other.sha256);
+        both.sha256 = Sha256::digest(hashes).iter().map(|byte| format!("{byte:02x}")).collect();
+        both.tasks_max = self.tasks_max.saturating_add(other.tasks_max);
+        // Draws go by names, so what the workload draws stays as it is.
+        let named = |name: &str| format!("{}:{name}", other.name);
+        both.tasks.extend(other.tasks.iter().map(|task| {
+            let mut task = TaskKind { name: named(&task.name), ..task.clone() };
+            task.activity = task.activity.map(|activity| activity + shift.activities);
+            task.program.iter_mut().for_each(|step| shift.op(&mut step.op));
+            task
+        }));
+        both.interrupts.extend(other.interrupts.iter().map(|interrupt| {
+            let mut interrupt = interrupt.clone();
+            interrupt.name = named(&interrupt.name);
+            interrupt.activity = interrupt.activity.map(|activity| activity + shift.activities);
+            match &mut interrupt.effect {
+                Effect::Nothing => {}
+                Effect::Wake { channel, .. } => *channel += shift.channels,
+                Effect::Spawn { task, .. } => *task += shift.tasks,
+            }
+            interrupt
+        }));
+        both.devices.extend(other.devices.iter().cloned().map(|device| match device {
+            DeviceRef::Own(mut device) => {
+                device.name = named(&device.name);
+                DeviceRef::Own(device)
+            }
+            named => named,
+        }));
+        both.channels.extend(other.channels.iter().cloned());
+        let barrier = |barrier: &Barrier| Barrier { name: named(&barrier.name), ..barrier.clone() };
+        both.barriers.extend(other.barriers.iter().map(barrier));
+        both.flows.extend(other.flows.iter().map(|flow| {
+            let mut flow = flow.clone();
+            flow.name = named(&flow.name);
+            if let Some(hint) = &mut flow.hint {
+                hint.tasks.iter_mut().for_each(|task| *task += shift.tasks);
+            }
+            flow
+        }));
+        both.activities.extend(
+            other.activities.iter().map(|activity| super::Activity {
+                name: named(&activity.name),
+                ..activity.clone()
+            }),
+        );
+        both.notes.extend(other.notes.iter().cloned());
+        both
+    }
+}
+
+impl Shift {
+    fn op(&self, op: &mut Op) {
+        match op {
+            Op::Wait { channel, .. } | Op::Wake { channel, .. } | Op::Notify { channel, .. } => {
+                *channel += self.channels;
+            }
+            Op::Await { channel, release } => {
+                *channel += self.channels;
+                release.iter_mut().for_each(|channel| *channel += self.channels);
+            }
+            Op::Barrier(barrier) => *barrier += self.barriers,
+            Op::IoSubmit { device, .. } => *device += self.devices,
+            Op::FlowBegin(flow) | Op::FlowEnd(flow) => *flow += self.flows,
+            Op::Spawn { task, .. } => *task += self.tasks,
+            Op::Run(_)
+            | Op::Sleep(_)
+            | Op::Until(_)
+            | Op::Period(_)
+            | Op::Timer { .. }
+            | Op::Call { .. }
+            | Op::IoEvery(_)
+            | Op::IoWait(_)
+            | Op::IoFill { .. }
+            | Op::IoPace { .. }
+            | Op::LoopBegin { .. }
+            | Op::LoopEnd { .. } => {}
+        }
+    }
+}
