@@ -40,6 +40,7 @@ calibrated = ["a"]
 # waits for, which are one row's two columns.
 CALIBRATES_TWO = {
     "rk3399-io",
+    "fio --rw=randread --bs=4k on /dev/nvme0n1, IOPS",
     "perf bench sched seccomp-notify -l 2500000, s",
     "One thread, package W",
     "Very light work at 73 Hz, package W",

@@ -32,6 +32,8 @@ pub struct IoDevice {
     pub irq: Duration,
     /// The block layer's completion of one request: at full capacity.
     pub softirq: Duration,
+    /// Both have it in them; a job that does not say what its own work is takes that times this.
+    pub work_ratio: f64,
 }
 
 /// What a device's requests share inside it.

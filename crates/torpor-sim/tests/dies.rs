@@ -25,6 +25,24 @@ fn is_near(found: f64, expected: f64) {
 }
 
 #[test]
+fn a_ratio_is_of_all_work_that_is_not_a_jobs_own() {
+    let busy_us = |ratio: &str, job: &str| {
+        let extra = format!(
+            "overhead_source = \"made up\"\nio_device = [{{ name = \"d\", source = \"made up\", \
+             queue_depth = 1, read_us = 100, write_us = 40, irq_us = 2, softirq_us = 1{ratio} }}]"
+        );
+        let job = format!("[[fio]]\nname = \"job\"\ndevice = \"d\"\nnumber_ios = 1000\n{job}\n");
+        let counted = count(&request(machine(1, &extra), load(&job), &["shallowest"], 1_000));
+        let cpu = &counted.unwrap().cpus[0];
+        (cpu.task_time.0 + cpu.overhead.0) / 1_000_000
+    };
+    // psync: 2 to submit, 1 to complete.
+    assert_eq!((busy_us("", ""), busy_us(", work_ratio = 2.5", "")), (6, 15));
+    let own = "submit_us = 7\ncomplete_us = 3";
+    assert_eq!(busy_us(", work_ratio = 2.5", own), 17);
+}
+
+#[test]
 fn a_die_reads_one_thing_at_a_time_and_holds_it_until_the_channel_has_taken_it() {
     // 100 us to read, and 4 KiB of 5 us out.
     let drive = "dies = 1, channel_per_kib_us = 5";

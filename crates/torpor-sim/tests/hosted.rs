@@ -57,6 +57,32 @@ fn reads_one_after_another_take_as_long_as_under_our_own_scheduler() {
     assert!(own > 1_000.0 && (0.985..1.0).contains(&(hosted / own)), "{hosted} and {own} reads");
 }
 
+/// Two of four readers meet in one of four dies as often under either; see `dies.rs`.
+#[test]
+fn requests_wait_for_their_die_as_under_our_own_scheduler() {
+    let Some(mut hosted) = hosted("dies in a hosted kernel", "fio-randread", "rk3399", 500) else {
+        return;
+    };
+    let job = "[[fio]]\nname = \"job\"\ndevice = \"nvme\"\nnumjobs = 4\n";
+    hosted.workload = load(job);
+    hosted.governors = vec!["shallowest".parse().unwrap()];
+    hosted.options.cpufreq = vec!["performance".parse().unwrap()];
+    let pooled = |request: &Request, is_pooled: bool| {
+        let mut request = request.clone();
+        let drive = request.platform.io_devices.iter_mut().find(|d| d.name == "nvme").unwrap();
+        let flash = drive.flash.as_mut().unwrap();
+        (flash.dies, flash.channels) = (4, 4);
+        drive.parallelism = 4;
+        drive.flash = drive.flash.take().filter(|_| !is_pooled);
+        count(&request).kinds[0].ios as f64
+    };
+    let mut own = hosted.clone();
+    own.options.kernels.clear();
+    let [of_dies, of_own] = [&hosted, &own].map(|request| pooled(request, false));
+    assert!((0.97..1.01).contains(&(of_dies / of_own)), "{of_dies} and {of_own} reads");
+    assert!(pooled(&hosted, true) > 1.2 * of_dies, "{of_dies}");
+}
+
 #[test]
 fn a_cpus_time_is_all_accounted_for() {
     let Some(request) = hosted("a hosted kernel's time", "requests", "pixel6", 1_000) else {

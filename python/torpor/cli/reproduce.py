@@ -48,6 +48,14 @@ def reproduce(
     is_own: Annotated[
         bool, typer.Option("--own", help="With --kernel: Torpor's own scheduler as well, first.")
     ] = False,
+    is_calibrated: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Find the numbers of machines that meet the study's calibrated cells, in place of "
+            "running the rest.",
+        ),
+    ] = False,
     threads: options.Threads = None,
     form: options.Form = None,
     is_json: Annotated[
@@ -67,6 +75,12 @@ def reproduce(
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
     form = options.form(form, is_json=is_json)
+    if is_calibrated:
+        if study is None or kernels or form != "text":
+            raise typer.BadParameter("expected a STUDY, and no --kernel, --format or --json")
+        fits = studies.calibrate(study, duration=duration, seeds=seeds, threads=threads)
+        write_stdout(_fits_text(fits, stdout_width()))
+        return
     names = [study] if study is not None else studies.names()
     ways: list[str | None] = [*([None] if is_own or not kernels else []), *(kernels or [])]
     results: list[shapes.Reproduction] = []
@@ -93,6 +107,22 @@ def reproduce(
             write_stdout("\n" + render(_counts(results), width=stdout_width()).rstrip("\n"))
         kept.done()
     raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
+
+
+def _fits_text(fits: list[studies.Fit], width: int) -> str:
+    numbers, cells = bare_table(), bare_table()
+    for title in ("Number", "of", "in its file", "found"):
+        numbers.add_column(title, justify="right" if title.endswith(("e", "d")) else "left")
+    for title in ("Cell", "column", "published", "here"):
+        cells.add_column(title, justify="right" if title.endswith(("e", "d")) else "left")
+    for fit in fits:
+        for number in fit.numbers:
+            was, found = f"{number.was:g}", f"{number.found:g}"
+            numbers.add_row(number.path, number.platform, was, found)
+        for cell in fit.cells:
+            values = map(format_number, (cell.published, cell.ours))
+            cells.add_row(cell.row, cell.column, *values)
+    return render(numbers, "", cells, width=width).rstrip("\n")
 
 
 def _text(result: "shapes.Reproduction", width: int) -> str:

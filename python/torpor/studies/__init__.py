@@ -6,6 +6,7 @@ which cells that workload was calibrated on. :func:`reproduce` simulates it and 
 """
 
 from torpor.studies.files import StudyError, names
+from torpor.studies.fit import Fit, calibrate
 from torpor.studies.run import reproduce
 
-__all__ = ["StudyError", "names", "reproduce"]
+__all__ = ["Fit", "StudyError", "calibrate", "names", "reproduce"]

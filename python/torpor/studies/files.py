@@ -70,6 +70,7 @@ class Row(_Row, Setting, total=False):
     not_modelled: str
     published: dict[str, Published]
     calibrated: list[str]
+    fits: list[str]
     noise_pct: float
     scale: float
     offset: float
@@ -168,6 +169,7 @@ _ROW = {
     "not_modelled": _Key("text", False),
     "published": _Key("a table", False),
     "calibrated": _Key("a list of texts", False),
+    "fits": _Key("a list of texts", False),
     "noise_pct": _Key("a number", False),
     "scale": _Key("a number", False),
     "offset": _Key("a number", False),
@@ -241,6 +243,15 @@ def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
         _published(value, f"{place}published.{name}")
     for name in row.get("calibrated", []):
         _one_of(name, list(row.get("published", {})), f"{place}calibrated")
+    if "fits" in row:
+        met = [row["published"][name] for name in row.get("calibrated", [])]
+        if len(row["fits"]) != len(met) or row.get("is_relative"):
+            raise StudyError(
+                f"{place}fits: {len(row['fits'])} numbers, expected as many as there are columns "
+                f"in `calibrated`: {len(met)}; and no `is_relative`"
+            )
+        for name, value in zip(row["calibrated"], met, strict=True):
+            _kind(value, "a number", f"{place}published.{name}")
     if row.get("is_relative"):
         if columns[0] not in row.get("calibrated", []):
             raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")

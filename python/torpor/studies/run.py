@@ -76,7 +76,7 @@ def reproduce(
     """
     content, path = files.load(study)
     seeds = seeds or content["seeds"]
-    runs = _Runs(path, content, _Calls(duration, seeds, kernel, threads, journal, watch))
+    runs = Runs(path, content, Calls(duration, seeds, kernel, threads, journal, watch))
     tables, judged = [], []
     with tempfile.TemporaryDirectory() as folder:
         runs.works_in(Path(folder))
@@ -136,7 +136,7 @@ class _Setting:
 
 
 @dataclass(frozen=True)
-class _Calls:
+class Calls:
     """What a caller wants otherwise than the study, and how to run it."""
 
     duration: str | None
@@ -147,10 +147,10 @@ class _Calls:
     watch: Callable[[Simulation], None] | None
 
 
-class _Runs:
+class Runs:
     """The simulations of one study; rows that need the same one share it."""
 
-    def __init__(self, path: Path, study: files.Study, calls: _Calls) -> None:
+    def __init__(self, path: Path, study: files.Study, calls: Calls) -> None:
         self._path = path
         self._study = study
         self._calls = calls
@@ -247,7 +247,7 @@ class _Runs:
             params = own.get("platform_params", {})
             changes = "".join(f",{key}={value}" for key, value in params.items())
             machine = _Machine(
-                f"{self._beside(ran.platform)}{changes}",
+                f"{self.beside(ran.platform)}{changes}",
                 own.get("cpufreq", ran.cpufreq),
                 own.get("io_boost", ran.io_boost),
             )
@@ -367,13 +367,13 @@ class _Runs:
         )
         return own
 
-    def _beside(self, name: str) -> str | Path:
-        """What ships, by its name, or the path of a file next to the study."""
+    def beside(self, name: str) -> str | Path:
+        """Return what ships, by its name, or the path of a file next to the study."""
         return self._path.parent / name if re.search(r"\.toml(,|$)", name) else name
 
     def _workload(self, name: str, values: dict[str, float], folder: str) -> str | Path:
         """A workload's name or path; one next to the study has its placeholders filled in."""
-        path = self._beside(name)
+        path = self.beside(name)
         if isinstance(path, str) or not values:
             return path
         try:
@@ -459,7 +459,7 @@ def _us(ns: int | None) -> _Value | None:
     return None if ns is None else _Value(ns / 1e3)
 
 
-def _table(table: files.Table, runs: _Runs) -> "tuple[shapes.StudyTable, list[judge.Row]]":
+def _table(table: files.Table, runs: Runs) -> "tuple[shapes.StudyTable, list[judge.Row]]":
     """What is shown of a table, and what is judged of it."""
     rows: list[shapes.StudyRow] = []
     judged: list[judge.Row] = []

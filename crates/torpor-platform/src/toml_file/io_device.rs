@@ -29,7 +29,8 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
     }
     let read = service_time(report, table, "read_us", "read_per_kib_us");
     let write = service_time(report, table, "write_us", "write_per_kib_us");
-    let time = |key| table.number(key).map_or(Duration::ZERO, from_us);
+    let work_ratio = table.number("work_ratio").unwrap_or(1.0);
+    let work = |key| table.number(key).map_or(Duration::ZERO, |us| from_us(us * work_ratio));
     let flush = if table.has("flush_us") {
         table.distribution(report, "flush_us")
     } else {
@@ -50,8 +51,9 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         flush: ServiceTime { fixed: flush?, per_kib: Duration::ZERO },
         idle,
         irq_cpu: table.cpus("irq_cpu").and_then(|cpus| cpus.first().copied()),
-        irq: time("irq_us"),
-        softirq: time("softirq_us"),
+        irq: work("irq_us"),
+        softirq: work("softirq_us"),
+        work_ratio,
     })
 }
 

@@ -202,6 +202,12 @@ pub(crate) static IO_DEVICE: Shape = Shape {
             TIME,
             "Work of completing one request after the interrupt handler. Default: 0.",
         ),
+        optional(
+            "work_ratio",
+            Kind::Number { max: 1000.0 },
+            "How much more work CPUs of this machine have with a request than `irq_us`, \
+             `softirq_us` and the chosen work of a job of `fio` say. Default: 1.",
+        ),
     ],
 };
 

@@ -45,7 +45,6 @@ impl Candidate {
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     pub(super) fn select_cpu(&mut self, id: u32, by: Option<usize>, sync: bool) -> usize {
         let task = &self.world.tasks[id as usize];
-        let topology = self.world.plan.topology;
         let allowed = self.affinity[task.kind].as_ref();
         let prev = match allowed {
             Some(mask) if !mask.contains(task.cpu) => {
@@ -53,7 +52,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             }
             _ => task.cpu,
         };
-        if topology.energy_model.is_some()
+        // `sched_is_eas_possible()`: without schedutil nothing makes the prediction come true.
+        if self.has_schedutil
             && self.overutilized == 0
             && let Some(best) = self.energy_aware(id, prev, allowed)
         {
@@ -160,9 +160,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     }
 
     /// `find_energy_efficient_cpu()`: the last CPU, or of each domain the one with most to spare if
-    /// that has more, wherever energy rises least; the last CPU if the task fits none.
+    /// that has more, wherever energy rises least; the last CPU if the task fits none. `None` without
+    /// an energy model.
     ///
-    /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil whatever sets the frequencies.
+    /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil, whichever release's it is.
     fn energy_aware(&self, id: u32, prev: usize, allowed: Option<&CpuMask>) -> Option<usize> {
         let topology = self.world.plan.topology;
         let model = topology.energy_model.as_ref()?;

@@ -55,6 +55,14 @@ pub(super) trait Programs<'a>: Host<'a> {
                         return Ok(());
                     }
                 }
+                Op::IoWork { device, work } => {
+                    let ratio = world.plan.devices[*device].work_ratio;
+                    task.work = work_of(Duration((work.0 as f64 * ratio) as i64));
+                    task.step += 1;
+                    if task.work > 0 {
+                        return Ok(());
+                    }
+                }
                 Op::Sleep(draw) => {
                     let mut length = drawn(&mut task.streams, draw);
                     task.step += 1;

@@ -39,6 +39,8 @@ pub struct Device {
     pub irq_cpu: Option<CpuId>,
     pub irq: Duration,
     pub softirq: Duration,
+    /// Of a job's own work, where the job does not say what it is.
+    pub work_ratio: f64,
 }
 
 /// How long a request takes.
@@ -94,6 +96,7 @@ impl From<&IoDevice> for Device {
             irq_cpu: device.irq_cpu,
             irq: device.irq,
             softirq: device.softirq,
+            work_ratio: device.work_ratio,
         }
     }
 }
@@ -124,6 +127,7 @@ pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
         irq_cpu: table.cpus("cpu").and_then(|cpus| cpus.first().copied()),
         irq: Duration::ZERO,
         softirq: Duration::ZERO,
+        work_ratio: 1.0,
     })
 }
 
@@ -196,6 +200,7 @@ mod tests {
             irq_cpu: None,
             irq: Duration::ZERO,
             softirq: Duration::ZERO,
+            work_ratio: 1.0,
         };
         let transfer = Transfer { kind: TransferKind::Read, bytes: 1 << 30, in_order: false };
         let service = device.service(transfer, &mut StreamName::new(1).stream());

@@ -37,15 +37,19 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
     let engine = if table.has("ioengine") { table.text("ioengine")? } else { "psync" };
     let iodepth = table.number("iodepth").unwrap_or(1.0) as u32;
     check(report, table, engine, iodepth);
+    // The page cache has no asynchronous reads for libaio: each waits in `io_schedule()`.
+    let waits_at_once = engine == "libaio" && table.bool("direct") == Some(false);
+    let iodepth = if waits_at_once { 1 } else { iodepth };
     let transfer = transfer(report, table);
     let device = names.device(table, "device", table.text("device")?);
     let (to_submit, to_complete) = costs(engine);
     let mut job = Job { steps: Vec::new(), draws: 0, timers: 0 };
-    let submit = job.work(report, table, "submit_us", to_submit)?;
-    let complete = job.work(report, table, "complete_us", to_complete)?;
+    let submit = job.work(report, table, "submit_us", device, to_submit)?;
+    let complete = job.work(report, table, "complete_us", device, to_complete)?;
     let service = job.stream();
     let wait = match engine {
         "psync" => IoWait::IoSchedule,
+        "libaio" if waits_at_once => IoWait::IoSchedule,
         "libaio" => IoWait::ReadEvents,
         _ => IoWait::CqRing { iowait: table.bool("iowait").unwrap_or(true) },
     };
@@ -55,7 +59,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
     let pace = table.number("rate_iops").map(|rate| Duration((1e9 / rate).round() as i64));
     let wait_at = 3 + usize::from(pace.is_some());
     job.push("ready to submit", Op::IoFill { iodepth, runtime, number_ios, wait: wait_at });
-    job.push("its submission", Op::Run(submit));
+    job.push("its submission", submit);
     let next = if pace.is_some() { 3 } else { 0 };
     let submit = Op::IoSubmit { device, stream: service, transfer: transfer?, mix, next };
     job.push("its submission", submit);
@@ -65,7 +69,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         job.push("its rate", Op::IoPace { period });
     }
     job.push("its wait for a result", Op::IoWait(wait));
-    job.push("its completion", Op::Run(complete));
+    job.push("its completion", complete);
     if let Some(us) = table.number("thinktime_us").filter(|us| *us > 0.0) {
         let stream = job.stream();
         job.push("its think time", Op::Sleep(Draw { dist: Dist::Constant(from_us(us)), stream }));
@@ -132,15 +136,14 @@ impl Job {
         report: &mut Report,
         table: &Table,
         key: &str,
+        device: usize,
         default: Duration,
-    ) -> Option<Draw> {
+    ) -> Option<Op> {
         let stream = self.stream();
-        let dist = if table.has(key) {
-            super::read::dist(report, table, key)?
-        } else {
-            Dist::Constant(default)
-        };
-        Some(Draw { dist, stream })
+        if !table.has(key) {
+            return Some(Op::IoWork { device, work: default });
+        }
+        Some(Op::Run(Draw { dist: super::read::dist(report, table, key)?, stream }))
     }
 }
 

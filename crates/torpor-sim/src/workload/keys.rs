@@ -206,6 +206,12 @@ static FIO: Shape = Shape {
             "How it asks and waits: psync in `io_schedule()`, libaio without being counted as \
              waiting for IO, io_uring as `iowait` says. Without it, psync.",
         ),
+        optional(
+            "direct",
+            Kind::Bool,
+            "False: through the page cache, where libaio waits for each request in its submission. \
+             Without it, true: of `O_DIRECT`.",
+        ),
         optional("numjobs", COUNT, "How many of these there are. Without it, 1."),
         optional(
             "iodepth",

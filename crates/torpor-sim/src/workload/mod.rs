@@ -126,6 +126,11 @@ pub struct Draw {
 pub enum Op {
     /// Work, as time on the machine's biggest CPU at its highest frequency.
     Run(Draw),
+    /// A job's work of its own for an IO, as the device has it.
+    IoWork {
+        device: usize,
+        work: Duration,
+    },
     /// A timer from now on.
     Sleep(Draw),
     /// Until a moment of the run.

@@ -56,10 +56,8 @@ impl Job {
         let get = |key: &str| known.iter().find(|(k, _)| *k == key).map(|(_, setting)| *setting);
         let is_direct = get("direct").is_some_and(is_on)
             || get("buffered").is_some_and(|setting| setting.value.as_deref() == Some("0"));
-        let mut engine = job.engine(report, get("ioengine"))?;
+        let engine = job.engine(report, get("ioengine"))?;
         if engine == "libaio" && !is_direct {
-            // The page cache has no asynchronous reads for it: each waits in `io_schedule()`.
-            engine = "psync";
             job.notes.push(format!(
                 "job `{}`: libaio without `direct=1` waits for each request in io_submit(), as psync does",
                 job.name
@@ -67,6 +65,9 @@ impl Job {
         }
         job.device(report, get("filename"))?;
         job.keys.push(("ioengine", quoted(engine)));
+        if !is_direct {
+            job.keys.push(("direct", "false".to_owned()));
+        }
         job.direction(report, get("rw"), get("rwmixread"), get("rwmixwrite"))?;
         let bytes = match get("bs") {
             Some(setting) => size(report, setting)?,

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor reproduce --calibrate`: numbers of machines from calibrated cells."""
+
+import re
+
+import pytest
+
+from torpor import StudyError, platform_toml, simulate, studies
+
+STUDY = """
+title = "t"
+source = ["s"]
+platform = "machine.toml"
+duration = "300ms"
+seeds = 1
+calibration = "an eMMC's two numbers"
+[[column]]
+name = "fast"
+governor = "teo"
+cpufreq = "performance"
+[[column]]
+name = "slow"
+governor = "teo"
+cpufreq = "powersave"
+[[column]]
+name = "menu"
+governor = "menu"
+cpufreq = "powersave"
+[[table]]
+title = "t"
+workload = "fio --name=a --filename=emmc --rw=randread --direct=1"
+columns = ["fast", "slow", "menu"]
+[[table.row]]
+title = "r"
+metric = "iops"
+published = { fast = FAST, slow = SLOW, menu = 1 }
+calibrated = ["fast", "slow"]
+fits = ["io_device.emmc.read_us.mean", "io_device.emmc.work_ratio"]
+"""
+
+
+def machine(folder, read_us, ratio):
+    """Write an RK3399 whose eMMC has these numbers."""
+    text = platform_toml("rk3399")
+    head, emmc = text.split('name = "emmc"')
+    emmc = re.sub(r"mean = [\d.]+", f"mean = {read_us}", emmc, count=1)
+    emmc = re.sub(r"work_ratio = [\d.]+", f"work_ratio = {ratio}", emmc, count=1)
+    path = folder / "machine.toml"
+    path.write_text(f'{head}name = "emmc"{emmc}')
+    return path
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study whose cells come from 230 us and 3.5, next to a machine with neither."""
+    true = machine(tmp_path, 230, 3.5)
+    line = "fio --name=a --filename=emmc --rw=randread --direct=1"
+    cells = []
+    for cpufreq in ("performance", "powersave"):
+        ran = simulate(
+            line, platform=true, governors=["teo"], cpufreq=cpufreq, duration="300ms", seeds=1
+        )
+        cells.append(ran.to_dict()["runs"][0]["metrics"]["iops"])
+    machine(tmp_path, 120, 1)
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.replace("FAST", str(cells[0])).replace("SLOW", str(cells[1])))
+    return path
+
+
+def test_numbers_are_found_that_cells_came_from(study, torpor):
+    (fit,) = studies.calibrate(study)
+    assert [number.was for number in fit.numbers] == [120, 1]
+    read_us, ratio = (number.found for number in fit.numbers)
+    assert read_us == pytest.approx(230, rel=0.005)
+    assert ratio == pytest.approx(3.5, rel=0.01)
+    assert [cell.column for cell in fit.cells] == ["fast", "slow"]
+    shown = torpor("reproduce", study, "--calibrate").stdout
+    assert f"{ratio:g}" in shown and f"{read_us:g}" in shown
+    assert studies.calibrate(study, threads=1) == [fit]
+
+
+def test_what_no_number_meets_is_an_error_with_the_nearest(study):
+    text = study.read_text()
+    # At the lowest frequency there are more reads than at the highest.
+    study.write_text(re.sub(r"slow = [\d.]+", "slow = 90000", text))
+    with pytest.raises(StudyError, match=r"(?s)no numbers of .* meet .*nearest: .*slow: .*90000"):
+        studies.calibrate(study)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "message"),
+    [
+        ('"io_device.emmc.work_ratio"', '"io_device.emmc.work_rato"', "no number above 0 of"),
+        ('"io_device.emmc.work_ratio"', '"cluster"', "keys from the file's root"),
+        (', "io_device.emmc.work_ratio"', "", "1 numbers, expected as many"),
+        ("fits = [", "is_relative = true\nfits = [", "and no `is_relative`"),
+        (re.compile("fits = .*"), "", "no row of it has `fits`"),
+    ],
+)
+def test_a_study_that_cannot_be_calibrated_says_where(study, was, becomes, message):
+    text = study.read_text()
+    study.write_text(re.sub(was if isinstance(was, re.Pattern) else re.escape(was), becomes, text))
+    with pytest.raises(StudyError, match=message):
+        studies.calibrate(study)
+
+
+def test_a_calibration_is_of_one_study_as_text(torpor):
+    for wrong in (["--calibrate"], ["rk3399-io", "--calibrate", "--json"]):
+        assert "expected a STUDY" in torpor("reproduce", *wrong, check=2).stderr
