@@ -90,7 +90,7 @@ impl Shift {
                 release.iter_mut().for_each(|channel| *channel += self.channels);
             }
             Op::Barrier(barrier) => *barrier += self.barriers,
-            Op::IoSubmit { device, .. } => *device += self.devices,
+            Op::IoWork { device, .. } | Op::IoSubmit { device, .. } => *device += self.devices,
             Op::FlowBegin(flow) | Op::FlowEnd(flow) => *flow += self.flows,
             Op::Spawn { task, .. } => *task += self.tasks,
             Op::Run(_)
