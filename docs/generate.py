@@ -376,7 +376,7 @@ Metrics = dict[str, float | None]
 def class_of(name: str, base: str, told: str, fields: dict[str, Any], defs: dict[str, Any]) -> str:
     """One TypedDict."""
     first, dot, rest = told.partition(". ")
-    # A union of final ones is told apart by their keys.
+    # A union of final ones is distinguished by their keys.
     final = [] if name.startswith("_") else ["@final"]
     lines = [*final, f"class {name}({base}):"]
     if rest or len(told) > 88:

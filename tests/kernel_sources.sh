@@ -59,7 +59,7 @@ download() {
 	apt-get -qq -o APT::Sandbox::User=root "$@" download "$package" >apt.log 2>&1
 }
 
-# Releases that this machine's suites do not have: all of Debian's suites, in lists of our own.
+# Releases that this machine's suites do not have: all of Debian's suites, in lists made here.
 download_from_any_suite() {
 	mkdir -p apt/lists/partial apt/archives/partial
 	# From where this machine's own suites come.

@@ -25,7 +25,7 @@ pub fn kernel_sources(version: &str, test: &str) -> Option<PathBuf> {
 }
 
 /// A single file of a kernel that no package carries any more: from $TORPOR_KERNEL_FILES, by default
-/// `../shared/governors` beside the repository. `None` as above where it is not there.
+/// `../shared/governors` next to the repository. `None` as above where it is not there.
 pub fn kernel_file(name: &str, test: &str) -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/governors");
     let folder = std::env::var_os("TORPOR_KERNEL_FILES").map_or(beside, PathBuf::from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Decisions per second that `torpor check` makes, sanitizers on, all of its work included
-//! (making sequences, judging them, leak and build comparisons, timing, shrinking), beside the
+//! (making sequences, judging them, leak and build comparisons, timing, shrinking), compared to the
 //! same sequences through `Instance`: no sanitizer, no other process, nothing judged.
 //!
 //! `cargo bench -p torpor-benches --bench check` measures the built-in governors; with

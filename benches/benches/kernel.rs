@@ -53,7 +53,7 @@ fn verdict(is_met: bool) -> &'static str {
 /// Of this thread: others on the machine do not count.
 fn cpu_s() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is ours.
+    // SAFETY: the structure is a local variable.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
     assert_eq!(result, 0, "Linux has this clock");
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9

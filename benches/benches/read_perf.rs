@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How fast a perf.data is read, beside `perf script` on the same file.
+//! How fast a perf.data is read, compared to `perf script` on the same file.
 //!
 //! `cargo bench -p torpor-benches --bench read_perf`. Ends with status 1 where one core reads less
 //! than five times the events a second that perf prints to nowhere.

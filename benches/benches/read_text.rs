@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How fast ftrace text is read, beside the least that reading lines can cost.
+//! How fast ftrace text is read, compared to the least that reading lines can cost.
 //!
 //! `cargo bench -p torpor-benches --bench read_text`. Ends with status 1 below the goal of
 //! 300 MB/s on one core.
@@ -16,7 +16,7 @@ const INPUT_BYTES: usize = 64 << 20;
 const ROUNDS: usize = 7;
 const TICK_US: u64 = 4_000;
 
-/// An event's moment in the tick, what stands before its time, and what stands after.
+/// An event's moment in the tick, what precedes its time, and what is after.
 const TICK: [(u64, &str, &str); 16] = [
     (
         0,

@@ -7,9 +7,9 @@
 //!
 //! Then the time that a minute of browsing on a phone takes, by governor.
 //!
-//! `cargo bench -p torpor-benches --bench simulate`, with `-- growth` that of many tasks alone. Beside it, where Python has simpy, which
-//! `make bench` sees to: the same queueing loop (tasks that work and sleep on CPUs) as a toy,
-//! without scheduler and idle states.
+//! `cargo bench -p torpor-benches --bench simulate`, with `-- growth` that of many tasks alone.
+//! With it, where Python has simpy, which `make bench` sees to: the same queueing loop (tasks that
+//! work and sleep on CPUs) as a toy, without scheduler and idle states.
 
 use std::process::Command;
 use torpor_engine::decision::Unobserved;

@@ -14,7 +14,7 @@ pub struct Step {
     pub residency: Duration,
     /// `None` for a state that does not poll.
     pub poll_timed_out: Option<bool>,
-    /// When the governor is told how it went.
+    /// When the governor learns how it went.
     pub reflected: torpor_units::Instant,
     pub got_tick: bool,
 }
@@ -134,7 +134,7 @@ impl Bare {
         let file = std::env::temp_dir().join(unique);
         fs::write(&file, governor.image_bytes()).expect("the object can be written");
         let path = CString::new(file.to_str().expect("UTF-8")).expect("no NUL");
-        // SAFETY: the object is one of ours; the layouts are compared through the sums.
+        // SAFETY: the object was built here; the layouts are compared through the sums.
         unsafe {
             let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
             assert!(!handle.is_null(), "dlopen fails");
@@ -177,7 +177,7 @@ impl Bare {
         let cpu = &raw mut *self.cpu;
         let (device, driver) = (&raw mut *self.device, &raw mut *self.driver);
         let mut sum = 0_u64;
-        // SAFETY: the pointers lead into our own boxes, which the object uses only during calls.
+        // SAFETY: the pointers lead into boxes owned here, which the object uses only during calls.
         unsafe {
             *self.host = cpu;
             for step in steps {

@@ -3,7 +3,7 @@
 //!
 //! Policies that mirror the kernel's are under the GPL alone, and the extension links crates that
 //! the GPL, version 2, does not go with. So no policy is linked: sources and images become files in
-//! `OUT_DIR/policies`, which the wheel has beside the extension (`pyproject.toml`) and which
+//! `OUT_DIR/policies`, which the wheel has next to the extension (`pyproject.toml`) and which
 //! `builtin.rs` finds. Linked is only the table of their names and hashes.
 
 use std::fmt::Write as _;

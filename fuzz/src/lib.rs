@@ -4,7 +4,7 @@
 use torpor_trace::{Event, EventKind, read_bytes};
 use torpor_units::{Duration, Instant};
 
-/// What lies behind a gap of more than 30 days is damage, and left out.
+/// What follows a gap of more than 30 days is damage, and left out.
 const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
 
 /// Reads the bytes and checks what the engine relies on.

@@ -44,7 +44,7 @@
  * it leaves out 10000 and 1000 and then finds no pattern, for the 30. Equal lengths are left out
  * together, and few that remain are alike too easily: seven of 100 us and a given-up entry make a
  * pattern of 0. The length that the repeat timer ends is an outlier as well: it is left out, and
- * the timer rings until the last length of the pattern is forgotten. Each timer is a wake-up that
+ * the timer expires until the last length of the pattern is forgotten. Each timer is a wake-up that
  * nobody has asked for; this is why both were taken out again in 3.11.
  *
  * Departures: those of menu-3.7, and:
@@ -436,7 +436,7 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 
 static void menu_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	/* Whatever is noted of it: behind this the module may go. */
+	/* Whatever is noted of it: after this the module may go. */
 	hrtimer_cancel(&per_cpu_ptr(&menu_cpus, dev->cpu)->alarm);
 }
 

@@ -90,7 +90,7 @@
 /* Where state 0 polls, the next timer does not matter to a state that pays off this early. */
 #define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
 
-/* In place of an expected sleep: the state stands, and so does the tick. */
+/* In place of an expected sleep: the state is kept, and so is the tick. */
 #define KEEP_TICK		S64_MIN
 
 enum teo_util_mode {

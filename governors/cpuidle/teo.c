@@ -338,7 +338,7 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* The state as far down to @idx as the CPU is free, the first if it has no room at all. */
+/* The state as far down to @idx as the CPU is free, the first if it has no free capacity at all. */
 static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
 {
 	unsigned long capacity = max(arch_scale_cpu_capacity(dev->cpu), 1UL);

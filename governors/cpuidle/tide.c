@@ -8,7 +8,7 @@
  *
  * A state breaks even with the one before it at its target residency, so entering it costs that
  * long at the power that it saves. How much that is matters only between steps: it is taken to be
- * as exit latency to residency, since what a transition costs goes with the time that it takes.
+ * as exit latency to residency, since what a transition costs grows with its duration.
  *
  * State kept, per CPU: for each octave of ages, how often a sleep that got there ended there, as a
  * fast and a slow mean; the price of latency; the sleep's beginning and first timer; an hrtimer.

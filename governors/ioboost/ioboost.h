@@ -58,7 +58,7 @@ struct ioboost_task {
  * @rq_boost: what to take the utilization of @cpu for at least when tasks are placed and energy
  *	is estimated; unlocked.
  * @perf_min: the least performance of @cpu where a frequency is evaluated or energy estimated, as
- *	sugov_effective_cpu_perf() has it: behind the headroom, and above UCLAMP_MAX; unlocked.
+ *	sugov_effective_cpu_perf() has it: after the headroom, and above UCLAMP_MAX; unlocked.
  */
 struct ioboost_ops {
 	char name[IOBOOST_NAME_LEN];

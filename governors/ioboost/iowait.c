@@ -23,7 +23,7 @@
  *
  * Known weaknesses: it boosts whether or not the IO gets faster by it; one wake-up a tick is
  * enough to hold it up, as are unrelated tasks that take turns. It belongs to the CPU, not to the
- * task: placement and energy estimates do not see it, it stays behind when the task moves, and on
+ * task: placement and energy estimates do not see it, it remains when the task moves, and on
  * the new CPU it starts from the least.
  *
  * Departures: none known; with the default parameters it decides as kernel/sched/

@@ -20,7 +20,7 @@
  *
  * Known weaknesses: those of per-task but one: the boost outlives the task's going to sleep. Of
  * several boosted tasks the last counts, not the highest. The held boost is the CPU's, so it stays
- * behind for 1 ms when the task moves.
+ * for 1 ms when the task moves.
  *
  * Departures from the patch as posted: there each frequency update of the CPU began the 1 ms anew,
  * so a CPU that has its clock to itself never lost its boost; posted_hold brings that back. For a
@@ -110,7 +110,7 @@ static unsigned long per_task_cpu_boost(unsigned int cpu, u64 now, unsigned long
 	return min(held->boost, max_cap);
 }
 
-/* Nobody looks at the time here: the patch's own minimum stands until cpu_boost() ends it. */
+/* Nobody looks at the time here: the patch's own minimum holds until cpu_boost() ends it. */
 static unsigned long per_task_perf_min(unsigned int cpu)
 {
 	return READ_ONCE(per_cpu_ptr(&per_task_cpus, cpu)->boost);

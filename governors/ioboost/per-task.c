@@ -30,7 +30,7 @@
  * begin, so a journal that waits for each of few writes is never boosted. The boost ends while the
  * task sleeps, so completion interrupts run unboosted.
  *
- * Departures from the patch as posted: a level that does not pay rose instead of falling, a slip
+ * Departures from the patch as posted: a level that does not pay rose instead of falling, an error
  * that its author corrected and posted_fall brings back; as posted the highest level then left
  * the table of levels, here it stays the highest. The patch resets a task that leaves a runqueue
  * for any reason but a wait for IO; here only sleep does, so a task that is moved while runnable

@@ -86,7 +86,7 @@ static inline unsigned long per_task_util(u32 level)
 	return min_t(u64, (u64)level * level_util, SCHED_CAPACITY_SCALE);
 }
 
-/* The higher a level, the longer it takes to show whether it pays. */
+/* The higher a level, the longer until it shows whether it pays. */
 static inline u64 per_task_interval_ns(u32 level)
 {
 	return (u64)(level + 1) * interval_ms * NSEC_PER_MSEC;

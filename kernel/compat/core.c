@@ -6,7 +6,7 @@
  * is no unregistering. This module finds the functions by name, and takes governors out of the
  * core's list in such a way that no CPU is left inside them.
  *
- * A governor of ours never becomes the current one by being loaded: it is registered with a
+ * A governor of Torpor's never becomes the current one by being loaded: it is registered with a
  * rating of 0, whatever its file says.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -46,7 +46,7 @@ static struct cpuidle_governor **prev_governor;
 
 /*
  * kallsyms_lookup_name() finds all else, but is not exported either. A kprobe, which is, knows
- * where it is. On x86 that can be behind the landing pad, where a direct call may go, too.
+ * where it is. On x86 that can be after the landing pad, where a direct call may go, too.
  */
 static int find_lookup(void)
 {
@@ -111,7 +111,7 @@ static bool is_replaced(const char *name)
 /**
  * torpor_find_needs - whether this kernel has what a governor calls
  * @governor: its name, for the log
- * @needs: the symbols' names, a space behind each
+ * @needs: the symbols' names, a space after each
  *
  * Return: 0, or -ENOENT for the first symbol that is missing, which the log names.
  */
@@ -192,9 +192,9 @@ EXPORT_SYMBOL_GPL(torpor_unregister_governor);
 /**
  * torpor_can_unregister - whether a registered governor can be taken out again
  *
- * It takes the core's variables, since nobody else can tell which governor is current, and another
- * governor to leave the machine with. A governor that comes first stays, so that one is always
- * there for those that come after it.
+ * It requires the core's variables, since nobody else can tell which governor is current, and
+ * another governor to leave the machine with. A governor that comes first stays, so that one is
+ * always there for those that come after it.
  */
 bool torpor_can_unregister(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What stands before a governor's file when it becomes a module; governor_end.h stands behind it.
- * The file itself is as it would be in the kernel: here its calls are led to what torpor_core has
+ * What precedes a governor's file when it becomes a module; governor_end.h follows it.
+ * The file itself is as it would be in the kernel: here its calls go to what torpor_core has
  * found, and its initcall to a module's start.
  *
  * The wrapper around a file, which scripts/wrap.sh writes, defines TORPOR_NAME, the name that the
@@ -113,7 +113,7 @@ static inline unsigned long torpor_capacity(int cpu)
 	return torpor_note(TORPOR_CAPACITY, arch_scale_cpu_capacity(cpu));
 }
 
-/* The scheduler tracks it with SMP only; until Linux 6.0 it wanted to be told the capacity. */
+/* The scheduler tracks it with SMP only; until Linux 6.0 it had the capacity as an argument. */
 static inline unsigned long torpor_util(int cpu)
 {
 #ifndef CONFIG_SMP
@@ -147,7 +147,7 @@ static inline u64 torpor_local_clock(void)
 #define tick_nohz_tick_stopped() \
 	torpor_note(TORPOR_TICK_STOPPED, static_call(torpor_tick_nohz_tick_stopped)())
 
-/* A governor's own timer: that it rang is an input, too. */
+/* A governor's own timer: that it expired is an input, too. */
 static enum hrtimer_restart (*torpor_timer_own)(struct hrtimer *timer);
 
 static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)

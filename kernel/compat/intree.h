@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What stands before a governor's file in a kernel tree, where all that it calls is at hand: only
+ * What precedes a governor's file in a kernel tree, where all that it calls is present: only
  * its name has to differ from the tree's own, and it must not become current by being there.
  */
 #ifndef _TORPOR_INTREE_H
@@ -22,7 +22,7 @@ static int __init torpor_register(struct cpuidle_governor *gov)
 
 #define cpuidle_register_governor(gov)	torpor_register(gov)
 
-/* The scheduler tracks it with SMP only; until Linux 6.0 it wanted to be told the capacity. */
+/* The scheduler tracks it with SMP only; until Linux 6.0 it had the capacity as an argument. */
 #ifndef CONFIG_SMP
 #define sched_cpu_util(cpu)		((void)(cpu), 0UL)
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 0, 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The log of decisions: records of one size, each a call of a governor with what it was told, what
+ * The log of decisions: records of one size, each a call of a governor with what it was given, what
  * it asked the kernel, and its answer. Numbers are in the byte order of the machine.
  */
 #ifndef _TORPOR_RECORD_H

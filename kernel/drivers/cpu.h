@@ -17,7 +17,7 @@
 
 /*
  * Called and left with interrupts off. The interrupt is handled in here: the first instruction
- * after sti is still shielded, so none can slip in before hlt.
+ * after sti is still shielded, so none can be handled before hlt.
  */
 static __always_inline void torpor_wait_for_interrupt(void)
 {

@@ -4,7 +4,7 @@
  *
  * A virtual machine usually has no say in its CPUs' frequency. This driver takes every request
  * that a cpufreq governor makes and grants it at once, so that governors choose as on any machine,
- * and energy-aware placement has an energy model to go by. What was asked for is in the event
+ * and energy-aware placement has an energy model to use. What was asked for is in the event
  * power:cpu_frequency. The CPUs' speed does not follow, and energy is not saved.
  *
  *     policies=0-3@408000:6800,600000:40800/4-5@408000:121000,1800000:1130000
@@ -13,7 +13,7 @@
  * that of one CPU. A CPU is in one domain. The CPUs' capacities are not the driver's: arm64 takes them from the device
  * tree's capacity-dmips-mhz and the highest frequencies here.
  *
- * delay_us= is the least time between two requests of a domain that schedutil is told.
+ * delay_us= is the least time between two requests of a domain that schedutil knows.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

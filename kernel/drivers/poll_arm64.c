@@ -6,13 +6,13 @@
  * arm_poll_idle"). In WFE the CPU watches its own need_resched flag: it waits for an event, which a
  * write to the flag or an interrupt raises, and wakes up without the cost of an interrupt. After
  * poll_limit it gives up (dev->poll_time_limit), and the governor is asked again. WFI is the state
- * that every arm64 CPU has. Governors are told poll_limit for its latency and its target residency:
+ * that every arm64 CPU has. Governors see poll_limit as its latency and its target residency:
  * cpuidle_poll_time() takes the limit from there.
  *
  * Something has to end the wait when no event comes:
  *
- *  - WFET, where all CPUs have it (FEAT_WFxT): it takes the time at which to give up, and the limit
- *    is exact.
+ *  - WFET, where all CPUs have it (FEAT_WFxT): its operand is the time at which to give up, and the
+ *  limit   is exact.
  *  - The timer's event stream otherwise. It ticks at 10 kHz or so: a poll can outlast its limit by
  *    100 us.
  *

@@ -5,7 +5,7 @@
  * All boosts are built in. ioboost=NAME on the kernel's command line has that one decide; without
  * it the kernel's own does. In debugfs, ioboost/name says which one it is, ioboost/asked how often
  * the utilisation of a CPU was evaluated with it, and ioboost/other how often the kernel's own,
- * which is still told all and obeyed in nothing, would have answered otherwise.
+ * which still gets all and is obeyed in nothing, would have answered otherwise.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the scheduler's own files call where there is an IO boost of ours; kernel/sched/sched.h
+ * What the scheduler's own files call where there is an IO boost of Torpor's; kernel/sched/sched.h
  * includes it. Without one all of it does nothing, and the kernel boosts as it always does.
  */
 #ifndef _IOBOOST_HOOKS_H

@@ -75,7 +75,7 @@ HOOKS = (
         before=True,
     ),
     Hook(FAIR, "dequeue_task_fair", r"util_est_update\(.*", "ioboost_dequeue(rq, p, flags);"),
-    # The frequency: told where the kernel's own boost is told, asked where that is asked.
+    # The frequency: called where the kernel's own boost is called, asked where that is asked.
     *(
         Hook(
             SUGOV,

@@ -202,8 +202,8 @@ struct khost_seen {
 
 enum khost_decided { KHOST_WAKING = 1, KHOST_WOKEN, KHOST_FREQUENCY };
 
-/* What the kernel goes by, before it places a task that wakes; what it has made of that, once the
- * task is on a queue; and what it goes by for a frequency. */
+/* What the kernel uses, before it places a task that wakes; what it has made of that, once the
+ * task is on a queue; and what it uses for a frequency. */
 struct khost_decision {
 	/* enum khost_decided. */
 	unsigned int kind;

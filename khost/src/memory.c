@@ -86,7 +86,7 @@ void khost_free(const void *memory)
 	freed[piece->lines] = piece;
 }
 
-/* Data of each CPU: a copy of the image's section, and room for what is allocated later. */
+/* Data of each CPU: a copy of the image's section, and space for what is allocated later. */
 
 #define DYNAMIC_SIZE (16UL << 10)
 

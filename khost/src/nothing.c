@@ -9,7 +9,7 @@
 #include <khost.h>
 
 #define NOTHING(name) __attribute__((weak)) long name(void) { return 0; }
-/* It takes time: see clock.c. */
+/* It uses time: see clock.c. */
 #define STEP(name) __attribute__((weak)) long name(void) { khost_step(); return 0; }
 
 /* Locks: one host thread acts for all CPUs, and none is left in the middle of a section. */

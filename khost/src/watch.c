@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* What the kernel goes by where it decides, for a simulator that asks to be shown. */
+/* What the kernel uses where it decides, for a simulator that asks to be shown. */
 #include <linux/sched.h>
 #include <linux/version.h>
 #include "sched.h"

@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     change: str = ""
     #: Better than the base, by the metric's direction; None where nobody can tell.
     is_better: bool | None = None
-    #: Nobody beats it; several cannot be told from each other.
+    #: Nobody beats it; several cannot be distinguished.
     is_best: bool = False
     is_known: bool = True
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torpor import results
 
 _Path = str | os.PathLike[str]
-#: Dumps of the counters before and after: as `torpor record` names them behind the recording's
+#: Dumps of the counters before and after: as `torpor record` names them after the recording's
 #: own name, as people name them in its place, and as a folder of one recording may hold them.
 _BESIDE = (
     ("{name}.before.txt", "{name}.after.txt"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _Path = str | os.PathLike[str]
 
-#: What a folder of tables holds beside them.
+#: What a folder of tables holds apart from them.
 RESULT_FILE = "result.json"
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torpor import recordings
 
-#: What stands in a comparison unless you say otherwise. The first is what the others are compared
+#: What is in a comparison unless you say otherwise. The first is what the others are compared
 #: with: menu, as in published tables; then its rival, both references, and the bound.
 DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest", "oracle")
 

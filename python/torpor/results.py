@@ -692,7 +692,7 @@ class SeedOutcome(TypedDict):
 class SimulateOptions(TypedDict):
     """What was asked for, as given and as resolved: only seeds that are finished count."""
 
-    #: A workload that runs beside the other: a name or a path.
+    #: A workload that runs next to the other: a name or a path.
     background: str | None
     #: Frequency policies: each governor runs under all of them. The platform's own if there is
     #: none.
@@ -904,7 +904,7 @@ class _TraceOutcome(TypedDict):
     """A record ``TraceOutcome``."""
 
     #: How the recorded governor's decisions are met by a hosted one: known if the recorded
-    #: machine is named and the recording carries what it takes.
+    #: machine is named and the recording carries what that requires.
     agreement: "Agreement | None"
     comparison: "Comparison"
     inputs: "InputsInfo"

@@ -230,8 +230,8 @@ class StudyCell(TypedDict):
     #: The least and the greatest seed.
     spread: list[float] | None
     is_calibrated: bool
-    #: Why it is no prediction that counts: ``repeated`` (the same cell of ours has counted, or was
-    #: calibrated, before), ``mechanical`` (it is so by the metric's definition).
+    #: Why it is no prediction that counts: ``repeated`` (the same simulated cell has counted, or
+    #: was calibrated, before), ``mechanical`` (it is so by the metric's definition).
     not_counted: Literal["repeated", "mechanical"] | None
     #: By aspect (``sign``, ``order``, ``size``, ``range``); null where nothing was judged.
     right: dict[str, bool] | None
@@ -241,7 +241,7 @@ class StudyRow(TypedDict):
     """A row of a published table."""
 
     title: str
-    #: Why there is nothing of ours.
+    #: Why there is no simulated value.
     not_modelled: str | None
     cells: dict[str, StudyCell]
 
@@ -314,7 +314,7 @@ class Reproduction(TypedDict):
     title: str
     source: list[str]
     calibration: str
-    #: Whose scheduler, timers and governors decided; null where ours stand in.
+    #: Whose scheduler, timers and governors decided; null where Torpor's are used.
     kernel: KernelInfo | None
     platforms: list[str]
     durations: list[str]

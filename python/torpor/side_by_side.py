@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What other kinds of result call a metric of the catalogue.
 _SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
-#: Sums over a run that a metric beside them tells as a rate or a mean.
+#: Sums over a run that another metric gives as a rate or a mean.
 _SUMS = ("energy_uj", "idle_energy_uj", "delay_total_us", "package_j", "dram_j", "platform_j")
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torpor import results
 
-#: As in a replay, without the oracle: a simulation's future hangs on the choices.
+#: As in a replay, without the oracle: a simulation's future depends on the choices.
 DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest")
 
 _Path = str | os.PathLike[str]

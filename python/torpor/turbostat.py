@@ -156,7 +156,7 @@ def notes(log: Log) -> list[str]:
 
 
 def _cells(line: str) -> list[str]:
-    # Between tabs a cell may be empty: a core's columns stand in its first CPU's line alone.
+    # Between tabs a cell may be empty: a core's columns are in its first CPU's line alone.
     return [cell.strip() for cell in line.split("\t")] if "\t" in line else line.split()
 
 

@@ -57,7 +57,7 @@ _COMMANDS = [
     ("fidelity {guest}", ""),
     ("trace info {demo}", ""),
 ]
-#: Commands that write the file whose name stands last.
+#: Commands that write the file whose name comes last.
 _WRITERS = [
     "replay {demo} -p pixel6 -g menu --report out.html",
     "replay {demo} -p pixel6 -g menu --decisions all.parquet",
@@ -228,7 +228,7 @@ def caches(rng: random.Random, folder: Path) -> None:
                 victim.write_bytes(bytes(data))
         if _table(_answer(mine, folder), f"{victim.name} damaged") != sound:
             raise BrokenError(f"{victim.name} damaged: another result")
-    # What was damaged is mended, so that nobody pays for it twice.
+    # What was damaged is repaired, so that nobody pays for it twice.
     process = _answer(mine, folder)
     _, said = process.communicate(timeout=120)
     if b"damaged" in said:

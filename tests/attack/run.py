@@ -16,7 +16,7 @@ from attack.pool import Worker
 
 _INSIDE = ["recordings", "workloads", "platforms", "dumps", "options", "governors"]
 FAMILY_NAMES = [*_INSIDE, *OUTSIDE]
-#: Findings that are known and not mended yet, with what they are; not run again.
+#: Findings that are known and not fixed yet, with what they are; not run again.
 OPEN: dict[str, str] = json.loads((Path(__file__).parent / "open.json").read_text("utf-8"))
 #: What is no finding.
 _FINE = {"ok", "refused", "open"}

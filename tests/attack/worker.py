@@ -39,7 +39,7 @@ def run_case(case: dict, folder: Path, seeds: Seeds) -> tuple[str, str]:
     except MemoryError as error:
         return "memory", str(error)
     except (OSError, ValueError) as error:
-        # What Python itself says of a path or a number that no type of ours holds.
+        # What Python itself says of a path or a number that no type of Torpor's holds.
         if isinstance(error, OSError) or "expected" in str(error):
             return "refused", str(error)
         return "exception", traceback.format_exc()

@@ -125,7 +125,7 @@ def test_the_replay_decides_as_the_governor_did(recorded, governor, workload):
 @pytest.mark.parametrize("governor", GOVERNORS)
 def test_by_tracepoints_alone_it_nearly_does(recorded, governor, workload):
     _, mine = verified(recorded, governor, workload, probes=False)
-    # The menus of 2012 go by the utilization, of which tracepoints tell too little.
+    # The menus of 2012 use the utilization, of which tracepoints tell too little.
     assert mine["agreement"] >= (0.5 if governor.startswith("t-menu-3") else 0.94), mine
 
 

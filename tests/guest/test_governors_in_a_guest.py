@@ -58,7 +58,7 @@ def test_a_governor_puts_cpus_to_sleep(guest, governor):
         return
     if governor == "t-haltpoll" and "POLL" not in used:
         return
-    # For near and far timers it takes more than one state.
+    # Near and far timers require more than one state.
     assert sum(count > 0 for count in used.values()) > 1, used
 
 

@@ -10,7 +10,7 @@ GUIDE = ioboost.ROOT / "docs" / "guides" / "io-boost-in-a-kernel.md"
 #: Of the reads, and of the frequency asked for.
 READS, ASKED = 0.03, 0.05
 
-#: Which level it ends on hangs on its first 100 ms.
+#: Which level it ends on depends on its first 100 ms.
 UNSETTLED = (f"per-task-v2,{ioboost.COARSE}", "reader-little")
 
 

@@ -20,7 +20,8 @@ from torpor.calibration.states import Cluster, Counts
 from torpor.kernel.system import System
 from torpor.record.signals import Signals
 
-#: Name, latency and target residency in µs; what the counter goes by: mW of a CPU, and µJ an entry.
+#: Name, latency and target residency in µs; what the counter depends on: mW of a CPU, and µJ an
+#: entry.
 STATES = (("POLL", 0, 0, 900.0, 0.0), ("C1", 2, 4, 120.0, 0.4), ("C6", 90, 300, 0.0, 55.0))
 BUSY_MW = 1500.0
 FLOOR_MW = 2500.0
@@ -142,7 +143,7 @@ def test_the_fit_recovers_the_model_within_its_intervals(tmp_path):
     assert states[1].power_mw.high - states[1].power_mw.low < 12
     assert states[2].entry_uj.high - states[2].entry_uj.low < 10
 
-    # 55 uJ less 0.4 uJ, at 120 mW saved, are 455 us; the kernel is told of 300.
+    # 55 uJ less 0.4 uJ, at 120 mW saved, are 455 us; the kernel's table says 300.
     rows = machine.table(figures, clusters, machine.targets_of(text))
     assert [row[1] for row in rows] == ["POLL", "C1", "C6"] and rows[2][5] == "300"
     assert float(rows[2][4]) == pytest.approx(455, rel=0.1)

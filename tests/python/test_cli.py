@@ -144,7 +144,7 @@ def test_an_ascii_terminal_gets_ascii(torpor, recording):
 
 
 BAD = [
-    # arguments after `replay`, words that must stand in the error
+    # arguments after `replay`, words that must be in the error
     (["@", "-p", "pixel-6"], ["`pixel-6`", "did you mean `pixel6`?"]),
     (["@", "-p", "nothing_like_it"], ["`nothing_like_it`", "expected one of", "i5-10600k"]),
     (["@", "-p", "mine.toml"], ["mine.toml", "No such file"]),

@@ -190,7 +190,7 @@ def test_no_digit_is_cut_however_narrow_the_terminal(by_width):
         lines = [line for line in text.splitlines() if line.startswith("all")]
         told = [word for line in lines for word in line.split() if word != "all"]
         assert told == [cell for cell in rows[-1][1:] if cell]
-        # The widest a line needs to be is one name beside one number.
+        # The widest a line needs to be is one name next to one number.
         assert max(map(len, text.splitlines())) <= max(width, len("3 C6 (off)   9,999,999,999"))
         if width >= 118:
             assert len(lines) == 1

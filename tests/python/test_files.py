@@ -11,7 +11,7 @@ import pytest
 import torpor as library
 from torpor.files import write_whole
 
-#: Less than any of the outputs is long: as a full disk, it takes the beginning of each.
+#: Less than any of the outputs is long: as a full disk, it accepts the beginning of each.
 ROOM_BYTES = 64
 
 SIMULATE = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "--duration", "50ms")

@@ -55,7 +55,7 @@ def test_it_runs_for_as_long_as_it_is_told(torpor):
     done = json.loads(torpor(*arguments, "--json", check=0).stdout)
     assert time.monotonic() - began < 30
     assert 0.2e9 <= done["elapsed_ns"] < 20e9
-    # One round of nine; the second behind it is not over.
+    # One round of nine; the second one after it is not over.
     assert done["delays"]["count"] == 36
     assert done["delays"]["p50_ns"] > 0
     text = torpor(*arguments, check=0).stdout

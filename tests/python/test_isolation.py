@@ -16,7 +16,7 @@ import torpor
 ROOT = Path(__file__).resolve().parents[2]
 RECORDING = ROOT / "demo" / "web-server.perf.data"
 HOSTILE = ROOT / "crates" / "torpor-engine" / "tests" / "governors" / "hostile.c"
-#: exit_group(0), 300 bytes past a frame, SIGKILL: what used to end everything without a word.
+#: exit_group(0), 300 bytes past a frame, SIGKILL: what used to end everything silently.
 KINDS = (6, 4, 8)
 
 

@@ -27,7 +27,7 @@ def test_the_files_that_are_carried_along_are_all_that_a_build_takes():
     files = [path for pattern in folders for path in ROOT.glob(pattern)]
     files += [ROOT / "kernel" / name for name in ("Makefile", "Kbuild", "scripts/wrap.sh")]
     expected = {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
-    # Only for a kernel's own tree, which takes a checkout of ours.
+    # Only for a kernel's own tree, which requires a checkout of Torpor.
     del expected["kernel/compat/intree.h"]
     assert carried == expected
 

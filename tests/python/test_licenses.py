@@ -44,7 +44,8 @@ def test_policies_are_files_and_no_part_of_the_extension():
         for source in sources.values():
             installed = (INSTALLED / "policies" / folder / source.name).read_bytes()
             assert installed == source.read_bytes()
-            # Headers of IO boosts are ours, and part of the interface that policies are built with.
+            # Headers of IO boosts are Torpor's, and part of the interface that policies are built
+            # with.
             if source.suffix == ".h":
                 continue
             expected |= {f"{source.stem}-{hz}.so" for hz in HZ}

@@ -66,7 +66,7 @@ def wrong(page):
         if re.match(r"[a-z][a-z0-9+.-]*:", link):
             continue
         path, _, anchor = link.partition("#")
-        # As a browser does it: by the address, whatever a linked folder is behind it.
+        # As a browser does it: by the address, whatever a linked folder leads to.
         start = ROOT if path.startswith("/") else page.parent
         target = Path(os.path.normpath(start / path.lstrip("/"))) if path else page
         if not target.exists():

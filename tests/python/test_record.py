@@ -363,7 +363,7 @@ def test_every_cpu_is_run_on_and_the_affinity_restored(monkeypatch):
 
     def watched_ns():
         with open("/proc/thread-self/stat") as stat:
-            # Field 39, of which the first two stand before the last parenthesis.
+            # Field 39, of which the first two precede the last parenthesis.
             ran.add(int(stat.read().rpartition(")")[2].split()[36]))
         return now_ns()
 

@@ -66,7 +66,7 @@ def test_many_recordings_get_a_line_each_and_one_table(torpor, parts):
     assert done.stdout.count("Over 5 recordings") == 1
     assert len(re.findall(r"in \d of 5, p 0\.\d+", done.stdout)) > 5
     assert done.stdout.count("part3.txt") == 2
-    # Of a table each, this would stand six times.
+    # Of a table each, this would appear six times.
     assert done.stdout.count("in deepest state") == 1
     page = parts[0].with_name("page.html")
     few = ("-g", "menu", "-g", "teo", *parts[:2], "--report", page)
@@ -130,7 +130,7 @@ def test_who_did_it_stands_in_table_and_page(torpor, recording, tmp_path):
     assert "Who ended the sleeps" in page and "nginx" in page
     wrong = torpor(*asked[:-2], "cake", recording, check=2)
     assert "expected one of `task`, `irq`, `timer`" in wrong.stderr
-    # Nobody asked, nobody is told.
+    # Nobody asked, nothing is said.
     plain = json.loads(torpor("replay", "-p", "pixel6", recording, "--json", check=0).stdout)
     assert "causes" not in plain["traces"][0]
 

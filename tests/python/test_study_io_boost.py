@@ -38,7 +38,7 @@ def test_the_front_is_what_no_fixed_frequency_beats(result):
 
 def test_both_clusters_are_gone_through_with_the_work_kept_there(result):
     kept = [s["name"] for s in result["settings"] if s["name"].endswith(", kept there")]
-    # The RK3399's 6 and 8 OPPs, beside all pairs of them.
+    # The RK3399's 6 and 8 OPPs, and all pairs of them.
     assert len(kept) == 6 + 8
     assert sum(s["kind"] == "fixed" for s in result["settings"]) == 6 + 8 + 6 * 8
     big = {s["name"]: s for s in result["settings"]}["big 1800 MHz, kept there"]

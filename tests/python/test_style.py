@@ -34,7 +34,7 @@ BANNED = [
     (r"(?<![\w.])/(?:home|root|work|Users)/", "a path relative to the project", SOURCE_SUFFIXES),
     (r"\bc-?states?\b.{0,20}\bindex \+ 1", "the kernel's own index", {".rs", ".py"}),
 ]
-#: Tables of another program's names: what is quoted there is not ours to call.
+#: Tables of another program's names: what is quoted there is not Torpor's to name.
 FOREIGN_NAMES = {"crates/torpor-sim/src/workload/command/fio/names.rs": "fio's options"}
 QUOTED = re.compile(r'"[^"]*"')
 #: Names of the standard library and of libc.

@@ -40,7 +40,7 @@ def test_every_sleep_has_one_cause(recording):
 
 def test_a_guests_recording_counts_as_its_sysfs_did():
     stats = library.trace_stats(GUEST)
-    # Its dumps lie beside it, and so the states have names.
+    # Its dumps lie next to it, and so the states have names.
     assert {s["name"] for s in stats["states"]} >= {"C1", "C6"}
     fidelity = library.fidelity(GUEST)
     counters = {(c["cpu"], c["state"]): c for c in fidelity["counters"]}

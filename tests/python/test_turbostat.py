@@ -53,7 +53,7 @@ def test_requested_and_got_are_side_by_side(log, torpor, tmp_path):
     assert (c6["requested_ratio"], c6["got_ratio"]) == (pytest.approx(0.8), pytest.approx(0.65))
     shown = torpor("diff", log).stdout
     assert re.search(r"CPU%c6 +C6 +80.00 +65.00", shown), shown
-    # Two states that ask for one core state; a core's columns stand in its first CPU's line.
+    # Two states that ask for one core state; a core's columns are in its first CPU's line.
     text = log.read_text().replace("POLL%", "C1E%").replace("POLL", "C1E")
     text = text.replace("\t30.00\t65.00\n1000\t1", "\t\t\n1000\t1")
     (tmp_path / "e.log").write_text(text)

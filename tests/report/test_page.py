@@ -131,7 +131,7 @@ def test_markup_in_a_name_stays_text() -> None:
     parsed = Page(report.render(sample.hostile()))
     assert [tag for tag, _ in parsed.tags if tag == "img"] == []
     assert not any(name.startswith("on") for _, attrs in parsed.tags for name in attrs)
-    # Ours and the two data blocks; none of the trace's.
+    # The page's own and the two data blocks; none of the trace's.
     assert [attrs.get("type") for attrs, _ in parsed.scripts] == ["application/json"] * 2 + [None]
     assert "pwned" not in parsed.scripts[-1][1]
     names = [row["name"] for row in parsed.data("t1-strip-data")["rows"]]

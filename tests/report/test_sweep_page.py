@@ -193,7 +193,7 @@ def test_ten_thousand_points_are_usable_within_a_second(driver, tmp_path):
         "return performance.now() - t"
     )
     # Script and layout: 0.9 s where six others share two cores. Not a benchmark: a machine that
-    # runs the tests beside more work gets many times as long.
+    # runs the tests next to more work gets many times as long.
     assert driver.execute_script(timed) < 5_000
     driver.execute_script("document.getElementById('more').click()")
     assert driver.execute_script(rows) == 2000

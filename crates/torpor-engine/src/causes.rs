@@ -4,7 +4,7 @@
 //!
 //! A replayed sleep that an event of the recording ended has that event's cause: it is found by the
 //! moment at which the recorded sleep ended. What a tick or a polling limit ended is the governor's
-//! own doing, and stands as such.
+//! own doing, and is listed as such.
 
 use crate::decision::Decision;
 use crate::model::{SleepEnd, Verdict};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a cluster takes beside its CPUs, unless all of them rest in their deepest state.
+//! What a cluster takes in addition to its CPUs, unless all of them rest in their deepest state.
 
 use crate::input::CpuInput;
 use torpor_platform::Cluster;

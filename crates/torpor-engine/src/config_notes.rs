@@ -4,7 +4,7 @@
 use torpor_governor::{Origin, Policy};
 
 /// What a file that does not ship asks for of the kernel's configuration: what is not set there is
-/// compiled out without a word.
+/// compiled out silently.
 pub fn config_notes<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
     let mut notes = Vec::new();
     for policy in policies.filter(|p| *p.origin() != Origin::Builtin && !p.config().is_empty()) {

@@ -50,7 +50,7 @@ impl CostTable {
                 shallower = Some(power);
             }
             let busy = cluster.opps.get(opp).and_then(|o| o.active_power);
-            // Without a measured busy power the shallowest state's stands in: a CPU that handles
+            // Without a measured busy power the shallowest state's is used: a CPU that handles
             // a tick takes at least that.
             awake.push(busy.filter(|_| known).unwrap_or(costs[opp * states.len()].power));
         }

@@ -60,7 +60,7 @@ impl Observer for Unobserved {
 /// So many decisions of a recording are kept at most, of all governors together.
 pub const DECISIONS_MAX: u64 = if cfg!(test) { 300_000 } else { 10_000_000 };
 
-/// What of decisions is wanted beside their sums.
+/// What of decisions is wanted in addition to their sums.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     pub kept: Kept,
@@ -146,7 +146,7 @@ impl<'a> Keep<'a> {
         Keep { kept, room, left: 0, decisions: Vec::new() }
     }
 
-    /// Whether there is room for one more.
+    /// Whether one more fits.
     fn counts(&mut self) -> bool {
         let Some(room) = self.room else { return true };
         if self.left == 0 {

@@ -268,7 +268,7 @@ fn poll_limit(states: &[StateModel], tick: Duration) -> Duration {
         .unwrap_or(most)
 }
 
-/// The states of a CPU as a governor is told of them.
+/// The states of a CPU as a governor sees them.
 pub fn state_descs(states: &[IdleState], model: &CpuModel) -> Vec<StateDesc> {
     states
         .iter()

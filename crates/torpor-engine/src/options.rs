@@ -181,7 +181,7 @@ pub fn state_names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D:
     Ok(given.iter().map(unquoted).collect())
 }
 
-/// Told how far the work is; asked whether to go on.
+/// Called with how far the work is; asked whether to go on.
 pub trait Progress: Sync {
     fn advance(&self, what: &str, done: u64, total: u64);
     fn cancelled(&self) -> bool;

@@ -64,7 +64,7 @@ pub struct TraceOutcome {
     pub trace: TraceInfo,
     pub inputs: InputsInfo,
     /// How the recorded governor's decisions are met by a hosted one: known if the recorded
-    /// machine is named and the recording carries what it takes.
+    /// machine is named and the recording carries what that requires.
     pub agreement: Option<Agreement>,
     pub runs: Vec<RunOutcome>,
     pub comparison: Comparison,
@@ -76,7 +76,7 @@ pub struct TraceOutcome {
     /// Of each run, where they were asked for.
     #[serde(skip)]
     pub decisions: Vec<Vec<Decision>>,
-    /// Spans behind which the oracle had more ways than it follows.
+    /// Spans after which the oracle had more ways than it follows.
     #[serde(skip)]
     pub crowded_spans: u64,
 }

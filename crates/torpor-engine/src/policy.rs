@@ -11,7 +11,7 @@ pub struct Reflection {
     pub residency: Duration,
     /// For a polling state: whether it gave up at its limit (`dev->poll_time_limit`).
     pub poll_timed_out: Option<bool>,
-    /// `local_clock()` when the governor is told.
+    /// `local_clock()` when the governor reflects.
     pub now: Instant,
     pub got_tick: bool,
 }
@@ -92,7 +92,7 @@ impl Policy for Instance {
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     pub choices: Choices,
-    /// The part at hand, the choice in it that comes next, and how often all were made.
+    /// The current part, the choice in it that comes next, and how often all were made.
     part: usize,
     next: u32,
     laps: u64,
@@ -121,7 +121,7 @@ struct Part {
 }
 
 impl Choices {
-    /// Behind all others.
+    /// After all others.
     pub fn push(&mut self, choices: &[Choice], times: u64) {
         let &[first, ..] = choices else { return };
         if choices.iter().any(|&choice| choice != first) {

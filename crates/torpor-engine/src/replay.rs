@@ -57,11 +57,11 @@ pub struct Run {
     pub cpus: Vec<CpuTotals>,
     /// In the order of (seat, time); `slot` is the seat.
     pub decisions: Vec<Decision>,
-    /// Own energy of each cluster that takes power beside its CPUs.
+    /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
     /// The governor's CPUs share state, so they ran in one image, in the order of time.
     pub shares_state: bool,
-    /// Of the oracle: spans behind which there were more ways than it follows.
+    /// Of the oracle: spans after which there were more ways than it follows.
     pub crowded_spans: u64,
 }
 
@@ -212,7 +212,7 @@ struct SeatResult {
 }
 
 /// Deals the seats out so that each shard has about as many spans, the same way every time. CPUs
-/// of a cluster that takes power of its own stay together: that power hangs on all of them.
+/// of a cluster that takes power of its own stay together: that power depends on all of them.
 fn shard(seats: &[Seat<'_>], count: usize) -> Vec<Vec<usize>> {
     let mut units: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (index, seat) in seats.iter().enumerate() {
@@ -231,7 +231,7 @@ fn shard(seats: &[Seat<'_>], count: usize) -> Vec<Vec<usize>> {
     shards.into_iter().map(|(_, seats)| seats).filter(|s| !s.is_empty()).collect()
 }
 
-/// Sums up, and lets go of, the deep times of each cluster whose power hangs on them.
+/// Sums up, and lets go of, the deep times of each cluster whose power depends on them.
 fn static_energies(
     seats: &[Seat<'_>],
     results: &mut [SeatResult],

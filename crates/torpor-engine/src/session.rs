@@ -33,7 +33,7 @@ pub fn run(
     run_on(request, &[], catalog, progress)
 }
 
-/// The same, with these recordings behind those that the request names.
+/// The same, with these recordings after those that the request names.
 pub fn run_on(
     request: &Request,
     loaded: &[&Loaded],
@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
     }
 
     /// The recorded governor's decisions, if the recorded machine is known. A recording that does
-    /// not have what it takes has no agreement; that is no error of a replay.
+    /// lack what it requires has no agreement; that is no error of a replay.
     fn agreement(
         &self,
         path: &str,
@@ -353,7 +353,7 @@ pub fn describe_governor(spec: &GovernorSpec, governor: &Governor) -> Described 
     }
 }
 
-/// Whether the oracle is asked for in place of a governor. It takes no parameters.
+/// Whether the oracle is asked for in place of a governor. It has no parameters.
 pub fn asks_for_oracle(spec: &GovernorSpec) -> Result<bool, EngineError> {
     if !matches!(spec.place(), Place::Builtin { name } if name == ORACLE) {
         return Ok(false);
@@ -387,7 +387,7 @@ fn keep_part(
     Err(EngineError::NothingBetween { path: path.to_owned(), first, last })
 }
 
-/// CPUs that options name must be in the recording: a slip would otherwise go unseen.
+/// CPUs that options name must be in the recording: an error would otherwise go unseen.
 fn check_named_cpus(
     options: &Options,
     path: &str,

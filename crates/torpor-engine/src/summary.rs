@@ -95,7 +95,7 @@ pub struct CpuCounts<'a> {
 /// What one governor's run comes to.
 pub struct RunCounts<'a> {
     pub cpus: Vec<CpuCounts<'a>>,
-    /// Own energy of each cluster that takes power beside its CPUs.
+    /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
     /// What power is counted over, for the machine and each part of it.
     pub span: Duration,

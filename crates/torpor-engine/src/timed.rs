@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a policy's decisions take on the machine at hand. The one place of this crate that looks at
+//! What a policy's decisions take on this machine. The one place of this crate that looks at
 //! a clock: nothing that is decided depends on it.
 
 use crate::policy::{Policy, Reflection};
@@ -20,7 +20,7 @@ pub struct Timed<'a, P> {
 
 #[derive(Clone, Default)]
 struct Slot {
-    /// Of the decision that is not told yet how its sleep went.
+    /// Of the decision that has not been reflected yet.
     selecting: Option<Duration>,
     times: LatencyHistogram,
 }
@@ -45,7 +45,7 @@ impl<'a, P: Policy> Timed<'a, P> {
         (answer, (since(begin) - self.look).max(Duration::ZERO))
     }
 
-    /// The decision at hand, if there is one, took so much more.
+    /// The current decision, if there is one, took so much more.
     fn decided(&mut self, slot: usize, more: Duration) {
         let slot = &mut self.slots[slot];
         if let Some(selecting) = slot.selecting.take() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a verification says beyond its counts, which `guest_corpus.rs` holds; and recordings that
-//! are not part of the project, where they are at hand: the agreement that `docs/fidelity.md` states.
-//! A change that loses a decision must say why.
+//! are not part of the project, where they are available: the agreement that `docs/fidelity.md`
+//! states. A change that loses a decision must say why.
 
 use std::path::{Path, PathBuf};
 use torpor_engine::Unwatched;
@@ -23,7 +23,7 @@ fn own(name: &str, options: VerifyOptions) -> Fidelity {
     verify(&request, &Catalog::new(Default::default()), &Unwatched).unwrap()
 }
 
-/// A guest's recording, or `None` where the recordings are not at hand.
+/// A guest's recording, or `None` where the recordings are not available.
 fn guest(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root.join("../shared/traces/guest").join(name);

@@ -55,7 +55,7 @@ fn the_repeat_timer_wakes_the_cpu_and_the_next_choice_is_deep() {
 
 #[test]
 fn with_outliers_left_out_the_repeat_timer_rings_until_all_is_forgotten() {
-    // 3.8's own detector leaves out the 321 us, too, while a single 100 is left: the timer rings
+    // 3.8's own detector leaves out the 321 us, too, while a single 100 is left: the timer expires
     // eight times before the pattern is 321 us, then eight times after 2 * (321 + 60) = 762 us,
     // and after 2 * (763 + 60) = 1646 us. A pattern of 1647 us sets the timer to 3414 us, and only
     // one of 3415 us is beyond c2's 2000.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The project's own recordings of guests (tests/data/guest), verified: each governor that ran is
 //! found again, and our counters are the kernel's. What each recording reached when it was made
-//! stands here; a change that loses a decision must say why.
+//! is written here; a change that loses a decision must say why.
 
 use std::path::{Path, PathBuf};
 use torpor_engine::Unwatched;

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 use torpor_engine::{Options, Outcome, Request, Unwatched, run};
 use torpor_governor::{Catalog, CatalogOptions, GovernorError, Isolation, set_call_limit};
 
-/// They leave processes behind if they can, which only one test at a time can count.
+/// They leave processes if they can, which only one test at a time can count.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// System calls that change nothing outside of a process of the governor's own.
 const HARMLESS_CALLS: [u32; 4] = [13, 14, 35, 36];
 const SIGSYS: &str = "made a system call, which no kernel code does (SIGSYS); its inputs: now_ns=";
 
-/// Where the kernel tells a governor's system calls from ours: on x86 since Linux 5.11.
+/// Where the kernel tells a governor's system calls from others: on x86 since Linux 5.11.
 fn system_calls_are_faults() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! CPUs that poll, and governors that are told of IO waits and of load.
+//! CPUs that poll, and governors that learn of IO waits and of load.
 
 mod support;
 

@@ -83,7 +83,7 @@ fn recordings_without_timer_events_too() {
     let whole = in_one(&trace);
     let (head, rest) = trace.events.split_at(trace.events.len() / 2);
     let parts = in_parts(&trace, std::iter::once(head).chain(rest.chunks(777)));
-    // The crowd behind the tick tells it to half a recording as to all of it.
+    // The crowd after the tick shows it to half a recording as to all of it.
     assert!(whole.tick.is_some() && whole.tick == parts.tick);
     assert_eq!(whole.stats, parts.stats);
     assert!(spans(&whole, true) == spans(&parts, true));
@@ -158,7 +158,7 @@ fn clocks_of_32_bits_are_passed_without_a_seam() {
 #[test]
 fn a_clock_that_jumps_backwards_ends_no_replay() {
     // Fifty cycles a second too late in the file: lines are sorted. And a clock that was set back:
-    // what happened twice at once cannot be told apart, and stays within bounds.
+    // what happened twice at once cannot be distinguished, and stays within bounds.
     let (sorted, _) = outcome(
         "unsorted",
         [plain(text(0, 2_000_000, 50)), plain(text(0, 1_000_000, 50))].concat(),

@@ -120,8 +120,8 @@ fn only_menu_of_6_1_breaks_the_latency_limit() {
         let deepest = run.clusters[0].states.last().unwrap();
         assert_eq!(deepest.name, "C3_ACPI");
         assert_eq!(run.metrics["forbidden_sleeps"], Some(deepest.usage as f64));
-        // menu of 6.1 has a way around the limit: with the tick stopped, it takes a state for its
-        // target residency alone (mended in Linux 6.17: "Avoid selecting states with too much
+        // menu of 6.1 has a way around the limit: with the tick stopped, it chooses a state for its
+        // target residency alone (fixed in Linux 6.17: "Avoid selecting states with too much
         // latency"). The mirror has it too.
         let is_known = run.governor == "menu";
         assert_eq!(deepest.usage > 0, is_known, "{}: {}", run.governor, deepest.usage);
@@ -261,7 +261,7 @@ fn a_part_of_a_recording_is_what_whole_sleeps_it_holds() {
     let whole = part(None, None);
     assert_eq!(part(Some(0), Some(60_000)).spans, whole.spans);
     let (first, last) = (part(None, Some(4_000)), part(Some(4_000), None));
-    // The sleep that goes on at 4 s, if one does, is in neither, and told in both.
+    // The sleep that goes on at 4 s, if one does, is in neither, and noted in both.
     let cut = first.cut_sleeps - whole.cut_sleeps;
     assert_eq!(first.spans + last.spans + cut, whole.spans);
     assert_eq!(last.cut_sleeps - whole.cut_sleeps, cut);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The policies that were compiled with this crate, and lie beside it as files.
+//! The policies that were compiled with this crate, and lie next to it as files.
 
 use crate::elf::ImageFile;
 use crate::{GovernorError, Kind};

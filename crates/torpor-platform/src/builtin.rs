@@ -44,7 +44,7 @@ pub fn io_devices() -> Vec<IoDevice> {
 }
 
 /// The machine called `typed`: a built-in name, the path of a TOML file, or the path of anything
-/// that [`import()`](crate::import()) reads. Behind the first two, `,path=number` replaces a
+/// that [`import()`](crate::import()) reads. After the first two, `,path=number` replaces a
 /// number of the file.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What went wrong, told so that the reader can mend it without opening this source.
+//! What went wrong, said so that the reader can fix it without opening this source.
 
 use std::path::PathBuf;
 use torpor_toml::{Problem, render};

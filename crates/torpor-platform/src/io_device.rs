@@ -46,7 +46,7 @@ pub struct Flash {
     pub channel_per_kib: Duration,
     /// A die's time to program what a write has left in the buffer.
     pub program: Duration,
-    /// What the buffer holds; a write that finds no room waits for a die.
+    /// What the buffer holds; a write that finds no space waits for a die.
     pub buffer_kib: u32,
 }
 

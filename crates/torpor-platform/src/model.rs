@@ -25,7 +25,7 @@ pub struct Platform {
     pub floor_power: Power,
     /// What the package takes on top while any CPU works or polls; a simulation's.
     pub awake_power: Power,
-    /// How long it takes from nothing to all of that, and back; in between it is in proportion.
+    /// The time from nothing to all of that, and back; in between it is in proportion.
     pub awake_rise: Duration,
     /// What sets its frequencies unless somebody asks otherwise.
     pub cpufreq_governor: CpufreqGovernor,
@@ -95,7 +95,7 @@ impl Smt {
     }
 }
 
-/// How fast a cluster's frequency can change, as cpufreq is told.
+/// How fast a cluster's frequency can change, as cpufreq knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// `cpuinfo_transition_latency`; zero when it is not known.
@@ -139,7 +139,7 @@ pub struct IdleState {
     pub latency: Duration,
     /// What a governor sees as `target_residency_ns` (sysfs `residency`, `min-residency-us`).
     pub target_residency: Duration,
-    /// The stay from which it takes less energy than the next shallower state: the target
+    /// The stay from which it uses less energy than the next shallower state: the target
     /// residency, unless a polling driver tells governors another one.
     pub break_even: Duration,
     /// How it polls, if it does (`CPUIDLE_FLAG_POLLING`).

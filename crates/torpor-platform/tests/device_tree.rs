@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Import from device trees: a board of our own as source and as blob, slips in it, damage to it,
+//! Import from device trees: a made board as source and as blob, errors in it, damage to it,
 //! and the kernel's own trees against the platforms that ship.
 
 #[path = "../../../tests/upstream.rs"]

@@ -294,7 +294,7 @@ fn a_snapshot_tells_the_tick_rate_and_the_cpus_name() {
     assert!(!imported.notes.iter().any(|note| note.contains("tick rate")));
 }
 
-/// What a phone's kernel shows to root, beside a dump of its sysfs or within it.
+/// What a phone's kernel shows to root, next to a dump of its sysfs or within it.
 #[test]
 fn the_energy_model_gives_power_and_perf_domains() {
     let root = tree(4, &CORTEX);

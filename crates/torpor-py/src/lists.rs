@@ -79,7 +79,7 @@ pub fn platforms() -> String {
     serde_json::Value::Array(list.collect()).to_string()
 }
 
-/// The TOML text of a machine, with the numbers that stand behind its name.
+/// The TOML text of a machine, with the numbers after its name.
 #[pyfunction]
 pub fn platform_toml(name: &str) -> PyResult<String> {
     torpor_platform::resolve(name).and_then(|_| torpor_platform::text(name)).map_err(platform_error)

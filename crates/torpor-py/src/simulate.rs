@@ -139,7 +139,7 @@ pub fn workloads() -> String {
     json!(all).to_string()
 }
 
-/// The text of a workload, with the numbers that stand behind its name: TOML, or rt-app's JSON.
+/// The text of a workload, with the numbers after its name: TOML, or rt-app's JSON.
 #[pyfunction]
 pub fn workload_toml(name: &str) -> PyResult<String> {
     workload::resolve(name).and_then(|_| workload::text(name)).map_err(sim_error)

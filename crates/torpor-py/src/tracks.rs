@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A replay's choices as tracks beside the recording, for the viewer of Perfetto.
+//! A replay's choices as tracks next to the recording, for the viewer of Perfetto.
 
 use crate::errors::{EngineError, trace_error};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use torpor_engine::model::Verdict;
 use torpor_engine::outcome::{RunOutcome, TraceOutcome};
 use torpor_trace::{Slice, Track};
 
-/// Writes the recording of `outcome`, and behind it what each governor chose.
+/// Writes the recording of `outcome`, and after it what each governor chose.
 pub fn write(outcome: &TraceOutcome, out: &Path) -> PyResult<()> {
     let path = Path::new(&outcome.trace.path);
     let groups: Vec<(String, Vec<Track>)> = outcome
@@ -31,7 +31,7 @@ pub fn write(outcome: &TraceOutcome, out: &Path) -> PyResult<()> {
     file.flush().map_err(failed)
 }
 
-/// Copies a recording that is Perfetto's own, all that it holds; packets may stand behind those of
+/// Copies a recording that is Perfetto's own, all that it holds; packets may follow those of
 /// any trace.
 fn copied(path: &Path, format: &str, out: &mut impl Write) -> std::io::Result<bool> {
     if format != "perfetto" || path == Path::new("-") {

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long Ctrl-C may go unheard; a person does not notice less.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the engine tells and what it is told, from any thread.
+/// What the engine reports and what it is asked, from any thread.
 #[derive(Default)]
 pub struct Watch {
     state: Mutex<State>,

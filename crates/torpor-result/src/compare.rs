@@ -2,9 +2,10 @@
 //! Columns become rows: what a governor came to, how it differs from the base, and who is best.
 //!
 //! The base is the first column that did not fail. A *change* says which way is better only where
-//! that can be told: in a replay wherever two values do not read alike, over seeds or rounds where
-//! the interval of the paired differences excludes 0. *Best* are the governors that nobody beats
-//! so: the one with the best value, and those that cannot be told from it; nobody, if that is all.
+//! that can be distinguished: in a replay wherever two values do not read alike, over seeds or
+//! rounds where the interval of the paired differences excludes 0. *Best* are the governors that
+//! nobody beats so: the one with the best value, and those that cannot be distinguished from it;
+//! nobody, if that is all.
 
 use crate::interval::{self, Interval};
 use crate::metric::{Direction, Info, Kind};
@@ -194,7 +195,7 @@ impl Line<'_> {
         }
     }
 
-    /// Whether the two are told apart; `None` where one pair cannot tell.
+    /// Whether the two are distinguished; `None` where one pair cannot tell.
     fn differs(&self, first: (usize, f64), second: (usize, f64)) -> Option<bool> {
         match self.sampling {
             Sampling::Exact => Some(self.text(first.1) != self.text(second.1)),

@@ -29,7 +29,7 @@ impl Train {
 }
 
 impl DeepTimes {
-    /// An interval that begins behind all the others.
+    /// An interval that begins after all the others.
     #[inline]
     pub fn push(&mut self, from: Instant, to: Instant) {
         let length = to.since(from);

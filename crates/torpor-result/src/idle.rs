@@ -112,7 +112,7 @@ summed! {
         pub absorbed_spans: u64,
         /// Sleeps in a state that is disabled or slower than the latency limit.
         pub forbidden: u64,
-        /// How much later than recorded the work behind each event began; 0 where it was not late.
+        /// How much later than recorded the work of each event began; 0 where it was not late.
         pub delays: Latencies,
         /// How much later than recorded the last sleep ended.
         pub overrun: Duration,

@@ -99,7 +99,7 @@ impl Info {
         self
     }
 
-    /// Of a metric that is one of ours.
+    /// Of a metric of the catalogue.
     pub(crate) fn key(&self) -> &'static str {
         match &self.key {
             Cow::Borrowed(key) => key,

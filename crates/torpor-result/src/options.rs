@@ -3,7 +3,7 @@
 //!
 //! A field's name is the keyword of the library. It reads a value as people write it (`"50us"`,
 //! `"0-3,7"`) and writes it with its unit in the name (`latency_limit_ns`), so that the struct
-//! itself stands in the result. An option on which no result depends is not written.
+//! itself is in the result. An option on which no result depends is not written.
 
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What stands in every result beside its numbers: its format, what ran, and who decided.
+//! What is in every result apart from its numbers: its format, what ran, and who decided.
 
 use crate::compare::{Column, Comparison, Sample, Sampling, compare};
 use crate::idle::StateTotals;
@@ -49,7 +49,7 @@ impl Head {
 /// Who decides in a column.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// As typed, with what else varies behind it.
+    /// As typed, followed by what else varies.
     pub label: String,
     pub name: String,
     /// `governor` or `oracle`.

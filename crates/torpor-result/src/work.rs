@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a simulation counts beside idle CPUs, and the metrics made of it.
+//! What a simulation counts apart from idle CPUs, and the metrics made of it.
 
 use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, summed, us};
 use crate::latency::{Latencies, LatencyHistogram};
@@ -20,7 +20,7 @@ summed! {
         pub ended: u64,
         pub cpu_time: Duration,
         pub wakeups: u64,
-        /// From the event behind a wake-up to the task running.
+        /// From the event that caused a wake-up to the task running.
         pub latency: LatencyHistogram,
         /// Passes through the program, and how long each took.
         pub passes: u64,
@@ -423,7 +423,7 @@ const fn named<T>(
     NamedMetric { info: info(key, title, kind, direction, "").optional(), of }
 }
 
-/// What is told of each kind of task, in the order of its table.
+/// What is reported of each kind of task, in the order of its table.
 pub static TASK_METRICS: [NamedMetric<TaskTotals>; 10] = [
     named("passes_per_s", "passes", RATE, Higher, |t, span| per_s(t.passes, span)),
     named("cpu_time_pct", "CPU time", SHARE, Neither, |t, span| {
@@ -451,7 +451,7 @@ pub static TASK_METRICS: [NamedMetric<TaskTotals>; 10] = [
     }),
 ];
 
-/// What is told of each flow.
+/// What is reported of each flow.
 pub static FLOW_METRICS: [NamedMetric<Flows>; 7] = [
     named("flows_per_s", "ended", RATE, Higher, |f, span| per_s(f.time.count(), span)),
     named("flow_mean_us", "mean", TIME, Lower, |f, _| us(f.time.mean())),

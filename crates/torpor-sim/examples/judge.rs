@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `judge [KERNEL [SECONDS [WORKLOAD...]]]`: our own scheduler against a kernel's (6.12's), decision
-//! by decision.
+//! `judge [KERNEL [SECONDS [WORKLOAD...]]]`: Torpor's own scheduler against a kernel's (6.12's),
+//! decision by decision.
 //!
 //! The kernel decides; at each decision our code is asked the same of the same machine. Rows are
 //! kinds of decisions: how many, how many of them equal, and how far off the others are (median).

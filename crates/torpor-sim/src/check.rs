@@ -14,7 +14,7 @@ const DURATION_MIN: Duration = Duration(10_000_000);
 /// Every seed's counters are kept until all are compared; an interval of so many is a hundredth of
 /// one seed's spread.
 const SEEDS_MAX: u32 = 10_000;
-/// A month, in which i64 ns and every sum have room.
+/// A month, in which i64 ns and every sum fit.
 const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
 
 pub fn check(request: &Request) -> Result<(), SimError> {

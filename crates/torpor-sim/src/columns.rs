@@ -29,7 +29,7 @@ pub struct Column {
 
 /// Who decides.
 pub enum Decider {
-    /// A governor, under our own scheduler.
+    /// A governor, under Torpor's own scheduler.
     Governor(Governor),
     /// A kernel, with one of its governors, and whether its schedutil boosts who waits for IO.
     Kernel { kernel: Box<Kernel>, hears_iowait: bool },

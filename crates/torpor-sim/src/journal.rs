@@ -60,7 +60,7 @@ impl Journal {
         self.found.load(Ordering::Relaxed)
     }
 
-    /// Why it keeps no more, if it does not; told once.
+    /// Why it keeps no more, if it does not; reported once.
     pub fn failure(&self) -> Option<(PathBuf, io::Error)> {
         let error = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some((self.path.clone(), error))

@@ -10,11 +10,11 @@ use torpor_result::Given;
 use torpor_units::Instant;
 
 impl Session<'_> {
-    /// What decides a column's runs beside the seed, for the journal; none without one.
+    /// What decides a column's runs apart from the seed, for the journal; none without one.
     pub(crate) fn keys(&self) -> Vec<String> {
         let Request { workload, platform, options, .. } = self.request;
         let Some(journal) = &options.journal else { return Vec::new() };
-        // What is the column's is told there; what decides nothing is left out.
+        // What is the column's is written there; what decides nothing is left out.
         let shared = Options {
             seed: 0,
             seeds: 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Closed-loop simulation: tasks on a machine whose idle CPUs go through the engine's idle loop, so
-//! that a slow wake-up delays the work behind it, and with it all that follows.
+//! that a slow wake-up delays the work that it is for, and with it all that follows.
 
 mod check;
 mod columns;

@@ -63,7 +63,7 @@ pub struct Options {
     /// States switched on that the platform has off, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
-    /// A workload that runs beside the other: a name or a path.
+    /// A workload that runs next to the other: a name or a path.
     pub background: Option<String>,
     /// The CPUs that are online, all by default. The others are in their deepest state throughout.
     #[serde(deserialize_with = "options::some_cpus")]

@@ -60,7 +60,7 @@ impl Sink for Recorder {
 impl Recorder {
     /// The recording, as a reader would give it.
     pub fn into_trace(mut self, workload: &Workload, cpus: usize) -> Trace {
-        // A switch is told of before what held it up is over.
+        // A switch is reported before what held it up is over.
         self.events.sort_by_key(|event| event.time);
         let mut names = Names::default();
         let tasks = workload.tasks.iter().map(|task| task.name.as_str());

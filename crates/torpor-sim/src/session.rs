@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
                 };
                 let table = &platform.clusters[cluster];
                 let mut model = CpuModel::new(platform, table, grid, limit, is_disabled);
-                // Power that hangs on several CPUs is summed up as time goes by, not kept.
+                // Power that depends on several CPUs is summed up as time goes by, not kept.
                 model.watches_deepest = false;
                 model
             })
@@ -273,7 +273,8 @@ impl<'a> Session<'a> {
         hosted::run(plan, instance, machine, sink, end, goes_on)
     }
 
-    /// One run of a kernel's column, with our own scheduler held against the kernel's decisions.
+    /// One run of a kernel's column, with Torpor's own scheduler held against the kernel's
+    /// decisions.
     pub fn judge(&self, column: usize, seed: u64) -> Result<Verdict, Halt> {
         let Decider::Kernel { kernel, hears_iowait } = &self.columns[column].decider else {
             panic!("the column is of a kernel");
@@ -296,7 +297,7 @@ impl<'a> Session<'a> {
     }
 
     /// Does `work` here, or in a process of its own if the column's governor or IO boost is to have
-    /// one. It tells how far it is, in simulated time, and is told whether to go on.
+    /// one. It tells how far it is, in simulated time, and is answered whether to go on.
     pub fn where_it_runs<T: Serialize + DeserializeOwned>(
         &self,
         column: usize,

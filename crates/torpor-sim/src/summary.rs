@@ -247,7 +247,7 @@ fn perf_domains<'a>(
     platform.clusters.iter().enumerate().map(of_cluster).collect()
 }
 
-/// What the package takes beside its CPUs and clusters.
+/// What the package takes in addition to its CPUs and clusters.
 fn package_energy(platform: &Platform, counted: &Counted) -> Energy {
     platform.floor_power.over(counted.span) + counted.awake_energy
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What an IO boost is told, what its answers do, and which column has which.
+//! What an IO boost sees, what its answers do, and which column has which.
 
 mod support;
 

@@ -45,7 +45,7 @@ fn a_reader_goes_to_and_fro_if_its_interrupts_stay_behind() {
 }
 
 /// How long each CPU of the big-little machine was busy in the second half of 4 s, in ms, with a task
-/// of a little work beside one that is kept on either little CPU: `run_us` of every 10 ms, and in
+/// of a little work and one that is kept on either little CPU: `run_us` of every 10 ms, and in
 /// the first half so much that the free task, which starts as one of much work, does not fit there.
 fn busy_ms(boost: &str, run_us: [u32; 2]) -> [i64; 4] {
     let kept = |cpu: usize| {

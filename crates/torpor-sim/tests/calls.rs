@@ -138,7 +138,7 @@ fn calls_take_as_long_under_a_kernels_own_scheduler() {
         // In a loop 30 us a round and the way out of C1 at least.
         let shortest_us = if asleep { 20.0 } else { 32.0 };
         assert!((1e6 / 205.0..=1e6 / shortest_us).contains(&own), "{own}");
-        // The caller's own short sleeps are the idle loop's to begin, the kernel's or ours.
+        // The caller's own short sleeps are the idle loop's to begin, the kernel's or Torpor's.
         let apart = if asleep { 0.1 } else { 0.005 };
         assert!((hosted / own - 1.0).abs() < apart, "asleep {asleep}: {hosted} and {own} calls");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The seven complaints about a boost of the CPU (docs/concepts/io-boost.md), each with schedutil's
-//! own boost, `iowait`, beside `per-task`, and where it helps beside no boost at all.
+//! own boost, `iowait`, compared to `per-task`, and where it helps compared to no boost at all.
 
 mod support;
 
@@ -157,7 +157,7 @@ fn it_does_not_place_the_task_on_a_bigger_cpu() {
 
 /// A reader on CPU 0 that has to move: after 4 s another task is woken up there and keeps it for
 /// some time, so the next wake-up puts the reader on CPU 2, which has a clock of its own. Both CPUs
-/// have room for the highest level, 816 and a quarter, or that would have moved it before.
+/// fit the highest level, 816 and a quarter, or that would have moved it before.
 const MOVED: &str = r#"
 [[task]]
 name = "reader"
@@ -212,7 +212,7 @@ fn it_lingers_where_the_task_has_left() {
     assert!(v2 > Duration::from_us(8_000), "{v2}");
 }
 
-/// On CPU 2 the boost starts at an eighth and doubles once a rate limit of 1 ms: it takes more than
+/// On CPU 2 the boost starts at an eighth and doubles once a rate limit of 1 ms: that is more than
 /// two of those to be back where it was. With `per-task` the first update there asks for it all.
 #[test]
 fn it_starts_anew_where_the_task_has_gone() {

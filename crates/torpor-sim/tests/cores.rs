@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What CPUs share: a core's speed, states, their latencies, and the package's power. Under our
-//! own scheduler, and where a kernel's source is at hand under its own.
+//! own scheduler, and where a kernel's source is available under its own.
 
 mod support;
 #[path = "../../../tests/upstream.rs"]
@@ -54,7 +54,7 @@ fn count(request: &Request) -> Counted {
     run.unwrap_or_else(|e| panic!("{e}")).0
 }
 
-/// Under our own scheduler, and under 6.12's if that is at hand.
+/// Under Torpor's own scheduler, and under 6.12's if that is available.
 fn both(
     test: &str,
     platform: Platform,

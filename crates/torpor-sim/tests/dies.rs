@@ -76,7 +76,7 @@ fn addresses_in_their_order_never_meet_in_a_die_and_others_do() {
 fn writes_are_done_when_the_buffer_has_them_and_then_wait_for_dies_to_program() {
     // A buffer without end: 40 us, and 2 to wake up.
     is_near(iops("dies = 1, program_us = 10", "rw = \"randwrite\""), 1e6 / 42.0);
-    // Room for two: as fast as the die programs.
+    // Space for two: as fast as the die programs.
     let full = iops("dies = 1, program_us = 200, buffer_kib = 8", "rw = \"randwrite\"");
     is_near(full, 1e6 / 200.0);
     // Two dies, addresses in their order.
@@ -96,7 +96,7 @@ fn a_flush_waits_for_what_is_to_be_programmed() {
 
 #[test]
 fn a_read_waits_for_the_program_of_its_die() {
-    // Each write leaves 900 us of work behind, which the next read meets.
+    // Each write leaves 900 us of work, which the next read meets.
     let mixed = "rw = \"randrw\"\nrwmixread = 50";
     let slow = iops("dies = 1, program_us = 900", mixed);
     let quick = iops("dies = 1", mixed);

@@ -78,7 +78,7 @@ fn the_oracle_is_never_rejected() {
     let asked = request(rejecting(50.0), load(PERIODIC), &["deepest", "oracle"], 1_000);
     let outcome = run(&asked);
     let metrics = &outcome.runs[0].run.metrics;
-    // Attempts alone stand between the two: 5 uJ each.
+    // Attempts alone are between the two: 5 uJ each.
     let over = metrics["over_oracle_pct"].unwrap() * metrics["idle_energy_uj"].unwrap() / 100.0;
     let rejected = metrics["rejected_entries"].unwrap();
     assert!(over > 4.0 * rejected && over < 7.0 * rejected, "{over} uJ, {rejected} attempts");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recordings made into workloads, and simulated beside what was recorded.
+//! Recordings made into workloads, and simulated and compared with what was recorded.
 
 mod support;
 

@@ -36,7 +36,7 @@ fn a_frame_lasts_from_the_timer_to_the_last_tasks_end() {
     // C1 takes 2 us to leave on either CPU: 2 + 1000 + 2 + 1500. The first task is there at once.
     let latencies = flow.time.latencies();
     assert_eq!(latencies.max(), Some(Duration(2_504_000)));
-    // C6 takes 85, and the deadline is behind that, too.
+    // C6 takes 85, and the deadline is after that, too.
     let counted = count(&request(machine(2, ""), load(CHAIN), &["deepest"], 100)).unwrap();
     assert_eq!(counted.flows[0].time.latencies().max(), Some(Duration(2_670_000)));
     let tight = CHAIN.replace("3000", "2600");
@@ -194,7 +194,7 @@ fn a_hint_session_raises_the_frequency_until_the_flow_is_short_enough() {
         let counted = count(&request).unwrap();
         counted.flows[0].time.latencies().quantile(0.5).unwrap().0
     };
-    // 1 ms takes 4 at the lowest OPP, which has room for the utilization of 102. The clamp is let go.
+    // 1 ms takes 4 at the lowest OPP, which fits the utilization of 102. The clamp is released.
     let slow = median(20_000);
     assert!((3_990_000..4_010_000).contains(&slow), "{slow}");
     // 512 is the greatest clamp; with the headroom that is 640, and three quarters of the frequency.

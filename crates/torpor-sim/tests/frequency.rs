@@ -81,7 +81,7 @@ fn half_the_frequency_takes_twice_the_time_at_its_own_power() {
 #[test]
 fn a_busy_cpu_speeds_up_when_the_rate_limit_allows() {
     for (cpufreq, clock, at_us) in [
-        // 1 ms, where no latency is known; the first look behind it is the tick's at 4 ms.
+        // 1 ms, where no latency is known; the first look after it is the tick's at 4 ms.
         ("schedutil", "", 4_000),
         ("schedutil,rate_limit_us=7000", "", 8_000),
         // 6.1 makes 10 ms of half a millisecond, and 6.12 0.75 ms; the change takes its time.

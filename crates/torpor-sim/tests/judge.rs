@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Our own scheduler against Linux 6.12's, decision by decision; `examples/judge.rs` prints all of it.
+//! Torpor's own scheduler against Linux 6.12's, decision by decision; `examples/judge.rs` prints
+//! all of it.
 
 mod support;
 #[path = "../../../tests/upstream.rs"]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The workloads that ship, and the schema beside them.
+//! The workloads that ship, and their schema.
 
 mod support;
 

@@ -182,7 +182,7 @@ fn waiting_tasks_find_idle_cpus() {
 
 #[test]
 fn a_task_that_wakes_finds_an_idle_cpu_beside_its_busy_one() {
-    // The hog takes CPU 0 for good; the other task wakes on CPU 1 at once, not behind it.
+    // The hog takes CPU 0 for good; the other task wakes on CPU 1 at once, not after it.
     let workload = load(
         r#"
 [[task]]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! TOML files that people write by hand: every key known, every value checked, every mistake told
-//! with its place.
+//! TOML files that people write by hand: every key known, every value checked, every mistake
+//! reported with its place.
 //!
-//! A file's keys stand in one table of [`Shape`]s, from which the checks and the JSON Schema both
+//! A file's keys are in one table of [`Shape`]s, from which the checks and the JSON Schema both
 //! come. What must hold between values is the caller's to check, with [`Table::finding`].
 
 // Numbers of a file may be any.

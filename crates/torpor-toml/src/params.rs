@@ -8,13 +8,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Stands behind a number that the file did not have: whoever gave it is its source.
+/// Comes after a number that the file did not have: whoever gave it is its source.
 pub(crate) const GIVEN: &str = " # given with the name";
 
 /// A path into the file, and the number to put there.
 pub type Param<'a> = (&'a str, &'a str);
 
-/// What was typed: a name or path, and the numbers behind it.
+/// What was typed: a name or path, and the numbers after it.
 pub fn split_params(typed: &str) -> Result<(&str, Vec<Param<'_>>), String> {
     // A comma may be part of a path.
     let end = match typed.find(".toml,") {
@@ -111,7 +111,7 @@ fn find(
     value: &str,
     shape: &'static Shape,
 ) -> Result<(Range<usize>, String), String> {
-    // What is wrong with the file itself is told where it is read.
+    // What is wrong with the file itself is reported where it is read.
     let Ok(file) = DeTable::parse(text) else { return Ok((0..0, String::new())) };
     let parts: Vec<&str> = path.split('.').collect();
     let mut leaves = Vec::new();
@@ -206,7 +206,7 @@ fn name_of(item: &Spanned<DeValue<'_>>) -> Option<String> {
     }
 }
 
-/// Where a number goes that the file leaves out and could have, and what stands around it.
+/// Where a number goes that the file leaves out and could have, and what is around it.
 fn absent(
     text: &str,
     file: &DeTable<'_>,

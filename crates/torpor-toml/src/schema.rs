@@ -15,7 +15,7 @@ pub fn json_schema(shape: &'static Shape, title: &str) -> String {
     serde_json::to_string_pretty(&schema).expect("a JSON value can be written") + "\n"
 }
 
-/// The shapes on the way to where we are, and where each stands in the schema.
+/// The shapes on the way to where we are, and where each is in the schema.
 type Way = Vec<(&'static Shape, String)>;
 
 fn object(shape: &Shape, way: &mut Way) -> Map<String, Value> {

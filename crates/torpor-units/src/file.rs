@@ -52,8 +52,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file on its way: what is written goes beside its name, and [`WholeFile::commit`] puts it there
-/// once it has reached the disk. Dropped before, it leaves what stood there as it was.
+/// A file on its way: what is written goes next to its name, and [`WholeFile::commit`] puts it
+/// there once it has reached the disk. Dropped before, it leaves what stood there as it was.
 ///
 /// Pipes and devices (`/dev/stdout`, a shell's `>(…)`) are written as they are.
 pub struct WholeFile {
@@ -63,8 +63,8 @@ pub struct WholeFile {
     target: PathBuf,
 }
 
-/// How many names beside the target are tried; a name is taken only by one of our own that was
-/// killed, or by another that writes just now.
+/// How many names next to the target are tried; a name is taken only by one of this program that
+/// was killed, or by another that writes just now.
 const TRIES_MAX: u32 = 1000;
 
 impl WholeFile {
@@ -82,7 +82,7 @@ impl WholeFile {
                 target: path.to_owned(),
             });
         }
-        // Where the name is a link, the file behind it is replaced, and the link stays.
+        // Where the name is a link, the file that it leads to is replaced, and the link stays.
         let target = match known {
             Some(_) => fs::canonicalize(path)?,
             None => path.to_owned(),

@@ -11,7 +11,7 @@ pub struct UnknownName {
     pub name: String,
     /// What there is.
     pub known: Vec<String>,
-    /// What else may stand there, as a hint where no name is near: how a file is given.
+    /// What else may be there, as a hint where no name is near: how a file is given.
     pub otherwise: String,
 }
 

@@ -65,7 +65,7 @@ static inline void hrtimer_start(struct hrtimer *timer, ktime_t time, const enum
 	hrtimer_start_range_ns(timer, time, 0, mode);
 }
 
-/* 1 if it was armed. Callbacks never run beside other calls, so there is none to wait for. */
+/* 1 if it was armed. Callbacks never run during other calls, so there is none to wait for. */
 int hrtimer_try_to_cancel(struct hrtimer *timer);
 
 static inline int hrtimer_cancel(struct hrtimer *timer)

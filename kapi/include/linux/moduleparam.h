@@ -8,7 +8,7 @@
 #include <torpor/context.h>
 
 /*
- * The C type behind each name a parameter's type can have. Strings and arrays are not offered:
+ * The C type of each name a parameter's type can have. Strings and arrays are not offered:
  * a parameter whose values are words is one of module_param_cb().
  */
 #define _kapi_type_byte		unsigned char

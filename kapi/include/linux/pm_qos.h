@@ -28,7 +28,7 @@ static inline int pm_qos_request(int class)
 
 struct device;
 
-/* No limit beside the one above; until 4.14 that was said with a 0. */
+/* No limit but the one above; until 4.14 that was said with a 0. */
 static inline s32 dev_pm_qos_raw_read_value(struct device *dev)
 {
 	return KAPI_BEFORE(4, 15) ? 0 : PM_QOS_RESUME_LATENCY_NO_CONSTRAINT;

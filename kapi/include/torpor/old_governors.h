@@ -88,7 +88,7 @@ static void old_reflect(int nr, struct cpuidle_device *dev, int index)
 	old_leave_idle();
 }
 
-/* One set for each governor that the host has room for; images register one as a rule. */
+/* One set for each governor that the host can hold; images register one as a rule. */
 #define OLD_CALLS(nr)							\
 	static int old_enable_##nr(struct cpuidle_driver *drv,		\
 				   struct cpuidle_device *dev)		\

@@ -132,7 +132,7 @@ def _fill_closed_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            # Data cannot be lost without a word, notes can: stdout is filled by what takes none.
+            # Data cannot be lost silently, notes can: stdout is filled by what has none.
             mode = os.O_WRONLY if descriptor == 2 else os.O_RDONLY
             os.open(os.devnull, mode)
     if sys.stdout is None:

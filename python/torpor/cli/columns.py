@@ -23,7 +23,7 @@ def columns_text(headings: Sequence[str], rows: Sequence[Sequence[str]], width: 
     blocks = _blocks(headings, rows, width)
     for block in blocks:
         table = bare_table()
-        # Told each width, rich cannot take it from the digits.
+        # Given each width, rich cannot take it from the digits.
         whole = _total(headings, rows, block, folds=False) <= width
         for place in (0, *block):
             is_first = place == 0

@@ -9,7 +9,7 @@ import typer
 from torpor.cli import EXIT_FINDING, options, progress, sweeping
 from torpor.cli.console import print_note, write_stdout
 
-#: A contest shares its points with sweeps only where it is told to.
+#: A contest shares its points with sweeps only where asked to.
 _STORE = Path("contest")
 
 

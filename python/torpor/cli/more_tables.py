@@ -11,7 +11,7 @@ from torpor.several import over_recordings, sign_text
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: More recordings than these are told in a line each.
+#: More recordings than these are shown in a line each.
 FULL_TABLES = 4
 _TOP = 8
 _BY = {"task": "first task afterwards", "irq": "interrupt", "timer": "timer"}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Between two columns.
 _GAP = 2
-# What a metric's name or a governor's may take where room is short; longer ones fold.
+# What a metric's name or a governor's may take where space is short; longer ones fold.
 _NARROW_NAME = 24
 _NARROW_GOVERNOR = 16
 # Running text is hard to read in longer lines.

@@ -64,7 +64,7 @@ class Builder:
         self._headers = headers
         self._files = carried_files()
         text = repr(sorted(self._files.items())).encode()
-        # Modules of one release and one version of ours; what changed has another place.
+        # Modules of one release and one version of Torpor; what changed has another place.
         self._version = hashlib.sha256(text).hexdigest()[:12]
         self._cache = _cache(system)
         place = Path(self.release) / self._version

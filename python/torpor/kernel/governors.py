@@ -13,7 +13,7 @@ from torpor.kernel.journal import Journal, Keeper
 from torpor.kernel.modules import CORE, Governor, module_of
 from torpor.kernel.system import System
 
-#: Which governor was current before one of ours: for `unload`, which another process may be.
+#: Which governor was current before one of Torpor's: for `unload`, which another process may be.
 _BEFORE = "/run/torpor/governor"
 
 

@@ -31,7 +31,8 @@ class Governor:
     name: str
     #: As the kernel takes them: NAME=VALUE.
     parameters: tuple[str, ...] = ()
-    #: One of ours as it is; others are built around ``main`` of ``files``, whatever its name was.
+    #: One of Torpor's as it is; others are built around ``main`` of ``files``, whatever its name
+    #: was.
     is_plain_builtin: bool = True
     main: str = ""
     files: dict[str, bytes] = field(default_factory=dict, repr=False)

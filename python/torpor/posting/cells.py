@@ -11,10 +11,10 @@ from .model import Cell, Table, number, share, word
 if TYPE_CHECKING:
     from torpor import results
 
-#: Of a state, behind its name.
+#: Of a state, after its name.
 COUNTED = ("time", "time%", "usage", "above", "above%", "below", "below%")
 COUNTERS = ("usage", "time_us", "above", "below", "rejected")
-#: Of a run, before and behind its share of misses.
+#: Of a run, before and after its share of misses.
 RUN = ("idles", "idle_miss")
 SIDES = ("belows", "aboves")
 
@@ -38,7 +38,7 @@ def compared(comparison: "results.Comparison", title: str = "") -> Table:
                 change = cell["change"]
                 cells.append(word(change["text"] if change else ""))
         rows.append(cells)
-    # The base stands in each part of a table that is folded.
+    # The base is in each part of a table that is folded.
     keys = 1 if base is None else 2
     return Table("comparison", title, headings, rows, keys=keys, together=2)
 

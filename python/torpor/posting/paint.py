@@ -11,7 +11,7 @@ from torpor.texts import printable, spreadsheet_field
 
 from .model import Cell, Post, Table
 
-#: What a mailing list, and a terminal that shows it, has room for.
+#: What a mailing list, and a terminal that shows it, can hold.
 WIDTH = 80
 _GAP = 2
 #: Longer words fold. Numbers are shorter.
@@ -69,7 +69,7 @@ def _columns(table: Table) -> list[str]:
     heads = [ascii_text(heading) for heading in table.headings]
     widths = []
     for place, head in enumerate(heads):
-        # A heading folds at its blanks; what a row is of stands in one line where there is room.
+        # A heading folds at its blanks; what a row is of is in one line where it fits.
         words = [head] if place < table.keys else head.split() or [""]
         widest = max(len(text) for text in (*words, *(row[place] for row in texts)))
         widths.append(max(1, widest if place < table.keys else min(_CELL, widest)))

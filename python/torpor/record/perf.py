@@ -67,7 +67,7 @@ class Perf:
         self._part.unlink(missing_ok=True)
         told, tells = os.pipe()
         answered, answers = os.pipe()
-        # perf gives up when it is told nothing more, so this end stays open until it has ended.
+        # perf gives up when its control pipe closes, so this end stays open until it has ended.
         self._cleanup.callback(os.close, tells)
         self._cleanup.callback(os.close, answered)
         try:

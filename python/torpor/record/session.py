@@ -54,7 +54,7 @@ class Recording:
     backend: str
     duration_ns: int
     saved: Saved
-    #: Names of the files beside the recording.
+    #: Names of the files next to the recording.
     beside: list[Path]
     #: What could not be recorded, and what that means.
     notes: list[str] = field(default_factory=list)
@@ -278,7 +278,7 @@ def _write_beside(
         "after.txt": after.encode(),
         "machine.json": json.dumps(known, indent=1).encode() + b"\n",
     }
-    # trace.dat holds them itself; perf.data has room for them that perf leaves empty.
+    # trace.dat holds them itself; perf.data has fields for them that perf leaves empty.
     if known["backend"] == "perf" and (symbols := text_symbols(machine)):
         texts["kallsyms"] = symbols
     files = [beside(output, suffix) for suffix in texts]

@@ -123,7 +123,7 @@ class _Stream:
         self.cpu, self.folder = int(folder.name.removeprefix("cpu")), folder
         self._page_size = page_size
         self._pipe = os.open(folder / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
-        # It has no name, so nothing of it stays behind whatever happens.
+        # It has no name, so nothing of it remains whatever happens.
         self.pages: BinaryIO = open_unnamed(output_dir)
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ def _header(tracefs: Path, instance: Path, names: Iterable[str]) -> trace_dat.He
         ftrace_formats=[_bytes(p) for p in sorted(tracefs.glob("events/ftrace/*/format"))],
         formats=formats,
         trace_clock=_bytes(instance / "trace_clock"),
-        # The host's name, which stands second, is nobody's business.
+        # The host's name, which is second, is nobody's business.
         uname=f"{uname.sysname} - {uname.release} {uname.machine}",
     )
 

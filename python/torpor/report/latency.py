@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The histogram is drawn in a box of this size, stretched to the page by the browser.
 _WIDTH, _HEIGHT = 1000, 40
-# Room left and right of the outermost bins, as a share of the axis: markers there keep their
+# Space left and right of the outermost bins, as a share of the axis: markers there keep their
 # labels on a phone, too.
 _MARGIN = 0.1
 # The engine's buckets are 1 % wide; drawn and read out are bins wide enough to see.
@@ -36,7 +36,7 @@ def latency(runs: Sequence[results.RunOutcome]) -> dict[str, object] | None:
     axis = _Axis(bounds[0], bounds[-1])
     counts = [_counts(h, bounds) for h in histograms]
     tallest = max(max(c) / r["latency"]["count"] for r, c in zip(drawn, counts, strict=True))
-    # The slider starts where the first governor has 99 % of its wake-ups behind it.
+    # The slider starts where the first governor has 99 % of its wake-ups before it.
     start = min(bisect_left(bounds, drawn[0]["latency"]["p99_ns"] or 0), len(bounds) - 1)
     rows = []
     for run, bins in zip(drawn, counts, strict=True):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torpor.several import OverCell
 
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
-# Below 1 MB with room for the markup around the strips' data.
+# Below 1 MB with space for the markup around the strips' data.
 _PAGE_BYTES = 960_000
 # Of those that ended sleeps; the others fold away.
 _CAUSES = 8

@@ -53,7 +53,7 @@ def _as_run(stats: results.TraceStats) -> tuple[Any, Any]:
             sums[key] += state[key] or 0
     machine, run = [], []
     for name, found in clusters.items():
-        # States are told apart by their place, which one that was never entered has, too.
+        # States are distinguished by their place, which one that was never entered has, too.
         states = [
             found.get(index)
             or {"name": f"state {index}", "time_ns": 0, "usage": 0, "above": 0, "below": 0}

@@ -22,7 +22,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 _WIDTH, _HEIGHT = 960.0, 620.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 24.0, 118.0, 54.0
-# Room around the outermost points for their labels, as a share of what the points take.
+# Space around the outermost points for their labels, as a share of what the points take.
 _PAD = 0.1
 _TICKS = 6
 # Points nearer than this share a label.
@@ -32,7 +32,7 @@ _FONT = 12.5
 _LETTER = 0.56
 _LINE = 15.0
 _PIECE = 4.0
-# Beside a point: right and left first.
+# Next to a point: right and left first.
 _SIDES = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, -1), (0, 1))
 
 _TITLE = "IO boosts: IOPS over energy an IO"

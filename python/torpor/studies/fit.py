@@ -155,7 +155,7 @@ class _Search:
         cells = []
         for table, row in self._rows:
             alone: files.Row = {**row, "platform": machine}
-            # Nothing is judged, and so no governor runs beside the columns.
+            # Nothing is judged, and so no governor runs next to the columns.
             published = alone.pop("published")
             columns = alone.pop("calibrated")
             asked: files.Table = {**table, "columns": columns}

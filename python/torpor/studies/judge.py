@@ -56,7 +56,7 @@ class Row:
     #: Columns that are calibrated, or do not count for another reason.
     skipped: list[str]
     noise_pct: float
-    #: Ours is scaled to the base: there is no level.
+    #: The simulated value is scaled to the base: there is no level.
     is_relative: bool = False
 
     def right(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Differences that published tables of this kind show between runs of the same thing.
 DEFAULT_NOISE_PCT = 1.0
 
-#: Beside governors: it adds metrics to each, and no column.
+#: Apart from governors: it adds metrics to each, and no column.
 ORACLE = "oracle"
 
 #: What a metric is by definition under a governor: nothing is predicted by it.
@@ -131,7 +131,7 @@ class _Setting:
     values: tuple[tuple[str, float], ...]
     disabled_states: tuple[int, ...]
     against_oracle: bool
-    #: Governors that judgement wants beside the columns, on the first one's machine.
+    #: Governors that judgement wants in addition to the columns, on the first one's machine.
     references: tuple[str, ...]
 
 
@@ -326,7 +326,7 @@ class Runs:
         result = simulation.to_dict()
         self.kernel = next(iter(result["options"]["kernels"]), None)
         duration_s, seeds = result["options"]["duration_ns"] / 1e9, result["options"]["seeds"]
-        # All of it stands in the journal.
+        # All of it is in the journal.
         alone = [run(seed=seed["seed"], seeds=1) for seed in result["runs"][0]["seeds"]]
         found: dict[str, _Metrics] = {}
         for index, governor in enumerate(governors):

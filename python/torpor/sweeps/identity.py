@@ -88,7 +88,7 @@ def _governor(spec: str) -> list[Any]:
         return ["oracle", params]
     found = _engine.governor_source(spec)
     files = {name: hashlib.sha256(text).hexdigest() for name, text in found["files"].items()}
-    # The name counts, too: a hosted kernel's own governors go by theirs.
+    # The name counts, too: a hosted kernel's own governors have theirs.
     return [name, found["main"], sorted(files.items()), sorted(found["params"])]
 
 

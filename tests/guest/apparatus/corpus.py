@@ -63,7 +63,7 @@ def record(
     `modules` are those of torpor_core, torpor_idle and the governors. Raises GuestError if the
     kernel complained or events were lost, and NotHereError where guests cannot be.
     """
-    # haltpoll leaves its polling limit behind in the device, where the others poll by it.
+    # haltpoll leaves its polling limit in the device, where the others poll by it.
     ordered = sorted(governors, key=lambda name: name == "t-haltpoll")
     jobs = [
         recording.Job(f"{governor}/{name}", governor, WORKLOADS[name])

@@ -3,7 +3,7 @@
  * feed IMAGE GOVERNOR LOG: asks a governor's userspace image again what a kernel's log says its
  * module was asked, in the same order and with the same inputs, and compares the answers.
  *
- * Compiled against the kapi, like the image itself; what it takes of the C library is declared
+ * Compiled against the kapi, like the image itself; what it uses of the C library is declared
  * here. Exits with 0 if all answers are equal, 1 if one differs, 2 where it cannot tell.
  */
 #include <linux/cpuidle.h>
@@ -108,7 +108,7 @@ static void decide(const struct torpor_record *record)
 	tell(record);
 	for (int i = 0; i < drv.state_count; i++)
 		dev.states_usage[i].disable = !!(record->call.disabled & BIT(i));
-	/* What another governor has left behind is an input; after that it is our own. */
+	/* What another governor has left behind is an input; after that it is this one's own. */
 	if (is_first)
 		dev.last_state_idx = record->call.last_state_idx;
 	is_first = false;

@@ -19,7 +19,7 @@ from torpor.record.probes import PROBES
 from . import machine
 from .packages import Kernel
 
-#: The menus of 2012 are told the utilization for the load, which tracepoints tell only in part.
+#: The menus of 2012 get the utilization for the load, which tracepoints tell only in part.
 WATCHED = {**PROBES, "sched_cpu_util": "u64"}
 
 SCRIPT = Path(__file__).with_name("record.sh")
@@ -119,7 +119,7 @@ def _symbols(kallsyms: bytes, pages) -> bytes:
     addresses = sorted(lines)
     kept = set()
     for word in words:
-        # A probe's address may lie some bytes behind the function's.
+        # A probe's address may lie some bytes after the function's.
         place = bisect_right(addresses, word)
         if 0 < place < len(addresses):
             kept.update(addresses[place - 1 : place + 1])

@@ -317,7 +317,7 @@ impl<'a> IdleCpu<'a> {
         let verdict = self.model.verdict(state, residency);
         self.tally.slept(span.opp, state, from, sleep.resume, verdict);
 
-        // The tick's interrupt is handled before the governor is told.
+        // The tick's interrupt is handled before the governor reflects.
         let mut now = sleep.resume;
         let mut latency = None;
         let is_polling = self.model.states[state].is_polling;
@@ -375,7 +375,7 @@ impl<'a> IdleCpu<'a> {
     }
 
     /// `cpuidle_enter_state()` after an error: a residency of 0, `rejected` counted, and no
-    /// reflection. The idle loop starts again, and `idle_entrytime` stands unless the tick came.
+    /// reflection. The idle loop starts again, and `idle_entrytime` is unless the tick came.
     #[cold]
     fn rejected<P: Policy>(
         &mut self,

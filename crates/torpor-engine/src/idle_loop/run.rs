@@ -12,7 +12,7 @@ use torpor_units::{Duration, Instant};
 
 /// One CPU on its way through its recorded spans.
 ///
-/// Work is conserved: the events of the recording stay where they were, the work behind each takes
+/// Work is conserved: the events of the recording stay where they were, the work of each takes
 /// as long as it took, and a CPU that resumes later than recorded starts its next sleep later,
 /// until idle time has absorbed the delay.
 pub struct CpuRun<'a> {
@@ -48,7 +48,7 @@ impl<'a> CpuRun<'a> {
         self.cpu.span = self.next as u32;
         let mut pending = self.cpu.begin(span, policy)?;
         if P::POLLS_ON && self.cpu.model.states[pending.state].is_polling {
-            // A copy, so that the one at hand may stay in registers: what is stored by the byte and
+            // A copy, so that the current one may stay in registers: what is stored by the byte and
             // loaded by the word costs more than all else here.
             let mut polls_on = pending;
             self.pass_interrupts(&mut polls_on);
@@ -135,7 +135,7 @@ impl<'a> CpuRun<'a> {
         self.leave(self.cpu.now);
     }
 
-    /// The work behind the current span's event begins at `resume`; on to the next span.
+    /// The work of the current span's event begins at `resume`; on to the next span.
     #[inline(always)]
     fn leave(&mut self, resume: Instant) {
         let span = &self.spans[self.next];

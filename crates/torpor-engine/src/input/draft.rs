@@ -22,7 +22,7 @@ pub struct Draft<'a> {
     stats: InputStats,
 }
 
-/// What the first part has told.
+/// What the first part has found.
 struct Reading<'a> {
     collector: Collector,
     carries: Carries,

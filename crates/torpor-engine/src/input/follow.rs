@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What tasks tell of each span: a second look at the events, once the spans stand.
+//! What tasks tell of each span: a second look at the events, once the spans are known.
 
 use super::Recording;
 use super::tasks::Counter;

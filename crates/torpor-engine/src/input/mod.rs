@@ -40,7 +40,7 @@ pub enum SleepSource {
     TimerEvents,
     /// No timer events: the local interrupt that woke a sleeping task is taken for its timer.
     WakingTimer,
-    /// No timer is known: governors are told of none but the tick.
+    /// No timer is known: governors know of none but the tick.
     TickOnly,
 }
 
@@ -260,7 +260,7 @@ impl Recording {
         self.cpus.iter().map(|c| c.spans.len()).sum()
     }
 
-    /// The tick rate the recorded kernel ran with, where it could be told.
+    /// The tick rate the recorded kernel ran with, where it shows.
     pub fn hz(&self) -> Option<Hz> {
         self.tick.map(|t| t.hz)
     }

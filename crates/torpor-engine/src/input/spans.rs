@@ -117,7 +117,7 @@ impl Evidence<'_> {
             return Wake::PollTimeout;
         }
         // Nothing visible ended it. With timer events a tick would have shown; without them the
-        // tick's place in time is all there is to go by.
+        // tick's place in time is all there is.
         let on_tick = !self.carries.hrtimers
             && self.tick.is_some_and(|grid| {
                 segment.exit.since(grid.floor(segment.exit)) <= TICK_WAKE_WINDOW
@@ -126,7 +126,7 @@ impl Evidence<'_> {
         if on_tick { Wake::Tick } else { Wake::Event }
     }
 
-    /// When the event behind a wake-up happened.
+    /// When the event that caused a wake-up happened.
     fn moment(&self, cpu: CpuId, segment: &Segment) -> (Instant, WakeStamp) {
         let asleep = |t: &Instant| segment.enter <= *t && *t <= segment.exit;
         if let Some(at) = segment.remote_waking.filter(asleep) {

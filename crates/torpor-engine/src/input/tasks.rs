@@ -183,7 +183,7 @@ impl Tasks {
         Some(Wait { until: wait.until.min(time), ..wait })
     }
 
-    /// Waits that outlast the recording. One whose reason is told in others only is not for IO, as
+    /// Waits that outlast the recording. One whose reason is known in others only is not for IO, as
     /// far as anybody knows.
     fn unfinished(self) -> impl Iterator<Item = Wait> {
         let reasons = self.reasons;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The recorded kernel's tick: its rate, its phase, and the timer behind it.
+//! The recorded kernel's tick: its rate, its phase, and the timer after it.
 
 use super::segment::Segment;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +101,7 @@ pub fn tick_function(events: &[Event], so_far: &SoFar<'_>) -> Option<TickFunctio
         .map(|(_, _, function)| function)
 }
 
-/// A stopped tick without a timer behind it is armed for the longest time that the clock can
+/// A stopped tick without a timer after it is armed for the longest time that the clock can
 /// defer, minutes ahead and off the grid: only expiry times this near tell the grid.
 const NEAR: Duration = Duration(NSEC_PER_SEC);
 
@@ -122,7 +122,7 @@ fn common_grid(times: &[i64]) -> Option<TickGrid> {
 }
 
 /// Width of the window in which a tick's wake-ups are looked for after the tick itself: exit
-/// latency and interrupt handling of a phone's deep state, with room.
+/// latency and interrupt handling of a phone's deep state, with a margin.
 pub const TICK_WAKE_WINDOW: Duration = Duration::from_us(500);
 
 const BIN: Duration = Duration::from_us(50);
@@ -130,7 +130,7 @@ const BIN: Duration = Duration::from_us(50);
 const MIN_CONCENTRATION: f64 = 3.0;
 const MIN_WAKEUPS: usize = 20;
 
-/// Without timer events the tick still shows: wake-ups after which no task ran crowd behind it.
+/// Without timer events the tick still shows: wake-ups after which no task ran crowd after it.
 pub fn grid_from_wakeups<'a>(segments: impl Iterator<Item = &'a Segment>) -> Option<TickGrid> {
     let exits: Vec<i64> =
         segments.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit.0).collect();

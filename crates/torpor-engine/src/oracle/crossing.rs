@@ -44,7 +44,7 @@ impl<'a> Crossing<'a> {
         tick_stopped && !self.span.ends_visit
     }
 
-    /// A path stands before the event, or finds that it has already happened. Says whether it was
+    /// A path is before the event, or finds that it has already happened. Says whether it was
     /// kept.
     pub(super) fn arrive(&mut self, path: Path, queue: &mut Queue) -> bool {
         if path.now > self.span.wake {

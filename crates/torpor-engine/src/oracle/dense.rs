@@ -30,7 +30,7 @@ pub(super) struct Dense {
     rest: Power,
     /// A path that ends by then is punctual.
     punctual: Instant,
-    /// `G` at the place behind the span.
+    /// `G` at the place after the span.
     margin: Energy,
 }
 
@@ -47,7 +47,7 @@ impl Dense {
 struct Bounds<'a> {
     search: &'a Search<'a>,
     rest: usize,
-    /// The latest that a path that rests can be, behind an event.
+    /// The latest that a path that rests can be, after an event.
     punctual: Duration,
     handling: Duration,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Paths that may be too late for the span at hand, or for many more.
+//! Paths that may be too late for the current span, or for many more.
 //!
 //! Where idleness is short, a trip to a deep state makes a path late for hundreds of spans. It
 //! does nothing in them, so it is not looked at either: the work between spans delays every path

@@ -42,7 +42,7 @@ use std::rc::Rc;
 use stretch::{Alike, Stretch};
 use torpor_units::{Duration, Energy, Instant, Power};
 
-/// What stands beside a result of an oracle that had more ways than it follows.
+/// What accompanies a result of an oracle that had more ways than it follows.
 pub fn note(crowded_spans: u64) -> Option<String> {
     (crowded_spans > 0).then(|| {
         format!(
@@ -57,7 +57,7 @@ pub fn note(crowded_spans: u64) -> Option<String> {
 pub struct Plan {
     pub choices: Choices,
     pub energy: Energy,
-    /// Behind so many spans there were more ways than were followed further: a cheaper one may
+    /// After so many spans there were more ways than were followed further: a cheaper one may
     /// exist.
     pub crowded_spans: u64,
 }
@@ -159,7 +159,7 @@ struct Safe {
     /// earlier one does.
     until: Instant,
     /// The tick that would begin the exit ahead of the event, and that the later one has missed if
-    /// it stands between the two.
+    /// it is between the two.
     tick: Instant,
 }
 
@@ -183,7 +183,7 @@ struct Search<'a> {
     repeats: Vec<Repeat>,
     /// Followed from one span to the next, at most.
     ways_max: usize,
-    /// Behind so many spans there were more.
+    /// After so many spans there were more.
     crowded_spans: u64,
     /// Weighed since the last look at whether to go on, and how many at most.
     decisions: u32,
@@ -193,7 +193,7 @@ struct Search<'a> {
     /// Paths are dropped in dense spans.
     bounds: bool,
     longest_entry: Duration,
-    /// Longest a resumption can lie behind the event: entry, exit and a tick's handling.
+    /// Longest a resumption can follow the event: entry, exit and a tick's handling.
     latest_ending: Duration,
     /// What being earlier can cost, time aside; `None` if trips in and out are never free, for
     /// then many short ones have no common bound.
@@ -462,7 +462,7 @@ impl<'a> Search<'a> {
         alike.step(index)
     }
 
-    /// The choices of the lap that this path has behind it, and which path of the lap before it
+    /// The choices of the lap that this path has made, and which path of the lap before it
     /// follows.
     fn lap(&self, alike: &Alike, index: usize) -> (Vec<Choice>, usize) {
         let (mut own, mut at) = (Vec::new(), alike.step(index));

@@ -56,7 +56,7 @@ impl Alike {
 pub(super) struct Leap {
     pub alike: Alike,
     pub laps: i64,
-    /// The waiting paths, behind the leap.
+    /// The waiting paths, after the leap.
     pub paths: Vec<Path>,
 }
 

@@ -428,7 +428,7 @@ fn laps_are_unrolled_without_being_written_out() {
 #[test]
 fn the_deep_state_is_taken_from_its_target_residency_on() {
     // WFI costs 10 mW, c2 20 uJ a trip. The CPU is 160 us late out of c2, which the 5 ms of work
-    // behind it do not absorb, but energy alone counts. Residency includes the exit: 1840 us of
+    // after it do not absorb, but energy alone counts. Residency includes the exit: 1840 us of
     // sleep make the 2000 us at which c2 breaks even.
     let model = testing::two_state_cpu();
     let short = plan(&model, &testing::spans(&[(1_500, 5_000)]));

@@ -25,7 +25,7 @@ pub struct Assumptions {
 /// Where counters do not tell: the least that was seen.
 const RESIDENCY_OVERHEAD: Duration = Duration(650);
 
-/// Sleeps in a state that it takes to tell a mean.
+/// Sleeps in a state that a mean requires.
 const SLEEPS_MIN: u64 = 10;
 
 /// By how much the events of a sleep lie farther apart than its residency: from states whose sleeps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU between events: where in the idle loop it is, and what the governor is yet to be told.
+//! One CPU between events: where in the idle loop it is, and what the governor is yet to learn.
 
 use super::recorded::Recorded;
 use super::tick::TickTimer;
@@ -39,7 +39,7 @@ pub struct Cpu {
     pub slot: Option<usize>,
     pub is_idle: bool,
     pub idle_entry: IdleEntry,
-    /// `local_clock()` when the governor was last told, or the loop began.
+    /// `local_clock()` when the governor last reflected, or the loop began.
     pub clock: Instant,
     pub tick: TickTimer,
     pub got_tick: bool,
@@ -48,7 +48,7 @@ pub struct Cpu {
     /// `cpuidle_select()` has returned and the state has not been entered.
     pub selected: Option<Recorded>,
     pub asleep: Option<Asleep>,
-    /// The decision whose sleep has ended and of which the governor has not been told.
+    /// The decision whose sleep has ended and that the governor has not reflected.
     pub untold: Option<usize>,
 }
 

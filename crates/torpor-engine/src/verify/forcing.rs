@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Teacher forcing: a governor gets the recorded one's calls. Each of its answers is compared with
-//! the recorded one and then forgotten: what it is told next is what came of the recorded answer.
+//! the recorded one and then forgotten: what it learns next is what came of the recorded answer.
 
 use super::recorded::{Calls, LengthSource, Recorded, Step};
 use super::walk::Seat;

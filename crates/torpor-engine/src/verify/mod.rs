@@ -4,7 +4,7 @@
 //! A replay asks *what if*: it takes what would have come anyway from the recording and models the
 //! rest, the tick above all. Verifying asks *was it so*: every question that the recorded governor
 //! was asked is rebuilt with all that the recording tells, later events included, and put to a
-//! hosted governor. Its answer is compared with the recorded state; then it is told what came of
+//! hosted governor. Its answer is compared with the recorded state; then it learns what came of
 //! the *recorded* answer ("teacher forcing"), so that one difference does not breed others.
 //!
 //! `walk` turns events into the governor's calls, `forcing` plays them to a governor, `judge`
@@ -110,8 +110,9 @@ impl Default for VerifyOptions {
 /// Verifies a recording with the named governors and every built-in one.
 ///
 /// # Errors
-/// If the recording cannot be read, lacks the events it takes, or was not made on this machine; if
-/// a named governor cannot be had. One that fails on the way has its error in its own result.
+/// If the recording cannot be read, lacks the events that it requires, or was not made on this
+/// machine; if a named governor cannot be had. One that fails on the way has its error in its own
+/// result.
 pub fn verify(
     request: &VerifyRequest,
     catalog: &Catalog,
@@ -260,7 +261,7 @@ fn has_probe(trace: &Trace, wanted: Probe) -> bool {
     trace.events.iter().any(|event| is_wanted(event.kind))
 }
 
-/// What it takes to rebuild a governor's inputs.
+/// What rebuilding a governor's inputs requires.
 fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
     let carries = &trace.carries;
     let needs = [

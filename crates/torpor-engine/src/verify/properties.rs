@@ -75,7 +75,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Nothing panics, every sleep is told once and after it was asked for, and only what was
+    /// Nothing panics, every sleep is reflected once and after it was asked for, and only what was
     /// asked is judged.
     #[test]
     fn any_events_give_calls_that_a_governor_can_take(

@@ -136,7 +136,7 @@ impl Asked {
         self
     }
 
-    /// Whether a governor that asks to stop the tick, and sees it go on, was told of the tick.
+    /// Whether a governor that asks to stop the tick, and sees it go on, learnt of the tick.
     pub fn is_undecided(&self) -> bool {
         self.probed.is_none()
             && !self.tick_was_stopped
@@ -155,13 +155,13 @@ impl Asked {
             util: self.util,
             capacity: u64::from(capacity),
             // The kernels that can be recorded have no `this_cpu_load()` any more; a governor that
-            // asks for it is told the utilization there.
+            // asks for it gets the utilization there.
             load_avg: self.util,
         }
     }
 }
 
-/// What `cpuidle_reflect()` told the governor.
+/// What `cpuidle_reflect()` passed to the governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The state that was entered.
@@ -211,7 +211,7 @@ pub enum Step {
 pub struct Calls {
     pub decisions: Vec<Recorded>,
     pub steps: Vec<Step>,
-    /// Decisions from here on have a governor behind them whose state is known; 0 without a reset.
+    /// Decisions from here on come from a governor whose state is known; 0 without a reset.
     pub known_from: usize,
     pub resets: u64,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From judged answers to what is told.
+//! From judged answers to what is reported.
 
 use super::judge::Judged;
 use super::outcome::*;

@@ -231,8 +231,8 @@ fn rcu_is_taken_to_hold_the_tick_for_a_while() {
     assert_eq!(held(20_000.0, without), LengthSource::Timers);
 }
 
-/// Deep sleep is asked for with the tick stopped; it goes on, so the kernel must have told the time
-/// to the tick, for which `menu` picks a shallower state.
+/// Deep sleep is asked for with the tick stopped; it goes on, so the kernel must have given the
+/// time to the tick, for which `menu` picks a shallower state.
 #[test]
 fn a_tick_that_goes_on_in_spite_of_the_governor_was_held() {
     let mut script = Script::new();

@@ -276,7 +276,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells the governor of the sleep that has ended, if it has not been told.
+    /// Tells the governor of the sleep that has ended, if it does not know yet.
     fn tell(&mut self, number: usize) {
         let cpu = &mut self.cpus[number];
         let Some(decision) = cpu.untold.take() else { return };

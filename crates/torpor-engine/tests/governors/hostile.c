@@ -132,7 +132,7 @@ static int misbehave(void)
 		for (;;)
 			barrier();
 	case 16:
-		/* Sleeps for ever: it takes no CPU time. */
+		/* Sleeps for ever: it uses no CPU time. */
 		for (;;)
 			call(SYS(270, 72), 0, 0, 0, 0);
 	case 17: {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Runs the kernel's own kernel/sched/pelt.c, untouched, over updates read from stdin, and writes
- * what they lead to. Around it stands the least of the scheduler's structures that it compiles
+ * what they lead to. Around it is the least of the scheduler's structures that it compiles
  * with. Compile with -I to the tree's kernel/sched, and with -DUTIL_EST_STRUCT for Linux 6.1.
  * Little-endian 64-bit words throughout.
  *

@@ -7,7 +7,7 @@ use super::share::{Machine, Opp, Share};
 use std::collections::BTreeMap;
 use torpor_counters::{PerfDomain, PowerUnit};
 
-/// Its numbers stand in place of those that a device tree implies: a driver may know better.
+/// Its numbers replace those that a device tree implies: a driver may know better.
 pub(super) fn merge(
     machine: &mut Machine,
     domains: &[PerfDomain],

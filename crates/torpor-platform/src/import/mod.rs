@@ -174,7 +174,7 @@ fn from_counters(CountersError { name, reason, hint }: CountersError) -> Platfor
 /// them once.
 fn head(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
-    // What cannot be read will be told by whoever reads all of it.
+    // What cannot be read will be reported by whoever reads all of it.
     let file = path.is_file().then(|| File::open(path).ok()).flatten();
     let _ = file.map(|file| file.take(8).read_to_end(&mut head));
     head

@@ -58,7 +58,7 @@ pub(super) enum Latency {
 }
 
 impl Latency {
-    /// What a governor is told.
+    /// What a governor sees.
     pub fn told_us(self) -> u64 {
         match self {
             Latency::Whole { us } | Latency::Parts { wakeup_us: Some(us), .. } => us.into(),

@@ -55,7 +55,7 @@ fn sources(driver: &str) -> Sources {
         capacity: "sysfs of the machine: cpu*/cpu_capacity".to_owned(),
         idle_states: format!("sysfs of the machine: cpu*/cpuidle, driver {driver}"),
         opps: "sysfs of the machine: cpufreq, scaling_available_frequencies".to_owned(),
-        // sysfs has none; with an energy model, its own source stands here.
+        // sysfs has none; with an energy model, its own source is here.
         power: String::new(),
     }
 }

@@ -332,7 +332,7 @@ fn build_power(report: &mut Report, cluster: &Table, state: &Table) -> Option<St
     Some(StatePower::PerOpp(powers.iter().map(|&mw| Power::from_mw(mw)).collect()))
 }
 
-/// A deeper state that takes more power would never be worth entering: a slip in the file.
+/// A deeper state that takes more power would never be worth entering: an error in the file.
 fn check_power_falls(report: &mut Report, tables: &[Table], states: &[Option<IdleState>]) {
     let known: Vec<(&Table, &IdleState)> = tables
         .iter()

@@ -6,7 +6,7 @@ use torpor_toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
 /// Device-tree cells and sysfs counters are 32 bits wide.
 const TIME: Kind = Kind::Number { max: u32::MAX as f64 };
-/// A megawatt; a slip of unit is larger than that sooner or later.
+/// A megawatt; an error of unit is larger than that sooner or later.
 const POWER_MAX_MW: f64 = 1e9;
 const POWER: Kind = Kind::Number { max: POWER_MAX_MW };
 /// A joule: a second of a whole server's socket is a hundred.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Platform files. `keys` says what may stand in one, `torpor-toml` checks value by value,
+//! Platform files. `keys` says what may be in one, `torpor-toml` checks value by value,
 //! `cluster` and this file build the model and check what only shows across values.
 
 mod cluster;
@@ -164,7 +164,7 @@ fn check_capacities(report: &mut Report, clusters: &[Table]) {
     }
 }
 
-/// Reports `key` if it stands without the key that says where it comes from.
+/// Reports `key` if it is present without the key that says where it comes from.
 fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
     let is_bare = table.field(key).is_some_and(|field| !report.is_given(&field.span));
     if is_bare && !table.has(source) {

@@ -3,7 +3,7 @@
 //!
 //! Every table is declared once: its name, what a row is, its columns with type and unit, and the
 //! function that lists its rows. All columns are nullable: null is what is not known. The unit
-//! stands in a field's metadata, too; a schema's has the kind of the result and its format.
+//! is in a field's metadata, too; a schema's has the kind of the result and its format.
 
 mod declared;
 mod rows;
@@ -43,7 +43,7 @@ pub struct Table {
     /// What a row is.
     pub row: &'static str,
     pub columns: &'static [Column],
-    /// One column a metric of the result's catalogue stands behind those.
+    /// One column a metric of the result's catalogue follows those.
     pub has_metrics: bool,
     rows: Rows,
 }
@@ -52,7 +52,7 @@ pub struct Table {
 enum Rows {
     /// A list of the result, whose records have the columns' names.
     At(&'static str),
-    /// A list of each run, behind the run's governor.
+    /// A list of each run, after the run's governor.
     OfRuns(&'static str),
     By(fn(&Value) -> Vec<Row>),
 }

@@ -168,7 +168,7 @@ impl FromStr for Cpufreq {
     }
 }
 
-/// What stands behind a policy's name: after `@`, or after a comma.
+/// What follows a policy's name: after `@`, or after a comma.
 enum Param<'a> {
     Release(&'a str),
     Other(&'a str),

@@ -293,7 +293,8 @@ mod tests {
         assert_eq!(both(clamped(400, 0, 1024)), (500, 500));
         // A boost is clamped with 6.1; with 6.12 it gets the headroom, and both are clamped.
         let boosted = |max| CpuDemand { boost: 600, ..clamped(100, 0, max) };
-        // A least performance is above the greatest clamp; as with clamps, 6.1's headroom is behind.
+        // A least performance is above the greatest clamp; as with clamps, 6.1's headroom comes
+        // after.
         let least = |max| CpuDemand { perf_min: 600, ..clamped(100, 0, max) };
         assert_eq!((both(least(1024)), both(least(300))), ((750, 600), (750, 600)));
         assert_eq!((both(boosted(1024)), both(boosted(300))), ((750, 750), (375, 300)));

@@ -108,7 +108,7 @@ fn matches(pattern: &str, comm: &str) -> bool {
     }
 }
 
-/// Each pause, and the work behind it. What is missing of the recording's length is a part of the
+/// Each pause, and the work after it. What is missing of the recording's length is a part of the
 /// first pause.
 fn rounds(story: &Story, thread: usize) -> Vec<(Duration, Duration)> {
     let (start, end) = story.followed.window;

@@ -19,7 +19,7 @@ use torpor_platform::{Overheads, Platform};
 use torpor_trace::Trace;
 use torpor_units::{CpuId, Duration, Instant};
 
-/// A recording beside the simulation of it.
+/// A recording and the simulation of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
     pub governor: String,

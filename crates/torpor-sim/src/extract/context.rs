@@ -20,7 +20,7 @@ pub enum Waker {
 
 #[derive(Clone, Default)]
 struct CpuContext {
-    /// The running task; 0 is the idle task, and `None` was not told yet.
+    /// The running task; 0 is the idle task, and `None` is not known yet.
     pid: Option<i32>,
     irqs: u32,
     hrtimers: u32,
@@ -89,7 +89,7 @@ impl Contexts {
     }
 }
 
-/// The moment of the event behind an interrupt that an idle CPU handled at `time`: the wake-up that
+/// The moment of the event of an interrupt that an idle CPU handled at `time`: the wake-up that
 /// the reconstruction of its sleeps found there, which has the exit latency taken off.
 pub fn event_time(input: Option<&CpuInput>, time: Instant) -> Instant {
     let Some(input) = input else { return time };

@@ -116,7 +116,7 @@ fn drawn(
 /// Everything a workload is made of.
 struct Story {
     followed: Followed,
-    /// By task; told apart by the process number.
+    /// By task; distinguished by the process number.
     names: Vec<String>,
     /// Interrupts that woke no task.
     idle_interrupts: Vec<(CpuId, Instant)>,
@@ -180,7 +180,7 @@ impl Story {
     }
 }
 
-/// Wake-ups of idle CPUs that led to no task there, and that no task's wake-up stands for.
+/// Wake-ups of idle CPUs that woke no task there, and that no task's wake-up stands for.
 ///
 /// FIDELITY(extracted-interrupts): timers of the kernel's own among them come unannounced.
 fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, Instant)> {

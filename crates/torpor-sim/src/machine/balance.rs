@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Moving tasks that wait to CPUs that could run them.
 //!
-//! FIDELITY(sched-balance): the kernel balances by load, domain by domain, and an idle CPU is told
+//! FIDELITY(sched-balance): the kernel balances by load, domain by domain, and an idle CPU is asked
 //! to come and pull. Here a CPU that falls idle pulls from the fullest queue near it, else of the
 //! machine; a tick pushes a task that waits to an idle CPU, or pulls from a queue that is longer
 //! by two or more.

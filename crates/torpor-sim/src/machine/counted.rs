@@ -20,7 +20,7 @@ pub struct Counted {
     pub flows: Vec<FlowTotals>,
     pub ipis: u64,
     pub events: u64,
-    /// What clusters take beside their CPUs, by cluster.
+    /// What clusters take in addition to their CPUs, by cluster.
     pub static_energy: Vec<Energy>,
     /// What CPUs take more while others keep a shared state from being had, by cluster.
     pub shared_energy: Vec<Energy>,
@@ -49,7 +49,7 @@ pub struct CpuCounted {
 pub struct AgainstOracle {
     /// The least that the run's idleness could have cost.
     pub oracle: Energy,
-    /// Of its sleeps, those behind which it had more ways than it follows.
+    /// Of its sleeps, those after which it had more ways than it follows.
     pub crowded_spans: u64,
     /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
     pub too_deep: Energy,

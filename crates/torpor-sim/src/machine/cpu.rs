@@ -81,7 +81,7 @@ pub struct Cpu<'a> {
     pub idle: IdleCpu<'a>,
     /// The sleep it is in, while [`Mode::Asleep`].
     pub pending: Option<Pending>,
-    /// The idleness it is in: what the idle loop is told.
+    /// The idleness it is in: what the idle loop knows.
     pub span: Span,
     /// Where a sink wants spans: since when there is nothing to do, and the span that an event has
     /// ended, until it is known whether that brought a task.
@@ -161,7 +161,7 @@ impl Cpu<'_> {
         u64::from(self.load.util()).max(self.util_est).min(self.capacity)
     }
 
-    /// What schedutil goes by: since 6.5 tasks that wait count as well (`cpu_util_cfs_boost()`).
+    /// What schedutil uses: since 6.5 tasks that wait count as well (`cpu_util_cfs_boost()`).
     pub fn util_for(&self, release: Release) -> u64 {
         match release {
             Release::V6_1 => self.util(),

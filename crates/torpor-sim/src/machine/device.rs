@@ -66,7 +66,7 @@ pub(super) struct DeviceState {
     dies: Vec<Die>,
     /// Each is free from then on.
     channels: Vec<Instant>,
-    /// What the buffer holds, and who waits for room in it.
+    /// What the buffer holds, and who waits for space in it.
     buffered_kib: u64,
     stalled: VecDeque<(Request, Instant)>,
     /// Those that wait for dies, with how many.

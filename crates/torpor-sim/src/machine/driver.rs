@@ -40,7 +40,7 @@ impl Driver {
         self.rejects
     }
 
-    /// An attempt to enter a state: what it takes, if the driver refuses.
+    /// An attempt to enter a state: its duration, if the driver refuses.
     #[inline]
     pub fn rejects(&mut self, cpu: usize, state: usize) -> Option<Duration> {
         if !self.rejects {

@@ -329,7 +329,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             task.clamp.min = task.uclamp.min.max(self.boost.task_uclamp_min(id));
         }
         let clamp = task.clamp;
-        // 6.12 counts the clamp after the class has told cpufreq, 6.1 before.
+        // 6.12 counts the clamp after the class has called cpufreq, 6.1 before.
         let counts_first = self.world.plan.cpufreq.release() == Release::V6_1;
         if self.has_uclamp && counts_first {
             self.clamps[number].add(clamp);

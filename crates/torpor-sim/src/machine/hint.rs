@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Performance hint sessions: user space steers the `uclamp_min` of the tasks behind a flow by how
+//! Performance hint sessions: user space steers the `uclamp_min` of the tasks of a flow by how
 //! long the last one took. Constants and steps are those of Android 12's power HAL for Pixels
 //! (hardware/google/pixel, power-libperfmgr, `PowerHintSession.cpp`, the defaults of its properties).
 //!

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts behind.
+//! CPUs without tasks: into the engine's idle loop, out of it, and the interrupts after it.
 
 use super::Sink;
 use super::cpu::{Cpus, Irq, Line, Mode, Timer, WATCHDOG, WATCHDOG_PERIOD};

@@ -163,7 +163,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// that has more, wherever energy rises least; the last CPU if the task fits none. `None` without
     /// an energy model.
     ///
-    /// FIDELITY(sched-eas): the prediction goes by 6.12's schedutil, whichever release's it is.
+    /// FIDELITY(sched-eas): the prediction uses 6.12's schedutil, whichever release's it is.
     fn energy_aware(&self, id: u32, prev: usize, allowed: Option<&CpuMask>) -> Option<usize> {
         let topology = self.world.plan.topology;
         let model = topology.energy_model.as_ref()?;

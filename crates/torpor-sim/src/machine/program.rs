@@ -17,7 +17,7 @@ const NAMED: usize = 5;
 
 /// What every host of a workload does alike.
 pub(super) trait Programs<'a>: Host<'a> {
-    /// Goes through the program of the CPU's task until it takes time or leaves the CPU.
+    /// Goes through the program of the CPU's task until it uses time or leaves the CPU.
     fn advance(&mut self, number: usize, id: u32) -> Result<(), Halt> {
         loop {
             let world = self.world();
@@ -302,7 +302,7 @@ pub(super) trait Programs<'a>: Host<'a> {
         let list = named.join(", ");
         let reason = format!("deadlock: nothing is left that could wake {list}{rest}");
         let mut stuck = world.stuck(waiting[0] as u32, reason);
-        // Its next step stands behind the one it waits in.
+        // Its next step follows the one it waits in.
         let task = &world.tasks[waiting[0]];
         let program = &world.plan.workload.tasks[task.kind].program;
         if let Some(step) = task.step.checked_sub(1).and_then(|s| program.get(s)) {

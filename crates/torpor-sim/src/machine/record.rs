@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the kernel's tracepoints would have told of a run. Only a sink that records gets here.
+//! What the kernel's tracepoints would have reported of a run. Only a sink that records gets here.
 
 use super::cpu::Timer;
 use super::schedule::Leaver;

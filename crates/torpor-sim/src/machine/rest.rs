@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Power that hangs on more than one CPU, summed up as time goes by.
+//! Power that depends on more than one CPU, summed up as time goes by.
 //!
 //! A cluster's static power is drawn unless all of its CPUs are in their deepest state. A state
 //! that a cluster or the package shares saves over the next shallower one only while all of its

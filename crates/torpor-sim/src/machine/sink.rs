@@ -19,7 +19,7 @@ pub trait Sink: Observer {
 
     fn span(&mut self, _cpu: usize, _span: Span) {}
 
-    /// The end of the run cuts a sleep, of which no decision is told.
+    /// The end of the run cuts a sleep, of which no decision is reported.
     fn cut(&mut self, _cpu: usize, _state: usize, _opp: u16, _slept: Duration) {}
 }
 

@@ -54,7 +54,7 @@ pub struct Task {
     pub load: pelt::Task,
     /// `util_est.ewma`; 0 while it has never slept.
     pub util_est: u64,
-    /// The event behind a wake-up that has not led to running yet.
+    /// The event that caused a wake-up that has not caused it to run yet.
     pub woken_by: Option<Instant>,
     /// The event that last woke it, or the time that it was late for.
     pub called: Instant,
@@ -89,7 +89,7 @@ pub struct Task {
     pub instance: u64,
     /// Passes left of each loop it is in.
     pub loops: Vec<u64>,
-    /// Where each of its own timers stands.
+    /// When each of its own timers expires.
     pub timers: Vec<Instant>,
     pub started: Instant,
     /// Requests whose results it has not taken.

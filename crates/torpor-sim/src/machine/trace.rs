@@ -4,7 +4,7 @@
 use torpor_trace::{EventKind, Function, Name};
 use torpor_units::{Instant, StateIdx};
 
-/// Names behind those of the tasks.
+/// Names after those of the tasks.
 pub const TIMER_SYMBOLS: [&str; 3] = ["tick_nohz_handler", "hrtimer_wakeup", "watchdog_timer_fn"];
 
 /// Where the functions and timers would lie in a kernel's memory; any place does.
@@ -15,7 +15,7 @@ const OTHER_FUNCTIONS: u64 = 0xffff_ffff_8120_0000;
 const KERNEL_TIMERS: u64 = 0xffff_8881_0000_0000;
 const TASK_TIMERS: u64 = 0xffff_c900_0000_0000;
 
-/// One of [`TIMER_SYMBOLS`], which come behind the names of so many kinds of tasks.
+/// One of [`TIMER_SYMBOLS`], which follow the names of so many kinds of tasks.
 pub fn function(kinds: usize, which: usize) -> Function {
     let symbol = Name((kinds + which) as u32);
     Function { address: FUNCTIONS + 0x100 * which as u64, symbol: Some(symbol) }

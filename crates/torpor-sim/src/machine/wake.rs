@@ -99,7 +99,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
                 let pending = self.cpus[target].pending.expect("a CPU asleep is in a state");
                 let polls = self.world.plan.models[target].states[pending.state()].is_polling;
                 if self.cpus[target].span.is_resched {
-                    // Somebody has told it already.
+                    // Somebody has woken it already.
                     return;
                 }
                 let at = if polls { self.world.now } else { self.send_ipi(target, by) };

@@ -55,7 +55,7 @@ pub(super) struct World<'a> {
 pub(super) struct Channel {
     pub held: u64,
     pub waiters: VecDeque<u32>,
-    /// Where flows are timed: the events behind what it holds, with how much each brought.
+    /// Where flows are timed: the events that brought what it holds, with how much each brought.
     posted: Option<VecDeque<(Instant, u64)>>,
 }
 
@@ -67,7 +67,7 @@ impl Channel {
         }
     }
 
-    /// The event behind the last of them, if it is known.
+    /// The event of the last of them, if it is known.
     pub fn take(&mut self, count: u64) -> Option<Instant> {
         self.held -= count;
         let posted = self.posted.as_mut()?;

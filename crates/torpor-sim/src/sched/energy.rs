@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The energy model that placement goes by (`include/linux/energy_model.h` of Linux 6.12).
+//! The energy model that placement uses (`include/linux/energy_model.h` of Linux 6.12).
 
 use crate::cpufreq::Release;
 use torpor_platform::Cluster;

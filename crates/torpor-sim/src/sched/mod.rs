@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The scheduler's parts that know no events: queues, sets of CPUs, the energy model.
 //!
-//! FIDELITY(sched-fair): the fair class goes by the rules of Linux 6.12 (EEVDF) without groups and
+//! FIDELITY(sched-fair): the fair class follows the rules of Linux 6.12 (EEVDF) without groups and
 //! slices of a task's own. There are no real-time and deadline classes.
 
 mod energy;

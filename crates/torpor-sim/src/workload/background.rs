@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A workload that runs beside another: what an idle machine does anyway.
+//! A workload that runs next to another: what an idle machine does anyway.
 
 use super::{Barrier, DeviceRef, Effect, Op, TaskKind, Workload};
 use sha2::{Digest, Sha256};
@@ -31,7 +31,7 @@ impl Workload {
         let hashes = format!("{} {}", self.sha256, other.sha256);
         both.sha256 = Sha256::digest(hashes).iter().map(|byte| format!("{byte:02x}")).collect();
         both.tasks_max = self.tasks_max.saturating_add(other.tasks_max);
-        // Draws go by names, so what the workload draws stays as it is.
+        // Draws depend on names, so what the workload draws stays as it is.
         let named = |name: &str| format!("{}:{name}", other.name);
         both.tasks.extend(other.tasks.iter().map(|task| {
             let mut task = TaskKind { name: named(&task.name), ..task.clone() };

@@ -37,7 +37,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
 
 /// The workload called `typed`: a built-in name; a command line, such as
 /// `perf bench sched pipe -l 1000`; or the path of a file, which is recognised by a `/` or its
-/// ending: `.toml`, `.json` for rt-app's, or `.fio`. Behind a built-in name and a TOML file,
+/// ending: `.toml`, `.json` for rt-app's, or `.fio`. After a built-in name and a TOML file,
 /// `,path=number` replaces a number of the file.
 pub fn resolve(typed: &str) -> Result<Workload, SimError> {
     match read(typed)? {
@@ -61,7 +61,7 @@ pub fn text(typed: &str) -> Result<String, SimError> {
 }
 
 enum Text<'a> {
-    /// What errors call it, the text, and what stood behind its name.
+    /// What errors call it, the text, and what stood after its name.
     Toml {
         origin: String,
         text: String,

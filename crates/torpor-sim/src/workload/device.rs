@@ -132,7 +132,7 @@ pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
 }
 
 impl DeviceRef {
-    /// A name that stands at `at`, to be looked up when the machine is known.
+    /// A name at `at`, to be looked up when the machine is known.
     pub(super) fn named(name: String, at: Finding, origin: &str, text: &str) -> DeviceRef {
         let mut report = Report::new(text);
         report.push(at);

@@ -25,7 +25,7 @@ pub enum Dist {
         mu: f64,
         sigma: f64,
     },
-    /// A file may ask for a width that is nothing beside the mean: the shape is then infinite,
+    /// A file may ask for a width that is nothing compared to the mean: the shape is then infinite,
     /// the scale 0, and only the mean says how long.
     Gamma {
         mean: f64,

@@ -107,7 +107,7 @@ pub struct TaskKind {
     pub timers: usize,
 }
 
-/// A step of a program, and where it stands in the file.
+/// A step of a program, and where it is in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     pub op: Op,
@@ -178,7 +178,7 @@ pub enum Op {
         asleep: bool,
     },
     /// Sends a request, and goes on at `next`. The service time is drawn from the task's stream,
-    /// so that it does not hang on who else asks.
+    /// so that it does not depend on who else asks.
     IoSubmit {
         device: usize,
         stream: usize,
@@ -187,7 +187,7 @@ pub enum Op {
         mix: Option<Mix>,
         next: usize,
     },
-    /// Goes on behind every so many results, and to the first step otherwise.
+    /// Goes on after every so many results, and to the first step otherwise.
     IoEvery(u64),
     /// Takes a request's result, or waits for one.
     IoWait(IoWait),
@@ -213,7 +213,7 @@ pub enum Op {
         count: u32,
     },
     /// The steps up to the matching [`Op::LoopEnd`], so many times (0 skips them); `end` is the
-    /// step behind that.
+    /// step after that.
     LoopBegin {
         times: u64,
         end: usize,

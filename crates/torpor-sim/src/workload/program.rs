@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use torpor_toml::{Finding, Report, Table, closest};
 use torpor_units::Instant;
 
-/// Loops in loops beyond this are a slip.
+/// Loops in loops beyond this are an error.
 const DEPTH_MAX: usize = 16;
 
 /// The keys of which a phase has exactly one.

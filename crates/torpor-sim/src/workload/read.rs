@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Workload files: from keys to the model, with every mistake told at its place.
+//! Workload files: from keys to the model, with every mistake reported at its place.
 
 use super::keys::WORKLOAD;
 use super::program::{self, Names};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Random streams by name: whoever draws has a stream of its own, so that what one task draws does
-//! not hang on when another one did. Two governors then meet the same workload.
+//! not depend on when another one did. Two governors then meet the same workload.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Fails if what it is told breaks a promise of ioboost.h; and, if its parameter says so, at the
+ * Fails if what it is passed breaks a promise of ioboost.h; and, if its parameter says so, at the
  * first event of a kind, so that the error tells what that was.
  */
 #include <linux/bug.h>

@@ -2,7 +2,7 @@
 /*
  * Runs the governor's part of the kernel's own kernel/sched/cpufreq_schedutil.c (all before its
  * sysfs interface, as "sugov.c") over updates read from stdin, and writes what it decides. Around
- * it stands the least of the kernel that it compiles with. Compile with -DLINUX_6_1 for that one.
+ * it is the least of the kernel that it compiles with. Compile with -DLINUX_6_1 for that one.
  * Little-endian 64-bit words throughout.
  *
  * Arguments: CPUs that share the clock, rate limit in ns, capacity, the OPPs' kHz, rising.

@@ -7,7 +7,7 @@ use crate::loss;
 use crate::model::Meta;
 use std::collections::BTreeMap;
 
-/// Losses the recorder counted itself. They are running totals, so the last report stands.
+/// Losses the recorder counted itself. They are running totals, so the last report is.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     at_start: BTreeMap<u64, CpuLosses>,

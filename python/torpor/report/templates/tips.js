@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// A metric's definition beside its name, on hover and on focus; Escape takes it away.
+// A metric's definition next to its name, on hover and on focus; Escape takes it away.
 
 const tip = document.getElementById("tip");
 const hideTip = () => { tip.hidden = true; };

@@ -111,7 +111,7 @@ fn own_scope(node: Node<'_>) -> Result<Scope, Failure> {
     })
 }
 
-/// The kernel copies as much as there is room for.
+/// The kernel copies as much as there is space for.
 fn cut(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).collect()
 }

@@ -155,7 +155,7 @@ fn domain_of(cpus_node: Node<'_>, cpu: Node<'_>) -> Result<Option<String>, Failu
     Ok((!parts.is_empty()).then(|| parts.join(" ")))
 }
 
-/// FIDELITY(domain-idle-state): the states of the domains around a CPU stand behind its own, and
+/// FIDELITY(domain-idle-state): the states of the domains around a CPU follow its own, and
 /// are off: no governor is asked for them.
 fn add_domain_states(
     nodes: &[Node<'_>],
@@ -180,7 +180,7 @@ fn add_domain_states(
             };
             let Some(share) = cpus.get_mut(id) else { continue };
             for mut state in idle::of_domain(*domain, scope)? {
-                // The domain sleeps only while the CPU does: it takes no less than the CPU.
+                // The domain sleeps only while the CPU does: its latency is no less than the CPU's.
                 if let Some(above) = share.states.last() {
                     state.residency_us = state.residency_us.max(above.residency_us);
                     if state.latency.told_us() < above.latency.told_us() {

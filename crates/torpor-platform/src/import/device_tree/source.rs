@@ -71,8 +71,8 @@ fn include_folders(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The lines that say what is wrong. Through which includes the tool came there stands before them,
-/// and may be longer than there is room for.
+/// The lines that say what is wrong. Through which includes the tool came there precedes them,
+/// and may be longer than there is space for.
 fn complaint(said: &str) -> Vec<&str> {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let is_error = |line: &&&str| line.to_ascii_lowercase().contains("error");

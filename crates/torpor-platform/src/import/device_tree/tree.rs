@@ -4,10 +4,10 @@
 use super::super::Failure;
 use std::collections::BTreeMap;
 
-/// Nodes stand in one list, so that neither depth nor a damaged file is a matter of recursion.
+/// Nodes are in one list, so that neither depth nor a damaged file is a matter of recursion.
 #[derive(Debug, Default)]
 pub(super) struct Tree<'a> {
-    /// The root first, every node behind its parent.
+    /// The root first, every node after its parent.
     nodes: Vec<Data<'a>>,
     by_phandle: BTreeMap<u32, usize>,
 }
@@ -161,7 +161,7 @@ impl<'t> Node<'t> {
         Ok(Node { tree: self.tree, index: *index })
     }
 
-    /// What is wrong with a property here, and what may stand there.
+    /// What is wrong with a property here, and what may be there.
     pub fn failure(self, property: &str, found: &str, allowed: &str) -> Failure {
         Failure {
             reason: format!("`{}`: `{property}` {found}; allowed: {allowed}", self.path()),

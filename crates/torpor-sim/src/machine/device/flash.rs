@@ -23,7 +23,7 @@ impl DeviceState {
         }
     }
 
-    /// Writes go into the buffer, as far as there is room; one alone always does.
+    /// Writes go into the buffer, as far as it fits; one alone always does.
     fn fill(&mut self, flash: &Flash, now: Instant) {
         while let Some(&(request, at)) = self.stalled.front() {
             let kib = u64::from(request.kib);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Holds our own scheduler against a hosted kernel, decision by decision: the kernel decides, and
-//! our code is asked the same question of the same machine, as the kernel saw it. So one difference
-//! does not bring about the next.
+//! Holds Torpor's own scheduler against a hosted kernel, decision by decision: the kernel decides,
+//! and our code is asked the same question of the same machine, as the kernel saw it. So one
+//! difference does not bring about the next.
 
 use super::super::{Machine, Plan};
 use crate::machine::task::Task;
@@ -21,7 +21,7 @@ const FAR: Duration = Duration(100_000_000);
 pub struct Score {
     pub asked: u64,
     pub equal: u64,
-    /// Of the rest: how far ours is from the kernel's, in the kind's own unit, sorted.
+    /// Of the rest: how far Torpor's is from the kernel's, in the kind's own unit, sorted.
     pub off: Vec<f64>,
 }
 
@@ -54,16 +54,16 @@ pub struct Verdict {
     pub placement: Score,
     /// The same, by the first choice that differs: cluster for cluster.
     pub cluster: Score,
-    /// Whether it is placed at all: 6.12 leaves some on their queue. Ours places all; off is 1
+    /// Whether it is placed at all: 6.12 leaves some on their queue. Torpor's places all; off is 1
     /// where it would have chosen another CPU.
     pub kept: Score,
-    /// Whether a woken task preempts; 1 if the kernel alone does, -1 if ours alone does.
+    /// Whether a woken task preempts; 1 if the kernel alone does, -1 if Torpor's alone does.
     pub preemption: Score,
     /// Whether the machine counts as overutilized; 1 if for the kernel alone.
     pub overutilized: Score,
-    /// The frequency that schedutil goes to; ours over the kernel's.
+    /// The frequency that schedutil goes to; Torpor's over the kernel's.
     pub frequency: Score,
-    /// The next timer of a sleep without tick; ours less the kernel's, in µs.
+    /// The next timer of a sleep without tick; Torpor's less the kernel's, in µs.
     pub next_timer: Score,
     /// Sleeps as the kernel counts them, and as the hardware has seen them: not where a CPU wakes and
     /// sleeps again within one call.
@@ -73,12 +73,12 @@ pub struct Verdict {
 
 pub(super) struct Judge<'a> {
     machine: Machine<'a, Script, Unobserved>,
-    /// What ours has chosen for a task that wakes.
+    /// What Torpor's has chosen for a task that wakes.
     waking: BTreeMap<usize, Asked>,
     /// When the timers of tasks that sleep expire, by the CPU that they were set on.
     timers: Vec<BTreeSet<(Instant, usize)>>,
     set_on: BTreeMap<usize, (usize, Instant)>,
-    /// What ours expects of the sleep that each CPU is in.
+    /// What Torpor's expects of the sleep that each CPU is in.
     next: Vec<Option<Instant>>,
     pub verdict: Verdict,
 }

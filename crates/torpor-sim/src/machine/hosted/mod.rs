@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A workload under a kernel's own scheduler, timers, tick, idle loop and governors: the kernel
-//! decides, and what it does is counted as that of our own scheduler is.
+//! decides, and what it does is counted as that of Torpor's own scheduler is.
 
 mod host;
 mod judge;
@@ -51,7 +51,7 @@ pub fn run<S: Sink>(
     Ok(simulate(hosted, instance, machine, end, goes_on)?.close())
 }
 
-/// The same, with our own scheduler held against the kernel's decisions.
+/// The same, with Torpor's own scheduler held against the kernel's decisions.
 pub fn judge(
     plan: &Plan<'_>,
     mut instance: Instance,
@@ -179,7 +179,7 @@ struct Asleep {
     /// By the kernel, and by the hardware.
     entered: Instant,
     since: Instant,
-    /// Its end stands in the recording already.
+    /// Its end is in the recording already.
     is_told: bool,
     /// The driver refuses it: no sleep.
     is_rejected: bool,

@@ -3,7 +3,7 @@
 //! files. Each row of a published table is then one line to run.
 //!
 //! What a command line does not say, above all how long the processor works on it, is chosen, and
-//! stands in the workload's `source`; `torpor workload show` prints it.
+//! is in the workload's `source`; `torpor workload show` prints it.
 
 mod fio;
 mod options;

@@ -10,7 +10,7 @@ use torpor_toml::Report;
 const THREADS_MAX: u64 = 1_000_000;
 const LOOPS_MAX: u64 = 1_000_000_000_000;
 
-/// Options with a value each, one of them set at most once; what is no option is told.
+/// Options with a value each, one of them set at most once; what is no option is reported.
 fn settings(report: &mut Report<'_>, line: &Line, known: &[Known]) -> Vec<Setting> {
     let (settings, others) = line.options(report, 1, known);
     if let Some(other) = others.first() {

@@ -138,7 +138,7 @@ impl Program {
         entry: &Entry,
         names: &mut Names,
     ) {
-        // A number behind tells events of a kind apart: `run0`, `run1`.
+        // A number after it distinguishes events of a kind: `run0`, `run1`.
         let kind = entry.key.trim_end_matches(|c: char| c.is_ascii_digit());
         if let Some((_, instead)) = REFUSED.iter().find(|(name, _)| *name == kind) {
             return object.unknown(report, entry, NAMES, Some(instead));

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-/// Objects in objects beyond this are a slip.
+/// Objects in objects beyond this are an error.
 const DEPTH_MAX: usize = 32;
 
 #[derive(Debug)]

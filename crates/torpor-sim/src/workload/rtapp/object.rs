@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! An object of an rt-app file, with what is wrong in it told at its place.
+//! An object of an rt-app file, with what is wrong in it reported at its place.
 
 use super::json::{Entry, Json, Value};
 use torpor_toml::{Finding, Report, closest};
 
-/// An object and where it stands, such as `tasks.thread0.phases.p1`.
+/// An object and where it is, such as `tasks.thread0.phases.p1`.
 pub struct Object<'a> {
     pub path: String,
     pub entries: &'a [Entry],

@@ -183,7 +183,7 @@ impl Job {
         reads: Option<&Setting>,
         writes: Option<&Setting>,
     ) -> Option<()> {
-        // fio reads in sequence unless it is told otherwise.
+        // fio reads in sequence unless asked otherwise.
         let direction = match rw {
             None => "read",
             Some(setting) => {

@@ -129,7 +129,7 @@ fn section(name: &str) -> Section {
     Section { name: name.to_owned(), settings: Vec::new() }
 }
 
-/// Options that may stand alone take no word behind them but 0 or 1.
+/// Options that may be alone take no word after them but 0 or 1.
 fn has_value(key: &str) -> bool {
     !["direct", "time_based", "group_reporting", "stonewall", "thread", "norandommap", "minimal"]
         .contains(&key)
