@@ -4,45 +4,45 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::{io, ptr};
 
-pub const ABI: u32 = 1;
-pub const STATES_MAX: usize = 10;
-pub const CPUS_MAX: usize = 4;
-pub const STEPS_MAX: usize = 2048;
-pub const PARAMS_MAX: usize = 32;
-pub const TEXT_LEN: usize = 128;
+pub(crate) const ABI: u32 = 1;
+pub(crate) const STATES_MAX: usize = 10;
+pub(crate) const CPUS_MAX: usize = 4;
+pub(crate) const STEPS_MAX: usize = 2048;
+pub(crate) const PARAMS_MAX: usize = 32;
+pub(crate) const TEXT_LEN: usize = 128;
 
 /// What a step does.
-pub mod op {
+pub(crate) mod op {
     /// select, sleep, reflect.
-    pub const IDLE: u8 = 0;
+    pub(crate) const IDLE: u8 = 0;
     /// Disables or enables state `arg`.
-    pub const TOGGLE: u8 = 1;
+    pub(crate) const TOGGLE: u8 = 1;
     /// disable() and enable(), the latter called on CPU `arg >> 4`.
-    pub const REPLUG: u8 = 2;
+    pub(crate) const REPLUG: u8 = 2;
 }
 
 /// Bits of [`Step::flags`].
-pub mod flag {
+pub(crate) mod flag {
     /// The driver refuses the entry, or a task has become runnable.
-    pub const REJECT: u8 = 1;
+    pub(crate) const REJECT: u8 = 1;
     /// If the tick is what ends the sleep, the kernel says so.
-    pub const GOT_TICK: u8 = 2;
+    pub(crate) const GOT_TICK: u8 = 2;
     /// A polling state gives up.
-    pub const POLL_TIMEOUT: u8 = 4;
+    pub(crate) const POLL_TIMEOUT: u8 = 4;
     /// The CPU leaves idle afterwards: the tick runs again.
-    pub const BUSY_AFTER: u8 = 8;
+    pub(crate) const BUSY_AFTER: u8 = 8;
     /// The driver enters the next shallower enabled state instead.
-    pub const SHALLOWER: u8 = 16;
+    pub(crate) const SHALLOWER: u8 = 16;
     /// With the tick stopped, something still comes before the timers.
-    pub const EARLY_EVENT: u8 = 32;
+    pub(crate) const EARLY_EVENT: u8 = 32;
     /// The tick cannot be stopped now.
-    pub const TICK_HELD: u8 = 64;
+    pub(crate) const TICK_HELD: u8 = 64;
     /// [`super::op::REPLUG`]: another governor ran meanwhile and left `(arg & 15) - 1`.
-    pub const OTHER_GOVERNOR: u8 = 128;
+    pub(crate) const OTHER_GOVERNOR: u8 = 128;
 }
 
 /// Values of [`Block::phase`].
-pub const PHASES: [&str; 5] = ["init()", "enable()", "disable()", "select()", "reflect()"];
+pub(crate) const PHASES: [&str; 5] = ["init()", "enable()", "disable()", "select()", "reflect()"];
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,14 +55,14 @@ pub struct State {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     pub cpu_id: u32,
     pub disabled_mask: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Param {
+pub(crate) struct Param {
     pub name: [u8; 64],
     pub text: [u8; 64],
     pub raw: u64,
@@ -118,7 +118,7 @@ pub struct Answer {
 }
 
 #[repr(C)]
-pub struct Block {
+pub(crate) struct Block {
     pub abi: u32,
     pub size: u32,
     pub cpu_count: u32,
@@ -150,13 +150,13 @@ pub struct Block {
 }
 
 /// A text that the driver has left, up to its NUL.
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let len = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..len]).into_owned()
 }
 
 /// A mapped [`Block`]. The driver writes it only between a request and its reply.
-pub struct Shared {
+pub(crate) struct Shared {
     fd: OwnedFd,
     block: *mut Block,
 }
@@ -165,7 +165,7 @@ pub struct Shared {
 unsafe impl Send for Shared {}
 
 impl Shared {
-    pub fn new() -> io::Result<Shared> {
+    pub(crate) fn new() -> io::Result<Shared> {
         let fd = memory_file(c"torpor-check")?;
         let size = size_of::<Block>();
         // SAFETY: plain system calls on a descriptor that we own; the result is checked.
@@ -186,13 +186,13 @@ impl Shared {
         Ok(shared)
     }
 
-    pub fn get(&mut self) -> &mut Block {
+    pub(crate) fn get(&mut self) -> &mut Block {
         // SAFETY: the mapping is as large as a block, every pattern of bits is one, and the driver
         // is at rest whenever this one runs.
         unsafe { &mut *self.block }
     }
 
-    pub fn fd(&self) -> i32 {
+    pub(crate) fn fd(&self) -> i32 {
         self.fd.as_raw_fd()
     }
 }
@@ -205,7 +205,7 @@ impl Drop for Shared {
 }
 
 /// A file without a name, closed in programs we start unless passed on.
-pub fn memory_file(name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name is a string; a valid descriptor is owned here.
     unsafe {
         let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);

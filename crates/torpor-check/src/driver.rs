@@ -20,7 +20,7 @@ macro_rules! file {
 }
 
 /// The driver's source, for [`torpor_governor::Catalog::program`].
-pub const HARNESS: Harness<'static> = Harness {
+pub(crate) const HARNESS: Harness<'static> = Harness {
     headers: &[file!("block.h")],
     before: &[file!("torpor_before.c")],
     after: &[file!("torpor_after.c"), file!("driver_calls.c")],
@@ -40,7 +40,7 @@ const EXIT_REFUSED: i32 = 4;
 
 /// How a sequence is run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct How {
+pub(crate) struct How {
     /// In a copy of the driver, so that a crash costs little.
     pub is_isolated: bool,
     pub is_timed: bool,
@@ -48,7 +48,7 @@ pub struct How {
 
 /// A run's outcome; the answers are in [`Driver::answers`].
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// Steps begun. With a crash the last one has no answer.
     pub steps: usize,
     pub crash: Option<Crash>,
@@ -56,7 +56,7 @@ pub struct Ran {
 
 /// How the governor ended its process.
 #[derive(Clone, Debug)]
-pub struct Crash {
+pub(crate) struct Crash {
     pub cause: Cause,
     /// In which of the governor's functions.
     pub call: &'static str,
@@ -115,7 +115,7 @@ impl Process {
     }
 }
 
-pub struct Driver {
+pub(crate) struct Driver {
     program: Program,
     shared: Shared,
     stderr: File,
@@ -126,7 +126,7 @@ pub struct Driver {
 
 impl Driver {
     /// Nothing is started yet.
-    pub fn new(program: Program, params: &[ChosenParam]) -> Result<Driver, CheckError> {
+    pub(crate) fn new(program: Program, params: &[ChosenParam]) -> Result<Driver, CheckError> {
         let mut shared = Shared::new().map_err(CheckError::Memory)?;
         let stderr =
             File::from(block::memory_file(c"torpor-check-stderr").map_err(CheckError::Memory)?);
@@ -147,7 +147,7 @@ impl Driver {
     }
 
     /// Makes the sequence's calls.
-    pub fn run(&mut self, sequence: &Sequence, how: How) -> Result<Ran, CheckError> {
+    pub(crate) fn run(&mut self, sequence: &Sequence, how: How) -> Result<Ran, CheckError> {
         if self.process.is_none() {
             if let Some(crash) = self.start()? {
                 return Ok(Ran { steps: 0, crash: Some(crash) });
@@ -179,19 +179,19 @@ impl Driver {
     }
 
     /// Of the last run; as many as it has begun.
-    pub fn answers(&mut self) -> &[Answer] {
+    pub(crate) fn answers(&mut self) -> &[Answer] {
         let block = self.shared.get();
         &block.answers[..block.progress as usize]
     }
 
     /// Where the last warning of the last run was.
-    pub fn warning(&mut self) -> String {
+    pub(crate) fn warning(&mut self) -> String {
         let block = self.shared.get();
         format!("{}:{}", words::file_name(&block::text(&block.warn_file)), block.warn_line)
     }
 
     /// To be taken off each measured time.
-    pub fn timer_ns(&mut self) -> u32 {
+    pub(crate) fn timer_ns(&mut self) -> u32 {
         self.shared.get().timer_ns
     }
 

@@ -14,7 +14,7 @@ const TASKS_MAX: u64 = 1 << 22;
 
 /// The sequence of a seed; the same on every machine. Its table has `states_min` states or more, 1
 /// or 2, and is otherwise the same.
-pub fn sequence(seed: u64, hz: Hz, states_min: usize) -> Sequence {
+pub(crate) fn sequence(seed: u64, hz: Hz, states_min: usize) -> Sequence {
     let mut rng = Rng::new(seed);
     let states = states(&mut rng, states_min);
     let style = Style::random(&mut rng);

@@ -8,11 +8,11 @@ use crate::kinds::{Decision, KINDS, Kind, SLOW_NS};
 use crate::sequence::Sequence;
 
 /// Times each decision is repeated; the least counts.
-pub const REPEATS: usize = 7;
+pub(crate) const REPEATS: usize = 7;
 
 /// One breach in one run.
 #[derive(Clone, Debug)]
-pub struct Breach {
+pub(crate) struct Breach {
     pub kind: Kind,
     /// With `kind`, tells findings apart.
     pub signature: String,
@@ -32,7 +32,7 @@ impl Breach {
 }
 
 /// The two programs of a governor.
-pub struct Judge {
+pub(crate) struct Judge {
     pub sanitized: Driver,
     pub plain: Driver,
     pub answers: Vec<Answer>,
@@ -41,14 +41,14 @@ pub struct Judge {
 }
 
 impl Judge {
-    pub fn new(sanitized: Driver, plain: Driver) -> Judge {
+    pub(crate) fn new(sanitized: Driver, plain: Driver) -> Judge {
         Judge { sanitized, plain, answers: Vec::new(), others: Vec::new() }
     }
 
     /// Runs under the sanitizers: crashes and broken rules, each kind's breaches counted in
     /// `count`, the first of each returned. The answers stay in `answers`; a crash leaves the last
     /// of them as far as it came.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         sequence: &Sequence,
         how: How,
@@ -105,7 +105,11 @@ impl Judge {
     }
 
     /// After [`Judge::run`]: whether some CPU answers otherwise when the others are left alone.
-    pub fn leak(&mut self, sequence: &Sequence, how: How) -> Result<Option<Breach>, CheckError> {
+    pub(crate) fn leak(
+        &mut self,
+        sequence: &Sequence,
+        how: How,
+    ) -> Result<Option<Breach>, CheckError> {
         for cpu in 0..sequence.cpus.len() as u8 {
             let alone = sequence.only_cpu(cpu);
             let ran = self.sanitized.run(&alone, how)?;
@@ -124,7 +128,7 @@ impl Judge {
     }
 
     /// After [`Judge::run`]: whether the plain program answers otherwise.
-    pub fn build_matters(
+    pub(crate) fn build_matters(
         &mut self,
         sequence: &Sequence,
         how: How,
@@ -140,7 +144,7 @@ impl Judge {
     }
 
     /// The least time of each step over some repetitions, in the plain program.
-    pub fn times_ns(&mut self, sequence: &Sequence) -> Result<Vec<u32>, CheckError> {
+    pub(crate) fn times_ns(&mut self, sequence: &Sequence) -> Result<Vec<u32>, CheckError> {
         let how = How { is_timed: true, is_isolated: false };
         let mut least: Vec<u32> = vec![u32::MAX; sequence.steps.len()];
         for _ in 0..REPEATS {
@@ -157,7 +161,7 @@ impl Judge {
         Ok(least)
     }
 
-    pub fn slow(&mut self, sequence: &Sequence) -> Result<Option<Breach>, CheckError> {
+    pub(crate) fn slow(&mut self, sequence: &Sequence) -> Result<Option<Breach>, CheckError> {
         let times = self.times_ns(sequence)?;
         let slowest = times.iter().enumerate().max_by_key(|(_, time_ns)| **time_ns);
         Ok(slowest.filter(|(_, time_ns)| u64::from(**time_ns) > SLOW_NS).map(|(i, time_ns)| {
@@ -166,7 +170,7 @@ impl Judge {
     }
 
     /// Looks for one finding again, in a sequence that has become smaller.
-    pub fn shows(
+    pub(crate) fn shows(
         &mut self,
         sequence: &Sequence,
         kind: Kind,

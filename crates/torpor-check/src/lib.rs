@@ -10,6 +10,8 @@
 //! What counts as a breach is in [`KINDS`]. To add one: an entry there, a small governor that
 //! has it in `tests/bad/`, and its expected minimum in `tests/bad_governors.rs`.
 
+#![warn(unreachable_pub)]
+
 mod block;
 mod driver;
 mod generate;

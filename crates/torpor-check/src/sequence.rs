@@ -6,7 +6,7 @@ use torpor_governor::NO_LATENCY_LIMIT;
 
 /// Everything that a run depends on, apart from the governor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sequence {
+pub(crate) struct Sequence {
     /// Shallowest first; latency and residency never fall.
     pub states: Vec<State>,
     pub cpus: Vec<Cpu>,
@@ -16,7 +16,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    pub fn put(&self, block: &mut Block) {
+    pub(crate) fn put(&self, block: &mut Block) {
         block.state_count = self.states.len() as u32;
         block.cpu_count = self.cpus.len() as u32;
         block.step_count = self.steps.len() as u32;
@@ -27,14 +27,14 @@ impl Sequence {
     }
 
     /// The same without the other CPUs' steps. Those CPUs stay.
-    pub fn only_cpu(&self, cpu: u8) -> Sequence {
+    pub(crate) fn only_cpu(&self, cpu: u8) -> Sequence {
         let steps = self.steps.iter().filter(|step| step.cpu == cpu).copied().collect();
         Sequence { steps, ..self.clone() }
     }
 }
 
 /// An idle step about which nothing is special: what steps are shrunk towards.
-pub fn plain_step(cpu: u8) -> Step {
+pub(crate) fn plain_step(cpu: u8) -> Step {
     Step {
         sleep_length_ns: 1_000_000_000,
         event_ns: 1_000_000,

@@ -10,10 +10,10 @@ use crate::sequence::{Sequence, plain_step};
 const RUNS_MAX: u32 = 6_000;
 
 /// Whether a sequence still shows the breach.
-pub type Test<'a> = dyn FnMut(&Sequence) -> Result<bool, CheckError> + 'a;
+pub(crate) type Test<'a> = dyn FnMut(&Sequence) -> Result<bool, CheckError> + 'a;
 
 /// The smallest found. `last` is the step that the breach was seen at.
-pub fn shrink(
+pub(crate) fn shrink(
     sequence: Sequence,
     last: usize,
     test: &mut Test<'_>,

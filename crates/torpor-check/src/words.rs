@@ -8,7 +8,7 @@ const UBSAN_MEMORY: &[&str] =
     &["out of bounds", "null pointer", "misaligned", "insufficient space", "pointer index"];
 
 /// The cause, the words worth showing, and the same for every occurrence at one place.
-pub fn read(said: &str) -> Option<(Cause, String, String)> {
+pub(crate) fn read(said: &str) -> Option<(Cause, String, String)> {
     let lines: Vec<String> = said.lines().map(plain).collect();
     if let Some(line) = lines.iter().find(|line| line.contains("runtime error: ")) {
         let is_memory = UBSAN_MEMORY.iter().any(|text| line.contains(text));
@@ -63,7 +63,7 @@ fn plain(line: &str) -> String {
 }
 
 /// A source's name without its folder; other words as they are.
-pub fn file_name(word: &str) -> String {
+pub(crate) fn file_name(word: &str) -> String {
     if word.contains(".c:") || word.contains(".h:") || word.ends_with(".c") || word.ends_with(".h")
     {
         return word.rsplit('/').next().unwrap_or(word).to_owned();

@@ -35,7 +35,7 @@ struct Policy {
 
 impl Builder {
     /// Takes a value. Its path is used as it is where something is wrong with it.
-    pub fn put(&mut self, key: Key<'_>, path: &str, value: &[u8]) {
+    pub(crate) fn put(&mut self, key: Key<'_>, path: &str, value: &[u8]) {
         let value = clean(value);
         match key {
             Key::State { cpu, state, attr } => {
@@ -73,27 +73,27 @@ impl Builder {
     }
 
     /// A CPU that has a folder, perhaps without anything in it.
-    pub fn see_cpu(&mut self, cpu: CpuId) {
+    pub(crate) fn see_cpu(&mut self, cpu: CpuId) {
         self.cpus.entry(cpu).or_insert_with(|| Cpu { cpu, ..Cpu::default() });
     }
 
-    pub fn problem(&mut self, path: &str, reason: String) {
+    pub(crate) fn problem(&mut self, path: &str, reason: String) {
         self.problems.push(Problem { path: tail_of(path).to_owned(), reason });
     }
 
-    pub fn note(&mut self, note: String) {
+    pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    pub fn machine(&mut self) -> &mut Machine {
+    pub(crate) fn machine(&mut self) -> &mut Machine {
         &mut self.machine
     }
 
-    pub fn has_states(&self) -> bool {
+    pub(crate) fn has_states(&self) -> bool {
         !self.states.is_empty()
     }
 
-    pub fn has_energy_model(&self) -> bool {
+    pub(crate) fn has_energy_model(&self) -> bool {
         !self.energy_model.is_empty()
     }
 
@@ -178,7 +178,7 @@ impl Builder {
     }
 
     /// What there is, of which idle states are the least.
-    pub fn finish(self) -> Result<Snapshot, Failure> {
+    pub(crate) fn finish(self) -> Result<Snapshot, Failure> {
         if self.states.is_empty() && self.conflict.is_none() {
             return Err(no_states(self.machine.driver.as_deref()));
         }
@@ -186,7 +186,7 @@ impl Builder {
     }
 
     /// What there is, idle states or not.
-    pub fn finish_any(mut self) -> Result<Snapshot, Failure> {
+    pub(crate) fn finish_any(mut self) -> Result<Snapshot, Failure> {
         if let Some(conflict) = self.conflict {
             return Err(conflict);
         }

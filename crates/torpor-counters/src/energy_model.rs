@@ -58,12 +58,17 @@ struct Domain {
 }
 
 impl Parts {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.domains.values().all(|domain| domain.states.is_empty())
     }
 
     /// Takes a value of a domain, or says what is wrong with it.
-    pub fn put_domain(&mut self, name: &str, attr: DomainAttr, value: &str) -> Result<(), String> {
+    pub(crate) fn put_domain(
+        &mut self,
+        name: &str,
+        attr: DomainAttr,
+        value: &str,
+    ) -> Result<(), String> {
         let domain = self.domains.entry(name.to_owned()).or_default();
         match attr {
             DomainAttr::Cpus => domain.cpus = Some(parse_cpus(value)?),
@@ -80,7 +85,7 @@ impl Parts {
         Ok(())
     }
 
-    pub fn put_state(
+    pub(crate) fn put_state(
         &mut self,
         name: &str,
         state: &str,
@@ -104,7 +109,7 @@ impl Parts {
     }
 
     /// The domains that are whole; `told` is given a reason for each part that is not.
-    pub fn finish(self, told: &mut impl FnMut(String, &str)) -> Vec<PerfDomain> {
+    pub(crate) fn finish(self, told: &mut impl FnMut(String, &str)) -> Vec<PerfDomain> {
         let mut domains = Vec::new();
         // A folder without OPPs is something else that has a file of the same name.
         for (name, domain) in self.domains.into_iter().filter(|(_, d)| !d.states.is_empty()) {

@@ -18,11 +18,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub fn new(reason: impl Into<String>, hint: impl Into<String>) -> Failure {
+    pub(crate) fn new(reason: impl Into<String>, hint: impl Into<String>) -> Failure {
         Failure { reason: reason.into(), hint: hint.into() }
     }
 
-    pub fn named(self, name: &str) -> CountersError {
+    pub(crate) fn named(self, name: &str) -> CountersError {
         CountersError { name: name.to_owned(), reason: self.reason, hint: self.hint }
     }
 }

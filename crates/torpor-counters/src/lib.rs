@@ -8,6 +8,7 @@
 //! Every reader does the same: it finds pairs of a sysfs path and a value, and hands them to one
 //! builder. What cannot be used is reported in the snapshot, never dropped silently.
 
+#![warn(unreachable_pub)]
 // Numbers of a damaged dump may be any.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

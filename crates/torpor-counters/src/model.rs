@@ -122,11 +122,13 @@ mod cpu_number {
     use serde::{Deserialize, Deserializer, Serializer};
     use torpor_units::CpuId;
 
-    pub fn serialize<S: Serializer>(cpu: &CpuId, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(cpu: &CpuId, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u32(cpu.0)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CpuId, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<CpuId, D::Error> {
         u32::deserialize(deserializer).map(CpuId)
     }
 }
@@ -135,11 +137,16 @@ pub(crate) mod cpu_numbers {
     use serde::{Deserialize, Deserializer, Serializer};
     use torpor_units::CpuId;
 
-    pub fn serialize<S: Serializer>(cpus: &[CpuId], serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        cpus: &[CpuId],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(cpus.iter().map(|cpu| cpu.0))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CpuId>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<CpuId>, D::Error> {
         Ok(Vec::<u32>::deserialize(deserializer)?.into_iter().map(CpuId).collect())
     }
 }

@@ -25,7 +25,7 @@ impl Unread {
             .get_or_insert_with(|| format!("line {}: `{}`", number.saturating_add(1), shown(line)));
     }
 
-    pub fn tell(self, builder: &mut Builder) {
+    pub(crate) fn tell(self, builder: &mut Builder) {
         if let Some(first) = self.first {
             let lines = if self.count == 1 { "1 line is" } else { "lines are" };
             let count = if self.count == 1 { String::new() } else { format!("{} ", self.count) };

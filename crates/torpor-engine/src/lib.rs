@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The idle loop, replay, the cost model and the oracle.
 
+#![warn(unreachable_pub)]
+
 // What tests share calls us by our name, from inside and from outside.
 #[cfg(test)]
 extern crate self as torpor_engine;

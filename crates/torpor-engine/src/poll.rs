@@ -5,7 +5,7 @@ use torpor_platform::PollLoop;
 use torpor_units::{Duration, Instant};
 
 /// When a loop begun at `from` sees the task that has been there since `wake`.
-pub fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Instant {
+pub(crate) fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Instant {
     match poll_loop {
         PollLoop::PollIdle { relax } => from + at_or_after(wake.since(from), relax),
         // The write that makes the task known is the event it waits for.
@@ -14,7 +14,7 @@ pub fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Instant {
 }
 
 /// When a loop begun at `from` gives up: the time is looked at now and then only.
-pub fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> Instant {
+pub(crate) fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> Instant {
     // Governors set what they like.
     let limit = Duration(limit.0.clamp(0, i64::MAX / 4));
     match poll_loop {

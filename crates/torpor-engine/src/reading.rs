@@ -16,7 +16,7 @@ use torpor_trace::{Event, Sink, SoFar, Source, Trace, TraceError};
 
 /// The first events of a recording.
 #[derive(Default)]
-pub struct Head {
+pub(crate) struct Head {
     /// Empty of a recording in many parts, if nobody asked for its head.
     pub events: Vec<Event>,
     /// No others follow.
@@ -52,12 +52,12 @@ impl Loaded {
 }
 
 /// Opens a recording, which takes as long as a pipe's writer does.
-pub fn open(path: &Path, progress: &dyn Progress) -> Result<Source, EngineError> {
+pub(crate) fn open(path: &Path, progress: &dyn Progress) -> Result<Source, EngineError> {
     Source::open_while(path, &|| !progress.cancelled()).map_err(error)
 }
 
 /// Reads a recording with all its events.
-pub fn whole(path: &Path, progress: &dyn Progress) -> Result<Trace, EngineError> {
+pub(crate) fn whole(path: &Path, progress: &dyn Progress) -> Result<Trace, EngineError> {
     torpor_trace::read_while(path, &|| !progress.cancelled()).map_err(error)
 }
 
@@ -85,7 +85,7 @@ fn error(error: TraceError) -> EngineError {
 
 /// Reads the recording and draws its spans. `shown` is what progress calls it; `recorded_on` as
 /// for a [`Draft`], and who knows it wants the head for the agreement.
-pub fn draft(
+pub(crate) fn draft(
     source: &Source,
     shown: &str,
     recorded_on: Option<&Platform>,
@@ -105,7 +105,7 @@ pub fn draft(
 }
 
 /// Lets `follower` see all events: those of `head`, if there are no others.
-pub fn follow(
+pub(crate) fn follow(
     mut follower: Follower<'_>,
     source: &Source,
     shown: &str,
@@ -127,7 +127,7 @@ pub fn follow(
 }
 
 /// Reads once more, for what ended each sleep.
-pub fn causes(
+pub(crate) fn causes(
     by: By,
     source: &Source,
     shown: &str,

@@ -12,7 +12,7 @@ use torpor_units::{Duration, Instant};
 const LOOKS: usize = 1_001;
 
 /// A policy whose calls are timed.
-pub struct Timed<'a, P> {
+pub(crate) struct Timed<'a, P> {
     policy: &'a mut P,
     slots: Vec<Slot>,
     look: Duration,
@@ -27,14 +27,14 @@ struct Slot {
 
 impl<'a, P: Policy> Timed<'a, P> {
     /// For CPUs in slots up to `slots`.
-    pub fn new(policy: &'a mut P, slots: usize) -> Timed<'a, P> {
+    pub(crate) fn new(policy: &'a mut P, slots: usize) -> Timed<'a, P> {
         let mut looks: Vec<Duration> = (0..LOOKS).map(|_| since(time::Instant::now())).collect();
         looks.sort_unstable();
         Timed { policy, slots: vec![Slot::default(); slots], look: looks[LOOKS / 2] }
     }
 
     /// How long each of a slot's decisions took.
-    pub fn times(&mut self, slot: usize) -> Latencies {
+    pub(crate) fn times(&mut self, slot: usize) -> Latencies {
         self.decided(slot, Duration::ZERO);
         self.slots[slot].times.latencies()
     }

@@ -8,20 +8,20 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts say so");
 
-pub const IMAGE_ABI: u32 = 4;
-pub const STATE_MAX: usize = 10;
-pub const TIMERS_MAX: usize = 4;
-pub const NAME_LEN: usize = 16;
-pub const DESC_LEN: usize = 32;
-pub const FLAG_POLLING: c_uint = 1;
-pub const DISABLED_BY_USER: u64 = 1;
+pub(crate) const IMAGE_ABI: u32 = 4;
+pub(crate) const STATE_MAX: usize = 10;
+pub(crate) const TIMERS_MAX: usize = 4;
+pub(crate) const NAME_LEN: usize = 16;
+pub(crate) const DESC_LEN: usize = 32;
+pub(crate) const FLAG_POLLING: c_uint = 1;
+pub(crate) const DISABLED_BY_USER: u64 = 1;
 /// The third one-bit field of `struct cpuidle_device`.
-pub const DEVICE_POLL_TIME_LIMIT: c_uint = 1 << 2;
-pub const DEVICE_REGISTERED_ENABLED: c_uint = 0b11;
+pub(crate) const DEVICE_POLL_TIME_LIMIT: c_uint = 1 << 2;
+pub(crate) const DEVICE_REGISTERED_ENABLED: c_uint = 0b11;
 
 /// A CPU's inputs, written before a call, and what `select` answered apart from the index.
 #[repr(C)]
-pub struct KapiCpu {
+pub(crate) struct KapiCpu {
     pub now_ns: u64,
     pub sleep_length_ns: i64,
     pub delta_next_ns: i64,
@@ -44,13 +44,13 @@ pub struct KapiCpu {
 
 /// An armed timer. What it points to is the image's business.
 #[repr(C)]
-pub struct KapiTimer {
+pub(crate) struct KapiTimer {
     pub timer: *mut c_void,
     pub expires_ns: i64,
 }
 
 #[repr(C)]
-pub struct KapiHost {
+pub(crate) struct KapiHost {
     pub cpu: *mut KapiCpu,
     pub cpu_by_id: *mut *mut KapiCpu,
     pub nr_cpu_ids: c_uint,
@@ -66,7 +66,7 @@ pub struct KapiHost {
 }
 
 #[repr(C)]
-pub struct KapiParam {
+pub(crate) struct KapiParam {
     pub name: *const c_char,
     pub type_name: *const c_char,
     pub value: *mut c_void,
@@ -75,7 +75,7 @@ pub struct KapiParam {
 
 /// `struct kernel_param`, after [`KapiParam::value`] of a parameter with callbacks.
 #[repr(C)]
-pub struct KernelParam {
+pub(crate) struct KernelParam {
     pub name: *const c_char,
     pub module: *const c_void,
     pub ops: *const KernelParamOps,
@@ -86,7 +86,7 @@ pub struct KernelParam {
 }
 
 #[repr(C)]
-pub struct KernelParamOps {
+pub(crate) struct KernelParamOps {
     pub flags: c_uint,
     pub set: Option<GuardedCall>,
     pub get: Option<GuardedCall>,
@@ -94,7 +94,7 @@ pub struct KernelParamOps {
 }
 
 #[repr(C)]
-pub struct TorporImage {
+pub(crate) struct TorporImage {
     pub abi: u32,
     pub hz: u32,
     pub kapi_cpu_size: u32,
@@ -111,7 +111,7 @@ pub struct TorporImage {
 }
 
 #[repr(C)]
-pub struct StateUsage {
+pub(crate) struct StateUsage {
     pub disable: u64,
     pub usage: u64,
     pub time_ns: u64,
@@ -121,7 +121,7 @@ pub struct StateUsage {
 }
 
 #[repr(C)]
-pub struct CpuidleState {
+pub(crate) struct CpuidleState {
     pub name: [u8; NAME_LEN],
     pub desc: [u8; DESC_LEN],
     pub exit_latency_ns: i64,
@@ -136,7 +136,7 @@ pub struct CpuidleState {
 }
 
 #[repr(C)]
-pub struct CpuidleDevice {
+pub(crate) struct CpuidleDevice {
     pub flags: c_uint,
     pub cpu: c_uint,
     pub next_hrtimer: i64,
@@ -148,7 +148,7 @@ pub struct CpuidleDevice {
 }
 
 #[repr(C)]
-pub struct CpuidleDriver {
+pub(crate) struct CpuidleDriver {
     pub name: *const c_char,
     pub owner: *const c_void,
     pub bctimer: c_uint,
@@ -159,12 +159,13 @@ pub struct CpuidleDriver {
     pub governor: *const c_char,
 }
 
-pub type GuardedCall = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
-pub type Select = unsafe extern "C" fn(*mut CpuidleDriver, *mut CpuidleDevice, *mut u8) -> c_int;
-pub type Reflect = unsafe extern "C" fn(*mut CpuidleDevice, c_int);
+pub(crate) type GuardedCall = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+pub(crate) type Select =
+    unsafe extern "C" fn(*mut CpuidleDriver, *mut CpuidleDevice, *mut u8) -> c_int;
+pub(crate) type Reflect = unsafe extern "C" fn(*mut CpuidleDevice, c_int);
 
 #[repr(C)]
-pub struct CpuidleGovernor {
+pub(crate) struct CpuidleGovernor {
     pub name: [u8; NAME_LEN],
     pub governor_list: [*mut c_void; 2],
     pub rating: c_uint,
@@ -176,20 +177,20 @@ pub struct CpuidleGovernor {
 
 /// `struct ioboost_task`.
 #[repr(C)]
-pub struct IoboostTask {
+pub(crate) struct IoboostTask {
     pub state: [u64; 7],
     pub uclamp_max: u32,
     pub reserved: u32,
 }
 
-pub type TaskEvent = unsafe extern "C" fn(c_uint, *mut IoboostTask, u64, c_uint);
-pub type CpuEvent = unsafe extern "C" fn(c_uint, u64, c_uint);
-pub type CpuBoost = unsafe extern "C" fn(c_uint, u64, c_ulong) -> c_ulong;
-pub type TaskBoost = unsafe extern "C" fn(*const IoboostTask) -> c_ulong;
-pub type RqBoost = unsafe extern "C" fn(c_uint) -> c_ulong;
+pub(crate) type TaskEvent = unsafe extern "C" fn(c_uint, *mut IoboostTask, u64, c_uint);
+pub(crate) type CpuEvent = unsafe extern "C" fn(c_uint, u64, c_uint);
+pub(crate) type CpuBoost = unsafe extern "C" fn(c_uint, u64, c_ulong) -> c_ulong;
+pub(crate) type TaskBoost = unsafe extern "C" fn(*const IoboostTask) -> c_ulong;
+pub(crate) type RqBoost = unsafe extern "C" fn(c_uint) -> c_ulong;
 
 #[repr(C)]
-pub struct IoboostOps {
+pub(crate) struct IoboostOps {
     pub name: [u8; NAME_LEN],
     pub enqueue: Option<TaskEvent>,
     pub dequeue: Option<TaskEvent>,

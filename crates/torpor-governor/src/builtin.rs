@@ -93,11 +93,11 @@ pub(crate) fn image_source() -> &'static str {
 }
 
 impl BuiltinFile {
-    pub fn source(&self) -> Result<&str, GovernorError> {
+    pub(crate) fn source(&self) -> Result<&str, GovernorError> {
         Ok(std::str::from_utf8(self.source.bytes()?).expect("the build has read it as text"))
     }
 
-    pub fn image(&self, hz: Hz) -> Result<ImageFile, GovernorError> {
+    pub(crate) fn image(&self, hz: Hz) -> Result<ImageFile, GovernorError> {
         let i = Hz::ALL.iter().position(|h| *h == hz).expect("ALL has every rate");
         let image = ImageFile::parse(self.images[i].bytes()?.to_vec());
         Ok(image.expect("the build has made a sound image"))

@@ -51,7 +51,7 @@ pub(crate) struct Stage {
 }
 
 impl Compiler {
-    pub fn new(
+    pub(crate) fn new(
         program: OsString,
         store: Store,
         limit: Duration,
@@ -64,12 +64,12 @@ impl Compiler {
         Compiler { program, store, limit, stop, version: OnceLock::new() }
     }
 
-    pub fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
     /// The image of `sources`, from the cache or fresh.
-    pub fn image(
+    pub(crate) fn image(
         &self,
         label: &Label,
         sources: &Sources,
@@ -95,7 +95,7 @@ impl Compiler {
         Ok(key.finish())
     }
 
-    pub fn version(&self) -> Result<&str, GovernorError> {
+    pub(crate) fn version(&self) -> Result<&str, GovernorError> {
         if let Some(version) = self.version.get() {
             return Ok(version);
         }
@@ -136,7 +136,7 @@ impl Compiler {
     }
 
     /// A folder with the files in it, and the kapi next to it.
-    pub fn stage(&self, sources: &Sources) -> Result<Stage, GovernorError> {
+    pub(crate) fn stage(&self, sources: &Sources) -> Result<Stage, GovernorError> {
         let kapi = self.store.entry("kapi", &kapi_key(), "the kernel's interface", || {
             Ok(KAPI
                 .iter()
@@ -157,7 +157,7 @@ impl Compiler {
         Ok(Stage { scratch, main, shown, kapi })
     }
 
-    pub fn command(&self, stage: &Stage) -> Command {
+    pub(crate) fn command(&self, stage: &Stage) -> Command {
         let mut command = Command::new(&self.program);
         // __FILE__, which BUG() reports, is the user's name for the file.
         let file = Path::new(&stage.shown).file_name().unwrap_or_default().to_string_lossy();
@@ -166,7 +166,7 @@ impl Compiler {
     }
 
     /// To its end, whatever that is.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         label: &Label,
         command: Command,
@@ -195,17 +195,17 @@ pub(crate) fn staged_name(sources: &Sources) -> String {
 }
 
 impl Stage {
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.scratch.path()
     }
 
     /// The kapi's folder, as it is found from the stage.
-    pub fn kapi(&self) -> &Path {
+    pub(crate) fn kapi(&self) -> &Path {
         &self.kapi
     }
 
     /// What the compiler said, with files as the user knows them.
-    pub fn message(&self, said: &str) -> String {
+    pub(crate) fn message(&self, said: &str) -> String {
         let said = said
             .replace(&self.main, &self.shown)
             .replace(&format!("{}/", self.kapi.display()), "kapi/")
@@ -213,14 +213,19 @@ impl Stage {
         shown::lines(&said).into_owned()
     }
 
-    pub fn error(&self, label: &Label, said: &str) -> GovernorError {
+    pub(crate) fn error(&self, label: &Label, said: &str) -> GovernorError {
         let message = self.message(said);
         let (summary, hint) = explain(&message);
         GovernorError::Compile { policy: label.clone(), summary, hint, message }
     }
 
     /// A file that the compiler has made.
-    pub fn product(&self, label: &Label, name: &str, most: u64) -> Result<Vec<u8>, GovernorError> {
+    pub(crate) fn product(
+        &self,
+        label: &Label,
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, GovernorError> {
         let path = self.path().join(name);
         let len = fs::metadata(&path).map_err(|e| cache_error(&path, e))?.len();
         if len > most {

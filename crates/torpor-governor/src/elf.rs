@@ -41,7 +41,7 @@ const R_RELATIVE: u64 = 1027;
 #[cfg(target_arch = "riscv64")]
 const R_RELATIVE: u64 = 3;
 
-pub struct Segment {
+pub(crate) struct Segment {
     pub file: Range<usize>,
     pub address: usize,
     pub memory_len: usize,
@@ -49,13 +49,13 @@ pub struct Segment {
     pub executable: bool,
 }
 
-pub struct Relocation {
+pub(crate) struct Relocation {
     pub address: usize,
     pub addend: i64,
 }
 
 /// An image's content, ready to be copied. Addresses count from the image's start.
-pub struct ImageFile {
+pub(crate) struct ImageFile {
     pub bytes: Box<[u8]>,
     pub segments: Vec<Segment>,
     pub relocations: Vec<Relocation>,
@@ -110,7 +110,7 @@ struct Section<'a> {
 
 impl ImageFile {
     /// Checks everything that loading relies on; the error says what is wrong with the bytes.
-    pub fn parse(bytes: impl Into<Box<[u8]>>) -> Result<ImageFile, String> {
+    pub(crate) fn parse(bytes: impl Into<Box<[u8]>>) -> Result<ImageFile, String> {
         let bytes = bytes.into();
         let data = Bytes(&bytes);
         if data.array::<6>(0)? != *b"\x7fELF\x02\x01" {

@@ -3,7 +3,7 @@
 // foreign governor differ in nothing but their source.
 
 /// For every translation unit that sees the kapi.
-pub const KAPI: &[&str] = &[
+pub(crate) const KAPI: &[&str] = &[
     // The kernel's dialect and its promises to the optimiser: without them the same source may
     // decide differently where integers overflow or types are punned.
     "-std=gnu11",
@@ -26,11 +26,11 @@ pub const KAPI: &[&str] = &[
 ];
 
 /// Signed integers wrap in a kernel. Left out only where an overflow is to be seen.
-pub const WRAP: &str = "-fno-strict-overflow";
+pub(crate) const WRAP: &str = "-fno-strict-overflow";
 
 /// Makes an image of it: no library, and small, so that it loads fast: no unwind tables, no canary
 /// (it lives in libc), two segments.
-pub const IMAGE: &[&str] = &[
+pub(crate) const IMAGE: &[&str] = &[
     "-nostdlib",
     "-shared",
     "-fno-stack-protector",
@@ -46,10 +46,10 @@ pub const IMAGE: &[&str] = &[
 ];
 
 /// All that an image is compiled with but its tick rate.
-pub fn image() -> impl Iterator<Item = &'static str> {
+pub(crate) fn image() -> impl Iterator<Item = &'static str> {
     KAPI.iter().chain([&WRAP]).chain(IMAGE).copied()
 }
 
-pub fn hz_define(hz: u32) -> String {
+pub(crate) fn hz_define(hz: u32) -> String {
     format!("-DCONFIG_HZ={hz}")
 }

@@ -37,7 +37,7 @@ pub fn set_call_limit(limit: Duration) {
 }
 
 /// The limit of a call, for messages.
-pub fn call_limit() -> String {
+pub(crate) fn call_limit() -> String {
     let limit = Duration::from_nanos(CALL_LIMIT_NS.load(Relaxed));
     let by_clock = limit.saturating_mul(SLEEPS_MAX as u32);
     format!("{limit:?} of CPU time, or {by_clock:?} asleep")
@@ -54,7 +54,7 @@ struct Guard {
 
 /// What a process that calls policies shows of that to another one.
 #[repr(C, align(16))]
-pub struct Shared {
+pub(crate) struct Shared {
     /// Of its first thread.
     guard: [u8; 384],
     /// The last call, in postcard's form; all zeros: none yet.
@@ -72,7 +72,7 @@ pub struct LastCall {
 
 impl Shared {
     /// After the process's end.
-    pub fn last_call(&self) -> Option<LastCall> {
+    pub(crate) fn last_call(&self) -> Option<LastCall> {
         // SAFETY: as large as a guard and aligned; zeros are one.
         let guard = unsafe { &*(&raw const *self).cast::<Guard>() };
         let is_in_flight = guard.seq.load(Relaxed) % 2 == 1;
@@ -89,7 +89,7 @@ static NOTES: AtomicPtr<[u8; 128]> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Notes the call that comes, for those who see the end of this process.
 #[inline(always)]
-pub fn note(kind: Kind, cpu: CpuId, call: impl FnOnce() -> Call) {
+pub(crate) fn note(kind: Kind, cpu: CpuId, call: impl FnOnce() -> Call) {
     let notes = NOTES.load(Relaxed);
     if !notes.is_null() {
         write_note(notes, kind, cpu, call());
@@ -106,11 +106,11 @@ fn write_note(notes: *mut [u8; 128], kind: Kind, cpu: CpuId, call: Call) {
 /// The process was made by a fork to call governors, and ends where one cannot be ended otherwise.
 static IS_APART: AtomicBool = AtomicBool::new(false);
 /// The exit status then.
-pub const EXIT_WEDGED: c_int = 124;
+pub(crate) const EXIT_WEDGED: c_int = 124;
 
 /// Has this thread, the only one of a process just made, use the guard in `shared`, and note its
 /// calls there.
-pub fn share(shared: &Shared) {
+pub(crate) fn share(shared: &Shared) {
     // SAFETY: the function has no preconditions.
     assert!(unsafe { torpor_guard_size() } <= shared.guard.len(), "a guard fits");
     IS_APART.store(true, Relaxed);
@@ -165,7 +165,7 @@ impl Caught {
 /// # Safety
 /// `function`, `drv` and `dev` belong to one loaded image; `stop_tick` is in its memory.
 #[inline]
-pub unsafe fn select(
+pub(crate) unsafe fn select(
     function: Select,
     drv: *mut CpuidleDriver,
     dev: *mut CpuidleDevice,
@@ -178,7 +178,7 @@ pub unsafe fn select(
 /// # Safety
 /// `function` and `dev` belong to one loaded image.
 #[inline]
-pub unsafe fn reflect(
+pub(crate) unsafe fn reflect(
     function: Reflect,
     dev: *mut CpuidleDevice,
     index: c_int,
@@ -201,7 +201,7 @@ pub unsafe fn call(
 /// # Safety
 /// `event` belongs to a loaded image, and `task` is writable.
 #[inline]
-pub unsafe fn task_event(
+pub(crate) unsafe fn task_event(
     event: TaskEvent,
     cpu: c_uint,
     task: *mut IoboostTask,
@@ -215,7 +215,7 @@ pub unsafe fn task_event(
 /// # Safety
 /// `event` belongs to a loaded image.
 #[inline]
-pub unsafe fn cpu_event(
+pub(crate) unsafe fn cpu_event(
     event: CpuEvent,
     cpu: c_uint,
     now: u64,
@@ -228,7 +228,7 @@ pub unsafe fn cpu_event(
 /// # Safety
 /// `boost` belongs to a loaded image.
 #[inline]
-pub unsafe fn cpu_boost(
+pub(crate) unsafe fn cpu_boost(
     boost: CpuBoost,
     cpu: c_uint,
     now: u64,
@@ -241,7 +241,7 @@ pub unsafe fn cpu_boost(
 /// # Safety
 /// `boost` belongs to a loaded image, and `task` is readable.
 #[inline]
-pub unsafe fn task_boost(boost: TaskBoost, task: *const IoboostTask) -> Result<u32, Caught> {
+pub(crate) unsafe fn task_boost(boost: TaskBoost, task: *const IoboostTask) -> Result<u32, Caught> {
     // SAFETY: as the caller promises.
     guarded(|| unsafe { torpor_guard_task_boost(task, boost) }).map(|b| b as u32)
 }
@@ -249,7 +249,7 @@ pub unsafe fn task_boost(boost: TaskBoost, task: *const IoboostTask) -> Result<u
 /// # Safety
 /// `boost` belongs to a loaded image.
 #[inline]
-pub unsafe fn rq_boost(boost: RqBoost, cpu: c_uint) -> Result<u32, Caught> {
+pub(crate) unsafe fn rq_boost(boost: RqBoost, cpu: c_uint) -> Result<u32, Caught> {
     // SAFETY: as the caller promises.
     guarded(|| unsafe { torpor_guard_rq_boost(cpu, boost) }).map(|b| b as u32)
 }

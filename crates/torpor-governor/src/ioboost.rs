@@ -15,7 +15,7 @@ use std::sync::Arc;
 use torpor_units::{CpuId, Instant};
 
 /// `SCHED_CAPACITY_SCALE`: the capacity of the biggest CPU, and so the highest boost.
-pub const BOOST_MAX: u32 = 1024;
+pub(crate) const BOOST_MAX: u32 = 1024;
 
 /// What an event is about: `IOBOOST_*` of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -32,6 +32,8 @@
 //! cannot be contained in one process is a stray write that hits mapped memory; pages that cannot
 //! be touched lie around everything a governor is given, which catches the usual ones.
 
+#![warn(unreachable_pub)]
+
 mod abi;
 mod apart;
 mod builtin;

@@ -21,7 +21,7 @@ const _: () = assert!(size_of::<KapiCpu>() <= KAPI_CPU_STRIDE);
 const CPU_ID_MAX: u32 = 1 << 20;
 
 /// An image in memory with its CPUs.
-pub struct Loaded {
+pub(crate) struct Loaded {
     pub label: Label,
     pub host: *mut KapiHost,
     pub fire_timer: abi::GuardedCall,
@@ -38,7 +38,7 @@ pub struct Loaded {
 
 /// Loads an image for the CPUs, each with its capacity, and next to it the blocks that `plan`
 /// already has. Nothing of it runs yet.
-pub fn load(
+pub(crate) fn load(
     label: &Label,
     file: &ImageFile,
     hz: Hz,
@@ -198,7 +198,7 @@ fn own_statics(file: &ImageFile, base: *mut u8, params: &[ParamPlace]) -> Vec<(*
 
 impl Loaded {
     /// Sets the parameters and runs the initcalls.
-    pub fn start(&mut self, params: &[(String, String)]) -> Result<(), GovernorError> {
+    pub(crate) fn start(&mut self, params: &[(String, String)]) -> Result<(), GovernorError> {
         for (name, value) in params {
             store_param(&self.label, &self.params, name, value)?;
         }
@@ -223,11 +223,11 @@ impl Loaded {
         all
     }
 
-    pub fn statics_changed(&self) -> bool {
+    pub(crate) fn statics_changed(&self) -> bool {
         self.statics() != self.statics_at_start
     }
 
-    pub fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
+    pub(crate) fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
         // What a callback writes is the parameter's value too, wherever it lies.
         let had_changed = self.statics_changed();
         let stored = store_param(&self.label, &self.params, name, value);
@@ -237,13 +237,13 @@ impl Loaded {
         stored
     }
 
-    pub fn param(&self, name: &str) -> Option<String> {
+    pub(crate) fn param(&self, name: &str) -> Option<String> {
         let place = self.params.iter().find(|p| p.name == name)?;
         Some(place.show())
     }
 
     /// How many `WARN_ON`s have fired, and where the first did.
-    pub fn warnings(&self) -> Option<(u64, String)> {
+    pub(crate) fn warnings(&self) -> Option<(u64, String)> {
         // SAFETY: the host block lies in the image; the file is a string of the image.
         unsafe {
             let host = &*self.host;
@@ -256,7 +256,7 @@ impl Loaded {
 
     /// The governor that the image has registered: the one with the wanted name, else, as the
     /// kernel does, the one with the highest rating.
-    pub fn governor(&self, name: &str) -> Result<*const CpuidleGovernor, GovernorError> {
+    pub(crate) fn governor(&self, name: &str) -> Result<*const CpuidleGovernor, GovernorError> {
         // SAFETY: the host block lies in the image.
         let host = unsafe { &*self.host };
         let known = self.registered(&host.governors, host.nr_governors)?;
@@ -268,7 +268,7 @@ impl Loaded {
     }
 
     /// The IO boost that the image has registered: the one with the wanted name, else the first.
-    pub fn ioboost(&self, name: &str) -> Result<*const IoboostOps, GovernorError> {
+    pub(crate) fn ioboost(&self, name: &str) -> Result<*const IoboostOps, GovernorError> {
         // SAFETY: the host block lies in the image.
         let host = unsafe { &*self.host };
         let known = self.registered(&host.ioboosts, host.nr_ioboosts)?;
@@ -302,7 +302,7 @@ impl Loaded {
         Ok(known)
     }
 
-    pub fn fault(&self, cpu: CpuId, call: Call, caught: Caught) -> Fault {
+    pub(crate) fn fault(&self, cpu: CpuId, call: Call, caught: Caught) -> Fault {
         // SAFETY: the host block lies in the image, and so does the string, unless the governor
         // has overwritten the pointer: then it is not used.
         let host = unsafe { &*self.host };

@@ -6,38 +6,38 @@ use std::io;
 use std::ptr::NonNull;
 
 /// Space to move what lies in a block so that its alignment is as wanted: see [`Memory::at_end`].
-pub const ALIGN_SLACK: usize = 64;
+pub(crate) const ALIGN_SLACK: usize = 64;
 
 /// Where a block will lie; made before the memory is.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub(crate) struct Block {
     start: usize,
     len: usize,
 }
 
 /// Collects blocks, then maps them all.
-pub struct Plan {
+pub(crate) struct Plan {
     page: usize,
     end: usize,
     blocks: Vec<Block>,
 }
 
 impl Plan {
-    pub fn new() -> Plan {
+    pub(crate) fn new() -> Plan {
         // SAFETY: no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         Plan { page, end: page, blocks: Vec::new() }
     }
 
     /// Whole pages for `len` bytes, an untouchable page after them.
-    pub fn block(&mut self, len: usize) -> Block {
+    pub(crate) fn block(&mut self, len: usize) -> Block {
         let block = Block { start: self.end, len: len.max(1).next_multiple_of(self.page) };
         self.end += block.len + self.page;
         self.blocks.push(block);
         block
     }
 
-    pub fn map(self) -> io::Result<Memory> {
+    pub(crate) fn map(self) -> io::Result<Memory> {
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
         let base = unsafe {
             libc::mmap(
@@ -62,7 +62,7 @@ impl Plan {
 }
 
 /// Zeroed blocks; unmapped on drop.
-pub struct Memory {
+pub(crate) struct Memory {
     base: NonNull<u8>,
     len: usize,
     page: usize,
@@ -77,7 +77,7 @@ impl Memory {
         }
     }
 
-    pub fn start(&self, block: Block) -> *mut u8 {
+    pub(crate) fn start(&self, block: Block) -> *mut u8 {
         assert!(block.start + block.len <= self.len, "the block is of another plan");
         // SAFETY: blocks lie inside the mapping.
         unsafe { self.base.as_ptr().add(block.start) }
@@ -85,7 +85,7 @@ impl Memory {
 
     /// The place in `block` from which `len` bytes end as close to the untouchable page after it
     /// as an alignment equal to `like`'s allows.
-    pub fn at_end(&self, block: Block, len: usize, like: *const u8) -> *mut u8 {
+    pub(crate) fn at_end(&self, block: Block, len: usize, like: *const u8) -> *mut u8 {
         let latest = self.start(block).wrapping_add(block.len - len);
         let excess = (latest as usize).wrapping_sub(like as usize) % ALIGN_SLACK;
         let place = latest.wrapping_sub(excess);
@@ -94,7 +94,7 @@ impl Memory {
     }
 
     /// Makes the pages that hold `offset..offset + len` of `block` executable and read-only.
-    pub fn make_code(&self, block: Block, offset: usize, len: usize) -> io::Result<()> {
+    pub(crate) fn make_code(&self, block: Block, offset: usize, len: usize) -> io::Result<()> {
         let first = (block.start + offset) / self.page * self.page;
         let end = (block.start + offset + len).next_multiple_of(self.page);
         self.protect(first, end - first, libc::PROT_READ | libc::PROT_EXEC)

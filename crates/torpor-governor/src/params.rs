@@ -158,7 +158,7 @@ pub(crate) struct ParamPlace {
 
 impl ParamPlace {
     /// The value as sysfs would print it.
-    pub fn show(&self) -> String {
+    pub(crate) fn show(&self) -> String {
         match self.kind {
             ParamType::Callback => self.show_by_callback(),
             kind => kind.format(self.read()),
@@ -166,7 +166,7 @@ impl ParamPlace {
     }
 
     /// Writes a value as sysfs would; an error says what is expected instead.
-    pub fn store(&self, text: &str) -> Result<(), String> {
+    pub(crate) fn store(&self, text: &str) -> Result<(), String> {
         if self.kind == ParamType::Callback {
             return self.store_by_callback(text);
         }

@@ -9,7 +9,7 @@ use crate::{GovernorError, Label};
 use torpor_units::{Duration, NSEC_PER_USEC};
 
 /// Where they will lie.
-pub struct States<'a> {
+pub(crate) struct States<'a> {
     setup: &'a Setup<'a>,
     tables: Vec<(&'a [StateDesc], Block)>,
     /// For each CPU the number of its table, and its device.
@@ -17,7 +17,7 @@ pub struct States<'a> {
 }
 
 impl<'a> States<'a> {
-    pub fn plan(
+    pub(crate) fn plan(
         policy: &Label,
         setup: &'a Setup<'a>,
         plan: &mut Plan,
@@ -31,7 +31,7 @@ impl<'a> States<'a> {
         Ok(States { setup, tables, cpus })
     }
 
-    pub fn write(&self, loaded: &Loaded) -> Box<[Slot]> {
+    pub(crate) fn write(&self, loaded: &Loaded) -> Box<[Slot]> {
         let place = |block, size| loaded.memory.at_end(block, size, std::ptr::null());
         let drivers: Vec<*mut CpuidleDriver> = (self.tables.iter())
             .map(|(states, block)| {

@@ -64,11 +64,11 @@ impl Sources {
         Ok(Some(Sources { main, files, dir, release, config: Vec::new() }))
     }
 
-    pub fn main_bytes(&self) -> &[u8] {
+    pub(crate) fn main_bytes(&self) -> &[u8] {
         &self.files[&self.main]
     }
 
-    pub fn main_text(&self) -> String {
+    pub(crate) fn main_text(&self) -> String {
         String::from_utf8_lossy(self.main_bytes()).into_owned()
     }
 }

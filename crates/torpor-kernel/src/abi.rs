@@ -3,33 +3,33 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub const ABI: u32 = 8;
-pub const CPUS_MAX: usize = 256;
-pub const STATES_MAX: usize = 10;
-pub const OPPS_MAX: usize = 64;
-pub const NAME_LEN: usize = 16;
-pub const TRACE_MAX: usize = 24;
+pub(crate) const ABI: u32 = 8;
+pub(crate) const CPUS_MAX: usize = 256;
+pub(crate) const STATES_MAX: usize = 10;
+pub(crate) const OPPS_MAX: usize = 64;
+pub(crate) const NAME_LEN: usize = 16;
+pub(crate) const TRACE_MAX: usize = 24;
 
-pub const IRQ_TIMER: u32 = 1;
-pub const IRQ_RESCHEDULE: u32 = 2;
-pub const IRQ_CALL: u32 = 4;
-pub const IRQ_DEVICE: u32 = 8;
-pub const HRTIMER_CANCEL: u32 = 2;
-pub const HRTIMER_EXPIRE_ENTRY: u32 = 3;
-pub const HRTIMER_EXPIRE_EXIT: u32 = 4;
-pub const TICK_STOP: u32 = 5;
-pub const TICK_KEPT: u32 = 6;
-pub const NEED_RESCHED: c_ulong = 1 << 3;
+pub(crate) const IRQ_TIMER: u32 = 1;
+pub(crate) const IRQ_RESCHEDULE: u32 = 2;
+pub(crate) const IRQ_CALL: u32 = 4;
+pub(crate) const IRQ_DEVICE: u32 = 8;
+pub(crate) const HRTIMER_CANCEL: u32 = 2;
+pub(crate) const HRTIMER_EXPIRE_ENTRY: u32 = 3;
+pub(crate) const HRTIMER_EXPIRE_EXIT: u32 = 4;
+pub(crate) const TICK_STOP: u32 = 5;
+pub(crate) const TICK_KEPT: u32 = 6;
+pub(crate) const NEED_RESCHED: c_ulong = 1 << 3;
 
 /// A setting that is the kernel's own.
-pub const UNSET: u32 = u32::MAX;
+pub(crate) const UNSET: u32 = u32::MAX;
 
 /// `timer_ns` of a clock event device that is not set.
-pub const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 
 #[repr(C)]
 #[derive(Debug)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     pub timer_ns: u64,
     pub raised: u32,
     pub sent: u32,
@@ -56,7 +56,7 @@ pub struct Cpu {
 
 impl Cpu {
     /// What the kernel's work has taken since it was last asked; `clock.c` has the same rule.
-    pub fn take_spent_ns(&mut self) -> u64 {
+    pub(crate) fn take_spent_ns(&mut self) -> u64 {
         let counted_ns = std::mem::take(&mut self.counted_ps) / 1_000;
         counted_ns.max(std::mem::take(&mut self.figured_ns))
     }
@@ -64,7 +64,7 @@ impl Cpu {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct State {
+pub(crate) struct State {
     pub name: [c_char; NAME_LEN],
     pub exit_latency_ns: u32,
     pub target_residency_ns: u32,
@@ -73,14 +73,14 @@ pub struct State {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Opp {
+pub(crate) struct Opp {
     pub khz: u32,
     pub power_uw: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     pub capacity: u32,
     pub package: u32,
     pub cache: u32,
@@ -93,13 +93,13 @@ pub struct Cluster {
 }
 
 #[repr(C)]
-pub struct Param {
+pub(crate) struct Param {
     pub name: *const c_char,
     pub value: *const c_char,
 }
 
 #[repr(C)]
-pub struct Machine {
+pub(crate) struct Machine {
     pub cpus: u32,
     pub clusters: u32,
     pub cluster: *const Cluster,
@@ -118,7 +118,7 @@ pub struct Machine {
 }
 
 #[repr(C)]
-pub struct TaskSetup {
+pub(crate) struct TaskSetup {
     pub name: [c_char; NAME_LEN],
     pub number: u32,
     pub forked_on: u32,
@@ -127,7 +127,7 @@ pub struct TaskSetup {
 }
 
 #[repr(C)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     pub policy: u32,
     pub priority: u32,
     pub nice: c_int,
@@ -137,7 +137,7 @@ pub struct Attributes {
 }
 
 #[repr(C)]
-pub struct Change {
+pub(crate) struct Change {
     pub task: *mut c_void,
     pub attributes: Attributes,
 }
@@ -156,7 +156,7 @@ pub struct Usage {
 /// What a tracepoint of the kernel tells.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Event {
+pub(crate) struct Event {
     pub kind: u32,
     pub cpu: u32,
     pub switches: u64,
@@ -167,7 +167,7 @@ pub struct Event {
 }
 
 #[repr(C)]
-pub struct Host {
+pub(crate) struct Host {
     pub context: *mut c_void,
     pub allocate: extern "C" fn(*mut c_void, c_ulong) -> *mut c_void,
     pub allocate_stack: extern "C" fn(*mut c_void, c_ulong) -> *mut c_void,
@@ -192,12 +192,12 @@ pub struct SeenCpu {
     pub needs_resched: u32,
 }
 
-pub const WAKING: u32 = 1;
-pub const WOKEN: u32 = 2;
-pub const FREQUENCY: u32 = 3;
+pub(crate) const WAKING: u32 = 1;
+pub(crate) const WOKEN: u32 = 2;
+pub(crate) const FREQUENCY: u32 = 3;
 
 #[repr(C)]
-pub struct Decision {
+pub(crate) struct Decision {
     pub kind: u32,
     pub task: u32,
     pub cpu: u32,
@@ -227,10 +227,10 @@ pub struct Decision {
 }
 
 /// Every call has one shape, so that one guard does for all.
-pub type Call = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+pub(crate) type Call = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 #[repr(C)]
-pub struct Calls {
+pub(crate) struct Calls {
     pub abi: u32,
     pub cpu_size: u32,
     pub machine_size: u32,
@@ -258,7 +258,7 @@ pub struct Calls {
 }
 
 /// A name as C has it: cut where it does not fit.
-pub fn name(text: &str) -> [c_char; NAME_LEN] {
+pub(crate) fn name(text: &str) -> [c_char; NAME_LEN] {
     let mut name = [0; NAME_LEN];
     for (to, byte) in name[..NAME_LEN - 1].iter_mut().zip(text.bytes()) {
         *to = byte as c_char;

@@ -18,7 +18,7 @@ use torpor_units::Hz;
 
 /// A program of the tree that tells offsets by its assembly.
 const OFFSETS: &str = "kernel/sched/rq-offsets.c";
-pub const IMAGE: &str = "kernel.so";
+pub(crate) const IMAGE: &str = "kernel.so";
 /// One file of a kernel compiles in some seconds; a busy machine may need more.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -69,15 +69,15 @@ const OWN_GOVERNORS: &str = "drivers-cpuidle-governors-";
 const STAGED: &str = "hosted-governor.c";
 const FOREIGN: &str = "foreign-governor.o";
 
-pub fn flags() -> impl Iterator<Item = &'static str> {
+pub(crate) fn flags() -> impl Iterator<Item = &'static str> {
     FLAGS.iter().chain(LINK).chain(GOVERNOR_FLAGS).copied()
 }
 
 /// How far it is: files done, and all of them.
-pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+pub(crate) type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// What is compiled, with what, and where.
-pub struct Job<'a> {
+pub(crate) struct Job<'a> {
     pub kernel: &'a str,
     pub release: &'a Release,
     pub tree: &'a Path,
@@ -88,7 +88,7 @@ pub struct Job<'a> {
     pub progress: Progress<'a>,
 }
 
-pub struct Product {
+pub(crate) struct Product {
     pub image: Vec<u8>,
     /// What it is linked of.
     pub objects: Vec<(String, Vec<u8>)>,
@@ -97,7 +97,7 @@ pub struct Product {
 }
 
 /// The hosted files of a tree, and whether each release has them.
-pub fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
+pub(crate) fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
     let list = KHOST.iter().find(|(name, _)| *name == "hosted.txt").expect("it is embedded").1;
     let lines = list.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     lines.map(|line| match line.strip_prefix("? ") {
@@ -107,7 +107,7 @@ pub fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
 }
 
 /// In words, the hosted files that an old tree lacks, with the release that brought each.
-pub fn lacks(tree: &Path) -> String {
+pub(crate) fn lacks(tree: &Path) -> String {
     let list = KHOST.iter().find(|(name, _)| *name == "hosted.txt").expect("it is embedded").1;
     let late =
         list.lines().filter(|l| !l.starts_with(['#', '?'])).filter_map(|l| l.split_once(' '));
@@ -119,7 +119,7 @@ pub fn lacks(tree: &Path) -> String {
 }
 
 /// Those that the tree has, or the first that it should have.
-pub fn hosted_of(tree: &Path) -> Result<Vec<&'static str>, &'static str> {
+pub(crate) fn hosted_of(tree: &Path) -> Result<Vec<&'static str>, &'static str> {
     let mut found = Vec::new();
     for (name, is_needed) in hosted() {
         match (tree.join(name).is_file(), is_needed) {
@@ -138,7 +138,7 @@ struct Unit {
     object: String,
 }
 
-pub fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
+pub(crate) fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
     write_headers(job)?;
     let theirs = hosted.iter().map(|name| Unit {
         shown: (*name).to_owned(),
@@ -166,7 +166,7 @@ pub fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
 }
 
 /// A governor's files, as they are compiled for the kernel of a job.
-pub struct GovernorFiles<'a> {
+pub(crate) struct GovernorFiles<'a> {
     /// As messages name it.
     pub label: &'a str,
     pub module: &'a str,
@@ -174,7 +174,7 @@ pub struct GovernorFiles<'a> {
 }
 
 /// An image of a kernel's objects with another governor in place of the tree's own.
-pub fn with_governor(
+pub(crate) fn with_governor(
     job: &Job<'_>,
     objects: &[(String, Vec<u8>)],
     governor: &GovernorFiles<'_>,

@@ -9,7 +9,7 @@ use std::path::Path;
 use torpor_units::Hz;
 
 /// By path below the folder of generated headers.
-pub fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, String> {
+pub(crate) fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     let mut add = |name: &str, text: String| headers.insert(name.to_owned(), text);
     let hz = hz.get();
@@ -42,7 +42,7 @@ pub fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, Strin
 }
 
 /// The definitions in assembly made of what a tree's <linux/kbuild.h> has for that.
-pub fn offsets(assembly: &str) -> String {
+pub(crate) fn offsets(assembly: &str) -> String {
     let define = |line: &str| {
         let (name, rest) = line.trim().strip_prefix(".ascii \"->")?.split_once(' ')?;
         let value = rest.split([' ', '"']).next()?.trim_start_matches(['$', '#']);

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 const CALLS: &CStr = c"khost_calls";
 
 /// An image of its own, mapped until this is dropped.
-pub struct Image {
+pub(crate) struct Image {
     handle: NonNull<c_void>,
     calls: NonNull<Calls>,
     /// The loader knows libraries by their path: its number must be nobody else's.
@@ -20,7 +20,7 @@ pub struct Image {
 
 impl Image {
     /// Each file in memory is another library to the system's loader, so each call makes a copy.
-    pub fn load(bytes: &[u8], hz: u32) -> Result<Image, String> {
+    pub(crate) fn load(bytes: &[u8], hz: u32) -> Result<Image, String> {
         let fail = |what: &str, e: io::Error| format!("{what}: {e}");
         // SAFETY: the name is a C string.
         let fd = unsafe { libc::memfd_create(c"torpor-kernel".as_ptr(), libc::MFD_CLOEXEC) };
@@ -71,14 +71,14 @@ impl Image {
         Ok(())
     }
 
-    pub fn calls(&self) -> &Calls {
+    pub(crate) fn calls(&self) -> &Calls {
         // SAFETY: a constant of the image, which is mapped as long as this lives; its first fields
         // are checked before any other is used.
         unsafe { self.calls.as_ref() }
     }
 
     /// Where the table of calls lies, from which its symbols are counted.
-    pub fn calls_address(&self) -> usize {
+    pub(crate) fn calls_address(&self) -> usize {
         self.calls.as_ptr() as usize
     }
 }

@@ -12,6 +12,8 @@
 //! **Containment.** A BUG, a WARN, a fault or an endless loop in it ends in a [`Trouble`]: that
 //! instance is of no more use, everything else goes on.
 
+#![warn(unreachable_pub)]
+
 mod abi;
 mod compile;
 mod decided;

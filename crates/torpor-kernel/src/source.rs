@@ -41,7 +41,7 @@ pub struct Release {
 }
 
 /// Where a kernel's source is.
-pub enum Source {
+pub(crate) enum Source {
     Folder(PathBuf),
     /// Unpacked only when there is something to compile; the text tells its content apart.
     Packed {
@@ -50,7 +50,7 @@ pub enum Source {
     },
 }
 
-pub enum Packed {
+pub(crate) enum Packed {
     Tarball(PathBuf),
     Git { tree: PathBuf, commit: String },
 }

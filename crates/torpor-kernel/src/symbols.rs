@@ -6,7 +6,7 @@ const STT_FUNC: u8 = 2;
 
 /// The functions that `addresses` lie in, each as far as it is known. Addresses are counted from
 /// `anchor`, a symbol of the image.
-pub fn name(image: &[u8], anchor: &str, addresses: &[i64]) -> Vec<String> {
+pub(crate) fn name(image: &[u8], anchor: &str, addresses: &[i64]) -> Vec<String> {
     let symbols = read(image).unwrap_or_default();
     let Some(base) = symbols.iter().find(|s| s.name == anchor).map(|s| s.value as i64) else {
         return Vec::new();

@@ -3,6 +3,7 @@
 //!
 //! This crate says what a machine is. What a machine's numbers cost is the engine's business.
 
+#![warn(unreachable_pub)]
 // Numbers of a file may be any.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

@@ -10,7 +10,7 @@ use torpor_governor::GovernorSpec;
 
 /// What counts as a breach, as a JSON list.
 #[pyfunction]
-pub fn check_kinds() -> String {
+pub(crate) fn check_kinds() -> String {
     let list = KINDS
         .iter()
         .map(|info| json!({"name": info.name, "title": info.title, "definition": info.definition}));
@@ -20,7 +20,7 @@ pub fn check_kinds() -> String {
 /// Checks one governor; its report as JSON. `progress` is called with the decisions made.
 #[pyfunction]
 #[pyo3(signature = (governor, seed, decisions, hz, progress = None))]
-pub fn check(
+pub(crate) fn check(
     py: Python<'_>,
     governor: OsString,
     seed: u64,

@@ -19,7 +19,7 @@ use torpor_units::Duration;
 type Table = Result<RecordBatch, ArrowError>;
 
 /// One row a decision, in order of trace, governor, CPU and time.
-pub fn decisions(outcome: &Outcome) -> Table {
+pub(crate) fn decisions(outcome: &Outcome) -> Table {
     let mut trace_path = StringDictionaryBuilder::<Int32Type>::new();
     let mut governor = StringDictionaryBuilder::<Int32Type>::new();
     let mut cpu = UInt32Builder::new();

@@ -18,7 +18,7 @@ struct Table {
 
 /// The comparison of columns, as JSON: `metrics`, `columns` and `sampling` in JSON.
 #[pyfunction]
-pub fn compare(table: &str) -> PyResult<String> {
+pub(crate) fn compare(table: &str) -> PyResult<String> {
     let table: Table = serde_json::from_str(table).map_err(value_error)?;
     let found = torpor_result::compare(&table.metrics, &table.columns, table.sampling);
     serde_json::to_string(&found).map_err(value_error)
@@ -27,19 +27,19 @@ pub fn compare(table: &str) -> PyResult<String> {
 /// The difference of two shares, the second less the first, as JSON; each share is hits and tries
 /// of CPUs and rounds.
 #[pyfunction]
-pub fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> String {
+pub(crate) fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> String {
     json!(interval::shares(&first, &second)).to_string()
 }
 
 /// How a value is written.
 #[pyfunction]
-pub fn format_number(value: f64) -> String {
+pub(crate) fn format_number(value: f64) -> String {
     number::value(value)
 }
 
 /// The metrics of each kind of comparison, as JSON.
 #[pyfunction]
-pub fn metrics() -> String {
+pub(crate) fn metrics() -> String {
     json!({
         "replay": metric::of_replay(),
         "simulation": metric::of_simulation(),

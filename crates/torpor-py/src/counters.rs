@@ -8,7 +8,7 @@ use torpor_counters::{Clock, Snapshot, delta, read_bytes, since_boot, to_json};
 
 /// A snapshot of the running machine.
 #[pyfunction]
-pub fn take_counters(
+pub(crate) fn take_counters(
     py: Python<'_>,
     root: PathBuf,
     taken_at_ns: i64,
@@ -21,21 +21,21 @@ pub fn take_counters(
 
 /// A snapshot from a dump of any form.
 #[pyfunction]
-pub fn read_counters(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+pub(crate) fn read_counters(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let read = py.detach(|| torpor_counters::read(&path));
     read.map(|snapshot| to_json(&snapshot)).map_err(counters_error)
 }
 
 /// What was counted from one snapshot to another, as JSON.
 #[pyfunction]
-pub fn counters_between(before: &str, after: &str) -> PyResult<String> {
+pub(crate) fn counters_between(before: &str, after: &str) -> PyResult<String> {
     let delta = delta(&from_text(before)?, &from_text(after)?);
     serde_json::to_string(&delta).map_err(value_error)
 }
 
 /// What a snapshot has counted since boot, as JSON.
 #[pyfunction]
-pub fn counters_since_boot(snapshot: &str) -> PyResult<String> {
+pub(crate) fn counters_since_boot(snapshot: &str) -> PyResult<String> {
     serde_json::to_string(&since_boot(&from_text(snapshot)?)).map_err(value_error)
 }
 

@@ -14,7 +14,7 @@ use torpor_engine::input::WakeStamp;
 use torpor_units::Duration;
 
 /// Columns of these decisions. Energies are null where the machine's power is not known.
-pub fn columns<'a>(
+pub(crate) fn columns<'a>(
     decisions: impl Iterator<Item = &'a Decision>,
     has_power: bool,
 ) -> Vec<(&'static str, ArrayRef)> {

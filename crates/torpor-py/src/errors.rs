@@ -29,23 +29,23 @@ create_exception!(
 );
 create_exception!(torpor, EngineError, TorporError, "A replay that cannot be done as asked.");
 
-pub fn trace_error(error: torpor_trace::TraceError) -> PyErr {
+pub(crate) fn trace_error(error: torpor_trace::TraceError) -> PyErr {
     TraceError::new_err(error.to_string())
 }
 
-pub fn counters_error(error: torpor_counters::CountersError) -> PyErr {
+pub(crate) fn counters_error(error: torpor_counters::CountersError) -> PyErr {
     CountersError::new_err(error.to_string())
 }
 
-pub fn platform_error(error: torpor_platform::PlatformError) -> PyErr {
+pub(crate) fn platform_error(error: torpor_platform::PlatformError) -> PyErr {
     PlatformError::new_err(error.to_string())
 }
 
-pub fn governor_error(error: torpor_governor::GovernorError) -> PyErr {
+pub(crate) fn governor_error(error: torpor_governor::GovernorError) -> PyErr {
     GovernorError::new_err(error.to_string())
 }
 
-pub fn engine_error(error: torpor_engine::EngineError) -> PyErr {
+pub(crate) fn engine_error(error: torpor_engine::EngineError) -> PyErr {
     match error {
         torpor_engine::EngineError::Trace(error) => trace_error(error),
         torpor_engine::EngineError::Governor(error) => governor_error(error),
@@ -54,11 +54,11 @@ pub fn engine_error(error: torpor_engine::EngineError) -> PyErr {
     }
 }
 
-pub fn check_error(error: torpor_check::CheckError) -> PyErr {
+pub(crate) fn check_error(error: torpor_check::CheckError) -> PyErr {
     GovernorError::new_err(error.to_string())
 }
 
-pub fn sim_error(error: torpor_sim::SimError) -> PyErr {
+pub(crate) fn sim_error(error: torpor_sim::SimError) -> PyErr {
     use torpor_sim::SimError;
     match error {
         SimError::Platform(error) => platform_error(error),
@@ -73,11 +73,11 @@ pub fn sim_error(error: torpor_sim::SimError) -> PyErr {
 }
 
 /// The tick rate for a number, which must be one that a kernel can be built with.
-pub fn parse_hz(hz: u32) -> PyResult<Hz> {
+pub(crate) fn parse_hz(hz: u32) -> PyResult<Hz> {
     Hz::from_u32(hz).ok_or_else(|| value_error(torpor_result::options::no_hz(hz)))
 }
 
 /// A value that the caller typed and that says nothing about a file or a machine.
-pub fn value_error(error: impl ToString) -> PyErr {
+pub(crate) fn value_error(error: impl ToString) -> PyErr {
     TorporError::new_err(error.to_string())
 }

@@ -14,7 +14,7 @@ use torpor_platform::Platform;
 /// Verifies a recording; its result as JSON. See `torpor.fidelity`.
 #[pyfunction]
 #[pyo3(signature = (trace, platform, governors, counters, options, progress = None))]
-pub fn verify(
+pub(crate) fn verify(
     py: Python<'_>,
     trace: PathBuf,
     platform: &str,

@@ -71,7 +71,7 @@ impl WholeFile {
 }
 
 /// With errno and file name, so that Python makes it a `PermissionError`, a `FileNotFoundError`...
-pub fn os_error(path: &Path, error: std::io::Error) -> PyErr {
+pub(crate) fn os_error(path: &Path, error: std::io::Error) -> PyErr {
     let text = error.to_string();
     let strerror = text.split(" (os error").next().unwrap_or_default().to_owned();
     PyOSError::new_err((error.raw_os_error(), strerror, path.as_os_str().to_owned()))

@@ -10,13 +10,13 @@ use std::sync::atomic::AtomicBool;
 use torpor_governor::{Catalog, CatalogOptions, GovernorSpec, Isolation};
 
 /// Names as a command line gives them: of any bytes.
-pub fn governor_specs(texts: &[OsString]) -> PyResult<Vec<GovernorSpec>> {
+pub(crate) fn governor_specs(texts: &[OsString]) -> PyResult<Vec<GovernorSpec>> {
     texts.iter().map(|text| GovernorSpec::from_os(text).map_err(governor_error)).collect()
 }
 
 /// `isolate`: a process for every governor, or none for any; by default for those that do not ship.
 /// `stop` ends a compiler.
-pub fn catalog(isolate: Option<bool>, stop: Option<Arc<AtomicBool>>) -> Catalog {
+pub(crate) fn catalog(isolate: Option<bool>, stop: Option<Arc<AtomicBool>>) -> Catalog {
     let isolation = match isolate {
         None => Isolation::Foreign,
         Some(true) => Isolation::All,
@@ -26,7 +26,7 @@ pub fn catalog(isolate: Option<bool>, stop: Option<Arc<AtomicBool>>) -> Catalog 
 }
 
 /// What a user should know and no result holds: of the cache.
-pub fn warn(py: Python<'_>, catalog: &Catalog) -> PyResult<()> {
+pub(crate) fn warn(py: Python<'_>, catalog: &Catalog) -> PyResult<()> {
     for note in catalog.take_notes() {
         let note = CString::new(note.replace('\0', "")).expect("without NUL");
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &note, 2)?;

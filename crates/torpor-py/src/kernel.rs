@@ -16,7 +16,7 @@ type Files = BTreeMap<String, Cow<'static, [u8]>>;
 
 /// What of a governor becomes a module; crosses as a dictionary.
 #[derive(IntoPyObject)]
-pub struct GovernorSource {
+pub(crate) struct GovernorSource {
     name: String,
     is_builtin: bool,
     /// The governor's own among `files`.
@@ -28,7 +28,7 @@ pub struct GovernorSource {
 
 /// Finds a governor's source by the name that users give it.
 #[pyfunction]
-pub fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<GovernorSource> {
+pub(crate) fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<GovernorSource> {
     let spec = GovernorSpec::from_os(&spec).map_err(governor_error)?;
     let found = py
         .detach(|| Catalog::new(Default::default()).source_files(&spec))
@@ -46,7 +46,7 @@ pub fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<GovernorSourc
 /// if that was not done before.
 #[pyfunction]
 #[pyo3(signature = (kernel, hz, progress = None))]
-pub fn hosted_kernel_id(
+pub(crate) fn hosted_kernel_id(
     py: Python<'_>,
     kernel: &str,
     hz: u32,

@@ -4,6 +4,8 @@
 //! Results cross as JSON text (small, read by people) and as Arrow streams (large, read by
 //! frames). No work is done here that the engine could do.
 
+#![warn(unreachable_pub)]
+
 mod check;
 mod columns;
 mod compare;

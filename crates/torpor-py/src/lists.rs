@@ -16,7 +16,7 @@ use torpor_units::CpuId;
 
 /// The built-in governors and the engine's oracle, as a JSON list.
 #[pyfunction]
-pub fn governors() -> PyResult<String> {
+pub(crate) fn governors() -> PyResult<String> {
     let builtins = Catalog::builtins().map_err(governor_error)?;
     let mut list: Vec<serde_json::Value> = builtins.iter().map(described).collect();
     list.push(json!({
@@ -32,7 +32,7 @@ pub fn governors() -> PyResult<String> {
 
 /// The built-in IO boosts, as a JSON list.
 #[pyfunction]
-pub fn ioboosts() -> PyResult<String> {
+pub(crate) fn ioboosts() -> PyResult<String> {
     let builtins = Catalog::ioboosts().map_err(governor_error)?;
     Ok(serde_json::Value::Array(builtins.iter().map(described).collect()).to_string())
 }
@@ -58,7 +58,7 @@ fn described(builtin: &Builtin) -> serde_json::Value {
 
 /// The built-in machines, as a JSON list.
 #[pyfunction]
-pub fn platforms() -> String {
+pub(crate) fn platforms() -> String {
     let list = torpor_platform::builtins().into_iter().map(|builtin| {
         let platform = &builtin.platform;
         let mut states: Vec<&str> = Vec::new();
@@ -81,14 +81,14 @@ pub fn platforms() -> String {
 
 /// The TOML text of a machine, with the numbers after its name.
 #[pyfunction]
-pub fn platform_toml(name: &str) -> PyResult<String> {
+pub(crate) fn platform_toml(name: &str) -> PyResult<String> {
     torpor_platform::resolve(name).and_then(|_| torpor_platform::text(name)).map_err(platform_error)
 }
 
 /// A machine's sysfs or device tree as TOML, and notes on what that does not tell.
 #[pyfunction]
 #[pyo3(signature = (root, name, title = None, hz = None, energy_model = None))]
-pub fn import_platform(
+pub(crate) fn import_platform(
     py: Python<'_>,
     root: PathBuf,
     name: String,
@@ -105,7 +105,7 @@ pub fn import_platform(
 /// The recordings that can be read, the events that are taken from them, and what a reader may
 /// have to skip, as JSON.
 #[pyfunction]
-pub fn trace_formats() -> String {
+pub(crate) fn trace_formats() -> String {
     let formats = torpor_trace::formats().iter().map(|format| {
         let torpor_trace::Format { name, files, recognised_by, .. } = format;
         json!({ "name": name, "files": files, "recognised_by": recognised_by })
@@ -124,7 +124,7 @@ pub fn trace_formats() -> String {
 /// What a recording holds, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
 #[pyo3(signature = (path, progress = None))]
-pub fn trace_info(
+pub(crate) fn trace_info(
     py: Python<'_>,
     path: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
@@ -139,7 +139,7 @@ pub fn trace_info(
 
 /// Writes a recording in the format that the new file's name asks for.
 #[pyfunction]
-pub fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()> {
+pub(crate) fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()> {
     watched(py, None, |watch| {
         let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
         torpor_sim::record::write(&trace, &out).map_err(sim_error)
@@ -148,19 +148,19 @@ pub fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()
 
 /// A length of time with its unit, in nanoseconds.
 #[pyfunction]
-pub fn parse_duration_ns(text: &str) -> PyResult<i64> {
+pub(crate) fn parse_duration_ns(text: &str) -> PyResult<i64> {
     torpor_units::parse_duration(text).map(|d| d.ns()).map_err(value_error)
 }
 
 /// Ascending CPUs as the kernel writes them.
 #[pyfunction]
-pub fn format_cpu_list(cpus: Vec<u32>) -> String {
+pub(crate) fn format_cpu_list(cpus: Vec<u32>) -> String {
     torpor_platform::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
 }
 
 /// What to say of a name that nothing has: what there is, and what was likely meant.
 #[pyfunction]
-pub fn unknown_name(kind: &str, name: &str, known: Vec<String>, otherwise: &str) -> String {
+pub(crate) fn unknown_name(kind: &str, name: &str, known: Vec<String>, otherwise: &str) -> String {
     let known = known.iter().map(String::as_str);
     torpor_units::UnknownName::new(kind, name, known, otherwise).to_string()
 }

@@ -59,14 +59,14 @@ impl Result {
 }
 
 /// Options as Python gives them.
-pub fn read<T: torpor_result::Options>(options: &str) -> PyResult<T> {
+pub(crate) fn read<T: torpor_result::Options>(options: &str) -> PyResult<T> {
     T::read(options).map_err(value_error)
 }
 
 /// Replays recordings; see `torpor.replay`.
 #[pyfunction]
 #[pyo3(signature = (traces, platform, governors, options, progress = None))]
-pub fn replay(
+pub(crate) fn replay(
     py: Python<'_>,
     traces: Vec<PathBuf>,
     platform: &str,
@@ -132,7 +132,7 @@ impl LoadedTrace {
 
 /// Reads a recording into memory; see `torpor.load_trace`.
 #[pyfunction]
-pub fn load_trace(py: Python<'_>, path: PathBuf) -> PyResult<LoadedTrace> {
+pub(crate) fn load_trace(py: Python<'_>, path: PathBuf) -> PyResult<LoadedTrace> {
     let loaded = watched(py, None, |watch| Loaded::read(&path, watch))?;
     loaded.map(LoadedTrace).map_err(engine_error)
 }

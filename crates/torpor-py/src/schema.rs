@@ -9,7 +9,7 @@ use torpor_result::record::Head;
 
 /// `$defs`, and the name of each kind's among them, as JSON.
 #[pyfunction]
-pub fn schema() -> String {
+pub(crate) fn schema() -> String {
     let mut made = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let kinds = json!({
         "replay": name_of(made.subschema_for::<torpor_engine::Outcome>()),

@@ -49,7 +49,7 @@ impl Simulation {
 /// back, if anything is. `journal` is its file, and what tells this engine from others.
 #[pyfunction]
 #[pyo3(signature = (workload, platform, governors, options, journal = None, progress = None))]
-pub fn simulate(
+pub(crate) fn simulate(
     py: Python<'_>,
     workload: &str,
     platform: &str,
@@ -90,7 +90,7 @@ pub fn simulate(
 /// A recording as a workload: the TOML text, and what it holds as JSON.
 #[pyfunction]
 #[pyo3(signature = (path, platform, name, background = None))]
-pub fn extract_workload(
+pub(crate) fn extract_workload(
     py: Python<'_>,
     path: PathBuf,
     platform: Option<&str>,
@@ -112,7 +112,7 @@ pub fn extract_workload(
 
 /// How near the simulation of a recording comes to it, as JSON.
 #[pyfunction]
-pub fn check_extraction(
+pub(crate) fn check_extraction(
     py: Python<'_>,
     path: PathBuf,
     platform: &str,
@@ -128,7 +128,7 @@ pub fn check_extraction(
 
 /// The workloads that ship, as JSON.
 #[pyfunction]
-pub fn workloads() -> String {
+pub(crate) fn workloads() -> String {
     let all: Vec<_> = workload::builtins()
         .iter()
         .map(|b| {
@@ -141,6 +141,6 @@ pub fn workloads() -> String {
 
 /// The text of a workload, with the numbers after its name: TOML, or rt-app's JSON.
 #[pyfunction]
-pub fn workload_toml(name: &str) -> PyResult<String> {
+pub(crate) fn workload_toml(name: &str) -> PyResult<String> {
     workload::resolve(name).and_then(|_| workload::text(name)).map_err(sim_error)
 }

@@ -11,7 +11,7 @@ use torpor_platform::Platform;
 /// What a recorded machine did, as JSON. See `torpor.trace_stats`.
 #[pyfunction]
 #[pyo3(signature = (path, platform = None, counters = None, progress = None))]
-pub fn trace_stats(
+pub(crate) fn trace_stats(
     py: Python<'_>,
     path: PathBuf,
     platform: Option<&str>,

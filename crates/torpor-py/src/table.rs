@@ -166,7 +166,7 @@ impl Table {
 
 /// The table `name` of a result of any kind, from its JSON.
 #[pyfunction]
-pub fn lay_out(py: Python<'_>, result: &str, name: &str) -> PyResult<Table> {
+pub(crate) fn lay_out(py: Python<'_>, result: &str, name: &str) -> PyResult<Table> {
     py.detach(|| {
         let result: serde_json::Value = serde_json::from_str(result).map_err(value_error)?;
         let kind = result["kind"].as_str().unwrap_or_default();
@@ -181,13 +181,13 @@ pub fn lay_out(py: Python<'_>, result: &str, name: &str) -> PyResult<Table> {
 
 /// The tables of a kind of result.
 #[pyfunction]
-pub fn table_names(kind: &str) -> Vec<&'static str> {
+pub(crate) fn table_names(kind: &str) -> Vec<&'static str> {
     of_kind(kind).map(|table| table.name).collect()
 }
 
 /// Every table of every kind of result, as JSON.
 #[pyfunction]
-pub fn tables() -> String {
+pub(crate) fn tables() -> String {
     let column = |table: &'static torpor_result::tables::Table| {
         move |(name, kind, unit): &'static torpor_result::tables::Column| {
             json!({
@@ -211,7 +211,7 @@ pub fn tables() -> String {
 
 /// A table from a Parquet or Arrow IPC file.
 #[pyfunction]
-pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
+pub(crate) fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
     py.detach(|| {
         let file = File::open(&path).map_err(|error| os_error(&path, error))?;
         let damaged = |error: &dyn Display| {

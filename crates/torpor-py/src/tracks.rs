@@ -12,7 +12,7 @@ use torpor_engine::outcome::{RunOutcome, TraceOutcome};
 use torpor_trace::{Slice, Track};
 
 /// Writes the recording of `outcome`, and after it what each governor chose.
-pub fn write(outcome: &TraceOutcome, out: &Path) -> PyResult<()> {
+pub(crate) fn write(outcome: &TraceOutcome, out: &Path) -> PyResult<()> {
     let path = Path::new(&outcome.trace.path);
     let groups: Vec<(String, Vec<Track>)> = outcome
         .runs

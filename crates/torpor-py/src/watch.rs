@@ -15,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the engine reports and what it is asked, from any thread.
 #[derive(Default)]
-pub struct Watch {
+pub(crate) struct Watch {
     state: Mutex<State>,
     is_over: Condvar,
     is_cancelled: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ impl Drop for OverOnDrop<'_> {
 
 impl Watch {
     /// Set when the work is to end.
-    pub fn stop(&self) -> Arc<AtomicBool> {
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         self.is_cancelled.clone()
     }
 
@@ -67,7 +67,7 @@ impl torpor_engine::Progress for Watch {
 }
 
 /// Runs `work` without the GIL. The error is Python's own: an interrupt, or what `callback` raised.
-pub fn watched<T: Send>(
+pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watch) -> T + Send,
@@ -77,7 +77,7 @@ pub fn watched<T: Send>(
 }
 
 /// The same, for work that has something to show when it is stopped half-way.
-pub fn watched_to_the_end<T: Send>(
+pub(crate) fn watched_to_the_end<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watch) -> T + Send,

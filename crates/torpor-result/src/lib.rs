@@ -12,6 +12,8 @@
 //! - [`options`]: what a user asked for, as given and as resolved.
 //! - `tables` (a feature): any result as Arrow.
 
+#![warn(unreachable_pub)]
+
 pub mod compare;
 pub mod deep;
 pub mod elsewhere;

@@ -17,7 +17,7 @@ const SEEDS_MAX: u32 = 10_000;
 /// A month, in which i64 ns and every sum fit.
 const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
 
-pub fn check(request: &Request) -> Result<(), SimError> {
+pub(crate) fn check(request: &Request) -> Result<(), SimError> {
     let Request { platform, governors, options, .. } = request;
     check_disabled_states(platform, &options.disabled_states)?;
     if let Some(cpus) = &options.cpus {

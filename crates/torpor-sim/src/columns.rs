@@ -15,10 +15,10 @@ use torpor_result::record::Described;
 use torpor_units::Hz;
 
 /// What schedutil does of itself in the kernels that are simulated.
-pub const MAINLINE: &str = "iowait";
-pub const NO_BOOST: &str = "none";
+pub(crate) const MAINLINE: &str = "iowait";
+pub(crate) const NO_BOOST: &str = "none";
 
-pub struct Column {
+pub(crate) struct Column {
     /// Other values that vary are appended to the governor.
     pub label: String,
     spec: GovernorSpec,
@@ -28,7 +28,7 @@ pub struct Column {
 }
 
 /// Who decides.
-pub enum Decider {
+pub(crate) enum Decider {
     /// A governor, under Torpor's own scheduler.
     Governor(Governor),
     /// A kernel, with one of its governors, and whether its schedutil boosts who waits for IO.
@@ -36,13 +36,13 @@ pub enum Decider {
 }
 
 #[derive(Clone)]
-pub struct Boost {
+pub(crate) struct Boost {
     spec: IoBoostSpec,
     pub policy: IoBoost,
 }
 
 /// The governors come first: the first column's boost and policy are those of the second, too.
-pub fn columns(
+pub(crate) fn columns(
     request: &Request,
     catalog: &Catalog,
     hz: Hz,
@@ -158,7 +158,7 @@ fn of_kernels(
 }
 
 /// The frequency policies that are asked for, else the machine's own.
-pub fn cpufreq(request: &Request) -> Vec<Cpufreq> {
+pub(crate) fn cpufreq(request: &Request) -> Vec<Cpufreq> {
     match &request.options.cpufreq[..] {
         [] => vec![request.platform.cpufreq_governor.into()],
         asked => asked.to_vec(),
@@ -170,7 +170,7 @@ fn boost(spec: &IoBoostSpec, catalog: &Catalog, hz: Hz) -> Result<Boost, Governo
 }
 
 /// The kernels of all columns, each once.
-pub fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
+pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
     let mut all: Vec<KernelInfo> = Vec::new();
     for column in columns {
         if let Decider::Kernel { kernel, .. } = &column.decider
@@ -188,7 +188,7 @@ pub fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
 }
 
 /// The IO boosts of all columns, each once.
-pub fn io_boosts(columns: &[Column]) -> Vec<IoBoostInfo> {
+pub(crate) fn io_boosts(columns: &[Column]) -> Vec<IoBoostInfo> {
     let mut all: Vec<IoBoostInfo> = Vec::new();
     for boost in columns.iter().filter_map(|column| column.boost.as_ref()) {
         let info = boost.describe();
@@ -200,7 +200,7 @@ pub fn io_boosts(columns: &[Column]) -> Vec<IoBoostInfo> {
 }
 
 impl Column {
-    pub fn describe(&self) -> Described {
+    pub(crate) fn describe(&self) -> Described {
         let label = self.label.clone();
         match &self.decider {
             Decider::Governor(governor) => {
@@ -224,7 +224,7 @@ impl Column {
     }
 
     /// What runs as it is given: a governor, and an IO boost.
-    pub fn foreign(&self) -> impl Iterator<Item = &Policy> {
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = &Policy> {
         let governor = match &self.decider {
             Decider::Governor(governor) => Some(&**governor),
             Decider::Kernel { .. } => None,
@@ -233,7 +233,7 @@ impl Column {
         [governor, boost].into_iter().flatten()
     }
 
-    pub fn policies(&self) -> Policies {
+    pub(crate) fn policies(&self) -> Policies {
         let boost = self.boost.as_ref();
         let own = boost.map_or(NO_BOOST.to_owned(), |boost| boost.spec.to_string());
         let (kernel, io_boost) = match &self.decider {

@@ -7,7 +7,7 @@ use torpor_platform::Platform;
 use torpor_result::work::Frequency;
 use torpor_units::Duration;
 
-pub fn frequency<'a>(
+pub(crate) fn frequency<'a>(
     platform: &Platform,
     runs: impl IntoIterator<Item = &'a Counted>,
     clusters: Range<usize>,

@@ -2,6 +2,8 @@
 //! Closed-loop simulation: tasks on a machine whose idle CPUs go through the engine's idle loop, so
 //! that a slow wake-up delays the work that it is for, and with it all that follows.
 
+#![warn(unreachable_pub)]
+
 mod check;
 mod columns;
 pub mod cpufreq;

@@ -18,7 +18,7 @@ struct Entry {
 
 /// Who has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Who {
+pub(crate) struct Who {
     pub kind: u8,
     /// Among those of its kind.
     pub index: u32,
@@ -26,7 +26,7 @@ pub struct Who {
 
 /// A heap of (time, sequence) in which each of a fixed number of owners has at most one entry.
 #[derive(Clone, Debug)]
-pub struct Agenda {
+pub(crate) struct Agenda {
     heap: Vec<Entry>,
     /// Where each owner's entry is, kind after kind, and where each kind begins.
     places: Vec<u32>,
@@ -36,7 +36,7 @@ pub struct Agenda {
 
 impl Agenda {
     /// For so many owners of each kind.
-    pub fn new(counts: &[usize]) -> Agenda {
+    pub(crate) fn new(counts: &[usize]) -> Agenda {
         let owners: usize = counts.iter().sum();
         let begin =
             |sum: &mut u32, count: &usize| Some(std::mem::replace(sum, *sum + *count as u32));
@@ -56,7 +56,7 @@ impl Agenda {
     /// Sets when `who` is next; [`Instant::NEVER`] takes it off. A time that stays the same keeps
     /// its place among equals.
     #[inline]
-    pub fn set(&mut self, who: Who, time: Instant) {
+    pub(crate) fn set(&mut self, who: Who, time: Instant) {
         let place = self.places[self.owner(who)];
         if time == Instant::NEVER {
             if place != ABSENT {
@@ -80,7 +80,7 @@ impl Agenda {
     }
 
     #[inline]
-    pub fn peek(&self) -> Option<(Instant, Who)> {
+    pub(crate) fn peek(&self) -> Option<(Instant, Who)> {
         self.heap.first().map(|entry| (entry.time, entry.who))
     }
 

@@ -22,10 +22,10 @@ use torpor_result::{
 use torpor_units::{CpuId, Duration, Energy, Power};
 
 /// One seed under one governor, or why there is none.
-pub type SeedRun = Result<Counted, String>;
+pub(crate) type SeedRun = Result<Counted, String>;
 
 /// A column over all its seeds. The first that failed speaks for all.
-pub fn column(
+pub(crate) fn column(
     described: Described,
     policies: Policies,
     request: &Request,
@@ -80,7 +80,7 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 }
 
 /// The columns side by side, paired by seed.
-pub fn compare(runs: &[GovernorOutcome]) -> Comparison {
+pub(crate) fn compare(runs: &[GovernorOutcome]) -> Comparison {
     let column = |one: &GovernorOutcome| {
         one.run.column(one.seeds.iter().map(|seed| (seed.seed, &seed.metrics)))
     };
@@ -89,13 +89,13 @@ pub fn compare(runs: &[GovernorOutcome]) -> Comparison {
 }
 
 /// The same for each kind of task.
-pub fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
+pub(crate) fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
     let names = workload.tasks.iter().map(|task| &task.name);
     compare_named(names, &work::task_catalogue(), runs, |seed| &seed.tasks)
 }
 
 /// And for each flow.
-pub fn compare_flows(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
+pub(crate) fn compare_flows(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
     let names = workload.flows.iter().map(|flow| &flow.name);
     compare_named(names, &work::flow_catalogue(), runs, |seed| &seed.flows)
 }
@@ -342,7 +342,7 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
 }
 
 /// What the numbers of a resolved request do not say, where it applies.
-pub fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
+pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     let Request { platform, options, .. } = request;
     let cpufreq = &options.cpufreq;
     let frequencies = match &cpufreq[..] {

@@ -5,6 +5,7 @@
 //! A file's keys are in one table of [`Shape`]s, from which the checks and the JSON Schema both
 //! come. What must hold between values is the caller's to check, with [`Table::finding`].
 
+#![warn(unreachable_pub)]
 // Numbers of a file may be any.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

@@ -10,6 +10,7 @@
 //! (`tracepoint`), and counts whatever it had to skip (`loss`). What came out of a file is a
 //! [`Trace`]: events in order, what they [carry](Carries), and every [`Loss`].
 
+#![warn(unreachable_pub)]
 // Numbers of a damaged file may be any.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

@@ -4,6 +4,7 @@
 //! Everything is an integer, so the same inputs give the same bytes on every machine. The unit
 //! comes back as a suffix wherever a value leaves Rust (`exit_latency_ns`, `power_uw`).
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod file;

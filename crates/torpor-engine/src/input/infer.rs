@@ -11,18 +11,18 @@ use torpor_units::{CpuId, Instant};
 
 /// Collects sleep-to-wake-up stretches of tasks, by the CPU whose interrupt woke them.
 #[derive(Default)]
-pub struct InferredTimers {
+pub(super) struct InferredTimers {
     asleep_since: HashMap<i32, Instant>,
     by_cpu: BTreeMap<CpuId, Vec<(Instant, Instant)>>,
 }
 
 impl InferredTimers {
-    pub fn switched_out(&mut self, pid: i32, time: Instant) {
+    pub(super) fn switched_out(&mut self, pid: i32, time: Instant) {
         self.asleep_since.insert(pid, time);
     }
 
     /// A task was woken; `by_interrupt_on` is the CPU whose interrupt did it, if one did.
-    pub fn woken(&mut self, pid: i32, by_interrupt_on: Option<CpuId>, time: Instant) {
+    pub(super) fn woken(&mut self, pid: i32, by_interrupt_on: Option<CpuId>, time: Instant) {
         let Some(since) = self.asleep_since.remove(&pid) else { return };
         if let Some(cpu) = by_interrupt_on
             && since < time
@@ -32,7 +32,7 @@ impl InferredTimers {
     }
 
     /// A cursor over one CPU's inferred timers.
-    pub fn on(&self, cpu: CpuId) -> InferredCursor {
+    pub(super) fn on(&self, cpu: CpuId) -> InferredCursor {
         let mut timers = self.by_cpu.get(&cpu).cloned().unwrap_or_default();
         timers.sort_unstable();
         InferredCursor { timers, taken: 0, armed: BinaryHeap::new() }
@@ -40,7 +40,7 @@ impl InferredTimers {
 }
 
 /// Answers "which timer is next" for moments that only move forward.
-pub struct InferredCursor {
+pub(super) struct InferredCursor {
     /// (armed, expires), by arming time.
     timers: Vec<(Instant, Instant)>,
     taken: usize,
@@ -48,7 +48,7 @@ pub struct InferredCursor {
 }
 
 impl InferredCursor {
-    pub fn next_at(&mut self, now: Instant) -> Instant {
+    pub(super) fn next_at(&mut self, now: Instant) -> Instant {
         while let Some(&(_, expires)) = self.timers.get(self.taken).filter(|t| t.0 <= now) {
             self.armed.push(Reverse(expires));
             self.taken += 1;

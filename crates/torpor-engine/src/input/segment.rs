@@ -10,7 +10,7 @@ use torpor_units::{Duration, Instant, StateIdx};
 
 /// One recorded sleep: `cpu_idle` entry to exit, and what happened until the next entry.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub(super) struct Segment {
     pub enter: Instant,
     pub exit: Instant,
     pub state: StateIdx,
@@ -37,11 +37,11 @@ pub struct Segment {
 }
 
 /// The RCU softirq's number (include/linux/interrupt.h).
-pub const RCU_SOFTIRQ: u32 = 9;
+pub(crate) const RCU_SOFTIRQ: u32 = 9;
 /// RCU is taken to need the CPU this long after raising its softirq. In probed guest recordings
 /// the window agreed with `rcu_needs_cpu()` in 99.3 % of 9,738 queries.
 /// FIDELITY(rcu-tick): a proxy for kernel state that no tracepoint shows.
-pub const RCU_HOLD: Duration = Duration(12_500_000);
+pub(crate) const RCU_HOLD: Duration = Duration(12_500_000);
 
 #[derive(Default)]
 struct CpuState {
@@ -59,7 +59,7 @@ struct CpuState {
 }
 
 /// Cuts events into sleeps, CPU by CPU.
-pub struct Collector {
+pub(super) struct Collector {
     timers: TimerTracker,
     /// Followed only where no event shows timers.
     inferred: Option<InferredTimers>,
@@ -71,7 +71,7 @@ pub struct Collector {
 
 impl Collector {
     /// `head`: the recording's first events, or all, to learn from what was there before it began.
-    pub fn new(head: &[Event], carries: Carries, tick: Option<&TickFunction>) -> Collector {
+    pub(super) fn new(head: &[Event], carries: Carries, tick: Option<&TickFunction>) -> Collector {
         Collector {
             timers: TimerTracker::new(head, tick),
             inferred: (!carries.hrtimers).then(InferredTimers::default),
@@ -82,7 +82,7 @@ impl Collector {
     }
 
     /// Takes the next events in, of so many CPUs.
-    pub fn observe(&mut self, events: &[Event], cpu_count: u32) {
+    pub(super) fn observe(&mut self, events: &[Event], cpu_count: u32) {
         let cpu_count = self.cpus.len().max(cpu_count as usize);
         self.cpus.resize_with(cpu_count, CpuState::default);
         for event in events {
@@ -104,7 +104,7 @@ impl Collector {
     }
 
     /// Nothing follows: what is known of the last sleeps is all.
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         for state in &mut self.cpus {
             state.segments.extend(state.closing.take());
             state.cut.from = state.open.take().map(|segment| segment.enter);
@@ -113,23 +113,23 @@ impl Collector {
     }
 
     /// The sleeps at the recording's edges, by CPU number.
-    pub fn cut(&self, cpu: usize) -> CutSleeps {
+    pub(super) fn cut(&self, cpu: usize) -> CutSleeps {
         self.cpus[cpu].cut
     }
 
     /// The sleeps that nothing more can be said about, by CPU number.
-    pub fn done(&self) -> impl Iterator<Item = &Segment> {
+    pub(super) fn done(&self) -> impl Iterator<Item = &Segment> {
         self.cpus.iter().flat_map(|state| &state.segments)
     }
 
     /// Hands those out.
-    pub fn take_done(&mut self) -> impl Iterator<Item = (usize, Segment)> {
+    pub(super) fn take_done(&mut self) -> impl Iterator<Item = (usize, Segment)> {
         let cpus = self.cpus.iter_mut().enumerate();
         cpus.flat_map(|(cpu, state)| state.segments.drain(..).map(move |segment| (cpu, segment)))
     }
 
     /// Timers known by the tasks that they woke.
-    pub fn inferred(&self) -> Option<&InferredTimers> {
+    pub(super) fn inferred(&self) -> Option<&InferredTimers> {
         self.inferred.as_ref()
     }
 

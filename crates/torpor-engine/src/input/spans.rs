@@ -20,14 +20,14 @@ enum Wake {
 }
 
 /// What the recording can tell apart.
-pub struct Evidence<'a> {
+pub(super) struct Evidence<'a> {
     pub carries: Carries,
     pub tick: Option<TickGrid>,
     pub recorded_on: Option<&'a Platform>,
 }
 
 /// Joins a CPU's sleeps that only a tick or a poll time-out separated.
-pub struct Joiner {
+pub(super) struct Joiner {
     /// The sleep that the next span begins with.
     first: Option<Segment>,
     /// Interrupts nest and stamps race by some ns; spans must not.
@@ -43,7 +43,7 @@ impl Default for Joiner {
 
 impl Joiner {
     /// Takes the CPU's next sleep.
-    pub fn join(
+    pub(super) fn join(
         &mut self,
         cpu: CpuId,
         segment: Segment,
@@ -64,7 +64,7 @@ impl Joiner {
     }
 
     /// When the span began that the recording ends before.
-    pub fn open_since(&self) -> Option<Instant> {
+    pub(super) fn open_since(&self) -> Option<Instant> {
         self.first.as_ref().map(|segment| segment.enter)
     }
 

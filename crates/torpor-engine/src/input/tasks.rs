@@ -12,7 +12,7 @@ use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 use torpor_units::Instant;
 
 /// Sets each span's `nr_iowait` and `nr_running` while the events pass.
-pub struct Counter {
+pub(super) struct Counter {
     seats: Seats,
     queues: Vec<Queue>,
     tasks: Tasks,
@@ -20,7 +20,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    pub fn new(seats: Seats, trace: &Trace, tick: Option<TickGrid>) -> Counter {
+    pub(super) fn new(seats: Seats, trace: &Trace, tick: Option<TickGrid>) -> Counter {
         let mut queues: Vec<Queue> = Vec::new();
         queues.resize_with(seats.cpu_count(), Queue::default);
         let tasks = Tasks {
@@ -31,7 +31,7 @@ impl Counter {
         Counter { seats, queues, tasks, tick }
     }
 
-    pub fn observe(&mut self, events: &[Event], cpus: &mut [CpuInput]) {
+    pub(super) fn observe(&mut self, events: &[Event], cpus: &mut [CpuInput]) {
         for event in events {
             let number = event.cpu.index();
             let Some(queue) = self.queues.get_mut(number) else { continue };
@@ -46,7 +46,7 @@ impl Counter {
         }
     }
 
-    pub fn finish(mut self, cpus: &mut [CpuInput]) {
+    pub(super) fn finish(mut self, cpus: &mut [CpuInput]) {
         for (number, queue) in self.queues.iter_mut().enumerate() {
             if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
                 queue.pass(&mut cpus[seat].spans, tick, |_| true);

@@ -48,18 +48,18 @@ impl TickGrid {
 
 /// The tick's hrtimer function, and the grid its expiry times lie on.
 #[derive(Clone, Debug)]
-pub struct TickFunction {
+pub(crate) struct TickFunction {
     address: u64,
     pub grid: TickGrid,
 }
 
 impl TickFunction {
     #[cfg(test)]
-    pub fn at(address: u64, grid: TickGrid) -> TickFunction {
+    pub(crate) fn at(address: u64, grid: TickGrid) -> TickFunction {
         TickFunction { address, grid }
     }
 
-    pub fn is(&self, function: Function) -> bool {
+    pub(crate) fn is(&self, function: Function) -> bool {
         function.address == self.address
     }
 }
@@ -69,7 +69,7 @@ const TICK_SYMBOLS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
 
 /// Finds the tick among the hrtimers: by symbol, else as the busiest function that has at most
 /// one timer a CPU and whose expiry times all lie on the grid of one tick rate.
-pub fn tick_function(events: &[Event], so_far: &SoFar<'_>) -> Option<TickFunction> {
+pub(crate) fn tick_function(events: &[Event], so_far: &SoFar<'_>) -> Option<TickFunction> {
     #[derive(Default)]
     struct Seen {
         timers: BTreeSet<u64>,
@@ -123,7 +123,7 @@ fn common_grid(times: &[i64]) -> Option<TickGrid> {
 
 /// Width of the window in which a tick's wake-ups are looked for after the tick itself: exit
 /// latency and interrupt handling of a phone's deep state, with a margin.
-pub const TICK_WAKE_WINDOW: Duration = Duration::from_us(500);
+pub(super) const TICK_WAKE_WINDOW: Duration = Duration::from_us(500);
 
 const BIN: Duration = Duration::from_us(50);
 /// A grid is believed when its window holds this many times what chance would put there.
@@ -131,7 +131,9 @@ const MIN_CONCENTRATION: f64 = 3.0;
 const MIN_WAKEUPS: usize = 20;
 
 /// Without timer events the tick still shows: wake-ups after which no task ran crowd after it.
-pub fn grid_from_wakeups<'a>(segments: impl Iterator<Item = &'a Segment>) -> Option<TickGrid> {
+pub(super) fn grid_from_wakeups<'a>(
+    segments: impl Iterator<Item = &'a Segment>,
+) -> Option<TickGrid> {
     let exits: Vec<i64> =
         segments.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit.0).collect();
     if exits.len() < MIN_WAKEUPS {

@@ -13,7 +13,7 @@ const TIMER_DEFERRABLE: u32 = 0x0008_0000;
 const TIMER_PINNED: u32 = 0x0010_0000;
 
 /// A timer this late has fired or been stopped without an event (lost events, hotplug).
-pub const OVERDUE: Duration = Duration(4_000_000);
+pub(crate) const OVERDUE: Duration = Duration(4_000_000);
 
 /// Armed timers of one kind, by CPU and time.
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl Armed {
 }
 
 /// Follows timer events and answers which timer is next on a CPU, the tick's own left out.
-pub struct TimerTracker {
+pub(crate) struct TimerTracker {
     hrtimers: Armed,
     /// Timers of the wheel that stay on their CPU, and those another CPU may take over.
     pinned: Armed,
@@ -63,7 +63,7 @@ pub struct TimerTracker {
 }
 
 /// What an expiry event tells about the wake-up it may have caused.
-pub enum Expiry {
+pub(crate) enum Expiry {
     Tick,
     Timer {
         expires: Instant,
@@ -76,7 +76,7 @@ impl TimerTracker {
     /// Timers armed before the recording began are added by hindsight: their expiry tells when
     /// and where they were due, and the next time they are armed their flags.
     /// FIDELITY(recording-head): as far as `events` go, the first of the recording or all of it.
-    pub fn new(events: &[Event], tick: Option<&TickFunction>) -> TimerTracker {
+    pub(crate) fn new(events: &[Event], tick: Option<&TickFunction>) -> TimerTracker {
         let mut tracker = TimerTracker {
             hrtimers: Armed::default(),
             pinned: Armed::default(),
@@ -126,7 +126,7 @@ impl TimerTracker {
     }
 
     /// Takes one event in; an expiry is answered with what it was.
-    pub fn observe(&mut self, event: &Event) -> Option<Expiry> {
+    pub(crate) fn observe(&mut self, event: &Event) -> Option<Expiry> {
         match event.kind {
             EventKind::HrtimerStart { timer, function, expires, .. } if !self.is_tick(function) => {
                 self.hrtimers.start(timer, event.cpu, expires);
@@ -166,12 +166,12 @@ impl TimerTracker {
         None
     }
 
-    pub fn next_hrtimer(&self, cpu: CpuId, now: Instant) -> Instant {
+    pub(crate) fn next_hrtimer(&self, cpu: CpuId, now: Instant) -> Instant {
         self.hrtimers.next(cpu, now)
     }
 
     /// The earliest timer of the wheel that was armed on this CPU.
-    pub fn next_wheel(&self, cpu: CpuId, now: Instant) -> Instant {
+    pub(crate) fn next_wheel(&self, cpu: CpuId, now: Instant) -> Instant {
         self.pinned.next(cpu, now).min(self.global.next(cpu, now))
     }
 
@@ -181,7 +181,7 @@ impl TimerTracker {
     /// them, in which case those of all CPUs do.
     ///
     /// FIDELITY(timer-hierarchy): one level, and as of the moment it is asked.
-    pub fn next_wheel_in_hierarchy(
+    pub(crate) fn next_wheel_in_hierarchy(
         &self,
         cpu: CpuId,
         now: Instant,

@@ -23,7 +23,7 @@ const REFRESH: Duration = Duration(32_000_000);
 const PERIOD_NS: i64 = 1 << 20;
 
 /// Sets the utilization of each span while the events pass.
-pub struct Tracker {
+pub(crate) struct Tracker {
     seats: Seats,
     cpus: Vec<Cpu>,
     tasks: Tasks,
@@ -34,7 +34,7 @@ pub struct Tracker {
 impl Tracker {
     /// `machine` gives a CPU's capacity and, where known, its highest frequency; else that of
     /// `freq_max_khz`, by CPU number, stands for it.
-    pub fn new(
+    pub(crate) fn new(
         seats: Seats,
         trace: &Trace,
         freq_max_khz: &[u32],
@@ -54,7 +54,7 @@ impl Tracker {
         Tracker { seats, cpus, tasks: Tasks::new(), wakings: trace.carries.wakings }
     }
 
-    pub fn observe(&mut self, events: &[Event], inputs: &mut [CpuInput]) {
+    pub(crate) fn observe(&mut self, events: &[Event], inputs: &mut [CpuInput]) {
         for event in events {
             let number = event.cpu.index();
             let Some(cpu) = self.cpus.get_mut(number) else { continue };
@@ -65,7 +65,7 @@ impl Tracker {
         }
     }
 
-    pub fn finish(mut self, inputs: &mut [CpuInput]) {
+    pub(crate) fn finish(mut self, inputs: &mut [CpuInput]) {
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
             if let Some(seat) = self.seats.of(number) {
                 cpu.pass(&mut inputs[seat].spans, |_| true);
@@ -75,7 +75,7 @@ impl Tracker {
 }
 
 /// Raises each CPU's highest frequency, by CPU number, to the highest one recorded.
-pub fn note_frequencies(freq_max_khz: &mut Vec<u32>, events: &[Event], cpu_count: u32) {
+pub(crate) fn note_frequencies(freq_max_khz: &mut Vec<u32>, events: &[Event], cpu_count: u32) {
     let cpu_count = freq_max_khz.len().max(cpu_count as usize);
     freq_max_khz.resize(cpu_count, 0);
     for event in events {
@@ -89,7 +89,7 @@ pub fn note_frequencies(freq_max_khz: &mut Vec<u32>, events: &[Event], cpu_count
 
 /// What is left of a span's utilization after so long in it.
 #[inline]
-pub fn after_idling(util: u16, idled: Duration) -> u64 {
+pub(crate) fn after_idling(util: u16, idled: Duration) -> u64 {
     if idled < REFRESH { u64::from(util) } else { refreshed(util, idled) }
 }
 

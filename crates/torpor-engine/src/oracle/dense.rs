@@ -37,7 +37,7 @@ pub(super) struct Dense {
 impl Dense {
     /// Whether having come to `ending`, in this span, is sure to cost no more in the end than
     /// having come to `path`, which waits in it.
-    pub fn beats(&self, ending: &Path, path: &Path) -> bool {
+    pub(super) fn beats(&self, ending: &Path, path: &Path) -> bool {
         let later = self.rest.over(ending.now.since(path.now));
         ending.now <= self.punctual && ending.energy - later + self.margin <= path.energy
     }

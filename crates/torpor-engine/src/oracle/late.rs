@@ -52,7 +52,7 @@ impl Late {
 impl Late {
     /// Keeps so many at most, those that have most to gain, and says whether it had more: each
     /// moment that a path is later saves it that much power of a rest.
-    pub fn keep_best(&mut self, most: usize, rest: Power) -> bool {
+    pub(super) fn keep_best(&mut self, most: usize, rest: Power) -> bool {
         if self.paths.iter().map(BTreeMap::len).sum::<usize>() <= most {
             return false;
         }

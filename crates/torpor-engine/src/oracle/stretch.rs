@@ -43,11 +43,11 @@ pub(super) struct Alike {
 
 impl Alike {
     /// Which path at the lap's beginning `step` belongs to.
-    pub fn earlier(&self, step: u32) -> Option<usize> {
+    pub(super) fn earlier(&self, step: u32) -> Option<usize> {
         self.before.iter().position(|&s| s == step)
     }
 
-    pub fn step(&self, index: usize) -> u32 {
+    pub(super) fn step(&self, index: usize) -> u32 {
         self.after[index]
     }
 }
@@ -62,7 +62,7 @@ pub(super) struct Leap {
 
 impl Stretch {
     /// The middle of `span` for paths that come to it by `latest`; `None` if it is short.
-    pub fn of(search: &Search<'_>, span: &Span, latest: Instant) -> Option<Stretch> {
+    pub(super) fn of(search: &Search<'_>, span: &Span, latest: Instant) -> Option<Stretch> {
         let (model, tick) = (search.model, search.model.tick.hz.tick());
         let margin = search.latest_ending + search.longest_entry + tick;
         if span.wake.since(latest) < margin + margin + Duration(tick.0 * TICKS_MIN) {
@@ -81,16 +81,16 @@ impl Stretch {
         })
     }
 
-    pub fn holds(&self, now: Instant) -> bool {
+    pub(super) fn holds(&self, now: Instant) -> bool {
         self.from <= now && now < self.until
     }
 
-    pub fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&self, now: Instant) -> bool {
         now >= self.next && now < self.until
     }
 
     /// Looks at what waits at the tick before `now`, in order of time.
-    pub fn look(&mut self, tick_at: Instant, waiting: &[Path]) -> Option<Leap> {
+    pub(super) fn look(&mut self, tick_at: Instant, waiting: &[Path]) -> Option<Leap> {
         self.next = tick_at + self.tick;
         // What the tick could not do before is not alike.
         let last = self.holds.into_iter().filter(|&at| at <= tick_at).max();

@@ -7,11 +7,11 @@ const HALF_LIFE_PERIODS: u64 = 32;
 /// Beyond this many periods nothing is left.
 const MEMORY_PERIODS: u64 = 63 * HALF_LIFE_PERIODS;
 /// What being always on adds up to with the roundings of [`decay`].
-pub const SUM_MAX: u32 = 47_742;
+pub(super) const SUM_MAX: u32 = 47_742;
 /// The same at the very start of a period.
-pub const DIVIDER_MIN: u32 = SUM_MAX - PERIOD as u32;
+pub(super) const DIVIDER_MIN: u32 = SUM_MAX - PERIOD as u32;
 /// Utilization is in 1024ths of the biggest CPU.
-pub const SCALE_SHIFT: u32 = 10;
+pub(super) const SCALE_SHIFT: u32 = 10;
 
 /// 2^(-n/32) of 2^32 - 1, rounded down.
 const DECAY: [u32; HALF_LIFE_PERIODS as usize] = [
@@ -50,7 +50,7 @@ const DECAY: [u32; HALF_LIFE_PERIODS as usize] = [
 ];
 
 /// What is left of `sum` after `periods`: half of it after 32.
-pub fn decay(sum: u64, periods: u64) -> u64 {
+pub(crate) fn decay(sum: u64, periods: u64) -> u64 {
     if periods > MEMORY_PERIODS {
         return 0;
     }

@@ -7,7 +7,7 @@ use torpor_units::Instant;
 
 /// What ended a sleep. The kinds that name nothing come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub(crate) enum Cause {
     Timer(FunctionKey),
     /// The tick's timer alone.
     Tick,
@@ -20,7 +20,7 @@ pub enum Cause {
 
 /// A function by its symbol, or by its address where the recording has no symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FunctionKey {
+pub(crate) enum FunctionKey {
     Symbol(Name),
     Address(u64),
 }
@@ -33,7 +33,7 @@ impl From<Function> for FunctionKey {
 
 /// A sleep from its entry until the next entry, or until a task ran after it.
 #[derive(Clone, Copy, Debug)]
-pub struct Sleep {
+pub(super) struct Sleep {
     pub state: usize,
     pub entry: Instant,
     pub exit: Option<Instant>,
@@ -53,7 +53,7 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    pub fn new(state: usize, entry: Instant) -> Sleep {
+    pub(super) fn new(state: usize, entry: Instant) -> Sleep {
         Sleep {
             state,
             entry,
@@ -68,7 +68,7 @@ impl Sleep {
         }
     }
 
-    pub fn interrupted(&mut self, cause: Cause) {
+    pub(super) fn interrupted(&mut self, cause: Cause) {
         if self.cause.is_none() {
             self.cause = Some(cause);
             self.is_in_first = true;
@@ -76,19 +76,19 @@ impl Sleep {
     }
 
     /// The interrupt of this number is an IPI.
-    pub fn is_ipi(&mut self, number: u32) {
+    pub(super) fn is_ipi(&mut self, number: u32) {
         if matches!(self.cause, Some(Cause::Irq(irq, _)) if irq == number) {
             self.cause = Some(Cause::Ipi(self.sent.unwrap_or(InterruptCause::Other)));
         }
     }
 
-    pub fn interrupt_returned(&mut self) {
+    pub(super) fn interrupt_returned(&mut self) {
         self.is_in_first = false;
     }
 
     /// An hrtimer expired. It is the cause if it did so in the interrupt that ended the sleep, or
     /// if the recording has no interrupts. One that the tick came with is more than the tick.
-    pub fn hrtimer(&mut self, cause: Cause, due: Option<Instant>) {
+    pub(super) fn hrtimer(&mut self, cause: Cause, due: Option<Instant>) {
         let is_first = match self.cause {
             None => true,
             Some(Cause::Irq(..) | Cause::Ipi(InterruptCause::LocalTimer) | Cause::Tick) => {
@@ -103,13 +103,13 @@ impl Sleep {
     }
 
     /// A timer of the wheel expired, which the tick's interrupt serves.
-    pub fn wheel_timer(&mut self, cause: Cause) {
+    pub(super) fn wheel_timer(&mut self, cause: Cause) {
         if matches!(self.cause, None | Some(Cause::Tick)) {
             self.cause = Some(cause);
         }
     }
 
-    pub fn cause(&self) -> Cause {
+    pub(super) fn cause(&self) -> Cause {
         match (self.cause, self.called) {
             (Some(cause), _) => cause,
             (None, Some(_)) => Cause::Poll,
@@ -118,7 +118,7 @@ impl Sleep {
     }
 
     /// The moment of the event that ended it, if it lies in the sleep.
-    pub fn event(&self) -> Option<Instant> {
+    pub(super) fn event(&self) -> Option<Instant> {
         let event = match self.cause() {
             Cause::Timer(_) | Cause::Tick => self.due,
             Cause::Ipi(_) | Cause::Poll => self.called,

@@ -8,7 +8,7 @@ use torpor_units::{CpuId, Duration};
 
 /// What no event tells and has to be assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Assumptions {
+pub(super) struct Assumptions {
     /// From the switch to the idle task to the `idle_entrytime` that follows it.
     ///
     /// FIDELITY(entry-delay): one time for all entries, where each takes its own.
@@ -31,7 +31,7 @@ const SLEEPS_MIN: u64 = 10;
 /// By how much the events of a sleep lie farther apart than its residency: from states whose sleeps
 /// are all both in the recording and in the kernel's counters, a mean of each. The middle one of
 /// these is not moved by a single sleep with a stall between its events and the kernel's clock.
-pub fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
+pub(super) fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
     let mut seen: BTreeMap<(CpuId, usize), (u64, i64)> = BTreeMap::new();
     for recorded in &calls.decisions {
         if let Some(told) = recorded.told {
@@ -58,7 +58,7 @@ pub fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
 
 impl Assumptions {
     /// On hardware the idle entry's event comes within a microsecond of the switch, and bounds this.
-    pub const DEFAULT: Assumptions = Assumptions {
+    pub(super) const DEFAULT: Assumptions = Assumptions {
         entry_delay: Duration(800),
         rcu_stand_in: true,
         residency_overhead: RESIDENCY_OVERHEAD,
@@ -69,7 +69,7 @@ impl Assumptions {
     const ENTRY_DELAYS_NS: [i64; 4] = [800, 1_700, 4_000, 10_000];
 
     /// All that are tried, beginning with these.
-    pub fn alternatives(self) -> Vec<Assumptions> {
+    pub(super) fn alternatives(self) -> Vec<Assumptions> {
         let with = |delay, rcu_stand_in| Assumptions {
             entry_delay: Duration(delay),
             rcu_stand_in,

@@ -7,7 +7,7 @@ use torpor_units::{Duration, Instant};
 
 /// What the recording shows of the moment at which `ts->idle_entrytime` was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdleEntry {
+pub(super) enum IdleEntry {
     /// Soon after the switch to the idle task, or after the idle loop's restart.
     LoopBegan(Instant),
     /// At the end of the interrupt whose last event this is.
@@ -18,7 +18,7 @@ pub enum IdleEntry {
 
 /// Answers of probed functions since the governor was last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answers {
+pub(super) struct Answers {
     pub sleep_length: Option<Duration>,
     pub next_event: Option<i64>,
     pub rcu_needs_cpu: Option<bool>,
@@ -27,14 +27,14 @@ pub struct Answers {
 
 /// A sleep that has begun, and its decision if a governor was asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Asleep {
+pub(super) struct Asleep {
     pub decision: usize,
     pub from: Instant,
     pub was_interrupted: bool,
 }
 
 #[derive(Clone, Debug)]
-pub struct Cpu {
+pub(super) struct Cpu {
     /// Position among the CPUs of the machine; `None` for one that never sleeps.
     pub slot: Option<usize>,
     pub is_idle: bool,
@@ -53,7 +53,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    pub fn new(slot: Option<usize>, start: Instant) -> Cpu {
+    pub(super) fn new(slot: Option<usize>, start: Instant) -> Cpu {
         Cpu {
             slot,
             is_idle: false,
@@ -70,7 +70,7 @@ impl Cpu {
     }
 
     /// `tick_nohz_idle_enter()`.
-    pub fn begin_loop(&mut self, at: Instant) {
+    pub(super) fn begin_loop(&mut self, at: Instant) {
         self.is_idle = true;
         self.idle_entry = IdleEntry::LoopBegan(at);
         self.clock = at;
@@ -78,7 +78,7 @@ impl Cpu {
     }
 
     /// An event of an interrupt: whenever one ends in the idle loop, the idle time begins anew.
-    pub fn interrupted(&mut self, at: Instant) {
+    pub(super) fn interrupted(&mut self, at: Instant) {
         if !self.is_idle {
             return;
         }

@@ -14,7 +14,7 @@ use torpor_units::Duration;
 
 /// A governor's answer to one recorded question.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Answer {
+pub(super) struct Answer {
     pub selection: Selection,
     pub inputs: Inputs,
     pub source: LengthSource,
@@ -25,7 +25,7 @@ pub struct Answer {
 ///
 /// With `has_history` the governor has gone through the whole recording before. Without leave to
 /// go on, the first answers.
-pub fn force(
+pub(super) fn force(
     governor: &Governor,
     calls: &Calls,
     seats: &[Seat],

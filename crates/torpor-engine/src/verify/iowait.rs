@@ -12,7 +12,7 @@ use torpor_units::{CpuId, Instant};
 ///
 /// FIDELITY(iowait-seen): tasks that left before the recording are not seen, nor are, with that
 /// event, those that wake after it.
-pub fn fill(trace: &Trace, calls: &mut Calls) {
+pub(super) fn fill(trace: &Trace, calls: &mut Calls) {
     let changes = changes(trace);
     let mut waiting: BTreeMap<CpuId, u32> = BTreeMap::new();
     let mut changes = changes.into_iter().peekable();

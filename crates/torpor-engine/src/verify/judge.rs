@@ -10,7 +10,7 @@ use torpor_governor::GovernorError;
 
 /// How one governor did.
 #[derive(Clone, Debug, Default)]
-pub struct Judged {
+pub(super) struct Judged {
     pub decisions: u64,
     pub agreeing: u64,
     /// With the recording itself for the history before it, where nobody knows that.
@@ -27,7 +27,7 @@ pub struct Judged {
 }
 
 /// Judges the decisions whose governor has a known past; keeps the first disagreements.
-pub fn judge(
+pub(super) fn judge(
     calls: &Calls,
     seats: &[Seat],
     answers: Result<Vec<Answer>, GovernorError>,

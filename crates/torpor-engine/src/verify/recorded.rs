@@ -8,7 +8,7 @@ use torpor_units::{CpuId, Duration, Instant};
 /// Whether `tick_nohz_next_event()` was bound to the next tick whatever timers there were, as RCU
 /// and pending softirqs bind it, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub(super) enum Hold {
     /// A probe saw `rcu_needs_cpu()`, or `tick_nohz_next_event()` itself.
     Probed(bool),
     /// The tick was stopped after the decision, so nothing held it.
@@ -21,7 +21,7 @@ pub enum Hold {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
-pub enum LengthSource {
+pub(super) enum LengthSource {
     /// A return probe on `tick_nohz_get_sleep_length()`.
     Probe,
     /// The timers that were armed, by their events.
@@ -37,7 +37,7 @@ pub enum LengthSource {
 }
 
 impl LengthSource {
-    pub const ALL: [LengthSource; 6] = [
+    pub(super) const ALL: [LengthSource; 6] = [
         LengthSource::Probe,
         LengthSource::Timers,
         LengthSource::Tick,
@@ -46,7 +46,7 @@ impl LengthSource {
         LengthSource::StoppedTick,
     ];
 
-    pub const fn key(self) -> &'static str {
+    pub(super) const fn key(self) -> &'static str {
         match self {
             LengthSource::Probe => "probe",
             LengthSource::Timers => "timers",
@@ -60,7 +60,7 @@ impl LengthSource {
 
 /// The kernel's state when it asked the governor, as rebuilt from events up to the idle entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub(super) struct Asked {
     /// `local_clock()`.
     pub clock: Instant,
     /// `ts->idle_entrytime`.
@@ -93,7 +93,7 @@ const ENTRY_ERROR_MAX: Duration = Duration::from_us(100);
 impl Asked {
     /// What `tick_nohz_get_sleep_length()` answered, and how that is known. `went_on` says that
     /// the tick must have been held, for the governor asked to stop it in vain.
-    pub fn sleep_length(&self, went_on: bool) -> (Duration, LengthSource) {
+    pub(super) fn sleep_length(&self, went_on: bool) -> (Duration, LengthSource) {
         let now = self.idle_entry;
         if let Some(probed) = self.probed {
             return (probed, LengthSource::Probe);
@@ -118,13 +118,13 @@ impl Asked {
     }
 
     /// To the timer that the CPU's clock event device was programmed for.
-    pub fn delta_next(&self) -> Duration {
+    pub(super) fn delta_next(&self) -> Duration {
         self.tick.min(self.next_hrtimer).since(self.idle_entry)
     }
 
     /// The probe's answer is the time from `idle_entrytime` to a timer whose expiry is known, which
     /// gives that moment to the nanosecond.
-    pub fn refined(mut self) -> Asked {
+    pub(super) fn refined(mut self) -> Asked {
         let Some(probed) = self.probed else { return self };
         let guess = self.idle_entry;
         let timers = [self.next_wheel, self.next_hrtimer, self.tick];
@@ -137,14 +137,14 @@ impl Asked {
     }
 
     /// Whether a governor that asks to stop the tick, and sees it go on, learnt of the tick.
-    pub fn is_undecided(&self) -> bool {
+    pub(super) fn is_undecided(&self) -> bool {
         self.probed.is_none()
             && !self.tick_was_stopped
             && self.hold == Hold::StandIn(false)
             && self.next_wheel > self.jiffy + self.tick_period
     }
 
-    pub fn inputs(&self, sleep_length: Duration, limit: Duration, capacity: u32) -> Inputs {
+    pub(super) fn inputs(&self, sleep_length: Duration, limit: Duration, capacity: u32) -> Inputs {
         Inputs {
             now: self.clock,
             sleep_length,
@@ -163,7 +163,7 @@ impl Asked {
 
 /// What `cpuidle_reflect()` passed to the governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub(super) struct Told {
     /// The state that was entered.
     pub state: usize,
     /// `dev->last_residency_ns`.
@@ -181,7 +181,7 @@ pub struct Told {
 
 /// One decision of the recorded governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub(super) struct Recorded {
     pub cpu: CpuId,
     /// Position of the CPU among those that the recording shows idle.
     pub slot: usize,
@@ -199,7 +199,7 @@ pub struct Recorded {
 
 /// What happened to the recorded governor, in order; numbers are positions among the decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(super) enum Step {
     Ask(usize),
     Tell(usize),
     /// The governor was enabled anew: all it had learned is gone.
@@ -208,7 +208,7 @@ pub enum Step {
 
 /// A recording as the calls that its governor got.
 #[derive(Clone, Debug, Default)]
-pub struct Calls {
+pub(super) struct Calls {
     pub decisions: Vec<Recorded>,
     pub steps: Vec<Step>,
     /// Decisions from here on come from a governor whose state is known; 0 without a reset.

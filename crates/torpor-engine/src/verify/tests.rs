@@ -104,7 +104,7 @@ impl Script {
     }
 }
 
-pub fn seats() -> Vec<Seat> {
+pub(super) fn seats() -> Vec<Seat> {
     let cluster = testing::x86_cluster();
     let model = testing::model(&cluster);
     let describe = |s: &torpor_platform::IdleState| StateDesc {

@@ -5,7 +5,7 @@ use torpor_units::Instant;
 
 /// What an event of the tick's timer was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TickEvent {
+pub(super) enum TickEvent {
     /// Part of the interrupt that handles the tick.
     Handler,
     /// The idle loop stopped the tick or set the stopped tick's timer anew.
@@ -15,7 +15,7 @@ pub enum TickEvent {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TickTimer {
+pub(super) struct TickTimer {
     /// When the timer is due; `None` when it is not armed, or not known to be.
     pub armed: Option<Instant>,
     pub is_stopped: bool,
@@ -32,18 +32,18 @@ pub struct TickTimer {
 
 impl TickTimer {
     /// `tick_stop`.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.asked.get_or_insert((self.armed, self.is_stopped));
         self.is_stopped = true;
         self.is_stopping = true;
     }
 
-    pub fn expire(&mut self) {
+    pub(super) fn expire(&mut self) {
         self.armed = None;
         self.is_handled = !self.is_stopped;
     }
 
-    pub fn start(&mut self, expires: Instant) -> TickEvent {
+    pub(super) fn start(&mut self, expires: Instant) -> TickEvent {
         if std::mem::take(&mut self.is_handled) {
             self.armed = Some(expires);
             return TickEvent::Handler;
@@ -61,7 +61,7 @@ impl TickTimer {
         TickEvent::Stopping
     }
 
-    pub fn cancel(&mut self) {
+    pub(super) fn cancel(&mut self) {
         self.asked.get_or_insert((self.armed, self.is_stopped));
         // Stopping the tick with no timer ahead cancels its own; nothing follows.
         self.is_cancelled = !std::mem::take(&mut self.is_stopping);
@@ -69,25 +69,25 @@ impl TickTimer {
     }
 
     /// An event of another kind on the CPU.
-    pub fn other_event(&mut self) {
+    pub(super) fn other_event(&mut self) {
         self.is_stopping = false;
         self.is_cancelled = false;
     }
 
     /// The idle loop was left, or begins again.
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.is_stopped = false;
         self.asked = None;
     }
 
     /// What the timer was armed for, and whether the tick was stopped, when the governor was
     /// asked for the sleep that begins now.
-    pub fn when_asked(&self) -> (Option<Instant>, bool) {
+    pub(super) fn when_asked(&self) -> (Option<Instant>, bool) {
         self.asked.unwrap_or((self.armed, self.is_stopped))
     }
 
     /// The sleep has begun.
-    pub fn entered(&mut self) {
+    pub(super) fn entered(&mut self) {
         self.asked = None;
     }
 }

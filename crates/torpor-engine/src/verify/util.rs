@@ -8,7 +8,7 @@ use torpor_trace::Trace;
 use torpor_units::Instant;
 
 /// Sets the utilization of every decision.
-pub fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
+pub(super) fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
     let empty =
         |seat: &Seat| CpuInput { cpu: seat.cpu, spans: Vec::new(), cut: Default::default() };
     let cpus = seats.iter().map(empty).collect();

@@ -21,13 +21,13 @@ const RESET_MARKER: &str = "RESET";
 const INTERRUPT_EXIT_DELAY: Duration = Duration(700);
 
 /// A CPU that the recording shows idle.
-pub struct Seat {
+pub(super) struct Seat {
     pub cpu: CpuId,
     pub model: CpuModel,
     pub states: Vec<StateDesc>,
 }
 
-pub struct Walk<'a> {
+pub(super) struct Walk<'a> {
     trace: &'a Trace,
     seats: &'a [Seat],
     tick: TickFunction,
@@ -46,7 +46,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(
+    pub(super) fn new(
         trace: &'a Trace,
         tick: TickFunction,
         seats: &'a [Seat],
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub fn run(mut self) -> Calls {
+    pub(super) fn run(mut self) -> Calls {
         let trace = self.trace;
         for event in &trace.events {
             if self.is_reset_at(event) {

@@ -9,7 +9,13 @@ use torpor_governor::{Catalog, CpuSetup, Instance, Setup, StateDesc};
 use torpor_platform::{Cluster, IdleState, Opp, Platform, PollLoop, Scope, Smt, StatePower};
 use torpor_units::{CpuId, Duration, Hz, Instant, Power};
 
-pub fn state(name: &str, entry_us: i64, exit_us: i64, residency_us: i64, mw: f64) -> IdleState {
+pub(crate) fn state(
+    name: &str,
+    entry_us: i64,
+    exit_us: i64,
+    residency_us: i64,
+    mw: f64,
+) -> IdleState {
     IdleState {
         name: name.to_owned(),
         entry_latency: Duration::from_us(entry_us),
@@ -45,11 +51,11 @@ fn cluster(states: Vec<IdleState>) -> Cluster {
 }
 
 /// WFI and a Pixel 6 LITTLE's c2, with round powers: 10 mW and 0.
-pub fn two_state_cluster() -> Cluster {
+pub(crate) fn two_state_cluster() -> Cluster {
     cluster(vec![state("WFI", 0, 1, 1, 10.0), state("c2", 70, 160, 2_000, 0.0)])
 }
 
-pub fn x86_cluster() -> Cluster {
+pub(crate) fn x86_cluster() -> Cluster {
     cluster(vec![
         state("POLL", 0, 0, 0, 4_000.0),
         state("C1", 0, 2, 2, 100.0),
@@ -60,7 +66,7 @@ pub fn x86_cluster() -> Cluster {
 
 /// As `arm_poll_idle` makes it: WFI, which takes 1 us to leave, is announced with the polling
 /// limit of 100 us.
-pub fn arm_polling_cluster() -> Cluster {
+pub(crate) fn arm_polling_cluster() -> Cluster {
     let event_stream = Some(Duration::from_us(100));
     let mut wfe = state("WFE", 0, 0, 0, 50.0);
     wfe.poll_loop = Some(PollLoop::ArmPollIdle { event_stream });
@@ -69,7 +75,7 @@ pub fn arm_polling_cluster() -> Cluster {
     cluster(vec![wfe, wfi])
 }
 
-pub fn model(cluster: &Cluster) -> CpuModel {
+pub(crate) fn model(cluster: &Cluster) -> CpuModel {
     let platform = Platform {
         name: "test".to_owned(),
         title: "test".to_owned(),
@@ -89,16 +95,16 @@ pub fn model(cluster: &Cluster) -> CpuModel {
     CpuModel::new(&platform, cluster, grid, Duration::MAX, |_| false)
 }
 
-pub fn two_state_cpu() -> CpuModel {
+pub(crate) fn two_state_cpu() -> CpuModel {
     model(&two_state_cluster())
 }
 
-pub fn x86_cpu() -> CpuModel {
+pub(crate) fn x86_cpu() -> CpuModel {
     model(&x86_cluster())
 }
 
 /// A built-in governor with its parameters, for one CPU like `model`.
-pub fn instance(spec: &str, model: &CpuModel) -> Instance {
+pub(crate) fn instance(spec: &str, model: &CpuModel) -> Instance {
     let states: Vec<StateDesc> = model
         .states
         .iter()
@@ -118,7 +124,7 @@ pub fn instance(spec: &str, model: &CpuModel) -> Instance {
 }
 
 /// Spans from (idle µs, work µs) pairs; timers are unknown unless a pair's wake-up is one.
-pub fn spans(pairs: &[(i64, i64)]) -> Vec<Span> {
+pub(crate) fn spans(pairs: &[(i64, i64)]) -> Vec<Span> {
     let mut at = Instant(0);
     let mut spans = Vec::new();
     for &(idle_us, work_us) in pairs {

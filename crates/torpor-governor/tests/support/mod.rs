@@ -7,7 +7,7 @@ mod rng;
 #[path = "../../../../tests/upstream.rs"]
 mod upstream;
 
-pub use rng::Rng;
+pub(crate) use rng::Rng;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions, StateDesc};
 use torpor_units::Duration;

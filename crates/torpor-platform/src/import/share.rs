@@ -39,7 +39,7 @@ pub(super) struct State {
 impl State {
     /// Why the idle loop never enters it, if it does not: `residency_us` is at the type's limit, as
     /// states have it that are for suspend-to-idle alone.
-    pub fn never_entered(&self) -> Option<String> {
+    pub(super) fn never_entered(&self) -> Option<String> {
         if self.residency_us == u32::MAX {
             return Some(format!("its target residency is {} us, the longest there is", u32::MAX));
         }
@@ -59,7 +59,7 @@ pub(super) enum Latency {
 
 impl Latency {
     /// What a governor sees.
-    pub fn told_us(self) -> u64 {
+    pub(super) fn told_us(self) -> u64 {
         match self {
             Latency::Whole { us } | Latency::Parts { wakeup_us: Some(us), .. } => us.into(),
             Latency::Parts { entry_us, exit_us, .. } => {

@@ -6,31 +6,31 @@ use serde_json::Value;
 
 const COUNTS: [&str; 5] = ["usage", "above", "below", "rejected", "time_ns"];
 
-pub fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-pub fn pick(rows: &[Value], keys: &[&str]) -> Vec<Row> {
+pub(super) fn pick(rows: &[Value], keys: &[&str]) -> Vec<Row> {
     rows.iter().map(|row| keys.iter().map(|key| row[*key].clone()).collect()).collect()
 }
 
-pub fn led_by(first: Value, rows: Vec<Row>) -> impl Iterator<Item = Row> {
+pub(super) fn led_by(first: Value, rows: Vec<Row>) -> impl Iterator<Item = Row> {
     rows.into_iter().map(move |row| [vec![first.clone()], row].concat())
 }
 
 /// The parts of a result that have runs: one a recording, or the result itself.
-pub fn sections(result: &Value) -> Vec<&Value> {
+pub(super) fn sections(result: &Value) -> Vec<&Value> {
     match result["traces"].as_array() {
         Some(traces) => traces.iter().collect(),
         None => vec![result],
     }
 }
 
-pub fn source(section: &Value) -> Value {
+pub(super) fn source(section: &Value) -> Value {
     let named = if section["trace"].is_object() {
         &section["trace"]["path"]
     } else {
@@ -40,17 +40,20 @@ pub fn source(section: &Value) -> Value {
 }
 
 /// Every run with its source.
-pub fn runs(result: &Value) -> impl Iterator<Item = (Value, &Value)> {
+pub(super) fn runs(result: &Value) -> impl Iterator<Item = (Value, &Value)> {
     sections(result)
         .into_iter()
         .flat_map(|section| list(section, "runs").iter().map(|run| (source(section), run)))
 }
 
-pub fn values<'a>(result: &'a Value, metrics: &'a Value) -> impl Iterator<Item = Value> + 'a {
+pub(super) fn values<'a>(
+    result: &'a Value,
+    metrics: &'a Value,
+) -> impl Iterator<Item = Value> + 'a {
     list(result, "catalogue").iter().map(move |metric| metrics[text(&metric["key"])].clone())
 }
 
-pub fn summary(result: &Value) -> Vec<Row> {
+pub(super) fn summary(result: &Value) -> Vec<Row> {
     let row = |(source, run): (Value, &Value)| {
         let mut row = vec![source, result["platform"]["name"].clone()];
         row.extend(["governor", "kind", "error"].map(|key| run[key].clone()));
@@ -60,7 +63,7 @@ pub fn summary(result: &Value) -> Vec<Row> {
     runs(result).map(row).collect()
 }
 
-pub fn seeds(result: &Value) -> Vec<Row> {
+pub(super) fn seeds(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (source, run) in runs(result) {
         for seed in list(run, "seeds") {
@@ -73,7 +76,7 @@ pub fn seeds(result: &Value) -> Vec<Row> {
 }
 
 /// A row a record of `what`: the declared columns, then its metrics.
-pub fn measured(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
+pub(super) fn measured(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
     let row = |record: &Value| {
         let declared = keys.iter().map(|key| record[*key].clone());
         declared.chain(values(result, &record["metrics"])).collect()
@@ -81,7 +84,7 @@ pub fn measured(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
     list(result, what).iter().map(row).collect()
 }
 
-pub fn states(result: &Value) -> Vec<Row> {
+pub(super) fn states(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (source, run) in runs(result) {
         for cpu in list(run, "cpus") {
@@ -97,7 +100,7 @@ pub fn states(result: &Value) -> Vec<Row> {
     rows
 }
 
-pub fn causes(result: &Value) -> Vec<Row> {
+pub(super) fn causes(result: &Value) -> Vec<Row> {
     const KEYS: [&str; 9] = [
         "governor",
         "kind",
@@ -113,7 +116,7 @@ pub fn causes(result: &Value) -> Vec<Row> {
     sections(result).into_iter().flat_map(of).collect()
 }
 
-pub fn latency(result: &Value) -> Vec<Row> {
+pub(super) fn latency(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (source, run) in runs(result) {
         for bucket in list(&run["latency"], "histogram") {
@@ -124,7 +127,7 @@ pub fn latency(result: &Value) -> Vec<Row> {
     rows
 }
 
-pub fn compared(source: &Value, comparison: &Value) -> Vec<Row> {
+pub(super) fn compared(source: &Value, comparison: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for line in list(comparison, "rows") {
         for (label, cell) in list(comparison, "labels").iter().zip(list(line, "cells")) {
@@ -139,16 +142,16 @@ pub fn compared(source: &Value, comparison: &Value) -> Vec<Row> {
     rows
 }
 
-pub fn comparison(result: &Value) -> Vec<Row> {
+pub(super) fn comparison(result: &Value) -> Vec<Row> {
     let one = |section: &Value| compared(&source(section), &section["comparison"]);
     sections(result).into_iter().flat_map(one).collect()
 }
 
-pub fn tasks(result: &Value) -> Vec<Row> {
+pub(super) fn tasks(result: &Value) -> Vec<Row> {
     named(result, "task_comparisons")
 }
 
-pub fn flows(result: &Value) -> Vec<Row> {
+pub(super) fn flows(result: &Value) -> Vec<Row> {
     named(result, "flow_comparisons")
 }
 
@@ -157,7 +160,7 @@ fn named(result: &Value, what: &str) -> Vec<Row> {
     list(result, what).iter().flat_map(one).collect()
 }
 
-pub fn of_runs(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
+pub(super) fn of_runs(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
     let one = |(_, run): (Value, &Value)| {
         led_by(run["governor"].clone(), pick(list(run, what), keys)).collect::<Vec<_>>()
     };
@@ -165,13 +168,13 @@ pub fn of_runs(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
 }
 
 /// Every column of every group, with the group's number.
-pub fn diff_columns(result: &Value) -> impl Iterator<Item = (usize, &Value, &Value)> {
+pub(super) fn diff_columns(result: &Value) -> impl Iterator<Item = (usize, &Value, &Value)> {
     list(result, "groups").iter().enumerate().flat_map(|(number, group)| {
         list(group, "columns").iter().map(move |column| (number, group, column))
     })
 }
 
-pub fn diff_states(result: &Value) -> Vec<Row> {
+pub(super) fn diff_states(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (number, group, column) in diff_columns(result) {
         for (state, counts) in list(group, "states").iter().zip(list(column, "states")) {
@@ -193,7 +196,7 @@ pub fn diff_states(result: &Value) -> Vec<Row> {
     rows
 }
 
-pub fn diff_changes(result: &Value) -> Vec<Row> {
+pub(super) fn diff_changes(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (number, _, column) in diff_columns(result) {
         for share in ["above", "below"] {
@@ -209,7 +212,7 @@ pub fn diff_changes(result: &Value) -> Vec<Row> {
     rows
 }
 
-pub fn study_cells(result: &Value) -> Vec<Row> {
+pub(super) fn study_cells(result: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for table in list(result, "tables") {
         for line in list(table, "rows") {

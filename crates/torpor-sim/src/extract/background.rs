@@ -16,7 +16,7 @@ const LENGTHS_MAX: usize = 32;
 const PHASES_A_LINE: usize = 6;
 
 /// `patterns` are of tasks' names, with `*` at the end for any rest.
-pub fn write(
+pub(super) fn write(
     story: &Story,
     trace: &Trace,
     name: &str,

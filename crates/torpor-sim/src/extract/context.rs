@@ -10,7 +10,7 @@ const TIMER_SOFTIRQS: [u32; 2] = [1, 8];
 
 /// On whose behalf a CPU wakes a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waker {
+pub(super) enum Waker {
     Task(i32),
     Timer,
     Interrupt,
@@ -29,17 +29,17 @@ struct CpuContext {
 }
 
 /// Follows every CPU's context.
-pub struct Contexts {
+pub(super) struct Contexts {
     cpus: Vec<CpuContext>,
     tells_timers: bool,
 }
 
 impl Contexts {
-    pub fn new(cpus: usize, carries: Carries) -> Contexts {
+    pub(super) fn new(cpus: usize, carries: Carries) -> Contexts {
         Contexts { cpus: vec![CpuContext::default(); cpus], tells_timers: carries.hrtimers }
     }
 
-    pub fn observe(&mut self, event: &Event) {
+    pub(super) fn observe(&mut self, event: &Event) {
         let Some(cpu) = self.cpus.get_mut(event.cpu.index()) else { return };
         let leave = |depth: &mut u32| *depth = depth.saturating_sub(1);
         match event.kind {
@@ -68,11 +68,11 @@ impl Contexts {
     }
 
     /// The task that runs on the CPU, interrupted or not.
-    pub fn running(&self, cpu: CpuId) -> Option<i32> {
+    pub(super) fn running(&self, cpu: CpuId) -> Option<i32> {
         self.cpus.get(cpu.index()).and_then(|c| c.pid)
     }
 
-    pub fn waker(&self, cpu: CpuId) -> Waker {
+    pub(super) fn waker(&self, cpu: CpuId) -> Waker {
         let Some(cpu) = self.cpus.get(cpu.index()) else { return Waker::Interrupt };
         let in_timer_softirq = cpu.softirq.is_some_and(|vec| TIMER_SOFTIRQS.contains(&vec));
         if cpu.hrtimers > 0 || cpu.timer_interrupts > 0 || in_timer_softirq {
@@ -91,7 +91,7 @@ impl Contexts {
 
 /// The moment of the event of an interrupt that an idle CPU handled at `time`: the wake-up that
 /// the reconstruction of its sleeps found there, which has the exit latency taken off.
-pub fn event_time(input: Option<&CpuInput>, time: Instant) -> Instant {
+pub(super) fn event_time(input: Option<&CpuInput>, time: Instant) -> Instant {
     let Some(input) = input else { return time };
     let behind = input.spans.partition_point(|span| span.start <= time);
     match behind.checked_sub(1).map(|index| input.spans[index]) {

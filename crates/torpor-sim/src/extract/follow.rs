@@ -13,7 +13,7 @@ use torpor_units::{CpuId, Duration, Instant};
 
 /// One thing a task did.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Act {
+pub(super) enum Act {
     /// Work, in ns of the biggest CPU at its highest frequency.
     Run(f64),
     /// Woke another; by number of the wake-up.
@@ -26,7 +26,7 @@ pub enum Act {
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(super) enum Cause {
     /// By number.
     Task(usize),
     Timer {
@@ -39,7 +39,7 @@ pub enum Cause {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct WakeUp {
+pub(super) struct WakeUp {
     pub at: Instant,
     /// The CPU that woke.
     pub cpu: CpuId,
@@ -66,7 +66,7 @@ enum State {
 }
 
 #[derive(Clone, Debug)]
-pub struct Thread {
+pub(super) struct Thread {
     pub pid: i32,
     pub comm: Option<Name>,
     /// When it is first at something.
@@ -83,20 +83,20 @@ pub struct Thread {
 }
 
 impl Thread {
-    pub fn work_ns(&self) -> f64 {
+    pub(super) fn work_ns(&self) -> f64 {
         let of = |act: &Act| if let Act::Run(ns) = act { *ns } else { 0.0 };
         self.acts.iter().map(of).sum()
     }
 }
 
 /// All tasks of a recording, in the order in which they appear.
-pub struct Followed {
+pub(super) struct Followed {
     pub window: (Instant, Instant),
     pub threads: Vec<Thread>,
     pub wake_ups: Vec<WakeUp>,
 }
 
-pub fn follow(
+pub(super) fn follow(
     trace: &Trace,
     platform: Option<&Platform>,
     recording: &Recording,

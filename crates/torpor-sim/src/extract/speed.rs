@@ -16,12 +16,12 @@ struct CpuSpeed {
 }
 
 /// The speed of every CPU, as a share of the biggest one's at its highest frequency.
-pub struct Speeds(Vec<CpuSpeed>);
+pub(super) struct Speeds(Vec<CpuSpeed>);
 
 impl Speeds {
     /// Without a platform all CPUs are alike, and the highest recorded frequency is the highest.
     /// Before a CPU's first `cpu_frequency` event it is taken to run at the frequency of that.
-    pub fn new(trace: &Trace, platform: Option<&Platform>) -> Speeds {
+    pub(super) fn new(trace: &Trace, platform: Option<&Platform>) -> Speeds {
         let of_cpu = |number: usize| {
             let cluster = platform.and_then(|platform| {
                 let index = platform.cluster_of(CpuId(number as u32))?;
@@ -47,14 +47,14 @@ impl Speeds {
         Speeds(speeds)
     }
 
-    pub fn set(&mut self, cpu: CpuId, freq_khz: u32) {
+    pub(super) fn set(&mut self, cpu: CpuId, freq_khz: u32) {
         if let Some(speed) = self.0.get_mut(cpu.index()) {
             speed.freq_khz = freq_khz;
         }
     }
 
     /// Work done in a time, in ns of the biggest CPU at its highest frequency.
-    pub fn work_ns(&self, cpu: CpuId, time: Duration) -> f64 {
+    pub(super) fn work_ns(&self, cpu: CpuId, time: Duration) -> f64 {
         let Some(speed) = self.0.get(cpu.index()) else { return time.0 as f64 };
         let freq_ratio = match (speed.freq_khz, speed.freq_max_khz) {
             (0, _) | (_, 0) => 1.0,

@@ -16,7 +16,7 @@ const ANSWER_MAX: Duration = Duration(1_000_000);
 /// Phases on a line of the file.
 const PHASES_A_LINE: usize = 4;
 
-pub fn write(
+pub(super) fn write(
     story: &Story,
     trace: &Trace,
     recorded_on: Option<&Platform>,
@@ -125,7 +125,7 @@ fn interrupts(story: &Story) -> BTreeMap<(CpuId, Option<usize>), Vec<Instant>> {
     found
 }
 
-pub fn us(length: Duration) -> String {
+pub(super) fn us(length: Duration) -> String {
     let ns = length.0.max(0);
     let text = format!("{}.{:03}", ns / 1000, ns % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

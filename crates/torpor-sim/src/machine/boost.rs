@@ -36,7 +36,7 @@ impl From<IoBoostInstance> for Boost {
 
 impl Boost {
     /// There is a new task of this number.
-    pub fn begin(&mut self, task: u32, uclamp_max: u16) {
+    pub(super) fn begin(&mut self, task: u32, uclamp_max: u16) {
         if let Some(boost) = &mut self.instance {
             boost.reset_task(task as usize);
             boost.set_uclamp_max(task as usize, uclamp_max.into());
@@ -44,7 +44,7 @@ impl Boost {
     }
 
     #[inline]
-    pub fn enqueue(
+    pub(super) fn enqueue(
         &mut self,
         cpu: usize,
         task: u32,
@@ -61,7 +61,14 @@ impl Boost {
 
     /// A task leaves that is in `state` then.
     #[inline]
-    pub fn dequeue(&mut self, cpu: usize, task: u32, now: Instant, state: State, in_iowait: bool) {
+    pub(super) fn dequeue(
+        &mut self,
+        cpu: usize,
+        task: u32,
+        now: Instant,
+        state: State,
+        in_iowait: bool,
+    ) {
         if let Some(boost) = &mut self.instance {
             let sleep = Flags::SLEEP.when(state != State::Runnable);
             let flags = Flags::IOWAIT.when(in_iowait) | sleep;
@@ -70,40 +77,40 @@ impl Boost {
     }
 
     #[inline]
-    pub fn update(&mut self, cpu: usize, now: Instant, is_iowait: bool) {
+    pub(super) fn update(&mut self, cpu: usize, now: Instant, is_iowait: bool) {
         if let Some(boost) = &mut self.instance {
             let _ = boost.update(cpu, now, Flags::IOWAIT.when(is_iowait));
         }
     }
 
     #[inline]
-    pub fn cpu_boost(&mut self, cpu: usize, now: Instant, capacity: u64) -> u64 {
+    pub(super) fn cpu_boost(&mut self, cpu: usize, now: Instant, capacity: u64) -> u64 {
         self.instance.as_mut().map_or(0, |b| b.cpu_boost(cpu, now, capacity).unwrap_or(0).into())
     }
 
     #[inline]
-    pub fn task_boost(&self, task: u32) -> u64 {
+    pub(super) fn task_boost(&self, task: u32) -> u64 {
         self.instance.as_ref().map_or(0, |b| b.task_boost(task as usize).unwrap_or(0).into())
     }
 
     #[inline]
-    pub fn task_uclamp_min(&self, task: u32) -> u16 {
+    pub(super) fn task_uclamp_min(&self, task: u32) -> u16 {
         let answer = |b: &IoBoostInstance| b.task_uclamp_min(task as usize).unwrap_or(0);
         self.instance.as_ref().map_or(0, |b| answer(b) as u16)
     }
 
     #[inline]
-    pub fn rq_boost(&self, cpu: usize) -> u64 {
+    pub(super) fn rq_boost(&self, cpu: usize) -> u64 {
         self.instance.as_ref().map_or(0, |b| b.rq_boost(cpu).unwrap_or(0).into())
     }
 
     #[inline]
-    pub fn perf_min(&self, cpu: usize) -> u64 {
+    pub(super) fn perf_min(&self, cpu: usize) -> u64 {
         self.instance.as_ref().map_or(0, |b| b.perf_min(cpu).unwrap_or(0).into())
     }
 
     #[inline]
-    pub fn fault(&self) -> Option<&Fault> {
+    pub(super) fn fault(&self) -> Option<&Fault> {
         self.instance.as_ref()?.fault()
     }
 }

@@ -12,7 +12,7 @@ use torpor_engine::pelt;
 use torpor_units::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(super) enum Mode {
     /// In an idle state, or on its way in or out.
     Asleep,
     /// Awake, with interrupts to handle and no task yet.
@@ -23,14 +23,14 @@ pub enum Mode {
 
 /// An interrupt that the CPU has not handled yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Irq {
+pub(super) struct Irq {
     pub at: Instant,
     pub line: Line,
 }
 
 /// Where an interrupt came from.
 #[derive(Clone, Copy, Debug)]
-pub enum Line {
+pub(super) enum Line {
     /// One of the workload's, by index, with the time its handler takes.
     Source { source: usize, handling: Duration },
     /// A device has served requests.
@@ -47,7 +47,7 @@ const DEVICE_IRQ: u32 = 64;
 const CALL_IRQ: u32 = 251;
 
 impl Line {
-    pub fn number(self) -> u32 {
+    pub(super) fn number(self) -> u32 {
         match self {
             Line::Source { source, .. } => source as u32,
             Line::Device { device } | Line::Completion { device } => DEVICE_IRQ + device as u32,
@@ -58,7 +58,7 @@ impl Line {
 
 /// A timer, in the order in which they expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Timer {
+pub(super) struct Timer {
     /// When it interrupts the CPU of its own.
     pub expires: Instant,
     /// In which order they were set.
@@ -72,11 +72,11 @@ pub struct Timer {
 pub(super) struct Cpus;
 
 /// The owner of the timer of each CPU's soft-lockup detector.
-pub const WATCHDOG: u32 = u32::MAX;
+pub(super) const WATCHDOG: u32 = u32::MAX;
 /// `kernel/watchdog.c`: two fifths of `watchdog_thresh`, which is 10 s.
-pub const WATCHDOG_PERIOD: Duration = Duration(4_000_000_000);
+pub(super) const WATCHDOG_PERIOD: Duration = Duration(4_000_000_000);
 
-pub struct Cpu<'a> {
+pub(super) struct Cpu<'a> {
     pub mode: Mode,
     pub idle: IdleCpu<'a>,
     /// The sleep it is in, while [`Mode::Asleep`].
@@ -121,48 +121,48 @@ pub struct Cpu<'a> {
 }
 
 impl Timer {
-    pub fn of_watchdog(at: Instant) -> Timer {
+    pub(super) fn of_watchdog(at: Instant) -> Timer {
         Timer { expires: at, sequence: 0, softexpires: at, task: WATCHDOG }
     }
 }
 
 impl Cpu<'_> {
-    pub fn next_timer(&self) -> Instant {
+    pub(super) fn next_timer(&self) -> Instant {
         self.timers.peek().map_or(Instant::NEVER, |Reverse(timer)| timer.expires)
     }
 
     /// How long `work` takes here.
-    pub fn time_for(&self, work: i64) -> Duration {
+    pub(super) fn time_for(&self, work: i64) -> Duration {
         Duration((work + self.speed - 1) / self.speed)
     }
 
     /// Interrupts or a switch hold up what runs here; `length` is that of the biggest CPU at its
     /// highest frequency.
-    pub fn hold_up(&mut self, now: Instant, length: Duration) {
+    pub(super) fn hold_up(&mut self, now: Instant, length: Duration) {
         let time = self.time_for(work_of(length));
         self.from = self.from.max(now) + time;
         self.overhead += time;
     }
 
     /// With tasks, interrupts and switches, up to now.
-    pub fn busy(&self, now: Instant) -> Duration {
+    pub(super) fn busy(&self, now: Instant) -> Duration {
         self.task_time + self.overhead - self.ahead(now)
     }
 
     /// Interrupts and switches that are counted and not over yet. Those that a CPU handles while
     /// it polls are part of its sleep, and not counted.
-    pub fn ahead(&self, now: Instant) -> Duration {
+    pub(super) fn ahead(&self, now: Instant) -> Duration {
         let is_ahead = self.mode != Mode::Asleep && self.from > now;
         if is_ahead { self.from.since(now) } else { Duration::ZERO }
     }
 
     /// `cpu_util()`, with what the runnable tasks are expected to come to.
-    pub fn util(&self) -> u64 {
+    pub(super) fn util(&self) -> u64 {
         u64::from(self.load.util()).max(self.util_est).min(self.capacity)
     }
 
     /// What schedutil uses: since 6.5 tasks that wait count as well (`cpu_util_cfs_boost()`).
-    pub fn util_for(&self, release: Release) -> u64 {
+    pub(super) fn util_for(&self, release: Release) -> u64 {
         match release {
             Release::V6_1 => self.util(),
             Release::V6_12 => self.util().max(self.load.averages().1).min(self.capacity),
@@ -171,6 +171,6 @@ impl Cpu<'_> {
 }
 
 /// Work from a drawn length of time at full speed; what takes longer than 2.4 hours takes that.
-pub fn work_of(length: Duration) -> i64 {
+pub(super) fn work_of(length: Duration) -> i64 {
     length.0.saturating_mul(FULL_SPEED)
 }

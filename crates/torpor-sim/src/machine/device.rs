@@ -419,7 +419,7 @@ impl DeviceState {
     }
 
     /// Brings the totals over time up to now.
-    pub fn count_to(&mut self, now: Instant) {
+    pub(super) fn count_to(&mut self, now: Instant) {
         let time = now.since(self.counted_to);
         self.counted_to = now;
         if self.in_flight > 0 {

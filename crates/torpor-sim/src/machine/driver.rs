@@ -8,7 +8,7 @@ use torpor_units::Duration;
 
 /// One a machine; what it draws it draws for each CPU and state apart, so that two governors meet the
 /// same answers to the same number of attempts.
-pub struct Driver {
+pub(super) struct Driver {
     /// `[cpu][state]`.
     states: Vec<Vec<State>>,
     rejects: bool,
@@ -20,7 +20,7 @@ struct State {
 }
 
 impl Driver {
-    pub fn new(platform: &Platform, topology: &Topology, seed: u64) -> Driver {
+    pub(super) fn new(platform: &Platform, topology: &Topology, seed: u64) -> Driver {
         let name = StreamName::new(seed).text("rejected");
         let of_cpu = |cpu: usize| {
             let states = &platform.clusters[topology.cluster_of[cpu].0].idle_states;
@@ -36,13 +36,13 @@ impl Driver {
     }
 
     /// Whether there is a state that it refuses now and then.
-    pub fn rejects_any(&self) -> bool {
+    pub(super) fn rejects_any(&self) -> bool {
         self.rejects
     }
 
     /// An attempt to enter a state: its duration, if the driver refuses.
     #[inline]
-    pub fn rejects(&mut self, cpu: usize, state: usize) -> Option<Duration> {
+    pub(super) fn rejects(&mut self, cpu: usize, state: usize) -> Option<Duration> {
         if !self.rejects {
             return None;
         }
@@ -52,7 +52,7 @@ impl Driver {
 
     /// What the first task after a sleep in the state loses to cold caches.
     #[inline]
-    pub fn refill(&self, cpu: usize, state: usize) -> Duration {
+    pub(super) fn refill(&self, cpu: usize, state: usize) -> Duration {
         self.states[cpu][state].refill
     }
 }

@@ -45,7 +45,7 @@ pub struct DomainCounted {
 
 impl Domain {
     /// A governed clock starts at its lowest frequency.
-    pub fn new(number: usize, cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
+    pub(super) fn new(number: usize, cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
         let freqs_khz: Vec<u32> = cluster.opps.iter().map(|opp| opp.freq_khz).collect();
         let opp = match cpufreq {
             Cpufreq::Performance => freqs_khz.len().saturating_sub(1) as u16,
@@ -74,27 +74,27 @@ impl Domain {
         }
     }
 
-    pub fn is_governed(&self) -> bool {
+    pub(super) fn is_governed(&self) -> bool {
         self.schedutil.is_some()
     }
 
-    pub fn opp_count(&self) -> usize {
+    pub(super) fn opp_count(&self) -> usize {
         self.time_at.len()
     }
 
-    pub fn freq_khz(&self) -> Option<u32> {
+    pub(super) fn freq_khz(&self) -> Option<u32> {
         self.freqs_khz.get(usize::from(self.opp)).copied()
     }
 
     /// 0 stands for the highest.
-    pub fn opp_of(&self, khz: u32) -> u16 {
+    pub(super) fn opp_of(&self, khz: u32) -> u16 {
         let last = self.time_at.len() - 1;
         let found = self.freqs_khz.iter().position(|freq| *freq >= khz && khz > 0);
         found.unwrap_or(last) as u16
     }
 
     /// The clock gets to another OPP, if it is another.
-    pub fn change(&mut self, opp: u16, now: Instant) -> bool {
+    pub(super) fn change(&mut self, opp: u16, now: Instant) -> bool {
         if opp == self.opp {
             return false;
         }
@@ -105,7 +105,7 @@ impl Domain {
     }
 
     /// `arch_scale_freq_capacity()`.
-    pub fn freq_scale(&self) -> u32 {
+    pub(super) fn freq_scale(&self) -> u32 {
         match (self.freq_khz(), self.freqs_khz.last()) {
             (Some(khz), Some(highest)) => (u64::from(khz) * SCALE / u64::from(*highest)) as u32,
             _ => SCALE as u32,
@@ -113,7 +113,7 @@ impl Domain {
     }
 
     /// Work done in a ns by a CPU of this capacity.
-    pub fn speed(&self, capacity: u32) -> i64 {
+    pub(super) fn speed(&self, capacity: u32) -> i64 {
         let full = i64::from(capacity) * (FULL_SPEED / SCALE as i64);
         match (self.freq_khz(), self.freqs_khz.last()) {
             (Some(khz), Some(&highest)) => (full * i64::from(khz) / i64::from(highest)).max(1),
@@ -126,7 +126,7 @@ impl Domain {
         self.since = now;
     }
 
-    pub fn close(mut self, now: Instant) -> DomainCounted {
+    pub(super) fn close(mut self, now: Instant) -> DomainCounted {
         self.pass(now);
         DomainCounted { transitions: self.transitions, time_at: self.time_at }
     }
@@ -139,12 +139,12 @@ pub(super) struct BusyAt {
 }
 
 impl BusyAt {
-    pub fn new(opps: usize) -> BusyAt {
+    pub(super) fn new(opps: usize) -> BusyAt {
         BusyAt { by_opp: vec![Duration::ZERO; opps], settled: Duration::ZERO }
     }
 
     /// What it was since the last call is put down to the OPP that it has had.
-    pub fn settle(&mut self, cpu: &Cpu<'_>, now: Instant) {
+    pub(super) fn settle(&mut self, cpu: &Cpu<'_>, now: Instant) {
         let busy = cpu.busy(now);
         self.by_opp[usize::from(cpu.span.opp)] += busy - self.settled;
         self.settled = busy;

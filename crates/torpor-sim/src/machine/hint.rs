@@ -28,17 +28,17 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub fn new() -> Session {
+    pub(super) fn new() -> Session {
         Session { integral: 0, previous: 0, min: MIN_MAX }
     }
 
     /// The tasks' clamp.
-    pub fn min(&self) -> u16 {
+    pub(super) fn min(&self) -> u16 {
         self.min as u16
     }
 
     /// A flow took so long that was to take `target`: the tasks' new clamp, if it changes.
-    pub fn report(&mut self, took: Duration, target: Duration) -> Option<u16> {
+    pub(super) fn report(&mut self, took: Duration, target: Duration) -> Option<u16> {
         let step = (target.0 / UNIT_NS).max(1);
         let error = (took - target).0 / UNIT_NS;
         let slope = error - self.previous;

@@ -151,7 +151,7 @@ fn groups(cluster: &Cluster, scope: Scope) -> Vec<Group> {
     }
 }
 
-pub struct Rest {
+pub(super) struct Rest {
     cluster_of: Vec<usize>,
     /// Of each CPU, the number of its core in its cluster.
     core_of: Vec<usize>,
@@ -168,7 +168,7 @@ pub struct Rest {
 }
 
 /// Energy that no CPU takes by itself.
-pub struct RestEnergy {
+pub(super) struct RestEnergy {
     /// Static, by cluster.
     pub of_clusters: Vec<Energy>,
     /// What shared states did not save, by cluster.
@@ -179,7 +179,7 @@ pub struct RestEnergy {
 
 impl Rest {
     /// `first_opps` are those at the beginning, by cluster.
-    pub fn new(
+    pub(super) fn new(
         platform: &Platform,
         topology: &Topology,
         first_opps: impl Iterator<Item = u16>,
@@ -249,11 +249,11 @@ impl Rest {
         }
     }
 
-    pub fn entered(&mut self, cpu: usize, state: usize, now: Instant) {
+    pub(super) fn entered(&mut self, cpu: usize, state: usize, now: Instant) {
         self.change(cpu, state, now, true);
     }
 
-    pub fn left(&mut self, cpu: usize, state: usize, now: Instant) {
+    pub(super) fn left(&mut self, cpu: usize, state: usize, now: Instant) {
         self.change(cpu, state, now, false);
     }
 
@@ -282,7 +282,7 @@ impl Rest {
         }
     }
 
-    pub fn set_opp(&mut self, cluster: usize, opp: u16, now: Instant) {
+    pub(super) fn set_opp(&mut self, cluster: usize, opp: u16, now: Instant) {
         if !self.is_needed {
             return;
         }
@@ -302,7 +302,7 @@ impl Rest {
         }
     }
 
-    pub fn close(mut self, end: Instant) -> RestEnergy {
+    pub(super) fn close(mut self, end: Instant) -> RestEnergy {
         self.pass_package(end);
         self.awake.pass(end, self.asleep.inside < self.asleep.members);
         let awake = self.awake.time();

@@ -9,16 +9,16 @@ use torpor_units::{Duration, Instant};
 
 /// Work is counted in ns at 2^-20 of full speed, so that no fraction is ever lost: a CPU's speed is
 /// a whole number of these, by its capacity and, to 1/1024, its frequency.
-pub const FULL_SPEED: i64 = 1 << 20;
+pub(super) const FULL_SPEED: i64 = 1 << 20;
 
 /// Of a task that has not run on its CPU: long ago.
-pub const NEVER_RAN: Instant = Instant(i64::MIN / 2);
+pub(super) const NEVER_RAN: Instant = Instant(i64::MIN / 2);
 
 /// `UTIL_EST_MARGIN`: closer estimates are left alone.
 const UTIL_EST_MARGIN: u64 = 1024 / 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// On a CPU's queue, or running.
     Runnable,
     Blocked(Blocked),
@@ -26,7 +26,7 @@ pub enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocked {
+pub(super) enum Blocked {
     /// On a timer.
     Timer,
     /// On a channel, which has to hold so many.
@@ -44,7 +44,7 @@ pub enum Blocked {
 /// begins on a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub struct Task {
+pub(super) struct Task {
     pub state: State,
     pub cpu: usize,
     /// The one before, as far as placement has looked (`recent_used_cpu`).
@@ -102,7 +102,7 @@ pub struct Task {
 }
 
 impl Task {
-    pub fn new(
+    pub(super) fn new(
         kinds: &[TaskKind],
         kind: usize,
         instance: u64,
@@ -149,12 +149,12 @@ impl Task {
     }
 
     /// `task_util_est()`.
-    pub fn util(&self) -> u64 {
+    pub(super) fn util(&self) -> u64 {
         self.load.util().max(self.util_est)
     }
 
     /// `util_est_update()`: it goes to sleep with this utilization on a CPU of this capacity.
-    pub fn update_util_est(&mut self, capacity: u64) {
+    pub(super) fn update_util_est(&mut self, capacity: u64) {
         let (seen, ewma) = (self.load.util(), self.util_est);
         if ewma <= seen {
             self.util_est = seen;

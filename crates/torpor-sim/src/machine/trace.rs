@@ -16,53 +16,58 @@ const KERNEL_TIMERS: u64 = 0xffff_8881_0000_0000;
 const TASK_TIMERS: u64 = 0xffff_c900_0000_0000;
 
 /// One of [`TIMER_SYMBOLS`], which follow the names of so many kinds of tasks.
-pub fn function(kinds: usize, which: usize) -> Function {
+pub(super) fn function(kinds: usize, which: usize) -> Function {
     let symbol = Name((kinds + which) as u32);
     Function { address: FUNCTIONS + 0x100 * which as u64, symbol: Some(symbol) }
 }
 
-pub fn name_of(kind: usize) -> Name {
+pub(super) fn name_of(kind: usize) -> Name {
     Name(kind as u32)
 }
 
-pub fn state(state: usize) -> StateIdx {
+pub(super) fn state(state: usize) -> StateIdx {
     StateIdx(state as i32)
 }
 
 /// Of a CPU that leaves its state.
-pub fn state_none() -> StateIdx {
+pub(super) fn state_none() -> StateIdx {
     StateIdx(-1)
 }
 
-pub fn tick_timer(cpu: usize) -> u64 {
+pub(super) fn tick_timer(cpu: usize) -> u64 {
     TICK_TIMERS + 0x1_0000 * cpu as u64
 }
 
-pub fn watchdog_timer(cpu: usize) -> u64 {
+pub(super) fn watchdog_timer(cpu: usize) -> u64 {
     WATCHDOG_TIMERS + 0x1_0000 * cpu as u64
 }
 
-pub fn task_timer(pid: i32) -> u64 {
+pub(super) fn task_timer(pid: i32) -> u64 {
     TASK_TIMERS + 0x100 * pid as u64
 }
 
 /// A timer of a hosted kernel.
-pub fn kernel_timer(id: u32) -> u64 {
+pub(super) fn kernel_timer(id: u32) -> u64 {
     KERNEL_TIMERS + 0x100 * u64::from(id)
 }
 
 /// What it calls, if that has no name here.
-pub fn other_function(id: u32) -> Function {
+pub(super) fn other_function(id: u32) -> Function {
     Function { address: OTHER_FUNCTIONS + 0x100 * u64::from(id), symbol: None }
 }
 
-pub fn timer_start(kinds: usize, pid: i32, expires: Instant, softexpires: Instant) -> EventKind {
+pub(super) fn timer_start(
+    kinds: usize,
+    pid: i32,
+    expires: Instant,
+    softexpires: Instant,
+) -> EventKind {
     let (timer, function) = (task_timer(pid), function(kinds, 1));
     EventKind::HrtimerStart { timer, function, expires, softexpires }
 }
 
 /// The tick's handler, and the timer set again.
-pub fn tick(kinds: usize, cpu: usize, now: Instant, expires: Instant) -> [EventKind; 3] {
+pub(super) fn tick(kinds: usize, cpu: usize, now: Instant, expires: Instant) -> [EventKind; 3] {
     let (timer, function) = (tick_timer(cpu), function(kinds, 0));
     [
         EventKind::HrtimerExpireEntry { timer, function, now },

@@ -60,7 +60,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub fn put(&mut self, count: u64, event: Instant) {
+    pub(super) fn put(&mut self, count: u64, event: Instant) {
         self.held += count;
         if let Some(posted) = &mut self.posted {
             posted.push_back((event, count));
@@ -68,7 +68,7 @@ impl Channel {
     }
 
     /// The event of the last of them, if it is known.
-    pub fn take(&mut self, count: u64) -> Option<Instant> {
+    pub(super) fn take(&mut self, count: u64) -> Option<Instant> {
         self.held -= count;
         let posted = self.posted.as_mut()?;
         let (mut left, mut event) = (count, None);
@@ -126,7 +126,7 @@ pub(super) trait Host<'a>: Sized {
 }
 
 impl<'a> World<'a> {
-    pub fn new(plan: &'a Plan<'a>, agenda: Agenda) -> World<'a> {
+    pub(super) fn new(plan: &'a Plan<'a>, agenda: Agenda) -> World<'a> {
         let workload = plan.workload;
         let posted = (!workload.flows.is_empty()).then(VecDeque::new);
         let channel = |c: &crate::workload::Channel| Channel {
@@ -161,7 +161,7 @@ impl<'a> World<'a> {
     }
 
     /// A new task of a kind, which no CPU has yet.
-    pub fn new_task(&mut self, kind: usize) -> Result<u32, Stuck> {
+    pub(super) fn new_task(&mut self, kind: usize) -> Result<u32, Stuck> {
         let workload = self.plan.workload;
         let instance = self.next_instance[kind];
         self.next_instance[kind] += 1;
@@ -196,7 +196,7 @@ impl<'a> World<'a> {
     }
 
     /// A task that waited is runnable.
-    pub fn woken(&mut self, id: u32, event: Instant) {
+    pub(super) fn woken(&mut self, id: u32, event: Instant) {
         let task = &mut self.tasks[id as usize];
         if let State::Blocked(Blocked::Channel { .. } | Blocked::Barrier(_)) = task.state {
             self.under_way += 1;
@@ -207,7 +207,7 @@ impl<'a> World<'a> {
     }
 
     /// A task has ended; its place is free for another.
-    pub fn bury(&mut self, id: u32) {
+    pub(super) fn bury(&mut self, id: u32) {
         let task = &self.tasks[id as usize];
         let totals = &mut self.kinds[task.kind];
         totals.ended += 1;
@@ -218,7 +218,7 @@ impl<'a> World<'a> {
     }
 
     /// The task has the CPU again, from `from` on.
-    pub fn begins(&mut self, id: u32, from: Instant) {
+    pub(super) fn begins(&mut self, id: u32, from: Instant) {
         let task = &mut self.tasks[id as usize];
         if let Some(event) = task.woken_by.take() {
             task.called = event;
@@ -227,7 +227,7 @@ impl<'a> World<'a> {
     }
 
     /// Everything counted, with what its CPUs and clocks did.
-    pub fn close(
+    pub(super) fn close(
         self,
         cpus: Vec<CpuCounted>,
         rest: RestEnergy,
@@ -257,7 +257,7 @@ impl<'a> World<'a> {
     }
 
     /// Somebody outside may wake a task.
-    pub fn help_may_come(&self) -> bool {
+    pub(super) fn help_may_come(&self) -> bool {
         let sources = self.sources.iter().zip(&self.plan.workload.interrupts);
         let starts = 0..self.plan.workload.tasks.len();
         sources.into_iter().any(|(state, s)| state.is_active && s.effect != Effect::Nothing)
@@ -265,12 +265,12 @@ impl<'a> World<'a> {
     }
 
     /// Whether some tasks that are there from the beginning are still to start.
-    pub fn starts_left(&self, kind: usize) -> bool {
+    pub(super) fn starts_left(&self, kind: usize) -> bool {
         self.begun[kind] < self.plan.workload.tasks[kind].count
     }
 
     /// Says of a task that it cannot go on.
-    pub fn stuck(&self, task: u32, reason: impl Into<String>) -> Stuck {
+    pub(super) fn stuck(&self, task: u32, reason: impl Into<String>) -> Stuck {
         let task = &self.tasks[task as usize];
         let kind = &self.plan.workload.tasks[task.kind];
         let place = kind.program.get(task.step).map_or("its end", |step| &step.place);
@@ -283,7 +283,7 @@ impl<'a> World<'a> {
         }
     }
 
-    pub fn stuck_anywhere(&self, reason: &str) -> Stuck {
+    pub(super) fn stuck_anywhere(&self, reason: &str) -> Stuck {
         let latest = (0..self.tasks.len()).max_by_key(|t| self.tasks[*t].last_step);
         match latest {
             Some(task) => self.stuck(task as u32, reason),

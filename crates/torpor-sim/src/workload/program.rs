@@ -52,7 +52,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub fn of(&self, name: &str) -> Option<usize> {
+    pub(super) fn of(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
     }
 
@@ -89,30 +89,36 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub fn declare_tasks(&mut self, report: &mut Report, tables: &[Table], jobs: &[Table]) {
+    pub(super) fn declare_tasks(&mut self, report: &mut Report, tables: &[Table], jobs: &[Table]) {
         self.tasks = declare(report, tables.iter().chain(jobs));
     }
 
-    pub fn declare_activities(&mut self, report: &mut Report, tables: &[Table]) {
+    pub(super) fn declare_activities(&mut self, report: &mut Report, tables: &[Table]) {
         self.activities = declare(report, tables.iter());
     }
 
     /// The activity that a task or an interrupt names, if it names one.
-    pub fn activity(&self, report: &mut Report, at: &Table) -> Option<usize> {
+    pub(super) fn activity(&self, report: &mut Report, at: &Table) -> Option<usize> {
         let name = at.text("activity")?;
         find(report, at, "activity", name, &self.activities, "activity")
     }
 
-    pub fn declare_devices(&mut self, report: &mut Report, tables: &[Table]) {
+    pub(super) fn declare_devices(&mut self, report: &mut Report, tables: &[Table]) {
         self.devices = declare(report, tables.iter());
     }
 
-    pub fn task(&self, report: &mut Report, at: &Table, key: &str, name: &str) -> Option<usize> {
+    pub(super) fn task(
+        &self,
+        report: &mut Report,
+        at: &Table,
+        key: &str,
+        name: &str,
+    ) -> Option<usize> {
         find(report, at, key, name, &self.tasks, "task")
     }
 
     /// A device of the workload's, or else the machine's.
-    pub fn device(&mut self, at: &Table, key: &str, name: &str) -> usize {
+    pub(super) fn device(&mut self, at: &Table, key: &str, name: &str) -> usize {
         if let Some(known) = self.devices.of(name) {
             return known;
         }
@@ -121,7 +127,7 @@ impl Names {
     }
 
     /// The devices of elsewhere.
-    pub fn named_devices(&mut self, origin: &str, text: &str) -> Vec<DeviceRef> {
+    pub(super) fn named_devices(&mut self, origin: &str, text: &str) -> Vec<DeviceRef> {
         let findings = std::mem::take(&mut self.named_devices);
         let names = self.devices.names.split_off(self.devices.names.len() - findings.len());
         let named = names.into_iter().zip(findings);
@@ -158,7 +164,7 @@ impl Names {
         index
     }
 
-    pub fn woken(&mut self, at: &Table, key: &str, name: &str) -> usize {
+    pub(super) fn woken(&mut self, at: &Table, key: &str, name: &str) -> usize {
         let index = self.channel(at, key, name);
         let message = "nobody waits on this channel".to_owned();
         self.channels[index].woken.get_or_insert_with(|| at.finding(key, message));
@@ -166,7 +172,7 @@ impl Names {
     }
 
     /// Every channel must have someone at both ends, group by group.
-    pub fn check_channels(&mut self, report: &mut Report) {
+    pub(super) fn check_channels(&mut self, report: &mut Report) {
         let names: Vec<String> = self.channels.iter().map(|c| c.name.clone()).collect();
         for channel in &mut self.channels {
             let finding = match (&channel.waited, &channel.woken) {
@@ -189,7 +195,7 @@ impl Names {
     }
 
     /// The deadlines of flows.
-    pub fn declare_flows(&mut self, report: &mut Report, tables: &[Table]) {
+    pub(super) fn declare_flows(&mut self, report: &mut Report, tables: &[Table]) {
         for table in tables {
             let Some(name) = table.text("name") else { continue };
             if self.flows.of(name).is_some() {
@@ -216,7 +222,7 @@ impl Names {
     }
 
     /// Every flow must have both ends.
-    pub fn flows(&mut self, report: &mut Report, tables: &[Table]) -> Vec<Flow> {
+    pub(super) fn flows(&mut self, report: &mut Report, tables: &[Table]) -> Vec<Flow> {
         for (flow, ends) in self.flow_ends.iter_mut().enumerate() {
             let [begin, end] = std::mem::take(ends);
             let finding = match (begin, end) {
@@ -274,7 +280,7 @@ impl Names {
     }
 
     /// All channels, those of one name in the order of their groups, and where each name's begin.
-    pub fn channels(&self) -> (Vec<super::Channel>, Vec<usize>) {
+    pub(super) fn channels(&self) -> (Vec<super::Channel>, Vec<usize>) {
         let (mut channels, mut begins) = (Vec::new(), Vec::new());
         for channel in &self.channels {
             begins.push(channels.len());

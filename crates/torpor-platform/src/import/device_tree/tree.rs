@@ -22,7 +22,7 @@ struct Data<'a> {
 
 impl<'a> Tree<'a> {
     /// Adds a node, and says where it is.
-    pub fn add(&mut self, name: &'a str, parent: Option<usize>) -> usize {
+    pub(super) fn add(&mut self, name: &'a str, parent: Option<usize>) -> usize {
         let index = self.nodes.len();
         self.nodes.push(Data { name, parent, children: Vec::new(), properties: Vec::new() });
         if let Some(parent) = parent {
@@ -31,7 +31,7 @@ impl<'a> Tree<'a> {
         index
     }
 
-    pub fn set(&mut self, node: usize, name: &'a str, value: &'a [u8]) {
+    pub(super) fn set(&mut self, node: usize, name: &'a str, value: &'a [u8]) {
         if let ("phandle" | "linux,phandle", &[a, b, c, d]) = (name, value) {
             self.by_phandle.insert(u32::from_be_bytes([a, b, c, d]), node);
         }
@@ -39,7 +39,7 @@ impl<'a> Tree<'a> {
     }
 
     /// `None` for a tree without any node.
-    pub fn root(&self) -> Option<Node<'_>> {
+    pub(super) fn root(&self) -> Option<Node<'_>> {
         (!self.nodes.is_empty()).then_some(Node { tree: self, index: 0 })
     }
 }
@@ -62,12 +62,12 @@ impl<'t> Node<'t> {
     }
 
     /// Without the unit address.
-    pub fn name(self) -> &'t str {
+    pub(super) fn name(self) -> &'t str {
         self.data().name.split('@').next().unwrap_or_default()
     }
 
     /// From the root, as errors and the kernel's log name it.
-    pub fn path(self) -> String {
+    pub(super) fn path(self) -> String {
         let parents = std::iter::successors(Some(self), |node| node.parent());
         let names: Vec<&str> = parents.map(|node| node.data().name).collect();
         if names.len() == 1 {
@@ -81,37 +81,37 @@ impl<'t> Node<'t> {
         Some(Node { tree: self.tree, index: self.data().parent? })
     }
 
-    pub fn children(self) -> impl Iterator<Item = Node<'t>> {
+    pub(super) fn children(self) -> impl Iterator<Item = Node<'t>> {
         self.data().children.iter().map(move |&index| Node { tree: self.tree, index })
     }
 
-    pub fn child(self, name: &str) -> Option<Node<'t>> {
+    pub(super) fn child(self, name: &str) -> Option<Node<'t>> {
         self.children().find(|child| child.name() == name)
     }
 
-    pub fn bytes(self, property: &str) -> Option<&'t [u8]> {
+    pub(super) fn bytes(self, property: &str) -> Option<&'t [u8]> {
         let properties = &self.data().properties;
         properties.iter().find(|(name, _)| *name == property).map(|(_, value)| *value)
     }
 
-    pub fn has(self, property: &str) -> bool {
+    pub(super) fn has(self, property: &str) -> bool {
         self.bytes(property).is_some()
     }
 
     /// As `of_device_is_available()`.
-    pub fn is_available(self) -> bool {
+    pub(super) fn is_available(self) -> bool {
         self.texts("status").first().is_none_or(|status| matches!(*status, "okay" | "ok"))
     }
 
     /// A list of strings, each ended by a NUL; what is no UTF-8 is left out.
-    pub fn texts(self, property: &str) -> Vec<&'t str> {
+    pub(super) fn texts(self, property: &str) -> Vec<&'t str> {
         let Some(value) = self.bytes(property) else { return Vec::new() };
         let value = value.strip_suffix(b"\0").unwrap_or(value);
         value.split(|b| *b == 0).filter_map(|text| std::str::from_utf8(text).ok()).collect()
     }
 
     /// Cells of 32 bits; an absent property has none.
-    pub fn cells(self, property: &str) -> Result<Vec<u32>, Failure> {
+    pub(super) fn cells(self, property: &str) -> Result<Vec<u32>, Failure> {
         let value = self.bytes(property).unwrap_or_default();
         let cells = value.chunks_exact(4);
         if !cells.remainder().is_empty() {
@@ -123,7 +123,7 @@ impl<'t> Node<'t> {
     }
 
     /// The first cell, or `None` where the property is absent.
-    pub fn u32(self, property: &str) -> Result<Option<u32>, Failure> {
+    pub(super) fn u32(self, property: &str) -> Result<Option<u32>, Failure> {
         let cells = self.cells(property)?;
         match cells.first() {
             None if self.has(property) => Err(self.failure(property, "is empty", "one number")),
@@ -132,7 +132,7 @@ impl<'t> Node<'t> {
     }
 
     /// The first two cells as one number, or `None` where the property is absent.
-    pub fn u64(self, property: &str) -> Result<Option<u64>, Failure> {
+    pub(super) fn u64(self, property: &str) -> Result<Option<u64>, Failure> {
         match self.cells(property)?[..] {
             [] if !self.has(property) => Ok(None),
             [high, low, ..] => Ok(Some(u64::from(high) << 32 | u64::from(low))),
@@ -140,17 +140,17 @@ impl<'t> Node<'t> {
         }
     }
 
-    pub fn needed<T>(self, property: &str, value: Option<T>) -> Result<T, Failure> {
+    pub(super) fn needed<T>(self, property: &str, value: Option<T>) -> Result<T, Failure> {
         value.ok_or_else(|| self.failure(property, "is not there", "a number"))
     }
 
     /// The nodes a list of phandles points to.
-    pub fn targets(self, property: &str) -> Result<Vec<Node<'t>>, Failure> {
+    pub(super) fn targets(self, property: &str) -> Result<Vec<Node<'t>>, Failure> {
         self.cells(property)?.into_iter().map(|phandle| self.follow(property, phandle)).collect()
     }
 
     /// The node that the first cell points to, whatever arguments follow.
-    pub fn target(self, property: &str) -> Result<Option<Node<'t>>, Failure> {
+    pub(super) fn target(self, property: &str) -> Result<Option<Node<'t>>, Failure> {
         self.u32(property)?.map(|phandle| self.follow(property, phandle)).transpose()
     }
 
@@ -162,7 +162,7 @@ impl<'t> Node<'t> {
     }
 
     /// What is wrong with a property here, and what may be there.
-    pub fn failure(self, property: &str, found: &str, allowed: &str) -> Failure {
+    pub(super) fn failure(self, property: &str, found: &str, allowed: &str) -> Failure {
         Failure {
             reason: format!("`{}`: `{property}` {found}; allowed: {allowed}", self.path()),
             hint: "correct the device tree's source; `dtc -I dtb -O dts FILE` shows what a .dtb \

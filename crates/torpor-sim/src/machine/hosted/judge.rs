@@ -92,7 +92,7 @@ struct Asked {
 }
 
 impl<'a> Judge<'a> {
-    pub fn new(plan: &'a Plan<'a>) -> Judge<'a> {
+    pub(super) fn new(plan: &'a Plan<'a>) -> Judge<'a> {
         let cpus = plan.topology.cpus;
         let mut machine = Machine::new(plan, Script::default(), Unobserved);
         machine.keeps_utils = true;
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
     }
 
     /// `task` is what the workload knows of it, and `id` its number there.
-    pub fn decided(&mut self, decided: &Decided, id: Option<u32>, task: Option<&Task>) {
+    pub(super) fn decided(&mut self, decided: &Decided, id: Option<u32>, task: Option<&Task>) {
         match decided {
             Decided::Waking {
                 task: number,
@@ -223,26 +223,26 @@ impl<'a> Judge<'a> {
     }
 
     /// A task has set its timer on a CPU.
-    pub fn sleeps_until(&mut self, cpu: usize, number: usize, expires: Instant) {
+    pub(super) fn sleeps_until(&mut self, cpu: usize, number: usize, expires: Instant) {
         self.woke(number);
         self.timers[cpu].insert((expires, number));
         self.set_on.insert(number, (cpu, expires));
     }
 
-    pub fn woke(&mut self, number: usize) {
+    pub(super) fn woke(&mut self, number: usize) {
         if let Some((cpu, expires)) = self.set_on.remove(&number) {
             self.timers[cpu].remove(&(expires, number));
         }
     }
 
     /// A CPU has gone to sleep.
-    pub fn sleeps(&mut self, cpu: usize) {
+    pub(super) fn sleeps(&mut self, cpu: usize) {
         let first = self.timers[cpu].first().map_or(Instant::NEVER, |(at, _)| *at);
         self.next[cpu] = Some(first);
     }
 
     /// A sleep is over for which its timer was set so at `now`.
-    pub fn slept(&mut self, cpu: usize, now: Instant, timer: Instant, tick_stopped: bool) {
+    pub(super) fn slept(&mut self, cpu: usize, now: Instant, timer: Instant, tick_stopped: bool) {
         let Some(ours) = self.next[cpu].take().filter(|_| tick_stopped) else { return };
         let [ours, theirs] =
             [ours, timer].map(|at| at.since(now).0.clamp(0, FAR.0) as f64 / 1_000.0);

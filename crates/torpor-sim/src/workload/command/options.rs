@@ -4,34 +4,34 @@
 use std::ops::Range;
 use torpor_toml::{Finding, Report, closest};
 
-pub struct Word {
+pub(super) struct Word {
     pub text: String,
     pub span: Range<usize>,
 }
 
 /// A command line in words, as a shell would have them; nothing is expanded.
-pub struct Line {
+pub(super) struct Line {
     pub whole: String,
     pub words: Vec<Word>,
 }
 
 /// An option and what it is set to, if anything.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub(super) struct Setting {
     pub key: String,
     pub value: Option<String>,
     pub span: Range<usize>,
 }
 
 /// An option that a program has.
-pub struct Known {
+pub(super) struct Known {
     /// As long words, without dashes; short ones are a letter.
     pub names: &'static [&'static str],
     pub takes_value: bool,
 }
 
 impl Line {
-    pub fn split(report: &mut Report<'_>, text: &str) -> Option<Line> {
+    pub(super) fn split(report: &mut Report<'_>, text: &str) -> Option<Line> {
         let mut line = Line { whole: text.trim().to_owned(), words: Vec::new() };
         let (mut word, mut quote) = (None::<Word>, None);
         for (at, c) in text.char_indices() {
@@ -64,7 +64,7 @@ impl Line {
         Some(line)
     }
 
-    pub fn finding(&self, word: Option<&Word>, message: &str, allowed: &[&str]) -> Finding {
+    pub(super) fn finding(&self, word: Option<&Word>, message: &str, allowed: &[&str]) -> Finding {
         let (span, value) = word.map_or((0..0, None), |w| (w.span.clone(), Some(w.text.clone())));
         let near = word.and_then(|w| closest(&w.text, allowed.iter().copied()));
         Finding {
@@ -79,7 +79,7 @@ impl Line {
 
     /// The options among the words from `first` on, `--name value`, `--name=value`, `-n value` or
     /// `-nvalue`, and the words that are none.
-    pub fn options(
+    pub(super) fn options(
         &self,
         report: &mut Report<'_>,
         first: usize,
@@ -137,7 +137,7 @@ fn dashed(name: &str) -> String {
 }
 
 impl Setting {
-    pub fn finding(&self, message: &str, allowed: Option<String>) -> Finding {
+    pub(super) fn finding(&self, message: &str, allowed: Option<String>) -> Finding {
         Finding {
             span: self.span.clone(),
             key: self.key.clone(),

@@ -26,7 +26,7 @@ const OPTIONS: &[Known] = &[
     Known { names: &["work_us"], takes_value: true },
 ];
 
-pub fn read(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn read(report: &mut Report<'_>, line: &Line) -> Option<File> {
     // `perf bench -f simple -r 3 sched pipe`: how it prints has no meaning here.
     let words: Vec<&str> = line.words.iter().map(|w| w.text.as_str()).collect();
     let Some(at) = words.iter().position(|word| *word == "sched") else {

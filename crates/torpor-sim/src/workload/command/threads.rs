@@ -31,7 +31,7 @@ const TURBOSTAT: &[Known] = &[
 ];
 
 /// Every interval the registers of each CPU are read, one interrupt for each.
-pub fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let (mut interval_s, mut rounds, mut reads, mut gap_us) = (5.0, None, 10, 150.0);
     for setting in &settings(report, line, TURBOSTAT) {
         match setting.key.as_str() {
@@ -69,7 +69,7 @@ const IDLE_PREDICT: &[Known] = &[
 ];
 
 /// Sleeps alike a few times, then one of a second.
-pub fn idle_predict(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn idle_predict(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let (mut threads, mut loops, mut delay_us) = (8, 10, 20.0);
     for setting in &settings(report, line, IDLE_PREDICT) {
         match setting.key.as_str() {
@@ -99,7 +99,7 @@ const PERIODIC: &[Known] = &[
 ];
 
 /// Light work in threads at a fixed rate, as Doug Smythies sweeps it.
-pub fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let (mut threads, mut hz, mut work_us) = (1, 73.0, None);
     let mut load_pct = None;
     for setting in &settings(report, line, PERIODIC) {

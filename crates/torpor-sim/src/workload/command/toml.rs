@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 /// A workload file on its way.
-pub struct File {
+pub(super) struct File {
     name: String,
     title: String,
     sources: Vec<String>,
@@ -14,7 +14,7 @@ pub struct File {
 
 impl File {
     /// `name` may hold anything; a workload's is of letters, digits, `-`, `_` and `.`.
-    pub fn new(name: &str, title: &str) -> File {
+    pub(super) fn new(name: &str, title: &str) -> File {
         File {
             name: fit(name),
             title: title.to_owned(),
@@ -24,25 +24,25 @@ impl File {
         }
     }
 
-    pub fn source(mut self, text: impl Into<String>) -> File {
+    pub(super) fn source(mut self, text: impl Into<String>) -> File {
         self.sources.push(text.into());
         self
     }
 
-    pub fn note(mut self, text: impl Into<String>) -> File {
+    pub(super) fn note(mut self, text: impl Into<String>) -> File {
         self.notes.push(text.into());
         self
     }
 
     /// A table of the file, as text.
-    pub fn table(mut self, text: &str) -> File {
+    pub(super) fn table(mut self, text: &str) -> File {
         self.tables.push('\n');
         self.tables.push_str(text.trim_end());
         self.tables.push('\n');
         self
     }
 
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut out = String::from("# SPDX-License-Identifier: MIT OR GPL-2.0-only\n");
         let takes_text = "strings take all text";
         writeln!(out, "name = {}", quoted(&self.name)).expect(takes_text);
@@ -58,14 +58,14 @@ impl File {
 }
 
 /// A name as a workload may have it.
-pub fn fit(name: &str) -> String {
+pub(super) fn fit(name: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().map(fit).collect();
     if name.is_empty() { "job".to_owned() } else { name }
 }
 
 /// A basic string.
-pub fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

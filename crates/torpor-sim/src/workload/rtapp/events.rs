@@ -11,7 +11,7 @@ use torpor_units::{Duration, Instant};
 const LOOPS_MAX: f64 = 1e9;
 const HOUR_US: f64 = 3.6e9;
 
-pub const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "run", "sleep", "timer", "suspend", "resume", "lock", "unlock", "wait", "signal", "broad",
     "sync", "barrier",
 ];
@@ -36,7 +36,7 @@ struct Use {
 
 /// Names that threads share.
 #[derive(Default)]
-pub struct Names {
+pub(super) struct Names {
     uses: Vec<Use>,
     pub barriers: Vec<String>,
     /// By timer that is not one's own: the threads that use it, and where the last one does.
@@ -53,7 +53,7 @@ impl Names {
     }
 
     /// Whatever is waited for must be signalled somewhere, and the other way round.
-    pub fn check_channels(&mut self, report: &mut Report) {
+    pub(super) fn check_channels(&mut self, report: &mut Report) {
         let known: Vec<String> = self.uses.iter().map(|u| u.name.clone()).collect();
         for one in &mut self.uses {
             let finding = match (&one.waited, &one.woken) {
@@ -70,7 +70,7 @@ impl Names {
     }
 
     /// A timer that several threads take turns with is not simulated.
-    pub fn check_timers(&mut self, report: &mut Report) {
+    pub(super) fn check_timers(&mut self, report: &mut Report) {
         for (users, instances, place) in self.timers.values_mut() {
             if (users.len() > 1 || *instances > 1)
                 && let Some(finding) = place.take()
@@ -81,7 +81,7 @@ impl Names {
     }
 
     /// A mutex is a channel that holds one from the beginning.
-    pub fn channels(&self) -> Vec<Channel> {
+    pub(super) fn channels(&self) -> Vec<Channel> {
         let channel = |u: &Use| Channel { name: u.name.clone(), held: u64::from(u.is_mutex) };
         self.uses.iter().map(channel).collect()
     }
@@ -92,7 +92,7 @@ fn lock(mutex: usize) -> Op {
     Op::Wait { channel: mutex, count: 1, not_before, at_least }
 }
 
-pub struct Program {
+pub(super) struct Program {
     pub steps: Vec<Step>,
     pub draws: usize,
     pub depth: usize,
@@ -102,7 +102,7 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn new(thread: &str, instances: u32) -> Program {
+    pub(super) fn new(thread: &str, instances: u32) -> Program {
         Program {
             steps: Vec::new(),
             draws: 0,
@@ -114,7 +114,7 @@ impl Program {
     }
 
     /// A phase: its events, `loop` times.
-    pub fn phase(&mut self, report: &mut Report, phase: &Object, names: &mut Names) {
+    pub(super) fn phase(&mut self, report: &mut Report, phase: &Object, names: &mut Names) {
         let loops = phase.integer(report, "loop", -1.0, LOOPS_MAX).unwrap_or(1.0);
         let begin = self.steps.len();
         self.depth = 1;
@@ -131,7 +131,7 @@ impl Program {
         self.steps.push(Step { op, place: object.path.clone() });
     }
 
-    pub fn event(
+    pub(super) fn event(
         &mut self,
         report: &mut Report,
         object: &Object,

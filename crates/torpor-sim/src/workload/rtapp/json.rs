@@ -8,13 +8,13 @@ use std::ops::Range;
 const DEPTH_MAX: usize = 32;
 
 #[derive(Debug)]
-pub struct Json {
+pub(super) struct Json {
     pub span: Range<usize>,
     pub value: Value,
 }
 
 #[derive(Debug)]
-pub enum Value {
+pub(super) enum Value {
     Object(Vec<Entry>),
     Array(Vec<Json>),
     Number(f64),
@@ -24,19 +24,19 @@ pub enum Value {
 }
 
 #[derive(Debug)]
-pub struct Entry {
+pub(super) struct Entry {
     pub key: String,
     pub key_span: Range<usize>,
     pub json: Json,
 }
 
 /// What is no JSON, and where.
-pub struct SyntaxError {
+pub(super) struct SyntaxError {
     pub at: usize,
     pub message: &'static str,
 }
 
-pub fn parse(text: &str) -> Result<Json, SyntaxError> {
+pub(super) fn parse(text: &str) -> Result<Json, SyntaxError> {
     let mut parser = Parser { text, at: 0 };
     let json = parser.value(0)?;
     parser.skip_blanks()?;

@@ -5,14 +5,14 @@ use super::json::{Entry, Json, Value};
 use torpor_toml::{Finding, Report, closest};
 
 /// An object and where it is, such as `tasks.thread0.phases.p1`.
-pub struct Object<'a> {
+pub(super) struct Object<'a> {
     pub path: String,
     pub entries: &'a [Entry],
 }
 
 impl<'a> Object<'a> {
     /// The value as an object; anything else is reported.
-    pub fn of(report: &mut Report, path: String, json: &'a Json) -> Option<Object<'a>> {
+    pub(super) fn of(report: &mut Report, path: String, json: &'a Json) -> Option<Object<'a>> {
         match &json.value {
             Value::Object(entries) => Some(Object { path, entries }),
             _ => {
@@ -25,7 +25,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub fn key(&self, entry: &Entry) -> String {
+    pub(super) fn key(&self, entry: &Entry) -> String {
         if self.path.is_empty() {
             entry.key.clone()
         } else {
@@ -33,12 +33,12 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub fn find(&self, key: &str) -> Option<&'a Entry> {
+    pub(super) fn find(&self, key: &str) -> Option<&'a Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
     /// A finding at a value.
-    pub fn finding(&self, report: &Report, entry: &Entry, message: &str) -> Finding {
+    pub(super) fn finding(&self, report: &Report, entry: &Entry, message: &str) -> Finding {
         Finding {
             span: entry.json.span.clone(),
             key: self.key(entry),
@@ -49,7 +49,13 @@ impl<'a> Object<'a> {
     }
 
     /// Reports a key that is none of `known`.
-    pub fn unknown(&self, report: &mut Report, entry: &Entry, known: &[&str], why: Option<&str>) {
+    pub(super) fn unknown(
+        &self,
+        report: &mut Report,
+        entry: &Entry,
+        known: &[&str],
+        why: Option<&str>,
+    ) {
         let near = closest(&entry.key, known.iter().copied());
         report.push(Finding {
             span: entry.key_span.clone(),
@@ -67,12 +73,18 @@ impl<'a> Object<'a> {
     }
 
     /// A whole number within bounds, if the key is there.
-    pub fn integer(&self, report: &mut Report, key: &str, min: f64, max: f64) -> Option<f64> {
+    pub(super) fn integer(
+        &self,
+        report: &mut Report,
+        key: &str,
+        min: f64,
+        max: f64,
+    ) -> Option<f64> {
         let entry = self.find(key)?;
         self.integer_of(report, entry, min, max)
     }
 
-    pub fn integer_of(
+    pub(super) fn integer_of(
         &self,
         report: &mut Report,
         entry: &Entry,
@@ -92,7 +104,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub fn text_of(&self, report: &mut Report, entry: &'a Entry) -> Option<&'a str> {
+    pub(super) fn text_of(&self, report: &mut Report, entry: &'a Entry) -> Option<&'a str> {
         match &entry.json.value {
             Value::Text(text) => Some(text),
             _ => {

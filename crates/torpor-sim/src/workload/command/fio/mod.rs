@@ -21,7 +21,7 @@ struct Section {
 }
 
 /// `fio --name=job --rw=randread …`, or `fio job.fio`.
-pub fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let (mut sections, mut files) = (vec![section("global")], Vec::new());
     let mut words = line.words.iter().skip(1).peekable();
     while let Some(word) = words.next() {
@@ -96,7 +96,7 @@ fn of_named_file(report: &mut Report<'_>, line: &Line, file: &Word) -> Option<Fi
 }
 
 /// A job file: `[global]`, then a section a job.
-pub fn of_file(report: &mut Report<'_>, name: &str, text: &str) -> Option<File> {
+pub(super) fn of_file(report: &mut Report<'_>, name: &str, text: &str) -> Option<File> {
     let (mut sections, mut at) = (vec![section("global")], 0);
     for line in text.split_inclusive('\n') {
         let begin = at;
