@@ -59,7 +59,8 @@ def root(tmp_path) -> Path:
         if entry.name not in (".git", "build", "target", "report.html"):
             (tmp_path / entry.name).symlink_to(entry)
     for name, stand_in in STAND_INS.items():
-        (tmp_path / name).symlink_to(ROOT / stand_in)
+        # A copy: a page may write to its own files.
+        shutil.copy(ROOT / stand_in, tmp_path / name)
     return tmp_path
 
 

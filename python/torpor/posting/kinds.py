@@ -163,9 +163,21 @@ def _diff(result: "shapes.Diff") -> Post:
             of = "" if column["residency_of"] == "elapsed" else "; time% of all idle time"
             title = f"CPU {cpus}, {column['label']}{of}"
             tables.append(states_table(title, ["state"], rows))
+            if column.get("got"):
+                tables.append(_diff_got(group, column))
     notes = [note["text"] for interval in result["intervals"] for note in interval["notes"]]
     label = ", ".join(dict.fromkeys(interval["label"] for interval in result["intervals"]))
     return Post(f"idle counters: {label}", facts, tables, list(dict.fromkeys(notes)))
+
+
+def _diff_got(group: "shapes.DiffGroup", column: "shapes.DiffColumn") -> Table:
+    rows = []
+    for got in column["got"]:
+        names = [group["states"][place]["name"] for place in got["states"]]
+        ratios = [number(share(got[key], 1), 2) for key in ("requested_ratio", "got_ratio")]
+        rows.append([word(got["counter"]), word(", ".join(names) or UNKNOWN), *ratios])
+    headings = ["counter", "requested by", "requested%", "got%"]
+    return Table("got", f"{column['label']}, requested and got", headings, rows, keys=2)
 
 
 def _diff_totals(group: "shapes.DiffGroup", cpus: str) -> Table:
