@@ -94,7 +94,7 @@ def comments(text: str, suffix: str) -> list[tuple[int, str]]:
     }[suffix]
     return [
         # "It takes" is not looked for: in code, "it" is often what the sentence is about.
-        (number, re.sub(r"``.*?``|`[^`]*`|@\w+", "``", found.group()).replace("it takes", "").replace("It takes", ""))
+        (number, re.sub(r"``.*?``|`[^`]*`|@\w+|[Ii]t takes", "``", found.group()))
         for number, line in enumerate(text.splitlines(), 1)
         if (found := re.search(pattern, line))
     ]

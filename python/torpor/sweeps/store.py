@@ -4,8 +4,8 @@
 - ``store.json``: the format.
 - ``points/*.parquet``: shards, each written whole or not at all, never changed.
 - ``open/*.jsonl``: what a sweep that runs has finished, a line a point. It becomes a shard when the
-  sweep ends; one that a killed sweep left is read just as well, and ``torpor store gc`` makes a
-  shard of it.
+  sweep ends; one that a killed sweep left is read just as well, and becomes a shard by the next
+  sweep of the same machine, or by ``torpor store gc``.
 
 Shards are plain Parquet: ``SELECT * FROM 'store/points/*.parquet'`` in DuckDB,
 ``polars.scan_parquet("store/points/*.parquet")``.
@@ -16,6 +16,8 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
+import re
 import uuid
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -31,6 +33,9 @@ FORMAT = 1
 
 #: A sweep's open file becomes a shard when it holds so many points.
 _SHARD_POINTS = 20_000
+
+#: In an open file's name: over NFS, a lock may be unknown to other machines.
+_HOST = re.sub(r"[^A-Za-z0-9.]", "", platform.node())
 
 Row = dict[str, Any]
 
@@ -136,7 +141,7 @@ class Store:
         What killed sweeps left is taken in, what running ones write is left alone. Points that
         another build than ``engine`` made are dropped if it is given.
         """
-        orphans = [path for path in self.open_files if _is_orphan(path)]
+        orphans = self._orphans("*")
         shards = self.shards
         rows: dict[str, Row] = {}
         dropped = 0
@@ -152,6 +157,18 @@ class Store:
         for path in gone:
             path.unlink(missing_ok=True)
         return len(gone), dropped
+
+    def _orphans(self, host: str) -> list[Path]:
+        """Open files that nobody writes any more."""
+        return [path for path in self.path.glob(f"open/{host}.jsonl") if _is_orphan(path)]
+
+    def _take_in_orphans(self) -> None:
+        """Make a shard of what killed sweeps of this machine left."""
+        orphans = self._orphans(f"{_HOST}-*")
+        rows = {record["point"]: record for path in orphans for record in _records(path)}
+        self._add_shard(list(rows.values()))
+        for path in orphans:
+            path.unlink(missing_ok=True)
 
     def export(self, path: Path) -> int:
         """Write all points to one file: .parquet, .arrow or .csv; return how many."""
@@ -187,11 +204,12 @@ class Writer:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._path = store.path / "open" / f"{uuid.uuid4().hex}.jsonl"
+        self._path = store.path / "open" / f"{_HOST}-{uuid.uuid4().hex}.jsonl"
         self._records: list[Row] = []
         self._size = 0
 
     def __enter__(self) -> "Writer":
+        self._store._take_in_orphans()
         self._file = open(self._path, "xb", buffering=0)
         # Held as long as this process lives: whoever gets it knows that nobody writes any more.
         with contextlib.suppress(OSError):
