@@ -141,7 +141,7 @@ def main() -> int:
         count_cargo,
         CargoFilter(),
     )
-    in_parallel = ["-n", "auto", "--maxprocesses", "8", "--dist", "loadgroup"]
+    in_parallel = ["-n", "auto", "--maxprocesses", "8", "--dist", "loadgroup", "--durations=25"]
     total += run("Python tests", [python, "-m", "pytest", *in_parallel, "tests"], count_pytest)
     SUMMARY.parent.mkdir(exist_ok=True)
     SUMMARY.write_text(f"{total}\n", encoding="utf-8")

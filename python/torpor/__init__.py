@@ -3,7 +3,7 @@
 
 >>> import torpor
 >>> [p["name"] for p in torpor.platforms() if p["has_power"]]
-['i5-10600k', 'pixel6', 'rk3399']
+['i5-10600k', 'pixel-watch-2', 'pixel6', 'rk3399']
 
 :func:`replay` is the main job. What it returns, :class:`Replay`, holds tables that polars, pandas
 and pyarrow open without a copy. Every error is a :class:`TorporError`.

@@ -42,7 +42,7 @@ def test_options_are_completed(complete):
         ("torpor workload show ", [w["name"] for w in torpor.workloads()]),
         ("torpor simulate x --io-boost ", [b["name"] for b in torpor.ioboosts()]),
         ("torpor simulate x --cpufreq s", ["schedutil"]),
-        ("torpor reproduce rk", ["rk3399-io"]),
+        ("torpor reproduce rk", ["rk3399-io", "rk3399-teo-ladder"]),
     ],
 )
 def test_names_are_completed(complete, line, names):

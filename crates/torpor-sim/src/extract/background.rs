@@ -25,6 +25,7 @@ pub(super) fn write(
 ) -> Result<String, SimError> {
     let (start, end) = story.followed.window;
     let span = end.since(start);
+    // REUSE-IgnoreStart
     let mut out = format!(
         "# SPDX-License-Identifier: MIT OR GPL-2.0-only\n\
          name = \"{name}\"\n\
@@ -34,6 +35,7 @@ pub(super) fn write(
         trace.meta.format,
         trace.meta.sha256,
     );
+    // REUSE-IgnoreEnd
     let takes_text = "strings take all text";
     let recorded = trace.meta.cpu_count.max(1);
     let mut is_empty = true;

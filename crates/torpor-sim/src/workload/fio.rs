@@ -8,7 +8,7 @@
 //!
 //! FIDELITY(io-work): an IO takes the same work however many are under way.
 
-use super::program::Names;
+use super::names::Names;
 use super::read::{clamp, from_us};
 use super::{Dist, Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
 use torpor_toml::{Report, Table};

@@ -9,6 +9,7 @@ mod device;
 mod dist;
 mod fio;
 mod keys;
+mod names;
 mod program;
 mod read;
 mod rtapp;

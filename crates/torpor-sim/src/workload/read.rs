@@ -2,7 +2,8 @@
 //! Workload files: from keys to the model, with every mistake reported at its place.
 
 use super::keys::WORKLOAD;
-use super::program::{self, Names};
+use super::names::Names;
+use super::program;
 use super::{
     Activity, Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, Op, TaskKind,
     Workload, device, fio,
