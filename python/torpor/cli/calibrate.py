@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from torpor.cli import options
 from torpor.cli.columns import columns_text
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.values import duration_ns
@@ -34,15 +35,9 @@ def calibrate(
     settle: Annotated[
         str, typer.Option(metavar="TIME", help="Time before it, not counted.")
     ] = "1s",
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A description of the machine.")
-    ] = None,
-    hz: Annotated[
-        int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
-    ] = None,
+    name: options.MachineName = None,
+    title: options.MachineTitle = None,
+    hz: options.MachineHz = None,
     is_dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only print what would be measured.")
     ] = False,

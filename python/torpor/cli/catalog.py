@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from torpor import library
+from torpor.cli import options
 from torpor.cli.console import print_note, render, stdout_width, write_stdout
 from torpor.files import write_whole
 
@@ -99,15 +100,9 @@ def import_(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A description of the machine.")
-    ] = None,
-    hz: Annotated[
-        int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
-    ] = None,
+    name: options.MachineName = None,
+    title: options.MachineTitle = None,
+    hz: options.MachineHz = None,
     energy_model: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Also a dump of /sys/kernel/debug/energy_model."),

@@ -122,3 +122,13 @@ JournalPath = Annotated[
 ReportPath = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
 ]
+# Of a machine that is described anew.
+MachineName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
+]
+MachineTitle = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="A description of the machine.")
+]
+MachineHz = Annotated[
+    int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
+]
