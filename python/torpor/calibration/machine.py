@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The running machine as a platform: its clusters, and the file with what was measured."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,11 +10,7 @@ from torpor.calibration.fit import Estimate
 from torpor.calibration.states import Cluster
 from torpor.kernel.system import System
 from torpor.library import import_platform
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found]
+from torpor.studies.files import toml
 
 
 def describe(system: System, name: str, title: str | None, hz: int | None) -> str:
@@ -32,7 +27,7 @@ def clusters_of(text: str, system: System) -> list[Cluster]:
     """Return the clusters to measure: their online CPUs, and states not off by default."""
     online = set(system.machine.online_cpus())
     found = []
-    for cluster in tomllib.loads(text)["cluster"]:
+    for cluster in toml(text)["cluster"]:
         cpus = [cpu for cpu in _cpus(cluster["cpus"]) if cpu in online]
         states = [
             (index, state["name"])
@@ -154,7 +149,7 @@ def targets_of(text: str) -> dict[str, dict[str, float]]:
     """Return the target residencies in µs, by cluster and state."""
     return {
         cluster["name"]: {s["name"]: s["target_residency_us"] for s in cluster["idle_state"]}
-        for cluster in tomllib.loads(text)["cluster"]
+        for cluster in toml(text)["cluster"]
     }
 
 
@@ -175,7 +170,7 @@ def _interval(estimate: Estimate, unit: str) -> str:
 
 
 def _plain(value: str) -> str:
-    text = tomllib.loads(f"x = {value}")["x"]
+    text = toml(f"x = {value}")["x"]
     return str(text)
 
 
