@@ -44,6 +44,16 @@ class Record(dict[str, Any]):
         """Return the whole result as JSON text, which :func:`torpor.load` reads."""
         return json.dumps(self, indent=1)
 
+    def write_report(self, path: _Path) -> None:
+        """Write the result as one HTML page that needs no network.
+
+        Raises OSError if the file cannot be written, and :class:`torpor.TorporError` for a kind
+        that has no page.
+        """
+        from torpor import report
+
+        report.write(self, path)
+
     def _repr_markdown_(self) -> str | None:
         """What a notebook shows: its tables, or nothing where this kind has none to post."""
         from torpor.posting import post

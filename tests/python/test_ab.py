@@ -65,9 +65,12 @@ METRIC = r"([0-9.]+) ms"
 def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
     kernel, load, run_on_kernel
 ):
-    text = run_on_kernel(
-        *("ab", "-g", "menu", "-g", "t-teo", "--rounds", 4, "--metric", METRIC, "--", *load)
-    )
+    page = kernel.machine.root / "ab.html"
+    words = ("ab", "-g", "menu", "-g", "t-teo", "--rounds", 4, "--metric", METRIC)
+    text = run_on_kernel(*words, "--report", page, "--", *load)
+    drawn = page.read_text()
+    assert "Wrong depth, by the state entered" in drawn and "too deep 10.0" in drawn
+    assert "torpor ab -g menu -g t-teo --rounds 4 --metric " in drawn
     printed = run_on_kernel("ab", "-g", "menu", "-g", "teo,util_shift=5", "--json", "--", *load)
     # Between the lines that tell of each run, and of what is undone.
     found = json.loads(printed[printed.index("{\n") : printed.rindex("\n}") + 2])

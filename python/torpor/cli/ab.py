@@ -11,6 +11,7 @@ import typer
 from torpor import _engine
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.cli.deliver import check, write_report
 from torpor.posting import post
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def ab(
     ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    report: options.ReportPath = None,
     is_dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only print what would be done.")
     ] = False,
@@ -92,6 +94,7 @@ def ab(
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
     if output is not None and not output.parent.is_dir():
         fail(f"`{output.parent}` is not a folder")
+    check(folder=None, files=(report,))
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )
@@ -99,7 +102,7 @@ def ab(
     _offer_to_restore(system)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
-        _print(made, form)
+        _print(made, form, report)
     if system.unrestored:
         fail(f"not restored: {', '.join(system.unrestored)}")
     if made.stopped_by:
@@ -123,7 +126,7 @@ def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _print(made: "Comparison", form: str) -> None:
+def _print(made: "Comparison", form: str, report: Path | None) -> None:
     from torpor.cli.ab_table import ab_text
     from torpor.kernel.rows import compare
 
@@ -137,6 +140,8 @@ def _print(made: "Comparison", form: str) -> None:
         "comparison": compare(made.runs, labels) if finished else None,
         "runs": made.runs,
     }
+    if finished:
+        write_report(result, report)
     if form == "json" or (form != "text" and finished):
         write_stdout(post(result, form))
     elif finished:

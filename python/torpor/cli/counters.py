@@ -10,6 +10,7 @@ from torpor import counters
 from torpor.cli import EXIT_FINDING, options
 from torpor.cli.console import print_note, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
+from torpor.cli.deliver import check, write_report
 from torpor.posting import post
 
 if TYPE_CHECKING:
@@ -67,10 +68,13 @@ def diff(
     ] = "table",
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    report: options.ReportPath = None,
 ) -> None:
     """Count what happened between snapshots: usage, time, above, below, for each idle state."""
     form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
     result = counters.diff(*dumps, labels=labels, by=by, is_paired=is_paired)
+    write_report(result, report)
     if form != "text":
         write_stdout(post(result, form))
     else:

@@ -9,6 +9,7 @@ import typer
 
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.cli.once import typed
 from torpor.posting import post
 from torpor.records import Compared
 
@@ -28,15 +29,22 @@ def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
             fail(f"`{path}`: there is no folder `{path.parent}`")
 
 
+def write_report(result: Any, path: Path | None) -> None:
+    """Write the page of a result, or of several, where one was asked for."""
+    if path is not None:
+        from torpor import report
+
+        report.write(result, path, typed())
+        print_note(f"report: {path}")
+
+
 def deliver(outcome: Compared, *, form: str, parquet: Path | None, report: Path | None) -> int:
     """Write the files, print the result, and return the exit status."""
     if parquet is not None:
         outcome.write_tables(parquet)
         print_note(f"tables: {parquet}")
-    if report is not None:
-        outcome.write_report(report)
-        print_note(f"report: {report}")
     result: Any = outcome.to_dict()
+    write_report(result, report)
     if form == "json":
         write_stdout(outcome.to_json())
     elif form == "csv":

@@ -8,6 +8,7 @@ import typer
 from torpor import verification
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, write_stdout
+from torpor.cli.deliver import check, write_report
 from torpor.options import FidelityOptions
 from torpor.posting import post
 
@@ -53,10 +54,12 @@ def fidelity(
     ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    report: options.ReportPath = None,
     **given: Any,
 ) -> None:
     """Verify a recording: ask governors the questions of the recorded governor, and compare."""
     form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
     with progress.if_watched() as bar:
         result = verification.fidelity(
             trace,
@@ -67,6 +70,7 @@ def fidelity(
             progress=bar,
             **given,
         )
+    write_report(result, report)
     if form != "text":
         write_stdout(post(result, form))
     else:

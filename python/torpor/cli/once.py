@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """How commands are parsed: an option is given once; a group may have a default command."""
 
+import shlex
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+#: The words of the command that runs: there is one in a process.
+_typed: list[str] = []
+
+
+def typed() -> str:
+    """Return the command that runs, as it was typed."""
+    return shlex.join(_typed)
 
 
 class OnceCommand(TyperCommand):
@@ -12,6 +21,7 @@ class OnceCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, once for what was given in which order, and once as ever."""
+        _typed[:] = ["torpor", *ctx.command_path.split()[1:], *args]
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         met = set()
         for param in order:

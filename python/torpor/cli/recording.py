@@ -10,7 +10,7 @@ import typer
 from torpor import recordings
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
-from torpor.cli.deliver import check
+from torpor.cli.deliver import check, write_report
 from torpor.posting import post
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ def stats(
     is_each_cpu: Annotated[
         bool, typer.Option("--each-cpu", help="Show the states of each CPU, not of each cluster.")
     ] = False,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write it as one HTML page.")
-    ] = None,
+    report: options.ReportPath = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -92,11 +90,7 @@ def stats(
         found = recordings.trace_stats(
             trace, platform=platform, before=before, after=after, progress=bar
         )
-    if report is not None:
-        from torpor.report import write_recorded
-
-        write_recorded(cast("results.TraceStats", found), report)
-        print_note(f"report: {report}")
+    write_report(found, report)
     if form != "text":
         write_stdout(post(found, form))
     else:

@@ -9,6 +9,7 @@ import typer
 from torpor import studies
 from torpor.cli import EXIT_FINDING, journaled, options, values
 from torpor.cli.console import bare_table, render, stdout_width, wrap, write_stdout
+from torpor.cli.deliver import check, write_report
 from torpor.comparison import format_number
 from torpor.posting import post
 from torpor.studies import judge
@@ -61,6 +62,7 @@ def reproduce(
     is_json: Annotated[
         bool, typer.Option("--json", help="Print as JSON: a list of studies.")
     ] = False,
+    report: options.ReportPath = None,
     journal: options.JournalPath = None,
 ) -> None:
     """Simulate what a published table measured, and judge the simulation's predictions.
@@ -74,10 +76,13 @@ def reproduce(
     """
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
+    check(folder=None, files=(report,))
     form = options.form(form, is_json=is_json)
     if is_calibrated:
-        if study is None or kernels or form != "text":
-            raise typer.BadParameter("expected a STUDY, and no --kernel, --format or --json")
+        if study is None or kernels or report or form != "text":
+            raise typer.BadParameter(
+                "expected a STUDY, and no --kernel, --format, --json or --report"
+            )
         fits = studies.calibrate(study, duration=duration, seeds=seeds, threads=threads)
         write_stdout(_fits_text(fits, stdout_width()))
         return
@@ -101,6 +106,7 @@ def reproduce(
                 if len(results) > 1:
                     write_stdout("")
                 write_stdout(_text(results[-1], stdout_width()))
+        write_report(results, report)
         if form != "text":
             write_stdout(post(results, form))
         elif len(results) > 1:

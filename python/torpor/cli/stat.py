@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -13,6 +14,7 @@ from torpor import counters
 from torpor.cli import values
 from torpor.cli.console import fail, painted, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
+from torpor.cli.deliver import check, write_report
 
 if TYPE_CHECKING:
     from torpor import shapes
@@ -56,6 +58,9 @@ def stat(
     is_json: Annotated[
         bool, typer.Option("--json", help="Print as JSON, one line per table.")
     ] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the total as one HTML page.")
+    ] = None,
 ) -> None:
     """Show usage, time, above and below of the idle states as they are counted.
 
@@ -67,6 +72,7 @@ def stat(
         interval_ns = _DEFAULT_INTERVAL_NS
     if interval_ns == 0:
         fail("the interval must not be 0", "give a time such as `-i 500ms`")
+    check(folder=None, files=(report,))
     watch = _Watch(root, by, is_json)
     process = _start(command) if command else None
     try:
@@ -77,7 +83,7 @@ def stat(
     finally:
         watch.end()
     status = 0 if process is None else _wait(process)
-    watch.show_total()
+    write_report(watch.show_total(), report)
     if status:
         # A command that a signal ended has a negative status; shells count from 128.
         raise typer.Exit(status if status > 0 else 128 - status)
@@ -148,9 +154,11 @@ class _Watch:
         self._live.update(Text.from_ansi(text), refresh=True)
         return True
 
-    def show_total(self) -> None:
+    def show_total(self) -> "Record":
         """Show what was counted since the beginning."""
-        self._print(self._diff(self._first, counters.snapshot(root=self._root), "total"))
+        total = self._diff(self._first, counters.snapshot(root=self._root), "total")
+        self._print(total)
+        return total
 
     def end(self) -> None:
         """Give the terminal back."""

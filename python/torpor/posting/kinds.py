@@ -28,7 +28,7 @@ from .cells import (
     states_table,
     total,
 )
-from .model import UNKNOWN, Cell, Post, Table, number, share, word
+from .model import UNKNOWN, Cell, Post, Table, counted, number, share, word
 from .recordings import fidelity, trace_stats
 
 if TYPE_CHECKING:
@@ -290,8 +290,21 @@ def _check(result: "results.Check") -> Post:
         for f in result["findings"]
     ]
     headings = ["finding", "decisions", "call", "seed", "what"]
-    title = f"{result['governor']}: {result['decisions']} decisions, {len(rows)} findings"
-    return Post(title, [], [Table("findings", "", headings, rows)] if rows else [], [])
+    title = (
+        f"{result['governor']}: {result['decisions']} decisions, {counted(len(rows), 'finding')}"
+    )
+    facts = [
+        f"{counted(result['sequences'], 'sequence')}, seed {result['seed']}, {result['hz']} Hz"
+    ]
+    if timing := result["timing"]:
+        median, most = timing["p50_ns"], timing["p99_ns"]
+        facts.append(
+            f"time per decision: median {median} ns, p99 {most} ns, worst {timing['worst_ns']} ns"
+        )
+    if result["percpu_bytes"] is not None:
+        facts.append(f"memory per CPU: {result['percpu_bytes']} bytes")
+    notes = [f"ended early: {result['ended_early']}"] if result["ended_early"] else []
+    return Post(title, facts, [Table("findings", "", headings, rows)] if rows else [], notes)
 
 
 def _beside(result: "shapes.Beside") -> Post:

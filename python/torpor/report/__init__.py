@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The report: a replay's result as one HTML file that needs nothing else.
+"""The report: any result as one HTML file that needs nothing else.
 
 The same result gives the same bytes. The page makes no network request, and says so to the
 browser (a content security policy that allows its own script and nothing more).
@@ -7,33 +7,30 @@ browser (a content security policy that allows its own script and nothing more).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torpor.files import write_whole
 
-from .page import render
+from . import page, posted
 
-if TYPE_CHECKING:
-    from torpor import results
-    from torpor.comparison import Result
-
-__all__ = ["render", "write", "write_recorded"]
+__all__ = ["render", "write"]
 
 
-def write_recorded(stats: results.TraceStats, path: str | PathLike[str]) -> None:
-    """Write the page of what a recorded machine did, as :func:`torpor.trace_stats` counted it.
+def render(result: Any, command: str | None = None) -> str:
+    """Return the page of a result, or of a list of results, as HTML text.
+
+    ``command`` repeats the page, which ends with it.
+    """
+    if isinstance(result, Mapping) and result.get("kind") in ("replay", "simulation"):
+        return page.render(result, command)  # type: ignore[arg-type]
+    return posted.render(result if isinstance(result, list) else [result], command)
+
+
+def write(result: Any, path: str | PathLike[str], command: str | None = None) -> None:
+    """Write the page of a result (parsed JSON), or of several, to `path`, in UTF-8.
 
     Raises OSError if the file cannot be written.
     """
-    from .recorded import render
-
-    write_whole(path, render(stats))
-
-
-def write(result: Result, path: str | PathLike[str]) -> None:
-    """Write the report of `result` (the engine's JSON, parsed) to `path`, in UTF-8.
-
-    Raises OSError if the file cannot be written.
-    """
-    write_whole(path, render(result))
+    write_whole(path, render(result, command))

@@ -3,23 +3,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup, escape
-
-from torpor.comparison import base_text, rows, section_name, sections, task_rows, unit_text
+from torpor.comparison import base_text, rows, section_name, sections, task_rows
 from torpor.several import over_recordings, sign_text
 
 from . import bars, inputs, palette, strip
-from .environment import TEMPLATES, environment
+from .environment import page
 from .finding import finding
 from .latency import latency
-from .numbers import cpu_list, duration, grouped, number, share
+from .numbers import duration, number
 
 if TYPE_CHECKING:
     from torpor import results
@@ -33,49 +27,31 @@ _PAGE_BYTES = 960_000
 _CAUSES = 8
 
 
-def _option(value: Any) -> str:
-    if value is None or value in ([], {}):
-        return "none"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def render(result: Result, command: str | None = None) -> str:
+    """The whole page for `result` (the engine's JSON, parsed) as HTML text.
 
-
-def render(result: Result) -> str:
-    """The whole page for `result` (the engine's JSON, parsed) as HTML text."""
-    made = environment()
-    made.filters.update(
-        number=number,
-        duration=duration,
-        share=share,
-        cpus=cpu_list,
-        data=_data,
-        unit=unit_text,
-        grouped=grouped,
-        prose=_prose,
-        breaks=_breaks,
-        option=_option,
-        sign=_sign,
-    )
-    script = "\n".join((TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
-    script = f'(() => {{\n"use strict";\n{script}}})();\n'
+    It ends with `command`, which repeats it.
+    """
     counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     parts = sections(result)
     over = over_recordings(result)
-    page = {
-        "over": over and list(zip(rows(over["comparison"]), over["rows"], strict=True)),
-        "over_labels": over and over["comparison"]["labels"],
-        "result": result,
-        "script": Markup(script),
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "style": Markup((TEMPLATES / "report.css").read_text("utf-8") + palette.css(counts)),
-        "governors": _governors(parts),
-    }
-    template = made.get_template("report.html.j2")
     traces = [_section(result, part, number) for number, part in enumerate(parts, 1)]
 
     def draw(strip_budget_bytes: int) -> str:
         for trace, own in zip(traces, parts, strict=True):
             trace["strip"] = _strip(result["platform"], own, strip_budget_bytes)
-        return template.render(page, traces=traces)
+        return page(
+            "report.html.j2",
+            scripts=_SCRIPTS,
+            more_style=palette.css(counts),
+            over=over and list(zip(rows(over["comparison"]), over["rows"], strict=True)),
+            over_labels=over and over["comparison"]["labels"],
+            sign=_sign,
+            result=result,
+            governors=_governors(parts),
+            traces=traces,
+            command=command,
+        )
 
     # The strips get what the rest of the page leaves.
     rest = len(draw(0).encode())
@@ -181,21 +157,3 @@ def _governors(parts: list[Section]) -> list[results.RunOutcome]:
 def _sign(cell: OverCell) -> str:
     """The sign test in one line: a narrow page scrolls its table."""
     return sign_text(cell).replace(" ", "\N{NO-BREAK SPACE}")
-
-
-def _breaks(name: str) -> Markup:
-    """A column's name that may wrap after its separators, not in the midst of a word."""
-    return Markup(re.sub(r"(?<=[,=_/@])", "<wbr>", str(escape(name))))
-
-
-def _prose(text: str) -> Markup:
-    """Text in which backticks mark code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def _data(value: Any) -> Markup:
-    """JSON that cannot end the script element around it, whatever its strings hold."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

@@ -74,13 +74,9 @@ def write(result: Scatter, path: str | PathLike[str]) -> None:
 
 def page(result: Scatter) -> str:
     """The plot with its table as one page that needs nothing else."""
-    from .environment import environment
+    from .environment import page
 
-    made = environment()
-    made.filters["number"] = number
-    template = made.get_template("io-boost.html.j2")
-    style = (_TEMPLATES / "report.css").read_text("utf-8")
-    return template.render(result=result, plot=Markup(svg(result)), style=Markup(style))
+    return page("io-boost.html.j2", result=result, plot=Markup(svg(result)))
 
 
 def svg(result: Scatter) -> str:

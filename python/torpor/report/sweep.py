@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from torpor.comparison import unit_text
-from torpor.report.environment import TEMPLATES, environment
+from torpor.report.environment import page
 from torpor.sweeps.store import catalogue
 from torpor.sweeps.view import SCENARIO, governors_of, labels, scenario_of, varied
 
@@ -54,28 +50,15 @@ def render(rows: Iterable[Row], title: str) -> str:
         ],
     }
     failed = [row for row in points if row["error"]]
-    made = environment()
-    script = f'(() => {{\n"use strict";\n{_script()}}})();\n'
-    # A `</script>` in a name would end the data.
-    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    return made.get_template("sweep.html.j2").render(
+    return page(
+        "sweep.html.j2",
+        styles=("sweep.css",),
+        scripts=("sweep-curves.js", "sweep.js"),
         title=title,
         counts={"points": len(points), "governors": len(names), "scenarios": len(scenarios)},
         builds=sorted({f"{row['torpor']} ({row['engine']})" for row in points}),
         failures=[(row["governor"], label_of(scenario_of(row)), row["error"]) for row in failed],
-        data=Markup(text),
-        style=Markup(
-            (TEMPLATES / "report.css").read_text("utf-8")
-            + (TEMPLATES / "sweep.css").read_text("utf-8")
-        ),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    )
-
-
-def _script() -> str:
-    return "".join(
-        (TEMPLATES / name).read_text("utf-8") for name in ("sweep-curves.js", "sweep.js")
+        data=data,
     )
 
 

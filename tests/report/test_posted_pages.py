@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The pages of results that no governor's replay made: what they hold, and in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import torpor
+from browser import CONTRAST, PHONE, Browser, By, Keys
+from torpor import report
+
+GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
+#: Each page, and the words of the command that writes it; every one also writes its result.
+COMMANDS = {
+    "simulate": ["simulate", "periodic", "-p", "pixel6", "--duration", "1s", "--seeds", "2"],
+    "fidelity": ["fidelity", "trace.dat.gz", "-g", "menu-6.12"],
+    "diff": ["diff", "sysfs-before.txt", "sysfs-after.txt"],
+    "check": ["check", "menu", "teo", "--decisions", "300"],
+    "stats": ["trace", "stats", "trace.dat.gz"],
+    "reproduce": ["reproduce", "i5-10600k-idle", "--duration", "200ms", "--seeds", "1"],
+}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Every page, written by the command line in a folder that has the recording."""
+    opened = Browser(tmp_path_factory.mktemp("pages"))
+    for file in GUEST.iterdir():
+        shutil.copy(file, opened.folder)
+    for name, words in COMMANDS.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "torpor", *words, "--json", "--report", f"{name}.html"],
+            cwd=opened.folder,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        opened.results[name] = json.loads(done.stdout)
+    yield opened
+    opened.driver.quit()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_is_whole_on_a_phone_in_the_dark_and_fetches_nothing(
+    browser: Browser, name: str
+) -> None:
+    browser.driver.get_log("browser")
+    browser.driver.get_log("performance")
+    browser.open(name, PHONE, "dark")
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE[0]
+    assert browser.driver.get_log("browser") == []
+    messages = [json.loads(e["message"])["message"] for e in browser.driver.get_log("performance")]
+    sent = [m["params"]["request"]["url"] for m in messages if "requestWillBeSent" in m["method"]]
+    assert {u for u in sent if not u.startswith("data:")} == {browser.driver.current_url}
+    for theme in ("dark", "light"):
+        browser.open(name, theme=theme)
+        count, poor = browser.run(CONTRAST)
+        assert count > 15 and poor == []
+    media = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"media": "print", "features": media}
+    )
+    paper = browser.run("return getComputedStyle(document.body).backgroundColor")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert paper == "rgb(253, 253, 251)"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_ends_with_the_command_that_repeats_it(browser: Browser, name: str) -> None:
+    browser.open(name)
+    shown = browser.driver.find_elements(By.CSS_SELECTOR, "main > :last-child pre")[-1].text
+    assert shown.split() == ["torpor", *COMMANDS[name], "--json", "--report", f"{name}.html"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_all_that_scrolls_or_unfolds_is_reached_by_the_keyboard(
+    browser: Browser, name: str
+) -> None:
+    browser.open(name)
+    wanted = browser.run(
+        "return [...document.querySelectorAll('.scroll, summary, pre[tabindex]')]"
+        ".filter((e) => e.checkVisibility()).length"
+    )
+    reached = 0
+    for _ in range(400):
+        browser.driver.switch_to.active_element.send_keys(Keys.TAB)
+        now = browser.run(
+            "const e = document.activeElement; if (e === document.body || e.seen) return null;"
+            "e.seen = true; return e.matches('.scroll, summary, pre[tabindex]')"
+        )
+        if now is None:
+            break
+        reached += now
+    assert reached == wanted
+
+
+def test_pictures_have_the_numbers_of_the_result(browser: Browser) -> None:
+    browser.open("fidelity")
+    labels = browser.run(
+        "return [...document.querySelectorAll('.residency .bar')].map((b) => b.ariaLabel)"
+    )
+    compared = browser.results["fidelity"]["decisions"]["compared"]
+    for governor in browser.results["fidelity"]["governors"]:
+        agreed = f"{100 * governor['agreeing'] / compared:.1f}"
+        assert any(
+            label.replace("\u00a0", " ").startswith(f"{governor['governor']}: agrees {agreed} %")
+            for label in labels
+        )
+    browser.open("reproduce")
+    (study,) = browser.results["reproduce"]
+    rows = [row for table in study["tables"] for row in table["rows"]]
+    told = browser.run(
+        "return [...document.querySelectorAll('.plotted title')].map((t) => t.textContent)"
+    )
+    cells = rows[4]["cells"]
+    name, _, other, *_ = cells
+    published = 100 * (cells[other]["published"] / cells[name]["published"] - 1)
+    ours = 100 * (cells[other]["ours"] / cells[name]["ours"] - 1)
+    line = f"{rows[4]['title']}, {other}: {published:+.1f} % published, {ours:+.1f} % here"
+    assert line in told
+
+
+def test_markup_in_a_result_stays_text_on_every_page(browser: Browser) -> None:
+    attack = "<img src=x onerror=alert(1)>"
+    for name, found in browser.results.items():
+        if name == "simulate":
+            continue
+        text = json.dumps(found)
+        for word in ("teo", "menu", "C1E", "trace.dat.gz", "sysfs-after", "Doug Smythies"):
+            text = text.replace(word, attack)
+        page = report.render(json.loads(text))
+        assert attack not in page and "&lt;img src=x" in page
+
+
+def test_the_same_result_gives_the_same_page(browser: Browser) -> None:
+    for found in browser.results.values():
+        assert report.render(found) == report.render(found)
+
+
+def test_a_kind_without_a_page_is_refused() -> None:
+    with pytest.raises(torpor.TorporError, match="expected replay"):
+        report.render({"kind": "snapshot"})
