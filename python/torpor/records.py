@@ -44,15 +44,18 @@ class Record(dict[str, Any]):
         """Return the whole result as JSON text, which :func:`torpor.load` reads."""
         return json.dumps(self, indent=1)
 
-    def write_report(self, path: _Path) -> None:
+    def write_report(self, path: _Path, *, trace: _Path | None = None) -> None:
         """Write the result as one HTML page that needs no network.
+
+        ``trace``: a file that :func:`torpor.convert_trace` wrote for Perfetto. The page hands it
+        over when its reader asks.
 
         Raises OSError if the file cannot be written, and :class:`torpor.TorporError` for a kind
         that has no page.
         """
         from torpor import report
 
-        report.write(self, path)
+        report.write(self, path, trace=trace)
 
     def _repr_markdown_(self) -> str | None:
         """What a notebook shows: its tables, or nothing where this kind has none to post."""
@@ -124,14 +127,17 @@ class Compared:
 
         return to_csv(self._dict)
 
-    def write_report(self, path: _Path) -> None:
+    def write_report(self, path: _Path, *, trace: _Path | None = None) -> None:
         """Write the result as one HTML page that needs no network.
+
+        ``trace``: a file for Perfetto, of ``write_trace`` or of a simulation's option ``trace``.
+        The page hands it over when its reader asks.
 
         Raises OSError if the file cannot be written.
         """
         from torpor import report
 
-        report.write(self._dict, path)
+        report.write(self._dict, path, trace=trace)
 
     def write_table(self, name: str, path: _Path) -> None:
         """Write the table ``name`` as Parquet, or as Arrow IPC if ``path`` ends in ``.arrow``."""

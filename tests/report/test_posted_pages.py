@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.server
 import json
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +19,7 @@ import pytest
 import torpor
 from browser import CONTRAST, PHONE, Browser, By, Keys
 from torpor import report
+from torpor.report import handover
 
 GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
 #: Each page, and the words of the command that writes it; every one also writes its result.
@@ -126,6 +131,79 @@ def test_pictures_have_the_numbers_of_the_result(browser: Browser) -> None:
     ours = 100 * (cells[other]["ours"] / cells[name]["ours"] - 1)
     line = f"{rows[4]['title']}, {other}: {published:+.1f} % published, {ours:+.1f} % here"
     assert line in told
+
+
+STUB = b"""<!doctype html><title>waiting</title><script>
+let pings = 0;
+addEventListener("message", async (e) => {
+  // As Perfetto does: silent until it is ready.
+  if (e.data === "PING" && ++pings > 3) e.source.postMessage("PONG", "*");
+  if (!e.data.perfetto) return;
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", e.data.perfetto.buffer));
+  const hex = [...hash].map((b) => b.toString(16).padStart(2, "0")).join("");
+  document.title = JSON.stringify([hex, e.data.perfetto.title]);
+});
+</script>"""
+
+
+@pytest.fixture
+def local_copy() -> Iterator[str]:
+    """Something that answers as Perfetto does, on this machine."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(STUB)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", ["simulate", "fidelity", "stats"])
+def test_the_trace_is_handed_over_to_perfetto(
+    browser: Browser, name: str, local_copy: str, tmp_path: Path
+) -> None:
+    trace = tmp_path / "own.perfetto-trace"
+    if name == "simulate":
+        torpor.simulate("periodic", platform="pixel6", duration="1s", seeds=1, trace=trace)
+    else:
+        torpor.convert_trace(GUEST / "trace.dat.gz", trace)
+    browser.open(name)
+    address = browser.driver.find_element(By.CSS_SELECTOR, "form.perfetto input")
+    assert address.get_attribute("value") == "https://ui.perfetto.dev"
+    address.clear()
+    address.send_keys(local_copy, Keys.ENTER)
+    page, opened = browser.driver.window_handles
+    browser.driver.switch_to.window(opened)
+    for _ in range(100):
+        if browser.driver.title not in ("", "waiting"):
+            break
+        time.sleep(0.05)
+    found, title = json.loads(browser.driver.title)
+    browser.driver.close()
+    browser.driver.switch_to.window(page)
+    assert found == hashlib.sha256(trace.read_bytes()).hexdigest()
+    assert ("periodic on pixel6" if name == "simulate" else "trace.dat.gz") in title
+    said = browser.driver.find_element(By.CSS_SELECTOR, "form.perfetto output").text
+    assert said == f"Handed over to {local_copy}."
+
+
+def test_a_trace_that_is_too_large_is_not_in_the_page(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = browser.results["fidelity"]
+    recording = GUEST / "trace.dat.gz"
+    assert "Open in Perfetto" in report.render(result, trace=recording)
+    monkeypatch.setattr(handover, "EMBEDDED_BYTES", 1000)
+    page = report.render(result, trace=recording)
+    assert "Open in Perfetto" not in page and "<code>--trace</code>" in page
 
 
 def test_markup_in_a_result_stays_text_on_every_page(browser: Browser) -> None:

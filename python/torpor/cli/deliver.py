@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What a replay or a simulation came to, in the forms that were asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,22 +29,52 @@ def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
             fail(f"`{path}`: there is no folder `{path.parent}`")
 
 
-def write_report(result: Any, path: Path | None) -> None:
-    """Write the page of a result, or of several, where one was asked for."""
-    if path is not None:
-        from torpor import report
+def write_report(
+    result: Any, path: Path | None, write_trace: Callable[[Path], object] | None = None
+) -> None:
+    """Write the page of a result, or of several, where one was asked for.
 
-        report.write(result, path, typed())
-        print_note(f"report: {path}")
+    ``write_trace`` writes a trace for Perfetto, which the page hands over.
+    """
+    if path is None:
+        return
+    import tempfile
+
+    from torpor import report
+
+    with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
+        trace = Path(folder) / "torpor.perfetto-trace"
+        if write_trace is not None:
+            write_trace(trace)
+        report.write(result, path, typed(), trace if write_trace else None)
+    print_note(f"report: {path}")
 
 
-def deliver(outcome: Compared, *, form: str, parquet: Path | None, report: Path | None) -> int:
+def trace_of(recording: str, report: Path | None) -> Callable[[Path], object] | None:
+    """Return what writes a recording for Perfetto, unless it is too large for a page."""
+    from torpor import convert_trace
+    from torpor.report.handover import RECORDING_BYTES
+
+    file = Path(recording)
+    if report is None or not file.is_file() or file.stat().st_size > RECORDING_BYTES:
+        return None
+    return lambda out: convert_trace(recording, out)
+
+
+def deliver(
+    outcome: Compared,
+    *,
+    form: str,
+    parquet: Path | None,
+    report: Path | None,
+    write_trace: Callable[[Path], object] | None = None,
+) -> int:
     """Write the files, print the result, and return the exit status."""
     if parquet is not None:
         outcome.write_tables(parquet)
         print_note(f"tables: {parquet}")
     result: Any = outcome.to_dict()
-    write_report(result, report)
+    write_report(result, report, write_trace)
     if form == "json":
         write_stdout(outcome.to_json())
     elif form == "csv":

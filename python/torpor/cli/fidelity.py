@@ -8,7 +8,7 @@ import typer
 from torpor import verification
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, write_stdout
-from torpor.cli.deliver import check, write_report
+from torpor.cli.deliver import check, trace_of, write_report
 from torpor.options import FidelityOptions
 from torpor.posting import post
 
@@ -70,7 +70,7 @@ def fidelity(
             progress=bar,
             **given,
         )
-    write_report(result, report)
+    write_report(result, report, trace_of(trace, report))
     if form != "text":
         write_stdout(post(result, form))
     else:

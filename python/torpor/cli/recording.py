@@ -10,7 +10,7 @@ import typer
 from torpor import recordings
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
-from torpor.cli.deliver import check, write_report
+from torpor.cli.deliver import check, trace_of, write_report
 from torpor.posting import post
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def stats(
         found = recordings.trace_stats(
             trace, platform=platform, before=before, after=after, progress=bar
         )
-    write_report(found, report)
+    write_report(found, report, trace_of(trace, report))
     if form != "text":
         write_stdout(post(found, form))
     else:

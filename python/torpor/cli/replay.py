@@ -9,7 +9,7 @@ import typer
 from torpor import replay as run_replay
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note
-from torpor.cli.deliver import Csv, Parquet, check, deliver
+from torpor.cli.deliver import Csv, Parquet, check, deliver, trace_of
 from torpor.options import ReplayOptions
 from torpor.replays import DEFAULT_GOVERNORS
 
@@ -54,13 +54,15 @@ def replay(
         )
     form = options.form(form, is_json=is_json, is_csv=is_csv)
     check(folder=parquet, files=(decisions, trace, report))
+    # The page of one recording has its trace, with a track of choices for each governor.
+    is_handed = len(traces) == 1 and trace_of(traces[0], report) is not None
     with progress.if_watched() as watching:
         bar = watching and progress.of_several(traces, watching)
         outcome = run_replay(
             traces,
             platform=platform,
             governors=governors or DEFAULT_GOVERNORS,
-            decisions=any((decisions, parquet, trace)),
+            decisions=any((decisions, parquet, trace, is_handed)),
             strip=report is not None or form == "json",
             progress=bar,
             **given,
@@ -71,4 +73,7 @@ def replay(
     if trace is not None:
         outcome.write_trace(trace)
         print_note(f"trace: {trace}")
-    raise typer.Exit(deliver(outcome, form=form, parquet=parquet, report=report))
+    write_trace = outcome.write_trace if is_handed else None
+    raise typer.Exit(
+        deliver(outcome, form=form, parquet=parquet, report=report, write_trace=write_trace)
+    )

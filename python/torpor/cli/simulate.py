@@ -11,7 +11,16 @@ from torpor.cli import journaled, options, progress
 from torpor.cli.console import print_note
 from torpor.cli.deliver import Csv, Parquet, check, deliver
 from torpor.options import SimulateOptions
-from torpor.simulations import DEFAULT_GOVERNORS
+from torpor.simulations import DEFAULT_GOVERNORS, Simulation
+
+#: A page has the trace of a run with so many wake-ups at most: the others are too large for it.
+_HANDED_WAKEUPS = 200_000
+
+
+def _wakeups(outcome: Simulation) -> float:
+    """Of the first run; no limit where it is not known."""
+    first = outcome.runs[0]["metrics"] if outcome.runs else {}
+    return first.get("wakeups") or float("inf")
 
 
 @options.of(SimulateOptions, after="governors")
@@ -73,7 +82,21 @@ def simulate(
         kept.tell(outcome)
         if trace is not None and not outcome.interrupted:
             print_note(f"trace: {trace}")
-        status = deliver(outcome, form=form, parquet=parquet, report=report)
+
+        def write_trace(file: Path) -> None:
+            once = {"seeds": 1, "strip": False}
+            run_simulation(
+                named, platform=platform, governors=governors[:1], **given | once | {"trace": file}
+            )
+
+        is_handed = report is not None and _wakeups(outcome) <= _HANDED_WAKEUPS
+        status = deliver(
+            outcome,
+            form=form,
+            parquet=parquet,
+            report=report,
+            write_trace=write_trace if is_handed else None,
+        )
         if not outcome.interrupted:
             kept.done()
     raise typer.Exit(status)

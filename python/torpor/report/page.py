@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from torpor.several import over_recordings, sign_text
 from . import bars, inputs, palette, strip
 from .environment import page
 from .finding import finding
+from .handover import handover
 from .latency import latency
 from .numbers import duration, number
 
@@ -21,28 +23,33 @@ if TYPE_CHECKING:
     from torpor.several import OverCell
 
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
+_WITH_TRACE = (*_SCRIPTS, "perfetto.js")
 # Below 1 MB with space for the markup around the strips' data.
 _PAGE_BYTES = 960_000
 # Of those that ended sleeps; the others fold away.
 _CAUSES = 8
 
 
-def render(result: Result, command: str | None = None) -> str:
+def render(
+    result: Result, command: str | None = None, trace: str | PathLike[str] | None = None
+) -> str:
     """The whole page for `result` (the engine's JSON, parsed) as HTML text.
 
-    It ends with `command`, which repeats it.
+    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto.
     """
     counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     parts = sections(result)
     over = over_recordings(result)
     traces = [_section(result, part, number) for number, part in enumerate(parts, 1)]
+    handed = trace and handover(trace, f"{traces[0]['name']} on {result['platform']['name']}")
 
     def draw(strip_budget_bytes: int) -> str:
         for trace, own in zip(traces, parts, strict=True):
             trace["strip"] = _strip(result["platform"], own, strip_budget_bytes)
         return page(
             "report.html.j2",
-            scripts=_SCRIPTS,
+            scripts=_WITH_TRACE if handed else _SCRIPTS,
+            handover=handed,
             more_style=palette.css(counts),
             over=over and list(zip(rows(over["comparison"]), over["rows"], strict=True)),
             over_labels=over and over["comparison"]["labels"],
@@ -53,8 +60,8 @@ def render(result: Result, command: str | None = None) -> str:
             command=command,
         )
 
-    # The strips get what the rest of the page leaves.
-    rest = len(draw(0).encode())
+    # The strips get what the rest of the page leaves, its trace apart.
+    rest = len(draw(0).encode()) - len(handed["data"] or "" if handed else "")
     return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
 
 

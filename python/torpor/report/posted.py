@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 from torpor._engine import TorporError
@@ -14,14 +15,22 @@ from torpor.posting.calls import finding_text
 
 from . import palette
 from .environment import page
+from .handover import handover
 from .pictures import pictures, state_counts
 
 #: Rows of a table that are open at once.
 _OPEN = 25
 
 
-def render(results: Sequence[Any], command: str | None = None) -> str:
-    """The page of results, as HTML text; it ends with `command`, which repeats it."""
+def render(
+    results: Sequence[Any],
+    command: str | None = None,
+    trace: str | PathLike[str] | None = None,
+) -> str:
+    """The page of results, as HTML text.
+
+    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto.
+    """
     posts = [posted(result) for result in results]
     parts = [
         {
@@ -35,10 +44,13 @@ def render(results: Sequence[Any], command: str | None = None) -> str:
         }
         for post, result in zip(posts, results, strict=True)
     ]
+    title = posts[0].title if len(posts) == 1 else f"{len(posts)} results"
     return page(
         "posted.html.j2",
+        scripts=("perfetto.js",) if trace else (),
+        handover=trace and handover(trace, title),
         more_style=palette.css(set().union(*map(state_counts, results))),
-        title=posts[0].title if len(posts) == 1 else f"{len(posts)} results",
+        title=title,
         version=results[0]["torpor"]["version"],
         parts=parts,
         open_rows=_OPEN,
