@@ -7,6 +7,7 @@
 #   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
 #   make fuzz TARGET=perfetto MINUTES=5   a reader, from seeds that are made first; see fuzz/
 #   make bench   the benchmarks
+#   make aarch64 the wheel for aarch64, tried in a bare Debian, and unit tests; emulated elsewhere
 #   make docs    the documentation as a site, in build/site
 #   make guest-test        of these, the governors in stock kernels under QEMU
 #   make guest-test-full   all governors, workloads and kernels, and a thousand rounds of loading
@@ -26,7 +27,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long attack fuzz docs docs-links guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
+.PHONY: demo test test-long attack fuzz aarch64 docs docs-links guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -61,6 +62,12 @@ fuzz: install
 	@fuzz/seeds.sh
 	@cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run -O -a $(or $(TARGET),perfetto) -- \
 		-max_len=65536 -max_total_time=$$(($(or $(MINUTES),5) * 60))
+
+# Needs root for the chroot, and what scripts/install-test-packages.sh installs.
+aarch64: install
+	@scripts/aarch64.sh
+	@scripts/wheel.sh aarch64
+	@TORPOR=$(BIN)/torpor scripts/stranger.sh build/dist/torpor-*aarch64.whl trixie
 
 # A warning is an error: a link that leads nowhere, a page that no chapter names.
 docs: build/deps-docs install

@@ -4,14 +4,28 @@
 #
 # For each suite (bookworm, trixie): a chroot with Python alone; as root and as a user, the wheel is
 # installed, gives a first table, and, once there is a compiler, one of the user's own governor.
-# Needs root, mmdebstrap and a network; chroots stay in build/stranger.
+# Its results have to be those that this machine's Torpor ($TORPOR, if given) gives, byte for byte.
+# Needs root, mmdebstrap and a network; chroots stay in build/stranger. A wheel of another
+# architecture needs qemu-user-static and arch-test, too, and its times are the emulator's.
 set -eu
 cd "$(dirname "$0")/.."
 wheel=$(realpath "$1")
 shift
 own=docs/tutorials/own-governor-to-gate.md
 recording=demo/web-server.perf.data
-houses=build/stranger/wheels
+simulation="simulate frames -p pixel6 -g menu -g teo --duration 500ms --format csv"
+architecture=$(basename "$wheel" .whl | sed 's/.*manylinux_[0-9]*_[0-9]*_//')
+case $architecture in
+x86_64) debian=amd64 ;;
+aarch64) debian=arm64 ;;
+*) echo "$wheel: $architecture is not known; expected x86_64 or aarch64" >&2 && exit 1 ;;
+esac
+houses=build/stranger/wheels-$debian
+[ "$architecture" = "$(uname -m)" ] || arch-test "$debian" || {
+    echo "nothing runs $debian here: install qemu-user-static and arch-test; in a container, mount" \
+        "binfmt_misc and write /usr/lib/binfmt.d/qemu-$architecture.conf to its register" >&2
+    exit 1
+}
 
 timed() {
     name=$1
@@ -23,14 +37,14 @@ timed() {
 
 mkdir -p "$houses"
 for suite in "$@"; do
-    root=build/stranger/$suite
-    [ -e "$root/etc/os-release" ] || mmdebstrap --quiet --variant=minbase \
+    root=build/stranger/$suite-$debian
+    [ -e "$root/etc/os-release" ] || mmdebstrap --quiet --arch="$debian" --variant=minbase \
         --include=python3-venv,ca-certificates --aptopt='Acquire::Languages "none"' "$suite" "$root"
     python=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    echo "$suite, Python $python"
+    echo "$suite, $debian, Python $python"
     # What the wheel depends on, by the host's network.
     python3 -m pip download --quiet --only-binary=:all: --python-version "$python" \
-        --platform manylinux2014_x86_64 --dest "$houses" "$wheel"
+        --platform "manylinux2014_$architecture" --dest "$houses" "$wheel"
     rm -rf "$root/opt/wheels" "$root/opt/stranger"
     cp -r "$houses" "$root/opt/wheels"
     mkdir "$root/opt/stranger"
@@ -57,6 +71,14 @@ for suite in "$@"; do
             --no-index --find-links /opt/wheels torpor
         # shellcheck disable=SC2086 # words
         timed "the first table" in_chroot "$who" $table
+        # shellcheck disable=SC2086
+        timed "a simulation" in_chroot "$who" sh -c "$torpor $simulation >/$who/simulated.csv"
+        if [ -n "${TORPOR:-}" ]; then
+            # shellcheck disable=SC2086
+            "$TORPOR" $simulation >build/stranger/here.csv
+            cmp build/stranger/here.csv "$root/$who/simulated.csv"
+            echo "  the simulation's figures are this machine's, byte for byte"
+        fi
         [ -e "$root/usr/bin/gcc" ] || timed "gcc and libc6-dev, by apt" chroot "$root" \
             sh -c 'apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev'
         # shellcheck disable=SC2086

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import pytest
 
@@ -264,7 +265,10 @@ def test_version(torpor):
     version = torpor("--version", check=0).stdout
     commit = r"commit ([0-9a-f]{12}(-dirty)?|not known)"
     target = r"\w+-unknown-linux-gnu, abi3 from CPython 3\.10"
-    assert re.fullmatch(rf"torpor {package.__version__} \({commit}; {target}\)\n", version)
+    first, second = version.splitlines()
+    assert re.fullmatch(rf"torpor {package.__version__} \({commit}; {target}\)", first)
+    assert second.startswith("recordings: perf.data, perfetto, ")
+    assert ("tune" in second) == (find_spec("optuna") is not None)
 
 
 @pytest.mark.parametrize(

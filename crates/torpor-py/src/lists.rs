@@ -158,6 +158,19 @@ pub(crate) fn format_cpu_list(cpus: Vec<u32>) -> String {
     torpor_platform::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
 }
 
+/// The CPUs of such a list, ascending.
+#[pyfunction]
+pub(crate) fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
+    let cpus = torpor_platform::parse_cpu_list(text).map_err(value_error)?;
+    Ok(cpus.into_iter().map(|cpu| cpu.0).collect())
+}
+
+/// The point of Student's t that bounds an interval of 95 %.
+#[pyfunction]
+pub(crate) fn student_95(freedom: usize) -> f64 {
+    torpor_result::interval::student_95(freedom)
+}
+
 /// What to say of a name that nothing has: what there is, and what was likely meant.
 #[pyfunction]
 pub(crate) fn unknown_name(kind: &str, name: &str, known: Vec<String>, otherwise: &str) -> String {

@@ -5,11 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from torpor import _engine
 from torpor.calibration.errors import CalibrationError
 
-#: The normal distribution's, for intervals of 95 %.
-_Z = 1.959964
-#: Below so many windows more than unknowns, the expansion of Student's t is not exact to 1 %.
+#: So many windows more than unknowns, at least: with fewer an interval says little.
 SPARE_MIN = 5
 #: A column is a sum of others if less than this share of it is left without them.
 _INDEPENDENT_MIN = 1e-6
@@ -49,24 +48,9 @@ def fit(
     values = [_dot(row, projections) for row in inverse]
     residuals = (y - _dot(row, values) for row, y in zip(rows, sums, strict=True))
     sigma = math.sqrt(sum(r * r for r in residuals) / spare)
-    t = student_t(spare)
+    t = _engine.student_95(spare)
     halves = [t * sigma * math.sqrt(_dot(row, row)) for row in inverse]
     return [Estimate(v, v - h, v + h) for v, h in zip(values, halves, strict=True)]
-
-
-def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t: Cornish and Fisher's expansion.
-
-    >>> round(student_t(10), 2), round(student_t(100), 3)
-    (2.23, 1.984)
-    """
-    z, n = _Z, freedom
-    return (
-        z
-        + (z**3 + z) / (4 * n)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
-    )
 
 
 def _orthogonal(

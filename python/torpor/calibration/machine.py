@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from torpor import _engine
 from torpor.calibration import Figures, StatePower
 from torpor.calibration.errors import CalibrationError
 from torpor.calibration.fit import Estimate
@@ -28,7 +29,7 @@ def clusters_of(text: str, system: System) -> list[Cluster]:
     online = set(system.machine.online_cpus())
     found = []
     for cluster in toml(text)["cluster"]:
-        cpus = [cpu for cpu in _cpus(cluster["cpus"]) if cpu in online]
+        cpus = [cpu for cpu in _engine.parse_cpu_list(cluster["cpus"]) if cpu in online]
         states = [
             (index, state["name"])
             for index, state in enumerate(cluster["idle_state"])
@@ -43,12 +44,6 @@ def clusters_of(text: str, system: System) -> list[Cluster]:
             )
         found.append(Cluster(cluster["name"], cpus, states))
     return found
-
-
-def _cpus(text: str) -> Iterator[int]:
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
 
 
 class _State:

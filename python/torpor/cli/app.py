@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The commands and their groups."""
 
+import importlib.util
 import inspect
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -80,12 +82,26 @@ kernel_app = _App(
 )
 
 
+#: A package that only an extra of pyproject.toml brings.
+_EXTRAS = {"tune": "optuna", "cluster": "distributed"}
+
+
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
         from torpor import _engine
 
         commit = f"commit {_engine.COMMIT}" if _engine.COMMIT else "commit not known"
-        write_stdout(f"torpor {__version__} ({commit}; {_engine.TARGET}, abi3 from CPython 3.10)")
+        formats = [known["name"] for known in json.loads(_engine.trace_formats())["formats"]]
+        extras = [
+            extra
+            for extra, module in _EXTRAS.items()
+            if importlib.util.find_spec(module) is not None
+        ]
+        write_stdout(
+            f"torpor {__version__} ({commit}; {_engine.TARGET}, abi3 from CPython 3.10)\n"
+            f"recordings: {', '.join(formats)}; tables: Arrow, Parquet; "
+            f"extras: {', '.join(extras) or 'none'}"
+        )
         raise typer.Exit
 
 
@@ -94,7 +110,7 @@ def _torpor(
     version: bool = typer.Option(
         False,
         "--version",
-        help="Print the version, the commit and the target.",
+        help="Print the version, the commit, the target and the features.",
         callback=_show_version,
         is_eager=True,
     ),

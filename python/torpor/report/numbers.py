@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from .. import _engine
 from ..comparison import format_number
 
 __all__ = [
@@ -82,10 +83,4 @@ def listing(items: list[str]) -> str:
 
 def cpu_list(cpus: list[int]) -> str:
     """As sysfs writes it: 0-3,6."""
-    parts: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if parts and cpu == parts[-1][1] + 1:
-            parts[-1][1] = cpu
-        else:
-            parts.append([cpu, cpu])
-    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in parts)
+    return _engine.format_cpu_list(sorted(cpus))

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Workloads under Linux 6.12's own scheduler, timers and governors.
 
-mod support;
-#[path = "../../../tests/upstream.rs"]
-mod upstream;
+use crate::upstream;
 
+use crate::support::{load, request};
 use std::path::Path;
-use support::{load, request};
 use torpor_engine::Unwatched;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::{Catalog, CatalogOptions};

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Each governor against an oracle of its own run.
 
-mod support;
-
-use support::{big_little, load, machine, polling_machine, request, run};
+use crate::support::{big_little, load, machine, polling_machine, request, run};
 use torpor_engine::decision::{Decision, Observer};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::input::Span;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The workloads that ship, and their schema.
 
-mod support;
+use crate::support;
 
+use crate::support::{count, request};
 use proptest::prelude::*;
 use std::path::Path;
-use support::{count, request};
 use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
 use torpor_platform::Platform;

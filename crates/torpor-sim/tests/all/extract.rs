@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Recordings made into workloads, and simulated and compared with what was recorded.
 
-mod support;
-
+use crate::support::{count, frames, load, machine, request};
 use std::path::Path;
-use support::{count, frames, load, machine, request};
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
 use torpor_platform::Platform;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What runs in addition to a workload, and lengths that come in runs.
 
-mod support;
-
-use support::{count, frames, load, machine, request};
+use crate::support::{count, frames, load, machine, request};
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
 use torpor_sim::extract::extract_background;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A boosted task moves to a bigger CPU, and what becomes of it there.
 
-mod support;
-
-use support::{big_little, boosted, count};
+use crate::support::{big_little, boosted, count};
 use torpor_platform::Platform;
 
 /// Migrations and requests of a reader in 4 s. The device's interrupts go to `irq`, or to where

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! IO: jobs and devices worked by hand, against queueing theory, and what the scheduler sees.
 
-mod support;
-
-use support::{big_little, count, count_seed, load, machine, request, run};
+use crate::support::{big_little, count, count_seed, load, machine, request, run};
 use torpor_engine::policy::{Policy, Reflection};
 use torpor_governor::{Catalog, Fault, Inputs, Selection};
 use torpor_platform::Platform;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Workloads that cannot go on say so, with task, phase and time.
 
-mod support;
-
-use support::{count, load, machine, request};
+use crate::support::{count, load, machine, request};
 use torpor_sim::workload;
 
 fn ends_with(tables: &str) -> String {

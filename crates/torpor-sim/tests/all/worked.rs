@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Cases small enough to work out by hand.
 
-mod support;
-
-use support::{big_little, count, load, machine, platform, polling_machine, request};
+use crate::support::{big_little, count, load, machine, platform, polling_machine, request};
 use torpor_units::Duration;
 
 /// Work for 100 us at the start of every 10 ms.

@@ -2,12 +2,10 @@
 //! What CPUs share: a core's speed, states, their latencies, and the package's power. Under our
 //! own scheduler, and where a kernel's source is available under its own.
 
-mod support;
-#[path = "../../../tests/upstream.rs"]
-mod upstream;
+use crate::upstream;
 
+use crate::support::{load, platform, request};
 use std::path::Path;
-use support::{load, platform, request};
 use torpor_engine::decision::Unobserved;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_platform::Platform;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The simulator against queueing theory and against its own books.
 
-mod support;
+use crate::support;
 
+use crate::support::{big_little, count, count_seed, load, machine, request, run};
 use proptest::prelude::*;
-use support::{big_little, count, count_seed, load, machine, request, run};
 use torpor_sim::machine::Counted;
 use torpor_units::Duration;
 

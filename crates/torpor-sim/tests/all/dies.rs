@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Drives with dies, channels and a write buffer, worked by hand.
 
-mod support;
-
-use support::{count, load, machine, request};
+use crate::support::{count, load, machine, request};
 
 /// Requests a second of one job on a drive with these keys. A read takes 100 us, a write 40.
 fn iops(drive: &str, job: &str) -> f64 {

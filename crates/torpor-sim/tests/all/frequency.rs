@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Clocks: cases small enough to work out by hand.
 
-mod support;
-
-use support::{count, load, platform, request, run};
+use crate::support::{count, load, platform, request, run};
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
 use torpor_sim::{Cpufreq, Request};

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Command lines and job files as their authors write them.
 
-mod support;
-
-use support::{count, machine, request};
+use crate::support::{count, machine, request};
 use torpor_platform::Platform;
 use torpor_sim::workload::{
     self, IoWait, Op, Step, TransferKind, from_toml, job_file_to_toml, to_toml,

@@ -2,9 +2,7 @@
 //! The seven complaints about a boost of the CPU (docs/concepts/io-boost.md), each with schedutil's
 //! own boost, `iowait`, compared to `per-task`, and where it helps compared to no boost at all.
 
-mod support;
-
-use support::{boosted, count, platform};
+use crate::support::{boosted, count, platform};
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
 use torpor_units::Duration;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What an IO boost sees, what its answers do, and which column has which.
 
-mod support;
-
-use support::{big_little, boosted, count, load, machine, request, run};
+use crate::support::{big_little, boosted, count, load, machine, request, run};
 use torpor_governor::Catalog;
 use torpor_sim::Session;
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Workloads in rt-app's language: what they do, and what is refused.
 
-mod support;
-
+use crate::support::{count, machine, request};
 use proptest::prelude::*;
-use support::{count, machine, request};
 use torpor_sim::machine::Counted;
 use torpor_sim::workload::from_rtapp;
 

@@ -3,8 +3,7 @@
 //!
 //! `TORPOR_SUGOV_UPDATES` sets how many updates to compare with each kernel, alone and shared.
 
-#[path = "../../../tests/upstream.rs"]
-mod upstream;
+use crate::upstream;
 
 use std::path::{Path, PathBuf};
 use torpor_platform::Clock;

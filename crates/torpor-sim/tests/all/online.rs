@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine of which some CPUs are offline.
 
-mod support;
-
-use support::{count, load, machine, request, run};
+use crate::support::{count, load, machine, request, run};
 use torpor_sim::{Options, Request, SimError};
 use torpor_units::CpuId;
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A run written as a recording, read back, and replayed.
 
-mod support;
-
-use support::{frames, machine, request};
+use crate::support::{frames, machine, request};
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
 use torpor_sim::Session;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the driver and the hardware make of a state that a governor has selected.
 
-mod support;
-#[path = "../../../tests/upstream.rs"]
-mod upstream;
+use crate::upstream;
 
+use crate::support::{count, count_seed, load, machine, request, run};
 use std::path::Path;
-use support::{count, count_seed, load, machine, request, run};
 use torpor_engine::decision::Unobserved;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_platform::{Platform, Rejects};

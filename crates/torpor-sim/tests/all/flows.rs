@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What goes through several tasks, from its begin to its end; and devices that write and flush.
 
-mod support;
-#[path = "../../../tests/upstream.rs"]
-mod upstream;
+use crate::upstream;
 
-use support::{count, load, machine, platform, request, run};
+use crate::support::{count, load, machine, platform, request, run};
 use torpor_engine::Unwatched;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_sim::{Request, workload};

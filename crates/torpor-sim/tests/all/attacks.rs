@@ -4,11 +4,11 @@
 //!
 //! `TORPOR_ATTACKS=100000` searches further than the few hundred of every test run.
 
-mod support;
+use crate::support;
 
+use crate::support::{big_little, load, machine, polling_machine, request};
 use proptest::prelude::*;
 use std::time::Instant;
-use support::{big_little, load, machine, polling_machine, request};
 use torpor_engine::Unwatched;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Calls of a function on another CPU: the caller waits for the IPI's handling.
 
-mod support;
-#[path = "../../../tests/upstream.rs"]
-mod upstream;
+use crate::upstream;
 
-use support::{count, load, machine, polling_machine, request};
+use crate::support::{count, load, machine, polling_machine, request};
 use torpor_engine::decision::Unobserved;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_sim::{Session, Workload, workload};

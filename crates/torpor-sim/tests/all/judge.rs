@@ -2,12 +2,10 @@
 //! Torpor's own scheduler against Linux 6.12's, decision by decision; `examples/judge.rs` prints
 //! all of it.
 
-mod support;
-#[path = "../../../tests/upstream.rs"]
-mod upstream;
+use crate::upstream;
 
+use crate::support::request;
 use std::path::Path;
-use support::request;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_platform::Platform;
 use torpor_sim::machine::hosted::{Score, Verdict};

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! All tests of the crate from outside, as one program: many would be linked one by one.
+
+mod attacks;
+mod background;
+mod boost;
+mod boost_placement;
+mod calls;
+mod commands;
+mod complaints;
+mod cores;
+mod damaged;
+mod dies;
+mod driver;
+mod extract;
+mod flows;
+mod frequency;
+mod hosted;
+mod io;
+mod judge;
+mod online;
+mod oracle;
+mod queueing;
+mod recording;
+mod rtapp;
+mod shipped;
+mod stuck;
+mod sugov;
+mod support;
+#[path = "../../../../tests/upstream.rs"]
+mod upstream;
+mod worked;
