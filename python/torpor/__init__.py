@@ -42,14 +42,28 @@ if TYPE_CHECKING:
         workload_toml,
         workloads,
     )
+    from torpor.live import (
+        Stat,
+        ab,
+        build_governors,
+        idle_predict,
+        kernel_status,
+        load_governors,
+        record_trace,
+        restore_governor,
+        stat,
+        unload_governors,
+        use_governor,
+    )
     from torpor.posting import post
-    from torpor.recordings import convert_trace, trace_info, trace_stats
-    from torpor.records import Record, load
+    from torpor.recordings import convert_trace, trace_info, trace_sleeps, trace_stats
+    from torpor.records import Fidelity, Record, Reproduction, load
     from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
     from torpor.several import over_recordings
     from torpor.side_by_side import compare
     from torpor.simulations import Simulation, simulate
     from torpor.studies import StudyError, reproduce
+    from torpor.studies.io_boost import io_boost as io_boost_study
     from torpor.sweeps import Axes, SweepError, open_store, sweep
     from torpor.sweeps.tuning import tune
     from torpor.verification import fidelity
@@ -59,14 +73,17 @@ __all__ = [
     "Axes",
     "CountersError",
     "EngineError",
+    "Fidelity",
     "GateError",
     "GovernorError",
     "Limit",
     "PlatformError",
     "Record",
     "Replay",
+    "Reproduction",
     "Simulation",
     "Snapshot",
+    "Stat",
     "StudyError",
     "SweepError",
     "TorporError",
@@ -74,6 +91,8 @@ __all__ = [
     "TraceError",
     "WorkloadError",
     "__version__",
+    "ab",
+    "build_governors",
     "check",
     "check_extraction",
     "check_kinds",
@@ -86,10 +105,14 @@ __all__ = [
     "fidelity",
     "gate",
     "governors",
+    "idle_predict",
     "idle_predict_toml",
     "import_platform",
+    "io_boost_study",
     "ioboosts",
+    "kernel_status",
     "load",
+    "load_governors",
     "load_trace",
     "open_store",
     "over_recordings",
@@ -97,15 +120,21 @@ __all__ = [
     "platforms",
     "post",
     "read_limits",
+    "record_trace",
     "replay",
     "reproduce",
+    "restore_governor",
     "schema",
     "simulate",
     "snapshot",
+    "stat",
     "sweep",
     "trace_info",
+    "trace_sleeps",
     "trace_stats",
     "tune",
+    "unload_governors",
+    "use_governor",
     "workload_toml",
     "workloads",
 ]
@@ -122,24 +151,29 @@ _NAMES = {
     "gates": "GateError Limit gate read_limits",
     "library": "check_extraction extract_workload governors idle_predict_toml import_platform "
     "ioboosts platform_toml platforms schema workload_toml workloads",
+    "live": "Stat ab build_governors idle_predict kernel_status load_governors record_trace "
+    "restore_governor stat unload_governors use_governor",
     "posting": "post",
-    "recordings": "convert_trace trace_info trace_stats",
-    "records": "Record load",
+    "recordings": "convert_trace trace_info trace_sleeps trace_stats",
+    "records": "Fidelity Record Reproduction load",
     "replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
     "several": "over_recordings",
     "side_by_side": "compare",
     "simulations": "Simulation simulate",
     "studies": "StudyError reproduce",
+    "studies.io_boost": "io_boost_study",
     "sweeps": "Axes SweepError open_store sweep",
     "sweeps.tuning": "tune",
     "verification": "fidelity",
 }
+#: What has another name in its own module.
+_RENAMED = {"io_boost_study": "io_boost"}
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        found = getattr(import_module(f"torpor.{_HOMES[name]}"), name)
+        found = getattr(import_module(f"torpor.{_HOMES[name]}"), _RENAMED.get(name, name))
         globals()[name] = found
         return found
     # A module of the package, which is there without having been imported.

@@ -8,9 +8,10 @@ from torpor.comparison import base_text, rows, section_name, sections
 
 if TYPE_CHECKING:
     from torpor.comparison import Result
+    from torpor.posting.model import Post
 
-    pass
-
+#: Rows of a table that is not folded.
+_OPEN = 25
 _RIGHT = ' style="text-align:right"'
 
 
@@ -38,3 +39,30 @@ def to_html(result: "Result") -> str:
         ]
     parts += [f"<p><small>{escape(note)}</small>" for note in result["notes"]]
     return "".join(parts)
+
+
+def posted_html(post: "Post") -> str:
+    """Return the tables of a result of any kind; long ones fold."""
+    parts = [f"<p><b>{escape(post.title)}</b>", *(f"<br>{escape(fact)}" for fact in post.facts)]
+    for table in post.tables:
+        rows = [f"<p>{escape(table.title)}"] if table.title else []
+        rows.append("<table><thead><tr>")
+        rows += [f"<th{_RIGHT}>{escape(heading)}</th>" for heading in table.headings]
+        rows.append("</tr></thead><tbody>")
+        for row in table.rows:
+            cells = [f"<td{_RIGHT}>{escape(cell.text)}</td>" for cell in row]
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        rows.append("</tbody></table>")
+        if len(table.rows) > _OPEN:
+            title = escape(table.title or table.name)
+            rows = [f"<details><summary>{title}: {len(table.rows)} rows</summary>", *rows]
+            rows.append("</details>")
+        parts += rows
+    parts += [f"<p><small>{escape(note)}</small>" for note in post.notes]
+    return "".join(parts)
+
+
+def facts_html(title: str, facts: list[tuple[str, str]]) -> str:
+    """Return names and values in two columns."""
+    rows = [f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts]
+    return f"<p><b>{escape(title)}</b><table><tbody>{''.join(rows)}</tbody></table>"

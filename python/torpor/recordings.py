@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from torpor import _engine
 from torpor.records import Record
@@ -60,6 +60,33 @@ class Recorded(TypedDict):
     cpus: list[RecordedCpu]
 
 
+class _Info(dict[str, Any]):
+    """What :func:`trace_info` returns, as people read it."""
+
+    def facts(self) -> list[tuple[str, str]]:
+        carries = self["carries"]
+        return [
+            ("format", self["format"]),
+            ("clock", self["clock"]),
+            ("kernel", self["kernel_release"] or "unknown"),
+            ("machine", self["machine"] or "unknown"),
+            ("CPUs", str(self["cpu_count"])),
+            ("duration", f"{self['duration_ns'] / 1e9:.3f} s"),
+            ("holds", ", ".join(k for k, v in carries.items() if v) or "nothing a replay uses"),
+            ("lacks", ", ".join(k for k, v in carries.items() if not v) or "nothing"),
+            ("SHA-256", self["sha256"]),
+        ]
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:<9} {text}" for name, text in self.facts()]
+        return "\n".join([f"<torpor.trace_info of {self['path']}>", *lines])
+
+    def _repr_html_(self) -> str:
+        from torpor.notebook import facts_html
+
+        return facts_html(self["path"], self.facts())
+
+
 def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None = None) -> Recorded:
     """Say what a recording holds, without replaying it.
 
@@ -72,8 +99,9 @@ def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None 
 
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
     """
-    found: Recorded = json.loads(_engine.trace_info(os.fspath(path), progress))
-    return found
+    found = _Info(json.loads(_engine.trace_info(os.fspath(path), progress)))
+    # Its keys have types, and it shows itself.
+    return cast("Recorded", found)
 
 
 def convert_trace(trace: _Path, out: _Path) -> None:
@@ -132,6 +160,33 @@ def trace_stats(
         progress,
     )
     return Record(json.loads(counted))
+
+
+def trace_sleeps(
+    path: _Path, *, progress: Callable[[str, int, int], None] | None = None
+) -> _engine.Table:
+    """Return every sleep of the recorded machine as a table, in order of time.
+
+    Its columns; null is what the recording does not tell, times are in the recording's clock:
+
+    - ``cpu``, ``time_ns``: who, and since when (the ``cpu_idle`` entry).
+    - ``state``: index of the idle state.
+    - ``residency_ns``: from the entry to the exit.
+    - ``kind``, ``name``: what ended it: ``timer`` and its function, ``tick``, ``irq`` and its name,
+      ``ipi`` and what it is for, ``poll`` (a polling CPU was to reschedule), ``unknown``.
+    - ``latency_ns``: from what ended it to the exit.
+    - ``task``: what ran first afterwards.
+
+    A sleep one end of which is not recorded is left out. ``progress`` is called now and then with
+    (what, done, total).
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
+
+    >>> sleeps = torpor.trace_sleeps(recording).to_dict()
+    >>> sorted(set(sleeps["state"]))
+    [1]
+    """
+    return _engine.trace_sleeps(os.fspath(path), progress)
 
 
 def dumps_to_use(trace: Path, before: _Path | None, after: _Path | None) -> tuple[str, str] | None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Results as plain data with tables, and reading them back."""
 
+import inspect
 import json
 import os
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -13,6 +15,7 @@ from torpor.files import write_whole
 
 if TYPE_CHECKING:
     from torpor import results
+    from torpor.posting.model import Post
     from torpor.replays import Replay
     from torpor.simulations import Simulation
 
@@ -20,6 +23,30 @@ _Path = str | os.PathLike[str]
 
 #: What a folder of tables holds apart from them.
 RESULT_FILE = "result.json"
+
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def with_columns(kind: str) -> Callable[[_Class], _Class]:
+    """Put the columns of its tables into a class's docstring, for ``help()``."""
+
+    def describe(cls: _Class) -> _Class:
+        lines = [inspect.cleandoc(cls.__doc__ or ""), "", "Columns, with what a row is of:", ""]
+        for table in json.loads(_engine.tables()):
+            if table["kind"] != kind:
+                continue
+            columns = [
+                f"{column['name']} ({column['unit'] or column['type']})"
+                for column in table["columns"]
+            ]
+            columns += ["each metric"] * table["has_metrics"]
+            line = f"- ``{table['name']}``, {table['row']}: {', '.join(columns)}."
+            lines += textwrap.wrap(line, 96, subsequent_indent="  ")
+        cls.__doc__ = "\n".join(lines)
+        return cls
+
+    return describe
 
 
 class Record(dict[str, Any]):
@@ -57,14 +84,68 @@ class Record(dict[str, Any]):
 
         report.write(self, path, trace=trace)
 
-    def _repr_markdown_(self) -> str | None:
+    def __repr__(self) -> str:
+        """What it is of; ``print(torpor.post(record))`` prints its tables."""
+        found = self._posted()
+        of = self.get("kind", "nothing known") if found is None else found.title
+        return f"<torpor.{type(self).__name__} of {of}>"
+
+    def _repr_html_(self) -> str | None:
         """What a notebook shows: its tables, or nothing where this kind has none to post."""
+        from torpor.notebook import posted_html
+
+        found = self._posted()
+        return None if found is None else posted_html(found)
+
+    def _repr_markdown_(self) -> str | None:
+        """The same as Markdown, for what displays no HTML."""
         from torpor.posting import post
 
+        return None if self._posted() is None else post(self, "markdown")
+
+    def _posted(self) -> "Post | None":
+        from torpor.posting import posted
+
         try:
-            return post(self, "markdown")
-        except TorporError:
+            return posted(self)
+        except (TorporError, KeyError):
+            # Of a kind without tables, or made by hand.
             return None
+
+
+@with_columns("fidelity")
+class Fidelity(Record):
+    """The outcome of :func:`torpor.fidelity`: its keys are listed there."""
+
+    @property
+    def best(self) -> list[str]:
+        """The governors that agree best: several where the recording cannot tell them apart."""
+        return list(self["verdict"]["best"])
+
+    @property
+    def agreement(self) -> float:
+        """Of the best one, the share of decisions it made as they were recorded, 0 to 1."""
+        return float(self["verdict"]["agreement"])
+
+    @property
+    def agreements(self) -> dict[str, float | None]:
+        """Of every governor, best first; None for one that failed."""
+        return {found["governor"]: found["agreement"] for found in self["governors"]}
+
+
+@with_columns("reproduction")
+class Reproduction(Record):
+    """The outcome of :func:`torpor.reproduce`: a study's tables, and how they were judged."""
+
+    @property
+    def right(self) -> dict[str, tuple[int, int]]:
+        """By aspect (sign, order, size, range), the cells that are right, and those judged."""
+        return {aspect: (one["right"], one["of"]) for aspect, one in self["counts"].items()}
+
+    @property
+    def failures(self) -> list[str]:
+        """What could not be simulated."""
+        return list(self["failures"])
 
 
 class Compared:
@@ -192,7 +273,7 @@ def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.
     except ValueError as error:
         raise TorporError(f"`{file}` is not a result: {error}") from None
     if isinstance(data, list):
-        return [Record(_checked(item, file)) for item in data]
+        return [_record(_checked(item, file)) for item in data]
     result = _checked(data, file)
     if result is not data:
         text = json.dumps(result)
@@ -204,7 +285,15 @@ def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.
         from torpor.simulations import Simulation
 
         return Simulation(text)
-    return Record(result)
+    return _record(result)
+
+
+def _record(result: dict[str, Any]) -> Record:
+    return _CLASSES.get(result["kind"], Record)(result)
+
+
+#: What a result of a kind is, if not a plain record.
+_CLASSES: dict[str, type[Record]] = {"fidelity": Fidelity, "reproduction": Reproduction}
 
 
 def _checked(data: Any, file: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine, options
-from torpor.records import Compared
+from torpor.records import Compared, with_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -23,6 +23,7 @@ DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest", "oracle")
 _Path = str | os.PathLike[str]
 
 
+@with_columns("replay")
 class Replay(Compared):
     """The outcome of :func:`replay`.
 
@@ -68,7 +69,16 @@ class Replay(Compared):
 
     @property
     def decisions(self) -> _engine.Table:
-        """Every decision: ``cpu``, ``time_ns``, ``state``, ``stop_tick``, ``sleep_length_ns``, ...
+        """Every decision of every governor.
+
+        - ``trace``, ``governor``, ``cpu``, ``time_ns``: whose, and when ``select()`` was called.
+        - ``state``, ``stop_tick``, ``tick_stopped_before``: the decision, and the tick before it.
+        - ``sleep_length_ns``, ``source``: the sleep length that the governor saw, and from where.
+        - ``residency_ns``, ``outcome``: how long the sleep was: ``fit``, ``above`` or ``below``.
+        - ``wake``, ``latency_ns``: what ended it, and for an event, how late the CPU was.
+        - ``span``, ``event_ns``, ``cause``: the idle span of the CPU, and what ends it.
+        - ``to_tick_ns``, ``util``, ``nr_iowait``: what else the governor could see.
+        - ``energy_uj``, ``regret_uj``: of the sleep, and over the cheapest allowed state.
 
         Raises :class:`torpor.EngineError` if the replay was made with ``decisions=False``, or was
         read from JSON, which does not hold them.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine, journals, options
-from torpor.records import Compared
+from torpor.records import Compared, with_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -20,6 +20,7 @@ DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest")
 _Path = str | os.PathLike[str]
 
 
+@with_columns("simulation")
 class Simulation(Compared):
     """The outcome of :func:`simulate`.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine, options, recordings
-from torpor.records import Record
+from torpor.records import Fidelity
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,7 +26,7 @@ def fidelity(
     after: _Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     **given: "Unpack[options.FidelityOptions]",
-) -> Record:
+) -> Fidelity:
     """Ask governors the questions of the recorded governor, and compare the decisions.
 
     This is not a replay: governors see the outcome of the *recorded* decision, and the tick is
@@ -75,7 +75,7 @@ def fidelity(
         options.to_json(options.FidelityOptions, given, reset_at_ns=_reset_at_ns(path)),
         progress,
     )
-    return Record(json.loads(verified))
+    return Fidelity(json.loads(verified))
 
 
 def _reset_at_ns(trace: Path) -> int | None:

@@ -94,6 +94,14 @@ def test_the_histogram_counts_every_wakeup(replay):
     assert dict(counts.iter_rows()) == told
 
 
+def test_decisions_are_lists_of_pythons_own_values(replay):
+    columns = replay.decisions.to_dict()
+    assert set(columns["governor"]) == {run["governor"] for run in replay.runs}
+    assert {len(column) for column in columns.values()} == {replay.decisions.num_rows}
+    assert {type(columns[name][0]) for name in ("cpu", "state", "time_ns")} == {int}
+    assert type(columns["stop_tick"][0]) is bool and None in columns["latency_ns"]
+
+
 def test_polars_opens_a_table(replay):
     pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
     frame = pl.DataFrame(replay.summary)

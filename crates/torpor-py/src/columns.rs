@@ -14,6 +14,8 @@ use arrow_schema::{ArrowError, Field, Schema};
 use std::sync::Arc;
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::outcome::{Outcome, RunOutcome};
+use torpor_engine::stats::Ended;
+use torpor_trace::Names;
 use torpor_units::Duration;
 
 type Table = Result<RecordBatch, ArrowError>;
@@ -80,6 +82,40 @@ pub(crate) fn decisions(outcome: &Outcome) -> Table {
     ];
     columns.extend(decision_columns::columns(all, has_power));
     batch(columns)
+}
+
+/// One row a recorded sleep, in order of time.
+pub(crate) fn sleeps(mut sleeps: Vec<Ended>, names: &Names) -> Table {
+    sleeps.sort_by_key(|sleep| (sleep.entry, sleep.cpu));
+    let mut cpu = UInt32Builder::new();
+    let mut time_ns = Int64Builder::new();
+    let mut state = Int32Builder::new();
+    let mut residency_ns = Int64Builder::new();
+    let mut kind = StringDictionaryBuilder::<Int32Type>::new();
+    let mut name = StringDictionaryBuilder::<Int32Type>::new();
+    let mut latency_ns = Int64Builder::new();
+    let mut task = StringDictionaryBuilder::<Int32Type>::new();
+    for sleep in &sleeps {
+        let (ended_by, named) = sleep.cause(names);
+        cpu.append_value(sleep.cpu.0);
+        time_ns.append_value(sleep.entry.0);
+        state.append_value(sleep.state as i32);
+        residency_ns.append_value(sleep.exit.since(sleep.entry).ns());
+        kind.append_value(ended_by);
+        name.append_option(Some(named).filter(|named| !named.is_empty()));
+        latency_ns.append_option(sleep.event.map(|event| sleep.exit.since(event).ns()));
+        task.append_option(sleep.ran.flatten().map(|comm| names.text(comm)));
+    }
+    batch(vec![
+        ("cpu", Arc::new(cpu.finish())),
+        ("time_ns", Arc::new(time_ns.finish())),
+        ("state", Arc::new(state.finish())),
+        ("residency_ns", Arc::new(residency_ns.finish())),
+        ("kind", Arc::new(kind.finish())),
+        ("name", Arc::new(name.finish())),
+        ("latency_ns", Arc::new(latency_ns.finish())),
+        ("task", Arc::new(task.finish())),
+    ])
 }
 
 /// Every run with the path of its trace.

@@ -66,7 +66,7 @@ mod _engine {
         Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,
     };
     #[pymodule_export]
-    use super::stats::trace_stats;
+    use super::stats::{trace_sleeps, trace_stats};
     #[pymodule_export]
     use super::table::{Table, lay_out, read_table, table_names, tables};
 

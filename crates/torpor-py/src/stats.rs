@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a recorded machine did.
 
-use crate::errors::{counters_error, engine_error, platform_error, value_error};
+use crate::columns;
+use crate::errors::{EngineError, counters_error, engine_error, platform_error, value_error};
+use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -29,4 +31,20 @@ pub(crate) fn trace_stats(
         .map_err(engine_error)?;
     let stats = stats.finish(&path.display().to_string(), &trace, counted.as_ref());
     serde_json::to_string(&stats).map_err(value_error)
+}
+
+/// Every sleep of a recording; see `torpor.trace_sleeps`.
+#[pyfunction]
+#[pyo3(signature = (path, progress = None))]
+pub(crate) fn trace_sleeps(
+    py: Python<'_>,
+    path: PathBuf,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Table> {
+    let mut stats = Stats::logging();
+    let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut stats, watch))?
+        .map_err(engine_error)?;
+    py.detach(|| columns::sleeps(stats.into_log(), &trace.names))
+        .map(Table::new)
+        .map_err(|error| EngineError::new_err(format!("table `sleeps`: {error}")))
 }

@@ -6,8 +6,8 @@ use crate::files::os_error;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray, TypedDictionaryArray};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use parquet::arrow::ArrowWriter;
@@ -239,13 +239,25 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>
     match array.data_type() {
         DataType::Utf8 => PyList::new(py, array.as_string::<i32>()),
         DataType::Boolean => PyList::new(py, array.as_boolean()),
+        DataType::UInt16 => PyList::new(py, array.as_primitive::<UInt16Type>()),
+        DataType::UInt32 => PyList::new(py, array.as_primitive::<UInt32Type>()),
+        DataType::UInt64 => PyList::new(py, array.as_primitive::<UInt64Type>()),
+        DataType::Int32 => PyList::new(py, array.as_primitive::<Int32Type>()),
         DataType::Int64 => PyList::new(py, array.as_primitive::<Int64Type>()),
         DataType::Float64 => PyList::new(py, array.as_primitive::<Float64Type>()),
-        other => Err(EngineError::new_err(format!(
-            "a column of type {other} is none of Torpor's\nhint: read the table with polars or \
+        other => match dictionary(array) {
+            Some(texts) => PyList::new(py, texts),
+            None => Err(EngineError::new_err(format!(
+                "a column of type {other} is none of Torpor's\nhint: read the table with polars or \
              pyarrow"
-        ))),
+            ))),
+        },
     }
+}
+
+/// A column of texts that repeat.
+fn dictionary(array: &ArrayRef) -> Option<TypedDictionaryArray<'_, Int32Type, StringArray>> {
+    array.as_dictionary_opt::<Int32Type>()?.downcast_dict::<StringArray>()
 }
 
 fn create(path: &Path) -> PyResult<WholeFile> {

@@ -4,11 +4,10 @@
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor import _engine
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.deliver import check, write_report
@@ -128,24 +127,16 @@ def _can_ask() -> bool:
 
 def _print(made: "Comparison", form: str, report: Path | None) -> None:
     from torpor.cli.ab_table import ab_text
-    from torpor.kernel.rows import compare
+    from torpor.kernel import ab as comparing
 
-    labels = [governor["label"] for governor in made.head["governors"]]
-    finished = len({run["round"] for run in made.runs})
-    result: shapes.Ab = {
-        "format": _engine.FORMAT,
-        "kind": "ab",
-        **made.head,
-        "finished_rounds": finished,
-        "comparison": compare(made.runs, labels) if finished else None,
-        "runs": made.runs,
-    }
+    result = comparing.result(made)
+    finished = result["finished_rounds"]
     if finished:
         write_report(result, report)
     if form == "json" or (form != "text" and finished):
         write_stdout(post(result, form))
     elif finished:
-        write_stdout(ab_text(result, stdout_width()))
+        write_stdout(ab_text(cast("shapes.Ab", result), stdout_width()))
     else:
         print_note("no round was finished, so there is nothing to compare")
 

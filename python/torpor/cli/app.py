@@ -28,6 +28,7 @@ from torpor.cli.record import record
 from torpor.cli.replay import replay
 from torpor.cli.reproduce import reproduce
 from torpor.cli.saved import compare, explain
+from torpor.cli.serve import serve
 from torpor.cli.simulate import simulate
 from torpor.cli.stat import stat
 from torpor.cli.study import io_boost
@@ -136,6 +137,7 @@ app.command(context_settings={"allow_interspersed_args": False})(stat)
 app.command(context_settings={"allow_interspersed_args": False})(record)
 app.command(context_settings={"allow_interspersed_args": False})(ab)
 app.command()(gate)
+app.command()(serve)
 app.command()(catalog.governors)
 app.command()(catalog.platforms)
 app.command()(catalog.workloads)

@@ -2,16 +2,14 @@
 """`torpor workload idle-predict`: the workload with other numbers, or as a load of this machine."""
 
 import json
-import time
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import typer
 
-from torpor import _engine, library
+from torpor import library, live
 from torpor.cli import values
 from torpor.cli.console import print_note, write_stdout
 
-_PAUSE_NS = 1_000_000_000
 _THREADS_MAX = 1024
 #: As long as a simulation; a sleep of centuries the system refuses.
 _DURATION_MAX_NS = 30 * 86_400 * 10**9
@@ -49,33 +47,14 @@ def idle_predict(
         return
     if duration_ns > _DURATION_MAX_NS:
         raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
-    load = _engine.IdlePredict(threads, loop, delay_ns, _PAUSE_NS)
-    try:
-        print_note(f"running for {duration}; Ctrl-C ends it")
-        # One sleep: looking after the threads now and then would wake the machine up, too.
-        time.sleep(duration_ns / 1e9)
-    except KeyboardInterrupt:
+    print_note(f"running for {duration}; Ctrl-C ends it")
+    done = live.idle_predict(duration, threads=threads, loop=loop, delay=delay)
+    if done["elapsed_ns"] < duration_ns:
         print_note("interrupted")
-    done = json.loads(load.finish())
     write_stdout(json.dumps(done) if is_json else _text(done, threads, delay))
 
 
-class _Late(TypedDict):
-    """How late sleeps of one length ended."""
-
-    count: int
-    p50_ns: int
-    p99_ns: int
-    max_ns: int
-
-
-class _Done(TypedDict):
-    elapsed_ns: int
-    delays: _Late
-    pauses: _Late
-
-
-def _text(done: _Done, threads: int, delay: str) -> str:
+def _text(done: live.Slept, threads: int, delay: str) -> str:
     lines = [f"{threads} threads, {done['elapsed_ns'] / 1e9:.2f} s"]
     for name, late in ((f"sleeps of {delay}", done["delays"]), ("sleeps of 1 s", done["pauses"])):
         line = f"{name}: {late['count']} wake-ups"

@@ -2,14 +2,12 @@
 """`torpor kernel`: governors in the running kernel."""
 
 import json
-import shlex
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.console import print_note, write_stdout
 
 if TYPE_CHECKING:
     from torpor.kernel.status import Status
@@ -49,14 +47,10 @@ def build(
 
     For another architecture set ARCH and CROSS_COMPILE, as for the kernel itself.
     """
-    from torpor.kernel import modules, support
-    from torpor.kernel.build import Builder
+    from torpor.kernel import actions
 
     system = make_system(is_dry_run=is_dry_run)
-    builder = Builder(system, release, headers, output)
-    support.refuse_release(builder.release)
-    wanted = list(map(modules.resolve, governors)) if governors else modules.every_builtin()
-    built = builder.build(wanted)
+    built = actions.build(system, governors or (), release, headers, output)
     if not is_dry_run:
         write_stdout("\n".join(map(str, built)))
 
@@ -76,25 +70,14 @@ def load(
     Builds them if necessary, and prints the names under which the kernel offers them. On failure
     nothing remains loaded.
     """
-    from torpor.kernel import governors as loading
-    from torpor.kernel import journal, modules, support
-    from torpor.kernel.build import Builder
-    from torpor.record.signals import Signals
+    from torpor.kernel import actions
 
     system = make_system(is_dry_run=is_dry_run)
-    support.refuse(system)
-    support.refuse_others_than_root(system)
-    wanted = list(map(modules.resolve, governors))
-    with (
-        Signals(),
-        journal.locked(system, "torpor kernel load"),
-        loading.undone_on_failure() as undo,
-    ):
-        loading.load(system, Builder(system, out=folder), wanted, undo)
+    names = actions.load(system, governors, folder)
     if system.driver is None:
         print_note("note: this machine has no idle driver, so no governor decides anything")
     if not is_dry_run:
-        write_stdout("\n".join(governor.name for governor in wanted))
+        write_stdout("\n".join(names))
 
 
 def use(
@@ -111,32 +94,10 @@ def use(
 
     The exit status is the command's.
     """
-    from torpor.kernel import command as running
-    from torpor.kernel import governors as switching
-    from torpor.kernel import journal, support
-    from torpor.record.signals import Signals
+    from torpor.kernel import actions
 
-    system = make_system(is_dry_run=is_dry_run)
-    if not system.has_cpuidle:
-        fail("this kernel has no cpuidle (CONFIG_CPU_IDLE)")
-    support.refuse_others_than_root(system)
-    if not command:
-        with Signals(), journal.locked(system, "torpor kernel use"):
-            switching.use(system, name)
-        return
-    with (
-        Signals() as signals,
-        journal.kept(system, "torpor kernel use") as keeper,
-        ExitStack() as undo,
-    ):
-        switching.keep(system, undo, keeper)
-        switching.use(system, name, is_for_a_while=True)
-        system.tell(shlex.join(command))
-        ended = None if is_dry_run else running.run(command, signals)
-    if system.unrestored:
-        fail(f"not restored: {', '.join(system.unrestored)}")
-    if ended is not None:
-        raise typer.Exit(128 + ended.stopped_by if ended.stopped_by else ended.status or 0)
+    if status := actions.use(make_system(is_dry_run=is_dry_run), name, command or ()):
+        raise typer.Exit(status)
 
 
 def unload(
@@ -152,14 +113,10 @@ def unload(
 
     If one of them is current, the previous governor becomes current.
     """
-    from torpor.kernel import governors, journal, support
-    from torpor.record.signals import Signals
+    from torpor.kernel import actions
 
-    system = make_system(is_dry_run=is_dry_run)
-    support.refuse_others_than_root(system)
-    with Signals(), journal.locked(system, "torpor kernel unload"):
-        if not governors.unload(system, names or ()):
-            print_note("none of Torpor's governors is loaded")
+    if not actions.unload(make_system(is_dry_run=is_dry_run), names or ()):
+        print_note("none of Torpor's governors is loaded")
 
 
 def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
@@ -167,14 +124,10 @@ def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
 
     The previous governor becomes current again, and modules loaded since then are unloaded.
     """
-    from torpor.kernel import governors, journal, support
-    from torpor.record.signals import Signals
+    from torpor.kernel import actions
 
-    system = make_system(is_dry_run=is_dry_run)
-    support.refuse_others_than_root(system)
-    with Signals(), journal.locked(system, "torpor kernel restore"):
-        if governors.restore(system) is None:
-            print_note("there is nothing to restore")
+    if not actions.restore(make_system(is_dry_run=is_dry_run)):
+        print_note("there is nothing to restore")
 
 
 def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:

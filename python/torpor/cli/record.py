@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor import TorporError, counters, recordings
+from torpor import TorporError, counters, live, recordings
 from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.values import duration_ns
@@ -92,7 +92,7 @@ def record(
     Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
     """
     # Here, as the other commands need none of it.
-    from torpor.record import recipes, session
+    from torpor.record import recipes
 
     limit_ns = duration_ns(duration)
     if recipe is not None:
@@ -103,19 +103,20 @@ def record(
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
     if not output.parent.is_dir():
         fail(f"`{output.parent}` is not a folder")
-    plan = session.Plan(
-        output,
-        command=command or (),
-        duration_ns=limit_ns,
-        backend=backend.value,
-        buffer_kb=buffer_kb,
-        has_probes=not no_probes,
-        resets_governor=reset_governor,
-    )
     if not command and limit_ns is None:
         print_note("recording until Ctrl-C")
     with progress.if_watched() as bar:
-        made = session.record(plan, progress=bar)
+        made = live.record_trace(
+            output,
+            command=command or (),
+            duration=duration,
+            backend=backend.value,
+            buffer_kb=buffer_kb,
+            probes=not no_probes,
+            reset_governor=reset_governor,
+            force=force,
+            progress=bar,
+        )
     is_lossy = _tell(made)
     if made.status:
         print_note(f"the command ended with status {made.status}")

@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -103,18 +103,7 @@ def stats(
 
 
 def _text(found: recordings.Recorded, width: int) -> str:
-    carries = found["carries"]
-    facts = [
-        ("format", found["format"]),
-        ("clock", found["clock"]),
-        ("kernel", found["kernel_release"] or "unknown"),
-        ("machine", found["machine"] or "unknown"),
-        ("CPUs", str(found["cpu_count"])),
-        ("duration", f"{found['duration_ns'] / 1e9:.3f} s"),
-        ("holds", ", ".join(k for k, held in carries.items() if held) or "nothing a replay uses"),
-        ("lacks", ", ".join(k for k, held in carries.items() if not held) or "nothing"),
-        ("SHA-256", found["sha256"]),
-    ]
+    facts = cast("Any", found).facts()
     lines = [found["path"]]
     lines += [wrap(f"  {name:<9} {text}", width, indent=" " * 12) for name, text in facts]
     lines += ["", f"  {'events':<32} {'count':>10}"]

@@ -2,15 +2,13 @@
 """`torpor stat`: the counters as they move."""
 
 import json
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor import counters
+from torpor import counters, live
 from torpor.cli import values
 from torpor.cli.console import fail, painted, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
@@ -22,10 +20,6 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from rich.live import Live
-
-_DEFAULT_INTERVAL_NS = 1_000_000_000
-#: How often to look whether the command has ended.
-_POLL_S = 0.05
 
 
 def stat(
@@ -67,82 +61,40 @@ def stat(
     On a terminal the table is updated in place. Ctrl-C stops it; the last table is the total. With
     a COMMAND the exit status is the command's.
     """
-    interval_ns = values.duration_ns(interval)
-    if interval_ns is None and not command:
-        interval_ns = _DEFAULT_INTERVAL_NS
-    if interval_ns == 0:
+    # Refused here, it is a wrong option.
+    if values.duration_ns(interval) == 0:
         fail("the interval must not be 0", "give a time such as `-i 500ms`")
     check(folder=None, files=(report,))
-    watch = _Watch(root, by, is_json)
-    process = _start(command) if command else None
+    counted = live.stat(command or (), interval=interval, count=count, by=by, root=root)
+    shown = _Shown(is_json)
     try:
-        _show_intervals(watch, process, interval_ns, count)
+        for result in counted:
+            if not shown.interval(result):
+                break
     except KeyboardInterrupt:
         # The terminal has signalled the command as well.
         pass
     finally:
-        watch.end()
-    status = 0 if process is None else _wait(process)
-    write_report(watch.show_total(), report)
+        shown.end()
+    status = counted.wait()
+    total = counted.total()
+    shown.print(total)
+    write_report(total, report)
     if status:
-        # A command that a signal ended has a negative status; shells count from 128.
-        raise typer.Exit(status if status > 0 else 128 - status)
+        raise typer.Exit(status)
 
 
-def _start(command: list[str]) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(command)
-    except OSError as error:
-        fail(f"`{command[0]}` cannot be run: {error.strerror}", "give the path of a program")
+class _Shown:
+    """Where the tables are shown."""
 
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            continue
-
-
-def _show_intervals(
-    watch: "_Watch",
-    process: subprocess.Popen[bytes] | None,
-    interval_ns: int | None,
-    count: int | None,
-) -> None:
-    if interval_ns is None:
-        assert process is not None
-        process.wait()
-        return
-    started_ns = time.monotonic_ns()
-    number = 0
-    while count is None or number < count:
-        number += 1
-        # By the clock, not by the sleeps: the table's own time must not add up.
-        due_ns = started_ns + number * interval_ns
-        while (left_s := (due_ns - time.monotonic_ns()) / 1e9) > 0:
-            if process is not None and process.poll() is not None:
-                return
-            time.sleep(left_s if process is None else min(left_s, _POLL_S))
-        if not watch.show_interval():
-            return
-
-
-class _Watch:
-    """Snapshots one after another, and where their differences are shown."""
-
-    def __init__(self, root: str, by: str, is_json: bool) -> None:
-        self._root, self._by, self._is_json = root, by, is_json
+    def __init__(self, is_json: bool) -> None:
+        self._is_json = is_json
         self._live: Live | None = None
-        self._first = self._last = counters.snapshot(root=root)
 
-    def show_interval(self) -> bool:
-        """Show what was counted since the last call; return whether anybody still reads."""
-        now = counters.snapshot(root=self._root)
-        result = self._diff(self._last, now, "interval")
-        self._last = now
+    def interval(self, result: "Record") -> bool:
+        """Show what an interval counted; return whether anybody still reads."""
         if self._is_json or not sys.stdout.isatty():
-            return self._print(result)
+            return self.print(result)
         from rich.text import Text
 
         if self._live is None:
@@ -154,22 +106,14 @@ class _Watch:
         self._live.update(Text.from_ansi(text), refresh=True)
         return True
 
-    def show_total(self) -> "Record":
-        """Show what was counted since the beginning."""
-        total = self._diff(self._first, counters.snapshot(root=self._root), "total")
-        self._print(total)
-        return total
-
     def end(self) -> None:
         """Give the terminal back."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
-    def _diff(self, before: counters.Snapshot, after: counters.Snapshot, label: str) -> "Record":
-        return counters.diff(before, after, labels=[label], by=self._by)
-
-    def _print(self, result: "Record") -> bool:
+    def print(self, result: "Record") -> bool:
+        """Print a result; return whether anybody still reads."""
         if self._is_json:
             return write_stdout(json.dumps(result))
         return write_stdout(diff_text(cast("shapes.Diff", result), stdout_width()) + "\n")

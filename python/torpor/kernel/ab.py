@@ -24,6 +24,7 @@ from torpor.kernel.modules import Governor, resolve
 from torpor.kernel.rapl import Meter
 from torpor.kernel.system import System
 from torpor.record.signals import Signals
+from torpor.records import Record
 
 if TYPE_CHECKING:
     from torpor import shapes
@@ -60,6 +61,23 @@ class Comparison:
     head: "shapes.AbHead"
     runs: "list[shapes.AbRun]" = field(default_factory=list)
     stopped_by: signal.Signals | None = None
+
+
+def result(made: Comparison) -> Record:
+    """Return a comparison as a result; without a finished round, nothing in it is compared."""
+    from torpor.kernel.rows import compare as compare_rows
+
+    labels = [governor["label"] for governor in made.head["governors"]]
+    finished = len({run["round"] for run in made.runs})
+    found: shapes.Ab = {
+        "format": _engine.FORMAT,
+        "kind": "ab",
+        **made.head,
+        "finished_rounds": finished,
+        "comparison": compare_rows(made.runs, labels) if finished else None,
+        "runs": made.runs,
+    }
+    return Record(found)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,16 @@ def _hex(linear: tuple[float, float, float]) -> str:
     return "#" + "".join(f"{encode(c):02x}" for c in linear)
 
 
+def state_colour(index: int, count: int, polling: bool) -> str:
+    """The colour of state `index` of `count` on light paper, for pictures without style sheets."""
+    return _hex(_srgb(0.80, 0.13, 75)) if polling else _hex(_srgb(*_of_depth(index, count)))
+
+
+def _of_depth(index: int, count: int) -> tuple[float, float, float]:
+    depth = index / (count - 1) if count > 1 else 0.5
+    return 0.84 - 0.48 * depth, 0.09 + 0.03 * depth, 140 + 130 * depth
+
+
 def _pair(lightness: float, chroma: float, hue_deg: float) -> str:
     """Fill, and the ink (black or white) that contrasts more with it: one is always >= 4.5:1."""
     linear = _srgb(lightness, chroma, hue_deg)
@@ -50,7 +60,7 @@ def css(counts: set[int]) -> str:
             depth = index / (count - 1) if count > 1 else 0.5
             name = f".d{index}of{count}"
             hue = 140 + 130 * depth
-            light.append(f"{name}{{{_pair(0.84 - 0.48 * depth, 0.09 + 0.03 * depth, hue)}}}")
+            light.append(f"{name}{{{_pair(*_of_depth(index, count))}}}")
             dark.append(f"{name}{{{_pair(0.34 + 0.44 * depth, 0.07 + 0.03 * depth, hue)}}}")
     return (
         "\n".join(light)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torpor import _engine
 from torpor._engine import EngineError, GovernorError
-from torpor.records import Record, headed
+from torpor.records import Reproduction, headed
 from torpor.simulations import Simulation, simulate
 from torpor.studies import files, judge
 
@@ -44,7 +44,7 @@ def reproduce(
     threads: int | None = None,
     journal: str | os.PathLike[str] | None = None,
     watch: Callable[[Simulation], None] | None = None,
-) -> Record:
+) -> Reproduction:
     """Run a study and compare the simulated values with the published ones.
 
     Args:
@@ -101,7 +101,7 @@ def reproduce(
         "left_out": list(runs.left_out),
         "failures": runs.failures,
     }
-    return headed("reproduction", found)
+    return Reproduction(headed("reproduction", found))
 
 
 class _Value(NamedTuple):

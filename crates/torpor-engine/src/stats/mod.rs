@@ -50,11 +50,21 @@ pub struct Stats<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub cpu: CpuId,
+    pub state: usize,
     pub entry: Instant,
     pub exit: Instant,
+    /// When what ended it happened, where the recording tells.
+    pub event: Option<Instant>,
     pub(crate) cause: Cause,
     /// The task that ran first afterwards, and its name where that is known.
     pub ran: Option<Option<Name>>,
+}
+
+impl Ended {
+    /// The kind and the name of what ended it, as [`WakeupStats`] has them.
+    pub fn cause(&self, names: &Names) -> (&'static str, String) {
+        spelled(self.cause, names)
+    }
 }
 
 #[derive(Default)]
@@ -267,8 +277,9 @@ impl<'a> Stats<'a> {
             return;
         };
         if let Some(log) = &mut self.log {
-            let (entry, cause, ran) = (sleep.entry, sleep.cause(), sleep.ran);
-            log.push(Ended { cpu: number, entry, exit, cause, ran });
+            let Sleep { state, entry, ran, .. } = sleep;
+            let (cause, event) = (sleep.cause(), sleep.event());
+            log.push(Ended { cpu: number, state, entry, exit, event, cause, ran });
         }
         let slept = exit.since(sleep.entry);
         let cluster = self.platform.and_then(|platform| platform.cluster_of(number));

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor serve`: results and stores in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torpor.cli.console import print_note
+
+
+def serve(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="Results, tables, stores and reports.")
+    ] = Path(),
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="0: any that is free.")
+    ] = 8321,
+) -> None:
+    """Show a folder's results and stores in a browser, live while a sweep, `ab` or `stat` runs.
+
+    Shows results (--json, --parquet), reports, stores of sweeps, and the lines that `ab -o` and
+    `stat --json` write. Only this machine can connect, and nothing is written. Ctrl-C ends it.
+    """
+    from torpor import site
+
+    with site.server(folder, port) as server:
+        print_note(f"http://localhost:{server.server_port}/ (Ctrl-C ends it)")
+        server.serve_forever()

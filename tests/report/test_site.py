@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor serve`: what it shows, to whom, and that it writes nothing."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import torpor
+from torpor import site
+from torpor.sweeps.store import _nested
+
+GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
+Ask = Callable[..., http.client.HTTPResponse]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of several kinds, a store, and what is none of these."""
+    root = tmp_path_factory.mktemp("site")
+    made = root / "results"
+    made.mkdir()
+    diff = torpor.diff(GUEST / "sysfs-before.txt", GUEST / "sysfs-after.txt")
+    (made / "counters.json").write_text(diff.to_json())
+    simulated = torpor.simulate("periodic", platform="pixel6", duration="200ms", seeds=2)
+    simulated.write_tables(made / "tables")
+    (made / "more<b>.json").write_text(simulated.to_json())
+    axes = torpor.Axes(
+        workload=["periodic"],
+        platform=["pixel6"],
+        governor=["menu", "teo"],
+        seeds=1,
+        options={"duration": "100ms"},
+    )
+    torpor.sweep(axes, store=root / "store")
+    (root / "lines.jsonl").write_text(f"{json.dumps(diff)}\n" * 2 + '{"half')
+    (root / "other.json").write_text('{"a": 1}')
+    (root / "notes.txt").write_text("secret")
+    (root / ".hidden.json").write_text(diff.to_json())
+    (root.parent / "outside.json").write_text(diff.to_json())
+    (root / "link.json").symlink_to(root.parent / "outside.json")
+    old = time.time() - 3600
+    for path in root.rglob("*"):
+        if not path.is_symlink():
+            os.utime(path, (old, old))
+    return root
+
+
+@pytest.fixture(scope="module")
+def ask(folder: Path) -> Iterator[Ask]:
+    with site.server(folder, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def asked(path: str, method: str = "GET", host: str = "localhost") -> tuple:
+            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+            connection.request(method, path, headers={"Host": f"{host}:{server.server_port}"})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+
+        yield asked
+        server.shutdown()
+
+
+def test_the_index_lists_what_can_be_shown_and_each_of_it_is_shown(ask: Ask) -> None:
+    status, headers, index = ask("/")
+    assert status == 200 and "Refresh" not in headers
+    links = re.findall(r'href="(/view/[^"]+)">([^<]+)<', index)
+    assert {name for _, name in links} == {
+        *("results/counters.json", "results/tables", "results/more&lt;b&gt;.json"),
+        *("store", "lines.jsonl"),
+    }
+    assert "idle counters: sysfs-after" in index and "periodic: simulation on pixel6" in index
+    titles = {}
+    for address, name in links:
+        status, headers, page = ask(address)
+        assert status == 200, page
+        assert headers["Content-Security-Policy"].startswith("sandbox ")
+        titles[name] = re.search("<h1>(.*?)</h1>", page)[1]
+    assert titles["results/counters.json"] == titles["lines.jsonl"] == "idle counters: sysfs-after"
+    assert titles["results/tables"].startswith("Idle governors on Google Pixel 6")
+    assert titles["store"].startswith("store: ")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/view/../outside.json", "/view/..%2foutside.json", "/view/%2e%2e/outside.json"),
+        *("/view/link.json", "/view//etc/passwd", "/view/%2fetc/passwd", "/view/notes.txt"),
+        *("/view/other.json", "/view/results", "/view/no", "/view/%00", "/view/", "/index"),
+    ],
+)
+def test_what_is_outside_or_no_result_is_not_there(ask: Ask, path: str) -> None:
+    status, _, page = ask(path)
+    assert status == 404
+    assert "root:" not in page and "secret" not in page and "idle counters" not in page
+
+
+def test_only_this_machine_is_answered(ask: Ask) -> None:
+    assert ask("/", host="evil.example")[0] == 403
+    assert ask("/", host="127.0.0.1")[0] == 200
+    assert site.ADDRESS == "127.0.0.1"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_can_be_written(ask: Ask, folder: Path, method: str) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert ask("/view/results/counters.json", method)[0] == 501
+    ask("/view/store")
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert ask("/", "HEAD")[2] == ""
+
+
+def test_what_is_written_to_is_shown_anew(ask: Ask, folder: Path) -> None:
+    record = json.loads((folder / "lines.jsonl").read_text().splitlines()[0])
+    live = folder / "live.jsonl"
+    live.write_text(json.dumps(record) + "\n")
+    try:
+        for path in ("/", "/view/live.jsonl"):
+            assert ask(path)[1]["Refresh"] == "2"
+        record["groups"][0]["columns"][0]["label"] = "the second one"
+        with live.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        assert "the second one" in ask("/view/live.jsonl")[2]
+        assert "Refresh" not in ask("/view/store")[1]
+    finally:
+        live.unlink()
+
+
+def test_a_sweep_that_runs_is_shown_with_what_it_has_finished(ask: Ask, folder: Path) -> None:
+    rows = torpor.open_store(folder / "store").rows()
+    other = folder / "other-store"
+    store = torpor.open_store(other, create=True)
+    try:
+        with store.writer() as writer:
+            assert "no points" in ask("/view/other-store")[2]
+            writer.add(_nested(rows[0]))
+            status, headers, page = ask("/view/other-store")
+            assert (status, headers["Refresh"]) == (200, "2") and ": 1 points" in page
+            writer.add(_nested(rows[1]))
+            assert ": 2 points" in ask("/view/other-store")[2]
+    finally:
+        for path in sorted(other.rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+        other.rmdir()
+
+
+def test_rounds_that_are_finished_are_compared(ask: Ask, folder: Path) -> None:
+    governors = [
+        {"label": name, "name": name, "module": None, "parameters": []} for name in ("menu", "teo")
+    ]
+    head = {
+        "torpor": {"version": "0"}, "kernel": "6.12", "driver": "fake", "cpu_count": 1,
+        "governors": governors, "command": ["true"], "rounds": 5, "metric": None, "seed": None,
+        "warm_up": 1, "energy_zones_unreadable": [],
+    }  # fmt: skip
+
+    def run(number: int, name: str, above: int) -> dict:
+        counts = {"usage": 100, "time_us": 5000, "above": above, "below": 1, "rejected": 0}
+        counters = {
+            "elapsed_ns": 10_000_000,
+            "notes": [],
+            "groups": [{"cpus": [0], "states": [{"name": "C1", **counts}]}],
+        }
+        return {
+            "round": number, "governor": name, "began_at_ns": 0, "duration_ns": 10_000_000,
+            "figure": 1.0, "energy_uj": {}, "counters": counters, "output": "",
+        }  # fmt: skip
+
+    lines = [head, run(0, "menu", 90), run(1, "menu", 10), run(1, "teo", 20), run(2, "teo", 99)]
+    file = folder / "ab.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines[:3]))
+    try:
+        assert "no round is finished yet" in ask("/view/ab.jsonl")[2]
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        status, _, page = ask("/view/ab.jsonl")
+        assert status == 200 and "1 of 5 rounds" in page
+        assert "too deep 20.00 %" in page and "99.00" not in page
+    finally:
+        file.unlink()
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(torpor.TorporError, match="is not a folder"):
+        site.Site(tmp_path / "none")
