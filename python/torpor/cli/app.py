@@ -84,7 +84,7 @@ kernel_app = _App(
 
 
 #: A package that only an extra of pyproject.toml brings.
-_EXTRAS = {"tune": "optuna", "cluster": "distributed"}
+_EXTRAS = {"tune": "optuna", "cluster": "distributed", "plot": "altair"}
 
 
 def _show_version(is_wanted: bool) -> None:
