@@ -15,6 +15,7 @@ import typer
 import torpor
 from torpor import _engine, shapes
 from torpor.cli.app import app
+from torpor.studies import files
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -442,6 +443,17 @@ def quoted(union: str, parts: list[str]) -> str:
     return f'"{union}"' if any(part.startswith('"') for part in parts) else union
 
 
+def schemas() -> list[tuple[Path, str]]:
+    """Schemas of TOML files, where an installed Torpor has them."""
+    texts = {
+        "platform": (ROOT / "platforms" / "platform.schema.json").read_text("utf-8"),
+        "workload": (ROOT / "workloads" / "workload.schema.json").read_text("utf-8"),
+        "study": json.dumps(files.schema(), indent=1),
+    }
+    folder = ROOT / "python" / "torpor" / "schemas"
+    return [(folder / f"{kind}.schema.json", text) for kind, text in texts.items()]
+
+
 PAGES = [cli, metrics, results, schema, governors, ioboosts, platforms, library, formats]
 
 
@@ -450,6 +462,7 @@ def main() -> int:
     stale = []
     made = [(REFERENCE / f"{page.__name__}.md", page()) for page in PAGES]
     made.append((RESULTS, typed()))
+    made += schemas()
     manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
     made += [(MAN / name, text) for name, text in manuals.items()]
     # Of a command that is gone.

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         platform_toml,
         platforms,
         schema,
+        toml_schema,
+        toml_schema_path,
         workload_toml,
         workloads,
     )
@@ -129,6 +131,8 @@ __all__ = [
     "snapshot",
     "stat",
     "sweep",
+    "toml_schema",
+    "toml_schema_path",
     "trace_info",
     "trace_sleeps",
     "trace_stats",
@@ -150,7 +154,8 @@ _NAMES = {
     "explanation": "explain",
     "gates": "GateError Limit gate read_limits",
     "library": "check_extraction extract_workload governors idle_predict_toml import_platform "
-    "ioboosts platform_toml platforms schema workload_toml workloads",
+    "ioboosts platform_toml platforms schema toml_schema "
+    "toml_schema_path workload_toml workloads",
     "live": "Stat ab build_governors idle_predict kernel_status load_governors record_trace "
     "restore_governor stat unload_governors use_governor",
     "posting": "post",

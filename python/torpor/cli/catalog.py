@@ -80,14 +80,14 @@ def show_workload(
     ],
 ) -> None:
     """Print a workload's TOML, to read or to start from."""
-    write_stdout(library.workload_toml(name))
+    write_stdout(library.with_schema("workload", library.workload_toml(name)))
 
 
 def show(
     name: Annotated[str, typer.Argument(metavar="PLATFORM", help="A built-in machine.")],
 ) -> None:
     """Print a built-in machine's TOML, to read or to start from."""
-    write_stdout(library.platform_toml(name))
+    write_stdout(library.with_schema("platform", library.platform_toml(name)))
 
 
 def import_(
@@ -114,6 +114,7 @@ def import_(
     toml, notes = library.import_platform(
         root, name=name, title=title, hz=hz, energy_model=energy_model
     )
+    toml = library.with_schema("platform", toml)
     if output is None:
         write_stdout(toml)
     else:
@@ -121,6 +122,17 @@ def import_(
         print_note(f"platform: {output}")
     for note in notes:
         print_note(f"note: {note}")
+
+
+def schema(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="platform, workload or study.")],
+    is_path: Annotated[
+        bool, typer.Option("--path", help="Print where the schema is installed, for an editor.")
+    ] = False,
+) -> None:
+    """Print the JSON schema of a TOML file, with which editors complete and check it."""
+    path = library.toml_schema_path(kind)
+    write_stdout(str(path) if is_path else path.read_text(encoding="utf-8"))
 
 
 def _param(param: "Param") -> str:

@@ -68,6 +68,7 @@ def extract(
     toml, summary = library.extract_workload(
         trace, platform=platform, name=name, background=background or None
     )
+    toml = library.with_schema("workload", toml)
     if output is None:
         write_stdout(toml)
     else:

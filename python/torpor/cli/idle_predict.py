@@ -43,7 +43,8 @@ def idle_predict(
     delay_ns, duration_ns = values.duration_ns(delay), values.duration_ns(duration)
     assert delay_ns is not None and duration_ns is not None
     if not is_run:
-        write_stdout(library.idle_predict_toml(threads, loop, delay_us=delay_ns / 1e3))
+        text = library.idle_predict_toml(threads, loop, delay_us=delay_ns / 1e3)
+        write_stdout(library.with_schema("workload", text))
         return
     if duration_ns > _DURATION_MAX_NS:
         raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")

@@ -179,6 +179,46 @@ _ROW = {
 }
 
 
+_SCHEMA_OF: dict[str, dict[str, Any]] = {
+    "text": {"type": "string"},
+    "a list of texts": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+    "a whole number of 1 or more": {"type": "integer", "minimum": 1},
+    "a number": {"type": "number"},
+    "a list of state indices": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
+    "true or false": {"type": "boolean"},
+    "a table": {"type": "object", "additionalProperties": {"type": "number"}},
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of a study's file, for editors; :func:`load` says more."""
+    ends = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    published = {"anyOf": [{"type": "number"}, ends, {"enum": list(judge.DIRECTIONS)}]}
+    row = _schema_of(_ROW, published={"type": "object", "additionalProperties": published})
+    row["oneOf"] = [{"required": ["metric"]}, {"required": ["not_modelled"]}]
+    table = _schema_of(_TABLE_KEYS, row={"type": "array", "items": row, "minItems": 1})
+    column = {"type": "array", "items": _schema_of(_COLUMN), "minItems": 1}
+    return {
+        "$comment": "SPDX-License-Identifier: MIT OR GPL-2.0-only",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A study of Torpor",
+        **_schema_of(_STUDY, column=column, table={"type": "array", "items": table, "minItems": 1}),
+    }
+
+
+def _schema_of(keys: dict[str, _Key], **own: dict[str, Any]) -> dict[str, Any]:
+    properties = {
+        name: own[name] if name in own else _SCHEMA_OF[key.kind] for name, key in keys.items()
+    }
+    required = [name for name, key in keys.items() if key.is_required]
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "required": required,
+    }
+
+
 def names() -> list[str]:
     """Return the studies that ship with Torpor.
 

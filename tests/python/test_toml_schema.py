@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Editors know TOML files by their schemas: which an installed Torpor has, and its files name."""
+
+import json
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import torpor as library
+from torpor.studies import files
+
+ROOT = Path(__file__).parents[2]
+
+
+def schema_of(text):
+    """The schema that a text names in its first line, as an editor finds it."""
+    directive, _, address = text.splitlines()[0].partition(" ")
+    assert directive == "#:schema"
+    path = urllib.request.url2pathname(urllib.parse.urlsplit(address).path)
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", ["platform", "workload"])
+def test_the_schema_is_the_readers_own(torpor, kind):
+    printed = torpor("schema", kind, check=0).stdout
+    published = (ROOT / f"{kind}s" / f"{kind}.schema.json").read_text(encoding="utf-8")
+    assert json.loads(printed) == json.loads(published) == library.toml_schema(kind)
+    path = torpor("schema", kind, "--path", check=0).stdout.strip()
+    assert json.loads(Path(path).read_text(encoding="utf-8")) == json.loads(published)
+    assert "expected one of" in torpor("schema", "governor", check=2).stderr
+
+
+def test_what_is_written_names_a_schema_that_accepts_it(torpor, recording, tmp_path):
+    texts = [
+        torpor("platform", "show", "pixel6", check=0).stdout,
+        torpor("workload", "show", "frames", check=0).stdout,
+        torpor("workload", "idle-predict", "--threads", "3", check=0).stdout,
+        torpor("workload", "extract", recording, check=0).stdout,
+    ]
+    torpor("workload", "extract", recording, "-o", "own.toml", check=0)
+    texts.append((tmp_path / "own.toml").read_text(encoding="utf-8"))
+    for text in texts:
+        jsonschema.validate(files.toml(text), schema_of(text))
+    assert [schema_of(text) for text in texts] == [
+        library.toml_schema("platform"),
+        *[library.toml_schema("workload")] * 4,
+    ]
+    # A comment to everybody else.
+    (tmp_path / "mine.toml").write_text(texts[0], encoding="utf-8")
+    torpor("simulate", "periodic", "-p", "mine.toml", "--duration", "10ms", "--seeds", 1, check=0)
+
+
+def test_every_study_is_one_by_the_schema_and_a_wrong_one_is_not():
+    schema = library.toml_schema("study")
+    assert schema == files.schema()
+    for name in files.names():
+        study, _ = files.load(name)
+        jsonschema.validate(study, schema)
+    row = study["table"][0]["row"][0]
+    for wrong in (
+        {**study, "colour": "red"},
+        {key: value for key, value in study.items() if key != "seeds"},
+        {**study, "seeds": 0},
+        {**study, "table": [{**study["table"][0], "row": [{**row, "not_modelled": "why"}]}]},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
