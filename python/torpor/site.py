@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from torpor import records, report
 from torpor._engine import TorporError, __version__
+from torpor.posting.model import counted
 from torpor.report.environment import page
 
 ADDRESS = "127.0.0.1"
@@ -48,6 +49,12 @@ class Entry(NamedTuple):
     @property
     def is_live(self) -> bool:
         return time.time_ns() - self.modified_ns < _LIVE_S * 10**9
+
+    @property
+    def is_running(self) -> bool:
+        """Whether more is to come: results and pages are written at once."""
+        is_open = self.kind in ("ab", "counters") or self.title.endswith(" open")
+        return is_open and self.is_live
 
     @property
     def when(self) -> str:
@@ -161,7 +168,7 @@ def _modified(path: Path) -> int:
 def _store_title(files: list[Path]) -> str:
     running = sum(file.suffix == ".jsonl" for file in files)
     going_on = f", {running} open" if running else ""
-    return f"{len(files) - running} shards{going_on}"
+    return f"{counted(len(files) - running, 'shard')}{going_on}"
 
 
 def _described(path: Path) -> tuple[str, str]:

@@ -123,8 +123,11 @@ def test_what_is_written_to_is_shown_anew(ask: Ask, folder: Path) -> None:
     live = folder / "live.jsonl"
     live.write_text(json.dumps(record) + "\n")
     try:
+        os.utime(folder / "results" / "counters.json")
         for path in ("/", "/view/live.jsonl"):
             assert ask(path)[1]["Refresh"] == "2"
+        # The result is new as well, but was written at once.
+        assert ask("/")[2].count("<b>running</b>") == 1
         record["groups"][0]["columns"][0]["label"] = "the second one"
         with live.open("a") as file:
             file.write(json.dumps(record) + "\n")
