@@ -52,6 +52,14 @@ class Work(TypedDict):
     tasks: list[str]
 
 
+class Activity(TypedDict):
+    """What sleeps close to each other have in common, as a workload's ``activity``."""
+
+    sd: float
+    mean_ns: int
+    share: float
+
+
 class Extracted(TypedDict):
     """What was made of a recording, and what ended the waits in it."""
 
@@ -63,6 +71,7 @@ class Extracted(TypedDict):
     woken_by_interrupts: int
     wakings_unseen: int
     idle_interrupts: int
+    activity: Activity | None
 
 
 class ExtractedTask(TypedDict):
@@ -86,6 +95,24 @@ class IdleDistance(TypedDict):
     decades: float
 
 
+class Lag(TypedDict):
+    """Of sleeps with others of their CPU that began so long after them."""
+
+    from_ns: int
+    to_ns: int
+    sleeps: int
+    sleep_length: float | None
+    timer_distance: float | None
+    mean_ns: float
+
+
+class Autocorrelation(TypedDict):
+    """Of the logarithms of sleep lengths, and of the times to the next timer."""
+
+    lags: list[Lag]
+    sd: float
+
+
 class ExtractionCheck(TypedDict):
     """A recording compared with the simulation of the workload extracted from it."""
 
@@ -93,6 +120,8 @@ class ExtractionCheck(TypedDict):
     duration_ns: int
     tasks: list[ExtractedTask]
     idle: IdleDistance
+    recorded_autocorrelation: Autocorrelation
+    simulated_autocorrelation: Autocorrelation
 
 
 def governors() -> list[Policy]:
@@ -278,7 +307,9 @@ def extract_workload(
     ``platform`` is the machine that was recorded; without it, all CPUs are taken to be alike. The
     keys of the second part are ``duration_ns``, ``tasks``, and by what ended waits (counts):
     ``woken_by_tasks``, ``woken_by_timers`` (of which ``timers_guessed``), ``woken_by_interrupts``,
-    ``wakings_unseen``; ``idle_interrupts`` woke a CPU and no task.
+    ``wakings_unseen``; ``idle_interrupts`` woke a CPU and no task. ``activity`` is what sleeps
+    close to each other have in common, None where they have nothing: ``share`` of the variance of
+    their logarithms, as ``sd`` and for ``mean_ns``.
 
     ``background`` is names of tasks, with ``*`` at the end for any rest: what those did is repeated
     without end, on every CPU if a task belongs to one; see ``--background`` of a simulation.
@@ -303,7 +334,9 @@ def check_extraction(
     The keys are ``tasks`` (``name``, ``recorded_cpu_ns``, ``simulated_cpu_ns``,
     ``recorded_wakeups``, ``simulated_wakeups``; CPU times at full capacity) and ``idle``: how far
     apart the lengths of idleness are, as ``ks`` (Kolmogorov and Smirnov's) and ``decades``
-    (Wasserstein's, over the decimal logarithm).
+    (Wasserstein's, over the decimal logarithm). ``recorded_autocorrelation`` and
+    ``simulated_autocorrelation`` have, by the time between two sleeps (``lags``), the correlation
+    of their lengths and of their distances to the next timer.
     """
     found: ExtractionCheck = json.loads(
         _engine.check_extraction(os.fspath(trace), os.fspath(platform), governor)

@@ -5,7 +5,7 @@ use crate::input::SleepSource;
 use crate::model::{CpuModel, Verdict};
 pub use torpor_result::{CpuTotals, StateTotals};
 use torpor_result::{DeepTimes, LatencyHistogram};
-use torpor_units::{Duration, Instant};
+use torpor_units::{Duration, Energy, Instant};
 
 /// Sleeps in one state at one OPP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,24 +140,35 @@ impl Tally {
     }
 
     /// Works out the sums, and what they cost.
+    /// Of everything counted.
+    pub fn energy(&self, model: &CpuModel) -> Energy {
+        let mut energy = self.totals.energy;
+        for (opp, row) in self.slept.chunks(self.states).enumerate() {
+            for (state, slept) in row.iter().enumerate() {
+                energy += model.costs.sleeps(opp as u16, state, slept.count, slept.time);
+            }
+        }
+        for (opp, rejected) in self.rejected.iter().enumerate() {
+            let handled = model.tick_handling.0 * (self.ticks[opp] + self.timers[opp]) as i64;
+            energy += model.costs.awake(opp as u16, Duration(handled) + *rejected);
+        }
+        energy
+    }
+
     pub fn close(self, model: &CpuModel) -> CpuTotals {
+        let energy = self.energy(model);
         let mut totals = self.totals;
+        totals.energy = energy;
         totals.delays = self.delays.latencies();
         totals.decisions = totals.sources.iter().sum();
         totals.tick_wakeups = self.ticks.iter().sum();
         totals.governor_timer_wakeups = self.timers.iter().sum();
         totals.latency = self.latency.latencies();
-        for (opp, row) in self.slept.chunks(self.states).enumerate() {
+        for row in self.slept.chunks(self.states) {
             for (state, slept) in row.iter().enumerate() {
                 totals.states[state].usage += slept.count;
                 totals.states[state].time += slept.time;
-                totals.energy += model.costs.sleeps(opp as u16, state, slept.count, slept.time);
             }
-        }
-        for (opp, rejected) in self.rejected.into_iter().enumerate() {
-            let handled = model.tick_handling.0 * (self.ticks[opp] + self.timers[opp]) as i64;
-            let awake = Duration(handled) + rejected;
-            totals.energy += model.costs.awake(opp as u16, awake);
         }
         for (index, state) in totals.states.iter_mut().enumerate() {
             (state.above, state.below) = self.wrong[index];

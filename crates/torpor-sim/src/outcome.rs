@@ -81,6 +81,8 @@ pub struct GovernorOutcome {
     pub policies: Policies,
     /// Clocks, by cluster.
     pub perf_domains: Vec<PerfDomainOutcome>,
+    /// Of a machine that has them, under Torpor's own scheduler.
+    pub thermal_zones: Vec<ThermalZoneOutcome>,
     pub seeds: Vec<SeedOutcome>,
     pub tasks: Vec<TaskOutcome>,
     pub devices: Vec<DeviceOutcome>,
@@ -111,6 +113,17 @@ pub struct PerfDomainOutcome {
     pub freq_transitions_per_s: Option<f64>,
     /// Of its CPUs, busy and idle, and its power apart from them; mean over seeds.
     pub energy_uj: Option<f64>,
+}
+
+/// What clusters heat; temperatures in degrees Celsius, means over seeds but for the highest.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct ThermalZoneOutcome {
+    pub name: String,
+    pub temperature_mean_c: f64,
+    pub temperature_max_c: f64,
+    pub temperature_end_c: f64,
+    /// Share of time with the frequency of one of its clusters limited.
+    pub limited_pct: f64,
 }
 
 #[derive(Clone, Debug, JsonSchema, Serialize)]

@@ -3,16 +3,16 @@
 
 use crate::cpufreq::Cpufreq;
 use crate::frequency::frequency;
-use crate::machine::{Counted, FlowTotals};
+use crate::machine::{Counted, FlowTotals, ZoneCounted};
 use crate::options::Request;
 use crate::outcome::{
     DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, NamedComparison, PerfDomainOutcome,
-    Policies, SeedOutcome, TaskOutcome,
+    Policies, SeedOutcome, TaskOutcome, ThermalZoneOutcome,
 };
 use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
-use torpor_platform::{Cluster, Platform, Scope, StatePower, format_cpu_list};
+use torpor_platform::{Cluster, Platform, Scope, StatePower, ThermalZone, format_cpu_list};
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
 use torpor_result::{
@@ -58,6 +58,7 @@ pub(crate) fn column(
     let events = done.iter().map(|(_, c)| c.events).sum();
     let tasks = tasks(request, &done);
     let perf_domains = perf_domains(platform, done.iter().map(|(_, counted)| counted));
+    let thermal_zones = thermal_zones(platform, &done);
     let devices = devices(request, &done);
     let flows = flows(request, &done);
     let whole = match failed {
@@ -71,7 +72,17 @@ pub(crate) fn column(
             *value = mean(seeds.iter().map(|seed| seed.metrics[key]));
         }
     }
-    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, events }
+    GovernorOutcome {
+        run,
+        policies,
+        perf_domains,
+        thermal_zones,
+        seeds,
+        tasks,
+        devices,
+        flows,
+        events,
+    }
 }
 
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
@@ -247,6 +258,27 @@ fn perf_domains<'a>(
     platform.clusters.iter().enumerate().map(of_cluster).collect()
 }
 
+/// Each over all seeds.
+fn thermal_zones(platform: &Platform, runs: &[(u64, Counted)]) -> Vec<ThermalZoneOutcome> {
+    let zones = platform.thermal_zones.iter().enumerate();
+    let outcome = |(number, zone): (usize, &ThermalZone)| {
+        let all: Option<Vec<_>> =
+            runs.iter().map(|(_, run)| Some((run.zones.get(number)?, run.span))).collect();
+        let all = all.filter(|all| !all.is_empty())?;
+        let mean = |of: fn(&ZoneCounted, Duration) -> f64| {
+            all.iter().map(|(zone, span)| of(zone, *span)).sum::<f64>() / all.len() as f64
+        };
+        Some(ThermalZoneOutcome {
+            name: zone.name.clone(),
+            temperature_mean_c: mean(|zone, _| zone.mean_mc) / 1e3,
+            temperature_max_c: all.iter().map(|(z, _)| z.max_mc).fold(f64::MIN, f64::max) / 1e3,
+            temperature_end_c: mean(|zone, _| zone.end_mc) / 1e3,
+            limited_pct: mean(|zone, span| 100.0 * zone.limited.0 as f64 / span.0.max(1) as f64),
+        })
+    };
+    zones.filter_map(outcome).collect()
+}
+
 /// What the package takes in addition to its CPUs and clusters.
 fn package_energy(platform: &Platform, counted: &Counted) -> Energy {
     platform.floor_power.over(counted.span) + counted.awake_energy
@@ -381,6 +413,9 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if !platform.thermal_zones.is_empty() && !kernels.is_empty() {
+        notes.push("nothing gets hot under a hosted kernel: thermal zones are left out".to_owned());
+    }
     notes.extend(kernels.iter().map(|info| {
         format!(
             "Linux {} (--kernel {}) decides: its scheduler, tick, timers, idle loop, governors and \
@@ -461,6 +496,7 @@ mod tests {
             shared_energy: Vec::new(),
             awake_energy: Energy::ZERO,
             domains: Vec::new(),
+            zones: Vec::new(),
             alive: Vec::new(),
             against_oracle: None,
         }

@@ -9,7 +9,14 @@ import typer
 
 from torpor import library
 from torpor.cli import EXIT_FINDING
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.console import (
+    bare_table,
+    fail,
+    print_note,
+    render,
+    stdout_width,
+    write_stdout,
+)
 from torpor.files import write_whole
 
 # What a simulation on the recorded machine is held to.
@@ -80,6 +87,12 @@ def extract(
         f"{summary['woken_by_timers']} ({summary['timers_guessed']} of them guessed), "
         f"by interrupts: {summary['woken_by_interrupts']}, unseen: {summary['wakings_unseen']}"
     )
+    activity = summary["activity"]
+    if activity is not None:
+        print_note(
+            f"activity: {100 * activity['share']:.0f} % of the variance of sleep lengths (as "
+            f"logarithms) is common for {activity['mean_ns'] / 1e6:.0f} ms: sd {activity['sd']:.2f}"
+        )
 
 
 def _is_near(task: "library.ExtractedTask") -> bool:
@@ -88,6 +101,10 @@ def _is_near(task: "library.ExtractedTask") -> bool:
         abs(task["simulated_cpu_ns"] - cpu) <= _CPU_SHARE * cpu
         and abs(task["simulated_wakeups"] - wakeups) <= _WAKEUP_SHARE * wakeups
     )
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _check_text(check: "library.ExtractionCheck", off: "list[library.ExtractedTask]") -> str:
@@ -105,6 +122,17 @@ def _check_text(check: "library.ExtractionCheck", off: "list[library.ExtractedTa
         f"idle lengths: {idle['recorded']} recorded, {idle['simulated']} simulated; Kolmogorov-"
         f"Smirnov {idle['ks']:.3f}, {idle['decades']:.2f} decades on average",
     ]
+    drawn = bare_table()
+    drawn.add_column("Autocorrelation, by the time between two sleeps")
+    for title in ("recorded", "simulated"):
+        for what in ("sleep length", "timer distance"):
+            drawn.add_column(f"{what}, {title}", justify="right")
+    both = (check["recorded_autocorrelation"], check["simulated_autocorrelation"])
+    for pair in zip(*(one["lags"] for one in both), strict=True):
+        ms = [pair[0][key] // 1_000_000 for key in ("from_ns", "to_ns")]
+        found = [_share(lag[key]) for lag in pair for key in ("sleep_length", "timer_distance")]
+        drawn.add_row(f"{ms[0]} to {ms[1]} ms", *found)
+    lines += ["", render(drawn, width=stdout_width()).rstrip("\n")]
     for task in off:
         lines.append(
             f"  {task['name']}: {task['recorded_cpu_ns'] / 1e3:.1f} us, now "

@@ -124,7 +124,7 @@ def _fits_text(fits: list[studies.Fit], width: int) -> str:
     for fit in fits:
         for number in fit.numbers:
             was, found = f"{number.was:g}", f"{number.found:g}"
-            numbers.add_row(number.path, number.platform, was, found)
+            numbers.add_row(number.path, number.of, was, found)
         for cell in fit.cells:
             values = map(format_number, (cell.published, cell.ours))
             cells.add_row(cell.row, cell.column, *values)

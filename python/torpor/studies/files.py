@@ -285,10 +285,12 @@ def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
         _one_of(name, list(row.get("published", {})), f"{place}calibrated")
     if "fits" in row:
         met = [row["published"][name] for name in row.get("calibrated", [])]
-        if len(row["fits"]) != len(met) or row.get("is_relative"):
+        of_workload = [path.startswith("workload.") for path in row["fits"]]
+        is_right = all(of_workload) or (len(row["fits"]) == len(met) and not any(of_workload))
+        if not met or not is_right or row.get("is_relative"):
             raise StudyError(
                 f"{place}fits: {len(row['fits'])} numbers, expected as many as there are columns "
-                f"in `calibrated`: {len(met)}; and no `is_relative`"
+                f"in `calibrated`: {len(met)}, or any of the workload; and no `is_relative`"
             )
         for name, value in zip(row["calibrated"], met, strict=True):
             _kind(value, "a number", f"{place}published.{name}")

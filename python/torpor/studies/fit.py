@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Calibrates a study: finds the numbers of machines that meet its calibrated cells."""
+"""Calibrates a study: finds numbers of machines and workloads that meet its calibrated cells."""
 
+import json
 import math
+import operator
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,17 +19,26 @@ from torpor.studies.run import Calls, Runs
 #: Cells are met when all are as close as this. What was published has three to five digits.
 _CLOSE = 5e-4
 _STEPS_MAX = 12
-#: The first try of a number is this much more than the file's; no step changes one by more than
-#: the second.
+#: The first try of a device's number is this much more than the file's.
 _PROBE = math.log(1.02)
+#: No step changes a number by more.
 _STEP = math.log(2.0)
+#: What a path of a workload's number begins with.
+_WORKLOAD = "workload."
+#: A workload's cells jump by some per cent at random where tasks meet by chance: they are met, and
+#: missed, farther off, slopes are from larger changes, and numbers stay where cells hardly follow.
+_CLOSE_BY_CHANCE = 1e-2
+_MISSED_BY_CHANCE = 5e-2
+_PROBE_BY_CHANCE = math.log(1.2)
+_RIDGE = 0.01
+_STEPS_BY_CHANCE = 20
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a machine: its keys in the file, what the file has, and what meets the cells."""
+    """A number of a machine or a workload: its keys in the file, what that has, what was found."""
 
-    platform: str
+    of: str
     path: str
     was: float
     found: float
@@ -62,9 +73,9 @@ def calibrate(
 ) -> list[Fit]:
     """Find the numbers that a study's rows name in ``fits``, on the calibrated cells of these rows.
 
-    Rows that fit numbers of the same table of a machine are met together, by Newton's method from
-    what the file has; numbers are rounded to four digits. No other cell is looked at, and nothing
-    is written.
+    Rows that fit numbers of the same table of a machine, or of the same workload, are met together,
+    from what the file has: of a machine by Newton's method, of a workload by Broyden's.
+    Numbers are rounded to four digits. No other cell is looked at, and nothing is written.
 
     Args:
         study: Name of a study that ships, or the path of a TOML file.
@@ -84,7 +95,9 @@ def calibrate(
             if "fits" in row:
                 platform = row.get("platform", table.get("platform", content["platform"]))
                 place = row["fits"][0].split(".")[:2]
-                groups.setdefault((platform, *place), []).append((table, row))
+                workload = row.get("workload", table.get("workload", ""))
+                key = (workload,) if place[0] == "workload" else (platform, *place)
+                groups.setdefault(key, []).append((table, row))
     if not groups:
         raise files.StudyError(f"study `{path}`: no row of it has `fits`: there is nothing to find")
     found = []
@@ -92,27 +105,82 @@ def calibrate(
         calls = Calls(duration, seeds or content["seeds"], None, threads, None, watch)
         runs = Runs(path, content, calls)
         runs.works_in(Path(folder))
-        for (platform, *_), rows in groups.items():
-            found.append(_Search(runs, platform, rows).run())
+        for (of, *_), rows in groups.items():
+            found.append(_Search(runs, of, rows, Path(folder)).run())
     return found
 
 
 class _Search:
-    """Of numbers of one machine."""
+    """Of numbers of one machine, or of one workload."""
 
     def __init__(
-        self,
-        runs: Runs,
-        platform: str,
-        rows: Sequence[tuple[files.Table, files.Row]],
+        self, runs: Runs, of: str, rows: Sequence[tuple[files.Table, files.Row]], folder: Path
     ) -> None:
-        self._runs, self._platform, self._rows = runs, platform, rows
-        paths = dict.fromkeys(fit for _, row in rows for fit in row["fits"])
-        self._was = {path: _number_at(str(runs.beside(platform)), path) for path in paths}
+        self._runs, self._of, self._rows, self._folder = runs, of, rows, folder
+        paths = list(dict.fromkeys(fit for _, row in rows for fit in row["fits"]))
+        self._is_workload = paths[0].startswith(_WORKLOAD)
+        if self._is_workload:
+            self._text = _workload_text(runs.beside(of))
+        else:
+            self._text = _engine.platform_toml(str(runs.beside(of)))
+        content = files.toml(self._text)
+        self._was = {path: _number_at(content, path, of) for path in paths}
+        self._tries = 0
 
     def run(self) -> Fit:
-        at = [math.log(value) for value in self._was.values()]
-        cells, off = self._off(at)
+        start = [math.log(value) for value in self._was.values()]
+        at = self._near(start) if self._is_workload else self._newton(start)
+        values = [float(f"{math.exp(x):.4g}") for x in at]
+        cells, off = self._off([math.log(value) for value in values])
+        if _worst(off) >= (_MISSED_BY_CHANCE if self._is_workload else 10 * _CLOSE):
+            shown = ", ".join(f"{p} = {v:g}" for p, v in zip(self._was, values, strict=True))
+            missed = "; ".join(
+                f"{c.row}, {c.column}: {c.ours:g}, not {c.published:g}" for c in cells
+            )
+            raise files.StudyError(
+                f"no numbers of `{self._of}` meet the calibrated cells; nearest: {shown}: {missed}"
+            )
+        pairs = zip(self._was.items(), values, strict=True)
+        return Fit([Number(self._of, p, was, new) for (p, was), new in pairs], cells)
+
+    def _near(self, at: list[float]) -> list[float]:
+        """Broyden's method for any count of numbers: each cell's slopes are found once, and made
+        right by every step. The nearest of all that was tried."""
+        _, off = self._off(at)
+        slopes = [[0.0] * len(at) for _ in off]
+        for place in range(len(at)):
+            _, moved = self._off([x + _PROBE_BY_CHANCE * (n == place) for n, x in enumerate(at)])
+            for cell, (before, after) in enumerate(zip(off, moved, strict=True)):
+                slopes[cell][place] = (after - before) / _PROBE_BY_CHANCE
+        best, least = at, off
+        for _ in range(_STEPS_BY_CHANCE):
+            if _worst(least) < _CLOSE_BY_CHANCE:
+                break
+            square = [
+                [math.fsum(map(operator.mul, a, b)) + _RIDGE * (a is b) for b in slopes]
+                for a in slopes
+            ]
+            weights = _solved(list(zip(*square, strict=True)), off)
+            if weights is None:
+                break
+            step = [
+                -math.fsum(map(operator.mul, weights, row)) for row in zip(*slopes, strict=True)
+            ]
+            scale = min(1.0, _STEP / max(map(abs, step)))
+            step = [scale * x for x in step]
+            there = [x + s for x, s in zip(at, step, strict=True)]
+            _, moved = self._off(there)
+            length = math.fsum(x * x for x in step)
+            for row, before, after in zip(slopes, off, moved, strict=True):
+                wrong = after - before - math.fsum(map(operator.mul, row, step))
+                row[:] = [x + wrong * s / length for x, s in zip(row, step, strict=True)]
+            at, off = there, moved
+            if _worst(off) < _worst(least):
+                best, least = at, off
+        return best
+
+    def _newton(self, at: list[float]) -> list[float]:
+        _, off = self._off(at)
         for _ in range(_STEPS_MAX):
             if _worst(off) < _CLOSE:
                 break
@@ -127,34 +195,22 @@ class _Search:
             # Half of it, as often as it leads away: cells jump where a task changes its place.
             for _ in range(5):
                 there = [x - scale * s for x, s in zip(at, step, strict=True)]
-                cells_there, off_there = self._off(there)
+                _, off_there = self._off(there)
                 if _worst(off_there) < _worst(off):
                     break
                 scale /= 2
             else:
                 break
-            at, cells, off = there, cells_there, off_there
-        values = [float(f"{math.exp(x):.4g}") for x in at]
-        cells, off = self._off([math.log(value) for value in values])
-        if _worst(off) >= 10 * _CLOSE:
-            shown = ", ".join(f"{p} = {v:g}" for p, v in zip(self._was, values, strict=True))
-            missed = "; ".join(
-                f"{c.row}, {c.column}: {c.ours:g}, not {c.published:g}" for c in cells
-            )
-            raise files.StudyError(
-                f"no numbers of `{self._platform}` meet the calibrated cells; nearest: {shown}: "
-                f"{missed}"
-            )
-        pairs = zip(self._was.items(), values, strict=True)
-        return Fit([Number(self._platform, p, was, new) for (p, was), new in pairs], cells)
+            at, off = there, off_there
+        return at
 
     def _off(self, at: Sequence[float]) -> tuple[list[Cell], list[float]]:
         """The cells with these logarithms of numbers, and by which logarithm each is off."""
-        numbers = zip(self._was, at, strict=True)
-        machine = self._platform + "".join(f",{path}={math.exp(x):.6g}" for path, x in numbers)
+        numbers = {path: math.exp(x) for path, x in zip(self._was, at, strict=True)}
+        changed = self._changed(numbers)
         cells = []
         for table, row in self._rows:
-            alone: files.Row = {**row, "platform": machine}
+            alone: files.Row = {**row, **changed}
             # Nothing is judged, and so no governor runs next to the columns.
             published = alone.pop("published")
             columns = alone.pop("calibrated")
@@ -168,6 +224,23 @@ class _Search:
                 cell = Cell(table["title"], row["title"], column, there, values[column].mean)
                 cells.append(cell)
         return cells, [math.log(cell.ours / cell.published) for cell in cells]
+
+    def _changed(self, numbers: dict[str, float]) -> "files.Setting":
+        """The machine, or the workload, with other numbers."""
+        if not self._is_workload:
+            return {"platform": self._of + "".join(f",{p}={v:.6g}" for p, v in numbers.items())}
+        content = files.toml(self._text)
+        for path, value in numbers.items():
+            *parents, last = path.removeprefix(_WORKLOAD).split(".")
+            table = _at(content, parents)
+            is_count = isinstance(table[last], int) and last == "count"
+            table[last] = max(round(value), 1) if is_count else float(f"{value:.6g}")
+        self._tries += 1
+        folder = self._folder / f"try-{self._tries}"
+        folder.mkdir()
+        file = folder / f"{Path(self._of).stem}.toml"
+        file.write_text("".join(f"{k} = {_toml(v)}\n" for k, v in content.items()), "utf-8")
+        return {"workload": str(file)}
 
 
 def _worst(off: Sequence[float]) -> float:
@@ -190,17 +263,44 @@ def _solved(slopes: Sequence[Sequence[float]], off: Sequence[float]) -> list[flo
     return [row[-1] / row[place] for place, row in enumerate(rows)]
 
 
-def _number_at(machine: str, path: str) -> float:
-    """Return a number of a machine's file, by its keys, with an entry of an array by its name."""
+def _workload_text(file: "str | Path") -> str:
+    if isinstance(file, str):
+        return _engine.workload_toml(file)
     try:
-        at: Any = files.toml(_engine.platform_toml(machine))
-        for key in path.split("."):
-            at = next(e for e in at if e.get("name") == key) if isinstance(at, list) else at[key]
-    except (KeyError, StopIteration, TypeError):
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise files.StudyError(f"fits: `{file}`: {error.strerror}") from error
+
+
+def _at(content: Any, keys: Sequence[str]) -> Any:
+    """What a file has there; entries of an array go by their name, or by their number from 0."""
+    for key in keys:
+        if isinstance(content, list):
+            named = [entry for entry in content if entry.get("name") == key]
+            content = named[0] if named else content[int(key)]
+        else:
+            content = content[key]
+    return content
+
+
+def _number_at(content: dict[str, Any], path: str, of: str) -> float:
+    try:
+        at = _at(content, path.removeprefix(_WORKLOAD).split("."))
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
         at = None
     if type(at) not in (int, float) or at <= 0:
         raise files.StudyError(
-            f"fits: `{path}` is no number above 0 of `{machine}`\n"
-            "hint: keys from the file's root, such as io_device.nvme.read_us.mean"
+            f"fits: `{path}` is no number above 0 of `{of}`\n"
+            "hint: keys from the file's root, such as io_device.nvme.read_us.mean, or of a "
+            "workload workload.task.main.phase.0.run_us.mean"
         )
     return float(at)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML, on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -439,6 +439,7 @@ def _metrics(run: "results.GovernorOutcome", duration_s: float, seeds: int) -> _
     for flow in run["flows"]:
         name, mean_ns = flow["name"], flow["time"]["mean_ns"]
         metrics[f"flow_mean_ms:{name}"] = None if mean_ns is None else _Value(mean_ns / 1e6)
+        metrics[f"flow_speed_per_s:{name}"] = _Value(1e9 / mean_ns) if mean_ns else None
         metrics[f"flow_late_pct:{name}"] = (
             _Value(100 * flow["late"] / flow["ended"]) if flow["ended"] else None
         )

@@ -479,6 +479,11 @@ impl<'a> IdleCpu<'a> {
         Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
     }
 
+    /// Of sleeps that are over.
+    pub fn energy(&self) -> Energy {
+        self.tally.energy(self.model)
+    }
+
     /// Sums up.
     pub fn close(self) -> CpuTotals {
         self.tally.close(self.model)

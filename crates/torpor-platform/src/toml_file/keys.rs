@@ -103,6 +103,78 @@ pub(crate) static PLATFORM: Shape = Shape {
         ),
         required("cluster", Kind::Tables(&CLUSTER), "CPUs alike in clock, idle states and power."),
         optional("io_device", Kind::Tables(&IO_DEVICE), "Devices that a workload's IO goes to."),
+        optional(
+            "thermal_zone",
+            Kind::Tables(&THERMAL_ZONE),
+            "Places that clusters heat, and whose trips limit those clusters' frequencies. A \
+             simulation's; without one, nothing gets hot.",
+        ),
+    ],
+};
+
+/// A kilowatt heats by a megakelvin: nothing does.
+const THERMAL: Kind = Kind::Number { max: 1e6 };
+const MILLI_C: Kind = Kind::Integer { max: 1e6 };
+const DELAY_MS: Kind = Kind::Integer { max: 3.6e6 };
+
+static THERMAL_ZONE: Shape = Shape {
+    keys: &[
+        required("name", Kind::Word, "The zone's name, such as `soc`."),
+        required("source", Kind::Texts, "Where its numbers come from, or that they are chosen."),
+        optional(
+            "clusters",
+            Kind::Texts,
+            "The clusters that heat it and that it limits (`cooling-maps`). Without it, all.",
+        ),
+        required(
+            "resistance_c_per_w",
+            THERMAL,
+            "Thermal resistance to its surroundings: how much hotter it gets for each watt, in the end.",
+        ),
+        required(
+            "capacity_j_per_c",
+            THERMAL,
+            "Thermal capacity: the energy that heats it by a degree.",
+        ),
+        required(
+            "ambient_mc",
+            MILLI_C,
+            "Temperature of its surroundings, in thousandths of a \
+             degree Celsius.",
+        ),
+        optional(
+            "initial_mc",
+            MILLI_C,
+            "Its temperature at the beginning. Without it, `ambient_mc`.",
+        ),
+        optional(
+            "polling_delay_passive_ms",
+            DELAY_MS,
+            "Time between two looks while a trip is crossed (device tree `polling-delay-passive`). \
+             Without it, 100.",
+        ),
+        optional(
+            "polling_delay_ms",
+            DELAY_MS,
+            "Time between two looks otherwise (`polling-delay`). Without it, 1000.",
+        ),
+        optional(
+            "trip",
+            Kind::Tables(&TRIP),
+            "Passive trips, from which on the kernel's `step_wise` governor limits frequencies. \
+             Without one, the temperature is only shown.",
+        ),
+    ],
+};
+
+static TRIP: Shape = Shape {
+    keys: &[
+        required("temperature_mc", MILLI_C, "As in device tree: thousandths of a degree."),
+        optional(
+            "hysteresis_mc",
+            MILLI_C,
+            "How much lower the temperature has to be for the trip to be over. Without it, 0.",
+        ),
     ],
 };
 

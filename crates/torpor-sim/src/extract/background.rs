@@ -4,7 +4,7 @@
 //!
 //! A task's pauses and work keep their order, as what a kernel does for itself comes in bursts.
 
-use super::{Act, Story, go_on, own_cpu};
+use super::{Act, Story, go_on, own_cpu, runs};
 use crate::error::SimError;
 use std::fmt::Write as _;
 use torpor_engine::Progress;
@@ -82,14 +82,21 @@ pub(super) fn write(
         .collect();
     times.sort_unstable();
     if times.len() > 1 {
-        let lengths = quantiles(&times);
+        let activity = story.autocorrelation.activity();
+        let mut lengths = quantiles(&times);
+        let mut named = String::new();
+        if let Some(activity) = activity {
+            narrow(&mut lengths, activity.share);
+            named = format!("activity = \"{}\"\n", runs::NAME);
+        }
         let lengths: Vec<String> = lengths.into_iter().map(us).collect();
         write!(
             out,
             "\n# Timers of the kernel and IPIs on one CPU of {recorded}: they woke no task.\n[[interrupt]]\nname = \"other\"\n\
-             each_cpu_us = {}\ninterval_us = {{ dist = \"empirical\", values = [{}] }}\n",
+             each_cpu_us = {}\n{named}interval_us = {{ dist = \"empirical\", values = [{}] }}\n{}",
             us(Duration(span.0 / 7)),
             lengths.join(", "),
+            activity.map_or_else(String::new, runs::Measured::toml),
         )
         .expect(takes_text);
     }
@@ -146,6 +153,21 @@ fn quantiles(times: &[Instant]) -> Vec<Duration> {
     let count = lengths.len();
     let kept = count.min(LENGTHS_MAX);
     (0..kept).map(|nth| lengths[(2 * nth + 1) * count / (2 * kept)]).collect()
+}
+
+/// Takes out of the lengths' variance what their runs will add to it. Their mean stays, and so how
+/// many come.
+fn narrow(lengths: &mut [Duration], share: f64) {
+    let sum = |lengths: &[Duration]| lengths.iter().map(|length| length.0 as f64).sum::<f64>();
+    let before = sum(lengths);
+    let power = (1.0 - share).sqrt();
+    for length in &mut *lengths {
+        *length = Duration(libm::round(libm::pow(length.0 as f64, power)) as i64);
+    }
+    let scale = before / sum(lengths);
+    for length in lengths {
+        *length = Duration(libm::round(length.0 as f64 * scale) as i64);
+    }
 }
 
 fn us(length: Duration) -> String {

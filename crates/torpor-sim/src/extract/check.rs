@@ -2,7 +2,7 @@
 //! How near a simulated run of an extracted workload comes to its recording: the run is recorded,
 //! and that recording is read as the first one was.
 
-use super::{Story, drawn, follow, toml};
+use super::{Autocorrelation, Story, drawn, follow, toml};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::Counted;
@@ -26,6 +26,8 @@ pub struct Check {
     pub duration_ns: i64,
     pub tasks: Vec<TaskCheck>,
     pub idle: IdleDistance,
+    pub recorded_autocorrelation: Autocorrelation,
+    pub simulated_autocorrelation: Autocorrelation,
 }
 
 /// CPU times are at full capacity: ns of the biggest CPU at its highest frequency.
@@ -165,6 +167,12 @@ fn compare(
         duration_ns: duration.0,
         tasks: tasks.collect(),
         idle,
+        recorded_autocorrelation: story.autocorrelation.clone(),
+        simulated_autocorrelation: Autocorrelation::of(
+            &recording,
+            |input| was_recorded(input.cpu),
+            progress,
+        )?,
     })
 }
 

@@ -18,10 +18,12 @@ mod background;
 mod check;
 mod context;
 mod follow;
+mod runs;
 mod speed;
 mod toml;
 
 pub use check::{Check, IdleDistance, TaskCheck, check};
+pub use runs::{Autocorrelation, Lag, Measured};
 
 use crate::error::SimError;
 use follow::{Act, Cause, Followed, Thread};
@@ -41,7 +43,7 @@ pub struct Extracted {
 }
 
 /// What an extracted workload holds, and how sure that is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub duration_ns: i64,
     pub tasks: usize,
@@ -55,6 +57,8 @@ pub struct Summary {
     pub idle_interrupts: u64,
     /// Waits that ended without a waking in the recording: on CPUs that were not recorded.
     pub wakings_unseen: u64,
+    /// What sleeps close to each other have in common; none where that is nothing.
+    pub activity: Option<Measured>,
 }
 
 /// Extracts a workload called `name`; `recorded_on` is the machine of the recording, if known:
@@ -120,6 +124,7 @@ struct Story {
     names: Vec<String>,
     /// Interrupts that woke no task.
     idle_interrupts: Vec<(CpuId, Instant)>,
+    autocorrelation: Autocorrelation,
 }
 
 impl Story {
@@ -153,7 +158,8 @@ impl Story {
         let idle_interrupts = idle_interrupts(&recording, &followed);
         go_on(progress)?;
         let names = followed.threads.iter().map(|thread| unique_name(thread, trace)).collect();
-        Ok(Story { followed, names, idle_interrupts })
+        let autocorrelation = Autocorrelation::of(&recording, |_| true, progress)?;
+        Ok(Story { followed, names, idle_interrupts, autocorrelation })
     }
 
     fn summary(&self) -> Summary {
@@ -163,6 +169,7 @@ impl Story {
             duration_ns: end.since(start).0,
             tasks: threads.filter(|t| !t.acts.is_empty()).count(),
             idle_interrupts: self.idle_interrupts.len() as u64,
+            activity: self.autocorrelation.activity(),
             ..Summary::default()
         };
         for wake_up in self.followed.wake_ups.iter().filter(|w| w.is_used) {

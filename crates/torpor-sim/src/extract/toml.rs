@@ -71,6 +71,10 @@ pub(super) fn write(
         )
         .expect(takes_text);
     }
+    if let Some(activity) = story.autocorrelation.activity() {
+        // Nothing here names it: a story's lengths are the recorded ones, runs and all.
+        out.push_str(&activity.toml());
+    }
     Ok(out)
 }
 

@@ -110,6 +110,8 @@ pub(super) struct Cpu<'a> {
     /// Work done in a ns; see [`FULL_SPEED`].
     pub speed: i64,
     pub capacity: u64,
+    /// What of it heat has left: `get_actual_cpu_capacity()`.
+    pub available: u64,
     /// Its tasks' time, and that of interrupts and switches; idle states and the ticks in them
     /// are the idle loop's to count.
     pub task_time: Duration,

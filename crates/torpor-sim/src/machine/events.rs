@@ -12,6 +12,7 @@ use super::call::Calls;
 use super::cpu::Cpus;
 use super::device::Devices;
 use super::freq::Clocks;
+use super::heat::Zones;
 use super::sources::{Interrupts, Starts};
 
 /// Things of one kind, each with one entry on the agenda.
@@ -81,4 +82,4 @@ pub(super) fn shared_counts(plan: &Plan<'_>) -> Vec<usize> {
     counts
 }
 
-event_sources![Interrupts, Starts, Cpus, Devices, Clocks, Calls];
+event_sources![Interrupts, Starts, Cpus, Devices, Clocks, Calls, Zones];

@@ -28,11 +28,26 @@ pub(super) struct Domain {
     coming: Option<u16>,
     /// What was decided last.
     wanted: u16,
+    /// The highest OPP that heat leaves.
+    highest: u16,
     latency: Duration,
     pub schedutil: Option<Schedutil>,
     since: Instant,
     time_at: Vec<Duration>,
     transitions: u64,
+}
+
+/// A part of a capacity.
+#[derive(Clone, Copy)]
+pub(super) struct Share {
+    left: u64,
+    of: u64,
+}
+
+impl Share {
+    pub(super) fn of(self, capacity: u64) -> u64 {
+        capacity * self.left / self.of
+    }
 }
 
 /// What a clock did in a run.
@@ -65,6 +80,7 @@ impl Domain {
             opp,
             coming: None,
             wanted: opp,
+            highest: freqs_khz.len().saturating_sub(1) as u16,
             latency: if clock.has_fast_switch { Duration::ZERO } else { clock.transition_latency },
             schedutil,
             since: Instant(0),
@@ -84,6 +100,18 @@ impl Domain {
 
     pub(super) fn freq_khz(&self) -> Option<u32> {
         self.freqs_khz.get(usize::from(self.opp)).copied()
+    }
+
+    /// How many of its OPPs heat has taken off: the state of its cooling device.
+    pub(super) fn cooling_state(&self) -> u16 {
+        self.time_at.len() as u16 - 1 - self.highest
+    }
+
+    /// Limits it to the OPPs that this cooling state leaves; what of the capacity is left.
+    pub(super) fn limit(&mut self, state: u16) -> Share {
+        self.highest = (self.time_at.len() as u16 - 1).saturating_sub(state);
+        let khz = |opp: usize| self.freqs_khz.get(opp).copied().map_or(1, u64::from);
+        Share { of: khz(self.time_at.len() - 1), left: khz(usize::from(self.highest)) }
     }
 
     /// 0 stands for the highest.
@@ -236,10 +264,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Sets the clock on its way to what is wanted, unless it is on its way already: then it goes
     /// on from there.
-    fn approach(&mut self, cluster: usize) {
+    pub(super) fn approach(&mut self, cluster: usize) {
         let domain = &mut self.domains[cluster];
-        if domain.coming.is_none() && domain.wanted != domain.opp {
-            domain.coming = Some(domain.wanted);
+        let to = domain.wanted.min(domain.highest);
+        if domain.coming.is_none() && to != domain.opp {
+            domain.coming = Some(to);
             let at = self.world.now + domain.latency;
             self.world.agenda.set(Clocks::nth(cluster), at);
         }

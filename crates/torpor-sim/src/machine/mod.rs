@@ -15,6 +15,7 @@ mod effects;
 mod events;
 mod flow;
 mod freq;
+mod heat;
 mod hint;
 pub mod hosted;
 mod idle;
@@ -34,6 +35,7 @@ pub use counted::{AgainstOracle, Counted, CpuCounted};
 pub use device::DeviceTotals;
 pub use flow::FlowTotals;
 pub use freq::DomainCounted;
+pub use heat::ZoneCounted;
 pub use sink::Sink;
 pub use trace::TIMER_SYMBOLS;
 
@@ -47,6 +49,7 @@ use boost::Boost;
 use cpu::{Cpu, Line, Mode, Timer};
 use driver::Driver;
 use freq::{BusyAt, Domain};
+use heat::Zone;
 use rest::Rest;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -116,6 +119,8 @@ pub struct Machine<'a, P, S> {
 
     timer_sequence: u64,
     rest: Rest,
+    /// One for each of the platform's.
+    zones: Vec<Zone>,
     /// Where latencies of states depend on other CPUs.
     last_man: Option<LastMan>,
     driver: Driver,
@@ -157,6 +162,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 .map(|t| t.cpus.as_ref().map(|cpus| topology.mask(cpus)))
                 .collect(),
             rest: Rest::new(platform, topology, domains.iter().map(|d| d.opp)),
+            zones: platform.thermal_zones.iter().map(Zone::new).collect(),
             driver: Driver::new(platform, topology, plan.seed),
             domains,
             has_schedutil,
@@ -244,6 +250,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             }
             self.leave_span(number, false);
         }
+        for zone in 0..self.zones.len() {
+            self.heat_up(zone);
+        }
     }
 
     pub fn finish(self) -> (Counted, S) {
@@ -258,7 +267,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             overhead: cpu.overhead,
             busy_at: busy.by_opp,
         });
-        (self.world.close(cpus.collect(), self.rest.close(now), domains), self.sink)
+        let zones = self.zones.into_iter().map(Zone::close).collect();
+        let counted = self.world.close(cpus.collect(), self.rest.close(now), domains);
+        (Counted { zones, ..counted }, self.sink)
     }
 }
 
@@ -378,6 +389,7 @@ fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
         tick: Instant::NEVER,
         speed: domain.speed(model.capacity),
         capacity: u64::from(model.capacity),
+        available: u64::from(model.capacity),
         task_time: Duration::ZERO,
         overhead: Duration::ZERO,
         is_overutilized: false,

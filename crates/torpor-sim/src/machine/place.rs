@@ -93,7 +93,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     ) -> (usize, bool) {
         let topology = self.world.plan.topology;
         let fits_on = |cpu: usize| {
-            let capacity = topology.capacity[cpu].into();
+            let capacity = self.cpus[cpu].available;
             !topology.is_asymmetric || fit(wish.util, wish.clamp, capacity) == Fit::Full
         };
         let is_good = |cpu: usize| self.is_idle(cpu) && fits_on(cpu);
@@ -147,8 +147,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             if !self.is_idle(cpu) || !allowed.contains(cpu) {
                 continue;
             }
-            let capacity = topology.capacity[cpu];
-            let fit = fit(wish.util, wish.clamp, capacity.into());
+            let capacity = self.cpus[cpu].available;
+            let fit = fit(wish.util, wish.clamp, capacity);
             if fit == Fit::Full {
                 return cpu;
             }
@@ -237,7 +237,13 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             let util = util.max(self.boost.rq_boost(cpu)).max(wish.boost);
             let perf_min = self.boost.perf_min(cpu);
             let capacity = topology.capacity[cpu].into();
-            CpuDemand { util, boost: 0, perf_min, clamp, capacity }.performance(Release::V6_12)
+            let demand = CpuDemand { util, boost: 0, perf_min, clamp, capacity };
+            let performance = demand.performance(Release::V6_12);
+            // Of OPPs that heat has taken off nothing is to be had (`em_cpu_energy()`).
+            match self.cpus[cpu].available {
+                available if available < capacity => performance.min(available),
+                _ => performance,
+            }
         };
         topology.clusters[cluster].iter().map(of_cpu).max().unwrap_or(0)
     }
@@ -245,7 +251,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// What a CPU with this utilization has left. A boost takes capacity as utilization does.
     fn spare(&self, cpu: usize, util: u64, wish: &Wish) -> u64 {
         let taken = util.max(wish.boost).max(self.boost.rq_boost(cpu));
-        self.cpus[cpu].capacity.saturating_sub(taken)
+        self.cpus[cpu].available.saturating_sub(taken)
     }
 
     /// The CPU of a domain with most to spare, of those that fit best, and how much; not `prev`,
@@ -288,7 +294,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// Whether a CPU fits that has `util` with the task.
     fn fit_of(&self, cpu: usize, util: u64, wish: &Wish) -> Fit {
-        let capacity = self.world.plan.topology.capacity[cpu].into();
+        let capacity = self.cpus[cpu].available;
         if !self.has_wishes() {
             return fit(util, Clamp::NONE, capacity);
         }

@@ -292,6 +292,13 @@ impl Rest {
         self.clusters[cluster].opp = usize::from(opp);
     }
 
+    /// Of a cluster apart from its CPUs, up to now.
+    pub(super) fn energy(&mut self, cluster: usize, now: Instant) -> Energy {
+        let opp = self.clusters[cluster].opp as u16;
+        self.set_opp(cluster, opp, now);
+        self.clusters[cluster].static_energy + self.clusters[cluster].unsaved
+    }
+
     fn pass_package(&mut self, now: Instant) {
         let time = now.since(self.package_since);
         self.package_since = now;

@@ -103,7 +103,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let (cluster, place) = self.world.plan.topology.cluster_of[number];
         let demand = cpu.util_for(self.world.plan.cpufreq.release());
         self.utils[cluster].set(place, demand as u32);
-        let is_over = fit(util, self.clamps[number].get(), cpu.capacity) == Fit::None;
+        let is_over = fit(util, self.clamps[number].get(), cpu.available) == Fit::None;
         if is_over != cpu.is_overutilized {
             cpu.is_overutilized = is_over;
             self.overutilized = if is_over { self.overutilized + 1 } else { self.overutilized - 1 };

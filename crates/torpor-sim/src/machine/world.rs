@@ -251,6 +251,7 @@ impl<'a> World<'a> {
             shared_energy: rest.unsaved,
             awake_energy: rest.of_package,
             domains,
+            zones: Vec::new(),
             alive,
             against_oracle: None,
         }

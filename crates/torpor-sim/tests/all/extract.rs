@@ -13,6 +13,33 @@ use torpor_sim::{Session, Workload};
 use torpor_trace::{Event, EventKind, PrevState, Trace};
 use torpor_units::{CpuId, Duration, Instant};
 
+/// A task whose sleeps have what an activity gives them, and one that sleeps as it likes.
+#[test]
+fn what_sleeps_have_in_common_is_found_with_its_size_and_its_decay() {
+    let of = |activity: &str, runs: &str| {
+        let workload = load(&format!(
+            "{runs}[[task]]\nname = \"t\"\n{activity}phase = [{{ run_us = 10 }}, \
+             {{ sleep_us = {{ dist = \"exponential\", mean = 2000 }} }}]\n"
+        ));
+        let (trace, _) = recorded(workload, 120_000);
+        let summary = extract(&trace, None, "t", &Unwatched).unwrap();
+        (summary.summary.activity, summary.text)
+    };
+    let (found, text) =
+        of("activity = \"a\"\n", "[[activity]]\nname = \"a\"\nmean_us = 100000\nsd = 0.9\n\n");
+    // 120 s hold 1200 runs: 3 % of the figures each, and sleeps that reach over a run's end.
+    let found = found.expect("an activity");
+    assert!((0.75..=1.05).contains(&found.sd), "{found:?}");
+    assert!((70_000_000..=130_000_000).contains(&found.mean_ns), "{found:?}");
+    // The logarithm of an exponential length has a variance of pi^2 / 6.
+    let share = found.sd * found.sd / (found.sd * found.sd + 1.645);
+    assert!((found.share - share).abs() < 0.05, "{found:?}, {share}");
+    let again = from_toml("t.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+    assert!((again.activities[0].sd - found.sd).abs() < 1e-3);
+    let (none, text) = of("", "");
+    assert!(none.is_none() && !text.contains("[[activity]]"), "{none:?}");
+}
+
 /// Tasks with so many wake-ups are held to a share of them; of fewer, one is more than that.
 const WAKEUPS_JUDGED: u64 = 20;
 
@@ -32,6 +59,19 @@ fn print(name: &str, check: &Check) {
         check.idle.ks,
         check.idle.decades,
     );
+    let both = [&check.recorded_autocorrelation, &check.simulated_autocorrelation];
+    for (recorded, simulated) in both[0].lags.iter().zip(&both[1].lags) {
+        println!(
+            "  {:>3} to {:>3} ms: sleep lengths {:.2?} / {:.2?}, timers {:.2?} / {:.2?}",
+            recorded.from_ns / 1_000_000,
+            recorded.to_ns / 1_000_000,
+            recorded.sleep_length,
+            simulated.sleep_length,
+            recorded.timer_distance,
+            simulated.timer_distance,
+        );
+    }
+    println!("  {:.2?} / {:.2?}", both[0].activity(), both[1].activity());
     let off = check.tasks.iter().filter(|t| !t.cpu_is_within(0.02) || !t.wakeups_are_within(0.05));
     for task in off {
         println!("  {task:?}");
