@@ -445,6 +445,8 @@ class GovernorOutcome(TypedDict):
     sleep_length_sources: dict[str, int]
     source_sha256: str | None
     tasks: list["TaskOutcome"]
+    #: Of a machine that has them, under Torpor's own scheduler.
+    thermal_zones: list["ThermalZoneOutcome"]
 
 
 @final
@@ -856,6 +858,20 @@ class TaskStats(TypedDict):
     switches: int
     #: Sleeps after which it was the first to run.
     wakeups: int
+
+
+@final
+class ThermalZoneOutcome(TypedDict):
+    """What clusters heat; temperatures in degrees Celsius, means over seeds but for the
+    highest.
+    """
+
+    #: Share of time with the frequency of one of its clusters limited.
+    limited_pct: float
+    name: str
+    temperature_end_c: float
+    temperature_max_c: float
+    temperature_mean_c: float
 
 
 @final

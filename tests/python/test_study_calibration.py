@@ -107,3 +107,52 @@ def test_a_study_that_cannot_be_calibrated_says_where(study, was, becomes, messa
 def test_a_calibration_is_of_one_study_as_text(torpor):
     for wrong in (["--calibrate"], ["rk3399-io", "--calibrate", "--json"]):
         assert "expected a STUDY" in torpor("reproduce", *wrong, check=2).stderr
+
+
+WORKLOAD = """
+name = "w"
+title = "w"
+source = "made up"
+[[task]]
+name = "t"
+phase = [{ run_us = 400 }, { sleep_us = { dist = "exponential", mean = MEAN } }]
+"""
+
+
+def of_workload(folder, mean, fits):
+    """Write a study of a task that sleeps this long on average."""
+    (folder / "w.toml").write_text(WORKLOAD.replace("MEAN", str(mean)))
+    text = STUDY.replace("machine.toml", "rk3399")
+    text = re.sub(r"workload = .*", 'workload = "w.toml"', text)
+    text = text.replace('"iops"', '"passes_per_s:t"').replace("fast = FAST, slow = SLOW, ", "")
+    text = text.replace('["fast", "slow"]', '["menu"]')
+    text = re.sub(r"fits = .*", f'fits = ["workload.{fits}"]', text)
+    path = folder / "study.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_length_of_a_workload_is_found_that_a_cell_came_from(tmp_path):
+    of_workload(tmp_path, 3000, "x")
+    true = simulate(
+        tmp_path / "w.toml", platform="rk3399", governors=["menu"], cpufreq="powersave",
+        duration="5s", seeds=1,
+    )  # fmt: skip
+    passes = true.to_dict()["runs"][0]["tasks"][0]["passes"] / 5
+    study = of_workload(tmp_path, 2000, "task.t.phase.1.sleep_us.mean")
+    study.write_text(study.read_text().replace("menu = 1 }", f"menu = {passes} }}"))
+    (fit,) = studies.calibrate(study, duration="5s")
+    (number,) = fit.numbers
+    assert (number.of, number.was) == ("w.toml", 2000)
+    # It ends where the cell is within 2 %, and work is a part of a pass.
+    assert number.found == pytest.approx(3000, rel=0.05)
+    assert fit.cells[0].ours == pytest.approx(passes, rel=0.02)
+    # The file stays as it is.
+    assert "mean = 2000" in (tmp_path / "w.toml").read_text()
+
+
+@pytest.mark.parametrize("path", ["task.t.phase.9.sleep_us.mean", "task.u.phase", "task.t.name"])
+def test_a_length_that_a_workload_lacks_is_an_error(tmp_path, path):
+    study = of_workload(tmp_path, 2000, path)
+    with pytest.raises(StudyError, match=r"no number above 0 of `w\.toml`"):
+        studies.calibrate(study)

@@ -21,6 +21,7 @@ pub mod record;
 pub mod sched;
 mod session;
 mod summary;
+mod thermal;
 pub mod workload;
 
 pub use columns::kernel_id;

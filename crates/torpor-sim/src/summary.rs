@@ -3,16 +3,17 @@
 
 use crate::cpufreq::Cpufreq;
 use crate::frequency::frequency;
-use crate::machine::{Counted, FlowTotals, ZoneCounted};
+use crate::machine::{Counted, FlowTotals};
 use crate::options::Request;
 use crate::outcome::{
     DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, NamedComparison, PerfDomainOutcome,
-    Policies, SeedOutcome, TaskOutcome, ThermalZoneOutcome,
+    Policies, SeedOutcome, TaskOutcome,
 };
+use crate::thermal::thermal_zones;
 use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
-use torpor_platform::{Cluster, Platform, Scope, StatePower, ThermalZone, format_cpu_list};
+use torpor_platform::{Cluster, Platform, Scope, StatePower, format_cpu_list};
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
 use torpor_result::{
@@ -256,27 +257,6 @@ fn perf_domains<'a>(
         }
     };
     platform.clusters.iter().enumerate().map(of_cluster).collect()
-}
-
-/// Each over all seeds.
-fn thermal_zones(platform: &Platform, runs: &[(u64, Counted)]) -> Vec<ThermalZoneOutcome> {
-    let zones = platform.thermal_zones.iter().enumerate();
-    let outcome = |(number, zone): (usize, &ThermalZone)| {
-        let all: Option<Vec<_>> =
-            runs.iter().map(|(_, run)| Some((run.zones.get(number)?, run.span))).collect();
-        let all = all.filter(|all| !all.is_empty())?;
-        let mean = |of: fn(&ZoneCounted, Duration) -> f64| {
-            all.iter().map(|(zone, span)| of(zone, *span)).sum::<f64>() / all.len() as f64
-        };
-        Some(ThermalZoneOutcome {
-            name: zone.name.clone(),
-            temperature_mean_c: mean(|zone, _| zone.mean_mc) / 1e3,
-            temperature_max_c: all.iter().map(|(z, _)| z.max_mc).fold(f64::MIN, f64::max) / 1e3,
-            temperature_end_c: mean(|zone, _| zone.end_mc) / 1e3,
-            limited_pct: mean(|zone, span| 100.0 * zone.limited.0 as f64 / span.0.max(1) as f64),
-        })
-    };
-    zones.filter_map(outcome).collect()
 }
 
 /// What the package takes in addition to its CPUs and clusters.

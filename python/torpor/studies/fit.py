@@ -27,7 +27,7 @@ _STEP = math.log(2.0)
 _WORKLOAD = "workload."
 #: A workload's cells jump by some per cent at random where tasks meet by chance: they are met, and
 #: missed, farther off, slopes are from larger changes, and numbers stay where cells hardly follow.
-_CLOSE_BY_CHANCE = 1e-2
+_CLOSE_BY_CHANCE = 2e-2
 _MISSED_BY_CHANCE = 5e-2
 _PROBE_BY_CHANCE = math.log(1.2)
 _RIDGE = 0.01
@@ -273,7 +273,7 @@ def _workload_text(file: "str | Path") -> str:
 
 
 def _at(content: Any, keys: Sequence[str]) -> Any:
-    """What a file has there; entries of an array go by their name, or by their number from 0."""
+    """What a file has there; an array has its entries by name, or by number from 0."""
     for key in keys:
         if isinstance(content, list):
             named = [entry for entry in content if entry.get("name") == key]
