@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Machines that get hot, and what that takes of their speed.
 
-mod support;
-
-use support::{count, load, platform, request};
+use crate::support::{count, load, platform, request};
 use torpor_platform::Platform;
 use torpor_sim::Cpufreq;
 use torpor_sim::machine::Counted;
