@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Thermal zones of platform files, and what a wrong one is told.
+//! Thermal zones of platform files, and the error of each wrong one.
 
 use torpor_platform::{PlatformError, from_toml};
 
