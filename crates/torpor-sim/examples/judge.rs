@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `judge [KERNEL [SECONDS [WORKLOAD...]]]`: Torpor's own scheduler against a kernel's (6.12's),
-//! decision by decision.
+//! `judge [KERNEL [SECONDS [WORKLOAD[@MACHINE]...]]]`: Torpor's own scheduler against a kernel's
+//! (6.12's), decision by decision.
 //!
 //! The kernel decides; at each decision our code is asked the same of the same machine. Rows are
 //! kinds of decisions: how many, how many of them equal, and how far off the others are (median).
@@ -38,7 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let catalog = Catalog::new(Default::default());
     let mut requests = Vec::new();
     for name in &workloads {
-        for (platform, cpufreq) in MACHINES {
+        let (name, only) = match name.split_once('@') {
+            Some((name, machine)) => (name, vec![(machine, "schedutil"), (machine, "performance")]),
+            None => (name.as_str(), MACHINES.to_vec()),
+        };
+        for (platform, cpufreq) in only {
             let request = Request {
                 workload: workload::resolve(name)?,
                 platform: Platform::resolve(platform)?,

@@ -5,6 +5,7 @@
 //! to come and pull. Here a CPU that falls idle pulls from the fullest queue near it, else of the
 //! machine; a tick pushes a task that waits to an idle CPU, or pulls from a queue that is longer
 //! by two or more.
+//! None of it happens while tasks are placed by energy (`sched_balance_find_src_group()`).
 //! FIDELITY(sched-misfit): a task too big for its CPU is moved to a bigger idle one at a tick; the
 //! kernel's bigger CPU comes and pulls it.
 
@@ -28,7 +29,7 @@ const BUSY_FACTOR: i64 = 16;
 impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// A CPU falls idle: takes a task that waits elsewhere, and returns it, picked.
     pub(super) fn pull_when_idle(&mut self, number: usize) -> Option<u32> {
-        if self.crowded.is_empty() {
+        if self.crowded.is_empty() || self.places_by_energy() {
             return None;
         }
         let topology = self.world.plan.topology;
@@ -89,6 +90,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
 
     /// What a tick does for balance on a CPU that runs `running`; returns where that should go.
     pub(super) fn balance_at_tick(&mut self, number: usize, running: u32) -> Option<usize> {
+        if self.places_by_energy() {
+            return None;
+        }
         let tick = self.world.plan.models[number].tick.hz.tick();
         let online = self.world.plan.topology.online_count as i64;
         let every = (BUSY_FACTOR * 1_000_000 * online / tick.0).max(1);

@@ -228,7 +228,7 @@ impl World<'_> {
         let model = &self.plan.devices[device];
         let state = &mut self.devices[device];
         let at = state.awake_at(model, at);
-        state.is_dirty |= request.kind == TransferKind::Write;
+        state.is_dirty |= request.kind.writes();
         if let Some(flash) = &model.flash {
             state.serving += 1;
             state.take(flash, request, at);

@@ -52,9 +52,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             }
             _ => task.cpu,
         };
-        // `sched_is_eas_possible()`: without schedutil nothing makes the prediction come true.
-        if self.has_schedutil
-            && self.overutilized == 0
+        if self.places_by_energy()
             && let Some(best) = self.energy_aware(id, prev, allowed)
         {
             return best;
@@ -68,6 +66,14 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             self.world.tasks[id as usize].recent_cpu = prev;
         }
         placed
+    }
+
+    /// `sched_is_eas_possible()`: without schedutil nothing makes the prediction come true. While a
+    /// CPU is overutilized, speed comes first.
+    pub(super) fn places_by_energy(&self) -> bool {
+        self.has_schedutil
+            && self.overutilized == 0
+            && self.world.plan.topology.energy_model.is_some()
     }
 
     fn is_idle(&self, cpu: usize) -> bool {

@@ -55,8 +55,11 @@ pub(super) trait Programs<'a>: Host<'a> {
                         return Ok(());
                     }
                 }
-                Op::IoWork { device, work } => {
+                Op::Goto(step) => task.step = *step,
+                Op::IoWork { device, work, asleep } => {
                     let ratio = world.plan.devices[*device].work_ratio;
+                    let slept = std::mem::take(&mut task.slept_for_io);
+                    let work = if slept { *work + *asleep } else { *work };
                     task.work = work_of(Duration((work.0 as f64 * ratio) as i64));
                     task.step += 1;
                     if task.work > 0 {
@@ -175,15 +178,52 @@ pub(super) trait Programs<'a>: Host<'a> {
                         transfer.kind =
                             if is_read { TransferKind::Read } else { TransferKind::Write };
                     }
-                    task.ios_submitted += u64::from(transfer.kind != TransferKind::Flush);
+                    task.ios_submitted += u64::from(transfer.kind.is_asked_for());
                     world.submit(number, id, *device, *stream, transfer);
                 }
-                Op::IoEvery(count) => {
+                Op::IoEvery { count, next } => {
                     let is_turn = task.ios_taken % count == 0;
-                    task.step = if is_turn { task.step + 1 } else { 0 };
+                    task.step = if is_turn { task.step + 1 } else { *next };
                 }
-                Op::IoPace { period } => {
-                    task.step = 0;
+                Op::IoBegin { runtime, number_ios, end } => {
+                    let is_over = runtime.is_some_and(|r| now.since(task.started) >= r)
+                        || number_ios.is_some_and(|n| task.ios_submitted >= n);
+                    task.io_began = now;
+                    task.step = if is_over { *end } else { task.step + 1 };
+                }
+                Op::IoLookup { mix, cache, stream, write, hit } => {
+                    task.io_began = now;
+                    let is_write =
+                        mix.is_some_and(|mix| task.streams[mix.stream].unit() >= mix.reads);
+                    let in_order = write == hit;
+                    let is_hit = !is_write
+                        && cache.is_some_and(|cache| {
+                            let seen = task.ios_submitted;
+                            if in_order {
+                                return cache.kept == cache.blocks && seen >= cache.blocks;
+                            }
+                            let draw = task.streams[*stream].unit();
+                            let is_hit = draw < cache.hit_ratio(world.cached[task.kind], seen);
+                            let more = world.cached[task.kind] + u64::from(!is_hit);
+                            world.cached[task.kind] = more.min(cache.kept);
+                            is_hit
+                        });
+                    task.step = match (is_write, is_hit) {
+                        (true, _) => *write,
+                        (_, true) => *hit,
+                        _ => task.step + 1,
+                    };
+                }
+                Op::IoHit => {
+                    task.step += 1;
+                    task.ios_submitted += 1;
+                    task.ios_taken += 1;
+                    let totals = &mut world.kinds[task.kind];
+                    totals.ios += 1;
+                    totals.io_latency.record(now.since(task.io_began));
+                }
+                Op::IoPace { period, next: step } => {
+                    task.step = *step;
                     let next = task.timers[0] + *period;
                     task.timers[0] = next;
                     if now < next {
@@ -192,11 +232,12 @@ pub(super) trait Programs<'a>: Host<'a> {
                 }
                 Op::IoWait(wait) => {
                     let Some((submitted, kind)) = task.io_done.pop_front() else {
+                        task.slept_for_io = true;
                         return self.leave(number, id, State::Blocked(Blocked::Io(*wait)));
                     };
                     task.step += 1;
                     task.io_depth -= 1;
-                    if kind != TransferKind::Flush {
+                    if kind.is_asked_for() {
                         task.ios_taken += 1;
                         let totals = &mut world.kinds[task.kind];
                         totals.ios += 1;

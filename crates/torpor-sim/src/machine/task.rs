@@ -96,7 +96,11 @@ pub(super) struct Task {
     pub io_depth: u32,
     /// When those were submitted whose results are there.
     pub io_done: VecDeque<(Instant, TransferKind)>,
-    /// Without flushes.
+    /// It slept for the result that it takes next.
+    pub slept_for_io: bool,
+    /// When it began the IO that the page cache answers.
+    pub io_began: Instant,
+    /// Those it asked for itself.
     pub ios_submitted: u64,
     pub ios_taken: u64,
 }
@@ -138,6 +142,8 @@ impl Task {
             started: now,
             io_depth: 0,
             io_done: VecDeque::new(),
+            slept_for_io: false,
+            io_began: now,
             ios_submitted: 0,
             ios_taken: 0,
             called: now,

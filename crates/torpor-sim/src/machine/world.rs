@@ -26,6 +26,8 @@ pub(super) struct World<'a> {
     pub tasks: Vec<Task>,
     pub free: Vec<u32>,
     pub kinds: Vec<TaskTotals>,
+    /// Blocks of each kind's file that the page cache holds.
+    pub cached: Vec<u64>,
     /// Tasks of each kind that were ever started.
     pub next_instance: Vec<u64>,
     /// Of those that are there from the beginning, how many have started.
@@ -141,6 +143,7 @@ impl<'a> World<'a> {
             tasks: Vec::with_capacity(tasks_at_first(workload)),
             free: Vec::new(),
             kinds: vec![TaskTotals::default(); workload.tasks.len()],
+            cached: vec![0; workload.tasks.len()],
             next_instance: vec![0; workload.tasks.len()],
             begun: vec![0; workload.tasks.len()],
             next_pid: 100,

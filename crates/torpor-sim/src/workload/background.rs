@@ -99,7 +99,11 @@ impl Shift {
             | Op::Period(_)
             | Op::Timer { .. }
             | Op::Call { .. }
-            | Op::IoEvery(_)
+            | Op::Goto(_)
+            | Op::IoEvery { .. }
+            | Op::IoLookup { .. }
+            | Op::IoHit
+            | Op::IoBegin { .. }
             | Op::IoWait(_)
             | Op::IoFill { .. }
             | Op::IoPace { .. }

@@ -62,15 +62,30 @@ pub struct Transfer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransferKind {
     Read,
+    /// For the page cache.
+    ReadAhead,
     Write,
+    /// From there.
+    WriteBack,
     Flush,
+}
+
+impl TransferKind {
+    pub fn writes(self) -> bool {
+        matches!(self, TransferKind::Write | TransferKind::WriteBack)
+    }
+
+    /// The task counts it among its IOs.
+    pub fn is_asked_for(self) -> bool {
+        matches!(self, TransferKind::Read | TransferKind::Write)
+    }
 }
 
 impl Device {
     pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> Duration {
         let service = match transfer.kind {
-            TransferKind::Read => &self.read,
-            TransferKind::Write => &self.write,
+            TransferKind::Read | TransferKind::ReadAhead => &self.read,
+            TransferKind::Write | TransferKind::WriteBack => &self.write,
             TransferKind::Flush => &self.flush,
         };
         // An hour and more for each KiB of a GiB: the product alone is more than 64 bits hold.

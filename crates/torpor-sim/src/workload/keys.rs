@@ -209,8 +209,19 @@ static FIO: Shape = Shape {
         optional(
             "direct",
             Kind::Bool,
-            "False: through the page cache, where libaio waits for each request in its submission. \
-             Without it, true: of `O_DIRECT`.",
+            "False: through the page cache. Reads in order are read ahead, writes are copied, and \
+             libaio waits for each request in its submission. Without it, true: of `O_DIRECT`.",
+        ),
+        optional(
+            "size_mib",
+            Kind::Integer { max: 1e9 },
+            "With `direct = false`: size of the file that all of these jobs read, each block once \
+             before any is read again. Without it, nothing is read twice.",
+        ),
+        optional(
+            "page_cache_mib",
+            Kind::Integer { max: 1e9 },
+            "With `direct = false`: how much of the file memory can hold. Without it, all.",
         ),
         optional("numjobs", COUNT, "How many of these there are. Without it, 1."),
         optional(
@@ -261,8 +272,16 @@ static FIO: Shape = Shape {
         optional("cpus_allowed", Kind::Cpus, "Where it may run. Without it, everywhere."),
         UCLAMP_MIN,
         UCLAMP_MAX,
-        optional("submit_us", DIST, "Work of submitting a request. Without it, the engine's."),
-        optional("complete_us", DIST, "Work of taking a result. Without it, the engine's."),
+        optional(
+            "submit_us",
+            DIST,
+            "Work of submitting a request. Without it, the engine's, as measured.",
+        ),
+        optional(
+            "complete_us",
+            DIST,
+            "Work of taking a result. Without it, the engine's, as measured.",
+        ),
         optional(
             "iowait",
             Kind::Bool,

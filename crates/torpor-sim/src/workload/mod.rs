@@ -127,11 +127,14 @@ pub struct Draw {
 pub enum Op {
     /// Work, as time on the machine's biggest CPU at its highest frequency.
     Run(Draw),
-    /// A job's work of its own for an IO, as the device has it.
+    /// A job's work of its own for an IO, as the device has it, and how much more there is where
+    /// it slept for the result.
     IoWork {
         device: usize,
         work: Duration,
+        asleep: Duration,
     },
+    Goto(usize),
     /// A timer from now on.
     Sleep(Draw),
     /// Until a moment of the run.
@@ -188,8 +191,29 @@ pub enum Op {
         mix: Option<Mix>,
         next: usize,
     },
-    /// Goes on after every so many results, and to the first step otherwise.
-    IoEvery(u64),
+    /// Goes on after every so many results, and at `next` otherwise.
+    IoEvery {
+        count: u64,
+        next: usize,
+    },
+    /// Whether the page cache answers: goes on at `write`, at `hit`, or with the next step, a
+    /// request.
+    IoLookup {
+        mix: Option<Mix>,
+        /// Without it nothing is read twice.
+        cache: Option<Cache>,
+        stream: usize,
+        write: usize,
+        hit: usize,
+    },
+    /// Counts an IO that the page cache has answered.
+    IoHit,
+    /// The next IO, or the job's end.
+    IoBegin {
+        runtime: Option<Duration>,
+        number_ios: Option<u64>,
+        end: usize,
+    },
     /// Takes a request's result, or waits for one.
     IoWait(IoWait),
     /// Where a job goes on at the next step, to submit, or at `wait`, when `iodepth` requests are
@@ -202,9 +226,10 @@ pub enum Op {
         wait: usize,
     },
     /// Until the next request's time, the first one's being the task's start; one that is late
-    /// goes on at once. Then to the first step.
+    /// goes on at once. Then to `next`.
     IoPace {
         period: Duration,
+        next: usize,
     },
     /// A flow begins when the task was called, or the first one under way ends.
     FlowBegin(usize),
@@ -223,6 +248,14 @@ pub enum Op {
     LoopEnd {
         begin: usize,
     },
+}
+
+/// Of a file: its blocks, each of which is read once before any is read again, and how many of
+/// them the page cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cache {
+    pub blocks: u64,
+    pub kept: u64,
 }
 
 /// The share of reads, and the stream that draws them.
@@ -305,6 +338,15 @@ pub struct Barrier {
     pub name: String,
     /// So many tasks must come before any goes on.
     pub parties: u32,
+}
+
+impl Cache {
+    /// How many of a task's reads find their block, when so many are held, and it has read so many
+    /// blocks of its file.
+    pub fn hit_ratio(&self, held: u64, seen: u64) -> f64 {
+        let seen = seen % self.blocks;
+        held.saturating_sub(seen) as f64 / (self.blocks - seen) as f64
+    }
 }
 
 impl TaskKind {

@@ -21,6 +21,7 @@ mod io;
 mod judge;
 mod online;
 mod oracle;
+mod page_cache;
 mod queueing;
 mod recording;
 mod rtapp;

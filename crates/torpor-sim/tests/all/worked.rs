@@ -2,6 +2,7 @@
 //! Cases small enough to work out by hand.
 
 use crate::support::{big_little, count, load, machine, platform, polling_machine, request};
+use torpor_sim::machine::Counted;
 use torpor_units::Duration;
 
 /// Work for 100 us at the start of every 10 ms.
@@ -211,6 +212,25 @@ fn small_tasks_are_placed_where_energy_rises_least() {
     let (little, big) = (time([0, 1]), time([2, 3]));
     // The first pass, before anything is known of the tasks, may go anywhere.
     assert!(little > 20 * big, "little {little} ns, big {big} ns");
+}
+
+/// Two of three tasks share a little CPU, and the other one idles before the second runs. Without
+/// schedutil each has a CPU of its own.
+#[test]
+fn nothing_is_balanced_while_tasks_are_placed_by_energy() {
+    let workload =
+        "[[task]]\nname = \"t\"\ncount = 3\nphase = [{ run_us = 400 }, { period_us = 20000 }]\n";
+    let counted = |cpufreq: &str| {
+        let mut request = request(big_little(), load(workload), &["menu"], 4_000);
+        request.options.cpufreq = vec![cpufreq.parse().unwrap()];
+        count(&request).unwrap()
+    };
+    let (by_energy, by_idleness) = (counted("schedutil"), counted("performance"));
+    assert!(by_energy.kinds[0].migrations < 20, "{}", by_energy.kinds[0].migrations);
+    // 0.4 ms at an eighth of the speed, and it waits as long for another.
+    let waits = |counted: &Counted| counted.kinds[0].latency.latencies().quantile(0.9).unwrap();
+    assert!(waits(&by_energy) > Duration::from_us(2_000), "{}", waits(&by_energy));
+    assert!(waits(&by_idleness) < Duration::from_us(500), "{}", waits(&by_idleness));
 }
 
 #[test]

@@ -10,8 +10,10 @@ impl DeviceState {
     /// A device with dies learns of a request.
     pub(super) fn take(&mut self, flash: &Flash, request: Request, at: Instant) {
         match request.kind {
-            TransferKind::Read => self.queue(flash, request.die, Job::Read(request), at),
-            TransferKind::Write => {
+            TransferKind::Read | TransferKind::ReadAhead => {
+                self.queue(flash, request.die, Job::Read(request), at)
+            }
+            TransferKind::Write | TransferKind::WriteBack => {
                 self.stalled.push_back((request, at));
                 self.fill(flash, at);
             }
@@ -88,8 +90,8 @@ impl DeviceState {
     /// A request is done, as its host sees it.
     pub(super) fn leaves(&mut self, flash: &Flash, request: Request, now: Instant) {
         match request.kind {
-            TransferKind::Read => self.next_job(flash, request.die, now),
-            TransferKind::Write => {
+            TransferKind::Read | TransferKind::ReadAhead => self.next_job(flash, request.die, now),
+            TransferKind::Write | TransferKind::WriteBack => {
                 let job = Job::Program { kib: request.kib };
                 self.queue(flash, request.die, job, now);
             }

@@ -76,10 +76,7 @@ impl Job {
         job.keys.push(("bs", quoted(&bytes.to_string())));
         job.depth(report, get("iodepth"), engine)?;
         if !is_direct {
-            job.notes.push(format!(
-                "job `{}` goes through the page cache (`direct=0`): here each of its requests goes to the device",
-                job.name
-            ));
+            job.goes_through_the_page_cache(report, get("rw"), get("size"))?;
         }
         if let Some(setting) = get("numjobs") {
             let number = count(report, setting, 1, 1_000_000)?;
@@ -204,6 +201,41 @@ impl Job {
                 (None, None) => 50,
             };
             self.keys.push(("rwmixread", reads.to_string()));
+        }
+        Some(())
+    }
+
+    /// What is assumed of it. A size that only ends the job says nothing of what is read twice.
+    fn goes_through_the_page_cache(
+        &mut self,
+        report: &mut Report<'_>,
+        rw: Option<&Setting>,
+        file: Option<&Setting>,
+    ) -> Option<()> {
+        let rw = rw.and_then(|setting| setting.value.as_deref()).unwrap_or("read");
+        let reads = match rw {
+            "read" => "reads are read ahead, 128 KiB at a time",
+            "rw" | "readwrite" => "reads are taken for random ones, each from the device",
+            _ => "no block is there before it is read",
+        };
+        let writes = "writes are copied, and not written back but for an fsync";
+        let what = match rw {
+            "write" | "randwrite" => writes.to_owned(),
+            "read" | "randread" => reads.to_owned(),
+            _ => format!("{reads}; {writes}"),
+        };
+        self.notes.push(format!(
+            "job `{}` goes through the page cache (`direct=0`), which begins empty: {what}",
+            self.name
+        ));
+        let is_share = |s: &&Setting| s.value.as_ref().is_some_and(|v| v.ends_with('%'));
+        if let Some(setting) = file.filter(|s| !is_share(s)) {
+            let mib = (size(report, setting)? >> 20).clamp(1, 1_000_000_000);
+            self.keys.push(("size_mib", mib.to_string()));
+            self.notes.push(format!(
+                "job `{}`: memory is taken to hold the {mib} MiB of its file",
+                self.name
+            ));
         }
         Some(())
     }

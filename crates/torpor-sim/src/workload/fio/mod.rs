@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Jobs in fio's words, made into tasks.
+//!
+//! A job keeps `iodepth` requests under way: it submits one after another until there are as many,
+//! then takes one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
+//! `iodepth_batch_complete_min` 1 and `iodepth_low` as `iodepth`: each submission and each result
+//! is a system call of its own.
+//!
+//! FIDELITY(io-work): an IO takes the same work whatever is in the CPU's caches.
+
+mod cached;
+mod cost;
+
+use super::names::Names;
+use super::read::{clamp, from_us};
+use super::{Dist, Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
+use cost::{Cost, Way};
+use torpor_toml::{Report, Table};
+use torpor_units::{CpuId, Duration};
+
+pub(super) const ENGINES: &[&str] = &["psync", "libaio", "io_uring"];
+/// `IORING_MAX_ENTRIES`.
+pub(super) const IODEPTH_MAX: f64 = 32_768.0;
+pub(super) const BLOCK_DEFAULT: u32 = 4096;
+/// The block size of O_DIRECT.
+const SECTOR: u64 = 512;
+const BLOCK_MAX: u64 = 1 << 30;
+const MIXED: &[&str] = &["rw", "readwrite", "randrw"];
+
+pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKind> {
+    let engine = if table.has("ioengine") { table.text("ioengine")? } else { "psync" };
+    let iodepth = table.number("iodepth").unwrap_or(1.0) as u32;
+    check(report, table, engine, iodepth);
+    let is_cached = table.bool("direct") == Some(false);
+    // The page cache has no asynchronous reads for libaio: each waits in `io_schedule()`.
+    let waits_at_once = engine == "libaio" && is_cached;
+    let iodepth = if waits_at_once { 1 } else { iodepth };
+    let transfer = transfer(report, table);
+    let cache = cache(report, table, is_cached);
+    let device = names.device(table, "device", table.text("device")?);
+    let submit = own_work(report, table, "submit_us", 0)?;
+    let complete = own_work(report, table, "complete_us", 1)?;
+    let wait = match engine {
+        "psync" => IoWait::IoSchedule,
+        "libaio" if waits_at_once => IoWait::IoSchedule,
+        "libaio" => IoWait::ReadEvents,
+        _ => IoWait::CqRing { iowait: table.bool("iowait").unwrap_or(true) },
+    };
+    let transfer = transfer?;
+    let mut job = Job {
+        engine,
+        device,
+        bytes: transfer.bytes,
+        own: [submit, complete],
+        wait,
+        period: table.number("rate_iops").map(|rate| Duration((1e9 / rate).round() as i64)),
+        think: table.number("thinktime_us").filter(|us| *us > 0.0).map(from_us),
+        fsync: table.number("fsync").filter(|n| *n > 0.0).map(|n| n as u64),
+        steps: Vec::new(),
+        draws: 3,
+        depth: 0,
+    };
+    let mix = mix(report, table, &mut job);
+    let limits = Limits {
+        iodepth,
+        runtime: table.number("runtime").map(|s| from_us(s * 1e6)),
+        number_ios: table.number("number_ios").map(|n| n as u64),
+    };
+    match (is_cached, transfer.kind, transfer.in_order, mix) {
+        (false, ..) => direct(&mut job, &limits, transfer, mix),
+        (true, TransferKind::Read, true, None) => cached::in_order(&mut job, &limits, cache),
+        (true, TransferKind::Read, _, mix) => cached::at_random(&mut job, &limits, mix, cache),
+        (true, ..) => cached::writes(&mut job, &limits),
+    }
+    Some(TaskKind {
+        name: table.text("name")?.to_owned(),
+        count: table.number("numjobs").unwrap_or(1.0) as u32,
+        cpus: table.cpus("cpus_allowed").map(<[CpuId]>::to_vec),
+        start: from_us(1e6 * table.number("startdelay").unwrap_or(0.0)),
+        stagger: Duration::ZERO,
+        each_cpu: false,
+        activity: None,
+        timer_slack: Duration::ZERO,
+        weight: super::read::WEIGHT_DEFAULT as u32,
+        clamp: clamp(report, table),
+        groups: 1,
+        repeat: None,
+        draws: job.draws,
+        depth: job.depth,
+        timers: usize::from(job.period.is_some()),
+        program: job.steps,
+    })
+}
+
+/// Past the page cache.
+fn direct(job: &mut Job, limits: &Limits, transfer: Transfer, mix: Option<Mix>) {
+    let cost = Cost::of(job.engine, Way::Direct, job.bytes);
+    let fill = job.push("ready to submit", Op::Goto(0));
+    job.work_to_submit("its submission", &cost);
+    let (device, next) = (job.device, job.here() + 1);
+    let submit = Op::IoSubmit { device, stream: SERVICE, transfer, mix, next };
+    job.push("its submission", submit);
+    // Its wait for the next request's time ends where it may submit again.
+    job.push("its rate", job.pace(fill));
+    let wait = job.here();
+    job.steps[fill].op = limits.fill(wait);
+    job.push("its wait for a result", Op::IoWait(job.wait));
+    job.work_to_complete("its completion", &cost);
+    job.think();
+    if let Some(count) = job.fsync {
+        job.push("its fsync", Op::IoEvery { count, next: fill });
+        job.send("its fsync", TransferKind::Flush, 0);
+        job.push("its fsync", Op::IoWait(IoWait::IoSchedule));
+    }
+}
+
+/// What a job's requests draw their time from; its own work has those before.
+const SERVICE: usize = 2;
+
+/// A job's program while it is written.
+struct Job<'a> {
+    engine: &'a str,
+    device: usize,
+    bytes: u32,
+    /// To submit and to complete, where the job says so.
+    own: [Option<Draw>; 2],
+    wait: IoWait,
+    period: Option<Duration>,
+    think: Option<Duration>,
+    fsync: Option<u64>,
+    steps: Vec<Step>,
+    draws: usize,
+    depth: usize,
+}
+
+/// How many at a time, and how long.
+struct Limits {
+    iodepth: u32,
+    runtime: Option<Duration>,
+    number_ios: Option<u64>,
+}
+
+impl Limits {
+    fn fill(&self, wait: usize) -> Op {
+        let Limits { iodepth, runtime, number_ios } = *self;
+        Op::IoFill { iodepth, runtime, number_ios, wait }
+    }
+
+    fn end(&self, end: usize) -> Op {
+        Op::IoBegin { runtime: self.runtime, number_ios: self.number_ios, end }
+    }
+}
+
+/// Which requests read, where both kinds are asked for.
+fn mix(report: &mut Report, table: &Table, job: &mut Job<'_>) -> Option<Mix> {
+    let is_mixed = table.text("rw").is_some_and(|rw| MIXED.contains(&rw));
+    if table.has("rwmixread") && !is_mixed {
+        let mut finding = table.finding("rwmixread", "there is one kind of request".to_owned());
+        finding.allowed = Some("together with `rw = \"randrw\"`, rw or readwrite".to_owned());
+        report.push(finding);
+    }
+    is_mixed.then(|| Mix {
+        reads: table.number("rwmixread").unwrap_or(50.0) / 100.0,
+        stream: job.stream(),
+    })
+}
+
+/// How much of the job's file the page cache holds, where its size is known.
+fn cache(report: &mut Report, table: &Table, is_cached: bool) -> Option<super::Cache> {
+    let bytes = if table.has("bs") { block_size(report, table)? } else { BLOCK_DEFAULT };
+    for key in ["size_mib", "page_cache_mib"] {
+        if table.has(key) && !is_cached {
+            let mut finding = table.finding(key, "the job goes past the page cache".to_owned());
+            finding.allowed = Some("together with `direct = false`".to_owned());
+            report.push(finding);
+        }
+    }
+    let of = |key| table.number(key).map(|mib| mib as u64 * (1 << 20));
+    Some(cached::cache(of("size_mib")?, of("page_cache_mib"), bytes))
+}
+
+/// A job's work as it says itself.
+fn own_work(report: &mut Report, table: &Table, key: &str, stream: usize) -> Option<Option<Draw>> {
+    if !table.has(key) {
+        return Some(None);
+    }
+    Some(Some(Draw { dist: super::read::dist(report, table, key)?, stream }))
+}
+
+impl Job<'_> {
+    fn stream(&mut self) -> usize {
+        self.draws += 1;
+        self.draws - 1
+    }
+
+    fn here(&self) -> usize {
+        self.steps.len()
+    }
+
+    fn push(&mut self, place: &str, op: Op) -> usize {
+        self.steps.push(Step { op, place: place.to_owned() });
+        self.here() - 1
+    }
+
+    fn work(&mut self, place: &str, work: Duration, asleep: Duration) {
+        self.push(place, Op::IoWork { device: self.device, work, asleep });
+    }
+
+    fn work_to_submit(&mut self, place: &str, cost: &Cost) {
+        match self.own[0].clone() {
+            Some(own) => _ = self.push(place, Op::Run(own)),
+            None => self.work(place, cost.submit, Duration::ZERO),
+        }
+    }
+
+    fn work_to_complete(&mut self, place: &str, cost: &Cost) {
+        match self.own[1].clone() {
+            Some(own) => _ = self.push(place, Op::Run(own)),
+            None => self.work(place, cost.result, cost.asleep),
+        }
+    }
+
+    /// An IO that the page cache answers.
+    fn at_once(&mut self, place: &str, way: Way) {
+        let cost = Cost::of(self.engine, way, self.bytes);
+        self.work_to_submit(place, &cost);
+        self.work_to_complete(place, &cost);
+        self.push(place, Op::IoHit);
+    }
+
+    fn send(&mut self, place: &str, kind: TransferKind, bytes: u32) {
+        let transfer = Transfer { kind, bytes, in_order: true };
+        let (device, stream, next) = (self.device, self.stream(), self.here() + 1);
+        self.push(place, Op::IoSubmit { device, stream, transfer, mix: None, next });
+    }
+
+    fn think(&mut self) {
+        if let Some(think) = self.think {
+            let stream = self.stream();
+            let draw = Draw { dist: Dist::Constant(think), stream };
+            self.push("its think time", Op::Sleep(draw));
+        }
+    }
+
+    /// The wait for the next request's time, and where it goes then.
+    fn pace(&self, next: usize) -> Op {
+        self.period.map_or(Op::Goto(next), |period| Op::IoPace { period, next })
+    }
+
+    fn repeat(&mut self, place: &str, times: u64, body: impl Fn(&mut Self)) {
+        let begin = self.push(place, Op::Goto(0));
+        body(self);
+        self.push(place, Op::LoopEnd { begin: begin + 1 });
+        self.steps[begin].op = Op::LoopBegin { times, end: self.here() };
+        self.depth = 1;
+    }
+}
+
+fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
+    if iodepth == 0 {
+        let mut finding = table.finding("iodepth", "a job without requests".to_owned());
+        finding.allowed = Some(format!("1 to {IODEPTH_MAX}"));
+        report.push(finding);
+    }
+    if engine == "psync" && iodepth > 1 {
+        let mut finding = table.finding("iodepth", "`psync` has one request at a time".to_owned());
+        finding.allowed = Some("1 with psync; more with libaio and io_uring".to_owned());
+        finding.hint = Some("`numjobs` makes more jobs".to_owned());
+        report.push(finding);
+    }
+    if table.has("iowait") && engine != "io_uring" {
+        let mut finding = table.finding("iowait", format!("`{engine}` does not ask for it"));
+        finding.allowed = Some("together with `ioengine = \"io_uring\"`".to_owned());
+        report.push(finding);
+    }
+    for (key, message) in
+        [("number_ios", "a job without requests"), ("rate_iops", "a job that never asks")]
+    {
+        if table.number(key) == Some(0.0) {
+            let mut finding = table.finding(key, message.to_owned());
+            finding.hint = Some("leave it out".to_owned());
+            report.push(finding);
+        }
+    }
+    if table.number("numjobs") == Some(0.0) {
+        let mut finding = table.finding("numjobs", "no job at all".to_owned());
+        finding.allowed = Some("1 or more".to_owned());
+        report.push(finding);
+    }
+}
+
+/// What `rw` and `bs` say; without them a random read of 4 KiB.
+pub(super) fn transfer(report: &mut Report, table: &Table) -> Option<Transfer> {
+    let kind = match table.text("rw") {
+        Some("write" | "randwrite") => TransferKind::Write,
+        _ => TransferKind::Read,
+    };
+    let bytes = if table.has("bs") { block_size(report, table)? } else { BLOCK_DEFAULT };
+    let in_order = matches!(table.text("rw"), Some("read" | "write" | "rw" | "readwrite"));
+    Some(Transfer { kind, bytes, in_order })
+}
+
+/// As fio reads sizes: `k` and `m` are powers of 1024.
+fn block_size(report: &mut Report, table: &Table) -> Option<u32> {
+    let lower = table.text("bs")?.to_ascii_lowercase();
+    let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &lower[digits.len()..] {
+        "" | "b" => Some(1),
+        "k" | "kb" | "kib" => Some(1 << 10),
+        "m" | "mb" | "mib" => Some(1 << 20),
+        _ => None,
+    };
+    let bytes = factor.and_then(|factor| digits.parse::<u64>().ok()?.checked_mul(factor));
+    let bytes = bytes.filter(|b| (1..=BLOCK_MAX).contains(b) && b % SECTOR == 0);
+    if bytes.is_none() {
+        let mut finding = table.finding("bs", "not a size of direct IO".to_owned());
+        finding.allowed = Some("a multiple of 512 bytes up to 1 GiB, such as \"4k\"".to_owned());
+        report.push(finding);
+    }
+    bytes.map(|bytes| bytes as u32)
+}
