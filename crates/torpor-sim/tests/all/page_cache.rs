@@ -74,7 +74,8 @@ fn what_is_read_in_order_is_read_ahead() {
     let counted = run("", job);
     let windows = counted.kinds[0].ios / 32;
     assert!((8_500..10_000).contains(&windows), "{windows}");
-    assert_eq!(counted.devices[0].requests, windows + 1, "one is under way");
+    let requests = counted.devices[0].requests;
+    assert!((windows..=windows + 1).contains(&requests), "{requests} for {windows} windows");
     is_near(work_ns(job), (2_894 + 3_053) / 3);
     // The first 100 blocks are all there is to read; then they are there.
     let ends = run("", "direct = false\nrw = \"read\"\nnumber_ios = 100");
