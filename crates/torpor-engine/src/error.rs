@@ -40,8 +40,12 @@ pub enum EngineError {
          hint: `torpor trace info` lists its CPUs; --cpus and --cpu-map take their numbers"
     )]
     NotRecorded { cpu: u32, path: String, shown: String },
-    #[error("`oracle` has no parameters; given: {given}")]
-    OracleParameters { given: String },
+    #[error(
+        "governor `{given}`: {reason}\n\
+         hint: oracle, oracle,price=20mW (energy, and that power for as long as events are late) \
+         or 'oracle,latency<=50us' (the mean delay)"
+    )]
+    Oracle { given: String, reason: String },
     #[error("no idle state {state} on platform `{platform}`: cluster `{cluster}` has 0 to {last}")]
     NoSuchState { state: usize, platform: String, cluster: String, last: usize },
     #[error(

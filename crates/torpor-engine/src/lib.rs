@@ -26,6 +26,7 @@ mod reading;
 mod recorded;
 pub mod replay;
 mod session;
+pub mod spans;
 pub mod stats;
 pub mod summary;
 #[cfg(test)]
@@ -45,5 +46,7 @@ pub use options::{
 pub use outcome::Outcome;
 pub use reading::{Loaded, stream};
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
-pub use session::{asks_for_oracle, check_disabled_states, describe_governor, run, run_on};
+pub use session::{
+    asks_for_oracle, check_disabled_states, describe_governor, run, run_on, spans_of,
+};
 pub use trace_info::TraceInfo;

@@ -8,7 +8,7 @@ use crate::idle_loop::{CpuRun, DECISIONS_A_LOOK, Pending};
 use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::Progress;
-use crate::oracle;
+use crate::oracle::{self, Aim};
 use crate::policy::{Policy as Decides, Script};
 use crate::timed::Timed;
 use crate::totals::CpuTotals;
@@ -23,7 +23,7 @@ use torpor_governor::{
 };
 use torpor_platform::Cluster;
 use torpor_result::DeepTimes;
-use torpor_units::{Energy, Instant};
+use torpor_units::{Energy, Instant, Power};
 
 /// One CPU of the recording on its place of the machine.
 pub struct Seat<'a> {
@@ -37,7 +37,7 @@ pub struct Seat<'a> {
 /// What decides in a run.
 pub enum Decider {
     Governor(Governor),
-    Oracle,
+    Oracle(Aim),
 }
 
 impl Decider {
@@ -45,7 +45,7 @@ impl Decider {
     pub fn policy(&self) -> Option<&Policy> {
         match self {
             Decider::Governor(governor) => Some(governor),
-            Decider::Oracle => None,
+            Decider::Oracle(_) => None,
         }
     }
 }
@@ -96,6 +96,11 @@ pub fn run(
         progress.advance(what, now, total);
         !progress.cancelled()
     };
+    let prices = deciders.iter().map(|decider| price(seats, decider, &tick));
+    let prices: Vec<Result<Power, String>> = match prices.collect() {
+        Some(prices) => prices,
+        None => return Err(stopped()),
+    };
     let jobs: Vec<(usize, &[usize])> =
         (0..deciders.len()).flat_map(|d| shards.iter().map(move |s| (d, s.as_slice()))).collect();
     let parts: Vec<Part> = jobs
@@ -104,8 +109,12 @@ pub fn run(
             if progress.cancelled() {
                 return Part { decider: d, outcome: Err(None) };
             }
+            let price = match &prices[d] {
+                Ok(price) => *price,
+                Err(error) => return Part { decider: d, outcome: Err(Some(error.clone())) },
+            };
             let run = |tick: &dyn Fn(usize) -> bool| {
-                run_shard(seats, shard, &deciders[d], span, (wanted, room), tick)
+                run_shard(seats, shard, (&deciders[d], price), span, (wanted, room), tick)
             };
             Part { decider: d, outcome: where_it_runs(&deciders[d], what, &tick, run) }
         })
@@ -162,6 +171,30 @@ pub fn run(
     }
     let kept: usize = runs.iter().flatten().map(|run| run.decisions.len()).sum();
     if kept as u64 > DECISIONS_MAX { Err(too_many()) } else { Ok(runs) }
+}
+
+/// What delay costs an oracle, over all CPUs; nothing for a governor. `None` if the user stops it.
+fn price(
+    seats: &[Seat<'_>],
+    decider: &Decider,
+    tick: &(dyn Fn(usize) -> bool + Sync),
+) -> Option<Result<Power, String>> {
+    let latency = match decider {
+        Decider::Governor(_) | Decider::Oracle(Aim::Energy) => return Some(Ok(Power::ZERO)),
+        Decider::Oracle(Aim::Price(price)) => return Some(Ok(*price)),
+        Decider::Oracle(Aim::Within(latency)) => *latency,
+    };
+    let events: usize = seats.iter().map(|seat| seat.input.spans.len()).sum();
+    let mut delay_at = |price| {
+        let delay = |seat: &Seat<'_>| {
+            let plan = oracle::plan(seat.model, &seat.input.spans, price, &mut |_| tick(0))?;
+            Some(plan.delay.0)
+        };
+        let total: i64 = seats.par_iter().map(delay).sum::<Option<i64>>()?;
+        Some(total as f64 / events.max(1) as f64)
+    };
+    let found = oracle::price_within(latency, &mut delay_at)?;
+    Some(found.map_err(|least| oracle::too_tight(latency, least)))
 }
 
 /// Does `work` here, or in a process of its own if the governor is to have one. `tick` counts what
@@ -259,7 +292,7 @@ fn static_energies(
 fn run_shard(
     seats: &[Seat<'_>],
     shard: &[usize],
-    decider: &Decider,
+    (decider, price): (&Decider, Power),
     span: (Instant, Instant),
     keep: (Wanted, &Room),
     tick: &dyn Fn(usize) -> bool,
@@ -268,7 +301,7 @@ fn run_shard(
     let mut crowded_spans = 0;
     let mut instance = match decider {
         Decider::Governor(governor) => Some(instantiate(seats, shard, governor)?),
-        Decider::Oracle => None,
+        Decider::Oracle(_) => None,
     };
     for (slot, &seat) in shard.iter().enumerate() {
         let Seat { input, model, .. } = &seats[seat];
@@ -289,11 +322,13 @@ fn run_shard(
             }
             Some(instance) => run_seat(seat, slot, input, model, instance, keep, &mut goes_on)?,
             None => {
-                let plan = oracle::plan(model, &input.spans, &mut goes_on).ok_or(None)?;
+                let plan = oracle::plan(model, &input.spans, price, &mut goes_on).ok_or(None)?;
                 crowded_spans += plan.crowded_spans;
                 let mut script = Script::of(plan.choices);
                 let result = run_seat(seat, 0, input, model, &mut script, keep, &mut goes_on)?;
-                assert_eq!(result.totals.energy, plan.energy, "the plan costs what it says");
+                let totals = &result.totals;
+                let cost = (totals.energy, totals.delays.total());
+                assert_eq!(cost, (plan.energy, plan.delay), "the plan costs what it says");
                 result
             }
         };

@@ -7,9 +7,11 @@ use crate::error::EngineError;
 use crate::input::{Follower, Recording, TickGrid};
 use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
+use crate::oracle::Aim;
 use crate::outcome::*;
 use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, Run, Seat};
+use crate::spans::{Spanned, SpannedCpu};
 use crate::stats::Stats;
 use crate::summary::{self, RunCounts, STRIP_SLEEPS};
 use crate::trace_info::TraceInfo;
@@ -48,6 +50,14 @@ pub fn run_on(
     pool.install(|| Session::new(&request.resolved()?, catalog)?.run(loaded, progress))
 }
 
+/// The idle spans of the request's recordings on its machine; it names no governors.
+pub fn spans_of(request: &Request, progress: &dyn Progress) -> Result<Vec<Spanned>, EngineError> {
+    let catalog = Catalog::new(Default::default());
+    let request = request.resolved()?;
+    let session = Session::new(&request, &catalog)?;
+    request.traces.iter().map(|path| session.spans(path, progress)).collect()
+}
+
 struct Session<'a> {
     request: &'a Request,
     hz: Hz,
@@ -64,8 +74,8 @@ impl<'a> Session<'a> {
             .iter()
             .map(|spec| {
                 Ok(match asks_for_oracle(spec)? {
-                    true => Decider::Oracle,
-                    false => Decider::Governor(catalog.resolve(spec, hz)?),
+                    Some(aim) => Decider::Oracle(aim),
+                    None => Decider::Governor(catalog.resolve(spec, hz)?),
                 })
             })
             .collect::<Result<_, EngineError>>()?;
@@ -139,23 +149,9 @@ impl<'a> Session<'a> {
     ) -> Result<TraceOutcome, EngineError> {
         let Request { platform, options, .. } = self.request;
         let info = TraceInfo::new(shown, &trace);
-        if recording.span_count() == 0 {
-            let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
-            let found = format!("{sleeps} cpu_idle events on {} CPUs", info.cpu_count);
-            return Err(EngineError::NothingToReplay { path: shown.to_owned(), found });
-        }
-        check_named_cpus(options, shown, &recording)?;
-        if let Some(chosen) = &options.cpus {
-            recording.cpus.retain(|c| chosen.contains(&c.cpu));
-        }
-        keep_part(options, shown, &trace, &mut recording)?;
-        let places = self.places(shown, &recording)?;
-        recording.bind_opps(platform, |cpu| places[&cpu]);
-        let scale = |cpu| self.scale(cpu, &places);
-        let follower = Follower::new(&mut recording, &trace, scale);
-        let causes = follow(follower, &head)?;
+        let (models, causes) =
+            self.lay_out(&info, &trace, &mut recording, |follower| follow(follower, &head))?;
         let agreement = self.agreement(shown, trace, head, progress);
-        let models = self.models(&recording, &places);
         let seats: Vec<Seat<'_>> = recording
             .cpus
             .iter()
@@ -202,6 +198,49 @@ impl<'a> Session<'a> {
             decisions,
             crowded_spans,
         })
+    }
+
+    /// Binds a recording to the machine: the model of each CPU, and what `follow` found.
+    fn lay_out<T>(
+        &self,
+        info: &TraceInfo,
+        trace: &Trace,
+        recording: &mut Recording,
+        follow: impl FnOnce(Follower<'_>) -> Result<T, EngineError>,
+    ) -> Result<(Vec<(usize, CpuModel)>, T), EngineError> {
+        let Request { platform, options, .. } = self.request;
+        let shown = &info.path;
+        if recording.span_count() == 0 {
+            let sleeps = info.event_counts.get("cpu_idle").copied().unwrap_or(0);
+            let found = format!("{sleeps} cpu_idle events on {} CPUs", info.cpu_count);
+            return Err(EngineError::NothingToReplay { path: shown.to_owned(), found });
+        }
+        check_named_cpus(options, shown, recording)?;
+        if let Some(chosen) = &options.cpus {
+            recording.cpus.retain(|c| chosen.contains(&c.cpu));
+        }
+        keep_part(options, shown, trace, recording)?;
+        let places = self.places(shown, recording)?;
+        recording.bind_opps(platform, |cpu| places[&cpu]);
+        let scale = |cpu| self.scale(cpu, &places);
+        let follower = Follower::new(recording, trace, scale);
+        let followed = follow(follower)?;
+        Ok((self.models(recording, &places), followed))
+    }
+
+    fn spans(&self, path: &Path, progress: &dyn Progress) -> Result<Spanned, EngineError> {
+        let shown = path.display().to_string();
+        let source = reading::open(path, progress)?;
+        let (trace, mut recording, head) =
+            reading::draft(&source, &shown, self.recorded_on(), progress)?;
+        let info = TraceInfo::new(&shown, &trace);
+        let (models, ()) = self.lay_out(&info, &trace, &mut recording, |follower| {
+            reading::follow(follower, &source, &shown, &head, progress)
+        })?;
+        let cpus = recording.cpus.into_iter().zip(models);
+        let cpus = cpus.map(|(input, (cluster, model))| SpannedCpu { input, cluster, model });
+        let has_power = self.request.platform.has_power();
+        Ok(Spanned { path: shown, has_power, cpus: cpus.collect() })
     }
 
     /// The recorded governor's decisions, if the recorded machine is known. A recording that does
@@ -300,7 +339,7 @@ impl<'a> Session<'a> {
         span: Duration,
         runs: Vec<Result<Run, String>>,
     ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
-        let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle);
+        let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle(Aim::Energy));
         let oracle = self.deciders.iter().position(is_oracle);
         let oracle = oracle.and_then(|index| runs[index].as_ref().ok()).map(Run::energy);
         let columns = self.request.governors.iter().zip(&self.deciders).zip(runs);
@@ -322,13 +361,13 @@ impl<'a> Session<'a> {
 
 fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
     match decider {
-        Decider::Oracle => Described {
+        Decider::Oracle(_) => Described {
             label: spec.to_string(),
             name: ORACLE.to_owned(),
             kind: "oracle",
             origin: "built in".to_owned(),
             source_sha256: None,
-            params: BTreeMap::new(),
+            params: spec.params().iter().cloned().collect(),
             config: BTreeMap::new(),
         },
         Decider::Governor(governor) => describe_governor(spec, governor),
@@ -353,16 +392,13 @@ pub fn describe_governor(spec: &GovernorSpec, governor: &Governor) -> Described 
     }
 }
 
-/// Whether the oracle is asked for in place of a governor. It has no parameters.
-pub fn asks_for_oracle(spec: &GovernorSpec) -> Result<bool, EngineError> {
+/// What is asked of the oracle, if it is asked for in place of a governor.
+pub fn asks_for_oracle(spec: &GovernorSpec) -> Result<Option<Aim>, EngineError> {
     if !matches!(spec.place(), Place::Builtin { name } if name == ORACLE) {
-        return Ok(false);
+        return Ok(None);
     }
-    if spec.params().is_empty() {
-        return Ok(true);
-    }
-    let given: Vec<String> = spec.params().iter().map(|(k, v)| format!("{k}={v}")).collect();
-    Err(EngineError::OracleParameters { given: given.join(",") })
+    let aim = Aim::parse(spec.params());
+    aim.map(Some).map_err(|reason| EngineError::Oracle { given: spec.to_string(), reason })
 }
 
 /// Leaves what is between `start` and `end`.

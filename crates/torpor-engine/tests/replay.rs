@@ -248,7 +248,32 @@ fn a_slip_in_an_option_is_an_error_and_not_ignored() {
     assert!(text.contains("no CPU 3 going idle"), "{text}");
 
     let text = refused(&["oracle,x=1"], Options::default());
-    assert!(text.contains("has no parameters") && text.contains("x=1"), "{text}");
+    assert!(text.contains("no parameter `x`") && text.contains("price=20mW"), "{text}");
+}
+
+#[test]
+fn an_oracle_that_weighs_delay_lies_on_a_front_below_every_governor() {
+    let names = ["oracle", "oracle,price=1mW", "oracle,price=100mW", "oracle,latency<=40us"];
+    let trace = replay("pixel6", &[&names[..], &ALL[..4]].concat(), Options::default());
+    let of =
+        |run: &RunOutcome| ["idle_energy_uj", "delay_mean_us"].map(|key| run.metrics[key].unwrap());
+    let points: Vec<[f64; 2]> = trace.runs.iter().map(of).collect();
+    let [free, low, high, within] = points[..4] else { unreachable!() };
+    assert!(free[0] < low[0] && low[0] < high[0], "{points:?}");
+    assert!(free[1] > low[1] && low[1] > high[1], "{points:?}");
+    assert!(within[1] <= 40.0 && within[1] > 30.0, "the bound is kept, and used: {within:?}");
+    for [energy, delay] in &points[4..] {
+        for (price_mw, best) in [(1.0, low), (100.0, high)] {
+            // Decisions are late in us: 1 mW is 1e-3 uJ for each of them.
+            let events = trace.runs[0].metrics["delay_total_us"].unwrap() / free[1];
+            let cost = |energy: f64, delay: f64| energy + price_mw * 1e-3 * delay * events;
+            assert!(cost(best[0], best[1]) <= cost(*energy, *delay) * (1.0 + 1e-9));
+        }
+    }
+    let impossible = replay("pixel6", &["oracle,latency=0ns", "teo"], Options::default());
+    let error = impossible.runs[0].error.as_ref().unwrap();
+    assert!(error.contains("is the least"), "{error}");
+    assert!(impossible.runs[1].error.is_none());
 }
 
 #[test]

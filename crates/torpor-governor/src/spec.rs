@@ -103,6 +103,9 @@ impl GovernorSpec {
             let (name, value) = part
                 .split_once('=')
                 .ok_or_else(|| error(format!("`{part}` has no `=`: a parameter is NAME=VALUE")))?;
+            // The oracle's bound reads as one: `latency<=50us`.
+            let is_oracle = matches!(&place, Place::Builtin { name } if name == "oracle");
+            let name = name.strip_suffix('<').filter(|_| is_oracle).unwrap_or(name);
             if !is_identifier(name) {
                 return Err(error(format!(
                     "`{name}` is not a parameter name: expected letters, digits and `_`"

@@ -52,7 +52,7 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
     if governors.is_empty() {
         return Err(SimError::Option {
             what: "a simulation needs a governor, whose run the oracle can replay",
-            given: if options.against_oracle { ORACLE } else { "none" }.to_owned(),
+            given: if options.against_oracle.is_some() { ORACLE } else { "none" }.to_owned(),
             hint: "--governor menu".to_owned(),
         });
     }

@@ -21,6 +21,8 @@ pub enum SimError {
     UnknownWorkload(UnknownName),
     #[error(transparent)]
     UnknownCpufreq(UnknownName),
+    #[error("a simulation holds its governors against one oracle; `{second}` is a second")]
+    TwoOracles { second: String },
     #[error(
         "workload `{workload}` names {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
          hint: choose another platform, or change `cpus` in the workload"

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
 use std::sync::Arc;
+use torpor_engine::oracle::Aim;
 use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_kernel::KernelSpec;
@@ -80,7 +81,7 @@ pub struct Options {
     /// Replay each governor's idleness by the oracle, too; [`crate::run`] sets it where the oracle
     /// is among the governors.
     #[serde(skip)]
-    pub against_oracle: bool,
+    pub against_oracle: Option<Aim>,
     /// Where finished runs are kept, and found again.
     #[serde(skip)]
     pub journal: Option<Arc<Journal>>,
@@ -118,8 +119,11 @@ impl Request {
         governors.clear();
         for governor in &self.governors {
             match asks_for_oracle(governor)? {
-                true => options.against_oracle = true,
-                false => governors.push(governor.clone()),
+                Some(aim) if options.against_oracle.is_none_or(|other| other == aim) => {
+                    options.against_oracle = Some(aim);
+                }
+                Some(_) => return Err(SimError::TwoOracles { second: governor.to_string() }),
+                None => governors.push(governor.clone()),
             }
         }
         Ok(request)
@@ -144,7 +148,7 @@ impl Default for Options {
             threads: None,
             isolate: None,
             trace: None,
-            against_oracle: false,
+            against_oracle: None,
             journal: None,
             strip: false,
             given: Given::new(),

@@ -11,9 +11,9 @@ use crate::machine::Sink;
 use torpor_engine::decision::{Decision, Observer};
 use torpor_engine::input::Span;
 use torpor_engine::model::CpuModel;
-use torpor_engine::oracle;
+use torpor_engine::oracle::{self, Aim};
 use torpor_trace::EventKind;
-use torpor_units::{Duration, Energy, Instant};
+use torpor_units::{Duration, Energy, Instant, Power};
 
 /// Takes a run's idleness as a replay would have it.
 pub struct Idleness<'a> {
@@ -30,17 +30,47 @@ impl<'a> Idleness<'a> {
     }
 
     /// `goes_on` is asked now and then, with the spans done and all; `None` without its leave.
-    pub fn close(self, goes_on: &mut dyn FnMut(usize, usize) -> bool) -> Option<AgainstOracle> {
+    pub fn close(
+        self,
+        aim: Aim,
+        goes_on: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Option<Result<AgainstOracle, String>> {
+        let price = match aim {
+            Aim::Energy => Power::ZERO,
+            Aim::Price(price) => price,
+            Aim::Within(latency) => {
+                let events = self.cpus.iter().map(Vec::len).sum::<usize>().max(1) as f64;
+                let mut delay_at = |price| {
+                    let (_, delay, _) = self.plan(price, &mut |_, all| goes_on(0, all))?;
+                    Some(delay.0 as f64 / events)
+                };
+                match oracle::price_within(latency, &mut delay_at)? {
+                    Ok(price) => price,
+                    Err(least) => return Some(Err(oracle::too_tight(latency, least))),
+                }
+            }
+        };
+        let (oracle, _, crowded_spans) = self.plan(price, goes_on)?;
+        let Idleness { too_deep, too_shallow, .. } = self;
+        Some(Ok(AgainstOracle { oracle, crowded_spans, too_deep, too_shallow }))
+    }
+
+    /// Energy and delay of all CPUs at a price of delay, and crowded spans.
+    fn plan(
+        &self,
+        price: Power,
+        goes_on: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Option<(Energy, Duration, u64)> {
         let total = self.cpus.iter().map(Vec::len).sum();
-        let (mut done, mut oracle, mut crowded_spans) = (0, Energy::ZERO, 0);
+        let (mut done, mut sums) = (0, (Energy::ZERO, Duration::ZERO, 0));
         for (model, spans) in self.models.iter().zip(&self.cpus).filter(|(_, s)| !s.is_empty()) {
-            let plan = oracle::plan(model, spans, &mut |now| goes_on(done + now, total))?;
-            oracle += plan.energy;
-            crowded_spans += plan.crowded_spans;
+            let plan = oracle::plan(model, spans, price, &mut |now| goes_on(done + now, total))?;
+            sums.0 += plan.energy;
+            sums.1 += plan.delay;
+            sums.2 += plan.crowded_spans;
             done += spans.len();
         }
-        let Idleness { too_deep, too_shallow, .. } = self;
-        Some(AgainstOracle { oracle, crowded_spans, too_deep, too_shallow })
+        Some(sums)
     }
 }
 

@@ -288,7 +288,7 @@ impl<'a> Session<'a> {
     /// How long a run counts as: one that is held against its oracle, twice.
     fn work(&self) -> Duration {
         let Options { duration, against_oracle, .. } = self.request.options;
-        if against_oracle { duration + duration } else { duration }
+        if against_oracle.is_some() { duration + duration } else { duration }
     }
 
     /// Whether the column's runs have a process of their own.
@@ -347,10 +347,10 @@ impl<'a> Session<'a> {
         seed: u64,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<SeedRun, Halt> {
-        if !self.request.options.against_oracle {
+        let Some(aim) = self.request.options.against_oracle else {
             let run = self.simulate(column, seed, Unobserved, goes_on)?;
             return Ok(run.map(|(counted, _)| counted));
-        }
+        };
         let (counted, idleness) =
             match self.simulate(column, seed, Idleness::new(&self.models), goes_on)? {
                 Ok(run) => run,
@@ -360,9 +360,9 @@ impl<'a> Session<'a> {
         let searched = |done: usize, all: usize| {
             Instant(duration + (i128::from(duration) * done as i128 / all as i128) as i64)
         };
-        let against = idleness.close(&mut |done, all| goes_on(searched(done, all)));
-        let against_oracle = Some(against.ok_or(Halt::Interrupted)?);
-        Ok(Ok(Counted { against_oracle, ..counted }))
+        let against = idleness.close(aim, &mut |done, all| goes_on(searched(done, all)));
+        let against = against.ok_or(Halt::Interrupted)?;
+        Ok(against.map(|against| Counted { against_oracle: Some(against), ..counted }))
     }
 
     fn run(&self, progress: &dyn Progress) -> Result<Outcome, SimError> {

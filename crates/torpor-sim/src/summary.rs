@@ -426,7 +426,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             rejecting.join(", ")
         ));
     }
-    if options.against_oracle {
+    if options.against_oracle.is_some() {
         notes.push(
             "the oracle replays the idle spans of each governor's own run: it shows what these could \
              have cost, not what would have happened with its decisions"

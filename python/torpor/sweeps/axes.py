@@ -217,7 +217,7 @@ class Axes:
             yield Point(**own)
             return
         has_oracle = "oracle" in self.governor
-        if own["governor"] == "oracle":
+        if own["governor"].partition(",")[0] == "oracle":
             # In closed loop the future depends on the choices: the oracle is a distance from each
             # governor, not a column.
             return

@@ -8,13 +8,14 @@ use crate::idle_loop::gives_up;
 use crate::input::Span;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use torpor_units::Instant;
+use torpor_units::{Instant, Power};
 
 pub(super) type Queue = BinaryHeap<Earliest>;
 
 /// The paths inside one span.
 pub(super) struct Crossing<'a> {
     pub(super) span: &'a Span,
+    price: Power,
     here: Safe,
     pub(super) beyond: Safe,
     pub(super) dense: Option<Dense>,
@@ -27,12 +28,13 @@ pub(super) struct Crossing<'a> {
 impl<'a> Crossing<'a> {
     pub(super) fn new(
         span: &'a Span,
+        price: Power,
         here: Safe,
         beyond: Safe,
         dense: Option<Dense>,
     ) -> Crossing<'a> {
         let (endings, waiting) = Default::default();
-        Crossing { span, here, beyond, dense, endings, waiting }
+        Crossing { span, price, here, beyond, dense, endings, waiting }
     }
 
     /// No path will wait before `now` any more.
@@ -62,6 +64,7 @@ impl<'a> Crossing<'a> {
 
     pub(super) fn end(&mut self, mut path: Path) -> bool {
         path.tick_stopped = self.ends_stopped(path.tick_stopped);
+        path.resume(self.span.resume, self.price);
         self.endings[usize::from(path.tick_stopped)].offer(path, self.beyond)
     }
 

@@ -57,7 +57,7 @@ impl Search<'_> {
     pub(super) fn dense(&self, spans: &[Span]) -> Vec<Option<Dense>> {
         let model = self.model;
         let polls = self.allowed.iter().any(|&s| model.states[s].is_polling);
-        if !self.bounds || polls || self.trip.is_none() {
+        if !self.bounds || polls || self.price > Power::ZERO || self.trip.is_none() {
             return vec![None; spans.len()];
         }
         let rest = &model.states[self.allowed[0]];

@@ -61,10 +61,16 @@ impl IntoIterator for Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_units::Energy;
+    use torpor_units::{Duration, Energy};
 
     fn path(now: i64, energy: i128, step: u32) -> Path {
-        Path { now: Instant(now), tick_stopped: false, energy: Energy(energy), step }
+        Path {
+            now: Instant(now),
+            tick_stopped: false,
+            energy: Energy(energy),
+            delay: Duration::ZERO,
+            step,
+        }
     }
 
     #[test]

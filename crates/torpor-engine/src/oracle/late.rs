@@ -37,6 +37,14 @@ impl Late {
         taken
     }
 
+    /// Those that were too late to be looked at delay the event of a span that was due at `due`.
+    pub(super) fn resume(&mut self, due: Instant, price: Power) {
+        for (&moment, path) in self.paths.iter_mut().flatten() {
+            path.now = moment + self.work;
+            path.resume(due, price);
+        }
+    }
+
     /// A span ends, and with it a visit to the idle loop or not; `work` follows.
     pub(super) fn pass(&mut self, ends_visit: bool, work: Duration) {
         if ends_visit {
@@ -93,6 +101,7 @@ mod tests {
             now: Instant(now),
             tick_stopped,
             energy: Energy(energy),
+            delay: Duration::ZERO,
             step: 0,
         };
         let mut late = Late::default();

@@ -19,7 +19,11 @@
 //!   more than that.
 //!
 //! Where spans are too short for either, [`dense`] bounds what a path can still gain.
+//!
+//! With a price of delay, each span also costs what its event is late. Being later is then no worse
+//! only where both resume alike, so the last span, and what is beyond the next, get no exception.
 
+mod aim;
 mod crossing;
 mod dense;
 mod front;
@@ -27,12 +31,16 @@ mod late;
 mod stretch;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_priced;
+mod unroll;
 
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
 use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Choices, Script};
+pub use aim::{Aim, price_within, too_tight};
 use crossing::{Crossing, Earliest, Queue};
 use front::Front;
 use late::Late;
@@ -57,6 +65,8 @@ pub fn note(crowded_spans: u64) -> Option<String> {
 pub struct Plan {
     pub choices: Choices,
     pub energy: Energy,
+    /// Of all events together, against the recording.
+    pub delay: Duration,
     /// After so many spans there were more ways than were followed further: a cheaper one may
     /// exist.
     pub crowded_spans: u64,
@@ -73,10 +83,10 @@ impl Plan {
         let mut run = CpuRun::new(model, spans, 0);
         let mut script = Script::of(choices.clone());
         let is_done = run.run_while(&mut script, &mut Unobserved, goes_on);
-        is_done.expect("a script does not fail").then(|| Plan {
-            choices,
-            energy: run.close().energy,
-            crowded_spans: 0,
+        is_done.expect("a script does not fail").then(|| {
+            let totals = run.close();
+            let (energy, delay) = (totals.energy, totals.delays.total());
+            Plan { choices, energy, delay, crowded_spans: 0 }
         })
     }
 }
@@ -86,9 +96,20 @@ impl Plan {
 struct Path {
     now: Instant,
     tick_stopped: bool,
+    /// With the price of the delay so far.
     energy: Energy,
+    delay: Duration,
     /// Its last step in the arena of steps.
     step: u32,
+}
+
+impl Path {
+    /// The work of an event that was to begin at `due` begins now.
+    fn resume(&mut self, due: Instant, price: Power) {
+        let late = self.now.since(due).max(Duration::ZERO);
+        self.delay += late;
+        self.energy += price.over(late);
+    }
 }
 
 /// One decision and the step before it.
@@ -119,27 +140,29 @@ struct Repeat {
 /// In place of a state: `before` is the number of a [`Repeat`].
 const REPEAT: u8 = u8::MAX;
 
-/// Finds the cheapest decisions for one CPU. `goes_on` is asked now and then, with the spans done;
-/// without its leave there is no plan.
+/// Finds the cheapest decisions for one CPU, where delay costs `price`. `goes_on` is asked now and
+/// then, with the spans done; without its leave there is no plan.
 pub fn plan(
     model: &CpuModel,
     spans: &[Span],
+    price: Power,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Plan> {
-    plan_among(WAYS_MAX, model, spans, goes_on)
+    plan_among(WAYS_MAX, model, spans, price, goes_on)
 }
 
 fn plan_among(
     ways_max: usize,
     model: &CpuModel,
     spans: &[Span],
+    price: Power,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Plan> {
     if model.states.len() <= 1 {
         // The kernel asks nobody.
         return Plan::without_search(model, spans, Choices::default(), goes_on);
     }
-    let search = Search { ways_max, ..Search::new(model) };
+    let search = Search { ways_max, price, ..Search::new(model) };
     if let [only] = search.allowed[..]
         && model.states[only].is_polling
     {
@@ -179,6 +202,8 @@ impl Safe {
 struct Search<'a> {
     model: &'a CpuModel,
     allowed: Vec<usize>,
+    /// Of delay.
+    price: Power,
     steps: Vec<Step>,
     repeats: Vec<Repeat>,
     /// Followed from one span to the next, at most.
@@ -223,6 +248,7 @@ impl<'a> Search<'a> {
         Search {
             model,
             allowed,
+            price: Power::ZERO,
             steps: Vec::new(),
             repeats: Vec::new(),
             ways_max: WAYS_MAX,
@@ -243,12 +269,19 @@ impl<'a> Search<'a> {
         let dense = self.dense(spans);
         let start = spans.first().map_or(Instant(0), |s| s.start);
         let mut late = Late::default();
-        late.add(Path { now: start, tick_stopped: false, energy: Energy::ZERO, step: NO_STEP });
+        late.add(Path {
+            now: start,
+            tick_stopped: false,
+            energy: Energy::ZERO,
+            delay: Duration::ZERO,
+            step: NO_STEP,
+        });
         for (k, span) in spans.iter().enumerate() {
             let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
             let beyond = safe[k + 1].ahead_of(work, span.wake);
             let paths = late.take_until(span.wake.max(beyond.until));
-            let crossing = Crossing::new(span, safe[k], beyond, dense[k]);
+            late.resume(span.resume, self.price);
+            let crossing = Crossing::new(span, self.price, safe[k], beyond, dense[k]);
             self.through(crossing, paths, &mut || goes_on(k))?.for_each(|path| late.add(path));
             late.pass(span.ends_visit, work);
             let rest = self.model.costs.power(span.opp, self.allowed[0]);
@@ -257,14 +290,15 @@ impl<'a> Search<'a> {
         let paths = late.take_until(Instant::NEVER);
         let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
         let choices = self.choices(best.step);
-        Some(Plan { choices, energy: best.energy, crowded_spans: self.crowded_spans })
+        let energy = best.energy - self.price.over(best.delay);
+        Some(Plan { choices, energy, delay: best.delay, crowded_spans: self.crowded_spans })
     }
 
     /// For each span, and for the end.
     fn safe(&self, spans: &[Span]) -> Vec<Safe> {
         let mut safe = Vec::with_capacity(spans.len() + 1);
         for (k, span) in spans.iter().enumerate() {
-            let is_last = k + 1 == spans.len();
+            let is_last = k + 1 == spans.len() && self.price == Power::ZERO;
             let until = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
             let tick = self.model.tick.floor(span.wake);
             let helps = span.wake.since(tick) <= self.latest_ending;
@@ -372,6 +406,7 @@ impl<'a> Search<'a> {
                     now: sleep.resume,
                     tick_stopped,
                     energy: path.energy + model.costs.sleep(span.opp, state, residency),
+                    delay: path.delay,
                     step: NO_STEP,
                 };
                 if matches!(sleep.end, SleepEnd::Tick | SleepEnd::GovernorTimer) {
@@ -413,67 +448,14 @@ impl<'a> Search<'a> {
         let latest = wake.max(path.now) + self.latest_ending;
         let beaten_by = |ending: &Path| {
             let head_start = latest.since(ending.now).max(Duration::ZERO);
-            crossing.beyond.covers(wake, ending.now)
+            // Resting costs delay, too, where the other one is late for the next event.
+            let last = if self.price == Power::ZERO { ending.now } else { latest.max(ending.now) };
+            crossing.beyond.covers(wake, last)
                 && ending.energy + self.peak_power.over(head_start) + trip <= at_least
         };
         let beaten = |stopped: bool| {
             crossing.endings[usize::from(crossing.ends_stopped(stopped))].iter().any(beaten_by)
         };
         beaten(true) && (path.tick_stopped || beaten(false))
-    }
-
-    fn choices(&self, last: u32) -> Choices {
-        let mut choices = Choices::default();
-        let mut at = last;
-        while at != NO_STEP {
-            let step = self.steps[at as usize];
-            if step.choice.state == REPEAT {
-                at = self.unroll(&self.repeats[step.before as usize], &mut choices);
-            } else {
-                choices.push(&[step.choice], 1);
-                at = step.before;
-            }
-        }
-        choices.reverse();
-        choices
-    }
-
-    /// The choices of laps that are alike, last first; the step before them.
-    fn unroll(&self, repeat: &Repeat, choices: &mut Choices) -> u32 {
-        let (alike, mut index, mut left) = (&repeat.alike, repeat.index, repeat.laps);
-        // The way back through the paths comes to a circle before it has met one twice.
-        let mut laps: Vec<(usize, Vec<Choice>)> = Vec::new();
-        while left > 0 {
-            if let Some(first) = laps.iter().position(|(met, _)| *met == index) {
-                let circle = laps[first..].iter().rev().flat_map(|(_, own)| own.iter().copied());
-                let circle: Vec<Choice> = circle.collect();
-                let length = (laps.len() - first) as i64;
-                choices.push(&circle, (left / length) as u64);
-                left %= length;
-                laps.clear();
-                continue;
-            }
-            let (own, earlier) = self.lap(alike, index);
-            own.iter().rev().for_each(|&choice| choices.push(&[choice], 1));
-            laps.push((index, own));
-            left -= 1;
-            index = earlier;
-        }
-        alike.step(index)
-    }
-
-    /// The choices of the lap that this path has made, and which path of the lap before it
-    /// follows.
-    fn lap(&self, alike: &Alike, index: usize) -> (Vec<Choice>, usize) {
-        let (mut own, mut at) = (Vec::new(), alike.step(index));
-        let earlier = loop {
-            if let Some(earlier) = alike.earlier(at) {
-                break earlier;
-            }
-            own.push(self.steps[at as usize].choice);
-            at = self.steps[at as usize].before;
-        };
-        own.reverse();
-        (own, earlier)
     }
 }

@@ -17,15 +17,33 @@ use torpor_units::{Duration, Energy, Instant, Power};
 
 /// Without a bound on ways.
 fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
-    super::plan_among(usize::MAX, model, spans, &mut |_| true).expect("nobody stops it")
+    priced(model, spans, Power::ZERO)
+}
+
+pub(super) fn priced(model: &CpuModel, spans: &[Span], price: Power) -> Plan {
+    super::plan_among(usize::MAX, model, spans, price, &mut |_| true).expect("nobody stops it")
 }
 
 /// The least energy over every sequence of decisions, by trying them all.
 fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped: bool) -> Energy {
+    cheapest(model, spans, Power::ZERO, k, now, stopped)
+}
+
+/// The same where delay has a price.
+pub(super) fn cheapest(
+    model: &CpuModel,
+    spans: &[Span],
+    price: Power,
+    k: usize,
+    now: Instant,
+    stopped: bool,
+) -> Energy {
     let Some(span) = spans.get(k) else { return Energy::ZERO };
     let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
     let after = |resume: Instant, stopped: bool| {
-        exhaustive(model, spans, k + 1, resume + work, stopped && !span.ends_visit)
+        let late = price.over(resume.since(span.resume).max(Duration::ZERO));
+        let stopped = stopped && !span.ends_visit;
+        late + cheapest(model, spans, price, k + 1, resume + work, stopped)
     };
     if now > span.wake || gives_up(span, now) {
         return after(now, stopped);
@@ -47,11 +65,11 @@ fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped:
             let own = model.costs.sleep(span.opp, state, sleep.resume.since(now));
             let rest = match sleep.end {
                 SleepEnd::Event => after(sleep.resume, stopped),
-                SleepEnd::PollTimeout => exhaustive(model, spans, k, sleep.resume, stopped),
+                SleepEnd::PollTimeout => cheapest(model, spans, price, k, sleep.resume, stopped),
                 SleepEnd::Tick | SleepEnd::GovernorTimer => {
                     let again = sleep.resume + model.tick_handling;
                     model.costs.awake(span.opp, model.tick_handling)
-                        + exhaustive(model, spans, k, again, stopped)
+                        + cheapest(model, spans, price, k, again, stopped)
                 }
             };
             let total = own + rest;
@@ -91,7 +109,7 @@ fn energy_of(model: &CpuModel, spans: &[Span], policy: &mut impl Policy) -> Ener
 }
 
 /// Two to four states with random latencies, residencies and falling powers.
-fn clusters() -> impl Strategy<Value = Cluster> {
+pub(super) fn clusters() -> impl Strategy<Value = Cluster> {
     clusters_left_within(300)
 }
 
@@ -118,7 +136,7 @@ fn clusters_left_within(exit_us: i64) -> impl Strategy<Value = Cluster> {
 }
 
 /// Spans of up to `idle_us` with little work between, some ending only in an interrupt.
-fn recordings(count: usize, idle_us: i64) -> impl Strategy<Value = Vec<Span>> {
+pub(super) fn recordings(count: usize, idle_us: i64) -> impl Strategy<Value = Vec<Span>> {
     // Now and then the event is there at once, and the entry is given up.
     let idle = prop_oneof![1 => Just(0), 7 => 0..idle_us];
     let one = (idle, 0i64..400, any::<[bool; 2]>());
@@ -126,7 +144,7 @@ fn recordings(count: usize, idle_us: i64) -> impl Strategy<Value = Vec<Span>> {
 }
 
 /// Spans so short that a trip makes a path late for several, about the tick that comes at 4 ms.
-fn crowded_recordings() -> impl Strategy<Value = Vec<Span>> {
+pub(super) fn crowded_recordings() -> impl Strategy<Value = Vec<Span>> {
     let lead = (0i64..50, 3_600i64..3_990, any::<[bool; 2]>());
     let one = (0i64..90, 0i64..40, any::<[bool; 2]>());
     (lead, prop::collection::vec(one, 1..=6)).prop_map(|(lead, mut raw)| {
@@ -456,7 +474,7 @@ fn a_search_ends_when_it_may_not_go_on() {
     let model = testing::two_state_cpu();
     let spans = testing::spans(&[(1_500, 100); 10_000]);
     let mut done = 0;
-    let found = super::plan(&model, &spans, &mut |spans| {
+    let found = super::plan(&model, &spans, Power::ZERO, &mut |spans| {
         done = spans;
         spans < 5_000
     });

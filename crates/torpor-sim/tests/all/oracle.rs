@@ -54,7 +54,23 @@ fn an_oracle_with_parameters_is_refused_as_in_a_replay() {
     let error =
         torpor_sim::run(&asked, &Catalog::new(Default::default()), &torpor_engine::Unwatched)
             .unwrap_err();
-    assert_eq!(error.to_string(), "`oracle` has no parameters; given: x=1");
+    assert!(error.to_string().contains("no parameter `x`"), "{error}");
+    let asked =
+        request(machine(1, ""), load(PERIODIC), &["oracle", "oracle,price=1mW", "menu"], 100);
+    let error =
+        torpor_sim::run(&asked, &Catalog::new(Default::default()), &torpor_engine::Unwatched)
+            .unwrap_err();
+    assert!(error.to_string().contains("`oracle,price=1mW` is a second"), "{error}");
+}
+
+#[test]
+fn an_oracle_that_weighs_delay_takes_more_energy_than_one_that_does_not() {
+    let over = |oracle| {
+        let asked = request(machine(1, ""), load(PERIODIC), &["shallowest", oracle], 200);
+        run(&asked).runs[0].run.metrics["over_oracle_pct"].unwrap()
+    };
+    let [free, priced, within] = ["oracle", "oracle,price=10W", "oracle,latency<=1us"].map(over);
+    assert!(priced < free && within < free, "{free} {priced} {within}");
 }
 
 #[test]

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Idle spans of recordings, one by one: what a governor could have known when each began, what
+//! came, and what each choice would have cost.
+
+pub mod bound;
+
+use crate::idle_loop::{NextEvents, next_events};
+use crate::input::{CpuInput, Span, after_idling};
+use crate::model::{Alarms, CpuModel, Verdict};
+use torpor_units::{Duration, Energy, Instant};
+
+/// The spans of one recording on a machine.
+pub struct Spanned {
+    /// The recording.
+    pub path: String,
+    /// Whether energies are the machine's.
+    pub has_power: bool,
+    pub cpus: Vec<SpannedCpu>,
+}
+
+pub struct SpannedCpu {
+    pub input: CpuInput,
+    /// Position among the platform's clusters.
+    pub cluster: usize,
+    pub model: CpuModel,
+}
+
+/// What is known when a span begins, apart from what [`Span`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// To the next timer; the tick's own where it must stay.
+    pub sleep_length: Duration,
+    pub to_tick: Duration,
+    /// How long the CPU was busy since the span before.
+    pub busy: Option<Duration>,
+    /// Lengths of the spans before, the last one first.
+    pub last: [Option<Duration>; 3],
+    pub util: u64,
+}
+
+/// What one sleep through a span costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    pub energy: Energy,
+    /// How much later than recorded the event's work begins.
+    pub delay: Duration,
+}
+
+impl SpannedCpu {
+    pub fn known(&self, index: usize) -> Known {
+        let spans = &self.input.spans;
+        let span = &spans[index];
+        let (tick, jiffy) = (self.model.tick.hz.tick(), self.model.tick.floor(span.start));
+        let NextEvents { sleep_length, .. } = next_events(span, tick, jiffy, span.start, false);
+        let before = |n: usize| Some(&spans[index.checked_sub(n)?]);
+        Known {
+            sleep_length,
+            to_tick: (jiffy + tick).since(span.start),
+            busy: before(1).map(|b| span.start.since(b.resume)),
+            last: [1, 2, 3].map(|n| before(n).map(|b| b.wake.since(b.start))),
+            util: after_idling(span.util, Duration::ZERO),
+        }
+    }
+
+    /// One sleep in `state` through the whole span, the tick stopped, and whether the kernel would
+    /// call it too deep or too shallow. A polling state polls until the event.
+    pub fn choice(&self, span: &Span, state: usize) -> (Cost, Verdict) {
+        let resume = self.sleep(span, state, span.start, Alarms::NONE).0;
+        let residency = resume.since(span.start);
+        let energy = self.model.costs.sleep(span.opp, state, residency);
+        let delay = resume.since(span.resume).max(Duration::ZERO);
+        (Cost { energy, delay }, self.model.verdict(state, residency))
+    }
+
+    /// Where a sleep ends, and whether the event ended it.
+    fn sleep(&self, span: &Span, state: usize, from: Instant, alarms: Alarms) -> (Instant, bool) {
+        if self.model.states[state].is_polling {
+            let alarm = alarms.tick.min(alarms.timer);
+            return (span.wake.min(alarm), span.wake <= alarm);
+        }
+        let sleep = self.model.sleep(state, from, span.wake, alarms);
+        (sleep.resume, sleep.end == crate::model::SleepEnd::Event)
+    }
+}
+
+#[cfg(test)]
+mod tests;
