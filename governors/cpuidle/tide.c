@@ -4,11 +4,10 @@
  *
  * Idea: Learn how often a sleep of some age is interrupted, and take the plan that costs least on
  * average: a state, and where it pays an age at which to wake up and go deeper. A timer is known; a
- * sleep that it ended says only that nothing came before.
- *
- * A state breaks even with the one before it at its target residency, so entering it costs that
- * long at the power that it saves. How much that is matters only between steps: it is taken to be
- * as exit latency to residency, since what a transition costs grows with its duration.
+ * sleep that it ended says only that nothing came before. A state breaks even with the one before
+ * it at its target residency, so entering it costs that long at the power that it saves. How much
+ * that is matters only between steps: it is taken to be as exit latency to residency, since what a
+ * transition costs grows with its duration.
  *
  * State kept, per CPU: for each octave of ages, how often a sleep that got there ended there, as a
  * fast and a slow mean; the price of latency; the sleep's beginning and first timer; an hrtimer.
@@ -64,8 +63,8 @@
 #define LAST_SHIFT_ABOVE	3
 
 /* Of 1: a hazard, a weight. */
-#define ONE			65536
 #define ONE_SHIFT		16
+#define ONE			(1 << ONE_SHIFT)
 #define HAZARD_FIRST		(ONE / 16)
 /* A sleep's share of the fast and of the slow mean; more while few were seen. */
 #define FAST_SHIFT		2
@@ -83,12 +82,14 @@
 
 /*
  * The price of a ns of latency, in 1/16 of what the state saves in one, kept in 1/256 of that. What
- * moves it is in shares of the deepest state's exit latency, and so the same on all machines.
+ * moves it is in shares of the deepest state's exit latency, and so the same on all machines. At
+ * most it is four times that, where as much latency is wanted as hindsight would spend.
  */
 #define SHARE_ONE		256
 #define PRICE_SHIFT		8
 #define PRICE_FIRST		(12 << PRICE_SHIFT)
 #define PRICE_MAX		(200 << PRICE_SHIFT)
+#define PRICE_FAIR_MAX		(64 << PRICE_SHIFT)
 #define PRICE_GAIN		8
 
 /*
@@ -124,8 +125,8 @@ struct tide_state {
 
 struct tide_cpu {
 	struct hrtimer alarm;
-	/* When the sleep began, when it ended last, and how far its timer was at first. */
-	s64 began_ns, woken_ns, timer_ns;
+	/* When the sleep began, when it ended last, how far its timer was at first; PM QoS. */
+	s64 began_ns, woken_ns, timer_ns, limit_ns;
 	/* In state[], what the sleep was spent in; -1 for none of them. */
 	int last;
 	/* The last one: an own timer, the tick or the polling limit ended the sleep. */
@@ -198,16 +199,17 @@ static void tide_learn(struct tide_cpu *tide, s64 slept_ns, bool by_timer)
 static void tide_balance(struct tide_cpu *tide, struct cpuidle_device *dev, s64 slept_ns)
 {
 	int spent = tide->last < 0 ? 0 : tide->state[tide->last].share;
+	u32 want = READ_ONCE(share_pct), most = want < 100 ? PRICE_MAX : PRICE_FAIR_MAX;
 	int i, fair = 0;
-	s64 price;
 
 	for (i = 1; i < tide->nr_states; i++) {
 		if (!dev->states_usage[tide->state[i].idx].disable &&
+		    tide->state[i].exit_ns <= tide->limit_ns &&
 		    tide->state[i].residency_ns <= slept_ns)
 			fair = tide->state[i].share;
 	}
-	price = tide->price + PRICE_GAIN * (spent - div_s64((s64)fair * READ_ONCE(share_pct), 100));
-	tide->price = clamp_t(s64, price, 0, PRICE_MAX);
+	spent -= div_s64((s64)fair * want, 100);
+	tide->price = clamp_t(s64, (s64)tide->price + PRICE_GAIN * (s64)spent, 0, most);
 }
 
 /* Steps 1 and 2; false if the sleep goes on. */
@@ -243,13 +245,12 @@ static enum hrtimer_restart tide_alarm_expired(struct hrtimer *timer)
 static int tide_candidates(struct tide_cpu *tide, struct cpuidle_device *dev, s64 sleep_ns,
 			   struct tide_plan *plan)
 {
-	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
 	int i, nr = 0;
 
 	for (i = 0; i < tide->nr_states; i++) {
 		const struct tide_state *state = &tide->state[i];
 
-		if (dev->states_usage[state->idx].disable || state->exit_ns > latency_req_ns)
+		if (dev->states_usage[state->idx].disable || state->exit_ns > tide->limit_ns)
 			continue;
 		if (nr && state->residency_ns > sleep_ns)
 			break;
@@ -342,6 +343,7 @@ static int tide_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 	int nr;
 
 	hrtimer_cancel(&tide->alarm);
+	tide->limit_ns = cpuidle_governor_latency_req(dev->cpu);
 	sleep_ns = clamp_t(s64, tick_nohz_get_sleep_length(&tick_ns), 0, TIME_MAX_NS);
 	if (tide_is_over(tide, dev, now_ns)) {
 		tide->began_ns = now_ns;
@@ -349,7 +351,6 @@ static int tide_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 	}
 	tide->has_fired = false;
 	age_ns = clamp_t(s64, tide_since(now_ns, tide->began_ns), 0, TIME_MAX_NS);
-
 	nr = tide_candidates(tide, dev, sleep_ns, plan);
 	if (!nr) {
 		int i, first = 0;
@@ -469,7 +470,6 @@ static int tide_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 	tide->price = PRICE_FIRST;
 	for (i = 0; i < NR_BINS; i++)
 		tide->fast[i] = tide->slow[i] = HAZARD_FIRST;
-
 	tide_read_table(tide, drv);
 	tide_lay_bins(tide);
 	return 0;

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor.cli import values
+from torpor.cli import options, values
 from torpor.cli.console import bare_table, fail, print_note, render, stdout_width, write_stdout
 from torpor.comparison import format_number
+from torpor.studies import adaptation as learning
 from torpor.studies import io_boost as study
 
 if TYPE_CHECKING:
@@ -90,6 +91,68 @@ def io_boost(
         write_stdout(json.dumps(result, indent=1))
     else:
         write_stdout(_text(result, stdout_width()))
+
+
+def adaptation(
+    platform: Annotated[
+        str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
+    ] = "pixel6",
+    governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
+    changes: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Changes of load; default: 20.")
+    ] = 20,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the curves: an .svg file.")
+    ] = None,
+    form: options.Form = None,
+    is_json: options.WholeAsJson = False,
+) -> None:
+    """Show what a change of load costs governors that learn: idle energy by time since the change.
+
+    A simulated job waits 0.5 ms in the mean for 3 s, then 8 ms for 3 s, and so on. Governors are
+    replayed on its idle spans, and compared with the oracle in each window.
+    """
+    from torpor.posting import post_text
+    from torpor.posting.model import Post, Table, number, word
+
+    if plot is not None and plot.suffix != ".svg":
+        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
+    form = options.form(form, is_json=is_json)
+    found = learning.adaptation(
+        platform=platform, governors=governors or learning.DEFAULT_GOVERNORS, changes=changes
+    )
+    if plot is not None:
+        from torpor.files import write_whole
+        from torpor.report import curves
+
+        write_whole(plot, curves.adaptation(found))
+        print_note(f"plot: {plot}")
+    if form == "json":
+        write_stdout(json.dumps(found, indent=1))
+        return
+    lines = [
+        [
+            word(curve["load"]),
+            word(curve["governor"]),
+            number(curve["windows_pct"][0]),
+            number(curve["steady_pct"]),
+            number(curve["settled_ms"]),
+            number(curve["lost_ms"]),
+        ]
+        for curve in found["curves"]
+    ]
+    headings = ["to", "governor", "first window %", "steady %", "settled ms", "lost ms"]
+    table = Table(
+        "adaptation", "Idle energy after a change, in % of the oracle's", headings, lines, 2
+    )
+    notes = [
+        f"windows of {found['window_ms']} ms, each the sum over all changes to a load",
+        f"settled: no later window of the first half is over {learning.STEADY_PCT:.0f} % above "
+        "the steady state, which is the mean of the second half",
+        "lost: energy above the steady state, as time of the steady state",
+    ]
+    title = f"{found['changes']} changes of load on {platform}"
+    write_stdout(post_text(Post(title, [], [table], notes), form))
 
 
 def _text(result: "Scatter", width: int) -> str:
