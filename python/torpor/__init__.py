@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from torpor.diagnosis import doctor
     from torpor.explanation import explain
     from torpor.gates import GateError, Limit, gate, read_limits
+    from torpor.idle_spans import Spans, bound, spans
     from torpor.library import (
         check_extraction,
         extract_workload,
@@ -85,6 +86,7 @@ __all__ = [
     "Reproduction",
     "Simulation",
     "Snapshot",
+    "Spans",
     "Stat",
     "StudyError",
     "SweepError",
@@ -94,6 +96,7 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "ab",
+    "bound",
     "build_governors",
     "check",
     "check_extraction",
@@ -129,6 +132,7 @@ __all__ = [
     "schema",
     "simulate",
     "snapshot",
+    "spans",
     "stat",
     "sweep",
     "toml_schema",
@@ -153,6 +157,7 @@ _NAMES = {
     "diagnosis": "doctor",
     "explanation": "explain",
     "gates": "GateError Limit gate read_limits",
+    "idle_spans": "Spans bound spans",
     "library": "check_extraction extract_workload governors idle_predict_toml import_platform "
     "ioboosts platform_toml platforms schema toml_schema "
     "toml_schema_path workload_toml workloads",

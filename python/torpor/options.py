@@ -64,8 +64,8 @@ Isolate = Annotated[
 ]
 
 
-class _Run(TypedDict, total=False):
-    """What replay and simulation share."""
+class _Machine(TypedDict, total=False):
+    """What replay, spans and simulation share."""
 
     latency_limit: LatencyLimit
     hz: Annotated[
@@ -83,6 +83,11 @@ class _Run(TypedDict, total=False):
             default=(),
         ),
     ]
+
+
+class _Run(_Machine, total=False):
+    """What replay and simulation share."""
+
     threads: Annotated[
         int | None,
         Option(
@@ -97,8 +102,8 @@ class _Run(TypedDict, total=False):
     isolate: Isolate
 
 
-class ReplayOptions(_Run, total=False):
-    """Of :func:`torpor.replay`."""
+class _Part(TypedDict, total=False):
+    """What of a recording, and where."""
 
     recorded_on: Annotated[
         _Path | None,
@@ -126,6 +131,15 @@ class ReplayOptions(_Run, total=False):
     end: Annotated[
         str | None, Option("Leave out everything after this time: 3s.", ("--to",), "TIME")
     ]
+
+
+class SpanOptions(_Machine, _Part, total=False):
+    """Of :func:`torpor.spans`."""
+
+
+class ReplayOptions(_Run, _Part, total=False):
+    """Of :func:`torpor.replay`."""
+
     by: Annotated[
         str | None,
         Option(

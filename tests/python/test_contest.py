@@ -155,6 +155,7 @@ def test_a_contest_runs_once_and_says_the_same_again(tmp_path, torpor):
     governors = {s["governor"] for s in result["standings"]}
     assert {"tide", "teo", "menu", "ladder", "haltpoll"} <= governors
     assert "oracle" not in governors
+    assert result["front"] == []
     assert next(s for s in result["standings"] if s["governor"] == "teo")["energy_pct"] == 0
 
 
@@ -179,6 +180,35 @@ def test_an_entry_that_breaks_a_rule_is_a_finding(tmp_path, torpor):
 def test_the_oracle_cannot_enter(tmp_path):
     with pytest.raises(SweepError, match="cannot enter"):
         contest(["oracle"], tmp_path / "store")
+
+
+def test_the_oracles_front_goes_from_least_energy_to_least_delay(tmp_path, torpor):
+    plot = tmp_path / "front.svg"
+    args = ("contest", "--only", "web-server,pixel6", "--json", "-o", tmp_path / "store")
+    args = (*args, "--baseline", "teo-6.12")
+    result = json.loads(torpor(*args, "--plot", plot, cwd=ROOT).stdout)
+    at = {one["governor"]: (one["energy_pct"], one["delay_pct"]) for one in result["front"]}
+    prices = ("", ",price=1mW", ",price=10mW", ",price=100mW", ",price=1W")
+    front = [at[f"oracle{price}"] for price in prices]
+    assert front == sorted(front)
+    assert [delay for _, delay in front] == sorted((d for _, d in front), reverse=True)
+    assert front[0][0] < at["teo"][0] == 0 and front[-1][1] < at["teo"][1] == 0
+    assert "teo-6.12" in {s["governor"] for s in result["standings"]} and "teo-6.12" in at
+    assert not any(s["governor"].startswith("oracle") for s in result["standings"])
+    drawn = plot.read_text(encoding="utf-8")
+    assert drawn.count("<circle") >= len(at) and "<polyline" in drawn
+
+
+def test_what_pm_qos_forbids_does_not_make_latency_cheap(recording):
+    """Sleeps worth the forbidden state are not latency that tide has saved: it was 5 % late."""
+    import torpor
+
+    result = torpor.replay(
+        recording, platform="i5-10600k", governors=["tide", "teo"], latency_limit="150us"
+    )
+    tide, teo = (run["metrics"] for run in result.runs)
+    assert tide["delay_mean_us"] < teo["delay_mean_us"]
+    assert tide["idle_energy_uj"] < teo["idle_energy_uj"]
 
 
 def test_moments_add_up_to_what_a_replay_says(tmp_path, monkeypatch):

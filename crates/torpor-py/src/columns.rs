@@ -123,7 +123,7 @@ fn runs(outcome: &Outcome) -> impl Iterator<Item = (&str, &RunOutcome)> {
     outcome.traces.iter().flat_map(|t| t.runs.iter().map(|run| (t.trace.path.as_str(), run)))
 }
 
-fn batch(columns: Vec<(&str, ArrayRef)>) -> Table {
+pub(crate) fn batch(columns: Vec<(&str, ArrayRef)>) -> Table {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns
         .into_iter()
         .map(|(name, array)| {

@@ -32,7 +32,7 @@ pub(crate) fn columns<'a>(
         nr_iowait.append_value(decision.nr_iowait);
         to_tick_ns.append_option(decision.to_tick.map(Duration::ns));
         event_ns.append_value(decision.event.0);
-        cause.append_value(cause_of(decision));
+        cause.append_value(self::cause(decision.is_resched, decision.stamp));
         energy_uj.append_option(has_power.then(|| decision.energy.as_uj_f64()));
         regret_uj.append_option(has_power.then(|| decision.regret.as_uj_f64()));
     }
@@ -49,9 +49,9 @@ pub(crate) fn columns<'a>(
 }
 
 /// What the event was that ends the idleness.
-fn cause_of(decision: &Decision) -> &'static str {
-    match decision.stamp {
-        _ if decision.is_resched => "task",
+pub(crate) fn cause(is_resched: bool, stamp: WakeStamp) -> &'static str {
+    match stamp {
+        _ if is_resched => "task",
         WakeStamp::WakingEvent => "other_cpu",
         WakeStamp::TimerExpiry => "timer",
         WakeStamp::InterruptEvent => "interrupt",

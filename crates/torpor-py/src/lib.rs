@@ -21,6 +21,7 @@ mod lists;
 mod result;
 mod schema;
 mod simulate;
+mod spans;
 mod stats;
 mod table;
 mod tracks;
@@ -65,6 +66,8 @@ mod _engine {
     use super::simulate::{
         Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,
     };
+    #[pymodule_export]
+    use super::spans::{Spans, spans};
     #[pymodule_export]
     use super::stats::{trace_sleeps, trace_stats};
     #[pymodule_export]

@@ -7,9 +7,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray, TypedDictionaryArray};
+use arrow_array::{
+    ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
+    TypedDictionaryArray,
+};
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{ArrowError, DataType, FieldRef};
+use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -80,10 +83,7 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let schema = self.batch.schema();
-        let batches = RecordBatchIterator::new([Ok(self.batch.clone())], schema);
-        let stream = FFI_ArrowArrayStream::new(Box::new(batches));
-        PyCapsule::new_with_value(py, stream, STREAM)
+        stream(py, RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema()))
     }
 
     /// A `polars.DataFrame`, without a copy.
@@ -126,42 +126,59 @@ impl Table {
     ///
     /// Raises OSError if the file cannot be written.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| match path.extension().and_then(|e| e.to_str()) {
-            Some("arrow") => self.write_ipc(&path),
-            _ => self.write_parquet(&path),
-        })
+        py.detach(|| write_batches(&path, self.batch.schema(), [Ok(self.batch.clone())]))
     }
 }
 
-impl Table {
-    fn write_parquet(&self, path: &Path) -> PyResult<()> {
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let mut file = create(path)?;
-        let written = ArrowWriter::try_new(&mut file, self.batch.schema(), Some(properties))
-            .and_then(|mut writer| {
-                writer.write(&self.batch)?;
-                writer.close()
-            });
-        match written {
-            Ok(_) => file.commit().map_err(|error| os_error(path, error)),
-            Err(ParquetError::External(cause)) => Err(from_cause(path, cause)),
-            Err(error) => Err(failed(path, error)),
-        }
-    }
+/// Hands out batches that are made when they are read.
+pub(crate) fn stream<'py>(
+    py: Python<'py>,
+    batches: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
+}
 
-    fn write_ipc(&self, path: &Path) -> PyResult<()> {
-        let mut file = create(path)?;
-        let written =
-            FileWriter::try_new(&mut file, &self.batch.schema()).and_then(|mut writer| {
-                writer.write(&self.batch)?;
-                writer.finish()
-            });
-        match written {
-            Ok(()) => file.commit().map_err(|error| os_error(path, error)),
-            Err(ArrowError::IoError(_, error)) => Err(os_error(path, error)),
-            Err(error) => Err(failed(path, error)),
-        }
-    }
+/// Writes Arrow IPC if `path` ends in `.arrow`, else Parquet.
+pub(crate) fn write_batches(
+    path: &Path,
+    schema: SchemaRef,
+    batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
+) -> PyResult<()> {
+    let mut file = create(path)?;
+    let is_arrow = path.extension() == Some("arrow".as_ref());
+    let written = if is_arrow {
+        write_ipc(&mut file, &schema, batches).map_err(|error| match error {
+            ArrowError::IoError(_, error) => os_error(path, error),
+            error => failed(path, error),
+        })
+    } else {
+        write_parquet(&mut file, schema, batches).map_err(|error| match error {
+            ParquetError::External(cause) => from_cause(path, cause),
+            error => failed(path, error),
+        })
+    };
+    written.and_then(|()| file.commit().map_err(|error| os_error(path, error)))
+}
+
+fn write_parquet(
+    file: &mut WholeFile,
+    schema: SchemaRef,
+    batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<(), ParquetError> {
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer = ArrowWriter::try_new(file, schema, Some(properties))?;
+    batches.into_iter().try_for_each(|batch| writer.write(&batch?))?;
+    writer.close().map(|_| ())
+}
+
+fn write_ipc(
+    file: &mut WholeFile,
+    schema: &SchemaRef,
+    batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<(), ArrowError> {
+    let mut writer = FileWriter::try_new(file, schema)?;
+    batches.into_iter().try_for_each(|batch| writer.write(&batch?))?;
+    writer.finish()
 }
 
 /// The table `name` of a result of any kind, from its JSON.

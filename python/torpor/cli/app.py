@@ -30,8 +30,9 @@ from torpor.cli.reproduce import reproduce
 from torpor.cli.saved import compare, explain
 from torpor.cli.serve import serve
 from torpor.cli.simulate import simulate
+from torpor.cli.spans import spans
 from torpor.cli.stat import stat
-from torpor.cli.study import io_boost
+from torpor.cli.study import adaptation, io_boost
 from torpor.cli.sweep import page, show, sweep
 from torpor.cli.tune import tune
 
@@ -159,12 +160,14 @@ app.command()(ladder)
 app.command()(bisect)
 app.command()(tune)
 app.command()(contest)
+app.command()(spans)
 store_app.command()(store.ls)
 store_app.command()(store.gc)
 store_app.command()(store.merge)
 store_app.command()(store.export)
 app.add_typer(store_app, name="store")
 study_app.command("io-boost")(io_boost)
+study_app.command()(adaptation)
 app.add_typer(study_app, name="study")
 trace_app.command("info")(recording.info)
 trace_app.command("stats")(recording.stats)

@@ -36,6 +36,14 @@ def contest(
             "--only", metavar="PATTERN", help="These scenarios: requests, 'guest-*,pixel6'."
         ),
     ] = None,
+    baselines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline",
+            metavar="G",
+            help="One more governor to compare with, as teo@../linux-6.12; can be repeated.",
+        ),
+    ] = None,
     corpus: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another manifest than the shipped one.")
     ] = None,
@@ -58,6 +66,10 @@ def contest(
             help="Show where the first entry beats the second, or else teo, and the reverse.",
         ),
     ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw energy over delay with the oracle's front: .svg."),
+    ] = None,
     threads: options.Threads = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
@@ -83,6 +95,8 @@ def contest(
     for folder in data or []:
         if not folder.is_dir():
             raise typer.BadParameter(f"--data {folder}: expected a folder")
+    if plot is not None and plot.suffix != ".svg":
+        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
     with progress.if_watched() as bar:
         found = run.contest(
             entries or [],
@@ -91,6 +105,7 @@ def contest(
             data=data or [],
             half=half,
             only=only or [],
+            baselines=baselines or [],
             seeds=seeds,
             duration=duration,
             has_rules=not is_bare,
@@ -100,6 +115,12 @@ def contest(
     if found.is_interrupted:
         print_note("interrupted: the same command continues from there")
         raise typer.Exit(EXIT_FINDING)
+    if plot is not None:
+        from torpor.files import write_whole
+        from torpor.report import curves
+
+        write_whole(plot, curves.front(found))
+        print_note(f"plot: {plot}")
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
         write_stdout(post_text(explain_post(found, first, second), form))

@@ -18,6 +18,8 @@ BASELINES = (
     *(BASE, "menu", "ladder", "shallowest", "deepest", "haltpoll"),
     *("teo,util_mode=step", "oracle"),
 )
+#: The oracle's front, by replay: prices of delay.
+PRICES = tuple(f"oracle,price={price}" for price in ("1mW", "10mW", "100mW", "1W"))
 #: What an entry may take: bytes of static per-CPU data, and ns of a decision at the median.
 PERCPU_BYTES_MAX = 4096
 DECISION_NS_MAX = 400
@@ -61,6 +63,8 @@ class Contest:
     missing: list[Recording]
     cells: list[Cell]
     standings: list[Standing]
+    #: Energy and delay over all replays, of the governors and of the oracle at each price.
+    front: list[Standing]
     rules: list[Rules]
     is_interrupted: bool = False
 
@@ -82,6 +86,10 @@ class Contest:
             ],
             "rules": [asdict(rules) | {"broken": rules.broken} for rules in self.rules],
             "standings": [asdict(standing) for standing in self.standings],
+            "front": [
+                {key: asdict(one)[key] for key in ("governor", "energy_pct", "delay_pct")}
+                for one in self.front
+            ],
             "cells": [asdict(cell) for cell in self.cells],
         }
 
@@ -94,6 +102,7 @@ def contest(
     data: Sequence[_Path] = (),
     half: str | None = None,
     only: Sequence[str] = (),
+    baselines: Sequence[str] = (),
     seeds: int | None = None,
     duration: str | None = None,
     has_rules: bool = True,
@@ -109,6 +118,7 @@ def contest(
         data: Folders that hold recordings of the corpus.
         half: ``open`` or ``held-out``; default: both.
         only: Patterns of scenarios, ``NAME`` or ``NAME,MACHINE``.
+        baselines: Governors that take part as the standing baselines do, without rules.
         seeds: Of a simulation; default: the corpus's.
         duration: Simulated time; default: the corpus's.
         has_rules: Check the entries by the rules; requires a C compiler.
@@ -119,7 +129,7 @@ def contest(
     """
     corpus = corpus or read_corpus()
     named = tuple(dict.fromkeys(entries))
-    for entry in named:
+    for entry in (*named, *baselines):
         if entry.partition(",")[0] == "oracle":
             raise SweepError("`oracle` is what the gap is measured from: it cannot enter")
     scenarios, missing = corpus.scenarios(data, half=half, only=only)
@@ -130,7 +140,7 @@ def contest(
             "hint: --data FOLDER names where they are"
         )
     axes = Axes(
-        governor=list(dict.fromkeys([*BASELINES, *named])),
+        governor=list(dict.fromkeys([*BASELINES, *baselines, *PRICES, *named])),
         seeds=seeds or corpus.seeds,
         options={"duration": duration or corpus.duration},
         ties=[
@@ -139,10 +149,20 @@ def contest(
         ],
     )
     done = sweep(axes, store, threads=threads, progress=progress)
-    found = cells(done.rows().values(), scenarios)
+    rows = list(done.rows().values())
+    found = cells(rows, scenarios)
+    front = standings(cells(rows, scenarios, has_oracles=True), kind="replay")
     rules = [_rules(entry) for entry in named] if has_rules and not done.is_interrupted else []
     return Contest(
-        corpus, named, scenarios, missing, found, standings(found), rules, done.is_interrupted
+        corpus,
+        named,
+        scenarios,
+        missing,
+        found,
+        standings(found),
+        sorted(front, key=lambda s: (s.energy_pct is None, s.energy_pct or 0, s.governor)),
+        rules,
+        done.is_interrupted,
     )
 
 
@@ -171,6 +191,8 @@ def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
         f"than {BASE}'s",
     ]
     tables = [_standings_table(found), _front_table(found)]
+    if any(one.energy_pct is not None for one in found.front):
+        tables.append(_oracles_table(found))
     if found.rules:
         tables.append(_rules_table(found.rules))
     shown = [c for c in found.cells if c.governor in found.entries] if found.entries else []
@@ -225,6 +247,18 @@ def _front_table(found: Contest) -> Table:
     ]
     headings = ["governor", "energy %", "delay %", ""]
     return Table("front", f"Energy against delay, from {BASE}", headings, lines)
+
+
+def _oracles_table(found: Contest) -> Table:
+    lines = [
+        [
+            word(one.governor),
+            *(number(v, 2, is_signed=True) for v in (one.energy_pct, one.delay_pct)),
+        ]
+        for one in found.front
+    ]
+    title = f"Replays alone, with the oracle's front: from {BASE}"
+    return Table("oracles", title, ["governor", "energy %", "delay %"], lines)
 
 
 def _rules_table(rules: Sequence[Rules]) -> Table:

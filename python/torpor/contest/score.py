@@ -68,8 +68,13 @@ class Standing:
     is_on_front: bool = False
 
 
-def cells(rows: Iterable[Row], scenarios: Sequence[Scenario]) -> list[Cell]:
-    """Return a cell of each governor in each scenario that teo finished."""
+def cells(
+    rows: Iterable[Row], scenarios: Sequence[Scenario], *, has_oracles: bool = False
+) -> list[Cell]:
+    """Return a cell of each governor in each scenario that teo finished.
+
+    With ``has_oracles`` there is one of each oracle, too.
+    """
     places = {(s.source, s.platform): s for s in scenarios}
     found: dict[Scenario, dict[str, list[Row]]] = {}
     for row in rows:
@@ -81,7 +86,8 @@ def cells(rows: Iterable[Row], scenarios: Sequence[Scenario]) -> list[Cell]:
         by = found.get(scenario, {})
         if BASE not in by:
             continue
-        made += [_cell(scenario, by, name) for name in sorted(by) if name != "oracle"]
+        names = [n for n in sorted(by) if has_oracles or n.partition(",")[0] != "oracle"]
+        made += [_cell(scenario, by, name) for name in names]
     return made
 
 
@@ -151,10 +157,15 @@ def _sign(value: float, base: float) -> int:
     return 1 if value > base else -1
 
 
-def standings(found: Sequence[Cell]) -> list[Standing]:
-    """Return each governor over all cells, best score first; those without one come last."""
+def standings(found: Sequence[Cell], *, kind: str | None = None) -> list[Standing]:
+    """Return each governor over all cells, best score first; those without one come last.
+
+    ``kind``: over cells of replays or simulations alone.
+    """
     by: dict[str, list[Cell]] = {}
     for cell in found:
+        if kind not in (None, cell.kind):
+            continue
         by.setdefault(cell.governor, []).append(cell)
     apart = [_standing(name, of) for name, of in by.items()]
     made = [replace(one, is_on_front=_is_on_front(one, apart)) for one in apart]
@@ -213,7 +224,10 @@ def _geomean(found: Sequence[Cell], value: Callable[[Cell], float | None]) -> fl
 def _geomean_pct(found: Sequence[Cell], value: Callable[[Cell], float | None]) -> float | None:
     def ratio(cell: Cell) -> float | None:
         change = value(cell)
-        return None if change is None else 1 + change / 100
+        if change is None:
+            return None
+        # No delay at all has no logarithm.
+        return 1 + change / 100 if change > -100 else RATIO_MIN
 
     mean = _geomean(found, ratio)
     return None if mean is None else 100 * (mean - 1)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor spans`: idle spans one by one, and the causal bound."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from torpor.cli import options, progress
+from torpor.cli.console import fail, print_note, write_stdout
+from torpor.options import SpanOptions
+
+_FORMATS = (".parquet", ".arrow", ".csv")
+
+
+@options.of(SpanOptions, after="platform")
+def spans(
+    traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings.")],
+    platform: Annotated[
+        str,
+        typer.Option(
+            "--platform", "-p", metavar="P", help="Machine: a name, a .toml file, or a dump."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="A .parquet, .arrow or .csv file, not stdout."
+        ),
+    ] = None,
+    is_bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound",
+            help="Show the best that a governor could do that knows only so much, at teo's delay.",
+        ),
+    ] = False,
+    base: Annotated[
+        str,
+        typer.Option(metavar="G", help="With --bound: whose delay and gap, in place of teo's."),
+    ] = "teo",
+    form: options.Form = None,
+    is_json: options.WholeAsJson = False,
+    **given: Any,
+) -> None:
+    """Write one row per idle span: what was known, what came, what each state would have cost.
+
+    As CSV to stdout, or to a file. With --bound, a table instead.
+    """
+    import json
+
+    from torpor.idle_spans import bound
+    from torpor.idle_spans import spans as read_spans
+
+    if output is not None and (is_bound or output.suffix not in _FORMATS):
+        if is_bound:
+            fail("--output: --bound writes its table to stdout")
+        fail(f"`{output}`: the file name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
+    if not is_bound:
+        if form is not None or is_json:
+            fail("--format and --json are for --bound", "-o FILE.parquet writes another format")
+        with progress.if_watched() as bar:
+            found = read_spans(traces, platform=platform, progress=bar, **given)
+        if output is None:
+            for text in found.csv():
+                if not write_stdout(text):
+                    break
+        else:
+            found.write(output)
+            print_note(f"spans: {output}")
+        return
+    from torpor.posting import post_text
+    from torpor.posting.model import Post, Table, number, word
+
+    form = options.form(form, is_json=is_json)
+    with progress.if_watched() as bar:
+        rows = bound(traces, platform=platform, base=base, progress=bar, **given)
+    if form == "json":
+        write_stdout(json.dumps(rows, indent=1))
+        return
+    lines = [
+        [
+            word(row["knows"]),
+            word("yes" if row["own_timers"] else ""),
+            number(row["cells"]),
+            number(row["energy_uj"]),
+            number(row["closed_pct"], 1),
+            number(row["cross_validated_uj"]),
+            number(row["cross_validated_pct"], 1),
+        ]
+        for row in rows
+    ]
+    headings = ["knows", "own timers", "cells", "energy uJ", "closed %", "learnt uJ", "closed %"]
+    title = f"The best at {base}'s mean delay, and how much of its gap to the oracle that closes"
+    notes = [
+        "energy: trained on the same spans, optimistic; learnt: on four fifths of each CPU's "
+        "recording, used on the other",
+    ]
+    count = len(traces)
+    post = Post(
+        f"bounds on {count} recording{'s' * (count != 1)}, {platform}",
+        [],
+        [Table("bounds", title, headings, lines, 2)],
+        notes,
+    )
+    write_stdout(post_text(post, form))

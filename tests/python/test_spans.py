@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Idle spans, the causal bound, and the study of adaptation."""
+
+import csv
+import io
+import json
+
+import polars as pl
+import pytest
+
+import torpor as library
+from torpor.studies.adaptation import adaptation
+
+
+def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):
+    found = library.spans(recording, platform="pixel6")
+    frame = pl.DataFrame(found)
+    assert len(found) == len(frame) == 5158
+    for name in ("spans.parquet", "spans.arrow"):
+        done = torpor("spans", recording, "-p", "pixel6", "-o", tmp_path / name)
+        assert done.stdout == "" and f"spans: {tmp_path / name}" in done.stderr
+        read = pl.read_parquet if name.endswith("parquet") else pl.read_ipc
+        assert read(tmp_path / name).drop("trace").equals(frame.drop("trace"))
+    text = torpor("spans", recording, "-p", "pixel6").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [int(row["length_ns"]) for row in rows] == frame["length_ns"].to_list()
+    torpor("spans", recording, "-p", "pixel6", "-o", tmp_path / "spans.csv")
+    assert (tmp_path / "spans.csv").read_text(encoding="utf-8") == text
+
+
+def test_a_row_says_what_was_known_what_came_and_what_each_state_would_cost(recording):
+    frame = pl.DataFrame(library.spans(recording, platform="pixel6"))
+    cpu = frame.filter(pl.col("cpu") == 0)
+    assert cpu["last_ns"].to_list()[1:] == cpu["length_ns"].to_list()[:-1]
+    assert (frame["sleep_length_ns"] > 0).mean() > 0.9
+    # By the break-even definition c2 pays off from 2 ms on; its exit of 160 us counts as sleep.
+    length, best = frame["length_ns"], frame["best_state"]
+    assert (best.filter(length > 2_000_000) == 1).all()
+    assert (best.filter(length < 1_800_000) == 0).all()
+    assert (frame.filter(pl.col("length_ns") < 1_800_000)["state1_outcome"] == "above").all()
+    assert frame["state1_delay_ns"].max() < 300_000
+    cheapest = frame.select(pl.min_horizontal("state0_energy_uj", "state1_energy_uj")).to_series()
+    chosen = frame.select(
+        pl.when(best_state=1).then("state1_energy_uj").otherwise("state0_energy_uj")
+    ).to_series()
+    assert cheapest.to_list() == chosen.to_list()
+    limited = pl.DataFrame(library.spans(recording, platform="pixel6", latency_limit="10us"))
+    assert limited["state1_energy_uj"].null_count() == len(limited)
+
+
+def test_who_knows_more_is_bounded_higher_and_none_beats_the_oracle(torpor, recording):
+    done = torpor("spans", recording, "-p", "pixel6", "--bound", "--json")
+    rows = json.loads(done.stdout)
+    assert rows == library.bound(recording, platform="pixel6")
+    by = {(row["knows"], row["own_timers"]): row for row in rows}
+    closed = [row["closed_pct"] for row in rows if row["cells"]]
+    assert len(closed) == 6
+    for own in (False, True):
+        levels = ("timer, tick", "+ last length", "+ util, nr_iowait")
+        values = [by[level, own]["closed_pct"] for level in levels]
+        assert values == sorted(values)
+    limit = by["oracle at teo's delay", False]["closed_pct"]
+    assert all(0 < value < limit <= 100 for value in closed)
+    assert all(row["cross_validated_pct"] < row["closed_pct"] for row in rows if row["cells"])
+
+
+def test_a_bound_needs_power(torpor, recording):
+    with pytest.raises(library.EngineError, match="power is not known"):
+        library.bound(recording, platform="genoa-9354")
+    done = torpor("spans", recording, "-p", "pixel6", "-o", "x.txt", check=2)
+    assert "must end in .parquet, .arrow or .csv" in done.stderr
+
+
+def test_adaptation_is_to_a_steady_state_and_the_same_twice():
+    found = adaptation(platform="pixel6", governors=["teo", "deepest"], changes=4)
+    assert found == adaptation(platform="pixel6", governors=["teo", "deepest"], changes=4)
+    by = {(curve["governor"], curve["load"]): curve for curve in found["curves"]}
+    assert found["changes"] == 4 and len(by) == 4
+    # One that learns nothing has nothing to lose; long waits are what it is good at.
+    assert by["deepest", "long waits"]["settled_ms"] == 0
+    steady = {key: curve["steady_pct"] for key, curve in by.items()}
+    assert 100 <= steady["deepest", "long waits"] < steady["teo", "long waits"]
+    assert steady["deepest", "short waits"] > steady["teo", "short waits"] > 100
+    # The first window after a change to long waits is what teo has learnt of short ones.
+    curve = by["teo", "long waits"]
+    assert curve["windows_pct"][0] > curve["steady_pct"]
