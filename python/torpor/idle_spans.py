@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Idle spans one by one, and the best that a governor could do that knows only so much."""
 
-import csv
 import io
 import json
 import os
@@ -62,6 +61,8 @@ class Spans:
 
     def csv(self) -> Iterator[str]:
         """Yield the rows as CSV, a batch at a time, the first with the names of the columns."""
+        import csv
+
         for number, table in enumerate(self.batches()):
             columns = table.to_dict()
             text = io.StringIO()
