@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
-from torpor import _engine, turbostat
+from torpor import _engine, residency, turbostat
 from torpor._engine import CountersError, TorporError
 from torpor.files import write_whole
 from torpor.records import Record, headed
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Counts,
         CpuDelta,
         Delta,
+        Diff,
         DiffColumn,
         DiffCounts,
         DiffGot,
@@ -201,13 +202,30 @@ def _share_out(groups: "list[DiffGroup]", logs: "dict[str, turbostat.Log]") -> N
                 ratios.append(state["residency_ratio"])
             all_known = [ratio for ratio in ratios if ratio is not None]
             column["total"]["residency_ratio"] = sum(all_known) if all_known else None
-            column["got"] = _got(group["states"], column, logs[column["label"]])
+            column["got"] = _got(group["states"], column, logs[column["label"]].got_of)
 
 
-def _got(states: "list[DiffState]", column: "DiffColumn", log: turbostat.Log) -> "list[DiffGot]":
+def add_hardware(result: "Diff", got: residency.Got) -> None:
+    """Put what the hardware counted next to what was requested, in an interval without.
+
+    A core's counters are those of its first CPU, so groups of single CPUs have them there alone.
+    """
+    for group in result["groups"]:
+        for column in group["columns"]:
+            column["got"] = _got(group["states"], column, got.of_cpus)
+    told = [f"{name} {value:.2f} %" for name, value in got.of_package.items()]
+    texts = [f"the package got, by the hardware's counters: {', '.join(told)}"] if told else []
+    texts += [got.note] if got.note else []
+    notes = [cast("Note", {"kind": "read", "cpus": [], "text": text}) for text in texts]
+    result["intervals"][-1]["notes"] += notes
+
+
+def _got(
+    states: "list[DiffState]", column: "DiffColumn", got_of: "dict[int, dict[str, float]]"
+) -> "list[DiffGot]":
     """Hold what CPUs asked for against what their cores did."""
     found: list[DiffGot] = []
-    lines = [log.got_of[cpu] for cpu in column["cpus"]]
+    lines = [got_of[cpu] for cpu in column["cpus"] if cpu in got_of]
     for counter in dict.fromkeys(name for line in lines for name in line):
         # A core's columns are in the line of its first CPU.
         percents = [line[counter] for line in lines if counter in line]

@@ -9,9 +9,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
-from torpor import _engine, counters
+from torpor import _engine, counters, residency
 from torpor._engine import TorporError
 from torpor.records import Record
 
@@ -107,6 +107,8 @@ class Stat:
         self._by, self._root = by, root
         self._interval_ns, self._count = interval_ns, count
         self._first = self._last = counters.snapshot(root=root)
+        self._hardware = residency.Watch(root)
+        self._got: residency.Got | None = None
         #: The command that runs.
         self._process: subprocess.Popen[bytes] | None = None
         if command:
@@ -154,8 +156,14 @@ class Stat:
             return status if status >= 0 else 128 - status
 
     def total(self) -> Record:
-        """Return what was counted from the beginning until now."""
-        return self._diff(self._first, counters.snapshot(root=self._root), "total")
+        """Return what was counted from the beginning until now.
+
+        Where the machine has residency counters of its own, they end with the first call.
+        """
+        self._got = self._got or self._hardware.end()
+        result = self._diff(self._first, counters.snapshot(root=self._root), "total")
+        counters.add_hardware(cast("shapes.Diff", result), self._got)
+        return result
 
     def _diff(self, before: counters.Snapshot, after: counters.Snapshot, label: str) -> Record:
         return counters.diff(before, after, labels=[label], by=self._by)

@@ -761,6 +761,10 @@ class StateOutcome(TypedDict):
 
     above: int
     below: int
+    #: Entries for which the hardware entered a shallower state.
+    demoted: int
+    #: Time that the hardware was in this state: `time_ns` unless it demotes.
+    got_time_ns: int
     index: int
     name: str
     rejected: int

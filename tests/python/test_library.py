@@ -52,6 +52,9 @@ def test_tables_have_the_columns_that_are_documented(replay):
         "cause",
         "energy_uj",
         "regret_uj",
+        "relative_energy_us",
+        "relative_regret_us",
+        "got",
     ]
     assert replay.summary.column_names[:5] == ["trace", "platform", "governor", "kind", "error"]
     catalogue = [metric["key"] for metric in replay.to_dict()["catalogue"]]
@@ -68,6 +71,8 @@ def test_tables_have_the_columns_that_are_documented(replay):
         "below",
         "rejected",
         "time_ns",
+        "demoted",
+        "got_time_ns",
     ]
     assert replay.latency.column_names == ["trace", "governor", "upper_bound_ns", "count"]
 

@@ -64,6 +64,7 @@ def test_no_event_is_asked_for_twice():
 def test_what_the_driver_rejected_meanwhile_is_told(tmp_path):
     from types import SimpleNamespace
 
+    from torpor import residency
     from torpor.cli import record as command
 
     def dump(name, usage, rejected):
@@ -76,14 +77,20 @@ def test_what_the_driver_rejected_meanwhile_is_told(tmp_path):
 
     files = [dump("before", 100, 7), dump("after", 1_400, 36), tmp_path / "t.dat.machine.json"]
     made = SimpleNamespace(beside=files)
-    assert command._rejections(made) == [
+    nothing = residency.Got({}, {}, None)
+    assert command._counted(made, nothing) == [
         "note: the driver rejected 29 entries into state 0 C6 of 1,300 (no event shows them)"
     ]
     made.beside = [dump("before", 100, 7), dump("after", 200, 7)]
-    assert command._rejections(made) == []
+    assert command._counted(made, nothing) == []
+    # The dumps have no clock, and all idle time is C6's.
+    hardware = residency.Got({0: {"CPU%c6": 25.0}}, {}, None)
+    assert command._counted(made, hardware) == [
+        "note: CPU%c6: requested 100.00% of idle time (C6), got 25.00%"
+    ]
     # A machine without counters has nothing to say.
     made.beside = []
-    assert command._rejections(made) == []
+    assert command._counted(made, nothing) == []
 
 
 def test_what_the_recorder_took_is_told():

@@ -41,6 +41,15 @@ def test_replays_know_their_distance_to_the_oracle_of_the_same_scenario():
     assert found == [pytest.approx(50.0), None, None]
 
 
+def test_machines_without_power_have_a_relative_distance():
+    rows = [point("teo", "a", 1.0), point("oracle", "a", 1.0)]
+    for row, energy in zip(rows, (45.0, 30.0), strict=True):
+        row["idle_energy_uj"], row["relative_idle_power_pct"] = None, energy
+    found = [row["relative_over_oracle_pct"] for row in view.against_oracle(rows)]
+    assert found == [pytest.approx(50.0), None]
+    assert view.against_oracle(rows)[0]["over_oracle_pct"] is None
+
+
 def test_ranks_and_means_are_over_scenarios_that_all_finished():
     rows = [point("menu", s, 2.0) for s in "abc"]
     rows += [point("teo", "a", 1.0), point("teo", "b", 4.0), point("teo", "c", None, error="x")]

@@ -15,6 +15,8 @@ pub struct Decision {
     pub from: Instant,
     pub resume: Instant,
     pub state: u8,
+    /// The state that the hardware was in at the end, which may have demoted the request.
+    pub got: u8,
     /// Of the CPU's clock at the end.
     pub opp: u16,
     pub stop_tick: bool,

@@ -7,7 +7,7 @@ use crate::idle_loop::Spared;
 use crate::input::TickGrid;
 use crate::poll;
 use torpor_governor::StateDesc;
-use torpor_platform::{Cluster, IdleState, Platform, PollLoop};
+use torpor_platform::{Cluster, Demotion, IdleState, Platform, PollLoop};
 use torpor_units::{Duration, Instant};
 
 /// `CPUIDLE_STATE_MAX`.
@@ -52,6 +52,8 @@ pub struct CpuModel {
     pub default_poll_limit: Duration,
     /// The deepest state that is not off by default.
     pub deepest: usize,
+    /// By state; empty where the hardware enters what is requested.
+    pub demotions: Vec<Option<Demotion>>,
     /// The cluster takes power of its own unless all CPUs are in their deepest state.
     pub watches_deepest: bool,
 }
@@ -142,6 +144,7 @@ impl CpuModel {
             poll_loop: table.idle_states[0].poll_loop,
             default_poll_limit,
             deepest: table.deepest(),
+            demotions: demotions(table),
             watches_deepest: cluster::has_static_power(table),
         }
     }
@@ -176,6 +179,33 @@ impl CpuModel {
             SleepEnd::GovernorTimer
         };
         Sleep { resume, end, got_tick: tick <= resume, got_timer: timer <= resume }
+    }
+
+    /// The same in hardware that enters `to` for `state`, and whether it has gone on to `state`.
+    #[cold]
+    pub fn sleep_demoted(
+        &self,
+        (state, to): (usize, usize),
+        from: Instant,
+        wake: Instant,
+        alarms: Alarms,
+        spared: Spared,
+    ) -> (Sleep, bool) {
+        match self.undemoted_at(state, from) {
+            Some(at) if wake.min(alarms.tick).min(alarms.timer) >= at => {
+                (self.sleep_sparing(state, at, wake, alarms, spared), true)
+            }
+            _ => (self.sleep_sparing(to, from, wake, alarms, spared), false),
+        }
+    }
+
+    /// When a demoted CPU goes on to `state`, unless it has been woken up before.
+    pub fn undemoted_at(&self, state: usize, from: Instant) -> Option<Instant> {
+        Some(from + self.demotion(state)?.undemote?)
+    }
+
+    pub fn demotion(&self, state: usize) -> Option<Demotion> {
+        self.demotions.get(state).copied().flatten()
     }
 
     /// How polling begun at `from` goes if it gives up at `timeout`. It goes on after the tick and
@@ -230,6 +260,11 @@ impl CpuModel {
         self.states[state].is_enabled = is_enabled;
         derive(&mut self.states, self.latency_limit);
     }
+}
+
+fn demotions(table: &Cluster) -> Vec<Option<Demotion>> {
+    let all: Vec<_> = table.idle_states.iter().map(|state| state.demotion).collect();
+    if all.iter().any(Option::is_some) { all } else { Vec::new() }
 }
 
 /// Works out what follows from which states are enabled and from the latency limit.

@@ -307,6 +307,28 @@ fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterat
     cut.into_iter().chain(unclosed)
 }
 
+/// Whether requested states are those that the hardware enters.
+pub fn demotion_note(platform: &Platform) -> Option<String> {
+    let demoted = platform.clusters.iter().flat_map(|cluster| {
+        let states = cluster.idle_states.iter();
+        states.filter_map(|state| {
+            let to = &cluster.idle_states[state.demotion?.to].name;
+            Some(format!("{} to {to} ({})", state.name, cluster.name))
+        })
+    });
+    let demoted: Vec<String> = demoted.collect();
+    if !demoted.is_empty() {
+        return Some(format!(
+            "the hardware demotes {} after short sleeps: `usage`, `time_ns`, above and below are of \
+             requested states, energy and latency of those that it got (`got_time_ns`); the oracle's \
+             requests are not demoted",
+            demoted.join(", ")
+        ));
+    }
+    let what = "a requested state counts as entered; hardware may demote";
+    platform.has_power().then(|| what.to_owned())
+}
+
 /// What the numbers do not say, where it applies.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
@@ -314,9 +336,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
          what the work is or who does it"
             .to_owned(),
     ];
-    if platform.has_power() {
-        notes.push("a requested state counts as entered; hardware may demote".to_owned());
-    } else {
+    notes.extend(demotion_note(platform));
+    if !platform.has_power() {
         notes.push(format!(
             "nobody has published idle power for `{}`: energy is not known; relative energy and the \
              oracle follow from target residencies, in units of the shallowest state's power",

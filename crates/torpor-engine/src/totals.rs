@@ -14,6 +14,34 @@ pub struct Slept {
     pub time: Duration,
 }
 
+/// Sleeps that the hardware had in another state than the one requested.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    count: i64,
+    time: Duration,
+}
+
+impl Moved {
+    /// The hardware's sleeps, of those requested.
+    fn add(self, slept: Slept) -> Slept {
+        let count = slept.count.saturating_add_signed(self.count);
+        Slept { count, time: slept.time + self.time }
+    }
+}
+
+/// The states that the hardware is in until `now`, and for how long: the `first` from its time on,
+/// and then perhaps another.
+pub fn hardware_parts(
+    (first, from): (usize, Instant),
+    then: Option<(usize, Instant)>,
+    now: Instant,
+) -> impl Iterator<Item = (usize, Duration)> {
+    let then = then.filter(|(_, at)| *at < now);
+    let until = then.map_or(now, |(_, at)| at);
+    let rest = then.map(|(state, at)| (state, now.since(at)));
+    [(first, until.passed_since(from))].into_iter().chain(rest)
+}
+
 /// What is counted at every decision. It is kept small and cheap: sums that follow from others
 /// are made once, by [`Tally::close`].
 #[derive(Clone, Debug)]
@@ -27,6 +55,9 @@ pub struct Tally {
     timers: Vec<u64>,
     /// Time that the CPU tried to enter states that the driver refused, by OPP.
     rejected: Vec<Duration>,
+    /// What the hardware's sleeps are more or less than those requested, like `slept`; empty where
+    /// it does not demote.
+    moved: Vec<Moved>,
     /// Above and below, by state.
     wrong: Vec<(u64, u64)>,
     /// Wake-ups that cost a state's exit latency and nothing else, by state.
@@ -47,6 +78,10 @@ impl Tally {
             ticks: vec![0; opps],
             timers: vec![0; opps],
             rejected: vec![Duration::ZERO; opps],
+            moved: match model.demotions.is_empty() {
+                true => Vec::new(),
+                false => vec![Moved::default(); opps * states],
+            },
             wrong: vec![(0, 0); states],
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
@@ -78,6 +113,39 @@ impl Tally {
             && let Some(deep) = &mut self.totals.deep
         {
             deep.push(from, to);
+        }
+    }
+
+    /// The same where the hardware entered other states than `state`: one after the other, each for
+    /// its time.
+    #[cold]
+    pub fn slept_demoted(
+        &mut self,
+        opp: u16,
+        state: usize,
+        (from, to): (Instant, Instant),
+        verdict: Verdict,
+        parts: impl Iterator<Item = (usize, Duration)>,
+    ) {
+        let deep = self.totals.deep.take();
+        self.slept(opp, state, from, to, verdict);
+        self.totals.deep = deep;
+        self.totals.states[state].demoted += 1;
+        let row = opp as usize * self.states;
+        let requested = &mut self.moved[row + state];
+        requested.count -= 1;
+        requested.time -= to.passed_since(from);
+        let mut now = from;
+        for (got, time) in parts {
+            let moved = &mut self.moved[row + got];
+            moved.count += 1;
+            moved.time += time;
+            if got == self.deepest
+                && let Some(deep) = &mut self.totals.deep
+            {
+                deep.push(now, now + time);
+            }
+            now += time;
         }
     }
 
@@ -139,13 +207,14 @@ impl Tally {
         self.delays.record(delay.max(Duration::ZERO));
     }
 
-    /// Works out the sums, and what they cost.
     /// Of everything counted.
     pub fn energy(&self, model: &CpuModel) -> Energy {
         let mut energy = self.totals.energy;
         for (opp, row) in self.slept.chunks(self.states).enumerate() {
             for (state, slept) in row.iter().enumerate() {
-                energy += model.costs.sleeps(opp as u16, state, slept.count, slept.time);
+                let moved = self.moved.get(opp * self.states + state).copied().unwrap_or_default();
+                let Slept { count, time } = moved.add(*slept);
+                energy += model.costs.sleeps(opp as u16, state, count, time);
             }
         }
         for (opp, rejected) in self.rejected.iter().enumerate() {
@@ -155,6 +224,7 @@ impl Tally {
         energy
     }
 
+    /// Works out the sums, and what they cost.
     pub fn close(self, model: &CpuModel) -> CpuTotals {
         let energy = self.energy(model);
         let mut totals = self.totals;
@@ -164,10 +234,12 @@ impl Tally {
         totals.tick_wakeups = self.ticks.iter().sum();
         totals.governor_timer_wakeups = self.timers.iter().sum();
         totals.latency = self.latency.latencies();
-        for row in self.slept.chunks(self.states) {
+        for (opp, row) in self.slept.chunks(self.states).enumerate() {
             for (state, slept) in row.iter().enumerate() {
                 totals.states[state].usage += slept.count;
                 totals.states[state].time += slept.time;
+                let moved = self.moved.get(opp * self.states + state).copied().unwrap_or_default();
+                totals.states[state].got_time += moved.add(*slept).time;
             }
         }
         for (index, state) in totals.states.iter_mut().enumerate() {

@@ -77,6 +77,17 @@ impl LastMan {
         }
     }
 
+    /// A CPU goes from its state to a deeper one.
+    pub fn deepen(&mut self, cpu: usize, state: usize) -> Duration {
+        if let Some(before) = self.inside[cpu].take() {
+            let (scope, _) = self.states[self.cluster_of[cpu]][before];
+            for group in groups(scope) {
+                self.groups[self.groups_of[cpu][group]].inside -= 1;
+            }
+        }
+        self.enter(cpu, state)
+    }
+
     /// A CPU that goes offline is in its deepest state, for good.
     pub fn dies(&mut self, cpu: usize) {
         let deepest = self.states[self.cluster_of[cpu]].len() - 1;

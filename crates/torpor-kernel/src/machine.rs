@@ -3,7 +3,7 @@
 
 use crate::LastMan;
 use crate::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
-use torpor_platform::{CpufreqGovernor, Platform};
+use torpor_platform::{CpufreqGovernor, Demotion, Platform};
 use torpor_units::Duration;
 
 #[derive(Clone, Debug)]
@@ -115,6 +115,8 @@ pub struct State {
     /// What the first task after it loses to cold caches, on the biggest CPU at its highest frequency.
     pub refill: Duration,
     pub is_polling: bool,
+    /// When the hardware enters another one instead.
+    pub demotion: Option<Demotion>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -218,6 +220,7 @@ impl State {
             exit_latency: state.exit_latency,
             refill: state.refill,
             is_polling: state.is_polling(),
+            demotion: state.demotion,
         }
     }
 }

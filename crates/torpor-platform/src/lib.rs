@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod builtin;
+mod demotion;
 mod error;
 mod import;
 mod io_device;
@@ -15,6 +16,7 @@ mod model;
 mod toml_file;
 
 pub use builtin::{Builtin, builtins, io_devices, resolve, text};
+pub use demotion::{Demotion, SleepHistory};
 pub use error::PlatformError;
 pub use import::{
     ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,

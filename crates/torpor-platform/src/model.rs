@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
-use crate::{IoDevice, PlatformError};
+use crate::{Demotion, IoDevice, PlatformError};
 use std::collections::HashMap;
 use torpor_units::{CpuId, Duration, Energy, Hz, Power, UnknownName};
 
@@ -183,6 +183,8 @@ pub struct IdleState {
     pub refill: Duration,
     /// How often the driver refuses to enter it; a simulation's.
     pub rejects: Option<Rejects>,
+    /// When the hardware enters a shallower state instead.
+    pub demotion: Option<Demotion>,
 }
 
 /// A driver that does not always enter the state that a governor has selected.

@@ -105,7 +105,8 @@ cluster[0].idle_state[1].exit_latencyus: there is no such key here
    = allowed: name, desc, entry_latency_us, exit_latency_us, wakeup_latency_us, latency_us, \
 target_residency_us, polling, driver, relax_ns, event_stream_us, wfet, poll_limit_us, \
 default_status, scope, own_entry_latency_us, own_exit_latency_us, power_mw, power_per_opp_mw, \
-energy_per_entry_uj, power_source, refill_us, refill_source, reject_pct, reject_us, reject_source
+energy_per_entry_uj, power_source, refill_us, refill_source, reject_pct, reject_us, reject_source, \
+demote_to, demote_after, demote_below_us, undemote_us, demote_source
    = hint: did you mean `exit_latency_us`?";
     assert_eq!(error, expected);
 }
@@ -170,6 +171,20 @@ fn each_error_is_named_with_its_key_and_line() {
             "cluster[0].idle_state[0].reject_pct",
             25,
             "the state polls",
+        ),
+        (
+            "power_mw = 0.5",
+            "power_mw = 0.5\ndemote_to = \"C9\"\ndemote_source = \"made up\"",
+            "cluster[0].idle_state[2].demote_to",
+            42,
+            "no shallower state has this name",
+        ),
+        (
+            "power_mw = 0.5",
+            "power_mw = 0.5\ndemote_after = 2",
+            "cluster[0].idle_state[2].demote_after",
+            42,
+            "there is no `demote_to`",
         ),
         (
             "power_mw = 0.5",

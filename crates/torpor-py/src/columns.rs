@@ -128,7 +128,7 @@ pub(crate) fn batch(columns: Vec<(&str, ArrayRef)>) -> Table {
         .into_iter()
         .map(|(name, array)| {
             let mut field = Field::new(name, array.data_type().clone(), true);
-            let units = [("_ns", "ns"), ("_uj", "uJ")];
+            let units = [("_ns", "ns"), ("_uj", "uJ"), ("_us", "us")];
             if let Some((_, unit)) = units.iter().find(|(ending, _)| name.ends_with(ending)) {
                 field = field.with_metadata([("unit".to_owned(), (*unit).to_owned())].into());
             }

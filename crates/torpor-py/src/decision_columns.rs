@@ -4,16 +4,18 @@
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    Float64Builder, Int64Builder, StringDictionaryBuilder, UInt16Builder, UInt32Builder,
-    UInt64Builder,
+    Float64Builder, Int64Builder, StringDictionaryBuilder, UInt8Builder, UInt16Builder,
+    UInt32Builder, UInt64Builder,
 };
 use arrow_array::types::Int32Type;
 use std::sync::Arc;
 use torpor_engine::decision::Decision;
 use torpor_engine::input::WakeStamp;
-use torpor_units::Duration;
+use torpor_result::RELATIVE_UNIT;
+use torpor_units::{Duration, Energy};
 
-/// Columns of these decisions. Energies are null where the machine's power is not known.
+/// Columns of these decisions. Where the machine's power is not known, energies are null and relative
+/// ones are not: how long the shallowest state would last for them.
 pub(crate) fn columns<'a>(
     decisions: impl Iterator<Item = &'a Decision>,
     has_power: bool,
@@ -26,6 +28,12 @@ pub(crate) fn columns<'a>(
     let mut cause = StringDictionaryBuilder::<Int32Type>::new();
     let mut energy_uj = Float64Builder::new();
     let mut regret_uj = Float64Builder::new();
+    let mut relative_energy_us = Float64Builder::new();
+    let mut relative_regret_us = Float64Builder::new();
+    let mut got = UInt8Builder::new();
+    // fJ of uW are ns.
+    let relative =
+        |energy: Energy| (!has_power).then(|| energy.0 as f64 / RELATIVE_UNIT.0 as f64 / 1e3);
     for decision in decisions {
         span.append_value(decision.span);
         util.append_value(decision.util);
@@ -35,6 +43,9 @@ pub(crate) fn columns<'a>(
         cause.append_value(self::cause(decision.is_resched, decision.stamp));
         energy_uj.append_option(has_power.then(|| decision.energy.as_uj_f64()));
         regret_uj.append_option(has_power.then(|| decision.regret.as_uj_f64()));
+        relative_energy_us.append_option(relative(decision.energy));
+        relative_regret_us.append_option(relative(decision.regret));
+        got.append_value(decision.got);
     }
     vec![
         ("span", Arc::new(span.finish())),
@@ -45,6 +56,9 @@ pub(crate) fn columns<'a>(
         ("cause", Arc::new(cause.finish())),
         ("energy_uj", Arc::new(energy_uj.finish())),
         ("regret_uj", Arc::new(regret_uj.finish())),
+        ("relative_energy_us", Arc::new(relative_energy_us.finish())),
+        ("relative_regret_us", Arc::new(relative_regret_us.finish())),
+        ("got", Arc::new(got.finish())),
     ]
 }
 

@@ -6,82 +6,10 @@ use crate::deep::DeepTimes;
 use crate::latency::Latencies;
 use crate::metric::Direction::{Higher, Lower, None as Neither};
 use crate::metric::{Kind, Metric, metric};
+use crate::summed::summed;
 use crate::work::Work;
 use serde::{Deserialize, Serialize};
 use torpor_units::{Duration, Energy};
-
-/// A struct of things that are summed over CPUs, tasks or runs.
-macro_rules! summed {
-    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $kind:ty,)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-        pub struct $name { $($(#[$doc])* pub $field: $kind,)* }
-
-        impl $name {
-            /// Adds another one's counts.
-            pub fn add(&mut self, other: &$name) {
-                $($crate::idle::Summed::add(&mut self.$field, &other.$field);)*
-            }
-        }
-    };
-}
-pub(crate) use summed;
-
-/// What [`summed!`] can hold.
-pub(crate) trait Summed {
-    fn add(&mut self, other: &Self);
-}
-
-impl Summed for u64 {
-    fn add(&mut self, other: &u64) {
-        *self += other;
-    }
-}
-
-impl Summed for Duration {
-    fn add(&mut self, other: &Duration) {
-        *self += *other;
-    }
-}
-
-impl Summed for Energy {
-    fn add(&mut self, other: &Energy) {
-        *self += *other;
-    }
-}
-
-impl Summed for Latencies {
-    fn add(&mut self, other: &Latencies) {
-        Latencies::add(self, other);
-    }
-}
-
-impl<const N: usize> Summed for [u64; N] {
-    fn add(&mut self, other: &[u64; N]) {
-        self.iter_mut().zip(other).for_each(|(mine, theirs)| *mine += theirs);
-    }
-}
-
-/// By index, so both must share a table.
-impl Summed for Vec<StateTotals> {
-    fn add(&mut self, other: &Vec<StateTotals>) {
-        if self.len() < other.len() {
-            self.resize(other.len(), StateTotals::default());
-        }
-        for (mine, theirs) in self.iter_mut().zip(other) {
-            mine.usage += theirs.usage;
-            mine.above += theirs.above;
-            mine.below += theirs.below;
-            mine.rejected += theirs.rejected;
-            mine.time += theirs.time;
-        }
-    }
-}
-
-/// One CPU's own.
-impl Summed for Option<DeepTimes> {
-    fn add(&mut self, _: &Self) {}
-}
 
 /// Counters of one idle state, named as in sysfs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +19,10 @@ pub struct StateTotals {
     pub below: u64,
     pub rejected: u64,
     pub time: Duration,
+    /// Entries for which the hardware entered a shallower state.
+    pub demoted: u64,
+    /// Time that the hardware was in this state, as its own counters have it.
+    pub got_time: Duration,
 }
 
 summed! {
@@ -214,7 +146,7 @@ pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
 pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
 /// In the order of the table.
-pub static METRICS: [Metric; 30] = [
+pub static METRICS: [Metric; 31] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -379,6 +311,16 @@ pub static METRICS: [Metric; 30] = [
         Lower,
         "Attempts to enter an idle state that the driver refused (the sum of sysfs `rejected`).",
         |s| count(s.idle.of_states(|state| state.rejected)),
+    )
+    .optional(),
+    metric(
+        "demoted_entries",
+        "demoted entries",
+        COUNT,
+        Neither,
+        "Entries for which the hardware entered a shallower state than the one requested, on a \
+         platform with `demote_to`.",
+        |s| count(s.idle.of_states(|state| state.demoted)),
     )
     .optional(),
     metric(

@@ -24,6 +24,7 @@ pub mod metric;
 pub mod number;
 pub mod options;
 pub mod record;
+mod summed;
 #[cfg(feature = "tables")]
 pub mod tables;
 pub mod work;

@@ -103,11 +103,15 @@ pub struct StateOutcome {
     pub below: u64,
     pub rejected: u64,
     pub time_ns: i64,
+    /// Entries for which the hardware entered a shallower state.
+    pub demoted: u64,
+    /// Time that the hardware was in this state: `time_ns` unless it demotes.
+    pub got_time_ns: i64,
 }
 
 impl StateOutcome {
     pub fn new(index: usize, name: &str, totals: &StateTotals) -> StateOutcome {
-        let &StateTotals { usage, above, below, rejected, time } = totals;
+        let &StateTotals { usage, above, below, rejected, time, demoted, got_time } = totals;
         StateOutcome {
             name: name.to_owned(),
             index,
@@ -116,6 +120,8 @@ impl StateOutcome {
             below,
             rejected,
             time_ns: time.0,
+            demoted,
+            got_time_ns: got_time.0,
         }
     }
 }

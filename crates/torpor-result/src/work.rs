@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a simulation counts apart from idle CPUs, and the metrics made of it.
 
-use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, summed, us};
+use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, us};
 use crate::latency::{Latencies, LatencyHistogram};
 use crate::metric::Direction::{Higher, Lower, None as Neither};
 use crate::metric::{Info, Kind, Metric, Values, info, metric};
+use crate::summed::summed;
 use torpor_units::{Duration, Energy};
 
-impl crate::idle::Summed for LatencyHistogram {
+impl crate::summed::Summed for LatencyHistogram {
     fn add(&mut self, other: &LatencyHistogram) {
         LatencyHistogram::add(self, other);
     }

@@ -403,9 +403,8 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             info.release, info.kernel, info.hosted_files
         )
     }));
-    if platform.has_power() {
-        notes.push("a requested state counts as entered; hardware may demote".to_owned());
-    } else {
+    notes.extend(summary::demotion_note(platform));
+    if !platform.has_power() {
         notes.push(format!(
             "nobody has published idle power for `{}`: energy is not known; relative energy \
              follows from target residencies, in units of the shallowest state's power",

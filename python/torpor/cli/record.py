@@ -4,17 +4,18 @@
 import shlex
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor import TorporError, counters, live, recordings
+from torpor import TorporError, counters, live, recordings, residency
 from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.values import duration_ns
 from torpor.record.machine import read
 
 if TYPE_CHECKING:
+    from torpor import shapes
     from torpor.record import session
 
 _DEFAULT_OUTPUT = Path("torpor.trace")
@@ -105,6 +106,7 @@ def record(
         fail(f"`{output.parent}` is not a folder")
     if not command and limit_ns is None:
         print_note("recording until Ctrl-C")
+    watch = residency.Watch(counters.SYSFS)
     with progress.if_watched() as bar:
         made = live.record_trace(
             output,
@@ -117,7 +119,7 @@ def record(
             force=force,
             progress=bar,
         )
-    is_lossy = _tell(made)
+    is_lossy = _tell(made, watch.end())
     if made.status:
         print_note(f"the command ended with status {made.status}")
         raise typer.Exit(made.status)
@@ -125,15 +127,22 @@ def record(
         raise typer.Exit(EXIT_FINDING)
 
 
-def _rejections(made: "session.Recording") -> list[str]:
-    """Entries that the driver refused meanwhile, of which no event tells."""
+def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:
+    """What no event tells: entries that the driver refused, states that the hardware got."""
     dumps = [file for file in made.beside if file.name.endswith((".before.txt", ".after.txt"))]
     try:
-        groups = counters.diff(*sorted(dumps, reverse=True))["groups"]
+        result = cast("shapes.Diff", counters.diff(*sorted(dumps, reverse=True)))
     except TorporError:
         return []
+    counters.add_hardware(result, hardware)
     told = []
-    for group in groups:
+    for group in result["groups"]:
+        of = "time" if group["columns"][0]["residency_of"] == "elapsed" else "idle time"
+        for got in group["columns"][0]["got"]:
+            names = ", ".join(group["states"][place]["name"] for place in got["states"])
+            requested = got["requested_ratio"]
+            share = "no state" if requested is None else f"{requested:.2%} of {of} ({names})"
+            told.append(f"note: {got['counter']}: requested {share}, got {got['got_ratio']:.2%}")
         for state, counts in zip(group["states"], group["columns"][0]["states"], strict=True):
             if counts["rejected"]:
                 told.append(
@@ -167,7 +176,7 @@ def _overhead(made: "session.Recording") -> list[str]:
     return [f"{told}; {shown} ended {wakeups:,} sleeps ({wakeups / seconds:.1f} per s)"]
 
 
-def _tell(made: "session.Recording") -> bool:
+def _tell(made: "session.Recording", hardware: residency.Got) -> bool:
     """Say what was recorded and what was not; return whether something was lost."""
     for note in made.notes:
         print_note(f"note: {note}")
@@ -190,8 +199,8 @@ def _tell(made: "session.Recording") -> bool:
             print_note("note: no CPU was seen asleep, so there is nothing to replay")
         damage = [loss for loss in info["losses"] if loss["severity"] == "damage"]
         lost_count = max(lost_count, sum(loss["count"] for loss in damage))
-    for refused in _rejections(made):
-        print_note(refused)
+    for counted in _counted(made, hardware):
+        print_note(counted)
     for own in _overhead(made):
         print_note(own)
     facts.append(f"{lost_count:,} events lost" if lost_count else "nothing lost")

@@ -59,7 +59,8 @@ def stat(
     """Show usage, time, above and below of the idle states as they are counted.
 
     On a terminal the table is updated in place. Ctrl-C stops it; the last table is the total. With
-    a COMMAND the exit status is the command's.
+    a COMMAND the exit status is the command's. Where the machine has residency counters of its own
+    (perf's cstate_core and cstate_pkg), the total has them next to what was requested.
     """
     # Refused here, it is a wrong option.
     if values.duration_ns(interval) == 0:

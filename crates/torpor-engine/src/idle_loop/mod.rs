@@ -6,6 +6,7 @@
 //! ([`CpuRun`]) knows what ends a sleep when it begins; a simulation learns it meanwhile, and says
 //! so with [`IdleCpu::interrupt`].
 
+mod hardware;
 mod run;
 
 pub use run::CpuRun;
@@ -16,6 +17,7 @@ use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
 use torpor_governor::{Fault, Inputs};
+use torpor_platform::SleepHistory;
 use torpor_units::{Duration, Energy, Instant};
 
 /// `NEXT_TIMER_MAX_DELTA`: the timer wheel never answers later than this many ticks ahead.
@@ -42,6 +44,11 @@ pub struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Entered,
+    /// The hardware entered another state, and may have gone on to the requested one.
+    Demoted {
+        to: u8,
+        is_undemoted: bool,
+    },
     /// `need_resched()` after `select`: nobody tried to enter it.
     GaveUp,
     /// The driver returned an error.
@@ -58,6 +65,16 @@ pub struct Spared {
 impl Pending {
     pub fn state(&self) -> usize {
         self.state
+    }
+
+    /// The state that the hardware has entered, and the one that it leaves at the end as it is known
+    /// now. A kernel knows neither.
+    pub fn got(&self) -> (usize, usize) {
+        match self.entry {
+            Entry::Demoted { to, is_undemoted: false } => (to.into(), to.into()),
+            Entry::Demoted { to, is_undemoted: true } => (to.into(), self.state),
+            _ => (self.state, self.state),
+        }
     }
 
     pub fn spared(&self) -> Spared {
@@ -133,6 +150,8 @@ pub struct IdleCpu<'a> {
     /// Of the current sleep, and when polling is over, if it polls.
     alarms: Alarms,
     give_up: Instant,
+    /// Where the hardware demotes.
+    history: SleepHistory,
     tally: Tally,
 }
 
@@ -150,6 +169,7 @@ impl<'a> IdleCpu<'a> {
             span: 0,
             alarms: Alarms::NONE,
             give_up: Instant::NEVER,
+            history: SleepHistory::default(),
             tally: Tally::new(model),
         }
     }
@@ -210,10 +230,15 @@ impl<'a> IdleCpu<'a> {
             tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
             timer: timer.unwrap_or(Instant::NEVER),
         };
+        let mut entry = if gives_up(span, self.now) { Entry::GaveUp } else { Entry::Entered };
         let sleep = if self.model.states[state].is_polling {
             // By its fields, as whatever has an address does not stay in registers.
             let Sleep { resume, end, got_tick, got_timer } = self.poll(span.wake, policy);
             Sleep { resume, end, got_tick, got_timer }
+        } else if !self.model.demotions.is_empty() && entry == Entry::Entered {
+            let (sleep, demoted) = self.enter_hardware(state, span.wake);
+            entry = demoted;
+            sleep
         } else {
             self.model.sleep(state, self.now, span.wake, self.alarms)
         };
@@ -224,40 +249,9 @@ impl<'a> IdleCpu<'a> {
             stop_tick,
             tick_was_stopped,
             sleep_length: next.sleep_length,
-            entry: if gives_up(span, self.now) { Entry::GaveUp } else { Entry::Entered },
+            entry,
             spared: Spared::default(),
         })
-    }
-
-    /// The driver refuses the state, after `time`. What comes meanwhile is seen afterwards.
-    #[cold]
-    pub fn reject(&self, pending: &mut Pending, time: Duration) {
-        let resume = pending.from + time;
-        pending.entry = Entry::Rejected;
-        pending.sleep = Sleep {
-            resume,
-            end: SleepEnd::PollTimeout,
-            got_tick: self.alarms.tick <= resume,
-            got_timer: self.alarms.timer <= resume,
-        };
-    }
-
-    /// The event that ends the sleep comes at `wake`, earlier than was known when it began.
-    pub fn interrupt(&self, pending: &mut Pending, wake: Instant) {
-        if pending.is_rejected() {
-            return;
-        }
-        pending.sleep = if self.model.states[pending.state].is_polling {
-            self.model.poll(pending.from, wake, self.alarms, self.give_up)
-        } else {
-            self.model.sleep_sparing(pending.state, pending.from, wake, self.alarms, pending.spared)
-        };
-    }
-
-    /// Other CPUs spare this one a part of its latencies, in place of what they spared it before.
-    pub fn spare(&self, pending: &mut Pending, wake: Instant, spared: Spared) {
-        pending.spared = spared;
-        self.interrupt(pending, wake);
     }
 
     #[cold]
@@ -302,7 +296,7 @@ impl<'a> IdleCpu<'a> {
     ) -> Result<bool, Fault> {
         let Pending { from, sleep, state, .. } = *pending;
         match pending.entry {
-            Entry::Entered => {}
+            Entry::Entered | Entry::Demoted { .. } => {}
             Entry::GaveUp => {
                 policy.gave_up(self.slot);
                 self.tally.absorbed();
@@ -315,7 +309,12 @@ impl<'a> IdleCpu<'a> {
         }
         let residency = sleep.resume.passed_since(from);
         let verdict = self.model.verdict(state, residency);
-        self.tally.slept(span.opp, state, from, sleep.resume, verdict);
+        if self.model.demotions.is_empty() {
+            self.tally.slept(span.opp, state, from, sleep.resume, verdict);
+        } else {
+            self.history.slept(state, self.model.demotion(state), residency);
+            self.slept_in_hardware(span, pending, sleep.resume, verdict);
+        }
 
         // The tick's interrupt is handled before the governor reflects.
         let mut now = sleep.resume;
@@ -408,6 +407,13 @@ impl<'a> IdleCpu<'a> {
         let Pending { from, sleep, state, .. } = *pending;
         let (costs, length) = (&self.model.costs, sleep.resume.since(from));
         let cost = |state| costs.sleep(span.opp, state, length);
+        let energy = match pending.entry {
+            Entry::Demoted { .. } => self
+                .parts(pending, sleep.resume)
+                .map(|(state, time)| costs.sleep(span.opp, state, time))
+                .fold(Energy::ZERO, |sum, part| sum + part),
+            _ => cost(state),
+        };
         let states = 0..self.model.states.len();
         let allowed = states.filter(|&state| self.model.states[state].is_allowed);
         let cheapest = allowed.map(cost).min().unwrap_or(Energy::ZERO);
@@ -424,6 +430,7 @@ impl<'a> IdleCpu<'a> {
             from,
             resume: sleep.resume,
             state: state as u8,
+            got: pending.got().1 as u8,
             opp: span.opp,
             stop_tick: pending.stop_tick,
             tick_was_stopped: pending.tick_was_stopped,
@@ -434,30 +441,13 @@ impl<'a> IdleCpu<'a> {
             event: span.wake,
             stamp: span.stamp,
             is_resched: span.is_resched,
-            energy: cost(state) + handled,
-            regret: cost(state) - cheapest,
+            energy: energy + handled,
+            regret: energy - cheapest,
             source: span.source,
             verdict,
             end: sleep.end,
             latency,
         }
-    }
-
-    /// The clock goes over to another OPP in the middle of a sleep.
-    pub fn change_opp(&mut self, pending: &Pending, opp: u16, next: u16, now: Instant) {
-        if pending.is_rejected() {
-            return;
-        }
-        let time = now.since(pending.from);
-        self.tally.slept_before(opp, next, pending.state, time);
-    }
-
-    /// Nobody looks on any more: the sleep counts up to `now`, as neither too deep nor too shallow.
-    pub fn cut(&mut self, span: &Span, pending: &Pending, now: Instant) {
-        if pending.is_rejected() {
-            return;
-        }
-        self.tally.slept(span.opp, pending.state, pending.from, now, Verdict::Fit);
     }
 
     /// A timer of the policy's that was left armed: it has expired while the CPU was busy, or is

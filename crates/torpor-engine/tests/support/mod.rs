@@ -31,6 +31,7 @@ pub(crate) fn state(
         energy_per_entry: None,
         refill: Duration::ZERO,
         rejects: None,
+        demotion: None,
     }
 }
 

@@ -2,6 +2,7 @@
 //! A simulated CPU: how fast it computes, and the sleep it is in.
 
 use super::work::{End, Slept};
+use torpor_platform::SleepHistory;
 use torpor_units::{Duration, Instant};
 
 pub(super) struct Cpu {
@@ -21,6 +22,7 @@ pub(super) struct Cpu {
     /// Of what the kernel does next, a part that the cost of the sleep before it holds.
     pub(super) of_sleep: Duration,
     pub(super) asleep: Option<Sleep>,
+    pub(super) history: SleepHistory,
     /// Those whose request to a device is done.
     pub(super) completed: Vec<usize>,
     /// What the next task loses to caches that the sleeps before it have left cold.
@@ -39,6 +41,9 @@ pub(super) struct Sleep {
     pub(super) state: usize,
     pub(super) entered: Instant,
     pub(super) since: Instant,
+    /// The state that the hardware has entered, and when a demoted one has gone on to `state`.
+    pub(super) got: usize,
+    pub(super) undemoted: Option<Instant>,
     pub(super) poll_until_ns: u64,
     pub(super) timer: Instant,
     pub(super) tick_stopped: bool,
@@ -64,7 +69,14 @@ impl Sleep {
             timer: self.timer,
             tick_stopped: self.tick_stopped,
             is_rejected: self.is_rejected,
+            got: self.got,
+            undemoted: self.undemoted,
         }
+    }
+
+    /// The state that the hardware is in, and since when.
+    pub(super) fn in_hardware(&self) -> (usize, Instant) {
+        self.undemoted.map_or((self.got, self.since), |at| (self.state, at))
     }
 
     pub(super) fn polls(&self) -> bool {

@@ -86,12 +86,18 @@ impl<W: Work> Sim<W> {
         }
         self.show_timers(cpu, u64::MAX);
         if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
+            let state = idle_state as usize;
+            let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
+            let demotion = states.get(state).and_then(|s| s.demotion).filter(|_| is_rejected == 0);
+            let got = self.cpus[cpu].history.got(state, demotion);
             let last_man = &mut self.machine.last_man;
             let last_man = last_man.as_mut().filter(|_| is_rejected == 0);
-            let spared = last_man.map(|all| all.enter(cpu, idle_state as usize));
+            let spared = last_man.map(|all| all.enter(cpu, got));
             let sleep = Sleep {
                 number: sleeps,
-                state: idle_state as usize,
+                state,
+                got,
+                undemoted: None,
                 entered: Instant(entered_ns as i64),
                 since: self.now.max(self.cpus[cpu].from),
                 poll_until_ns,
@@ -105,6 +111,9 @@ impl<W: Work> Sim<W> {
             self.cpus[cpu].asleep = Some(sleep);
             if sleep.polls() {
                 self.polling.push(cpu);
+            }
+            if let Some(time) = demotion.and_then(|rule| rule.undemote).filter(|_| got != state) {
+                self.push(sleep.since + time, Event::Undemotes(cpu, sleeps));
             }
             if poll_until_ns != 0 {
                 self.push(Instant(poll_until_ns as i64), Event::PollEnd(cpu, poll_until_ns));
@@ -120,8 +129,19 @@ impl<W: Work> Sim<W> {
         let Some(sleep) = self.cpus[cpu].asleep.filter(|sleep| sleep.since == self.now) else {
             return;
         };
-        let Sleep { state, entered, is_rejected, .. } = sleep;
-        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered, is_rejected });
+        let Sleep { state, entered, is_rejected, got, .. } = sleep;
+        self.work.watch(cpu, self.now, Seen::Sleeps { state, entered, is_rejected, got });
+    }
+
+    /// A demoted CPU goes on to the state that was requested, unless that sleep is over, or nearly.
+    pub(super) fn undemote(&mut self, cpu: usize, number: u32) {
+        let is_that = |sleep: &&mut Sleep| sleep.number == number && sleep.event.is_none();
+        let Some(sleep) = self.cpus[cpu].asleep.as_mut().filter(is_that) else { return };
+        sleep.undemoted = Some(self.now);
+        if let Some(last_man) = &mut self.machine.last_man {
+            sleep.spared = last_man.deepen(cpu, sleep.state);
+        }
+        self.work.watch(cpu, self.now, Seen::Undemotes);
     }
 
     /// Another task has the CPU, or none.

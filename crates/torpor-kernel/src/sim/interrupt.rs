@@ -20,7 +20,8 @@ impl<W: Work> Sim<W> {
         sleep.event = Some(now);
         sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
         let polls = sleep.polls();
-        let Sleep { number, state: index, since, poll_until_ns, spared, is_rejected, .. } = *sleep;
+        let Sleep { number, poll_until_ns, spared, is_rejected, .. } = *sleep;
+        let (index, since) = sleep.in_hardware();
         let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
         let at = match states.get(index) {
             _ if is_rejected => now.max(since).max(Instant(poll_until_ns as i64)),
@@ -146,7 +147,11 @@ impl<W: Work> Sim<W> {
             stats.entries[slept.state] += 1;
             let it = &mut self.cpus[cpu];
             let states = &self.machine.clusters[it.cluster].states;
-            it.cold = states.get(slept.state).map_or(it.cold, |state| it.cold.max(state.refill));
+            let last = slept.undemoted.map_or(slept.got, |_| slept.state);
+            it.cold = states.get(last).map_or(it.cold, |state| it.cold.max(state.refill));
+            if let Some(state) = states.get(slept.state) {
+                it.history.slept(slept.state, state.demotion, self.now.since(slept.since));
+            }
         }
         self.polling.retain(|other| *other != cpu);
         if let Some(last_man) = &mut self.machine.last_man {

@@ -52,6 +52,8 @@ enum Event {
     Done(usize),
     /// The hardware enters the state that the kernel has entered before.
     Sleeps(usize),
+    /// The time is up after which the hardware takes a demoted CPU to the requested state.
+    Undemotes(usize, u32),
     /// A polling state's time is up.
     PollEnd(usize, u64),
     Completion(usize, usize),
@@ -112,6 +114,7 @@ impl<W: Work> Sim<W> {
                 timer_queued: NEVER,
                 of_sleep: Duration::ZERO,
                 asleep: None,
+                history: Default::default(),
                 cold: Duration::ZERO,
                 completed: Vec::new(),
                 capacity: u64::from(machine.clusters[cluster].capacity),
@@ -324,6 +327,10 @@ impl<W: Work> Sim<W> {
                     return self.advance(cpu);
                 }
                 self.queue_done(cpu);
+                Ok(())
+            }
+            Event::Undemotes(cpu, number) => {
+                self.undemote(cpu, number);
                 Ok(())
             }
             Event::Sleeps(cpu) => {

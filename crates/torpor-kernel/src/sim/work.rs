@@ -82,7 +82,11 @@ pub enum Seen {
         entered: Instant,
         /// The driver refuses it.
         is_rejected: bool,
+        /// The state that the hardware enters.
+        got: usize,
     },
+    /// The hardware goes on from there to the state that was requested.
+    Undemotes,
     /// An interrupt ends its sleep, and the kernel is about to handle it. Polling ends without.
     Wakes,
     Slept(Slept),
@@ -117,6 +121,9 @@ pub struct Slept {
     pub tick_stopped: bool,
     /// There was no sleep: the driver has refused the state.
     pub is_rejected: bool,
+    /// The state that the hardware entered, and when a demoted one went on to `state`.
+    pub got: usize,
+    pub undemoted: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,6 +37,7 @@ pub(super) fn build(
         let what = |of: &str| format!("{name} {} {of}", state.text("name").unwrap_or("?"));
         cite(sources, &what("refill"), state.texts("refill_source"));
         cite(sources, &what("rejected entries"), state.texts("reject_source"));
+        cite(sources, &what("demotion"), state.texts("demote_source"));
     }
     check_power_falls(report, states, &idle_states);
     polling::set_limit(report, states, &mut idle_states);
@@ -239,6 +240,7 @@ fn build_state(
         energy_per_entry: state.number("energy_per_entry_uj").map(Energy::from_uj),
         refill: driver::refill(report, state),
         rejects: driver::rejects(report, state, entry),
+        demotion: driver::demotion(report, &cluster.tables("idle_state")[..index], state),
     })
 }
 

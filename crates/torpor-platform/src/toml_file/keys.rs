@@ -493,5 +493,30 @@ pub(crate) static IDLE_STATE: Shape = Shape {
              least 1.",
         ),
         optional("reject_source", Kind::Texts, "Where `reject_pct` comes from."),
+        optional(
+            "demote_to",
+            Kind::Text,
+            "Name of the shallower state that the hardware enters instead after short sleeps. \
+             Without it, a requested state is entered.",
+        ),
+        optional(
+            "demote_after",
+            Kind::Integer { max: 65536.0 },
+            "With `demote_to`: so many short sleeps in a row demote the requests that follow, \
+             until a sleep is not short. Without it, 1.",
+        ),
+        optional(
+            "demote_below_us",
+            TIME,
+            "With `demote_to`: a sleep is short below this residency. Without it, the target \
+             residency.",
+        ),
+        optional(
+            "undemote_us",
+            TIME,
+            "With `demote_to`: a demoted CPU that is still idle after this time enters the \
+             requested state. Without it, never.",
+        ),
+        optional("demote_source", Kind::Texts, "Where the demotion comes from."),
     ],
 };

@@ -22,6 +22,8 @@ const STATES: &[Column] = &[
     ("below", Int, ""),
     ("rejected", Int, ""),
     ("time_ns", Int, "ns"),
+    ("demoted", Int, ""),
+    ("got_time_ns", Int, "ns"),
 ];
 
 const LATENCY: &[Column] = &[

@@ -4,7 +4,8 @@
 use super::Row;
 use serde_json::Value;
 
-const COUNTS: [&str; 5] = ["usage", "above", "below", "rejected", "time_ns"];
+const COUNTS: [&str; 7] =
+    ["usage", "above", "below", "rejected", "time_ns", "demoted", "got_time_ns"];
 
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()

@@ -81,6 +81,8 @@ pub(super) struct Cpu<'a> {
     pub idle: IdleCpu<'a>,
     /// The sleep it is in, while [`Mode::Asleep`].
     pub pending: Option<Pending>,
+    /// The state that the hardware is in meanwhile.
+    pub rests_in: usize,
     /// The idleness it is in: what the idle loop knows.
     pub span: Span,
     /// Where a sink wants spans: since when there is nothing to do, and the span that an event has
@@ -131,6 +133,16 @@ impl Timer {
 impl Cpu<'_> {
     pub(super) fn next_timer(&self) -> Instant {
         self.timers.peek().map_or(Instant::NEVER, |Reverse(timer)| timer.expires)
+    }
+
+    /// When something happens in this sleep: its end, or before that the hardware leaves a demoted
+    /// CPU's state for a deeper one.
+    pub(super) fn due(&self, pending: &Pending) -> Instant {
+        let (first, last) = pending.got();
+        match self.idle.undemoted_at(pending) {
+            Some(at) if first != last && self.rests_in == first => at.min(pending.sleep.resume),
+            _ => pending.sleep.resume,
+        }
     }
 
     /// How long `work` takes here.

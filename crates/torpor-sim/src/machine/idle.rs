@@ -84,13 +84,15 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         if let Some(time) = self.driver.rejects(number, state) {
             cpu.idle.reject(&mut pending, time);
         } else {
+            let (got, _) = pending.got();
             if let Some(last_man) = &mut self.last_man {
-                let (entry, exit) = (last_man.enter(number, state), last_man.spared(number, state));
+                let (entry, exit) = (last_man.enter(number, got), last_man.spared(number, got));
                 cpu.idle.spare(&mut pending, timer, Spared { entry, exit });
             }
-            self.rest.entered(number, state, pending.from);
+            cpu.rests_in = got;
+            self.rest.entered(number, got, pending.from);
         }
-        self.world.agenda.set(Cpus::nth(number), pending.sleep.resume);
+        self.world.agenda.set(Cpus::nth(number), cpu.due(&pending));
         cpu.pending = Some(pending);
         if S::RECORDS {
             self.record_entry(number, &pending);
@@ -105,8 +107,28 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             let pending = cpu.pending.as_mut().expect("a CPU asleep is in a state");
             cpu.span.wake = at;
             cpu.idle.interrupt(pending, at);
-            self.world.agenda.set(Cpus::nth(number), pending.sleep.resume);
+            let pending = *pending;
+            self.world.agenda.set(Cpus::nth(number), cpu.due(&pending));
         }
+    }
+
+    /// A demoted CPU goes on to the state that was requested. Whether that was due.
+    fn undemotes(&mut self, number: usize, pending: &mut Pending) -> bool {
+        let (now, cpu) = (self.world.now, &mut self.cpus[number]);
+        let state = pending.state();
+        if now >= pending.sleep.resume || cpu.due(pending) == pending.sleep.resume {
+            return false;
+        }
+        self.rest.left(number, cpu.rests_in, now);
+        cpu.rests_in = state;
+        self.rest.entered(number, state, now);
+        if let Some(last_man) = &mut self.last_man {
+            let (entry, exit) = (last_man.deepen(number, state), last_man.spared(number, state));
+            cpu.idle.spare(pending, cpu.span.wake, Spared { entry, exit });
+        }
+        self.world.agenda.set(Cpus::nth(number), cpu.due(pending));
+        cpu.pending = Some(*pending);
+        true
     }
 
     /// The CPU has left its state. FIDELITY(sim-irq-order): interrupts are handled only now.
@@ -114,7 +136,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
         let mut pending = cpu.pending.take().expect("a CPU asleep is in a state");
-        if self.waits_for_others(number, &mut pending) {
+        if self.undemotes(number, &mut pending) || self.waits_for_others(number, &mut pending) {
             return Ok(());
         }
         let cpu = &mut self.cpus[number];
@@ -131,8 +153,8 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let wake = cpu.span.wake;
         let is_event = cpu.idle.finish(&cpu.span, &pending, &mut self.policy, &mut self.sink)?;
         if !pending.is_rejected() {
-            cpu.cold = cpu.cold.max(self.driver.refill(number, pending.state()));
-            self.rest.left(number, pending.state(), now);
+            cpu.cold = cpu.cold.max(self.driver.refill(number, pending.got().1));
+            self.rest.left(number, cpu.rests_in, now);
         }
         if is_event {
             self.end_span(number, wake, now);

@@ -242,7 +242,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             if let Some(pending) = &cpu.pending {
                 cpu.idle.cut(&cpu.span, pending, now);
                 if !pending.is_rejected() {
-                    self.rest.left(number, pending.state(), now);
+                    self.rest.left(number, cpu.rests_in, now);
                     let slept = now.since(pending.from);
                     self.sink.cut(number, pending.state(), cpu.span.opp, slept);
                 }
@@ -369,6 +369,7 @@ fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
         mode: Mode::Asleep,
         idle: IdleCpu::new(model, slot, start),
         pending: None,
+        rests_in: 0,
         cold: Duration::ZERO,
         span,
         idle_since: None,

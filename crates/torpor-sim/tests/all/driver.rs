@@ -7,7 +7,7 @@ use crate::support::{count, count_seed, load, machine, request, run};
 use std::path::Path;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::{Catalog, CatalogOptions};
-use torpor_platform::{Platform, Rejects};
+use torpor_platform::{Demotion, Platform, Rejects};
 use torpor_sim::machine::Counted;
 use torpor_sim::{Request, Session};
 use torpor_units::Duration;
@@ -139,4 +139,76 @@ fn a_hosted_kernel_is_rejected_as_often() {
     assert_eq!(counted.kinds[0].wakeups, 99);
     // Its own work comes on top.
     assert!(counted.cpus[0].overhead > Duration::from_us(50 * 30), "{}", counted.cpus[0].overhead);
+}
+
+/// Four short sleeps, then a long one, 50 times a second or so.
+const BURSTS: &str = r#"
+[[task]]
+name = "t"
+phase = [
+    { run_us = 10 }, { sleep_us = 100 }, { run_us = 10 }, { sleep_us = 100 },
+    { run_us = 10 }, { sleep_us = 100 }, { run_us = 10 }, { sleep_us = 100 },
+    { run_us = 10 }, { sleep_us = 20000 },
+]
+"#;
+
+/// After two sleeps of less than 200 us C6 is C1, and 1 ms later C6 after all.
+fn demoting(text: &str) -> Request {
+    let mut platform = machine(1, text);
+    let (short, undemote) = (Duration::from_us(200), Some(Duration::from_us(1_000)));
+    let rule = Demotion { to: 0, after: 2, short, undemote };
+    platform.clusters[0].idle_states[1].demotion = Some(rule);
+    request(platform, load(BURSTS), &["deepest"], 1_000)
+}
+
+fn assert_demoted(counted: &Counted) {
+    let [c1, c6] = [0, 1].map(|state| counted.cpus[0].totals.states[state]);
+    // In each round of 20.5 ms two of four short sleeps, and the long one's first millisecond.
+    assert_eq!(c1.usage, 0);
+    assert!((130..150).contains(&c6.demoted), "{c6:?}");
+    assert_eq!(c1.got_time + c6.got_time, c6.time);
+    let share = c1.got_time.0 as f64 / c6.time.0 as f64;
+    assert!((0.05..0.07).contains(&share), "{share}");
+    // Of the sleeps, as many in C6 as not demoted, and one that is undemoted to three that are.
+    let trips = (c6.usage - c6.demoted) as f64 + (c6.demoted as f64 / 3.0).round();
+    let energy = 0.1 * c1.got_time.0 as f64 + 0.01 * c6.got_time.0 as f64;
+    let energy = energy / 1e3 + 18.0 * trips;
+    let counted = counted.cpus[0].totals.energy.as_uj_f64();
+    assert!((counted - energy).abs() <= 20.0, "{counted} {energy}");
+}
+
+#[test]
+fn a_burst_of_short_sleeps_is_demoted_and_its_end_undemoted() {
+    let counted = count(&demoting("")).unwrap();
+    assert_demoted(&counted);
+    // Awake power is that of a package whose CPUs do not sleep, demoted or not.
+    let power = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"\n";
+    let awake = count(&demoting(power)).unwrap();
+    let slept = awake.cpus[0].totals.states.iter().fold(Duration::ZERO, |sum, s| sum + s.time);
+    let expected = (awake.span - slept).0 as f64 / 1e3;
+    assert!((awake.awake_energy.as_uj_f64() - expected).abs() < 1.0, "{expected}");
+}
+
+#[test]
+fn a_hosted_kernel_is_demoted_as_often() {
+    let test = "demoted entries in a hosted kernel";
+    let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
+    let mut request = demoting("");
+    // The kernel requests C6 for the long sleeps alone: all are short enough to be demoted.
+    let rule = &mut request.platform.clusters[0].idle_states[1].demotion;
+    rule.as_mut().expect("it was given").short = Duration(1_000_000_000);
+    request.options.kernels = vec![tree.display().to_string().parse().unwrap()];
+    request.governors = vec!["menu".parse().unwrap()];
+    let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let catalog = Catalog::new(CatalogOptions { cache_dir, ..Default::default() });
+    let request = request.resolved().unwrap();
+    let session = Session::new(&request, &catalog).unwrap_or_else(|e| panic!("{e}"));
+    let run = session.simulate(0, 1, Unobserved, &mut |_| true).unwrap();
+    let counted = run.unwrap_or_else(|e| panic!("{e}")).0;
+    let [c1, c6] = [0, 1].map(|state| counted.cpus[0].totals.states[state]);
+    assert!(c6.usage > 40 && c6.demoted == c6.usage - 2, "{c6:?}");
+    let moved = (c1.got_time - c1.time).0 as f64 / (1e6 * c6.demoted as f64);
+    assert!((0.8..=1.0).contains(&moved), "{moved} ms of each is in C1");
+    // Undemoted or not, what is not got in C6 is got in C1.
+    assert_eq!(c1.got_time + c6.got_time, c1.time + c6.time);
 }

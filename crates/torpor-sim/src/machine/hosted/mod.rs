@@ -179,6 +179,9 @@ struct Asleep {
     /// By the kernel, and by the hardware.
     entered: Instant,
     since: Instant,
+    /// The state that the hardware has entered, and when a demoted one has gone on to `state`.
+    got: usize,
+    undemoted: Option<Instant>,
     /// Its end is in the recording already.
     is_told: bool,
     /// The driver refuses it: no sleep.
@@ -456,12 +459,13 @@ impl<S: Sink> Work for Hosted<'_, S> {
                 self.cpus[cpu].overhead += time;
                 self.busy(cpu, time);
             }
-            Seen::Sleeps { state, entered, is_rejected } => {
-                self.sleeps(cpu, state, entered, is_rejected);
+            Seen::Sleeps { state, entered, is_rejected, got } => {
+                self.sleeps(cpu, (state, got), entered, is_rejected);
                 if let Some(judge) = self.judge.as_mut().filter(|_| !is_rejected) {
                     judge.sleeps(cpu);
                 }
             }
+            Seen::Undemotes => self.undemotes(cpu),
             Seen::Wakes if S::RECORDS => self.record_exit_first(cpu),
             Seen::Wakes => {}
             Seen::Timer(event) => self.record_timer(cpu, event),

@@ -1,33 +1,69 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Sleeps of a hosted kernel, as they are counted, recorded and handed to the oracle.
 
-use super::{Asleep, Hosted};
+use super::{Asleep, Cpu, Hosted};
 use crate::machine::{Sink, trace};
 use torpor_engine::decision::Decision;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
+use torpor_engine::totals::hardware_parts;
 use torpor_kernel::{End, Slept, TimerEvent, TimerFunction, TimerId};
 use torpor_trace::EventKind;
 use torpor_units::{Duration, Energy, Instant};
+
+impl Asleep {
+    /// The state that the hardware is in.
+    fn in_hardware(&self) -> usize {
+        self.undemoted.map_or(self.got, |_| self.state)
+    }
+
+    /// The states that it has been in up to now.
+    fn parts(&self, now: Instant) -> impl Iterator<Item = (usize, Duration)> + use<> {
+        hardware_parts((self.got, self.since), self.undemoted.map(|at| (self.state, at)), now)
+    }
+}
+
+impl Cpu<'_> {
+    fn count(&mut self, asleep: &Asleep, now: Instant, verdict: Verdict) {
+        let Asleep { state, since, got, .. } = *asleep;
+        if got == state {
+            self.tally.slept(self.opp, state, since, now, verdict);
+        } else {
+            self.tally.slept_demoted(self.opp, state, (since, now), verdict, asleep.parts(now));
+        }
+    }
+}
 
 impl<S: Sink> Hosted<'_, S> {
     pub(super) fn sleeps(
         &mut self,
         number: usize,
-        state: usize,
+        (state, got): (usize, usize),
         entered: Instant,
         is_rejected: bool,
     ) {
         let now = self.world.now;
         if !is_rejected {
-            self.rest.entered(number, state, now);
+            self.rest.entered(number, got, now);
         }
         let cpu = &mut self.cpus[number];
-        cpu.asleep = Some(Asleep { state, entered, since: now, is_told: false, is_rejected });
+        let undemoted = None;
+        let (since, is_told) = (now, false);
+        cpu.asleep = Some(Asleep { state, entered, since, got, undemoted, is_told, is_rejected });
         cpu.idle_since.get_or_insert(now);
         if S::RECORDS {
             self.emit(number, EventKind::CpuIdle { state: trace::state(state) });
         }
+    }
+
+    /// The hardware takes a demoted CPU to the requested state.
+    pub(super) fn undemotes(&mut self, number: usize) {
+        let now = self.world.now;
+        let Some(asleep) = &mut self.cpus[number].asleep else { return };
+        asleep.undemoted = Some(now);
+        let Asleep { state, got, .. } = *asleep;
+        self.rest.left(number, got, now);
+        self.rest.entered(number, state, now);
     }
 
     pub(super) fn slept(&mut self, number: usize, slept: &Slept) {
@@ -36,15 +72,16 @@ impl<S: Sink> Hosted<'_, S> {
         if is_rejected {
             return self.was_rejected(number, slept);
         }
-        self.rest.left(number, state, now);
         let cpu = &mut self.cpus[number];
-        let Asleep { since, is_told, .. } = cpu.asleep.take().expect("it was seen to sleep");
+        let asleep = cpu.asleep.take().expect("it was seen to sleep");
+        let is_told = asleep.is_told;
+        self.rest.left(number, asleep.in_hardware(), now);
         let model = &cpu.model.states[state];
         let verdict = cpu.model.verdict(state, now.since(entered));
         if cpu.model.states.len() > 1 {
             cpu.tally.asked(SleepSource::TimerEvents);
         }
-        cpu.tally.slept(cpu.opp, state, since, now, verdict);
+        cpu.count(&asleep, now, verdict);
         let latency = now.since(event);
         match end {
             End::Event => {
@@ -57,7 +94,7 @@ impl<S: Sink> Hosted<'_, S> {
             End::PollTimeout => cpu.tally.poll_timed_out(),
         }
         if self.sink.wants(number) {
-            let decision = self.decision(number, slept, since, verdict);
+            let decision = self.decision(number, slept, &asleep, verdict);
             self.sink.decision(&decision);
         }
         if S::RECORDS && !is_told {
@@ -137,11 +174,20 @@ impl<S: Sink> Hosted<'_, S> {
         self.emit(number, kind);
     }
 
-    fn decision(&self, number: usize, slept: &Slept, since: Instant, verdict: Verdict) -> Decision {
+    fn decision(
+        &self,
+        number: usize,
+        slept: &Slept,
+        asleep: &Asleep,
+        verdict: Verdict,
+    ) -> Decision {
+        let since = asleep.since;
         let Slept { state, event, end, is_resched, timer, tick_stopped, .. } = *slept;
         let (cpu, now) = (&self.cpus[number], self.world.now);
         let (costs, length) = (&cpu.model.costs, now.since(since));
         let cost = |state| costs.sleep(cpu.opp, state, length);
+        let energy = asleep.parts(now).map(|(state, time)| costs.sleep(cpu.opp, state, time));
+        let energy = energy.fold(Energy::ZERO, |sum, part| sum + part);
         let cheapest = cpu.model.allowed().into_iter().map(cost).min().unwrap_or(Energy::ZERO);
         let handled = match end {
             End::Tick => costs.awake(cpu.opp, cpu.model.tick_handling),
@@ -153,6 +199,7 @@ impl<S: Sink> Hosted<'_, S> {
             from: since,
             resume: now,
             state: state as u8,
+            got: asleep.in_hardware() as u8,
             opp: cpu.opp,
             stop_tick: tick_stopped,
             tick_was_stopped: false,
@@ -163,8 +210,8 @@ impl<S: Sink> Hosted<'_, S> {
             event,
             stamp: WakeStamp::WakingEvent,
             is_resched,
-            energy: cost(state) + handled,
-            regret: cost(state) - cheapest,
+            energy: energy + handled,
+            regret: energy - cheapest,
             source: SleepSource::TimerEvents,
             verdict,
             end: match end {
@@ -219,8 +266,9 @@ impl<S: Sink> Hosted<'_, S> {
             self.rest.set_opp(cluster, opp, now);
         }
         let cpu = &mut self.cpus[number];
-        if let Some(Asleep { state, since, is_rejected: false, .. }) = cpu.asleep {
-            cpu.tally.slept_before(cpu.opp, opp, state, now.since(since));
+        for (state, time) in cpu.asleep.iter().filter(|a| !a.is_rejected).flat_map(|a| a.parts(now))
+        {
+            cpu.tally.slept_before(cpu.opp, opp, state, time);
         }
         cpu.opp = opp;
         if S::RECORDS {
@@ -232,10 +280,10 @@ impl<S: Sink> Hosted<'_, S> {
     pub(super) fn cut(&mut self, number: usize, slept: Option<Slept>) {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
-        if let Some(Asleep { state, since, is_rejected: false, .. }) = cpu.asleep.take() {
-            cpu.tally.slept(cpu.opp, state, since, now, Verdict::Fit);
+        if let Some(asleep @ Asleep { state, since, is_rejected: false, .. }) = cpu.asleep.take() {
+            cpu.count(&asleep, now, Verdict::Fit);
             let opp = cpu.opp;
-            self.rest.left(number, state, now);
+            self.rest.left(number, asleep.in_hardware(), now);
             self.sink.cut(number, state, opp, now.since(since));
         }
         if let Some(slept) = slept {
