@@ -127,6 +127,13 @@ fn shell_order(count: usize) -> Vec<CpuId> {
 }
 
 fn doubt(lines: &[&str]) -> Failure {
+    if lines.iter().take(5).any(|line| line.contains("PowerTOP")) {
+        return Failure::new(
+            "a report of PowerTOP holds shares of time and mean lengths, and counts nothing",
+            "compare two of `torpor snapshot`, or of `grep . \
+             /sys/devices/system/cpu/cpu*/cpuidle/state*/*`, before and after",
+        );
+    }
     let found = match lines.first() {
         None => "it is empty".to_owned(),
         Some(_) if lines.iter().all(|line| is_number(line)) => {

@@ -15,6 +15,8 @@ pub enum TraceError {
         #[source]
         source: std::io::Error,
     },
+    #[error("read trace `{}`: it is {found}\nhint: {hint}", shown::line(name))]
+    Folder { name: String, found: &'static str, hint: String },
     #[error(
         "read trace `{}`: the file is empty (0 bytes)\n\
          hint: was the recorder stopped before it wrote anything, or the copy cut short?",

@@ -317,3 +317,18 @@ fn damaged_packings_are_errors_or_recordings() {
         }
     }
 }
+
+#[test]
+fn a_folder_is_named_as_what_it_is() {
+    let folder = Folder::new();
+    let error = read(&folder.0).unwrap_err().to_string();
+    assert!(error.contains("it is a folder\nhint: name a recording in it"), "{error}");
+    let kernel = folder.0.join("kernel");
+    std::fs::create_dir(&kernel).unwrap();
+    std::fs::write(kernel.join("metadata"), b"\x57\x1d\xd1\x75").unwrap();
+    for path in [&folder.0, &kernel] {
+        let error = read(path).unwrap_err().to_string();
+        let hint = format!("`babeltrace2 --clock-seconds {} >trace.txt`", path.display());
+        assert!(error.contains(&hint), "{error}");
+    }
+}

@@ -105,6 +105,7 @@ fn what_is_no_dump_is_told_with_a_command_that_makes_one() {
     for (text, part) in [
         ("", "it is empty"),
         ("1\n2\n3\n", "3 numbers, but not what they count"),
+        ("____\n * * * PowerTOP Report\n", "counts nothing"),
         ("menu is slow on my laptop\n", "begins with `menu is slow on my laptop`"),
     ] {
         let error = read_bytes("mail", text.as_bytes()).unwrap_err().to_string();

@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::LazyLock;
+use torpor_units::shown;
 
 /// After so many bytes, those before are released.
 pub(crate) const STEP_BYTES: usize = 16 << 20;
@@ -66,6 +67,9 @@ impl Bytes {
         let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(place).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
+        if metadata.is_dir() {
+            return Err(folder(path, name));
+        }
         // Pipes, devices and the files of /proc have no length to map.
         if metadata.is_file() && metadata.len() > 0 {
             // SAFETY: the map is read-only and private. Someone who shortens the file meanwhile
@@ -104,6 +108,24 @@ impl Bytes {
             let _ = advised;
         }
     }
+}
+
+/// A CTF trace is a folder with its metadata in it, or one below for each of its domains.
+fn folder(path: &Path, name: String) -> TraceError {
+    let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let is_ctf = path.join("metadata").is_file()
+        || inside.into_iter().any(|entry| entry.path().join("metadata").is_file());
+    let (found, hint) = match is_ctf {
+        true => (
+            "the folder of a CTF trace, such as LTTng's",
+            format!(
+                "print it as text and name that: `babeltrace2 --clock-seconds {} >trace.txt`",
+                shown::line(&name)
+            ),
+        ),
+        false => ("a folder", "name a recording in it, or several: FOLDER/*.dat".to_owned()),
+    };
+    TraceError::Folder { name, found, hint }
 }
 
 /// Reads to the end of a pipe or device, which may have none.
