@@ -107,7 +107,7 @@ class Stat:
         self._by, self._root = by, root
         self._interval_ns, self._count = interval_ns, count
         self._first = self._last = counters.snapshot(root=root)
-        self._hardware = residency.Watch(root)
+        self._hardware = residency.Watch(os.fspath(root))
         self._got: residency.Got | None = None
         #: The command that runs.
         self._process: subprocess.Popen[bytes] | None = None

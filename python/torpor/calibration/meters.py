@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torpor.calibration.errors import CalibrationError
+from torpor.kernel.rapl import POWERCAP
 from torpor.kernel.rapl import Meter as Rapl
 from torpor.record.machine import Machine, read
 
@@ -107,10 +108,14 @@ def find(machine: Machine, wanted: str = "auto") -> Meter:
         return _of_file(Path(wanted))
     if rapl.is_hidden and wanted in ("auto", "rapl"):
         raise CalibrationError("RAPL counters are readable by root only", "use sudo")
-    kinds = "RAPL, no hwmon sensor of power or energy, and no battery that tells its power"
+    kinds = (
+        f"RAPL ({POWERCAP}), no sensor of power or energy ({_HWMON}), and no battery that tells "
+        f"its power ({_BATTERIES})"
+    )
     raise CalibrationError(
         f"nothing here measures energy: no {kinds}" if wanted == "auto" else f"no `{wanted}` here",
-        "--meter FILE names a sensor's `energy1_input` (µJ) or `power1_input` (µW)",
+        "RAPL requires the module intel_rapl_msr and, in most cases, no virtual machine; "
+        "--meter FILE names another sensor's `energy1_input` (µJ) or `power1_input` (µW)",
     )
 
 

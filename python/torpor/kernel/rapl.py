@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torpor.record.machine import Machine, read
 
-_POWERCAP = "/sys/class/powercap"
+POWERCAP = "/sys/class/powercap"
 
 #: A zone is `intel-rapl:N` (a package, or psys: the platform) or `intel-rapl:N:M` within one. AMD's
 #: have the same name. Of those within, only dram is not part of the package's figure.
@@ -32,7 +32,7 @@ class Meter:
         self.energy_uj: dict[str, int] = {}
         #: Zones that did not let themselves be read.
         self.unreadable: list[str] = []
-        for folder in sorted(machine.path(_POWERCAP).glob("intel-rapl:*")):
+        for folder in sorted(machine.path(POWERCAP).glob("intel-rapl:*")):
             kind = _KINDS.get((read(folder / "name") or "").partition("-")[0])
             if kind is None or not _ZONE.fullmatch(folder.name):
                 continue
