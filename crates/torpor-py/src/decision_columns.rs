@@ -30,7 +30,7 @@ pub(crate) fn columns<'a>(
     let mut regret_uj = Float64Builder::new();
     let mut relative_energy_us = Float64Builder::new();
     let mut relative_regret_us = Float64Builder::new();
-    let mut got = UInt8Builder::new();
+    let mut got = UInt16Builder::new();
     // fJ of uW are ns.
     let relative =
         |energy: Energy| (!has_power).then(|| energy.0 as f64 / RELATIVE_UNIT.0 as f64 / 1e3);
@@ -45,7 +45,7 @@ pub(crate) fn columns<'a>(
         regret_uj.append_option(has_power.then(|| decision.regret.as_uj_f64()));
         relative_energy_us.append_option(relative(decision.energy));
         relative_regret_us.append_option(relative(decision.regret));
-        got.append_value(decision.got);
+        got.append_value(decision.got.into());
     }
     vec![
         ("span", Arc::new(span.finish())),
