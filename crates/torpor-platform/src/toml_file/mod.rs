@@ -7,6 +7,7 @@ mod driver;
 mod io_device;
 mod keys;
 mod polling;
+mod state_keys;
 mod thermal;
 
 use crate::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
