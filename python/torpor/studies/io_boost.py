@@ -71,7 +71,7 @@ class Scatter(TypedDict):
 
 
 def io_boost(
-    workload: str | os.PathLike[str] = DEFAULT_WORKLOAD,
+    workload: str | os.PathLike[str] | None = None,
     *,
     platform: str | os.PathLike[str] = "rk3399",
     governor: str = "teo",
@@ -81,7 +81,7 @@ def io_boost(
     seeds: int = 1,
     threads: int | None = None,
 ) -> Scatter:
-    """Run a workload with IO under each boost, and at each fixed frequency.
+    """Run a workload with IO, the study's own by default, under each boost and fixed frequency.
 
     Fixed are all combinations of the clusters' OPPs, or, where there are more than
     ``COMBINATIONS_MAX``, those of one cluster with the others at their lowest; and then each
@@ -98,6 +98,7 @@ def io_boost(
     >>> [setting["name"] for setting in result["settings"] if setting["kind"] == "boost"]
     ['none', 'iowait']
     """
+    workload = DEFAULT_WORKLOAD if workload is None else workload
     run = partial(
         simulate,
         platform=platform,
