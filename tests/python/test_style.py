@@ -20,6 +20,7 @@ LONG_FILES: dict[str, str] = {
     "python/torpor/results.py": "generated, a record after the other",
     "crates/torpor-kernel/src/instance.rs": "every call into a kernel, each a few lines",
     "crates/torpor-sim/src/session.rs": "a request, from its columns to its outcome",
+    "crates/torpor-platform/tests/messages.rs": "each key's mistakes, a case after the other",
     "python/torpor/studies/run.py": "a study, from its rows to its record",
 }
 
@@ -35,7 +36,10 @@ BANNED = [
     (r"\bc-?states?\b.{0,20}\bindex \+ 1", "the kernel's own index", {".rs", ".py"}),
 ]
 #: Tables of another program's names: what is quoted there is not Torpor's to name.
-FOREIGN_NAMES = {"crates/torpor-sim/src/workload/command/fio/names.rs": "fio's options"}
+FOREIGN_NAMES = {
+    "crates/torpor-sim/src/workload/command/fio/names.rs": "fio's options",
+    "tests/guest/apparatus/iocost.py": "null_blk's parameters",
+}
 QUOTED = re.compile(r'"[^"]*"')
 #: Names of the standard library and of libc.
 NOT_OURS = re.compile(r"\b(?:as|from|subsec)_(?:nanos|micros|millis)\b|\btv_[nu]?sec\b")

@@ -4,8 +4,8 @@
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    Float64Builder, Int64Builder, StringDictionaryBuilder, UInt8Builder, UInt16Builder,
-    UInt32Builder, UInt64Builder,
+    Float64Builder, Int64Builder, StringDictionaryBuilder, UInt16Builder, UInt32Builder,
+    UInt64Builder,
 };
 use arrow_array::types::Int32Type;
 use std::sync::Arc;
