@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine, options, recordings
-from torpor.records import Fidelity
+from torpor.outcomes import outcomes
+from torpor.records import Fidelity, Record
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,7 +27,7 @@ def fidelity(
     after: _Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     **given: "Unpack[options.FidelityOptions]",
-) -> Fidelity:
+) -> Fidelity | Record:
     """Ask governors the questions of the recorded governor, and compare the decisions.
 
     This is not a replay: governors see the outcome of the *recorded* decision, and the tick is
@@ -49,11 +50,19 @@ def fidelity(
     (what was tried and chosen), ``disagreements`` of the best governor with every input,
     ``counters`` (Torpor's, the kernel's events, sysfs) and ``notes``. Times are in ns.
 
+    A recording without timers or task switches holds no questions that could be asked again. Its
+    result is of ``kind`` ``outcomes``: what its sleeps came to, counted and held against what else
+    counted them. Its keys: ``trace``, ``platform``, ``lacks`` (events), ``sleeps``, ``verdicts``
+    (on how many sleeps the kernel's ``above`` and ``below`` agree with its rule on the recorded
+    lengths; None without ``cpu_idle_miss``), ``verdict_source``, and ``states``, by ``cluster`` and
+    ``state``: ``usage``, ``time_ns``, ``above``, ``below``, and ``sysfs``, the same between the
+    dumps, with ``rejected``.
+
     Raises:
         TraceError: The recording is missing or unreadable.
         PlatformError: The machine is unknown, or there is no dump next to the recording.
         GovernorError: A named governor is unknown or does not compile.
-        EngineError: The recording lacks events, or was made on another machine.
+        EngineError: The recording has no sleeps, or was made on another machine.
     """
     path = Path(trace)
     dumps = recordings.dumps_to_use(path, before, after)
@@ -67,14 +76,20 @@ def fidelity(
         )
     if isinstance(governors, str):
         governors = [governors]
-    verified = _engine.verify(
-        os.fspath(trace),
-        os.fspath(platform),
-        list(governors),
-        dumps,
-        options.to_json(options.FidelityOptions, given, reset_at_ns=_reset_at_ns(path)),
-        progress,
-    )
+    try:
+        verified = _engine.verify(
+            os.fspath(trace),
+            os.fspath(platform),
+            list(governors),
+            dumps,
+            options.to_json(options.FidelityOptions, given, reset_at_ns=_reset_at_ns(path)),
+            progress,
+        )
+    except _engine.EngineError:
+        counted = outcomes(trace, platform=platform, dumps=dumps, progress=progress)
+        if counted is None:
+            raise
+        return counted
     return Fidelity(json.loads(verified))
 
 

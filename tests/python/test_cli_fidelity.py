@@ -98,3 +98,31 @@ def test_a_recording_without_a_governor_agrees_with_none(torpor, recording):
 def test_counters_take_both_dumps(recording):
     with pytest.raises(library.TorporError, match="before and one from after"):
         library.fidelity(recording, platform="i5-10600k", before="a.txt")
+
+
+def test_without_timers_and_switches_it_verifies_what_sleeps_came_to(torpor, guest, tmp_path):
+    text = tmp_path / "trace.txt"
+    library.convert_trace(guest / "trace.dat", text)
+    kept = [line for line in text.read_text().splitlines() if line[:1] == "#" or "cpu_idle" in line]
+    text.write_text("\n".join(kept) + "\n")
+    for dump in guest.glob("sysfs-*.txt"):
+        shutil.copy(dump, tmp_path)
+    found = library.fidelity(text)
+    assert found["kind"] == "outcomes"
+    assert found["lacks"][0] == "sched:sched_switch"
+    # The dumps were taken right before and after; what they say of a state is the kernel's.
+    assert found["verdict_source"] == "cpu_idle_miss"
+    misses = [(s["above"], s["below"]) for s in found["states"]]
+    whole = library.fidelity(guest / "trace.dat")["counters"]
+    expected = {s: [0, 0] for s in {c["state"] for c in whole}}
+    for counter in whole:
+        expected[counter["state"]][0] += counter["miss_above"]
+        expected[counter["state"]][1] += counter["miss_below"]
+    assert misses == [tuple(expected[s["state"]]) for s in found["states"]]
+    assert any(above + below for above, below in misses)
+    done = torpor("fidelity", text, check=0)
+    assert "no governor can be asked" in done.stdout
+    assert "sysfs" in done.stdout
+    assert "Not to be said from this: whose decisions" in library.explain(found)[-1]
+    # Nothing has shown that a governor reaches it.
+    assert torpor("fidelity", text, "--at-least", 50).returncode == 1

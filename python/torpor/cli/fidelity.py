@@ -10,7 +10,7 @@ from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
 from torpor.options import FidelityOptions
-from torpor.posting import post
+from torpor.posting import post, post_text, posted
 
 if TYPE_CHECKING:
     from torpor import results
@@ -57,7 +57,11 @@ def fidelity(
     report: options.ReportPath = None,
     **given: Any,
 ) -> None:
-    """Verify a recording: ask governors the questions of the recorded governor, and compare."""
+    """Verify a recording: ask governors the questions of the recorded governor, and compare.
+
+    A recording without timers or task switches cannot be asked: of such a one, hold what its sleeps
+    came to against the kernel's cpu_idle_miss and the counters.
+    """
     form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     with progress.if_watched() as bar:
@@ -71,6 +75,9 @@ def fidelity(
             **given,
         )
     write_report(result, report, trace_of(trace, report))
+    if result["kind"] == "outcomes":
+        write_stdout(post(result, form) if form != "text" else post_text(posted(result)))
+        raise typer.Exit(0 if at_least is None else EXIT_FINDING)
     if form != "text":
         write_stdout(post(result, form))
     else:

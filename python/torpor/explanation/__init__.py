@@ -10,7 +10,7 @@ from typing import Any
 
 from torpor._engine import TorporError
 
-from .others import of_beside, of_diff, of_fidelity, of_reproduction, of_stats
+from .others import of_beside, of_diff, of_fidelity, of_outcomes, of_reproduction, of_stats
 from .runs import of_ab, of_compared
 
 __all__ = ["explain"]
@@ -45,5 +45,6 @@ _KINDS: dict[str, Callable[[Any, str | None], list[str]]] = {
     "reproduction": of_reproduction,
     "trace_stats": of_stats,
     "fidelity": of_fidelity,
+    "outcomes": of_outcomes,
     "beside": of_beside,
 }

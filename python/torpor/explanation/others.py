@@ -140,6 +140,28 @@ def of_reproduction(result: "shapes.Reproduction", _governor: str | None) -> lis
     ]
 
 
+def of_outcomes(result: Any, _governor: str | None) -> list[str]:
+    lacks = " and no ".join(result["lacks"])
+    told = [f"{result['trace']['path']}: {grouped(result['sleeps'])} sleeps."]
+    if (verdicts := result["verdicts"]) is not None:
+        share = percent(ratio(verdicts["agreeing"], verdicts["compared"]))
+        told.append(
+            f"The kernel's verdicts are those of its rule on the recorded lengths in {share} of "
+            f"{grouped(verdicts['compared'])} sleeps."
+        )
+    for side in WRONG:
+        states = [state for state in result["states"] if state[side]]
+        if states:
+            worst = max(states, key=lambda state: state[side])
+            told.append(
+                f"State {worst['state']} {worst['name'] or ''} of {worst['cluster']} has most "
+                f"sleeps that are {WRONG[side]}: {grouped(worst[side])} of "
+                f"{grouped(worst['usage'])}."
+            )
+    told.append(f"Not to be said from this: whose decisions they are; it has no {lacks}.")
+    return told
+
+
 def of_stats(result: "results.TraceStats", _governor: str | None) -> list[str]:
     side = Side("the machine", {}, {})
     for state in result["states"]:

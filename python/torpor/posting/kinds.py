@@ -29,7 +29,7 @@ from .cells import (
     total,
 )
 from .model import UNKNOWN, Cell, Post, Table, counted, number, share, word
-from .recordings import fidelity, trace_stats
+from .recordings import fidelity, outcomes, trace_stats
 
 if TYPE_CHECKING:
     from torpor import results, shapes
@@ -319,6 +319,7 @@ _KINDS: dict[str, Callable[[Any], Post]] = {
     "ab": _ab,
     "reproduction": _reproduction,
     "fidelity": fidelity,
+    "outcomes": outcomes,
     "trace_stats": trace_stats,
     "check": _check,
     "beside": _beside,

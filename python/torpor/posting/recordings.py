@@ -41,6 +41,42 @@ def _counter(counter: "results.Counter") -> list[Cell]:
     return [number(counter["usage"]), number(usage), *map(number, counts)]
 
 
+def outcomes(result: dict[str, Any]) -> Post:
+    """What can be verified without timers or switches."""
+    has_sysfs = any(state["sysfs"] for state in result["states"])
+    keys = ("usage", "above", "below", "rejected")
+    rows = []
+    for state in result["states"]:
+        row = [word(state["cluster"]), word(f"{state['state']} {state['name'] or ''}".rstrip())]
+        row += [number(state["usage"]), *wrong_cells(state, state["usage"])]
+        if has_sysfs:
+            sysfs = state["sysfs"] or dict.fromkeys(keys)
+            row += [number(sysfs["usage"]), *wrong_cells(sysfs, sysfs["usage"])]
+            row.append(number(sysfs["rejected"]))
+        rows.append(row)
+    headings = ["cluster", "state", "usage", *COUNTED[3:]]
+    if has_sysfs:
+        headings += ["sysfs", *COUNTED[3:], "rejected"]
+    lacks, source = " and no ".join(result["lacks"]), result["verdict_source"]
+    facts = [
+        f"It has no {lacks}: no governor can be asked what it would have done (`torpor record` "
+        "records what is required). What its sleeps came to can be held against what else "
+        "counted them."
+    ]
+    if (verdicts := result["verdicts"]) is not None:
+        agreeing, compared_ = verdicts["agreeing"], verdicts["compared"]
+        facts.append(
+            f"By the kernel's rule on the recorded lengths, {agreeing} of {compared_} sleeps "
+            f"({100 * agreeing / max(compared_, 1):.2f} %) are what its cpu_idle_miss says"
+        )
+    elif source is not None:
+        facts.append("above and below: by the kernel's rule, on the recorded lengths")
+    notes = ["sysfs counts from dump to dump, which is longer than the recording"] * has_sysfs
+    table = Table("states", "Sleeps as recorded, and by sysfs", headings, rows, keys=2, together=5)
+    title = f"{result['trace']['path']}: {result['sleeps']} sleeps on {result['platform']}"
+    return Post(title, facts, [table], notes)
+
+
 def trace_stats(result: "results.TraceStats") -> Post:
     trace, source = result["trace"], result["verdict_source"]
     span_ns = trace["duration_ns"]
