@@ -106,6 +106,8 @@ class _Study(TypedDict):
 class Study(_Study, Policies, total=False):
     """A study, as its file has it."""
 
+    #: A workload that runs with every other one.
+    background: str
     note: list[str]
 
 
@@ -134,6 +136,7 @@ _STUDY = {
     "seeds": _Key("a whole number of 1 or more"),
     "cpufreq": _Key("text", False),
     "io_boost": _Key("text", False),
+    "background": _Key("text", False),
     "column": _TABLE,
     "table": _TABLE,
     "calibration": _TEXT,

@@ -312,6 +312,7 @@ class Runs:
                 io_boosts=machine.io_boost or (),
                 kernels=calls.kernel or (),
                 disabled_states=ran.disabled_states,
+                background=self._study.get("background"),
                 journal=self._journal,
                 threads=calls.threads,
                 **which,  # type: ignore[arg-type]
