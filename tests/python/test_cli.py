@@ -182,7 +182,7 @@ BAD = [
     (["@"], ["--platform"]),
     (["-p", "pixel6"], ["TRACE"]),
     (["absent.data", "-p", "pixel6"], ["`absent.data`", "No such file"]),
-    ([".", "-p", "pixel6"], ["`.`", "directory"]),
+    ([".", "-p", "pixel6"], ["`.`", "folder", "hint: "]),
     (["garbage", "-p", "pixel6"], ["garbage", "expected one of", "perf.data"]),
     (["empty", "-p", "pixel6"], ["empty", "0 bytes"]),
 ]

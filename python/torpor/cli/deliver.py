@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from torpor._engine import TorporError
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.once import typed
@@ -45,7 +46,10 @@ def write_report(
     with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
         trace = Path(folder) / "torpor.perfetto-trace"
         if write_trace is not None:
-            write_trace(trace)
+            try:
+                write_trace(trace)
+            except (TorporError, OSError) as error:
+                raise TorporError(f"page `{path}`: the trace that it hands over: {error}") from None
         report.write(result, path, typed(), trace if write_trace else None)
     print_note(f"report: {path}")
 

@@ -76,7 +76,9 @@ def sheet(panels: Sequence[tuple[str, str, str, list[Series]]]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
             'role="img" font-family="system-ui, sans-serif" font-size="12.5">',
+            # REUSE-IgnoreStart
             "<!-- SPDX-License-Identifier: MIT OR GPL-2.0-only -->",
+            # REUSE-IgnoreEnd
             f"<title>{escape('; '.join(panel[0] for panel in panels))}</title>",
             f"<style>{_palette()}</style>",
             f'<rect width="{_WIDTH:.0f}" height="{height:.0f}" fill="var(--paper)"/>',
