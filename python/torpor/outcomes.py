@@ -2,15 +2,15 @@
 """What a recording without timers or switches verifies: what its sleeps came to."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torpor import recordings
 from torpor.counters import diff
+from torpor.posting.cells import total
 from torpor.records import Record
 
 _Path = str | os.PathLike[str]
-_COUNTS = ("usage", "time_ns", "above", "below")
 #: Without these no governor can be asked again; by `carries`, the events in words.
 _REQUIRED = {
     "switches": "sched:sched_switch",
@@ -41,23 +41,21 @@ def outcomes(
     lacks = [events for key, events in _REQUIRED.items() if not carries[key]]
     if not lacks:
         return None
-    states: dict[tuple[str, int], dict[str, Any]] = {}
-    cpus: dict[str, list[int]] = {}
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for one in counts["states"]:
-        cluster = one["cluster"] or "all"
-        cpus.setdefault(cluster, []).append(one["cpu"])
-        key = (cluster, one["state"])
-        of = states.setdefault(key, {"cluster": cluster, "state": one["state"]})
-        of["name"] = one["name"]
-        for count in _COUNTS:
-            known = (of.get(count, 0), one[count])
-            of[count] = None if None in known else sum(known)
+        groups.setdefault((one["cluster"] or "all", one["state"]), []).append(one)
     between = None if dumps is None else diff(*dumps, by="cpu")["groups"]
     rows = []
-    for cluster, state in sorted(states):
-        of = states[cluster, state]
-        of["sysfs"] = None if between is None else _between(between, set(cpus[cluster]), state)
-        rows.append(of)
+    for (cluster, state), of in sorted(groups.items()):
+        row = {"cluster": cluster, "state": state, "name": of[0]["name"]}
+        row |= {key: total(of, key) for key in ("usage", "time_ns", "above", "below")}
+        row["sysfs"] = None
+        if between is not None:
+            cpus = {one["cpu"] for one in counts["states"] if (one["cluster"] or "all") == cluster}
+            counted = list(_between(between, cpus, state))
+            keys = ("usage", "above", "below", "rejected")
+            row["sysfs"] = {key: total(counted, key) for key in keys}
+        rows.append(row)
     return Record(
         {key: counts[key] for key in ("format", "torpor", "trace", "platform", "sleeps")}
         | {"verdict_source": counts["verdict_source"], "verdicts": counts["verdicts"]}
@@ -65,14 +63,13 @@ def outcomes(
     )
 
 
-def _between(groups: list[Any], cpus: set[int], state: int) -> dict[str, int | None]:
-    """Sum a state's counters over these CPUs."""
-    found: dict[str, int | None] = {}
+def _between(groups: list[Any], cpus: set[int], state: int) -> Iterator[dict[str, Any]]:
+    """Yield a state's counters, of each of these CPUs."""
     for group in groups:
-        if not cpus.intersection(group["cpus"]):
-            continue
-        counted = group["columns"][0]["states"][state]
-        for key in ("usage", "above", "below", "rejected"):
-            known = (found.get(key, 0), counted[key])
-            found[key] = None if None in known else sum(known)
-    return found
+        if cpus.intersection(group["cpus"]):
+            counted = group["columns"][0]["states"]
+            yield from (
+                counts
+                for known, counts in zip(group["states"], counted, strict=True)
+                if known["index"] == state
+            )

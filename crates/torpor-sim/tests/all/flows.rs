@@ -3,7 +3,7 @@
 
 use crate::upstream;
 
-use crate::support::{count, load, machine, platform, request, run};
+use crate::support::{count, load, machine, one_cluster, platform, request, run};
 use torpor_engine::Unwatched;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_sim::{Request, workload};
@@ -159,20 +159,6 @@ phase = [{ begin = "frame" }, { run_us = 1000 }, { end = "frame" }, { period_us 
 
 /// Two CPUs with four OPPs: a clock of one CPU alone is held while its tick goes on.
 const OPPS: &str = r#"
-name = "m"
-title = "m"
-source = "made up"
-hz = 250
-tick_handling_us = 0
-tick_handling_source = "made up"
-
-[[cluster]]
-name = "all"
-cpus = "0-1"
-capacity = 1024
-idle_state_source = "made up"
-opp_source = "made up"
-power_source = "made up"
 opp = [
     { freq_khz = 500000, active_power_mw = 100 },
     { freq_khz = 1000000, active_power_mw = 300 },
@@ -186,7 +172,8 @@ idle_state = [{ name = "C1", exit_latency_us = 0, target_residency_us = 0, power
 fn a_hint_session_raises_the_frequency_until_the_flow_is_short_enough() {
     let median = |target: u32| {
         let text = HINTED.replace("TARGET", &target.to_string());
-        let mut request = request(platform(OPPS), load(&text), &["shallowest"], 4_000);
+        let mut request =
+            request(platform(&one_cluster(2, "", OPPS)), load(&text), &["shallowest"], 4_000);
         // 6.12 counts a woken task's clamp after it has looked at the frequency.
         request.options.cpufreq = vec!["schedutil@6.1".parse().unwrap()];
         let counted = count(&request).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Clocks: cases small enough to work out by hand.
 
-use crate::support::{count, load, platform, request, run};
+use crate::support::{count, load, one_cluster, platform, request, run};
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
 use torpor_sim::{Cpufreq, Request};
@@ -10,21 +10,8 @@ use torpor_units::{Duration, Energy, Power};
 
 /// Two CPUs on one clock of 1 or 2 GHz, by which work, C1 and running take half or all.
 fn two_speeds(cpus: usize, clock: &str) -> Platform {
-    platform(&format!(
+    let cluster = format!(
         r#"
-name = "m"
-title = "m"
-source = "made up"
-hz = 250
-tick_handling_us = 0
-tick_handling_source = "made up"
-[[cluster]]
-name = "all"
-cpus = "0-{}"
-capacity = 1024
-idle_state_source = "made up"
-opp_source = "made up"
-power_source = "made up"
 {clock}
 opp = [
     {{ freq_khz = 1000000, active_power_mw = 300, static_power_mw = 7 }},
@@ -34,9 +21,9 @@ idle_state = [
     {{ name = "C1", exit_latency_us = 0, target_residency_us = 0, power_per_opp_mw = [50, 100] }},
     {{ name = "C6", exit_latency_us = 85, target_residency_us = 200, power_mw = 10 }},
 ]
-"#,
-        cpus - 1
-    ))
+"#
+    );
+    platform(&one_cluster(cpus, "", &cluster))
 }
 
 fn under(cpufreq: &str, mut request: Request) -> Request {

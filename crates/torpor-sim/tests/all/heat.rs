@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Machines that get hot, and what that takes of their speed.
 
-use crate::support::{count, load, platform, request};
+use crate::support::{count, load, one_cluster, platform, request};
 use torpor_platform::Platform;
 use torpor_sim::Cpufreq;
 use torpor_sim::machine::Counted;
@@ -9,21 +9,8 @@ use torpor_units::Duration;
 
 /// One CPU of 1 W at 1 GHz and 4 W at 2 GHz.
 fn machine(zone: &str) -> Platform {
-    platform(&format!(
+    let cluster = format!(
         r#"
-name = "m"
-title = "m"
-source = "made up"
-hz = 250
-tick_handling_us = 0
-tick_handling_source = "made up"
-[[cluster]]
-name = "all"
-cpus = "0"
-capacity = 1024
-idle_state_source = "made up"
-opp_source = "made up"
-power_source = "made up"
 opp = [
     {{ freq_khz = 1000000, active_power_mw = 1000 }},
     {{ freq_khz = 1500000, active_power_mw = 2000 }},
@@ -32,7 +19,8 @@ opp = [
 idle_state = [{{ name = "C1", exit_latency_us = 2, target_residency_us = 2, power_mw = 0 }}]
 {zone}
 "#
-    ))
+    );
+    platform(&one_cluster(1, "", &cluster))
 }
 
 /// 10 K/W and 0.5 J/K: 5 s to 63 % of the way.

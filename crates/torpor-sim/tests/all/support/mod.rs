@@ -28,6 +28,22 @@ pub fn polling_machine(cpus: usize, extra: &str) -> Platform {
 }
 
 fn machine_text(cpus: usize, extra: &str) -> String {
+    one_cluster(
+        cpus,
+        extra,
+        r#"
+opp = [{ freq_khz = 2000000, active_power_mw = 1000 }]
+idle_state = [
+    { name = "C1", exit_latency_us = 2, target_residency_us = 2, power_mw = 100 },
+    { name = "C6", exit_latency_us = 85, target_residency_us = 200, power_mw = 10 },
+]
+"#,
+    )
+}
+
+/// A machine of one cluster, of which `cluster` says clocks and states; `extra` goes before it.
+pub fn one_cluster(cpus: usize, extra: &str, cluster: &str) -> String {
+    let last = cpus - 1;
     format!(
         r#"
 name = "m"
@@ -44,13 +60,7 @@ capacity = 1024
 idle_state_source = "made up"
 opp_source = "made up"
 power_source = "made up"
-opp = [{{ freq_khz = 2000000, active_power_mw = 1000 }}]
-idle_state = [
-    {{ name = "C1", exit_latency_us = 2, target_residency_us = 2, power_mw = 100 }},
-    {{ name = "C6", exit_latency_us = 85, target_residency_us = 200, power_mw = 10 }},
-]
-"#,
-        last = cpus - 1
+{cluster}"#
     )
 }
 
