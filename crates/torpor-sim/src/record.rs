@@ -2,8 +2,7 @@
 //! Watchers of a run that keep what they see: one CPU's decisions, or a whole recording.
 
 use crate::error::SimError;
-use crate::machine::{Sink, TIMER_SYMBOLS};
-use crate::workload::Workload;
+use crate::machine::{Plan, Sink, TIMER_SYMBOLS};
 use std::path::Path;
 use torpor_engine::decision::{Decision, Observer};
 use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
@@ -58,19 +57,19 @@ impl Sink for Recorder {
 }
 
 impl Recorder {
-    /// The recording, as a reader would give it.
-    pub fn into_trace(mut self, workload: &Workload, cpus: usize) -> Trace {
+    /// The recording of a run by this plan, as a reader would give it.
+    pub fn into_trace(mut self, plan: &Plan) -> Trace {
         // A switch is reported before what held it up is over.
         self.events.sort_by_key(|event| event.time);
         let mut names = Names::default();
-        let tasks = workload.tasks.iter().map(|task| task.name.as_str());
+        let tasks = plan.workload.tasks.iter().map(|task| task.name.as_str());
         for text in tasks.chain(TIMER_SYMBOLS) {
             names.intern(text);
         }
         let meta = Meta {
             format: "simulation".to_owned(),
             clock: "mono".to_owned(),
-            cpu_count: cpus as u32,
+            cpu_count: plan.topology.cpus as u32,
             ..Meta::default()
         };
         let carries = Carries {

@@ -497,10 +497,10 @@ impl<'a> Session<'a> {
 
     /// The first run once more, with its events; a governor that fails has its error elsewhere.
     fn record(&self, path: &Path, progress: &dyn Progress) -> Result<(), SimError> {
-        let Request { workload, options, .. } = self.request;
+        let options = &self.request.options;
         let goes_on = &mut |_| !progress.cancelled();
         let write = |recorder: Recorder| {
-            record::write(&recorder.into_trace(workload, self.topology.cpus), path)
+            record::write(&recorder.into_trace(&self.plan(0, options.seed)), path)
         };
         // Where the recorder lies in another process, that process writes.
         let mut failed = None;

@@ -106,7 +106,8 @@ pub fn check(
     let run = session.where_it_runs(0, goes_on, |goes_on| {
         let run = session.simulate(0, 1, Recorder::default(), goes_on)?;
         Ok(run.and_then(|(counted, recorder)| {
-            compare(&story, trace, &request, &counted, recorder, progress)
+            let simulated = recorder.into_trace(&session.plan(0, 1));
+            compare(&story, trace, &request, &counted, simulated, progress)
                 .map_err(|error| error.to_string())
         }))
     });
@@ -123,12 +124,11 @@ fn compare(
     trace: &Trace,
     request: &Request,
     counted: &Counted,
-    recorder: Recorder,
+    mut simulated: Trace,
     progress: &dyn Progress,
 ) -> Result<Check, SimError> {
     let Request { platform, options, governors, .. } = request;
     let duration = options.duration;
-    let mut simulated = recorder.into_trace(&request.workload, platform.cpu_count());
     simulated.window = Some((Instant(0), Instant(0) + duration));
     let recording = drawn(&simulated, Some(platform), progress)?;
     let again = follow::follow(&simulated, Some(platform), &recording, progress)?;

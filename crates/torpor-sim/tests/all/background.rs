@@ -16,7 +16,7 @@ fn recorded(workload: Workload, cpus: usize, ms: i64) -> Trace {
     let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
     let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
     let (_, recorder) = run.unwrap();
-    let mut trace = recorder.into_trace(&request.workload, cpus);
+    let mut trace = recorder.into_trace(&session.plan(0, 1));
     trace.window = Some((Instant(0), Instant(0) + Duration(ms * 1_000_000)));
     trace
 }
@@ -54,6 +54,22 @@ fn a_background_shares_nothing_with_the_workload_but_the_machine() {
     assert_eq!((both.kinds[0].wakeups, both.kinds[1].wakeups), (99, 499));
     // What it draws does not change.
     assert_eq!(both.kinds[0].cpu_time, alone.kinds[0].cpu_time);
+}
+
+/// Tasks of the background have names of their own, one for each CPU.
+#[test]
+fn a_recording_has_the_names_of_the_background() {
+    let workload = load("[[task]]\nname = \"t\"\nphase = [{ run_us = 50 }, { sleep_us = 500 }]\n");
+    let mut request = request(machine(2, ""), workload, &["shallowest"], 1_000);
+    request.options.background = Some("background-vm".to_owned());
+    let folder = std::env::temp_dir().join(format!("torpor-background-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("run.txt");
+    request.options.trace = Some(path.clone());
+    torpor_sim::run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(text.contains("background-vm:"));
 }
 
 #[test]

@@ -256,7 +256,7 @@ fn the_scheduler_sees_each_engines_wait_as_the_kernels() {
         // The first sleep is before the job has begun; ticks cut some in two.
         assert!(noted.len() as u64 > ios(&counted) && ios(&counted) > 450);
         assert!(noted[1..].iter().all(|n| *n == u32::from(in_iowait)), "{keys}");
-        let trace = recorder.into_trace(&request.workload, 1);
+        let trace = recorder.into_trace(&plan);
         let left = trace.events.iter().filter_map(|event| match event.kind {
             EventKind::SchedSwitch { prev_pid: 1.., prev_state, .. } => Some(prev_state),
             _ => None,

@@ -3,17 +3,19 @@
 
 use crate::support::{frames, machine, request};
 use torpor_engine::Unwatched;
+use torpor_engine::decision::Decision;
 use torpor_governor::Catalog;
 use torpor_sim::Session;
 use torpor_sim::record::{self, Recorder};
 use torpor_trace::{EventKind, Trace};
 
-fn recorded(governor: &str) -> (Recorder, torpor_sim::Request) {
+fn recorded(governor: &str) -> (Trace, Vec<Decision>, torpor_sim::Request) {
     let request = request(machine(2, ""), frames("handling_us = 5"), &[governor], 2_000);
     let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
     let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
     let (_, recorder) = run.unwrap();
-    (recorder, request)
+    let decisions = recorder.decisions.clone();
+    (recorder.into_trace(&session.plan(0, 1)), decisions, request)
 }
 
 /// Events by CPU in order, names as text: what must survive writing and reading.
@@ -43,8 +45,7 @@ fn told(trace: &Trace) -> Vec<String> {
 
 #[test]
 fn a_run_survives_being_written_and_read() {
-    let (recorder, request) = recorded("menu");
-    let trace = recorder.into_trace(&request.workload, 2);
+    let (trace, ..) = recorded("menu");
     assert!(trace.events.len() > 5_000, "{}", trace.events.len());
     let folder = std::env::temp_dir().join(format!("torpor-sim-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -73,10 +74,9 @@ fn the_replay_of_a_run_chooses_nearly_as_the_run_did() {
     let folder = std::env::temp_dir().join(format!("torpor-replay-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (governor, least) in [("menu", 0.97), ("teo", 0.97)] {
-        let (recorder, request) = recorded(governor);
-        let decisions = recorder.decisions.clone();
+        let (trace, decisions, request) = recorded(governor);
         let path = folder.join("run.perfetto-trace");
-        record::write(&recorder.into_trace(&request.workload, 2), &path).unwrap();
+        record::write(&trace, &path).unwrap();
         let replay = torpor_engine::Request {
             traces: vec![path],
             platform: request.platform.clone(),
