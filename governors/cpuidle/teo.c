@@ -52,14 +52,23 @@
  *  - gradual: after step 5, the index is scaled by the share of the capacity that is free and
  *    rounded down, to the next enabled state from there, down before up, that does not poll.
  *
+ * An own timer, if asked for by own_timer=1: a choice that proves too shallow otherwise lasts until
+ * the tick, or for as long as the CPU is idle. An hrtimer is set for the age at which the next
+ * deeper state pays off, if the timer is far enough for the deepest state to pay off from there,
+ * and if three quarters of the sleeps that lasted so long were hits, or intercepts that would have
+ * been long enough, too. If it wakes the CPU and nothing else does, the sleep goes on: it is
+ * learnt from when it ends, and step 3 is left out, as it has outlasted what was expected.
+ *
  * Known weaknesses: the decaying counts never reach zero, so bins that have not been used for
  * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
  * search meet each state's bin by its index, so a state that is disabled keeps its counts. Where
  * only one state is enabled up to the candidate, the latency limit is not looked at, nor, but for
- * the two-state case and gradual, the utilization. Utilization says little about the length of one
+ * the two-state case and gradual, the utilization. With own_timer, a bin does not say how long a sleep
+ * in it was, so that the age at which the timer is set is a guess on two-state machines.
+ * Utilization says little about the length of one
  * sleep: on a little CPU 1/64 is next to nothing, and sleeps of a utilized CPU may be long.
  *
- * Departures: with util_mode=off none known; it decides as Linux 6.1 (stable 6.1.192) does, which
+ * Departures: with util_mode=off and own_timer=0 none known; it decides as Linux 6.1 (stable 6.1.192) does, which
  * a test checks with random sequences of calls. The other modes: the threshold follows the CPU's
  * capacity and util_shift as they are at each decision, where Linux 6.3 to 6.5 took the capacity
  * at enabling and 6; with all states disabled shallowest takes state 0, the proposal left the
@@ -74,8 +83,10 @@
  */
 
 #include <linux/cpuidle.h>
+#include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
+#include <linux/ktime.h>
 #include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -86,6 +97,7 @@
 #include <linux/string.h>
 #include <linux/sysfs.h>
 #include <linux/tick.h>
+#include <linux/version.h>
 
 /* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
 #define SLEEP_WEIGHT		1024
@@ -146,6 +158,13 @@ static unsigned int util_shift = 6;
 module_param(util_shift, uint, 0644);
 MODULE_PARM_DESC(util_shift, "a CPU is utilized above its capacity >> util_shift");
 
+static bool own_timer;
+module_param(own_timer, bool, 0644);
+MODULE_PARM_DESC(own_timer, "wake up to go deeper if a shallow choice proves wrong (default N)");
+
+/* A sleep goes on if nothing else took this long after the own timer. */
+#define STILL_IDLE_NS		(10 * NSEC_PER_USEC)
+
 /* One bin's counts, or sums of several bins'. */
 struct teo_counts {
 	unsigned int hits;
@@ -163,6 +182,10 @@ struct teo_cpu {
 	int next_recent;
 	/* The sleep began on a utilized CPU; for modes that do not learn from such. */
 	bool utilized;
+	/* When the sleep began; how long it was when the own timer ended its first part. */
+	s64 began_ns, first_part_ns;
+	bool is_set, has_fired;
+	struct hrtimer alarm;
 };
 
 /* A state, and how long the sleep in it is expected to be. */
@@ -211,7 +234,7 @@ static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			struct cpuidle_device *dev)
 {
 	u64 exit_latency_ns = drv->states[dev->last_state_idx].exit_latency_ns;
-	u64 slept_ns = dev->last_residency_ns;
+	u64 slept_ns = dev->last_residency_ns + teo->first_part_ns;
 
 	if (teo->sleep_ns >= teo->sleep_length_ns)
 		return U64_MAX;
@@ -415,7 +438,8 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	if (choice.idx < 0) {
 		choice.idx = 0;
 	} else if (choice.idx > *first) {
-		teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
+		if (!teo->first_part_ns)
+			teo_expect_intercepts(teo, drv, dev, &shallower, &choice);
 		choice.idx = min(choice.idx, within_limit);
 		if (utilized && mode == UTIL_V2 && choice.idx > 0)
 			choice.idx -= !dev->states_usage[choice.idx - 1].disable;
@@ -425,21 +449,90 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	return choice;
 }
 
+/* Of a CPU that has gone offline the timer expires on another. */
+static enum hrtimer_restart teo_alarm_expired(struct hrtimer *timer)
+{
+	struct teo_cpu *teo = container_of(timer, struct teo_cpu, alarm);
+
+	teo->has_fired = true;
+	return HRTIMER_NORESTART;
+}
+
+/* Sets the own timer for the age at which the state after @idx pays off, if that is worth it. */
+static void teo_set_alarm(struct teo_cpu *teo, struct cpuidle_driver *drv,
+			  struct cpuidle_device *dev, int idx, s64 latest_ns)
+{
+	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
+	s64 age_ns = 0, enough_ns = 0;
+	u64 lasted = 0, enough = 0;
+	int i;
+
+	for (i = idx + 1; i < drv->state_count; i++) {
+		s64 residency_ns = drv->states[i].target_residency_ns;
+
+		if (!teo_usable(drv, dev, i, false) ||
+		    drv->states[i].exit_latency_ns > latency_req_ns)
+			continue;
+		if (!age_ns && residency_ns <= teo->sleep_length_ns)
+			age_ns = residency_ns;
+		if (age_ns && residency_ns <= teo->sleep_length_ns - age_ns)
+			enough_ns = age_ns + residency_ns;
+	}
+	if (!enough_ns || age_ns >= latest_ns)
+		return;
+	for (i = idx + 1; i < drv->state_count; i++) {
+		const struct teo_counts *bin = &teo->bin[i];
+		bool is_enough = drv->states[i].target_residency_ns >= enough_ns;
+
+		if (drv->states[i].target_residency_ns < age_ns)
+			continue;
+		lasted += bin->hits + bin->intercepts;
+		enough += bin->hits + (is_enough ? bin->intercepts : 0);
+	}
+	if (!lasted || 4 * enough < 3 * lasted)
+		return;
+	teo->is_set = true;
+	hrtimer_start(&teo->alarm, ns_to_ktime(age_ns), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+static void teo_clear_alarm(struct teo_cpu *teo)
+{
+	if (teo->is_set)
+		hrtimer_cancel(&teo->alarm);
+	teo->is_set = false;
+}
+
+/* Whether the own timer alone ended the last part of a sleep; @now_ns is when the next begins. */
+static bool teo_goes_on(struct teo_cpu *teo, s64 now_ns)
+{
+	bool goes_on = teo->has_fired && now_ns - teo->began_ns - teo->sleep_ns < STILL_IDLE_NS;
+
+	teo->has_fired = false;
+	return goes_on;
+}
+
 static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
 {
 	struct teo_cpu *teo = per_cpu_ptr(&teo_cpus, dev->cpu);
 	int first, mode = READ_ONCE(util_mode);
 	struct teo_choice choice;
+	s64 now_ns = local_clock();
 	ktime_t delta_tick_ns;
+	bool goes_on;
 
+	teo_clear_alarm(teo);
+	goes_on = teo_goes_on(teo, now_ns);
 	if (dev->last_state_idx >= 0) {
-		if (!teo->utilized || !teo_ignores_utilized(mode))
+		if (!goes_on && (!teo->utilized || !teo_ignores_utilized(mode)))
 			teo_learn(teo, drv, dev);
 		/* Not to be learnt from twice, should the driver refuse the next state. */
 		dev->last_state_idx = -1;
 	}
 
-	teo->sleep_ns = local_clock();
+	if (!goes_on)
+		teo->began_ns = now_ns;
+	teo->first_part_ns = now_ns - teo->began_ns;
+	teo->sleep_ns = teo->began_ns;
 	teo->sleep_length_ns = tick_nohz_get_sleep_length(&delta_tick_ns);
 
 	choice = teo_choose(teo, drv, dev, mode, &first);
@@ -453,6 +546,11 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 	}
 	if (mode == UTIL_GRADUAL && teo_utilized(dev->cpu))
 		return teo_scaled(drv, dev, choice.idx);
+	if (READ_ONCE(own_timer) && !goes_on)
+		teo_set_alarm(teo, drv, dev, choice.idx, *stop_tick ? S64_MAX : delta_tick_ns);
+	if (goes_on)
+		teo->sleep_length_ns = min_t(s64, teo->sleep_length_ns,
+					     S64_MAX - teo->first_part_ns) + teo->first_part_ns;
 	return choice.idx;
 }
 
@@ -465,9 +563,11 @@ static void teo_reflect(struct cpuidle_device *dev, int index)
 	    (tick_nohz_idle_got_tick() && teo->sleep_length_ns > TICK_NSEC)) {
 		dev->poll_time_limit = false;
 		teo->sleep_ns = teo->sleep_length_ns;
+		teo->has_fired = false;
 	} else {
 		teo->sleep_ns = local_clock() - teo->sleep_ns;
 	}
+	teo_clear_alarm(teo);
 }
 
 static int teo_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
@@ -478,13 +578,26 @@ static int teo_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 	memset(teo, 0, sizeof(*teo));
 	for (i = 0; i < NR_RECENT; i++)
 		teo->recent_bin[i] = NO_BIN;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&teo->alarm, teo_alarm_expired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
+#else
+	hrtimer_init(&teo->alarm, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	teo->alarm.function = teo_alarm_expired;
+#endif
 	return 0;
+}
+
+static void teo_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
+{
+	hrtimer_cancel(&per_cpu_ptr(&teo_cpus, dev->cpu)->alarm);
 }
 
 static struct cpuidle_governor teo_governor = {
 	.name =		"teo",
 	.rating =	19,
 	.enable =	teo_enable,
+	.disable =	teo_disable,
 	.select =	teo_select,
 	.reflect =	teo_reflect,
 };
