@@ -65,7 +65,7 @@
 /* Of 1: a hazard, a weight. */
 #define ONE_SHIFT		16
 #define ONE			(1 << ONE_SHIFT)
-#define HAZARD_FIRST		(ONE / 16)
+#define HAZARD_FIRST		(ONE / 32)
 /* A sleep's share of the fast and of the slow mean; more while few were seen. */
 #define FAST_SHIFT		2
 #define SLOW_SHIFT		5
