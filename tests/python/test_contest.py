@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torpor.contest import contest, read_corpus
-from torpor.contest.corpus import SHIPPED, Scenario
+from torpor.contest.corpus import RELATIVE, SHIPPED, Scenario
 from torpor.contest.score import Cell, cells, standings
 from torpor.sweeps import SweepError
 
@@ -81,9 +81,48 @@ def test_a_closed_loop_counts_all_power_from_the_oracle_of_teos_own_run():
     assert found.throughput_pct == pytest.approx(-1)
 
 
+def seeds(governor, energies, delays):
+    """Seeds of a closed loop."""
+    return [
+        row(
+            governor,
+            RUN,
+            **{"seed": seed, "power_mw": energy, "task_latency_mean_us": delay},
+            **{"over_oracle_mw": 2.0, "throughput": 100.0, "task_latency_p99_us": 90.0},
+        )
+        for seed, (energy, delay) in enumerate(zip(energies, delays, strict=True))
+    ]
+
+
+def test_what_chance_explains_is_no_difference():
+    base = seeds("teo", [10.0, 11.0, 10.5, 9.5], [30.0, 31.0, 29.0, 30.0])
+    # Less by 0.5 under each seed, at delays that vary as much as their difference.
+    mine = seeds("mine", [9.5, 10.5, 10.0, 9.0], [33.0, 29.0, 30.0, 31.0])
+    found = next(c for c in cells([*base, *mine], [RUN]) if c.governor == "mine")
+    assert found.gap_ratio == pytest.approx(0.75)
+    assert (found.score, found.dominance) == (pytest.approx(0.75), 1)
+    assert found.delay_pct == pytest.approx(2.5)
+    # Energies that vary, too, have the mean and no score of their own.
+    mine = seeds("mine", [9.0, 12.0, 8.5, 9.5], [30.0, 31.0, 29.0, 30.0])
+    found = next(c for c in cells([*base, *mine], [RUN]) if c.governor == "mine")
+    assert (found.gap_ratio, found.dominance) == (1.0, 0)
+    assert found.energy_pct == pytest.approx(-4.878, abs=1e-3)
+
+
+def test_a_machine_of_unknown_power_is_a_class_of_its_own():
+    relative = Scenario("rec", "open", "replay", "rec.dat", "milan-7543", 1, RELATIVE)
+    percent = {"teo": 40.0, "oracle": 30.0, "mine": 35.0}
+    rows = [
+        row(name, relative, idle_energy_uj=None, relative_idle_power_pct=value, delay_mean_us=50.0)
+        for name, value in percent.items()
+    ]
+    found = next(c for c in cells(rows, [relative]) if c.governor == "mine")
+    assert (found.group, found.score) == (RELATIVE, pytest.approx(0.5))
+
+
 def test_standings_are_geometric_means_by_weight_and_a_failure_has_no_score():
     def made(governor, score, weight, error=None):
-        fixed = ("s", "pixel6", "open", "replay", weight, error)
+        fixed = ("s", "pixel6", "open", "replay", "machine", weight, error)
         return Cell(governor, *fixed, score, score, -10.0, 0.0, 50.0, 0.0)
 
     # 0.25 once and 1 three times: 0.25 ** (1/4).
@@ -98,7 +137,7 @@ def test_the_corpus_that_ships_has_both_halves_on_machines_of_known_power():
     for half in ("open", "held-out"):
         found, _ = corpus.scenarios(half=half)
         assert {s.kind for s in found} >= {"simulation"}
-        assert {s.platform for s in found} == set(corpus.machines)
+        assert {s.platform for s in found if not s.is_relative} == set(corpus.machines)
     assert len({r.sha256 for r in corpus.recording}) == len(corpus.recording)
 
 
@@ -106,7 +145,8 @@ def test_the_corpus_that_ships_has_both_halves_on_machines_of_known_power():
     ("old", "new", "words"),
     [
         ("version = 1", "versoin = 1", "unknown key `versoin`"),
-        ("seeds = 2", "", "`seeds` is missing"),
+        ("seeds = 6", "", "`seeds` is missing"),
+        ('origin = "machine"', 'origin = "mars"', "expected machine, guest or simulated"),
         ('half = "open"', 'half = "secret"', "expected open or held-out"),
         ('name = "periodic"', 'name = "pipe"', "the name `pipe` is used twice"),
         ("weight = 1", 'weight = "1"', "`weight` is '1': expected a number"),
@@ -132,7 +172,7 @@ def test_a_recording_is_known_by_its_content(tmp_path, recording, monkeypatch):
     (tmp_path / "mine").mkdir()
     shutil.copy(recording, tmp_path / "mine" / "another-name.data")
     found, missing = corpus.scenarios([tmp_path / "mine"], only=["web-server"])
-    assert len(found) == len(corpus.machines) and not missing
+    assert len(found) == len(corpus.machines) + len(corpus.relative_machines) and not missing
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "web-server.perf.data").write_bytes(b"something else")
     with pytest.raises(SweepError, match="is not the corpus's recording web-server"):
@@ -153,7 +193,9 @@ def test_a_contest_runs_once_and_says_the_same_again(tmp_path, torpor):
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "store").rglob("*.parquet")} == shards
     result = json.loads(first)
     governors = {s["governor"] for s in result["standings"]}
-    assert {"tide", "teo", "menu", "ladder", "haltpoll"} <= governors
+    assert {"tide", "teo", "menu", "ladder", "teo-6.12", "menu-3.8"} <= governors
+    # Bare metal.
+    assert "haltpoll" not in governors
     assert "oracle" not in governors
     assert result["front"] == []
     assert next(s for s in result["standings"] if s["governor"] == "teo")["energy_pct"] == 0

@@ -86,6 +86,7 @@ def contest(
     from torpor.contest.explain import explain_post
     from torpor.contest.score import BASE
     from torpor.posting import post_text
+    from torpor.report import curves
 
     form = options.form(form, is_json=is_json)
     if is_explained and not 1 <= len(entries or []) <= 2:
@@ -117,7 +118,6 @@ def contest(
         raise typer.Exit(EXIT_FINDING)
     if plot is not None:
         from torpor.files import write_whole
-        from torpor.report import curves
 
         write_whole(plot, curves.front(found))
         print_note(f"plot: {plot}")
@@ -127,5 +127,7 @@ def contest(
     elif form == "json":
         write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
-        write_stdout(post_text(run.contest_post(found, has_cells=has_cells), form))
+        picture = curves.front(found) if form == "html" else ""
+        post = run.contest_post(found, has_cells=has_cells)
+        write_stdout(post_text(post._replace(picture=picture), form))
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)

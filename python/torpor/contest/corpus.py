@@ -17,11 +17,18 @@ from torpor.sweeps.identity import file_hash
 SHIPPED = Path(__file__).parent / "corpus-v1.toml"
 #: What may be tuned on, and what may not.
 HALVES = ("open", "held-out")
+#: Where a recording comes from.
+ORIGINS = ("machine", "guest", "simulated")
+#: What tells when the next timer of a recording expires, where its events do not.
+INFERRED = ("the timer that woke the CPU", "the tick only")
 
 _SUFFIXES = (
     *(".perf.data", ".data", ".dat", ".dat.gz", ".perfetto-trace", ".pftrace"),
     *(".html", ".txt", ".txt.gz"),
 )
+
+#: The class of replays on machines whose power is not known: shown, not scored with the others.
+RELATIVE = "relative energy"
 
 
 @dataclass(frozen=True)
@@ -36,8 +43,14 @@ class Recording:
     hz: int
     timers: str
     weight: float
+    origin: str
     path: str = ""
     machines: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The class whose scores can be compared with its own."""
+        return f"{self.origin}, timers inferred" if self.timers in INFERRED else self.origin
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,13 @@ class Scenario:
     source: str
     platform: str
     weight: float
+    #: Its class: where the recording comes from, ``closed loop``, or ``relative energy``.
+    group: str = "closed loop"
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the machine's power is not known."""
+        return self.group == RELATIVE
 
 
 @dataclass(frozen=True)
@@ -79,6 +99,12 @@ class Corpus:
     seeds: int
     recording: tuple[Recording, ...]
     workload: tuple[Workload, ...]
+    #: Who takes part besides teo and the oracle.
+    baselines: tuple[str, ...] = ()
+    #: Machines whose power is not known, for replays.
+    relative_machines: tuple[str, ...] = ()
+    #: Those of them that are virtual machines, for `haltpoll`.
+    virtual_machines: tuple[str, ...] = ()
 
     def scenarios(
         self,
@@ -104,11 +130,17 @@ class Corpus:
         matched: set[str] = set()
 
         def add(of: Recording | Workload, kind: str, source: str) -> None:
-            for machine in of.machines or self.machines:
+            group = of.group if isinstance(of, Recording) else "closed loop"
+            places = [(machine, group, of.weight) for machine in of.machines or self.machines]
+            if isinstance(of, Recording):
+                # Weights are of a class.
+                places += [(machine, RELATIVE, 1.0) for machine in self.relative_machines]
+            for machine, group, weight in places:
                 hits = {p for p in patterns if _matches(of.name, machine, p)}
                 matched.update(hits)
                 if hits or not patterns:
-                    found.append(Scenario(of.name, of.half, kind, source, machine, of.weight))
+                    made = Scenario(of.name, of.half, kind, source, machine, weight, group)
+                    found.append(made)
 
         by_hash: dict[str, str] | None = None
         for recording in self.recording:
@@ -163,6 +195,11 @@ def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
             raise SweepError(
                 f"read corpus `{path}`: {entry.name} has the half `{entry.half}`: expected "
                 f"{' or '.join(HALVES)}"
+            )
+        if isinstance(entry, Recording) and entry.origin not in ORIGINS:
+            raise SweepError(
+                f"read corpus `{path}`: {entry.name} has the origin `{entry.origin}`: expected "
+                f"{', '.join(ORIGINS[:-1])} or {ORIGINS[-1]}"
             )
         if entry.weight < 0:
             raise SweepError(

@@ -7,22 +7,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from torpor import _engine, checks
-from torpor.contest.corpus import Corpus, Recording, Scenario, read_corpus
+from torpor.contest.corpus import RELATIVE, Corpus, Recording, Scenario, read_corpus
 from torpor.contest.score import BASE, Cell, Standing, cells, standings
 from torpor.posting.model import Post, Table, counted, number, word
 from torpor.sweeps.axes import Axes, SweepError
 from torpor.sweeps.run import Progress, sweep
 
-#: Who always takes part. ``oracle`` is what the gap is measured from.
-BASELINES = (
-    *(BASE, "menu", "ladder", "shallowest", "deepest", "haltpoll"),
-    *("teo,util_mode=step", "oracle"),
-)
+#: What the gap is measured from.
+ORACLE = "oracle"
 #: The oracle's front, by replay: prices of delay.
 PRICES = tuple(f"oracle,price={price}" for price in ("1mW", "10mW", "100mW", "1W"))
 #: What an entry may take: bytes of static per-CPU data, and ns of a decision at the median.
 PERCPU_BYTES_MAX = 4096
 DECISION_NS_MAX = 400
+
+#: Written for virtual machines: elsewhere it takes part only if asked for.
+_HALTPOLL = "haltpoll"
 
 _Path = str | os.PathLike[str]
 
@@ -62,7 +62,10 @@ class Contest:
     scenarios: list[Scenario]
     missing: list[Recording]
     cells: list[Cell]
+    #: Over all scenarios on machines of known power.
     standings: list[Standing]
+    #: The same of each class of scenarios, in the corpus's order.
+    classes: dict[str, list[Standing]]
     #: Energy and delay over all replays, of the governors and of the oracle at each price.
     front: list[Standing]
     rules: list[Rules]
@@ -86,6 +89,9 @@ class Contest:
             ],
             "rules": [asdict(rules) | {"broken": rules.broken} for rules in self.rules],
             "standings": [asdict(standing) for standing in self.standings],
+            "classes": {
+                name: [asdict(standing) for standing in of] for name, of in self.classes.items()
+            },
             "front": [
                 {key: asdict(one)[key] for key in ("governor", "energy_pct", "delay_pct")}
                 for one in self.front
@@ -130,8 +136,8 @@ def contest(
     corpus = corpus or read_corpus()
     named = tuple(dict.fromkeys(entries))
     for entry in (*named, *baselines):
-        if entry.partition(",")[0] == "oracle":
-            raise SweepError("`oracle` is what the gap is measured from: it cannot enter")
+        if entry.partition(",")[0] == ORACLE:
+            raise SweepError(f"`{ORACLE}` is what the gap is measured from: it cannot enter")
     scenarios, missing = corpus.scenarios(data, half=half, only=only)
     if not scenarios:
         names = ", ".join(recording.name for recording in missing)
@@ -140,18 +146,27 @@ def contest(
             "hint: --data FOLDER names where they are"
         )
     axes = Axes(
-        governor=list(dict.fromkeys([*BASELINES, *baselines, *PRICES, *named])),
+        governor=list(
+            dict.fromkeys([BASE, *corpus.baselines, *baselines, ORACLE, *PRICES, *named])
+        ),
         seeds=seeds or corpus.seeds,
         options={"duration": duration or corpus.duration},
         ties=[
             {"trace" if s.kind == "replay" else "workload": s.source, "platform": s.platform}
             for s in scenarios
         ],
+        excluded=_excluded(scenarios, corpus, {*baselines, *named}),
     )
     done = sweep(axes, store, threads=threads, progress=progress)
     rows = list(done.rows().values())
     found = cells(rows, scenarios)
-    front = standings(cells(rows, scenarios, has_oracles=True), kind="replay")
+    known = [cell for cell in found if cell.group != RELATIVE]
+    classes = {
+        group: standings([cell for cell in found if cell.group == group])
+        for group in dict.fromkeys(scenario.group for scenario in scenarios)
+    }
+    priced = cells(rows, [s for s in scenarios if not s.is_relative], has_oracles=True)
+    front = standings(priced, kind="replay")
     rules = [_rules(entry) for entry in named] if has_rules and not done.is_interrupted else []
     return Contest(
         corpus,
@@ -159,11 +174,25 @@ def contest(
         scenarios,
         missing,
         found,
-        standings(found),
+        standings(known),
+        classes,
         sorted(front, key=lambda s: (s.energy_pct is None, s.energy_pct or 0, s.governor)),
         rules,
         done.is_interrupted,
     )
+
+
+def _excluded(
+    scenarios: Sequence[Scenario], corpus: Corpus, asked: set[str]
+) -> list[dict[str, Any]]:
+    """Return the points that mean nothing: prices in mW without watts, haltpoll on bare metal."""
+    found: list[dict[str, Any]] = []
+    if relative := {s.platform for s in scenarios if s.is_relative}:
+        found.append({"governor": list(PRICES), "platform": sorted(relative)})
+    bare = {s.platform for s in scenarios} - set(corpus.virtual_machines)
+    if bare and _HALTPOLL not in asked:
+        found.append({"governor": [_HALTPOLL], "platform": sorted(bare)})
+    return found
 
 
 def _rules(entry: str) -> Rules:
@@ -190,7 +219,10 @@ def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
         f"score: (energy - oracle) / ({BASE} - oracle), less is better; 1 at least with more delay "
         f"than {BASE}'s",
     ]
-    tables = [_standings_table(found), _front_table(found)]
+    tables = [_standings_table(found)]
+    if len(found.classes) > 1:
+        tables.append(_classes_table(found))
+    tables.append(_front_table(found))
     if any(one.energy_pct is not None for one in found.front):
         tables.append(_oracles_table(found))
     if found.rules:
@@ -233,6 +265,14 @@ def _standings_table(found: Contest) -> Table:
             ]
         )
     return Table("standings", f"Standings against {BASE}", headings, lines)
+
+
+def _classes_table(found: Contest) -> Table:
+    scores = {group: {one.governor: one.score for one in of} for group, of in found.classes.items()}
+    names = dict.fromkeys(one.governor for one in found.standings)
+    names |= dict.fromkeys(one.governor for of in found.classes.values() for one in of)
+    lines = [[word(name), *(number(of.get(name), 3) for of in scores.values())] for name in names]
+    return Table("classes", "Scores by class", ["governor", *scores], lines)
 
 
 def _front_table(found: Contest) -> Table:

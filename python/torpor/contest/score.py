@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from torpor.comparison import paired
 from torpor.contest.corpus import Scenario
 from torpor.sweeps.store import Row
 
@@ -32,6 +33,7 @@ class Cell:
     machine: str
     half: str
     kind: str
+    group: str
     weight: float
     error: str | None
     #: (energy - oracle) / (teo - oracle).
@@ -94,24 +96,24 @@ def cells(
 def _cell(scenario: Scenario, by: Mapping[str, list[Row]], name: str) -> Cell:
     mine, base = by[name], by[BASE]
     error = next((row["error"] for row in (*mine, *base) if row["error"]), None)
-    fixed = (scenario.name, scenario.platform, scenario.half, scenario.kind, scenario.weight)
+    fixed = (scenario.name, scenario.platform, scenario.half, scenario.kind)
+    fixed = (*fixed, scenario.group, scenario.weight)
     if error:
         return Cell(name, *fixed, error)
     is_replay = scenario.kind == "replay"
-    energy_key = "idle_energy_uj"
+    energy_key = "relative_idle_power_pct" if scenario.is_relative else "idle_energy_uj"
     if not is_replay:
         # Work and waiting cost energy, too, where a machine says how much.
         whole = all(row["power_mw"] is not None for row in (*mine, *base))
         energy_key = "power_mw" if whole else "idle_power_mw"
-    energy, base_energy = _mean(mine, energy_key), _mean(base, energy_key)
     delay_key = "delay_mean_us" if is_replay else "task_latency_mean_us"
-    delay, base_delay = _mean(mine, delay_key), _mean(base, delay_key)
+    energy, base_energy = _compared(mine, base, energy_key)
+    delay, base_delay = _compared(mine, base, delay_key)
     if is_replay:
-        oracle = _mean(by.get("oracle", []), "idle_energy_uj")
+        oracle = _mean(by.get("oracle", []), energy_key)
         gap = None if oracle is None or base_energy is None else base_energy - oracle
     else:
         gap = _mean(base, "over_oracle_mw")
-    energy_pct = _change(energy, base_energy)
     ratio = score = None
     if energy is not None and base_energy and gap is not None:
         is_idle = (_mean(base, "idle_residency_pct") or 0) >= IDLE_MIN_PCT
@@ -127,11 +129,11 @@ def _cell(scenario: Scenario, by: Mapping[str, list[Row]], name: str) -> Cell:
         None,
         ratio,
         score,
-        energy_pct,
-        _change(delay, base_delay),
-        delay,
+        _change(_mean(mine, energy_key), base_energy),
+        _change(_mean(mine, delay_key), base_delay),
+        _mean(mine, delay_key),
         _change(_mean(mine, p99_key), _mean(base, p99_key)),
-        None if is_replay else _change(_mean(mine, "throughput"), _mean(base, "throughput")),
+        None if is_replay else _change(*_compared(mine, base, "throughput")),
         _dominance(energy, base_energy, delay, base_delay),
     )
 
@@ -231,6 +233,18 @@ def _geomean_pct(found: Sequence[Cell], value: Callable[[Cell], float | None]) -
 
     mean = _geomean(found, ratio)
     return None if mean is None else 100 * (mean - 1)
+
+
+def _compared(mine: list[Row], base: list[Row], key: str) -> tuple[float | None, float | None]:
+    """Return the means; both the base's where chance explains the difference of paired seeds."""
+    value, other = _mean(mine, key), _mean(base, key)
+    if value is None or other is None or len(base) < 2:
+        return value, other
+    by_seed = {row["seed"]: row[key] for row in base}
+    pairs = [(by_seed[row["seed"]], row[key]) for row in mine if row["seed"] in by_seed]
+    change = paired([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    is_real = change is not None and change["is_significant"]
+    return (value if is_real else other), other
 
 
 def _mean(rows: Sequence[Row], key: str) -> float | None:

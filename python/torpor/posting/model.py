@@ -35,6 +35,8 @@ class Post(NamedTuple):
     facts: list[str]
     tables: list[Table]
     notes: list[str]
+    #: An SVG image after the facts, for a page.
+    picture: str = ""
 
 
 def number(value: float | None, digits: int = 0, *, is_signed: bool = False) -> Cell:

@@ -171,7 +171,8 @@ h2{font-size:1rem;margin:1.6rem 0 .4rem;overflow-wrap:anywhere}.scroll{overflow-
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .7rem;text-align:right;white-space:nowrap}
 thead th{border-bottom:1px solid}th.key{text-align:left;font-weight:normal}
-tbody tr:hover{background:color-mix(in srgb,currentColor 8%,transparent)}li,p{max-width:46rem}"""
+tbody tr:hover{background:color-mix(in srgb,currentColor 8%,transparent)}li,p{max-width:46rem}
+svg{max-width:46rem;width:100%;height:auto}"""
 
 
 def html(posts: Sequence[Post]) -> str:
@@ -181,6 +182,7 @@ def html(posts: Sequence[Post]) -> str:
     for post in posts:
         parts.append(f"<section><h1>{text(post.title)}</h1>")
         parts += [f"<p>{text(fact)}</p>" for fact in post.facts]
+        parts.append(post.picture)
         for table in post.tables:
             title = table.title or table.name
             parts.append(f"<h2>{text(title)}</h2>")
