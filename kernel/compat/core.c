@@ -12,12 +12,15 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpuidle.h>
+#include <linux/debugfs.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/kvm_para.h>
 #include <linux/module.h>
 #include <linux/minmax.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
+#include <linux/seq_file.h>
 #include <linux/string.h>
 
 #include "core.h"
@@ -215,16 +218,56 @@ bool torpor_kvm_para_available(void)
 }
 EXPORT_SYMBOL_GPL(torpor_kvm_para_available);
 
+/* In debugfs: the log, and what governors have counted of their own timers. */
+static struct dentry *folder, *timers_folder;
+
+static int timers_show(struct seq_file *to, void *unused)
+{
+	struct torpor_timers __percpu *timers = (__force struct torpor_timers __percpu *)to->private;
+	int cpu;
+
+	seq_puts(to, "cpu idle busy\n");
+	for_each_possible_cpu(cpu) {
+		const struct torpor_timers *here = per_cpu_ptr(timers, cpu);
+
+		seq_printf(to, "%d %lu %lu\n", cpu, here->idle, here->busy);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(timers);
+
+/**
+ * torpor_show_timers - a file of a governor's name with its counts, for debugfs_remove()
+ * @governor: the name
+ * @timers: the counts, which outlive the file
+ */
+struct dentry *torpor_show_timers(const char *governor, struct torpor_timers __percpu *timers)
+{
+	return debugfs_create_file(governor, 0444, timers_folder, (__force void *)timers,
+				   &timers_fops);
+}
+EXPORT_SYMBOL_GPL(torpor_show_timers);
+
 static int __init torpor_core_init(void)
 {
 	int ret = find_symbols();
 
-	return ret ? ret : torpor_log_start();
+	if (ret)
+		return ret;
+	folder = debugfs_create_dir("torpor", NULL);
+	timers_folder = debugfs_create_dir("timers", folder);
+	ret = torpor_log_start(folder);
+	if (ret) {
+		debugfs_remove_recursive(folder);
+		torpor_log_stop();
+	}
+	return ret;
 }
 
 /* Governors hold a reference by using what is exported here, so none is left. */
 static void __exit torpor_core_exit(void)
 {
+	debugfs_remove_recursive(folder);
 	torpor_log_stop();
 }
 

@@ -5,7 +5,8 @@
  * found, and its initcall to a module's start.
  *
  * The wrapper around a file, which scripts/wrap.sh writes, defines TORPOR_NAME, the name that the
- * governor is offered under, and TORPOR_NEEDS, the symbols that it calls.
+ * governor is offered under, TORPOR_NEEDS, the symbols that it calls, and TORPOR_HAS_TIMERS,
+ * whether it sets timers.
  */
 #ifndef _TORPOR_GOVERNOR_H
 #define _TORPOR_GOVERNOR_H
@@ -31,6 +32,9 @@ static_assert(sizeof(TORPOR_NAME) <= CPUIDLE_NAME_LEN,
 /* The governor, and its functions as its file has them; the kernel sees those below. */
 static struct cpuidle_governor *torpor_governor;
 static struct cpuidle_governor torpor_own;
+
+static DEFINE_PER_CPU(struct torpor_timers, torpor_timers);
+static struct dentry *torpor_timers_file;
 
 /*
  * While the governor is current, each device holds the module. The core calls both under
@@ -147,7 +151,7 @@ static inline u64 torpor_local_clock(void)
 #define tick_nohz_tick_stopped() \
 	torpor_note(TORPOR_TICK_STOPPED, static_call(torpor_tick_nohz_tick_stopped)())
 
-/* A governor's own timer: that it expired is an input, too. */
+/* A governor's own timer: that it expired is counted, and an input, too. */
 static enum hrtimer_restart (*torpor_timer_own)(struct hrtimer *timer);
 
 static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
@@ -155,10 +159,27 @@ static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
 	struct torpor_logged logged;
 	enum hrtimer_restart ret;
 
+	if (is_idle_task(current))
+		this_cpu_inc(torpor_timers.idle);
+	else
+		this_cpu_inc(torpor_timers.busy);
+	if (!torpor_log_is_on())
+		return torpor_timer_own(timer);
 	torpor_log_begin(&logged, TORPOR_TIMER, NULL, NULL);
 	ret = torpor_timer_own(timer);
 	torpor_log_end(&logged);
 	return ret;
+}
+
+/* Whether torpor_timer() wraps this callback: only the first one; most governors have no other. */
+static __maybe_unused bool torpor_wraps(enum hrtimer_restart (*own)(struct hrtimer *timer))
+{
+	if (!torpor_timer_own)
+		cmpxchg(&torpor_timer_own, NULL, own);
+	if (torpor_timer_own == own)
+		return true;
+	pr_warn_once("%s: timers of its second callback are not counted\n", KBUILD_MODNAME);
+	return false;
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
@@ -166,8 +187,7 @@ static __maybe_unused void torpor_hrtimer_setup(struct hrtimer *timer,
 						enum hrtimer_restart (*own)(struct hrtimer *timer),
 						clockid_t clock, enum hrtimer_mode mode)
 {
-	torpor_timer_own = own;
-	hrtimer_setup(timer, torpor_log_is_on() ? torpor_timer : own, clock, mode);
+	hrtimer_setup(timer, torpor_wraps(own) ? torpor_timer : own, clock, mode);
 }
 
 #define hrtimer_setup(timer, own, clock, mode)	torpor_hrtimer_setup(timer, own, clock, mode)
@@ -175,10 +195,8 @@ static __maybe_unused void torpor_hrtimer_setup(struct hrtimer *timer,
 static __maybe_unused void torpor_hrtimer_start(struct hrtimer *timer, ktime_t time,
 						enum hrtimer_mode mode)
 {
-	if (torpor_log_is_on() && timer->function != torpor_timer) {
-		torpor_timer_own = timer->function;
+	if (timer->function != torpor_timer && torpor_wraps(timer->function))
 		timer->function = torpor_timer;
-	}
 	hrtimer_start(timer, time, mode);
 }
 

@@ -20,12 +20,15 @@ static int __init torpor_start(void)
 			KBUILD_MODNAME);
 		__module_get(THIS_MODULE);
 	}
+	if (TORPOR_HAS_TIMERS)
+		torpor_timers_file = torpor_show_timers(TORPOR_NAME, &torpor_timers);
 	return 0;
 }
 
 static void __exit torpor_end(void)
 {
 	torpor_unregister_governor(torpor_governor);
+	debugfs_remove(torpor_timers_file);
 	if (torpor_end_own)
 		torpor_end_own();
 }

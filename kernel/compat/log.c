@@ -42,7 +42,6 @@ struct torpor_log {
 };
 
 static DEFINE_PER_CPU(struct torpor_log, logs);
-static struct dentry *log_folder;
 
 DEFINE_PER_CPU(struct torpor_logged *, torpor_current_call);
 EXPORT_PER_CPU_SYMBOL_GPL(torpor_current_call);
@@ -191,16 +190,16 @@ static int log_lost(void *data, u64 *lost)
 
 DEFINE_DEBUGFS_ATTRIBUTE(log_lost_file, log_lost, NULL, "%llu\n");
 
+/* Its files are gone. */
 void torpor_log_stop(void)
 {
 	int cpu;
 
-	debugfs_remove_recursive(log_folder);
 	for_each_possible_cpu(cpu)
 		vfree(per_cpu_ptr(&logs, cpu)->records);
 }
 
-int torpor_log_start(void)
+int torpor_log_start(struct dentry *folder)
 {
 	struct torpor_record header = {
 		.header = {
@@ -214,23 +213,20 @@ int torpor_log_start(void)
 
 	if (!log_decisions)
 		return 0;
-	log_folder = debugfs_create_dir("torpor", NULL);
-	debugfs_create_file("lost", 0400, log_folder, NULL, &log_lost_file);
+	debugfs_create_file("lost", 0400, folder, NULL, &log_lost_file);
 	for_each_possible_cpu(cpu) {
 		struct torpor_log *log = per_cpu_ptr(&logs, cpu);
 		char name[16];
 
 		log->room = log_kb * 1024UL / sizeof(*log->records);
 		log->records = vzalloc(log->room * sizeof(*log->records));
-		if (!log->records) {
-			torpor_log_stop();
+		if (!log->records)
 			return -ENOMEM;
-		}
 		header.cpu = cpu;
 		header.time_ns = local_clock();
 		log_append(cpu, TORPOR_HEADER, &header);
 		snprintf(name, sizeof(name), "cpu%d", cpu);
-		debugfs_create_file(name, 0400, log_folder, log, &log_file);
+		debugfs_create_file(name, 0400, folder, log, &log_file);
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@ struct torpor_logged {
 /* The call that this CPU is in, if that is logged. */
 DECLARE_PER_CPU(struct torpor_logged *, torpor_current_call);
 
-int torpor_log_start(void);
+int torpor_log_start(struct dentry *folder);
 void torpor_log_stop(void);
 bool torpor_log_is_on(void);
 void torpor_log_begin(struct torpor_logged *logged, enum torpor_record_kind kind,

@@ -30,6 +30,11 @@ needs() {
 	done
 }
 
+# Whether the file sets timers of its own.
+has_timers() {
+	grep -q '\bhrtimer_start' "$file" && echo 1 || echo 0
+}
+
 # Governors that were always built in may lack what a module has to say of itself.
 say() {
 	grep -q "^MODULE_$1(" "$file" || echo "MODULE_$1(\"$2\");"
@@ -45,6 +50,7 @@ wrapper() {
 	governor)
 		echo "#define TORPOR_NAME \"$name\""
 		echo "#define TORPOR_NEEDS \"$(needs)\""
+		echo "#define TORPOR_HAS_TIMERS $(has_timers)"
 		echo "#include \"governor.h\""
 		echo "#include \"$file\""
 		echo "#include \"governor_end.h\""

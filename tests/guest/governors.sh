@@ -4,6 +4,7 @@
 # load, and unloaded. STATES is the table that the machine wears. What is seen goes to /out.
 
 cpuidle=/sys/devices/system/cpu/cpuidle
+cpu1=/sys/devices/system/cpu/cpu1
 
 # Each state's counters, summed over CPUs: NAME USAGE ABOVE BELOW, by state.
 counters() {
@@ -24,6 +25,18 @@ workload() {
 	pingpong 40 50
 	ipi_burst 3 5 100 2000
 	disk_reader /dev/nullb0 50
+	# For a while all states are forbidden that are left in more than 50 us, on one CPU.
+	echo 50 > $cpu1/power/pm_qos_resume_latency_us
+	ipi_burst 5 5 100 2000
+	echo 0 > $cpu1/power/pm_qos_resume_latency_us
+	# A CPU goes while timers are set on it, and comes back.
+	periodic 997 0.1 &
+	usleep 20000
+	echo 0 > $cpu1/online
+	usleep 30000
+	echo 1 > $cpu1/online
+	wait $!
+	ipi_burst 3 5 100 2000
 }
 
 # What a governor makes of the workload, into a folder.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
-# Runs in a guest: ROUNDS times every governor is loaded, used and unloaded again, while CPUs are
-# busy, go and come, and governors are switched. Nothing of it may leave a trace in the log.
+# Runs in a guest: ROUNDS times every governor, or those that the pattern GOVERNORS names, is loaded,
+# used and unloaded again, while CPUs are busy, go and come, and governors are switched. Nothing of it
+# may leave a trace in the log.
 
 cpuidle=/sys/devices/system/cpu/cpuidle
 
@@ -23,10 +24,11 @@ done 2>/dev/null &
 
 round=0
 while [ $round -lt $ROUNDS ]; do
-	for module in torpor_t_*.ko; do
+	for module in torpor_t_${GOVERNORS:-*}.ko; do
 		insmod $module
 		governor=$(tr ' ' '\n' < $cpuidle/available_governors | grep '^t-')
 		echo $governor > $cpuidle/current_governor
+		[ "$(cat $cpuidle/current_governor)" = $governor ] && echo $governor >> /out/used
 		usleep 3000
 		rmmod $module 2>/dev/null && echo $governor >> /out/unloaded_in_use
 		[ $((round % 2)) = 0 ] && echo ladder > $cpuidle/current_governor

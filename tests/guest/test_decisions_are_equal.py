@@ -51,8 +51,32 @@ def test_userspace_decides_as_the_kernel_did(logs, governor):
         assert counts["decisions"] > 50, said
 
 
-def test_timers_of_a_governor_ring_in_both(logs):
-    assert sum(feed("menu-3.8", "menu-3.8", log)[1]["timers"] for log in logs) > 0
+@pytest.mark.parametrize("governor", ["menu-3.8", "tide"])
+def test_timers_of_a_governor_ring_in_both(guest, logs, governor):
+    rows = guest.text(f"decisions/timers/t-{governor}").splitlines()
+    assert rows[0] == "cpu idle busy"
+    expired = [list(map(int, row.split()))[1:] for row in rows[1:]]
+    print(governor, expired)
+    fed = [feed(governor, governor, log)[1]["timers"] for log in logs]
+    assert fed == [idle + busy for idle, busy in expired]
+    # Where there is work before a CPU gets to sleep, its timer stays set and finds a task running.
+    assert sum(idle for idle, _ in expired) > sum(busy for _, busy in expired)
+
+
+def test_governors_without_timers_have_no_counts_of_them(guest):
+    counted = {
+        name.removeprefix("decisions/timers/t-") for name in guest.files if "/timers/" in name
+    }
+    folder = ROOT / "governors" / "cpuidle"
+    setting = {name for name in OURS if "hrtimer_start" in (folder / f"{name}.c").read_text()}
+    assert counted == setting >= {"menu-3.8", "tide"}
+
+
+@pytest.mark.parametrize("governor", ["menu", "teo", "tide"])
+def test_a_limit_of_latency_is_set_and_taken_back_meanwhile(logs, governor):
+    free, limited = (feed(governor, governor, log)[1] for log in logs)
+    assert free["limited"] == 0
+    assert 20 < limited["limited"] < limited["decisions"] / 2
 
 
 def test_another_governor_does_not_decide_so(logs):

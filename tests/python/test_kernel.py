@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor kernel` on a machine made of files."""
 
+import json
 import re
 from contextlib import ExitStack
 from pathlib import Path
@@ -326,3 +327,15 @@ def test_status_tells_what_is_ours(kernel, run_on_kernel):
     text = run_on_kernel("kernel", "status")
     assert f"{name} (Torpor)" in text and "references 0, util_shift=5" in text
     assert "driver     fake_idle" in text and "governor   menu" in text
+
+
+def test_status_counts_timers_of_a_governor(kernel, run_on_kernel):
+    run_on_kernel("kernel", "load", "tide", "teo")
+    assert "timers" not in run_on_kernel("kernel", "status")
+    kernel.put("sys/kernel/debug/torpor/timers/t-tide", "cpu idle busy\n0 40 1\n1 2 2\n")
+    text = run_on_kernel("kernel", "status")
+    assert "timers     t-tide woke idle CPUs 42 times, and interrupted tasks 3 times" in text
+    offered = json.loads(run_on_kernel("kernel", "status", "--json"))["governors"]
+    timers = {governor["name"]: governor["timers"] for governor in offered}
+    assert timers["t-tide"][1] == {"cpu": 1, "idle": 2, "busy": 2}
+    assert timers["t-teo"] == []

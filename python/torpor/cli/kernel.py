@@ -146,6 +146,13 @@ def _text(found: "Status") -> str:
         f"governor   {found['governor'] or 'none'}",
         f"available  {', '.join(offered) or 'none'}",
     ]
+    for governor in found["governors"]:
+        if timers := governor["timers"]:
+            idle, busy = (sum(row[key] for row in timers) for key in ("idle", "busy"))
+            lines.append(
+                f"timers     {governor['name']} woke idle CPUs {idle} times, and interrupted tasks "
+                f"{busy} times"
+            )
     for number, module in enumerate(found["modules"]):
         facts = [f"references {module['references']}"]
         facts += [f"{name}={value}" for name, value in module["parameters"].items()]

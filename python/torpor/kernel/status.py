@@ -9,11 +9,24 @@ from torpor.kernel.modules import module_of
 from torpor.kernel.system import System
 
 
+class Timers(TypedDict):
+    """How often a governor's own timers expired on a CPU, while idle and while a task ran."""
+
+    cpu: int
+    idle: int
+    busy: int
+
+
 class Offered(TypedDict):
-    """A governor that the kernel offers, and the module that provides it if that is Torpor's."""
+    """A governor that the kernel offers, and the module that provides it if that is Torpor's.
+
+    ``timers`` has a row per CPU since it was loaded, or none where only root can read them or the
+    governor sets none.
+    """
 
     name: str
     module: str | None
+    timers: list[Timers]
 
 
 class Loaded(TypedDict):
@@ -39,7 +52,8 @@ class Status(TypedDict):
 def status(system: System) -> Status:
     """Return ``kernel``, ``driver``, ``governor``, ``governors``, ``modules`` and ``refused``.
 
-    ``governors`` are those that the kernel offers, each with its ``module`` if it is Torpor's;
+    ``governors`` are those that the kernel offers, each with its ``module`` if it is Torpor's, and
+    the counts of its own ``timers``;
     ``modules`` have ``name``, ``references``, ``holders`` and ``parameters``; ``refused`` are the
     reasons why this kernel cannot load Torpor's modules.
     """
@@ -54,7 +68,11 @@ def status(system: System) -> Status:
         "driver": system.driver,
         "governor": system.governor,
         "governors": [
-            {"name": name, "module": module_of(name) if governors.is_ours(system, name) else None}
+            {
+                "name": name,
+                "module": module_of(name) if governors.is_ours(system, name) else None,
+                "timers": _timers(system, name),
+            }
             for name in system.governors
         ],
         "modules": [
@@ -68,3 +86,9 @@ def status(system: System) -> Status:
         ],
         "refused": refused,
     }
+
+
+def _timers(system: System, governor: str) -> list[Timers]:
+    rows = (system.read(f"/sys/kernel/debug/torpor/timers/{governor}") or "").splitlines()[1:]
+    counts = ([int(word) for word in row.split()] for row in rows)
+    return [{"cpu": cpu, "idle": idle, "busy": busy} for cpu, idle, busy in counts]

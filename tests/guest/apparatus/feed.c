@@ -7,6 +7,7 @@
  * here. Exits with 0 if all answers are equal, 1 if one differs, 2 where it cannot tell.
  */
 #include <linux/cpuidle.h>
+#include <linux/pm_qos.h>
 #include <torpor/context.h>
 
 #include "record.h"
@@ -46,7 +47,7 @@ static struct cpuidle_device dev;
 static struct cpuidle_driver drv;
 
 static bool is_current, is_first;
-static unsigned long decisions, unsteady, timers, differences;
+static unsigned long decisions, limited, unsteady, timers, differences;
 
 static void give_up(const char *why, const char *what)
 {
@@ -116,6 +117,8 @@ static void decide(const struct torpor_record *record)
 
 	state = governor->select(&drv, &dev, &stop_tick);
 	decisions++;
+	limited += record->call.asked & BIT(TORPOR_LATENCY_REQ) &&
+		   cpu.latency_req_ns < PM_QOS_CPU_LATENCY_DEFAULT_VALUE * NSEC_PER_USEC;
 	unsteady += !!(record->flags & TORPOR_UNSTEADY);
 	if (state == record->state && stop_tick == stopped && cpu.asked_sleep_length == asked &&
 	    last_state_idx == record->call.last_state_idx)
@@ -190,7 +193,7 @@ int main(int argc, char **argv)
 
 	while (fread(&record, sizeof(record), 1, log) == 1)
 		feed(&record, argv[2]);
-	printf("decisions %lu differences %lu unsteady %lu timers %lu\n", decisions, differences,
-	       unsteady, timers);
+	printf("decisions %lu limited %lu differences %lu unsteady %lu timers %lu\n", decisions,
+	       limited, differences, unsteady, timers);
 	return differences > 0;
 }

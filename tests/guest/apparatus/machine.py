@@ -98,7 +98,7 @@ echo $? > /out/status
 dmesg > /out/dmesg
 stty -F {line} raw -echo
 tar cz -C /out . > {line}
-poweroff -f
+reboot -f
 """
 
 
