@@ -109,6 +109,19 @@ fn without_its_timer_it_is_deep_or_shallow_for_good() {
 }
 
 #[test]
+fn where_latency_is_dear_it_wakes_up_before_a_known_timer() {
+    // All latency is too much for a share of 0, so its price rises; C2 is left 160 us and a margin
+    // of 5 us before the timer. Without own timers there is nothing to do but to stay shallow.
+    let deep = |spec: &str| {
+        let mut cpu = Lone::new(spec);
+        cpu.sleep_all(&[(20_000, 20_000); 60]);
+        (cpu.select(20_000).state, cpu.alarm_us())
+    };
+    assert_eq!(deep("tide,share_pct=0"), (1, Some(19_835)));
+    assert_eq!(deep("tide,share_pct=0,own_timer=0").1, None);
+}
+
+#[test]
 fn what_a_timer_ends_says_nothing_of_longer_sleeps() {
     // 300 us each: ended by an interrupt they are a hazard, by a timer they are not.
     let after = |timer_us| {
