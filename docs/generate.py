@@ -131,6 +131,21 @@ def ioboosts() -> str:
     return "\n".join(parts)
 
 
+def cpufreq() -> str:
+    """Name, parameters with their meaning, and the DOC block of the source, where there is one."""
+    parts = [f"{HEAD}# Frequency policies\n"]
+    for known in torpor.frequency_policies():
+        params = [
+            f"- parameter `{p['name']}` ({p['type']}): {p['description']}\n"
+            for p in known["params"]
+        ]
+        if known["origin"] == "built in":
+            parts += policy("cpufreq", known["name"], "", params)
+        else:
+            parts += [f"## `{known['name']}`\n", f"{known['summary']}\n", *params]
+    return "\n".join(parts)
+
+
 def policy(folder: str, name: str, lead: str, params: list[str]) -> list[str]:
     """The section of one C file."""
     source = ROOT / "governors" / folder / f"{name}.c"
@@ -454,7 +469,7 @@ def schemas() -> list[tuple[Path, str]]:
     return [(folder / f"{kind}.schema.json", text) for kind, text in texts.items()]
 
 
-PAGES = [cli, metrics, results, schema, governors, ioboosts, platforms, library, formats]
+PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms, library, formats]
 
 
 def main() -> int:

@@ -60,6 +60,19 @@ __hidden int ioboost_register(const struct ioboost_ops *ops)
 	return 0;
 }
 
+struct cpufreq_ops;
+__hidden int cpufreq_register(const struct cpufreq_ops *ops);
+
+__hidden int cpufreq_register(const struct cpufreq_ops *ops)
+{
+	if (!ops)
+		return -EINVAL;
+	if (kapi_host.nr_cpufreqs == ARRAY_SIZE(kapi_host.cpufreqs))
+		return -ENOSPC;
+	kapi_host.cpufreqs[kapi_host.nr_cpufreqs++] = ops;
+	return 0;
+}
+
 /* The timer's place among the armed ones of its CPU. */
 static struct kapi_timer *find_timer(const struct hrtimer *timer)
 {

@@ -25,21 +25,25 @@ const COMPILER_ENV: &str = "TORPOR_POLICY_CC";
 const KAPI: &str = "../../kapi";
 const GOVERNORS: &str = "../../governors/cpuidle";
 const IOBOOSTS: &str = "../../governors/ioboost";
+const CPUFREQS: &str = "../../governors/cpufreq";
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
-    let [kapi, governors, ioboosts] = [KAPI, GOVERNORS, IOBOOSTS].map(|path| manifest.join(path));
+    let [kapi, governors, ioboosts, cpufreqs] =
+        [KAPI, GOVERNORS, IOBOOSTS, CPUFREQS].map(|path| manifest.join(path));
     // Relative: in a copy of the checkout, built files and all, these are the copy's.
-    for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS] {
+    for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS, CPUFREQS] {
         println!("cargo::rerun-if-changed={path}");
     }
 
     cc::Build::new().file("src/guard.c").opt_level(2).compile("torpor_guard");
 
     let mut table = String::new();
-    write_kapi(&mut table, &kapi, &ioboosts);
-    for (kind, folder) in [("GOVERNORS", &governors), ("IOBOOSTS", &ioboosts)] {
+    write_kapi(&mut table, &kapi, &[&ioboosts, &cpufreqs]);
+    for (kind, folder) in
+        [("GOVERNORS", &governors), ("IOBOOSTS", &ioboosts), ("CPUFREQS", &cpufreqs)]
+    {
         write_policies(&mut table, kind, folder, &kapi, &out.join(POLICIES));
     }
     // `build/<crate>/out`, next to the folder `deps` of test programs. Relative, as above.
@@ -94,14 +98,15 @@ fn shipped(file: &Path) -> String {
 }
 
 /// The kapi as (path below `kapi/`, text), to compile foreign policies on machines without it. The
-/// headers of the IO boosts, which no kernel has, lie among its own.
-fn write_kapi(table: &mut String, kapi: &Path, ioboosts: &Path) {
+/// headers of IO boosts and frequency policies, which no kernel has, lie among its own.
+fn write_kapi(table: &mut String, kapi: &Path, with_headers: &[&Path]) {
     let mut files = vec![kapi.join("image.c")];
     collect_headers(&kapi.join("include"), &mut files);
     files.sort();
     let named = |file: PathBuf| (file.strip_prefix(kapi).unwrap().to_owned(), file);
-    let boost_header = |file: PathBuf| (Path::new("include").join(file.file_name().unwrap()), file);
-    let headers = files_with_suffix(ioboosts, "h").into_iter().map(boost_header);
+    let own_header = |file: PathBuf| (Path::new("include").join(file.file_name().unwrap()), file);
+    let headers = with_headers.iter().flat_map(|folder| files_with_suffix(folder, "h"));
+    let headers = headers.map(own_header);
     writeln!(table, "pub(crate) static KAPI: &[(&str, &str)] = &[").unwrap();
     for (name, file) in files.into_iter().map(named).chain(headers) {
         let file = file.strip_prefix(env::var_os("CARGO_MANIFEST_DIR").unwrap()).unwrap();

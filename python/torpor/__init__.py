@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from torpor.library import (
         check_extraction,
         extract_workload,
+        frequency_policies,
         governors,
         idle_predict_toml,
         import_platform,
@@ -108,6 +109,7 @@ __all__ = [
     "explain",
     "extract_workload",
     "fidelity",
+    "frequency_policies",
     "gate",
     "governors",
     "idle_predict",
@@ -158,8 +160,8 @@ _NAMES = {
     "explanation": "explain",
     "gates": "GateError Limit gate read_limits",
     "idle_spans": "Spans bound spans",
-    "library": "check_extraction extract_workload governors idle_predict_toml import_platform "
-    "ioboosts platform_toml platforms schema toml_schema "
+    "library": "check_extraction extract_workload frequency_policies governors "
+    "idle_predict_toml import_platform ioboosts platform_toml platforms schema toml_schema "
     "toml_schema_path workload_toml workloads",
     "live": "Stat ab build_governors idle_predict kernel_status load_governors record_trace "
     "restore_governor stat unload_governors use_governor",

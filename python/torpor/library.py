@@ -148,6 +148,18 @@ def ioboosts() -> list[Policy]:
     return found
 
 
+def frequency_policies() -> list[Policy]:
+    """Return the built-in frequency policies, as ``governors`` does; their ``rating`` is None.
+
+    Those whose ``origin`` is ``engine`` hold a frequency; the others are C files that choose one.
+
+    >>> sorted(policy["name"] for policy in frequency_policies())
+    ['performance', 'powersave', 'schedutil', 'userspace']
+    """
+    found: list[Policy] = json.loads(_engine.cpufreqs())
+    return found
+
+
 def platforms() -> list[Machine]:
     """Return the machines that ship with Torpor.
 

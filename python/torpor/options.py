@@ -204,8 +204,8 @@ class SimulateOptions(_Run, total=False):
         str | Iterable[str],
         Option(
             "Frequency policy: performance, powersave, userspace,freq_khz=N (or N/M, one for each "
-            "cluster) or schedutil[@6.1|@6.12][,rate_limit_us=N]. Each governor runs "
-            "under each of them. Default: the machine's.",
+            "cluster), schedutil or PATH.c, each with @6.1 (in that kernel; default: 6.12) and "
+            ",param=value. Each governor runs under each of them. Default: the machine's.",
             ("--cpufreq",),
             "POLICY",
             kind=list,
@@ -245,7 +245,8 @@ class SimulateOptions(_Run, total=False):
         str | Iterable[str],
         Option(
             f"IO boost: {_BOOSTS} or PATH.c, each with ,param=value. Each governor runs "
-            "with each of them. Default: iowait under schedutil, as in the kernel.",
+            "with each of them. Default: iowait under schedutil (or a file in its place), as in "
+            "the kernel.",
             ("--io-boost",),
             "B",
             kind=list,

@@ -39,6 +39,17 @@ def test_io_boosts_are_a_group_of_their_own(torpor):
     assert all(p["description"] for b in listed for p in b["params"])
 
 
+def test_frequency_policies_are_a_group_of_their_own(torpor):
+    assert "--cpufreq" in torpor("governors", check=0).stderr
+    done = torpor("governors", "--cpufreq", check=0)
+    assert "rate_limit_us=-1" in done.stdout and "menu" not in done.stdout
+    listed = json.loads(torpor("governors", "--cpufreq", "--json", check=0).stdout)
+    origins = {p["name"]: p["origin"] for p in listed}
+    held = dict.fromkeys(("performance", "powersave", "userspace"), "engine")
+    assert origins == {"schedutil": "built in", **held}
+    assert "one list at a time" in torpor("governors", "--cpufreq", "--ioboost", check=2).stderr
+
+
 def test_platforms_say_whether_energy_is_known(torpor):
     listed = {p["name"]: p for p in json.loads(torpor("platforms", "--json", check=0).stdout)}
     assert listed["pixel6"]["has_power"]

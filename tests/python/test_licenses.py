@@ -16,6 +16,7 @@ HZ = (100, 250, 300, 1000)
 MIRRORS = {
     "cpuidle": "haltpoll ladder menu menu-3.7 menu-3.8 menu-6.12 teo teo-6.6 teo-6.12 tide",
     "ioboost": "intel-pstate iowait",
+    "cpufreq": "schedutil",
 }
 
 
@@ -38,14 +39,13 @@ def test_mirrors_of_kernel_code_are_under_the_gpl_alone():
 
 def test_policies_are_files_and_no_part_of_the_extension():
     extension = Path(_engine.__file__).read_bytes()
-    for folder in ("cpuidle", "ioboost"):
+    for folder in MIRRORS:
         sources = {path.name: path for path in (ROOT / "governors" / folder).glob("*.[ch]")}
         expected = set(sources)
         for source in sources.values():
             installed = (INSTALLED / "policies" / folder / source.name).read_bytes()
             assert installed == source.read_bytes()
-            # Headers of IO boosts are Torpor's, and part of the interface that policies are built
-            # with.
+            # Headers are Torpor's, and part of the interface that policies are built with.
             if source.suffix == ".h":
                 continue
             expected |= {f"{source.stem}-{hz}.so" for hz in HZ}

@@ -151,6 +151,9 @@ def test_every_governor_runs_under_every_frequency_policy(torpor):
         for policy in result["options"]["cpufreq"]
         for governor in ("menu", "teo")
     ]
+    [policy] = result["options"]["cpufreq_policies"]
+    assert policy["cpufreq"] == "schedutil@6.1,rate_limit_us=500"
+    assert policy["params"] == {"rate_limit_us": "500"} and len(policy["source_sha256"]) == 64
     assert [domain["freq_khz"] for domain in runs[0]["perf_domains"]] == [300000, 400000, 500000]
     assert runs[0]["metrics"]["freq_transitions_per_s"] == 0
     assert runs[2]["metrics"]["freq_transitions_per_s"] > 0
@@ -166,6 +169,14 @@ def test_every_governor_runs_under_every_frequency_policy(torpor):
         (
             ("frames", "-p", "pixel6", "--cpufreq", "ondemand"),
             "no frequency policy is called `ondemand`",
+        ),
+        (
+            ("frames", "-p", "pixel6", "--cpufreq", "schedutil,rate_limit_us=1s"),
+            "`1s` is not a value for rate_limit_us: expected int from",
+        ),
+        (
+            ("frames", "-p", "pixel6", "--cpufreq", "./none.c"),
+            "frequency policy `./none.c`: read ./none.c",
         ),
         (("frames", "-p", "pixel6", "--trace", "no/such/run.txt"), "there is no folder"),
         (("no/such.toml", "-p", "pixel6"), "read workload `no/such.toml`"),

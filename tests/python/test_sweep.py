@@ -46,6 +46,24 @@ def test_axes_of_simulations_do_not_multiply_replays(recording):
     assert len(found) == 4
 
 
+def test_a_frequency_policys_file_is_part_of_a_points_name(tmp_path):
+    mine = tmp_path / "mine.c"
+    mine.write_text("/* one */", encoding="utf-8")
+    asked = [f"{mine}", f"{mine}@6.1", f"{mine},x=1", "schedutil", "schedutil@6.1"]
+    made = torpor.Axes(
+        workload=["periodic"], platform=["pixel6"], governor=["menu"], cpufreq=asked, seeds=1
+    )
+
+    def keys() -> list[str]:
+        names = Identities()
+        return [names.key(point) for point in made.points()]
+
+    before = keys()
+    assert len(set(before)) == 5
+    mine.write_text("/* two */", encoding="utf-8")
+    assert [old == new for old, new in zip(before, keys(), strict=True)] == [False] * 3 + [True] * 2
+
+
 def test_ties_take_the_place_of_the_product(recording):
     made = axes(recording, platform=[], trace=[], hz=[250, 1000])
     made.ties = [

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The layouts that an image and the host share; `kapi/include/torpor/context.h`,
-//! `kapi/include/linux/cpuidle.h`, `governors/ioboost/ioboost.h` and `kapi/image.c` have the C
-//! side.
+//! `kapi/include/linux/cpuidle.h`, `governors/ioboost/ioboost.h`, `governors/cpufreq/cpufreq.h` and
+//! `kapi/image.c` have the C side.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts say so");
 
-pub(crate) const IMAGE_ABI: u32 = 4;
+pub(crate) const IMAGE_ABI: u32 = 5;
 pub(crate) const STATE_MAX: usize = 10;
 pub(crate) const TIMERS_MAX: usize = 4;
 pub(crate) const NAME_LEN: usize = 16;
@@ -63,6 +63,8 @@ pub(crate) struct KapiHost {
     pub bug_line: c_uint,
     pub ioboosts: [*const IoboostOps; 4],
     pub nr_ioboosts: c_uint,
+    pub nr_cpufreqs: c_uint,
+    pub cpufreqs: [*const CpufreqOps; 4],
 }
 
 #[repr(C)]
@@ -186,7 +188,8 @@ pub(crate) struct IoboostTask {
 pub(crate) type TaskEvent = unsafe extern "C" fn(c_uint, *mut IoboostTask, u64, c_uint);
 pub(crate) type CpuEvent = unsafe extern "C" fn(c_uint, u64, c_uint);
 pub(crate) type CpuBoost = unsafe extern "C" fn(c_uint, u64, c_ulong) -> c_ulong;
-pub(crate) type TaskBoost = unsafe extern "C" fn(*const IoboostTask) -> c_ulong;
+/// A number of what `T` is: a task, a domain.
+pub(crate) type Utilization<T> = unsafe extern "C" fn(*const T) -> c_ulong;
 pub(crate) type RqBoost = unsafe extern "C" fn(c_uint) -> c_ulong;
 
 #[repr(C)]
@@ -196,8 +199,82 @@ pub(crate) struct IoboostOps {
     pub dequeue: Option<TaskEvent>,
     pub update: Option<CpuEvent>,
     pub cpu_boost: Option<CpuBoost>,
-    pub task_boost: Option<TaskBoost>,
-    pub task_uclamp_min: Option<TaskBoost>,
+    pub task_boost: Option<Utilization<IoboostTask>>,
+    pub task_uclamp_min: Option<Utilization<IoboostTask>>,
     pub rq_boost: Option<RqBoost>,
     pub perf_min: Option<RqBoost>,
+}
+
+/// `struct cpufreq_cpu`: what a frequency policy sees of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct CpufreqCpu {
+    /// Of its tasks, at most `capacity`.
+    pub util: c_ulong,
+    /// Of tasks that wait for it, too.
+    pub runnable: c_ulong,
+    /// What an IO boost raises `util` to.
+    pub boost: c_ulong,
+    /// The least performance, whatever the clamps.
+    pub perf_min: c_ulong,
+    pub capacity: c_ulong,
+    /// How often it went idle with the tick stopped.
+    pub idle_calls: u64,
+    pub cpu: c_uint,
+    /// Of its runqueue.
+    pub uclamp_min: c_uint,
+    pub uclamp_max: c_uint,
+    pub reserved: c_uint,
+}
+
+impl CpufreqCpu {
+    /// Without tasks, so far.
+    pub fn idle(cpu: u32, capacity: u64) -> CpufreqCpu {
+        CpufreqCpu {
+            util: 0,
+            runnable: 0,
+            boost: 0,
+            perf_min: 0,
+            capacity,
+            idle_calls: 0,
+            cpu,
+            uclamp_min: 0,
+            uclamp_max: 1024,
+            reserved: 0,
+        }
+    }
+}
+
+#[repr(C)]
+pub(crate) struct CpufreqOpp {
+    pub freq_khz: c_uint,
+    pub flags: c_uint,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CpufreqDomain {
+    pub cpus: *const CpufreqCpu,
+    pub opps: *const CpufreqOpp,
+    pub nr_cpus: c_uint,
+    pub nr_opps: c_uint,
+    pub transition_latency_ns: i64,
+    pub transition_delay_ns: i64,
+    /// Written by the policy, which may write anything.
+    pub due_ns: u64,
+    pub release: c_uint,
+    pub reserved: c_uint,
+    pub state: [u64; 16],
+}
+
+pub(crate) type CpufreqUpdate =
+    unsafe extern "C" fn(*mut CpufreqDomain, *const CpufreqCpu, u64, c_uint) -> c_int;
+
+#[repr(C)]
+pub(crate) struct CpufreqOps {
+    pub name: [u8; NAME_LEN],
+    /// It takes a domain only.
+    pub start: Option<GuardedCall>,
+    pub update: Option<CpufreqUpdate>,
+    pub performance: Option<Utilization<CpufreqDomain>>,
 }

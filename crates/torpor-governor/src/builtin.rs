@@ -35,6 +35,7 @@ pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
     match kind {
         Kind::Governor => &GOVERNORS,
         Kind::IoBoost => &IOBOOSTS,
+        Kind::Cpufreq => &CPUFREQS,
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Finds governors and IO boosts by the names users give them.
+//! Finds governors, IO boosts and frequency policies by the names users give them.
 
 use crate::builtin::{self, BuiltinFile};
 use crate::compile::{self, Compiler};
@@ -7,10 +7,13 @@ use crate::config;
 use crate::params::Param;
 use crate::policy::{Compiled, Origin, Policy};
 use crate::program::{self, Build, Harness, Program};
-use crate::spec::{GovernorSpec, IoBoostSpec, Place};
+use crate::spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 use crate::store::Store;
 use crate::tree::Sources;
-use crate::{Governor, GovernorError, IoBoost, Isolation, Kind, Label, Release, sha256_hex, tree};
+use crate::{
+    CpufreqPolicy, Governor, GovernorError, IoBoost, Isolation, Kind, Label, Release, sha256_hex,
+    tree,
+};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,15 +38,15 @@ pub struct CatalogOptions {
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Resolves names of governors and IO boosts: built-in ones at once, foreign ones by compiling
-/// them.
+/// Resolves names of governors, IO boosts and frequency policies: built-in ones at once, foreign
+/// ones by compiling them.
 #[derive(Debug)]
 pub struct Catalog {
     compiler: Compiler,
     options: CatalogOptions,
 }
 
-/// A governor or an IO boost that ships with Torpor.
+/// A policy that ships with Torpor.
 #[derive(Clone, Debug)]
 pub struct Builtin {
     pub kind: Kind,
@@ -111,6 +114,18 @@ impl Catalog {
         builtin::files(Kind::IoBoost).iter().map(describe).collect()
     }
 
+    pub fn cpufreq_names() -> impl Iterator<Item = &'static str> {
+        builtin::files(Kind::Cpufreq).iter().map(|b| b.name)
+    }
+
+    pub fn cpufreqs() -> Result<Vec<Builtin>, GovernorError> {
+        let describe = |file: &'static BuiltinFile| {
+            let policy = CpufreqPolicy::new(plain(file, Kind::Cpufreq)?, &[])?;
+            Builtin::new(file, &policy, None)
+        };
+        builtin::files(Kind::Cpufreq).iter().map(describe).collect()
+    }
+
     /// Finds, compiles if need be, and checks the parameters.
     pub fn resolve(&self, spec: &GovernorSpec, hz: Hz) -> Result<Governor, GovernorError> {
         Governor::new(self.compiled(spec, hz)?, spec.params())
@@ -119,6 +134,15 @@ impl Catalog {
     /// Finds, compiles if need be, and checks the parameters.
     pub fn resolve_ioboost(&self, spec: &IoBoostSpec, hz: Hz) -> Result<IoBoost, GovernorError> {
         IoBoost::new(self.compiled(&spec.0, hz)?, spec.params())
+    }
+
+    /// Finds, compiles if need be, and checks the parameters.
+    pub fn resolve_cpufreq(
+        &self,
+        spec: &CpufreqSpec,
+        hz: Hz,
+    ) -> Result<CpufreqPolicy, GovernorError> {
+        CpufreqPolicy::new(self.compiled(&spec.spec, hz)?, spec.params())
     }
 
     fn compiled(&self, spec: &GovernorSpec, hz: Hz) -> Result<Compiled, GovernorError> {

@@ -4,7 +4,7 @@ use crate::{Fault, Label};
 use std::path::PathBuf;
 use torpor_units::UnknownName;
 
-/// Why a governor or an IO boost cannot be named, found, compiled, loaded or set up.
+/// Why a governor or another policy cannot be named, found, compiled, loaded or set up.
 #[derive(Debug, thiserror::Error)]
 pub enum GovernorError {
     #[error("{policy}: {reason}; expected {}", crate::spec::forms(policy.kind))]

@@ -6,7 +6,7 @@ use crate::ioboost::{BOOST_MAX, Flags};
 use std::fmt;
 use torpor_units::{CpuId, Instant};
 
-/// A governor or an IO boost that crashed, hung, or answered what cannot be. Its instance is of no
+/// A governor or another policy that crashed, hung, or answered what cannot be. Its instance is of no
 /// more use; everything else goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(Box<FaultDetail>);
@@ -62,6 +62,13 @@ pub enum Call {
     },
     RqBoost,
     PerfMin,
+    /// Of a frequency policy.
+    Start,
+    UpdateFrequency {
+        now: Instant,
+        is_iowait: bool,
+    },
+    Performance,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,9 +87,13 @@ pub enum Cause {
         index: i32,
         state_count: usize,
     },
-    /// An IO boost that no CPU can follow.
+    /// A utilization, or a performance, that no CPU can follow.
     NoSuchBoost {
         boost: u32,
+    },
+    NoSuchOpp {
+        index: i32,
+        opp_count: usize,
     },
 }
 
@@ -128,9 +139,13 @@ impl Call {
     /// A message's end.
     pub(crate) fn inputs(self) -> String {
         let inputs = match self {
-            Call::Init | Call::Enable | Call::Disable | Call::RqBoost | Call::PerfMin => {
-                return String::new();
-            }
+            Call::Init
+            | Call::Enable
+            | Call::Disable
+            | Call::RqBoost
+            | Call::PerfMin
+            | Call::Start
+            | Call::Performance => return String::new(),
             Call::Select(inputs) => inputs.to_string(),
             Call::Reflect { index, now, got_tick } => {
                 format!("index={index} now={now} got_tick={got_tick}")
@@ -142,6 +157,9 @@ impl Call {
             Call::Update { now, flags } => format!("now={now} flags={flags}"),
             Call::CpuBoost { now, max_cap } => format!("now={now} max_cap={max_cap}"),
             Call::TaskBoost { task } | Call::TaskUclampMin { task } => format!("task={task}"),
+            Call::UpdateFrequency { now, is_iowait } => {
+                format!("now={now} flags={}", Flags::IOWAIT.when(is_iowait))
+            }
         };
         format!("; its inputs: {inputs}")
     }
@@ -162,6 +180,9 @@ impl Call {
             Call::TaskUclampMin { .. } => "task_uclamp_min()",
             Call::RqBoost => "rq_boost()",
             Call::PerfMin => "perf_min()",
+            Call::Start => "start()",
+            Call::UpdateFrequency { .. } => "update()",
+            Call::Performance => "performance()",
         }
     }
 }
@@ -195,6 +216,11 @@ impl fmt::Display for Cause {
             Cause::NoSuchBoost { boost } => {
                 write!(f, "answered {boost}, but utilization is 0 to {BOOST_MAX}")
             }
+            Cause::NoSuchOpp { index, opp_count } => write!(
+                f,
+                "answered OPP {index}, but the clock has OPPs 0 to {}",
+                opp_count.saturating_sub(1)
+            ),
         }
     }
 }

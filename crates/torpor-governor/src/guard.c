@@ -230,12 +230,19 @@ int64_t torpor_guard_cpu_boost(unsigned int cpu, uint64_t now, unsigned long max
 	guarded(unsigned long util = boost(cpu, now, max_cap), utilization(util));
 }
 
-int64_t torpor_guard_task_boost(const void *task, unsigned long (*boost)(const void *task))
+int64_t torpor_guard_utilization(const void *what, unsigned long (*boost)(const void *what))
 {
-	guarded(unsigned long util = boost(task), utilization(util));
+	guarded(unsigned long util = boost(what), utilization(util));
 }
 
 int64_t torpor_guard_rq_boost(unsigned int cpu, unsigned long (*boost)(unsigned int cpu))
 {
 	guarded(unsigned long util = boost(cpu), utilization(util));
+}
+
+int64_t torpor_guard_cpufreq_update(void *domain, const void *cpu, uint64_t now, unsigned int flags,
+				    int (*update)(void *domain, const void *cpu, uint64_t now,
+						  unsigned int flags))
+{
+	guarded(uint32_t opp = update(domain, cpu, now, flags), opp);
 }

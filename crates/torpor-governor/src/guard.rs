@@ -3,8 +3,8 @@
 
 use crate::Kind;
 use crate::abi::{
-    CpuBoost, CpuEvent, CpuidleDevice, CpuidleDriver, GuardedCall, IoboostTask, Reflect, RqBoost,
-    Select, TaskBoost, TaskEvent,
+    CpuBoost, CpuEvent, CpufreqCpu, CpufreqDomain, CpufreqUpdate, CpuidleDevice, CpuidleDriver,
+    GuardedCall, IoboostTask, Reflect, RqBoost, Select, TaskEvent, Utilization,
 };
 use crate::fault::Call;
 use std::cell::{RefCell, UnsafeCell};
@@ -145,7 +145,14 @@ unsafe extern "C" {
     ) -> i64;
     fn torpor_guard_cpu_event(cpu: c_uint, now: u64, flags: c_uint, event: CpuEvent) -> i64;
     fn torpor_guard_cpu_boost(cpu: c_uint, now: u64, max_cap: c_ulong, boost: CpuBoost) -> i64;
-    fn torpor_guard_task_boost(task: *const IoboostTask, boost: TaskBoost) -> i64;
+    fn torpor_guard_utilization(what: *const c_void, of: Utilization<c_void>) -> i64;
+    fn torpor_guard_cpufreq_update(
+        domain: *mut CpufreqDomain,
+        cpu: *const CpufreqCpu,
+        now: u64,
+        flags: c_uint,
+        update: CpufreqUpdate,
+    ) -> i64;
     fn torpor_guard_rq_boost(cpu: c_uint, boost: RqBoost) -> i64;
 }
 
@@ -239,11 +246,27 @@ pub(crate) unsafe fn cpu_boost(
 }
 
 /// # Safety
-/// `boost` belongs to a loaded image, and `task` is readable.
+/// `of` belongs to a loaded image, and `what` is readable.
 #[inline]
-pub(crate) unsafe fn task_boost(boost: TaskBoost, task: *const IoboostTask) -> Result<u32, Caught> {
+pub(crate) unsafe fn utilization<T>(of: Utilization<T>, what: *const T) -> Result<u32, Caught> {
+    // SAFETY: the same function; what its pointer leads to is its business.
+    let of: Utilization<c_void> = unsafe { std::mem::transmute(of) };
     // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_task_boost(task, boost) }).map(|b| b as u32)
+    guarded(|| unsafe { torpor_guard_utilization(what.cast(), of) }).map(|util| util as u32)
+}
+
+/// # Safety
+/// `update` belongs to a loaded image, in whose memory are `domain` and `cpu`.
+#[inline]
+pub(crate) unsafe fn cpufreq_update(
+    update: CpufreqUpdate,
+    domain: *mut CpufreqDomain,
+    cpu: *const CpufreqCpu,
+    now: u64,
+    flags: c_uint,
+) -> Result<c_int, Caught> {
+    // SAFETY: as the caller promises.
+    guarded(|| unsafe { torpor_guard_cpufreq_update(domain, cpu, now, flags, update) })
 }
 
 /// # Safety

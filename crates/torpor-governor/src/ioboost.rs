@@ -214,7 +214,7 @@ impl IoBoostInstance {
         let call = Call::TaskBoost { task };
         guard::note(Kind::IoBoost, self.loaded.cpus[0], || call);
         // SAFETY: the function and the task belong to the loaded image.
-        let answer = unsafe { guard::task_boost(boost, self.task(task)) };
+        let answer = unsafe { guard::utilization(boost, self.task(task).cast_const()) };
         self.judge(0, call, answer)
     }
 
@@ -226,7 +226,7 @@ impl IoBoostInstance {
         let call = Call::TaskUclampMin { task };
         guard::note(Kind::IoBoost, self.loaded.cpus[0], || call);
         // SAFETY: the function and the task belong to the loaded image.
-        let answer = unsafe { guard::task_boost(boost, self.task(task)) };
+        let answer = unsafe { guard::utilization(boost, self.task(task).cast_const()) };
         self.judge(0, call, answer)
     }
 

@@ -9,6 +9,8 @@ pub enum Kind {
     Governor,
     /// How far waiting for IO raises utilization: a `struct ioboost_ops`.
     IoBoost,
+    /// The frequency of a clock: a `struct cpufreq_ops`.
+    Cpufreq,
 }
 
 impl Kind {
@@ -17,6 +19,7 @@ impl Kind {
         match self {
             Kind::Governor => "governor",
             Kind::IoBoost => "IO boost",
+            Kind::Cpufreq => "frequency policy",
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles, loads and calls CPU-idle governors, the kernel's own C source, unedited, and IO boosts.
+//! Compiles, loads and calls CPU-idle governors, the kernel's own C source, unedited, frequency
+//! policies and IO boosts.
 //!
 //! ```
 //! use torpor_governor::{Catalog, CpuSetup, Inputs, Setup, StateDesc};
@@ -41,6 +42,7 @@ mod catalog;
 mod child;
 mod compile;
 mod config;
+mod cpufreq;
 mod elf;
 mod error;
 mod fault;
@@ -72,6 +74,7 @@ pub mod hosting {
 
 pub use apart::{Isolation, NoAnswer, Pulse, SharedCount, apart};
 pub use catalog::{Builtin, Catalog, CatalogOptions, SourceFiles};
+pub use cpufreq::{CpufreqCpu, CpufreqInstance, CpufreqPolicy, CpufreqSetup, FreqDomain, FreqOpp};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};
 pub use governor::Governor;
@@ -83,7 +86,7 @@ pub use params::{Param, ParamType};
 pub use policy::{ChosenParam, Origin, Policy};
 pub use program::{Build, Harness, HarnessFile, Program};
 pub use release::Release;
-pub use spec::{GovernorSpec, IoBoostSpec, Place};
+pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest;

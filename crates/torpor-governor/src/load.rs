@@ -2,8 +2,8 @@
 //! Puts an image and its CPUs into fresh memory, and starts it.
 
 use crate::abi::{
-    self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, IoboostOps, KapiCpu, KapiHost, NAME_LEN,
-    TorporImage,
+    self, CpufreqOps, CpuidleDevice, CpuidleDriver, CpuidleGovernor, IoboostOps, KapiCpu, KapiHost,
+    NAME_LEN, TorporImage,
 };
 use crate::elf::ImageFile;
 use crate::fault::{Call, Cause, Fault};
@@ -277,6 +277,17 @@ impl Loaded {
         Ok(*by_name.unwrap_or(&known[0]))
     }
 
+    /// The frequency policy that the image has registered: the one with the wanted name, else the
+    /// first.
+    pub(crate) fn cpufreq(&self, name: &str) -> Result<*const CpufreqOps, GovernorError> {
+        // SAFETY: the host block lies in the image.
+        let host = unsafe { &*self.host };
+        let known = self.registered(&host.cpufreqs, host.nr_cpufreqs)?;
+        // SAFETY: just checked that they lie in the image.
+        let by_name = known.iter().find(|p| named(unsafe { &(***p).name }, name));
+        Ok(*by_name.unwrap_or(&known[0]))
+    }
+
     /// What the image has registered of its kind: at least one, and all of it statics.
     fn registered<'a, T>(
         &self,
@@ -293,6 +304,7 @@ impl Loaded {
             let function = match kind {
                 Kind::Governor => "cpuidle_register_governor",
                 Kind::IoBoost => "ioboost_register",
+                Kind::Cpufreq => "cpufreq_register",
             };
             return broken(format!("it registers no {kind}; an initcall must call {function}()"));
         }

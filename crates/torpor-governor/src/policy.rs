@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a governor and an IO boost have in common: a C file, compiled, with its parameters.
+//! What governors, IO boosts and frequency policies have in common: a C file, compiled, with its parameters.
 
 use crate::apart::{NoAnswer, Pulse, apart};
 use crate::elf::ImageFile;

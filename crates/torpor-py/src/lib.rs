@@ -54,9 +54,9 @@ mod _engine {
     use super::kernel::{governor_source, hosted_kernel_id};
     #[pymodule_export]
     use super::lists::{
-        convert_trace, format_cpu_list, governors, import_platform, ioboosts, parse_cpu_list,
-        parse_duration_ns, platform_toml, platforms, student_95, trace_formats, trace_info,
-        unknown_name,
+        convert_trace, cpufreqs, format_cpu_list, governors, import_platform, ioboosts,
+        parse_cpu_list, parse_duration_ns, platform_toml, platforms, student_95, trace_formats,
+        trace_info, unknown_name,
     };
     #[pymodule_export]
     use super::result::{LoadedTrace, Result, load_trace, replay};

@@ -37,6 +37,35 @@ pub(crate) fn ioboosts() -> PyResult<String> {
     Ok(serde_json::Value::Array(builtins.iter().map(described).collect()).to_string())
 }
 
+/// The built-in frequency policies, and the ways to hold a frequency, as a JSON list.
+#[pyfunction]
+pub(crate) fn cpufreqs() -> PyResult<String> {
+    let builtins = Catalog::cpufreqs().map_err(governor_error)?;
+    let speed = json!({
+        "name": "freq_khz",
+        "type": "uint",
+        "default": null,
+        "description": "of all clusters, or N/M: of each",
+    });
+    let held = [
+        ("performance", "The highest OPP, always.", vec![]),
+        ("powersave", "The lowest OPP, always.", vec![]),
+        ("userspace", "The lowest OPP that is not below the frequency given, always.", vec![speed]),
+    ];
+    let held = held.into_iter().map(|(name, summary, params)| {
+        json!({
+            "name": name,
+            "summary": summary,
+            "rating": null,
+            "origin": "engine",
+            "source_sha256": null,
+            "params": params,
+        })
+    });
+    let list = builtins.iter().map(described).chain(held).collect();
+    Ok(serde_json::Value::Array(list).to_string())
+}
+
 fn described(builtin: &Builtin) -> serde_json::Value {
     let params = builtin.params.iter().map(|param| {
         json!({

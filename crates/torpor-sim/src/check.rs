@@ -2,7 +2,7 @@
 //! What a request may ask for.
 
 use crate::columns::{MAINLINE, NO_BOOST};
-use crate::cpufreq::{Cpufreq, Release};
+use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
@@ -65,7 +65,7 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
     once(
         &options.cpufreq,
         "each frequency policy (--cpufreq) is given once",
-        "two columns would be the same; leave one out, or change its rate_limit_us",
+        "two columns would be the same; leave one out, or change its parameters",
     )?;
     once(
         &options.io_boosts,
@@ -89,9 +89,10 @@ fn check_kernels(request: &Request) -> Result<(), SimError> {
                     from the middle of its scheduler, which is not edited";
         return cannot(what, format!("`{other}`"), "--io-boost iowait");
     }
-    let is_other = |cpufreq: &&Cpufreq| cpufreq.release() != Release::default();
+    let is_other = |cpufreq: &&Cpufreq| !cpufreq.is_of_a_kernel();
     if let Some(other) = crate::columns::cpufreq(request).iter().find(is_other) {
-        let what = "a hosted kernel has its own schedutil";
+        let what =
+            "a hosted kernel has its own frequency policies, and its own release's schedutil";
         return cannot(what, format!("`{other}`"), "--cpufreq schedutil");
     }
     if options.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&CpuId(0))) {

@@ -5,14 +5,15 @@
 use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
 use crate::options::Request;
-use crate::outcome::{IoBoostInfo, KernelInfo, Policies};
+use crate::outcome::{CpufreqInfo, IoBoostInfo, KernelInfo, Policies};
 use torpor_engine::{Progress, describe_governor};
 use torpor_governor::{
-    Catalog, Governor, GovernorError, GovernorSpec, IoBoost, IoBoostSpec, Place, Policy,
+    Catalog, CpufreqPolicy, Governor, GovernorError, GovernorSpec, IoBoost, IoBoostSpec, Place,
+    Policy,
 };
 use torpor_kernel::{Kernel, KernelError, KernelSpec, Kernels};
 use torpor_result::record::Described;
-use torpor_units::Hz;
+use torpor_units::{Duration, Hz};
 
 /// What schedutil does of itself in the kernels that are simulated.
 pub(crate) const MAINLINE: &str = "iowait";
@@ -24,6 +25,9 @@ pub(crate) struct Column {
     spec: GovernorSpec,
     pub decider: Decider,
     pub cpufreq: Cpufreq,
+    /// What decides frequencies, if anything does; of a kernel's column, whose own decides, what
+    /// has its parameters.
+    pub frequency: Option<CpufreqPolicy>,
     pub boost: Option<Boost>,
 }
 
@@ -60,9 +64,10 @@ pub(crate) fn columns(
     let boosts: Vec<Boost> = boosts.collect::<Result<_, _>>()?;
     let cpufreq = cpufreq(request);
     let mut columns = Vec::new();
-    for &policy in &cpufreq {
+    for policy in &cpufreq {
+        let frequency = frequency(policy, catalog, hz)?;
         let boosts = match &boosts[..] {
-            [] if policy.is_schedutil() => vec![Some(boost(&MAINLINE.parse()?, catalog, hz)?)],
+            [] if frequency.is_some() => vec![Some(boost(&MAINLINE.parse()?, catalog, hz)?)],
             [] => vec![None],
             boosts => boosts.iter().cloned().map(Some).collect(),
         };
@@ -79,7 +84,8 @@ pub(crate) fn columns(
                     label,
                     spec: (*spec).clone(),
                     decider: Decider::Governor(governor.clone()),
-                    cpufreq: policy,
+                    cpufreq: policy.clone(),
+                    frequency: frequency.clone(),
                     boost: boost.clone(),
                 }
             }));
@@ -128,8 +134,9 @@ fn of_kernels(
     };
     let mut columns = Vec::new();
     let policies =
-        cpufreq.iter().flat_map(|policy| boosts.iter().map(move |boost| (*policy, boost)));
+        cpufreq.iter().flat_map(|policy| boosts.iter().map(move |boost| (policy, boost)));
     for (policy, boost) in policies {
+        let frequency = frequency(policy, catalog, hz)?;
         let of_kernel = |kernel| request.governors.iter().map(move |spec| (kernel, spec));
         for (kernel, spec) in compiled.iter().flat_map(of_kernel) {
             let mut label = spec.to_string();
@@ -143,13 +150,14 @@ fn of_kernels(
                 label += &format!(" + {boost}");
             }
             let kernel = Box::new(kernels.with_governor(kernel, catalog, spec)?);
-            let hears_iowait = policy.is_schedutil() && boost == MAINLINE;
+            let hears_iowait = frequency.is_some() && boost == MAINLINE;
             let decider = Decider::Kernel { kernel, hears_iowait };
             columns.push(Column {
                 label,
                 spec: spec.clone(),
                 decider,
-                cpufreq: policy,
+                cpufreq: policy.clone(),
+                frequency: frequency.clone(),
                 boost: None,
             });
         }
@@ -163,6 +171,14 @@ pub(crate) fn cpufreq(request: &Request) -> Vec<Cpufreq> {
         [] => vec![request.platform.cpufreq_governor.into()],
         asked => asked.to_vec(),
     }
+}
+
+fn frequency(
+    cpufreq: &Cpufreq,
+    catalog: &Catalog,
+    hz: Hz,
+) -> Result<Option<CpufreqPolicy>, GovernorError> {
+    cpufreq.policy().map(|spec| catalog.resolve_cpufreq(spec, hz)).transpose()
 }
 
 fn boost(spec: &IoBoostSpec, catalog: &Catalog, hz: Hz) -> Result<Boost, GovernorError> {
@@ -181,6 +197,23 @@ pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
                 release: kernel.release.to_string(),
                 hosted_files: kernel.hosted.len() as u64,
                 image_sha256: crate::journal::sha256(kernel.image_bytes()),
+            });
+        }
+    }
+    all
+}
+
+/// The frequency policies of all columns that Torpor calls, each once.
+pub(crate) fn cpufreq_policies(columns: &[Column]) -> Vec<CpufreqInfo> {
+    let mut all: Vec<CpufreqInfo> = Vec::new();
+    for column in columns.iter().filter(|column| column.is_ours()) {
+        let cpufreq = column.cpufreq.to_string();
+        let is_new = !all.iter().any(|known| known.cpufreq == cpufreq);
+        if let Some(policy) = column.frequency.as_ref().filter(|_| is_new) {
+            all.push(CpufreqInfo {
+                cpufreq,
+                source_sha256: policy.source_sha256().to_owned(),
+                params: policy.param_settings().into_iter().collect(),
             });
         }
     }
@@ -223,14 +256,27 @@ impl Column {
         }
     }
 
-    /// What runs as it is given: a governor, and an IO boost.
+    /// Torpor's own scheduler decides, with policies that it calls.
+    fn is_ours(&self) -> bool {
+        matches!(self.decider, Decider::Governor(_))
+    }
+
+    /// What runs as it is given: a governor, a frequency policy, and an IO boost.
     pub(crate) fn foreign(&self) -> impl Iterator<Item = &Policy> {
         let governor = match &self.decider {
             Decider::Governor(governor) => Some(&**governor),
             Decider::Kernel { .. } => None,
         };
+        let frequency = self.frequency.as_deref().filter(|_| self.is_ours());
         let boost = self.boost.as_ref().map(|boost| &*boost.policy);
-        [governor, boost].into_iter().flatten()
+        [governor, frequency, boost].into_iter().flatten()
+    }
+
+    /// Schedutil's, where the user has chosen it.
+    pub(crate) fn rate_limit(&self) -> Option<Duration> {
+        let settings = self.frequency.as_ref()?.param_settings();
+        let (_, us) = settings.iter().find(|(name, _)| name == "rate_limit_us")?;
+        us.parse().ok().filter(|us| *us >= 0).map(Duration::from_us)
     }
 
     pub(crate) fn policies(&self) -> Policies {

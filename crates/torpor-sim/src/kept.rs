@@ -40,13 +40,16 @@ impl Session<'_> {
                     (format!("{:?} {hears_iowait}", kernel.governor), kernel.image_bytes())
                 }
             };
-            let own = format!("{:?} {settings}", column.cpufreq);
+            let frequency = column.frequency.as_ref();
+            let frequency_settings = frequency.map(|policy| policy.param_settings());
+            let own = format!("{:?} {frequency_settings:?} {settings}", column.cpufreq);
             let boost = column.boost.as_ref();
             let boost_settings = format!("{:?}", boost.map(|boost| boost.policy.param_settings()));
             journal.key(&[
                 shared.as_bytes(),
                 own.as_bytes(),
                 image,
+                frequency.map_or(&[][..], |policy| policy.image_bytes()),
                 boost_settings.as_bytes(),
                 boost.map_or(&[][..], |boost| boost.policy.image_bytes()),
             ])

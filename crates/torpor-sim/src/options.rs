@@ -47,7 +47,7 @@ pub struct Options {
     #[schemars(with = "Vec<String>")]
     pub cpufreq: Vec<Cpufreq>,
     /// IO boosts: each governor runs under each frequency policy with all of them. With none named,
-    /// schedutil has the kernel's own, `iowait`, and nothing else has any. A result has more of
+    /// schedutil, or a file in its place, has the kernel's own, `iowait`; a held frequency has none. A result has more of
     /// them than the names.
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]

@@ -45,6 +45,8 @@ pub struct WorkloadInfo {
 pub struct OptionsInfo {
     #[serde(flatten)]
     pub asked: Options,
+    /// Those that are C files, of which each has a name in `cpufreq`.
+    pub cpufreq_policies: Vec<CpufreqInfo>,
     pub io_boosts: Vec<IoBoostInfo>,
     /// Whose scheduler, timers and governors decide; none with Torpor's own.
     pub kernels: Vec<KernelInfo>,
@@ -60,6 +62,15 @@ pub struct KernelInfo {
     pub hosted_files: u64,
     /// Of what was made of them.
     pub image_sha256: String,
+}
+
+/// A frequency policy that was run with.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct CpufreqInfo {
+    /// As the user named it.
+    pub cpufreq: String,
+    pub source_sha256: String,
+    pub params: BTreeMap<String, String>,
 }
 
 /// An IO boost that was run with.

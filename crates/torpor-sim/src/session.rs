@@ -7,7 +7,7 @@ use crate::columns::{self, Column, Decider};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::hosted::{self, Verdict};
-use crate::machine::{Counted, Machine, Plan, Sink};
+use crate::machine::{Counted, Machine, Plan, Sink, govern};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
 use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
@@ -25,8 +25,8 @@ use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
 use torpor_engine::{EngineError, Progress, Unwatched, state_descs};
 use torpor_governor::{
-    Catalog, CpuSetup, Governor, GovernorError, Instance, IoBoostInstance, IoBoostSetup, NoAnswer,
-    Policy, Pulse, Setup, StateDesc,
+    Catalog, CpuSetup, CpufreqInstance, Governor, GovernorError, Instance, IoBoostInstance,
+    IoBoostSetup, NoAnswer, Policy, Pulse, Setup, StateDesc,
 };
 use torpor_kernel::Kernel;
 use torpor_platform::format_cpu_list;
@@ -166,7 +166,7 @@ impl<'a> Session<'a> {
             workload: &self.workload,
             devices: &self.devices,
             overheads: self.overheads,
-            cpufreq: self.columns[column].cpufreq,
+            cpufreq: &self.columns[column].cpufreq,
             seed,
         }
     }
@@ -191,13 +191,15 @@ impl<'a> Session<'a> {
     fn machine(&self, column: &Column, hears_iowait: bool) -> torpor_kernel::Machine {
         use torpor_kernel::Cpufreq as Hosted;
         let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
-        machine.cpufreq = match column.cpufreq {
+        machine.cpufreq = match &column.cpufreq {
             Cpufreq::Performance => Hosted::Performance,
             Cpufreq::Powersave => Hosted::Powersave,
             Cpufreq::Userspace(speeds) => {
                 Hosted::Userspace((0..machine.clusters.len()).map(|n| speeds.khz(n)).collect())
             }
-            Cpufreq::Schedutil { rate_limit, .. } => Hosted::Schedutil { rate_limit, hears_iowait },
+            Cpufreq::Policy(_) => {
+                Hosted::Schedutil { rate_limit: column.rate_limit(), hears_iowait }
+            }
         };
         machine.latency_limit = self.request.options.latency_limit;
         let cpus = self.models.iter().enumerate();
@@ -218,6 +220,13 @@ impl<'a> Session<'a> {
             cpus.map(|(number, model)| (CpuId(number as u32), model.capacity.into())).collect();
         let tasks = self.request.workload.tasks_max;
         Some(boost.policy.instantiate(&IoBoostSetup { cpus: &cpus, tasks }))
+    }
+
+    /// The private image of a column's frequency policy for one run, if it has one.
+    fn cpufreq(&self, column: usize) -> Option<Result<CpufreqInstance, GovernorError>> {
+        let Column { cpufreq, frequency, .. } = &self.columns[column];
+        let platform = &self.request.platform;
+        Some(govern(frequency.as_ref()?, platform, &self.topology, cpufreq.release()))
     }
 
     /// One column, one seed. Columns go through the governors for each IO boost of each frequency
@@ -248,6 +257,11 @@ impl<'a> Session<'a> {
         let mut machine = Machine::new(&plan, instance, sink);
         match self.io_boost(column) {
             Some(Ok(boost)) => machine = machine.with_io_boost(boost),
+            Some(Err(error)) => return Ok(Err(error.to_string())),
+            None => {}
+        }
+        match self.cpufreq(column) {
+            Some(Ok(policy)) => machine = machine.with_cpufreq(policy),
             Some(Err(error)) => return Ok(Err(error.to_string())),
             None => {}
         }
@@ -282,7 +296,8 @@ impl<'a> Session<'a> {
         let plan = self.plan(column, seed);
         let machine = self.machine(&self.columns[column], *hears_iowait);
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
-        hosted::judge(&plan, instance, machine, Instant(0) + self.request.options.duration)
+        let cpufreq = self.cpufreq(column).transpose().map_err(|e| Halt::Boot(e.to_string()))?;
+        hosted::judge(&plan, instance, machine, cpufreq, Instant(0) + self.request.options.duration)
     }
 
     /// How long a run counts as: one that is held against its oracle, twice.
@@ -296,7 +311,7 @@ impl<'a> Session<'a> {
         self.columns[column].foreign().any(Policy::runs_apart)
     }
 
-    /// Does `work` here, or in a process of its own if the column's governor or IO boost is to have
+    /// Does `work` here, or in a process of its own if one of the column's policies is to have
     /// one. It tells how far it is, in simulated time, and is answered whether to go on.
     pub fn where_it_runs<T: Serialize + DeserializeOwned>(
         &self,
@@ -446,6 +461,7 @@ impl<'a> Session<'a> {
             },
             options: OptionsInfo {
                 asked: Options { seeds: finished as u32, ..options.clone() },
+                cpufreq_policies: columns::cpufreq_policies(&self.columns),
                 io_boosts: columns::io_boosts(&self.columns),
                 kernels,
             },

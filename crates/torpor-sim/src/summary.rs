@@ -379,10 +379,10 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             platform.cpu_count()
         ));
     }
-    if !options.io_boosts.is_empty() && !cpufreq.iter().all(|c| c.is_schedutil()) {
+    if !options.io_boosts.is_empty() && !cpufreq.iter().all(|c| c.policy().is_some()) {
         notes.push(
-            "an IO boost raises frequencies only under schedutil; under other policies it only \
-             affects placement"
+            "an IO boost raises frequencies only under schedutil or a policy of your own; under \
+             other policies it only affects placement"
                 .to_owned(),
         );
     }

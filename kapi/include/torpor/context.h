@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#define TORPOR_IMAGE_ABI 4
+#define TORPOR_IMAGE_ABI 5
 
 struct hrtimer;
 
@@ -63,6 +63,8 @@ struct kapi_host {
 	unsigned int bug_line;
 	const void *ioboosts[4];
 	unsigned int nr_ioboosts;
+	unsigned int nr_cpufreqs;
+	const void *cpufreqs[4];
 };
 
 extern struct kapi_host kapi_host __attribute__((visibility("hidden")));

@@ -26,21 +26,31 @@ def governors(
     is_ioboost: Annotated[
         bool, typer.Option("--ioboost", help="List the IO boosts instead.")
     ] = False,
+    is_cpufreq: Annotated[
+        bool, typer.Option("--cpufreq", help="List the frequency policies instead.")
+    ] = False,
     is_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """List the built-in governors and their parameters."""
-    found = library.ioboosts() if is_ioboost else library.governors()
+    if is_ioboost and is_cpufreq:
+        raise typer.BadParameter("one list at a time: --ioboost or --cpufreq")
+    if is_ioboost:
+        found, heading, others = library.ioboosts(), "IO boost", "PATH.c"
+    elif is_cpufreq:
+        found, heading = library.frequency_policies(), "frequency policy"
+        others = "PATH.c; @6.1 after a name: in that kernel"
+    else:
+        found, heading = library.governors(), "governor"
+        others = "PATH.c, NAME@TREE or NAME@TREE:REV, such as teo@linux-6.12.tar.xz"
     if is_json:
         write_stdout(json.dumps(found, indent=1))
         return
     rows = [[g["name"], g["summary"], ", ".join(_param(p) for p in g["params"])] for g in found]
-    headings = ["IO boost" if is_ioboost else "governor", "", "parameters"]
-    write_stdout(_listing(headings, rows))
-    if is_ioboost:
-        print_note("Others: PATH.c.")
-        return
-    print_note("Others: PATH.c, NAME@TREE or NAME@TREE:REV, such as teo@linux-6.12.tar.xz.")
-    print_note("IO boosts: `torpor governors --ioboost`.")
+    write_stdout(_listing([heading, "", "parameters"], rows))
+    print_note(f"Others: {others}.")
+    if not is_ioboost and not is_cpufreq:
+        print_note("IO boosts: `torpor governors --ioboost`.")
+        print_note("Frequency policies: `torpor governors --cpufreq`.")
 
 
 def platforms(is_json: Annotated[bool, _JSON] = False) -> None:

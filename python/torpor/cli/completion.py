@@ -59,8 +59,10 @@ def studies(incomplete: str) -> Iterable[str]:
 
 
 def frequency_policies(incomplete: str) -> Iterable[str]:
-    """Frequency policies, without their parameters."""
-    return _starting(incomplete, ("performance", "powersave", "schedutil", "userspace"))
+    """Names of frequency policies, without their parameters."""
+    from torpor import library
+
+    return _starting(incomplete, (p["name"] for p in library.frequency_policies()))
 
 
 def _releases(incomplete: str) -> Iterable[str]:

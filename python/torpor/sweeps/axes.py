@@ -339,6 +339,17 @@ def split_numbers(text: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (text, "")
 
 
+def split_file(spec: str) -> tuple[str, str]:
+    """Split a policy's file from what follows: the release of a frequency policy, parameters.
+
+    >>> split_file("./my.c@6.1,shift=1"), split_file("teo@6.1,x=1")
+    (('./my.c', '@6.1,shift=1'), ('teo@6.1', ',x=1'))
+    """
+    name, numbers = split_numbers(spec)
+    path, at, release = name.partition(".c@")
+    return (f"{path}.c", f"@{release}{numbers}") if at else (name, numbers)
+
+
 def expand_params(spec: str) -> list[str]:
     """Return a name once for each value of the parameters after it.
 

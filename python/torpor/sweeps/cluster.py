@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
-from torpor.sweeps.axes import Point, SweepError, split_numbers
+from torpor.sweeps.axes import Point, SweepError, split_file, split_numbers
 from torpor.sweeps.identity import engine_id
 from torpor.sweeps.points import Recordings, row_of, run_point
 from torpor.sweeps.store import Row
@@ -103,6 +103,7 @@ class Cluster:
             ("source", self._made(_file_parcel, point.source)),
             ("platform", self._made(_platform_parcel, point.platform)),
             ("governor", self._made(_governor_parcel, point.governor)),
+            ("cpufreq", self._made(_file_parcel, point.cpufreq or "")),
             ("io_boost", self._made(_file_parcel, point.io_boost or "")),
         ):
             if made is not None:
@@ -149,7 +150,7 @@ def _handed_over(files: _Files) -> _Files:
 
 
 def _file_parcel(spec: str) -> "tuple[Parcel, Any] | None":
-    base, _ = split_numbers(spec)
+    base, _ = split_file(spec)
     if not os.path.isfile(base):
         return None
     digest = hashlib.sha256()
@@ -208,8 +209,8 @@ def _run_here(
     paths: dict[str, Any] = {}
     for (field, parcel), content in zip(here.items(), files, strict=True):
         path = _unpacked(os.path.join(worker.local_directory, "torpor"), parcel, content)
-        _, numbers = split_numbers(getattr(point, field))
-        paths[field] = path + numbers
+        _, settings = split_file(getattr(point, field))
+        paths[field] = path + settings
     local = replace(point, **paths)
     return run_point(name, point, _recordings(room_bytes), lambda *_: None, local)
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from torpor import _engine, journals
-from torpor.sweeps.axes import Point
+from torpor.sweeps.axes import Point, split_file
 
 #: Changes with the meaning of a row.
 FORMAT = 1
@@ -26,7 +26,7 @@ class Identities:
         self._source = cache(lambda name: _digest(_engine.workload_toml(name).encode()))
         self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
         self._file = cache(file_hash)
-        self._boost = cache(_boost)
+        self._policy = cache(_policy)
         self._kernel = cache(self._hosted)
 
     def key(self, point: Point) -> str:
@@ -44,8 +44,8 @@ class Identities:
             else self._source(point.source),
             "platform": self._platform(point.platform),
             "kernel": point.kernel and self._kernel(point.kernel, point.hz, point.platform),
-            "cpufreq": point.cpufreq,
-            "io_boost": point.io_boost and self._boost(point.io_boost),
+            "cpufreq": point.cpufreq and self._policy(point.cpufreq),
+            "io_boost": point.io_boost and self._policy(point.io_boost),
             "hz": point.hz,
             "latency_limit": point.latency_limit,
             "seed": point.seed,
@@ -92,9 +92,9 @@ def _governor(spec: str) -> list[Any]:
     return [name, found["main"], sorted(files.items()), sorted(found["params"])]
 
 
-def _boost(spec: str) -> list[str]:
-    name, _, params = spec.partition(",")
-    return [file_hash(name) if os.path.isfile(name) else name, params]
+def _policy(spec: str) -> list[str]:
+    name, settings = split_file(spec)
+    return [file_hash(name) if os.path.isfile(name) else name, settings]
 
 
 def _digest(data: bytes) -> str:

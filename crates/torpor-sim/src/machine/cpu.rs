@@ -2,7 +2,6 @@
 //! One simulated CPU: what it is at, and until when that is accounted for.
 
 use super::task::FULL_SPEED;
-use crate::cpufreq::Release;
 use crate::sched::FairQueue;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -173,14 +172,6 @@ impl Cpu<'_> {
     /// `cpu_util()`, with what the runnable tasks are expected to come to.
     pub(super) fn util(&self) -> u64 {
         u64::from(self.load.util()).max(self.util_est).min(self.capacity)
-    }
-
-    /// What schedutil uses: since 6.5 tasks that wait count as well (`cpu_util_cfs_boost()`).
-    pub(super) fn util_for(&self, release: Release) -> u64 {
-        match release {
-            Release::V6_1 => self.util(),
-            Release::V6_12 => self.util().max(self.load.averages().1).min(self.capacity),
-        }
     }
 }
 

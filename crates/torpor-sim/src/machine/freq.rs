@@ -6,12 +6,16 @@ use super::cpu::{Cpu, Mode};
 use super::events::{EventSource, Listed};
 use super::task::{FULL_SPEED, State};
 use super::{Machine, Plan, Sink};
-use crate::cpufreq::{CpuDemand, Cpufreq, Release, Schedutil, rate_limit};
+use crate::cpufreq::{Cpufreq, V6_1};
 use crate::error::Halt;
-use crate::sched::{Clamp, inefficient};
+use crate::sched::{Clamp, Topology, inefficient};
 use torpor_engine::policy::Policy;
-use torpor_platform::Cluster;
-use torpor_units::{Duration, Instant};
+use torpor_governor::{
+    CpufreqCpu, CpufreqInstance, CpufreqPolicy, CpufreqSetup, FreqDomain, FreqOpp, GovernorError,
+    Release,
+};
+use torpor_platform::{Cluster, Platform};
+use torpor_units::{CpuId, Duration, Instant};
 
 /// Utilization and frequency scales: all of it.
 const SCALE: u64 = 1024;
@@ -31,7 +35,6 @@ pub(super) struct Domain {
     /// The highest OPP that heat leaves.
     highest: u16,
     latency: Duration,
-    pub schedutil: Option<Schedutil>,
     since: Instant,
     time_at: Vec<Duration>,
     transitions: u64,
@@ -50,6 +53,37 @@ impl Share {
     }
 }
 
+/// A frequency policy's private image for one run.
+pub(crate) fn govern(
+    policy: &CpufreqPolicy,
+    platform: &Platform,
+    topology: &Topology,
+    release: Release,
+) -> Result<CpufreqInstance, GovernorError> {
+    let ids: Vec<Vec<CpuId>> = topology
+        .clusters
+        .iter()
+        .map(|cpus| cpus.iter().map(|&cpu| CpuId(cpu as u32)).collect())
+        .collect();
+    let opps = platform.clusters.iter().map(|cluster| {
+        let opps = cluster.opps.iter().zip(inefficient(cluster, release));
+        opps.map(|(opp, is_inefficient)| FreqOpp { freq_khz: opp.freq_khz, is_inefficient })
+            .collect()
+    });
+    let opps: Vec<Vec<FreqOpp>> = opps.collect();
+    let domains = platform.clusters.iter().zip(ids.iter().zip(&opps));
+    let domains: Vec<FreqDomain<'_>> = domains
+        .map(|(cluster, (cpus, opps))| FreqDomain {
+            cpus,
+            capacity: cluster.capacity.into(),
+            opps,
+            transition_latency: cluster.clock.transition_latency,
+            transition_delay: cluster.clock.transition_delay,
+        })
+        .collect();
+    policy.instantiate(&CpufreqSetup { domains: &domains, release })
+}
+
 /// What a clock did in a run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DomainCounted {
@@ -60,20 +94,12 @@ pub struct DomainCounted {
 
 impl Domain {
     /// A governed clock starts at its lowest frequency.
-    pub(super) fn new(number: usize, cluster: &Cluster, cpufreq: Cpufreq) -> Domain {
+    pub(super) fn new(number: usize, cluster: &Cluster, cpufreq: &Cpufreq) -> Domain {
         let freqs_khz: Vec<u32> = cluster.opps.iter().map(|opp| opp.freq_khz).collect();
         let opp = match cpufreq {
             Cpufreq::Performance => freqs_khz.len().saturating_sub(1) as u16,
             Cpufreq::Userspace(speeds) => speeds.opp(number, &freqs_khz) as u16,
-            Cpufreq::Powersave | Cpufreq::Schedutil { .. } => 0,
-        };
-        let schedutil = match cpufreq {
-            Cpufreq::Schedutil { release, rate_limit: own } if !freqs_khz.is_empty() => {
-                let limit = own.unwrap_or_else(|| rate_limit(&cluster.clock, release));
-                let schedutil = Schedutil::new(release, freqs_khz.clone(), limit);
-                Some(schedutil.passing_over(inefficient(cluster, release)))
-            }
-            _ => None,
+            Cpufreq::Powersave | Cpufreq::Policy(_) => 0,
         };
         let clock = cluster.clock;
         Domain {
@@ -82,16 +108,11 @@ impl Domain {
             wanted: opp,
             highest: freqs_khz.len().saturating_sub(1) as u16,
             latency: if clock.has_fast_switch { Duration::ZERO } else { clock.transition_latency },
-            schedutil,
             since: Instant(0),
             time_at: vec![Duration::ZERO; freqs_khz.len().max(1)],
             transitions: 0,
             freqs_khz,
         }
-    }
-
-    pub(super) fn is_governed(&self) -> bool {
-        self.schedutil.is_some()
     }
 
     pub(super) fn opp_count(&self) -> usize {
@@ -198,67 +219,48 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// `cpufreq_update_util()`.
     #[inline]
     pub(super) fn cpufreq_update(&mut self, number: usize, is_iowait: bool) {
-        if self.has_schedutil {
-            self.sugov_update(number, is_iowait);
+        if self.governed.is_some() {
+            self.govern(number, is_iowait);
         }
     }
 
-    fn sugov_update(&mut self, number: usize, is_iowait: bool) {
-        let (now, topology) = (self.world.now, self.world.plan.topology);
+    fn govern(&mut self, number: usize, is_iowait: bool) {
+        let now = self.world.now;
         self.boost.update(number, now, is_iowait);
-        let cluster = topology.cluster_of[number].0;
-        let Some(schedutil) = self.domains[cluster].schedutil.as_ref() else { return };
-        if !schedutil.is_due(now) {
+        let (cluster, place) = self.world.plan.topology.cluster_of[number];
+        let Some(policy) = &self.governed else { return };
+        if self.domains[cluster].freqs_khz.is_empty() || !policy.is_due(cluster, now) {
             return;
         }
-        let release = schedutil.release();
-        let next = if let [only] = topology.clusters[cluster][..] {
-            let demand = self.demand(only);
-            let is_capped =
-                demand.clamp.max != Clamp::NONE.max && demand.util >= demand.clamp.max.into();
-            let idle_calls = self.cpus[only].idle_calls;
-            self.schedutil(cluster).update_single(now, &demand, idle_calls, is_capped)
-        } else {
-            let performance = self.performance(cluster, release);
-            let capacity = topology.capacity[number].into();
-            self.schedutil(cluster).update_shared(now, performance, capacity)
-        };
-        if let Some(opp) = next {
+        self.show_domain(cluster);
+        let Some(policy) = &mut self.governed else { return };
+        // A fault ends the run once the event is over.
+        if let Ok(Some(opp)) = policy.update(cluster, place, now, is_iowait) {
             self.domains[cluster].wanted = opp as u16;
             self.approach(cluster);
         }
     }
 
-    fn schedutil(&mut self, cluster: usize) -> &mut Schedutil {
-        self.domains[cluster].schedutil.as_mut().expect("the domain is governed")
-    }
-
-    /// The greatest of the CPUs' of a domain.
-    pub(super) fn performance(&mut self, cluster: usize, release: Release) -> u64 {
+    /// Shows the frequency policy the CPUs of a domain as they are.
+    pub(super) fn show_domain(&mut self, cluster: usize) {
         let topology = self.world.plan.topology;
-        if !self.has_uclamp && !self.boost.raises_frequency {
-            // The most utilized CPU is known already, and all else is alike.
-            let utils = &self.utils[cluster];
-            let (clamp, capacity) = (Clamp::NONE, topology.capacity[topology.clusters[cluster][0]]);
-            let util = utils.get(utils.greatest()).into();
-            let demand =
-                CpuDemand { util, boost: 0, perf_min: 0, clamp, capacity: capacity.into() };
-            return demand.performance(release);
-        }
-        let cpus = topology.clusters[cluster].iter();
-        cpus.map(|&cpu| self.demand(cpu).performance(release)).max().unwrap_or(0)
-    }
-
-    fn demand(&mut self, number: usize) -> CpuDemand {
-        let cpu = &self.cpus[number];
-        // Asked first: it ends what is over.
-        let boost = self.boost.cpu_boost(number, self.world.now, cpu.capacity);
-        CpuDemand {
-            util: cpu.util_for(self.world.plan.cpufreq.release()),
-            boost,
-            perf_min: self.boost.perf_min(number),
-            clamp: self.clamps[number].get(),
-            capacity: cpu.capacity,
+        for (place, &number) in topology.clusters[cluster].iter().enumerate() {
+            let cpu = &self.cpus[number];
+            let clamp = if self.has_uclamp { self.clamps[number].get() } else { Clamp::NONE };
+            let mut shown = CpufreqCpu {
+                util: cpu.util(),
+                runnable: cpu.load.averages().1,
+                idle_calls: cpu.idle_calls,
+                uclamp_min: clamp.min.into(),
+                uclamp_max: clamp.max.into(),
+                ..CpufreqCpu::idle(number as u32, cpu.capacity)
+            };
+            if self.boost.raises_frequency {
+                shown.boost = self.boost.cpu_boost(number, self.world.now, cpu.capacity);
+                shown.perf_min = self.boost.perf_min(number);
+            }
+            let policy = self.governed.as_ref().expect("who shows has somebody to show it to");
+            policy.show(cluster, place, shown);
         }
     }
 
@@ -359,7 +361,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let clamp = task.clamp;
         // 6.12 counts the clamp after the class has called cpufreq, 6.1 before.
-        let counts_first = self.world.plan.cpufreq.release() == Release::V6_1;
+        let counts_first = self.world.plan.cpufreq.release() == V6_1;
         if self.has_uclamp && counts_first {
             self.clamps[number].add(clamp);
         }

@@ -35,6 +35,7 @@ pub use counted::{AgainstOracle, Counted, CpuCounted};
 pub use device::DeviceTotals;
 pub use flow::FlowTotals;
 pub use freq::DomainCounted;
+pub(crate) use freq::govern;
 pub use heat::ZoneCounted;
 pub use sink::Sink;
 pub use trace::TIMER_SYMBOLS;
@@ -59,7 +60,7 @@ use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::CpuModel;
 use torpor_engine::pelt;
 use torpor_engine::policy::Policy;
-use torpor_governor::IoBoostInstance;
+use torpor_governor::{CpufreqInstance, IoBoostInstance};
 use torpor_kernel::LastMan;
 use torpor_platform::Platform;
 use torpor_units::{Duration, Instant};
@@ -81,7 +82,7 @@ pub struct Plan<'a> {
     /// One for each of the workload's.
     pub devices: &'a [Device],
     pub overheads: Overheads,
-    pub cpufreq: Cpufreq,
+    pub cpufreq: &'a Cpufreq,
     pub seed: u64,
 }
 
@@ -96,8 +97,7 @@ pub struct Machine<'a, P, S> {
     crowded: CpuMask,
     /// Runnable tasks of each CPU.
     counts: Tournament,
-    /// Utilization of each CPU, by cluster; kept where placement or schedutil asks for it.
-    utils: Vec<Tournament>,
+    /// Placement asks whether CPUs are overutilized.
     keeps_utils: bool,
     overutilized: usize,
     /// The idle CPU whose utilization is renewed next.
@@ -106,8 +106,8 @@ pub struct Machine<'a, P, S> {
     affinity: Vec<Option<CpuMask>>,
     /// One a cluster.
     domains: Vec<Domain>,
-    /// Frequencies follow utilization.
-    has_schedutil: bool,
+    /// What frequencies follow; none where they are held.
+    governed: Option<CpufreqInstance>,
     /// A task has clamps: without, nothing is kept for them, as in the kernel.
     has_uclamp: bool,
     /// One of these, or an IO boost, wants to know when tasks come and go.
@@ -142,7 +142,6 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         let has_hint = workload.flows.iter().any(|flow| flow.hint.is_some());
         let has_uclamp = has_hint || workload.tasks.iter().any(|t| t.clamp != Clamp::NONE);
         let busy = (0..count).map(|slot| BusyAt::new(domain_of(slot).opp_count())).collect();
-        let has_schedutil = domains.iter().any(Domain::is_governed);
         Machine {
             world: World::new(plan, Agenda::new(&events::counts::<P, S>(plan))),
             policy,
@@ -151,8 +150,7 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             idle_cpus: CpuMask::empty(count),
             crowded: CpuMask::empty(count),
             counts: Tournament::new(count),
-            utils: topology.clusters.iter().map(|c| Tournament::new(c.len())).collect(),
-            keeps_utils: topology.is_asymmetric || has_schedutil,
+            keeps_utils: topology.is_asymmetric,
             overutilized: 0,
             refresh_next: 0,
             tunables: Tunables::new(topology.online_count, models[0].tick.hz.tick()),
@@ -165,9 +163,9 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
             zones: platform.thermal_zones.iter().map(Zone::new).collect(),
             driver: Driver::new(platform, topology, plan.seed),
             domains,
-            has_schedutil,
+            governed: None,
             has_uclamp,
-            is_watched: has_schedutil || has_uclamp,
+            is_watched: has_uclamp,
             clamps: vec![RunqueueClamp::default(); count],
             busy,
             boost: Boost::default(),
@@ -182,6 +180,16 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
         self.has_uclamp |= boost.sets_uclamp_min();
         self.is_watched = true;
         self.boost = boost.into();
+        self
+    }
+
+    /// With a frequency policy, made for the plan's domains.
+    pub fn with_cpufreq(mut self, policy: CpufreqInstance) -> Self {
+        if self.domains.iter().any(|domain| !domain.freqs_khz.is_empty()) {
+            self.keeps_utils = true;
+            self.is_watched = true;
+            self.governed = Some(policy);
+        }
         self
     }
 
@@ -212,7 +220,8 @@ impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
                 }
             }
             self.happen(who)?;
-            if let Some(fault) = self.boost.fault() {
+            let of_policy = self.governed.as_ref().and_then(CpufreqInstance::fault);
+            if let Some(fault) = self.boost.fault().or(of_policy) {
                 return Err(fault.clone().into());
             }
         }

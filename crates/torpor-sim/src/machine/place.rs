@@ -7,10 +7,10 @@
 //! the whole of those that share a cache is searched, 64 at a time.
 
 use super::{Machine, Sink};
-use crate::cpufreq::{CpuDemand, Release};
 use crate::sched::{Clamp, CpuMask, Fit, fit};
 use std::cmp::{Ordering, Reverse};
 use torpor_engine::policy::Policy;
+use torpor_governor::{CpufreqCpu, CpufreqInstance};
 
 /// What placement takes a task for.
 struct Wish {
@@ -68,11 +68,11 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         placed
     }
 
-    /// `sched_is_eas_possible()`: without schedutil nothing makes the prediction come true. While a
-    /// CPU is overutilized, speed comes first.
+    /// `sched_is_eas_possible()`: without schedutil, or a policy that predicts as it does, nothing
+    /// makes the prediction come true. While a CPU is overutilized, speed comes first.
     pub(super) fn places_by_energy(&self) -> bool {
-        self.has_schedutil
-            && self.overutilized == 0
+        self.overutilized == 0
+            && self.governed.as_ref().is_some_and(CpufreqInstance::predicts)
             && self.world.plan.topology.energy_model.is_some()
     }
 
@@ -234,24 +234,30 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
     /// task on one of them, or on none.
     fn performance_with(&self, cluster: usize, id: u32, on: Option<usize>, wish: &Wish) -> u64 {
         let topology = self.world.plan.topology;
-        let of_cpu = |&cpu: &usize| {
+        let policy = self.governed.as_ref().expect("without, tasks are not placed by energy");
+        let mut available = 0;
+        for (place, &cpu) in topology.clusters[cluster].iter().enumerate() {
             let util = self.util_with(cpu, id, on, true);
             let clamp =
                 if on == Some(cpu) { self.clamp_with(cpu, wish) } else { self.clamps[cpu].get() };
             // The task's boost counts on every CPU, whichever it is tried on, and before
             // `effective_cpu_util()`: so the patch has it.
             let util = util.max(self.boost.rq_boost(cpu)).max(wish.boost);
-            let perf_min = self.boost.perf_min(cpu);
-            let capacity = topology.capacity[cpu].into();
-            let demand = CpuDemand { util, boost: 0, perf_min, clamp, capacity };
-            let performance = demand.performance(Release::V6_12);
-            // Of OPPs that heat has taken off nothing is to be had (`em_cpu_energy()`).
-            match self.cpus[cpu].available {
-                available if available < capacity => performance.min(available),
-                _ => performance,
-            }
-        };
-        topology.clusters[cluster].iter().map(of_cpu).max().unwrap_or(0)
+            let shown = CpufreqCpu {
+                util,
+                perf_min: self.boost.perf_min(cpu),
+                uclamp_min: clamp.min.into(),
+                uclamp_max: clamp.max.into(),
+                ..CpufreqCpu::idle(cpu as u32, topology.capacity[cpu].into())
+            };
+            policy.show(cluster, place, shown);
+            available = self.cpus[cpu].available;
+        }
+        // A fault ends the run once the event is over.
+        let performance = u64::from(policy.performance(cluster).unwrap_or(0));
+        // Of OPPs that heat has taken off nothing is to be had (`em_cpu_energy()`).
+        let capacity = u64::from(topology.capacity[topology.clusters[cluster][0]]);
+        if available < capacity { performance.min(available) } else { performance }
     }
 
     /// What a CPU with this utilization has left. A boost takes capacity as utilization does.

@@ -92,7 +92,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
     }
 
-    /// Tells placement and schedutil of a CPU's utilization, where they ask for it.
+    /// Tells placement of a CPU's utilization, where it asks for it.
     #[inline]
     pub(super) fn publish_util(&mut self, number: usize) {
         if !self.keeps_utils {
@@ -100,9 +100,6 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let cpu = &mut self.cpus[number];
         let util = cpu.util();
-        let (cluster, place) = self.world.plan.topology.cluster_of[number];
-        let demand = cpu.util_for(self.world.plan.cpufreq.release());
-        self.utils[cluster].set(place, demand as u32);
         let is_over = fit(util, self.clamps[number].get(), cpu.available) == Fit::None;
         if is_over != cpu.is_overutilized {
             cpu.is_overutilized = is_over;

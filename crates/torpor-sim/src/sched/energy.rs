@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The energy model that placement uses (`include/linux/energy_model.h` of Linux 6.12).
 
-use crate::cpufreq::Release;
+use crate::cpufreq::V6_1;
+use torpor_governor::Release;
 use torpor_platform::Cluster;
 
 /// Part of a CPU's capacity that is left free: `fits_capacity()`.
@@ -45,7 +46,7 @@ pub fn inefficient(cluster: &Cluster, release: Release) -> Vec<bool> {
 /// What [`inefficient`] compares. Until 6.8 it was `fmax * power / freq`: of OPPs at one voltage,
 /// which cost the same, rounding decides, and so the release.
 fn costs(cluster: &Cluster, release: Release) -> Option<Vec<u64>> {
-    if release == Release::V6_12 {
+    if release != V6_1 {
         return Some(states(cluster)?.into_iter().map(|(_, cost)| cost).collect());
     }
     let fastest = u64::from(cluster.opps.last()?.freq_khz);
@@ -59,7 +60,7 @@ fn costs(cluster: &Cluster, release: Release) -> Option<Vec<u64>> {
 impl PerfDomain {
     /// `None` if the power of an OPP is not known.
     pub fn new(cluster: &Cluster) -> Option<PerfDomain> {
-        let efficient = states(cluster)?.into_iter().zip(inefficient(cluster, Release::V6_12));
+        let efficient = states(cluster)?.into_iter().zip(inefficient(cluster, Release::default()));
         Some(PerfDomain {
             capacity: cluster.capacity.into(),
             states: efficient
@@ -106,11 +107,11 @@ mod tests {
     #[test]
     fn an_opp_that_saves_nothing_is_passed_over() {
         let opps = cluster(&[(500_000, 5.0), (1_000_000, 10.0), (2_000_000, 40.0)]);
-        assert_eq!(inefficient(&opps, Release::V6_12), [true, false, false]);
+        assert_eq!(inefficient(&opps, Release::default()), [true, false, false]);
         let domain = PerfDomain::new(&opps).unwrap();
         assert_eq!(domain.energy(100, 300), domain.energy(256, 300));
         let unknown = Cluster { opps: vec![Opp { active_power: None, ..opps.opps[0] }], ..opps };
-        assert_eq!(inefficient(&unknown, Release::V6_12), [false]);
+        assert_eq!(inefficient(&unknown, Release::default()), [false]);
     }
 
     /// The RK3399's lowest OPPs have one voltage: 1416 * 27769 / 408 = 96374.8 is below
@@ -119,8 +120,8 @@ mod tests {
     fn whether_an_opp_saves_anything_can_be_the_releases_rounding() {
         let opps = [(408_000, 27.769), (600_000, 40.837), (1_416_000, 179.212)];
         let little = Cluster { capacity: 381, ..cluster(&opps) };
-        assert_eq!(inefficient(&little, Release::V6_1), [false; 3]);
-        assert_eq!(inefficient(&little, Release::V6_12), [true, false, false]);
+        assert_eq!(inefficient(&little, V6_1), [false; 3]);
+        assert_eq!(inefficient(&little, Release::default()), [true, false, false]);
     }
 
     #[test]

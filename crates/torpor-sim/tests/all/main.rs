@@ -15,6 +15,7 @@ mod driver;
 mod extract;
 mod flows;
 mod frequency;
+mod governed;
 mod heat;
 mod hosted;
 mod io;

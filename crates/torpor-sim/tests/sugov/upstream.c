@@ -6,7 +6,7 @@
  * Little-endian 64-bit words throughout.
  *
  * Arguments: CPUs that share the clock, rate limit in ns, capacity, the OPPs' kHz, rising.
- * In:  cpu, time_ns, util, uclamp_min | uclamp_max << 32, idle_calls
+ * In:  cpu, time_ns, util | runnable << 32, uclamp_min | uclamp_max << 32, idle_calls
  * Out: next_freq, last_freq_update_time
  */
 #include <stdbool.h>
@@ -71,7 +71,7 @@ struct cpufreq_policy {
 };
 
 struct rq {
-	unsigned long util;
+	unsigned long util, runnable;
 	unsigned long clamp_min, clamp_max;
 	unsigned long idle_calls;
 };
@@ -130,7 +130,7 @@ static unsigned long effective_cpu_util(int cpu, unsigned long util, enum cpu_ut
 	return min(uclamp_rq_util_with(&rqs[cpu], util, task), capacity);
 }
 #else
-#define cpu_util_cfs_boost(cpu)	(rqs[cpu].util)
+#define cpu_util_cfs_boost(cpu)	min(max(rqs[cpu].util, rqs[cpu].runnable), capacity)
 
 static unsigned long effective_cpu_util(int cpu, unsigned long util, unsigned long *low,
 					unsigned long *high)
@@ -164,7 +164,8 @@ int main(int argc, char **argv)
 		struct rq *rq = &rqs[in[0]];
 		u64 out[2];
 
-		rq->util = in[2];
+		rq->util = in[2] & 0xffffffff;
+		rq->runnable = in[2] >> 32;
 		rq->clamp_min = in[3] & 0xffffffff;
 		rq->clamp_max = in[3] >> 32;
 		rq->idle_calls = in[4];

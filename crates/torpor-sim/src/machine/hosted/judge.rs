@@ -9,6 +9,7 @@ use crate::sched::{Entity, FairQueue};
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_engine::decision::Unobserved;
 use torpor_engine::policy::Script;
+use torpor_governor::CpufreqInstance;
 use torpor_kernel::{Contest, Decided, SeenCpu};
 use torpor_units::{Duration, Instant};
 
@@ -92,9 +93,12 @@ struct Asked {
 }
 
 impl<'a> Judge<'a> {
-    pub(super) fn new(plan: &'a Plan<'a>) -> Judge<'a> {
+    pub(super) fn new(plan: &'a Plan<'a>, cpufreq: Option<CpufreqInstance>) -> Judge<'a> {
         let cpus = plan.topology.cpus;
         let mut machine = Machine::new(plan, Script::default(), Unobserved);
+        if let Some(policy) = cpufreq {
+            machine = machine.with_cpufreq(policy);
+        }
         machine.keeps_utils = true;
         Judge {
             machine,
@@ -156,7 +160,7 @@ impl<'a> Judge<'a> {
                 own.util_est = (*util_est).into();
                 let ours = self.machine.overutilized > 0;
                 let off = if *is_overutilized { 1.0 } else { -1.0 };
-                if self.machine.has_schedutil
+                if self.machine.governed.is_some()
                     && self.machine.world.plan.topology.energy_model.is_some()
                 {
                     self.verdict.overutilized.count(ours == *is_overutilized, off);
@@ -211,12 +215,16 @@ impl<'a> Judge<'a> {
         self.show(cpus);
         let topology = self.machine.world.plan.topology;
         let cluster = topology.cluster_of[cpu].0;
-        let Some(schedutil) = self.machine.domains[cluster].schedutil.clone() else { return };
-        let release = schedutil.release();
-        let performance = self.machine.performance(cluster, release);
-        let capacity = topology.capacity[cpu].into();
-        let mut fresh = schedutil;
-        let opp = fresh.update_shared(Instant(0), performance, capacity).unwrap_or(0);
+        if self.machine.governed.is_none() || self.machine.domains[cluster].freqs_khz.is_empty() {
+            return;
+        }
+        self.machine.show_domain(cluster);
+        let Some(policy) = &mut self.machine.governed else { return };
+        // It remembers nothing of the last question.
+        policy.restart(cluster).expect("it has started before");
+        let place = topology.cluster_of[cpu].1;
+        let opp = policy.update(cluster, place, Instant(0), false);
+        let opp = opp.unwrap_or_else(|fault| panic!("{fault}")).unwrap_or(0);
         let theirs = usize::from(self.machine.domains[cluster].opp_of(khz));
         let khz_of = |opp: usize| f64::from(self.machine.domains[cluster].freqs_khz[opp]);
         self.verdict.frequency.count(opp == theirs, khz_of(opp) / khz_of(theirs));

@@ -28,6 +28,7 @@ use judge::Judge;
 use std::collections::VecDeque;
 use torpor_engine::decision::Unobserved;
 use torpor_engine::totals::Tally;
+use torpor_governor::CpufreqInstance;
 use torpor_kernel::{
     Attributes, Decided, Handled, Instance, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup,
     Work,
@@ -56,11 +57,14 @@ pub fn judge(
     plan: &Plan<'_>,
     mut instance: Instance,
     machine: torpor_kernel::Machine,
+    cpufreq: Option<CpufreqInstance>,
     end: Instant,
 ) -> Result<Verdict, Halt> {
     instance.watch_decisions();
-    let hosted =
-        Hosted { judge: Some(Box::new(Judge::new(plan))), ..Hosted::new(plan, Unobserved) };
+    let hosted = Hosted {
+        judge: Some(Box::new(Judge::new(plan, cpufreq))),
+        ..Hosted::new(plan, Unobserved)
+    };
     let mut hosted = simulate(hosted, instance, machine, end, &mut |_| true)?;
     let judge = hosted.judge.take().expect("it was given");
     Ok(judge.verdict)
@@ -193,7 +197,7 @@ impl<'a, S: Sink> Hosted<'a, S> {
         // Without a driver, and until the first decision of a governor, the highest.
         let clusters = plan.platform.clusters.iter().enumerate();
         let domains: Vec<Domain> =
-            clusters.map(|(n, c)| Domain::new(n, c, Cpufreq::Performance)).collect();
+            clusters.map(|(n, c)| Domain::new(n, c, &Cpufreq::Performance)).collect();
         let cpus = plan.models.iter().enumerate().map(|(number, model)| {
             let cluster = plan.topology.cluster_of[number].0;
             Cpu {

@@ -4,28 +4,27 @@
 //! FIDELITY(sim-frequency): a change takes the time the platform tells, and nobody's work; idle
 //! states, and ticks in them, take as long at any frequency.
 
-mod schedutil;
-
-pub use schedutil::{CpuDemand, Release, Schedutil, rate_limit, with_headroom};
-
 use crate::error::SimError;
 use std::fmt;
 use std::str::FromStr;
+use torpor_governor::{Catalog, CpufreqSpec, Place, Release};
 use torpor_platform::CpufreqGovernor;
-use torpor_units::{Duration, UnknownName};
+use torpor_units::UnknownName;
+
+/// The other kernel than the default whose order of steps is known.
+pub const V6_1: Release = CpufreqSpec::RELEASES[0];
+/// What follows utilization where nothing else is named.
+const SCHEDUTIL: &str = "schedutil";
 
 /// A frequency policy as it is asked for: `schedutil@6.1,rate_limit_us=500`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cpufreq {
     Performance,
     Powersave,
     /// Held where somebody has set it: of each perf domain, in the platform's order.
     Userspace(SetSpeeds),
-    Schedutil {
-        release: Release,
-        /// In place of the platform's.
-        rate_limit: Option<Duration>,
-    },
+    /// A C file decides.
+    Policy(CpufreqSpec),
 }
 
 /// What was written to `scaling_setspeed` of each perf domain; the last goes for all that follow.
@@ -61,20 +60,29 @@ impl fmt::Display for SetSpeeds {
     }
 }
 
-/// `rate_limit_us` is an unsigned int; no run lasts for longer.
-const RATE_LIMIT_MAX_US: i64 = u32::MAX as i64;
-
 impl Cpufreq {
-    pub fn is_schedutil(self) -> bool {
-        matches!(self, Cpufreq::Schedutil { .. })
+    /// What is no file: it decides nothing.
+    pub const HELD: [&str; 3] = ["performance", "powersave", "userspace"];
+
+    /// The policy that decides, if one does.
+    pub fn policy(&self) -> Option<&CpufreqSpec> {
+        match self {
+            Cpufreq::Policy(spec) => Some(spec),
+            _ => None,
+        }
     }
 
     /// The kernel whose order of steps the run follows.
-    pub fn release(self) -> Release {
-        match self {
-            Cpufreq::Schedutil { release, .. } => release,
-            _ => Release::default(),
-        }
+    pub fn release(&self) -> Release {
+        self.policy().map_or(Release::default(), CpufreqSpec::release)
+    }
+
+    /// Whether it is what a hosted kernel has itself.
+    pub(crate) fn is_of_a_kernel(&self) -> bool {
+        self.policy().is_none_or(|spec| {
+            let is_schedutil = matches!(spec.place(), Place::Builtin { name } if name == SCHEDUTIL);
+            is_schedutil && spec.release() == Release::default()
+        })
     }
 }
 
@@ -83,9 +91,7 @@ impl From<CpufreqGovernor> for Cpufreq {
         match governor {
             CpufreqGovernor::Performance => Cpufreq::Performance,
             CpufreqGovernor::Powersave => Cpufreq::Powersave,
-            CpufreqGovernor::Schedutil => {
-                Cpufreq::Schedutil { release: Release::default(), rate_limit: None }
-            }
+            CpufreqGovernor::Schedutil => Cpufreq::Policy(SCHEDUTIL.parse().expect("it is a name")),
         }
     }
 }
@@ -96,16 +102,7 @@ impl fmt::Display for Cpufreq {
             Cpufreq::Performance => f.write_str("performance"),
             Cpufreq::Powersave => f.write_str("powersave"),
             Cpufreq::Userspace(speeds) => write!(f, "userspace,freq_khz={speeds}"),
-            Cpufreq::Schedutil { release, rate_limit } => {
-                f.write_str("schedutil")?;
-                if *release != Release::default() {
-                    write!(f, "@{}", release.name())?;
-                }
-                match rate_limit {
-                    Some(limit) => write!(f, ",rate_limit_us={}", limit.0 / 1_000),
-                    None => Ok(()),
-                }
-            }
+            Cpufreq::Policy(spec) => spec.fmt(f),
         }
     }
 }
@@ -114,23 +111,13 @@ impl FromStr for Cpufreq {
     type Err = SimError;
 
     fn from_str(text: &str) -> Result<Cpufreq, SimError> {
-        let wrong = |what| SimError::Option {
-            what,
-            given: text.to_owned(),
-            hint: "--cpufreq schedutil@6.12,rate_limit_us=1000".to_owned(),
-        };
-        let mut parts = text.split(',');
-        let head = parts.next().unwrap_or(text);
-        let (name, release) = match head.split_once('@') {
-            Some((name, release)) => (name, Some(release)),
-            None => (head, None),
-        };
-        let mut cpufreq = match name {
+        let end = text.find([',', '@']).unwrap_or(text.len());
+        let (name, rest) = text.split_at(end);
+        let held = match name {
             "performance" => Cpufreq::Performance,
             "powersave" => Cpufreq::Powersave,
-            "schedutil" => CpufreqGovernor::Schedutil.into(),
             "userspace" => {
-                let speeds = text.strip_prefix("userspace,freq_khz=").and_then(SetSpeeds::parse);
+                let speeds = rest.strip_prefix(",freq_khz=").and_then(SetSpeeds::parse);
                 let wanted = "userspace has freq_khz: of all perf domains, or of each, up to 4";
                 return speeds.map(Cpufreq::Userspace).ok_or_else(|| SimError::Option {
                     what: wanted,
@@ -139,39 +126,27 @@ impl FromStr for Cpufreq {
                 });
             }
             _ => {
-                let known = ["performance", "powersave", "schedutil", "userspace"];
-                let unknown = UnknownName::new("frequency policy", name, known, "");
-                return Err(SimError::UnknownCpufreq(unknown));
+                let spec: CpufreqSpec = text.parse()?;
+                return match spec.place() {
+                    Place::Builtin { name } if Catalog::cpufreq_names().all(|n| n != name) => {
+                        let known = Cpufreq::HELD.into_iter().chain(Catalog::cpufreq_names());
+                        let otherwise = format!("a file needs a path with `.c` (`./{name}.c`)");
+                        let unknown = UnknownName::new("frequency policy", name, known, otherwise);
+                        Err(SimError::UnknownCpufreq(unknown))
+                    }
+                    _ => Ok(Cpufreq::Policy(spec)),
+                };
             }
         };
-        for param in release.map(Param::Release).into_iter().chain(parts.map(Param::Other)) {
-            let Cpufreq::Schedutil { release, rate_limit } = &mut cpufreq else {
-                return Err(wrong("only schedutil has a version and parameters"));
-            };
-            match param {
-                Param::Release(name) => {
-                    *release = Release::named(name)
-                        .ok_or_else(|| wrong("schedutil is that of Linux 6.1 or 6.12"))?;
-                }
-                Param::Other(param) => {
-                    let value =
-                        param.strip_prefix("rate_limit_us=").filter(|_| rate_limit.is_none());
-                    let value = value
-                        .ok_or_else(|| wrong("schedutil's one parameter is rate_limit_us, once"))?;
-                    let us = value.parse().ok().filter(|us| (0..=RATE_LIMIT_MAX_US).contains(us));
-                    let us = us.ok_or_else(|| wrong("rate_limit_us is 0 to 4294967295"))?;
-                    *rate_limit = Some(Duration::from_us(us));
-                }
-            }
+        if rest.is_empty() {
+            return Ok(held);
         }
-        Ok(cpufreq)
+        Err(SimError::Option {
+            what: "performance and powersave have no version and no parameters",
+            given: text.to_owned(),
+            hint: format!("--cpufreq {name}"),
+        })
     }
-}
-
-/// What follows a policy's name: after `@`, or after a comma.
-enum Param<'a> {
-    Release(&'a str),
-    Other(&'a str),
 }
 
 #[cfg(test)]
@@ -188,7 +163,10 @@ mod tests {
             "userspace,freq_khz=1/2/2/1",
             "schedutil",
             "schedutil@6.1",
+            "schedutil@6.1,rate_limit_us=500",
             "schedutil,rate_limit_us=500",
+            "./mine.c",
+            "./a@b/mine.c@6.1,x=1",
         ] {
             assert_eq!(text.parse::<Cpufreq>().unwrap().to_string(), text);
         }
@@ -209,17 +187,16 @@ mod tests {
     #[test]
     fn a_wrong_policy_says_what_is_allowed() {
         for (text, allowed) in [
-            ("ondemand", "performance, powersave, schedutil, userspace"),
+            ("ondemand", "performance, powersave, userspace, schedutil"),
             ("userspace", "has freq_khz"),
             ("userspace,freq_khz=fast", "has freq_khz"),
             ("userspace,freq_khz=1/2/3/4/5", "up to 4"),
-            ("powersave,rate_limit_us=1", "only schedutil"),
-            ("schedutil@5.4", "6.1 or 6.12"),
-            ("schedutil,rate_limit_us=-1", "0 to 4294967295"),
-            ("schedutil,up_rate_limit_us=1", "one parameter"),
-            ("schedutil,@=6.1", "one parameter"),
-            ("schedutil,rate_limit_us", "one parameter"),
-            ("schedutil,rate_limit_us=1,rate_limit_us=2", "rate_limit_us, once"),
+            ("powersave,rate_limit_us=1", "no parameters"),
+            ("performance@6.1", "no version"),
+            ("schedutil@5.4", "`@6.1` or `@6.12`"),
+            ("./mine.c@", "`@6.1` or `@6.12`"),
+            ("schedutil,rate_limit_us", "a parameter is NAME=VALUE"),
+            ("schedutil,rate_limit_us=1,rate_limit_us=2", "given twice"),
         ] {
             let error = text.parse::<Cpufreq>().unwrap_err().to_string();
             assert!(error.contains(allowed) && error.contains(text), "{error}");
