@@ -123,11 +123,7 @@ def ioboosts() -> str:
     """Name, parameters with their meaning, and the DOC block of the source."""
     parts = [f"{HEAD}# IO boosts\n"]
     for boost in torpor.ioboosts():
-        params = [
-            f"- parameter `{p['name']}` ({p['type']}): {p['description']}\n"
-            for p in boost["params"]
-        ]
-        parts += policy("ioboost", boost["name"], "", params)
+        parts += policy("ioboost", boost["name"], "", listed(boost["params"]))
     return "\n".join(parts)
 
 
@@ -135,15 +131,17 @@ def cpufreq() -> str:
     """Name, parameters with their meaning, and the DOC block of the source, where there is one."""
     parts = [f"{HEAD}# Frequency policies\n"]
     for known in torpor.frequency_policies():
-        params = [
-            f"- parameter `{p['name']}` ({p['type']}): {p['description']}\n"
-            for p in known["params"]
-        ]
+        params = listed(known["params"])
         if known["origin"] == "built in":
             parts += policy("cpufreq", known["name"], "", params)
         else:
             parts += [f"## `{known['name']}`\n", f"{known['summary']}\n", *params]
     return "\n".join(parts)
+
+
+def listed(params: list[dict]) -> list[str]:
+    """Parameters with their meaning."""
+    return [f"- parameter `{p['name']}` ({p['type']}): {p['description']}\n" for p in params]
 
 
 def policy(folder: str, name: str, lead: str, params: list[str]) -> list[str]:

@@ -14,7 +14,7 @@
  *  1. Not before the rate limit has passed since the last change.
  *  2. Each CPU's performance. 6.12: its utilization, that of waiting tasks included, or its IO
  *     boost if that is more; a quarter of headroom; then the clamps. 6.1: its utilization and its
- *     boost, each within the clamps, then a quarter of headroom. The least performance stands above
+ *     boost, each within the clamps, then a quarter of headroom. The least performance is above
  *     the clamps.
  *  3. The highest frequency times the greatest performance, over the capacity.
  *  4. The lowest efficient OPP that is not below that; the last one again if the frequency computed

@@ -114,14 +114,16 @@ def base_text(comparison: "results.Comparison") -> str | None:
 
 
 def short_labels(governors: list[str]) -> list[str]:
-    """Shorten governors to what tells them apart, for the head of a column.
+    """Shorten governors, and policies after them, to what tells them apart, for a column's head.
 
     >>> short_labels(["menu", "teo@/src/linux-6.12", "./my/teo.c,x=1"])
     ['menu', 'teo@linux-6.12', 'teo.c,x=1']
     >>> short_labels(["teo@a/linux", "teo@b/linux"])
     ['teo@a/linux', 'teo@b/linux']
+    >>> short_labels(["teo + ./my/freq.c@6.1,x=1 + iowait", "teo + schedutil + iowait"])
+    ['teo + freq.c@6.1,x=1 + iowait', 'teo + schedutil + iowait']
     """
-    short = [_short_label(governor) for governor in governors]
+    short = [" + ".join(map(_short_label, governor.split(" + "))) for governor in governors]
     return [s if short.count(s) == 1 else g for s, g in zip(short, governors, strict=True)]
 
 

@@ -222,6 +222,16 @@ class CpuRow(TypedDict):
 
 
 @final
+class CpufreqInfo(TypedDict):
+    """A frequency policy that was run with."""
+
+    #: As the user named it.
+    cpufreq: str
+    params: dict[str, str]
+    source_sha256: str
+
+
+@final
 class DecisionsInfo(TypedDict):
     """What was compared."""
 
@@ -699,6 +709,8 @@ class SimulateOptions(TypedDict):
     #: Frequency policies: each governor runs under all of them. The platform's own if there is
     #: none.
     cpufreq: list[str]
+    #: Those that are C files, of which each has a name in `cpufreq`.
+    cpufreq_policies: list["CpufreqInfo"]
     #: The CPUs that are online, all by default. The others are in their deepest state
     #: throughout.
     cpus: list[int] | None

@@ -188,8 +188,8 @@ pub(crate) struct IoboostTask {
 pub(crate) type TaskEvent = unsafe extern "C" fn(c_uint, *mut IoboostTask, u64, c_uint);
 pub(crate) type CpuEvent = unsafe extern "C" fn(c_uint, u64, c_uint);
 pub(crate) type CpuBoost = unsafe extern "C" fn(c_uint, u64, c_ulong) -> c_ulong;
-/// A number of what `T` is: a task, a domain.
-pub(crate) type Utilization<T> = unsafe extern "C" fn(*const T) -> c_ulong;
+/// Of a task, or of a domain.
+pub(crate) type Utilization = unsafe extern "C" fn(*const c_void) -> c_ulong;
 pub(crate) type RqBoost = unsafe extern "C" fn(c_uint) -> c_ulong;
 
 #[repr(C)]
@@ -199,8 +199,8 @@ pub(crate) struct IoboostOps {
     pub dequeue: Option<TaskEvent>,
     pub update: Option<CpuEvent>,
     pub cpu_boost: Option<CpuBoost>,
-    pub task_boost: Option<Utilization<IoboostTask>>,
-    pub task_uclamp_min: Option<Utilization<IoboostTask>>,
+    pub task_boost: Option<Utilization>,
+    pub task_uclamp_min: Option<Utilization>,
     pub rq_boost: Option<RqBoost>,
     pub perf_min: Option<RqBoost>,
 }
@@ -276,5 +276,5 @@ pub(crate) struct CpufreqOps {
     /// It takes a domain only.
     pub start: Option<GuardedCall>,
     pub update: Option<CpufreqUpdate>,
-    pub performance: Option<Utilization<CpufreqDomain>>,
+    pub performance: Option<Utilization>,
 }

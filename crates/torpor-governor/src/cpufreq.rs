@@ -273,7 +273,7 @@ impl CpufreqInstance {
         let Domain { start, first, .. } = self.domains[domain];
         guard::note(Kind::Cpufreq, self.loaded.cpus[first], || Call::Performance);
         // SAFETY: the function and the domain belong to the loaded image.
-        match unsafe { guard::utilization(performance, start.cast_const()) } {
+        match unsafe { guard::utilization(performance, start.cast_const().cast()) } {
             Ok(performance) if performance <= BOOST_MAX => Ok(performance),
             Ok(boost) => Err(self.fail(first, Call::Performance, Cause::NoSuchBoost { boost })),
             Err(caught) => Err(self.poison(first, Call::Performance, caught)),

@@ -22,8 +22,7 @@ const FAULT: i64 = -1;
 const ALT_STACK_LEN: usize = 64 << 10;
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A call that takes no CPU time sleeps, where the kernel does not refuse it that. It may take so
-/// many limits of the clock, looked at now and then.
+/// A call that sleeps, where the kernel lets it, may take so many limits of the clock.
 const SLEEPS_MAX: u64 = 15;
 /// How many looks the signal has to end it.
 const LOOKS_LEFT: u32 = 10;
@@ -36,7 +35,6 @@ pub fn set_call_limit(limit: Duration) {
     CALL_LIMIT_NS.store(limit.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
 }
 
-/// The limit of a call, for messages.
 pub(crate) fn call_limit() -> String {
     let limit = Duration::from_nanos(CALL_LIMIT_NS.load(Relaxed));
     let by_clock = limit.saturating_mul(SLEEPS_MAX as u32);
@@ -105,11 +103,9 @@ fn write_note(notes: *mut [u8; 128], kind: Kind, cpu: CpuId, call: Call) {
 
 /// The process was made by a fork to call governors, and ends where one cannot be ended otherwise.
 static IS_APART: AtomicBool = AtomicBool::new(false);
-/// The exit status then.
 pub(crate) const EXIT_WEDGED: c_int = 124;
 
-/// Has this thread, the only one of a process just made, use the guard in `shared`, and note its
-/// calls there.
+/// Has this thread, the only one of a new process, use the guard in `shared` and note its calls.
 pub(crate) fn share(shared: &Shared) {
     // SAFETY: the function has no preconditions.
     assert!(unsafe { torpor_guard_size() } <= shared.guard.len(), "a guard fits");
@@ -145,7 +141,7 @@ unsafe extern "C" {
     ) -> i64;
     fn torpor_guard_cpu_event(cpu: c_uint, now: u64, flags: c_uint, event: CpuEvent) -> i64;
     fn torpor_guard_cpu_boost(cpu: c_uint, now: u64, max_cap: c_ulong, boost: CpuBoost) -> i64;
-    fn torpor_guard_utilization(what: *const c_void, of: Utilization<c_void>) -> i64;
+    fn torpor_guard_utilization(what: *const c_void, of: Utilization) -> i64;
     fn torpor_guard_cpufreq_update(
         domain: *mut CpufreqDomain,
         cpu: *const CpufreqCpu,
@@ -246,13 +242,11 @@ pub(crate) unsafe fn cpu_boost(
 }
 
 /// # Safety
-/// `of` belongs to a loaded image, and `what` is readable.
+/// `of` belongs to a loaded image, and takes what `what` points to.
 #[inline]
-pub(crate) unsafe fn utilization<T>(of: Utilization<T>, what: *const T) -> Result<u32, Caught> {
-    // SAFETY: the same function; what its pointer leads to is its business.
-    let of: Utilization<c_void> = unsafe { std::mem::transmute(of) };
+pub(crate) unsafe fn utilization(of: Utilization, what: *const c_void) -> Result<u32, Caught> {
     // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_utilization(what.cast(), of) }).map(|util| util as u32)
+    guarded(|| unsafe { torpor_guard_utilization(what, of) }).map(|util| util as u32)
 }
 
 /// # Safety

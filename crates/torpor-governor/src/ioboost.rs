@@ -214,7 +214,7 @@ impl IoBoostInstance {
         let call = Call::TaskBoost { task };
         guard::note(Kind::IoBoost, self.loaded.cpus[0], || call);
         // SAFETY: the function and the task belong to the loaded image.
-        let answer = unsafe { guard::utilization(boost, self.task(task).cast_const()) };
+        let answer = unsafe { guard::utilization(boost, self.task(task).cast_const().cast()) };
         self.judge(0, call, answer)
     }
 
@@ -226,7 +226,7 @@ impl IoBoostInstance {
         let call = Call::TaskUclampMin { task };
         guard::note(Kind::IoBoost, self.loaded.cpus[0], || call);
         // SAFETY: the function and the task belong to the loaded image.
-        let answer = unsafe { guard::utilization(boost, self.task(task).cast_const()) };
+        let answer = unsafe { guard::utilization(boost, self.task(task).cast_const().cast()) };
         self.judge(0, call, answer)
     }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Frequencies: who asks for one, and what happens when it changes.
+//!
+//! FIDELITY(sim-schedutil): of `effective_cpu_util()` there is the fair class alone; interrupts count
+//! as the tasks' time.
 
 use super::boost::Arrival;
 use super::cpu::{Cpu, Mode};

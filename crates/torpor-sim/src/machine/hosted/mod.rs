@@ -195,9 +195,8 @@ struct Asleep {
 impl<'a, S: Sink> Hosted<'a, S> {
     fn new(plan: &'a Plan<'a>, sink: S) -> Hosted<'a, S> {
         // Without a driver, and until the first decision of a governor, the highest.
-        let clusters = plan.platform.clusters.iter().enumerate();
-        let domains: Vec<Domain> =
-            clusters.map(|(n, c)| Domain::new(n, c, &Cpufreq::Performance)).collect();
+        let domain = |(n, cluster)| Domain::new(n, cluster, &Cpufreq::Performance);
+        let domains: Vec<Domain> = plan.platform.clusters.iter().enumerate().map(domain).collect();
         let cpus = plan.models.iter().enumerate().map(|(number, model)| {
             let cluster = plan.topology.cluster_of[number].0;
             Cpu {
