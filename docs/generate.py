@@ -353,6 +353,8 @@ def shown(field: dict[str, Any], defs: dict[str, Any]) -> str:
     return field.get("type", "any")
 
 
+#: Those of platforms and workloads are of the crates that read them.
+STUDY_SCHEMA = ROOT / "python" / "torpor" / "schemas" / "study.schema.json"
 RESULTS = ROOT / "python" / "torpor" / "results.py"
 
 
@@ -456,17 +458,6 @@ def quoted(union: str, parts: list[str]) -> str:
     return f'"{union}"' if any(part.startswith('"') for part in parts) else union
 
 
-def schemas() -> list[tuple[Path, str]]:
-    """Schemas of TOML files, where an installed Torpor has them."""
-    texts = {
-        "platform": (ROOT / "platforms" / "platform.schema.json").read_text("utf-8"),
-        "workload": (ROOT / "workloads" / "workload.schema.json").read_text("utf-8"),
-        "study": json.dumps(files.schema(), indent=1),
-    }
-    folder = ROOT / "python" / "torpor" / "schemas"
-    return [(folder / f"{kind}.schema.json", text) for kind, text in texts.items()]
-
-
 PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms, library, formats]
 
 
@@ -475,7 +466,7 @@ def main() -> int:
     stale = []
     made = [(REFERENCE / f"{page.__name__}.md", page()) for page in PAGES]
     made.append((RESULTS, typed()))
-    made += schemas()
+    made.append((STUDY_SCHEMA, json.dumps(files.schema(), indent=1)))
     manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
     made += [(MAN / name, text) for name, text in manuals.items()]
     # Of a command that is gone.

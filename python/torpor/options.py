@@ -169,7 +169,7 @@ class ReplayOptions(_Run, _Part, total=False):
     strip: Annotated[
         bool,
         Option(
-            "Keep one CPU's decisions for the report's time strip.", default=True, decides=False
+            "Keep each CPU's first decisions for the report's strips.", default=True, decides=False
         ),
     ]
 
@@ -266,7 +266,7 @@ class SimulateOptions(_Run, total=False):
     strip: Annotated[
         bool,
         Option(
-            "Keep the busiest CPU's decisions of the first seed for the report's time strip.",
+            "Keep each CPU's first decisions, of the first seed, for the report's strips.",
             default=False,
             decides=False,
         ),

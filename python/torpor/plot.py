@@ -189,17 +189,23 @@ def front(results: Mapping[str, Compared] | Compared, x: str, y: str) -> Any:
     return alt.layer(dots.mark_point(filled=True, size=60), text).properties(width=_WIDTH)
 
 
-def strip(result: Compared, *, start_ms: float = 0, length_ms: float = 100) -> Any:
-    """Draw the sleeps of the report's CPU in a part of its time, one row a governor.
+def strip(
+    result: Compared, *, cpu: int | None = None, start_ms: float = 0, length_ms: float = 100
+) -> Any:
+    """Draw one CPU's sleeps in a part of its time, one row a governor; by default the busiest's.
 
-    Raises TorporError if the result was made without its ``strip``.
+    Raises TorporError if the result was made without its ``strip``, or does not have the CPU.
     """
     rows, titles = [], []
     colours: dict[str, str] = {}
     for name, section in _sections(result):
-        kept = section["strip"]
-        if kept is None:
+        strips = section["strips"]
+        if not strips:
             continue
+        kept = strips[0] if cpu is None else next((s for s in strips if s["cpu"] == cpu), None)
+        if kept is None:
+            known = ", ".join(str(number) for number in sorted(s["cpu"] for s in strips))
+            raise TorporError(f"there is no CPU {cpu} in {name}: expected one of {known}")
         platform = result._dict["platform"]
         clusters = [
             c for run in section["runs"] for c in run["clusters"] if kept["cpu"] in c["cpus"]

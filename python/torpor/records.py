@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Results as plain data with tables, and reading them back."""
 
+import copy
 import inspect
 import json
 import os
@@ -296,6 +297,10 @@ def _record(result: dict[str, Any]) -> Record:
 _CLASSES: dict[str, type[Record]] = {"fidelity": Fidelity, "reproduction": Reproduction}
 
 
+#: The format from which on a result has the strips of all CPUs.
+_STRIPS = 4
+
+
 def _checked(data: Any, file: Path) -> dict[str, Any]:
     """Return the result in the shape of this Torpor."""
     if isinstance(data, dict) and "format" not in data and "catalogue" in data:
@@ -307,6 +312,8 @@ def _checked(data: Any, file: Path) -> dict[str, Any]:
             f"`{file}` has format {data['format']}, and this Torpor reads up to {_engine.FORMAT}\n"
             "hint: read it with the version that wrote it, or a later one"
         )
+    if data["format"] < _STRIPS and data["kind"] in ("replay", "simulation"):
+        return _with_strips(copy.deepcopy(data))
     return data
 
 
@@ -333,4 +340,12 @@ def _from_format_1(old: dict[str, Any]) -> dict[str, Any]:
             "flow_comparisons": [],
         }
     comparison.refill(result)
+    return _with_strips(result)
+
+
+def _with_strips(result: dict[str, Any]) -> dict[str, Any]:
+    """A replay or simulation of formats 1 to 3, whose sections had the busiest CPU's strip."""
+    for section in result["traces"] if result["kind"] == "replay" else [result]:
+        strip = section.pop("strip", None)
+        section["strips"] = [] if strip is None else [strip]
     return result

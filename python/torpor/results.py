@@ -748,7 +748,8 @@ class Simulation(TypedDict):
     options: "SimulateOptions"
     platform: "PlatformInfo"
     runs: list["GovernorOutcome"]
-    strip: "Strip | None"
+    #: Of every CPU, the busiest first, where they were asked for.
+    strips: list["Strip"]
     task_comparisons: list["NamedComparison"]
     torpor: "Version"
     workload: "WorkloadInfo"
@@ -941,7 +942,8 @@ class _TraceOutcome(TypedDict):
     comparison: "Comparison"
     inputs: "InputsInfo"
     runs: list["RunOutcome"]
-    strip: "Strip | None"
+    #: Of every CPU, the busiest first, where they were asked for.
+    strips: list["Strip"]
     trace: "TraceInfo"
 
 

@@ -34,7 +34,7 @@ def result(
 ) -> dict[str, Any]:
     """Return a result for these governors; the one called ``failed`` has crashed."""
     found = {
-        "format": 3,
+        "format": 4,
         "kind": "replay",
         "torpor": {"version": "0.0.0"},
         "platform": {
@@ -98,7 +98,7 @@ def _trace(governors: tuple[str, ...], has_power: bool, failed: str | None) -> d
             "wake_stamp_sources": {},
         },
         "runs": [_run(name, has_power, name == failed) for name in governors],
-        "strip": None,
+        "strips": [],
     }
 
 

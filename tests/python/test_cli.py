@@ -44,7 +44,7 @@ def test_json_has_the_shape_that_others_build_on(torpor, recording):
     metric = {"key", "title", "unit", "kind", "direction", "definition"}
     assert all(metric <= set(m) for m in result["catalogue"])
     trace = result["traces"][0]
-    assert set(trace) == {"trace", "inputs", "agreement", "runs", "comparison", "strip"}
+    assert set(trace) == {"trace", "inputs", "agreement", "runs", "comparison", "strips"}
     assert {"path", "sha256", "format", "clock", "cpu_count", "duration_ns", "losses"} <= set(
         trace["trace"]
     )

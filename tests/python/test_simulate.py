@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -94,7 +95,13 @@ def test_threads_and_repetition_change_no_byte(torpor):
         "deepest",
     ]
     assert len(result["runs"][0]["seeds"]) == 3
-    assert result["strip"]["rows"]
+    assert [strip["cpu"] for strip in result["strips"]][1:] == sorted(
+        cpu
+        for cluster in result["platform"]["clusters"]
+        for cpu in cluster["cpus"]
+        if cpu != result["strips"][0]["cpu"]
+    )
+    assert all(strip["rows"] for strip in result["strips"])
 
 
 def test_each_governor_is_held_against_an_oracle_of_its_own(torpor):
@@ -327,3 +334,29 @@ def test_frames_have_a_duration_and_a_deadline(tmp_path):
     # 200 ms hold 20 frames; so do the two seeds, each.
     assert flow["begun"] == 40
     assert shallow["metrics"]["flow_mean_us"] < deep["metrics"]["flow_mean_us"]
+
+
+def slept_ns(section):
+    """Of each governor and CPU: time asleep in its strip, and as it was counted."""
+    strip = {
+        (row["governor"], own["cpu"]): sum(end - start for start, end, _ in row["segments"])
+        for own in section["strips"]
+        for row in own["rows"]
+    }
+    counted = {
+        (run["governor"], cpu["cpu"]): sum(state["time_ns"] for state in cpu["states"])
+        for run in section["runs"]
+        for cpu in run["cpus"]
+    }
+    return strip, counted
+
+
+def test_strips_have_every_sleep_of_every_cpu_and_the_last_ones_beginning():
+    given = {"platform": "pixel6", "governors": ["menu", "teo"]}
+    simulation = library.simulate("frames", duration="300ms", seeds=1, strip=True, **given)
+    strip, counted = slept_ns(simulation.to_dict())
+    assert len(strip) == 16 and strip == counted
+    guest = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix" / "trace.dat.gz"
+    (section,) = library.replay(str(guest), decisions=False, **given).to_dict()["traces"]
+    strip, counted = slept_ns(section)
+    assert len(strip) >= 4 and strip == counted

@@ -2,6 +2,11 @@
 """Editors know TOML files by their schemas: which an installed Torpor has, and its files name."""
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -26,7 +31,8 @@ def schema_of(text):
 @pytest.mark.parametrize("kind", ["platform", "workload"])
 def test_the_schema_is_the_readers_own(torpor, kind):
     printed = torpor("schema", kind, check=0).stdout
-    published = (ROOT / f"{kind}s" / f"{kind}.schema.json").read_text(encoding="utf-8")
+    source = ROOT / "python" / "torpor" / "schemas" / f"{kind}.schema.json"
+    published = source.read_text(encoding="utf-8")
     assert json.loads(printed) == json.loads(published) == library.toml_schema(kind)
     path = torpor("schema", kind, "--path", check=0).stdout.strip()
     assert json.loads(Path(path).read_text(encoding="utf-8")) == json.loads(published)
@@ -68,3 +74,47 @@ def test_every_study_is_one_by_the_schema_and_a_wrong_one_is_not():
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema)
+
+
+TAPLO = shutil.which("taplo", path=os.pathsep.join((sysconfig.get_path("scripts"), os.defpath)))
+
+
+def taplo(folder, *words):
+    """What the tool behind most editors' support of TOML says; without a network."""
+    if TAPLO is None:
+        pytest.skip("needs taplo (pip install taplo)")
+    done = subprocess.run(
+        [TAPLO, "lint", *words], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_an_editors_tool_accepts_all_that_ships():
+    status, said = taplo(ROOT)
+    found = re.search(r"total=(\d+) excluded=0", said)
+    assert status == 0, said
+    folders = ("platforms", "workloads", "studies")
+    assert int(found[1]) == sum(len(list((ROOT / f).glob("*.toml"))) for f in folders)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (
+            ("name =", "frobnicate = 3\nname ="),
+            "('frobnicate' was unexpected)",
+        ),
+        (("title = ", "title = 5 #"), "own.toml:8:9\n  │\n8 │ title = 5 #"),
+        (
+            ("exit_latency_us = ", "exit_latency = "),
+            "'exit_latency' was unexpected",
+        ),
+    ],
+)
+def test_an_editors_tool_finds_the_schema_and_marks_what_is_wrong(torpor, tmp_path, wrong, words):
+    text = torpor("platform", "show", "pixel6", check=0).stdout
+    (tmp_path / "own.toml").write_text(text, encoding="utf-8")
+    assert taplo(tmp_path, "own.toml")[0] == 0
+    (tmp_path / "own.toml").write_text(text.replace(*wrong, 1), encoding="utf-8")
+    status, said = taplo(tmp_path, "own.toml")
+    assert status != 0 and words in said

@@ -190,7 +190,7 @@ def _result(
     for label in governors:
         run, segments = _run(label, platform, power, work, wall)
         runs.append(run)
-        strip_rows.append({"governor": label, "segments": segments[cpus[0]]})
+        strip_rows.append({cpu: {"governor": label, "segments": segments[cpu]} for cpu in cpus})
     best = [r["metrics"]["idle_energy_uj"] for r in runs if r["kind"] == "oracle"]
     for run in runs:
         energy = run["metrics"]["idle_energy_uj"]
@@ -198,7 +198,7 @@ def _result(
             run["metrics"]["over_oracle_pct"] = 100 * (energy / best[0] - 1)
     spans = count * len(cpus)
     result = {
-        "format": 3, "kind": "replay", "torpor": {"version": "0.1.0"},
+        "format": 4, "kind": "replay", "torpor": {"version": "0.1.0"},
         "platform": platform,
         "options": {"hz": 250, "latency_limit_ns": None, "disabled_states": [],
                     "recorded_on": None},
@@ -219,8 +219,8 @@ def _result(
                                        "timer_expiry": 0, "exit_stamp": spans // 4},
             },
             "runs": runs,
-            "strip": {"cpu": cpus[0], "start_ns": 0, "end_ns": wall, "truncated": False,
-                      "rows": strip_rows},
+            "strips": [{"cpu": cpu, "start_ns": 0, "end_ns": wall, "truncated": False,
+                        "rows": [rows[cpu] for rows in strip_rows]} for cpu in cpus],
         }],
     }  # fmt: skip
     comparison.refill(result)

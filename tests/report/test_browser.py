@@ -155,6 +155,51 @@ def test_the_strip_obeys_the_keyboard(browser: Browser) -> None:
     assert browser.view(canvas) == whole
 
 
+def test_any_cpu_of_the_run_can_be_chosen(browser: Browser) -> None:
+    browser.open("pixel")
+    canvas = browser.strip()
+    select = browser.driver.find_element(By.CSS_SELECTOR, "figure.strip select")
+    offered = [option.text for option in select.find_elements(By.TAG_NAME, "option")]
+    assert (len(offered), offered[0], offered[7]) == (8, "0 (little)", "7 (big)")
+    trace = browser.results["pixel"]["traces"][0]
+    heading = "return document.querySelector('h3 .chosen').textContent"
+    visible = (
+        "return [...document.querySelectorAll('figure.strip tbody:not([hidden]) tr')]"
+        ".map((tr) => [...tr.cells].slice(0, 2).map((cell) => cell.textContent))"
+    )
+    keys = "return [...document.querySelectorAll('figure.strip .key:not([hidden])')].length"
+    pixels = "return arguments[0].toDataURL()"
+    seen = set()
+    for cpu, keys_down in ((0, 0), (5, 5), (7, 2)):
+        select.send_keys(Keys.ARROW_DOWN * keys_down)
+        browser.view(canvas)
+        assert browser.run(heading) == offered[cpu]
+        assert f"CPU {offered[cpu]}" in canvas.get_attribute("aria-label")
+        sleeps = [[r["governor"], f"{len(r['segments']):,}"] for r in trace["strips"][cpu]["rows"]]
+        assert browser.run(visible) == sleeps
+        assert browser.run(keys) == 1
+        seen.add(browser.run(pixels, canvas))
+    assert len(seen) == 3
+
+
+def test_another_cpu_shows_the_same_time_and_wraps_around(browser: Browser) -> None:
+    browser.open("pixel", PHONE)
+    canvas = browser.strip()
+    browser.run("arguments[0].focus()", canvas)
+    canvas.send_keys("++")
+    view = browser.view(canvas)
+    heading = "return document.querySelector('h3 .chosen').textContent"
+    canvas.send_keys("c")
+    assert browser.view(canvas) == pytest.approx(view)
+    assert browser.run(heading) == "1 (little)"
+    spoken = browser.driver.find_element(By.CSS_SELECTOR, "figure.strip [aria-live]")
+    assert spoken.get_attribute("textContent").startswith("CPU 1 (little), ")
+    canvas.send_keys("CC")
+    assert browser.view(canvas) == pytest.approx(view)
+    assert browser.run(heading) == "7 (big)"
+    assert browser.run("return document.querySelector('figure.strip select').value") == "7"
+
+
 def test_two_fingers_pinch_the_strip(browser: Browser) -> None:
     browser.open("pixel", PHONE)
     canvas = browser.strip()
@@ -181,10 +226,10 @@ def test_pointing_at_a_sleep_reads_its_state_and_length(browser: Browser) -> Non
     canvas = browser.strip()
     result = browser.results["pixel"]["traces"][0]
     start, end, state = max(
-        result["strip"]["rows"][0]["segments"], key=lambda segment: segment[1] - segment[0]
+        result["strips"][0]["rows"][0]["segments"], key=lambda segment: segment[1] - segment[0]
     )
     width, height = canvas.size["width"], canvas.size["height"]
-    x = (start + end) / 2 / result["strip"]["end_ns"] * width
+    x = (start + end) / 2 / result["strips"][0]["end_ns"] * width
     ActionChains(browser.driver).move_to_element_with_offset(
         canvas, round(x - width / 2), round(20 - height / 2)
     ).perform()

@@ -99,15 +99,31 @@ def test_render_leaves_the_result_as_it_was() -> None:
 
 
 def test_two_hundred_thousand_decisions_fit_in_a_megabyte() -> None:
-    # 25,000 spans on each of 8 CPUs; the strip holds one CPU under 7 governors.
+    # 25,000 spans on each of 8 CPUs, under 7 governors.
     html = report.render(sample.pixel(25_000))
     assert len(html.encode()) < 1_000_000
     assert "Times are rounded to" in html
+    cpus = Page(html).data("t1-strip-data")["cpus"]
+    assert [cpu["name"] for cpu in cpus[::7]] == ["0 (little)", "7 (big)"]
+    sizes = [sum(map(len, cpu["rows"])) for cpu in cpus]
+    # The first CPU's is half of all, and the others have as much each.
+    assert sizes[0] == pytest.approx(sum(sizes[1:]), rel=0.02)
+    assert min(sizes[1:]) == pytest.approx(max(sizes[1:]), rel=0.02)
+
+
+def test_what_a_strip_does_not_need_goes_to_the_others() -> None:
+    assert strip.shares([], 10) == []
+    assert strip.shares([500], 100) == [100]
+    assert strip.shares([500, 500, 10, 500], 100) == [50, 20, 10, 20]
+    assert strip.shares([500, 10, 20], 100) == [70, 10, 20]
+    assert strip.shares([5, 10, 200, 200], 100) == [5, 10, 42, 43]
 
 
 def test_a_strip_too_long_for_the_page_is_cut_and_says_so() -> None:
     result = sample.pixel(8_000)
-    rows = result["traces"][0]["strip"]["rows"]
+    first = result["traces"][0]["strips"][0]
+    result["traces"][0]["strips"] = [first]
+    rows = first["rows"]
     # Four times the rows: nothing but cutting helps.
     rows += [dict(row, governor=f"{row['governor']} again") for row in rows * 3]
     html = report.render(result)
@@ -115,10 +131,11 @@ def test_a_strip_too_long_for_the_page_is_cut_and_says_so() -> None:
     parsed = Page(html)
     assert re.search(r"Shown are the first\s[\d.]+\s\w+ of\s[\d.]+\s\w+", parsed.text)
     data = parsed.data("t1-strip-data")
-    assert data["shown"] < result["traces"][0]["strip"]["end_ns"]
-    for row in data["rows"]:
-        last = unpack(row["data"], len(data["states"]), data["quantum"])[-1]
-        assert last[1] <= data["shown"] + data["quantum"]
+    (cpu,), (cluster, *_) = data["cpus"], data["clusters"]
+    assert (cpu["start"], cpu["end"] < first["end_ns"]) == (0, True)
+    for row in cpu["rows"]:
+        last = unpack(row, len(cluster["states"]), cpu["quantum"])[-1]
+        assert last[1] <= cpu["end"] + cpu["quantum"]
 
 
 def test_many_traces_share_the_page() -> None:
@@ -134,7 +151,7 @@ def test_markup_in_a_name_stays_text() -> None:
     # The page's own and the two data blocks; none of the trace's.
     assert [attrs.get("type") for attrs, _ in parsed.scripts] == ["application/json"] * 2 + [None]
     assert "pwned" not in parsed.scripts[-1][1]
-    names = [row["name"] for row in parsed.data("t1-strip-data")["rows"]]
+    names = parsed.data("t1-strip-data")["governors"]
     assert names[0] == "shallowest" + sample.HOSTILE
     assert "shallowest</script><script>window.pwned=1</script>" in parsed.text
 
@@ -165,14 +182,14 @@ def test_every_table_header_has_a_scope_and_ids_are_unique() -> None:
 def test_a_strip_unpacks_to_what_was_packed() -> None:
     segments = [[10, 25, 0], [25, 1_000_000, 2], [1_000_500, 9_999_999_999, 1]]
     raw = {"start_ns": 10, "end_ns": 10**10, "rows": [{"governor": "g", "segments": segments}]}
-    packed = strip.pack(raw, 3, 1000)
+    packed = strip.Strip(raw, 3).pack(1000)
     assert packed["quantum_ns"] == 1
     assert unpack(packed["packed"][0], 3, 1) == [(a - 10, b - 10, s) for a, b, s in segments]
 
 
 def test_rounding_a_strip_keeps_sleeps_apart_and_in_order() -> None:
-    result = sample.pixel(2000)["traces"][0]["strip"]
-    packed = strip.pack(result, 2, 60_000)
+    result = sample.pixel(2000)["traces"][0]["strips"][0]
+    packed = strip.Strip(result, 2).pack(60_000)
     assert packed["quantum_ns"] > 1
     for row, text in zip(packed["rows"], packed["packed"], strict=True):
         for exact, rounded in zip(row, unpack(text, 2, packed["quantum_ns"]), strict=True):
@@ -184,7 +201,7 @@ def test_rounding_a_strip_keeps_sleeps_apart_and_in_order() -> None:
 def test_a_sleep_out_of_order_is_refused() -> None:
     raw = {"start_ns": 0, "end_ns": 99, "rows": [{"segments": [[5, 9, 0], [8, 12, 0]]}]}
     with pytest.raises(ValueError, match=r"8\.\.12 ns in state 0 is out of order"):
-        strip.pack(raw, 2, 1000)
+        strip.Strip(raw, 2).pack(1000)
 
 
 def test_against_the_oracle_by_hand() -> None:
@@ -369,7 +386,7 @@ def test_clusters_without_replayed_cpus_are_left_out_and_cpus_are_the_recordings
     trace = result["traces"][0]
     for entry in trace["runs"]:
         entry["clusters"] = [dict(entry["clusters"][1], cpus=[8, 9, 10, 11])]
-    trace["strip"]["cpu"] = 9
+    trace["strips"] = [dict(trace["strips"][0], cpu=9)]
     text = " ".join(Page(report.render(result)).text.split())
     assert "mid CPU 8-11" in text
     assert "CPU 9 (mid), choice by choice" in text
@@ -383,7 +400,7 @@ def test_a_result_with_hardly_anything_still_renders() -> None:
         entry["error"] = "compile error"
         entry["clusters"], entry["latency"] = [], None
     comparison.refill(result)
-    trace["strip"] = None
+    trace["strips"] = []
     trace["trace"].update(losses=[], event_counts={}, kernel_release=None, machine=None)
     trace["inputs"]["sleep_length_sources"] = dict.fromkeys(
         trace["inputs"]["sleep_length_sources"], 0

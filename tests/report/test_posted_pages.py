@@ -203,7 +203,16 @@ def test_a_trace_that_is_too_large_is_not_in_the_page(
     assert "Open in Perfetto" in report.render(result, trace=recording)
     monkeypatch.setattr(handover, "EMBEDDED_BYTES", 1000)
     page = report.render(result, trace=recording)
-    assert "Open in Perfetto" not in page and "<code>--trace</code>" in page
+    assert "Open in Perfetto" not in page and "<code>--trace FILE</code>" in page
+
+
+def test_a_page_without_a_trace_says_why_and_how_to_get_one(browser: Browser) -> None:
+    for name, result in browser.results.items():
+        page = report.render(result)
+        assert page.count("This page has no trace for Perfetto") == 1, name
+        kind = (result if isinstance(result, dict) else result[0])["kind"]
+        assert kind == "check" or "<code>torpor " in page.split("no trace for Perfetto")[1], name
+    assert "of two moons" in report.render(result, why_no_trace="It is of two moons.")
 
 
 def test_markup_in_a_result_stays_text_on_every_page(browser: Browser) -> None:

@@ -62,51 +62,6 @@ impl Observer for Unobserved {
 /// So many decisions of a recording are kept at most, of all governors together.
 pub const DECISIONS_MAX: u64 = if cfg!(test) { 300_000 } else { 10_000_000 };
 
-/// What of decisions is wanted in addition to their sums.
-#[derive(Clone, Copy)]
-pub struct Wanted {
-    pub kept: Kept,
-    /// What the policy takes for them.
-    pub times: bool,
-}
-
-/// Which decisions are kept.
-#[derive(Clone, Copy)]
-pub enum Kept {
-    None,
-    /// The first of one seat.
-    First {
-        seat: usize,
-        most: usize,
-    },
-    All,
-}
-
-impl Kept {
-    pub fn keeps(self, seat: usize) -> bool {
-        match self {
-            Kept::None => false,
-            Kept::First { seat: one, .. } => one == seat,
-            Kept::All => true,
-        }
-    }
-
-    /// The same of a seat that runs in this slot.
-    pub fn in_slot(self, slot: usize) -> Kept {
-        match self {
-            Kept::First { most, .. } => Kept::First { seat: slot, most },
-            Kept::None | Kept::All => self,
-        }
-    }
-
-    fn most(self) -> usize {
-        match self {
-            Kept::First { most, .. } => most,
-            Kept::None | Kept::All => usize::MAX,
-        }
-    }
-}
-
 /// What is left of [`DECISIONS_MAX`], for all threads and processes of a replay.
 pub struct Room {
     kept: SharedCount,
@@ -134,9 +89,10 @@ impl Room {
     }
 }
 
-/// Keeps the decisions that are wanted, in one list.
+/// Keeps the first decisions of each slot, in one list.
 pub struct Keep<'a> {
-    kept: Kept,
+    /// How many more of each slot; none of those after the last.
+    most: Vec<usize>,
     room: Option<&'a Room>,
     /// Of the last lot.
     left: u64,
@@ -144,8 +100,8 @@ pub struct Keep<'a> {
 }
 
 impl<'a> Keep<'a> {
-    pub fn new(kept: Kept, room: Option<&'a Room>) -> Keep<'a> {
-        Keep { kept, room, left: 0, decisions: Vec::new() }
+    pub fn new(most: Vec<usize>, room: Option<&'a Room>) -> Keep<'a> {
+        Keep { most, room, left: 0, decisions: Vec::new() }
     }
 
     /// Whether one more fits.
@@ -165,9 +121,10 @@ impl<'a> Keep<'a> {
 
 impl Observer for Keep<'_> {
     fn wants(&self, slot: usize) -> bool {
-        self.kept.keeps(slot) && self.decisions.len() < self.kept.most()
+        self.most.get(slot).is_some_and(|most| *most > 0)
     }
     fn decision(&mut self, decision: &Decision) {
+        self.most[decision.slot] -= 1;
         if self.counts() {
             self.decisions.push(*decision);
         }

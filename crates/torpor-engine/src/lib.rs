@@ -28,6 +28,7 @@ pub mod replay;
 mod session;
 pub mod spans;
 pub mod stats;
+pub mod strip;
 pub mod summary;
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]

@@ -64,7 +64,7 @@ pub struct Options {
     /// Keep every decision.
     #[serde(skip_serializing)]
     pub decisions: bool,
-    /// Keep the busiest CPU's decisions for the report's strip.
+    /// Keep decisions for the report's strips.
     #[serde(skip_serializing)]
     pub strip: bool,
     #[serde(skip_deserializing)]

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 pub use torpor_result::record::{
-    ClusterOutcome, CpuOutcome, Head, LatencyOutcome, RunOutcome, StateOutcome, Strip, StripRow,
+    ClusterOutcome, CpuOutcome, Head, LatencyOutcome, RunOutcome, StateOutcome, Strip,
 };
 use torpor_result::{Comparison, Info};
 
@@ -68,7 +68,8 @@ pub struct TraceOutcome {
     pub agreement: Option<Agreement>,
     pub runs: Vec<RunOutcome>,
     pub comparison: Comparison,
-    pub strip: Option<Strip>,
+    /// Of every CPU, the busiest first, where they were asked for.
+    pub strips: Vec<Strip>,
     /// Who ended whose sleeps, where that was asked for; by governor, the most sleeps of a wrong
     /// depth first.
     #[serde(skip_serializing_if = "Option::is_none")]

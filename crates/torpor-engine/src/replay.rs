@@ -2,7 +2,7 @@
 //! Replay: every governor on every CPU of a recording, on all cores.
 
 use crate::cluster;
-use crate::decision::{DECISIONS_MAX, Decision, Keep, Room, Unobserved, Wanted};
+use crate::decision::{DECISIONS_MAX, Decision, Keep, Room, Unobserved};
 use crate::error::EngineError;
 use crate::idle_loop::{CpuRun, DECISIONS_A_LOOK, Pending};
 use crate::input::CpuInput;
@@ -32,6 +32,8 @@ pub struct Seat<'a> {
     /// Position among the platform's clusters, and the cluster.
     pub cluster: (usize, &'a Cluster),
     pub states: Vec<StateDesc>,
+    /// The decisions of each run that are kept: so many, the first.
+    pub kept: usize,
 }
 
 /// What decides in a run.
@@ -73,12 +75,12 @@ impl Run {
 }
 
 /// Runs all deciders over all seats; `span` is what of the recording is replayed. A governor that
-/// fails takes nothing down but itself.
+/// fails takes nothing down but itself. `times` measures what the policy takes.
 pub fn run(
     seats: &[Seat<'_>],
     deciders: &[Decider],
     span: (Instant, Instant),
-    wanted: Wanted,
+    times: bool,
     shards: usize,
     progress: &dyn Progress,
     what: &str,
@@ -114,7 +116,7 @@ pub fn run(
                 Err(error) => return Part { decider: d, outcome: Err(Some(error.clone())) },
             };
             let run = |tick: &dyn Fn(usize) -> bool| {
-                run_shard(seats, shard, (&deciders[d], price), span, (wanted, room), tick)
+                run_shard(seats, shard, (&deciders[d], price), span, (times, room), tick)
             };
             Part { decider: d, outcome: where_it_runs(&deciders[d], what, &tick, run) }
         })
@@ -145,7 +147,7 @@ pub fn run(
             // This run replaces the first.
             room.give_back(results.drain(..).map(|result| result.decisions.len()).sum());
             let in_order =
-                |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (wanted, room), go);
+                |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (times, room), go);
             let goes_on = |_| !progress.cancelled();
             match where_it_runs(&deciders[index], what, &goes_on, in_order) {
                 Ok(mut together) => {
@@ -294,7 +296,7 @@ fn run_shard(
     shard: &[usize],
     (decider, price): (&Decider, Power),
     span: (Instant, Instant),
-    keep: (Wanted, &Room),
+    (times, room): (bool, &Room),
     tick: &dyn Fn(usize) -> bool,
 ) -> Result<ShardResult, Option<String>> {
     let mut results = Vec::with_capacity(shard.len());
@@ -310,22 +312,22 @@ fn run_shard(
         let mut goes_on = |spans: usize| {
             let news = spans.saturating_sub(told);
             told += news;
-            tick(news) && !keep.1.is_over()
+            tick(news) && !room.is_over()
         };
         let result = match &mut instance {
-            Some(instance) if keep.0.times => {
+            Some(instance) if times => {
                 let mut timed = Timed::new(instance, shard.len());
                 let mut result =
-                    run_seat(seat, slot, input, model, &mut timed, keep, &mut goes_on)?;
+                    run_seat(seat, slot, &seats[seat], &mut timed, room, &mut goes_on)?;
                 result.totals.decision_times = timed.times(slot);
                 result
             }
-            Some(instance) => run_seat(seat, slot, input, model, instance, keep, &mut goes_on)?,
+            Some(instance) => run_seat(seat, slot, &seats[seat], instance, room, &mut goes_on)?,
             None => {
                 let plan = oracle::plan(model, &input.spans, price, &mut goes_on).ok_or(None)?;
                 crowded_spans += plan.crowded_spans;
                 let mut script = Script::of(plan.choices);
-                let result = run_seat(seat, 0, input, model, &mut script, keep, &mut goes_on)?;
+                let result = run_seat(seat, 0, &seats[seat], &mut script, room, &mut goes_on)?;
                 let totals = &result.totals;
                 let cost = (totals.energy, totals.delays.total());
                 assert_eq!(cost, (plan.energy, plan.delay), "the plan costs what it says");
@@ -345,15 +347,16 @@ fn run_shard(
 fn run_seat<P: Decides>(
     seat: usize,
     slot: usize,
-    input: &CpuInput,
-    model: &CpuModel,
+    of: &Seat<'_>,
     policy: &mut P,
-    (Wanted { kept, .. }, room): (Wanted, &Room),
+    room: &Room,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<SeatResult, Option<String>> {
-    let mut run = CpuRun::new(model, &input.spans, slot);
-    let mut keep = Keep::new(kept.in_slot(slot), Some(room));
-    let ran = if kept.keeps(seat) {
+    let mut run = CpuRun::new(of.model, &of.input.spans, slot);
+    let mut most = vec![0; slot];
+    most.push(of.kept);
+    let mut keep = Keep::new(most, Some(room));
+    let ran = if of.kept > 0 {
         run.run_while(policy, &mut keep, goes_on)
     } else {
         run.run_while(policy, &mut Unobserved, goes_on)
@@ -370,16 +373,16 @@ fn run_seat<P: Decides>(
 fn run_in_order(
     seats: &[Seat<'_>],
     governor: &Governor,
-    keep: (Wanted, &Room),
+    (times, room): (bool, &Room),
     goes_on: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<SeatResult>, Option<String>> {
     let all: Vec<usize> = (0..seats.len()).collect();
     let mut instance = instantiate(seats, &all, governor)?;
-    if !keep.0.times {
-        return run_all(seats, &mut instance, keep, goes_on);
+    if !times {
+        return run_all(seats, &mut instance, room, goes_on);
     }
     let mut timed = Timed::new(&mut instance, seats.len());
-    let mut results = run_all(seats, &mut timed, keep, goes_on)?;
+    let mut results = run_all(seats, &mut timed, room, goes_on)?;
     for (slot, result) in results.iter_mut().enumerate() {
         result.totals.decision_times = timed.times(slot);
     }
@@ -389,7 +392,7 @@ fn run_in_order(
 fn run_all<P: Decides>(
     seats: &[Seat<'_>],
     policy: &mut P,
-    (Wanted { kept, .. }, room): (Wanted, &Room),
+    room: &Room,
     goes_on: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<SeatResult>, Option<String>> {
     let mut runs: Vec<CpuRun<'_>> = seats
@@ -402,7 +405,7 @@ fn run_all<P: Decides>(
     for (slot, run) in runs.iter_mut().enumerate() {
         queue.extend(run.next_decision().map(|at| Reverse((at, slot))));
     }
-    let mut watch = Keep::new(kept, Some(room));
+    let mut watch = Keep::new(seats.iter().map(|seat| seat.kept).collect(), Some(room));
     let failed = |fault: Fault| Some(fault.to_string());
     let mut steps = 0;
     while let Some(Reverse((_, slot))) = queue.pop() {

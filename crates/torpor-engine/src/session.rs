@@ -2,7 +2,7 @@
 //! A whole request: read, reconstruct, replay, sum up.
 
 use crate::causes::Causes;
-use crate::decision::{Decision, Kept, Wanted};
+use crate::decision::Decision;
 use crate::error::EngineError;
 use crate::input::{Follower, Recording, TickGrid};
 use crate::model::{CpuModel, state_descs};
@@ -13,7 +13,8 @@ use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, Run, Seat};
 use crate::spans::{Spanned, SpannedCpu};
 use crate::stats::Stats;
-use crate::summary::{self, RunCounts, STRIP_SLEEPS};
+use crate::strip::{self, Lane, Slept};
+use crate::summary::{self, RunCounts};
 use crate::trace_info::TraceInfo;
 use crate::verify::{self, VerifyOptions, VerifyRequest};
 use std::collections::BTreeMap;
@@ -152,7 +153,7 @@ impl<'a> Session<'a> {
         let (models, causes) =
             self.lay_out(&info, &trace, &mut recording, |follower| follow(follower, &head))?;
         let agreement = self.agreement(shown, trace, head, progress);
-        let seats: Vec<Seat<'_>> = recording
+        let mut seats: Vec<Seat<'_>> = recording
             .cpus
             .iter()
             .zip(&models)
@@ -161,21 +162,24 @@ impl<'a> Session<'a> {
                 model,
                 cluster: (*cluster, &platform.clusters[*cluster]),
                 states: state_descs(&platform.clusters[*cluster].idle_states, model),
+                kept: 0,
             })
             .collect();
-        let busiest = (0..seats.len())
-            .max_by_key(|&s| (seats[s].input.spans.len(), std::cmp::Reverse(s)))
-            .expect("there is a span, so there is a seat");
-        let kept = match (options.decisions || causes.is_some(), options.strip) {
-            (true, _) => Kept::All,
-            (false, true) => Kept::First { seat: busiest, most: STRIP_SLEEPS + 1 },
-            (false, false) => Kept::None,
-        };
+        let lanes = strip::lanes(
+            seats.iter().map(|s| (s.input.cpu, s.input.window(), s.input.spans.len() as u64)),
+        );
+        for (seat, lane) in seats.iter_mut().zip(&lanes) {
+            seat.kept = match (options.decisions || causes.is_some(), options.strip) {
+                (true, _) => usize::MAX,
+                (false, true) => lane.most + 1,
+                (false, false) => 0,
+            };
+        }
         let shards = rayon::current_num_threads();
         let span = recording.window();
-        let wanted = Wanted { kept, times: options.time_decisions };
-        let runs = replay::run(&seats, &self.deciders, span, wanted, shards, progress, shown)?;
-        let strip = options.strip.then(|| summary::strip(self.request, &seats, busiest, &runs));
+        let times = options.time_decisions;
+        let runs = replay::run(&seats, &self.deciders, span, times, shards, progress, shown)?;
+        let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
         let (runs, mut decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
         let causes = causes.map(|causes| {
@@ -193,11 +197,20 @@ impl<'a> Session<'a> {
             agreement,
             runs,
             comparison,
-            strip,
+            strips,
             causes,
             decisions,
             crowded_spans,
         })
+    }
+
+    fn strips(&self, lanes: &[Lane], runs: &[Result<Run, String>]) -> Vec<Strip> {
+        let labels = self.request.governors.iter().map(ToString::to_string);
+        let sleeps = runs.iter().map(|run| {
+            let run = run.as_ref().ok()?;
+            Some(run.decisions.iter().map(Slept::from))
+        });
+        strip::strips(lanes, labels.zip(sleeps))
     }
 
     /// Binds a recording to the machine: the model of each CPU, and what `follow` found.

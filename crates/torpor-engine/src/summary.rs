@@ -4,7 +4,7 @@
 pub use crate::config_notes::config_notes;
 use crate::decision::Decision;
 use crate::input::{Recording, SleepSource};
-use crate::options::{Options, Request};
+use crate::options::Options;
 use crate::oracle;
 use crate::outcome::*;
 use crate::replay::{Run, Seat};
@@ -15,9 +15,6 @@ use torpor_result::idle::power_mw;
 use torpor_result::record::Described;
 use torpor_result::{Info, Sums, Work, metric};
 use torpor_units::{CpuId, Duration, Energy, Power};
-
-/// The report's strip holds at most this many sleeps a governor, to stay a small file.
-pub const STRIP_SLEEPS: usize = 20_000;
 
 pub fn platform_info(platform: &Platform) -> PlatformInfo {
     PlatformInfo {
@@ -248,46 +245,6 @@ fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -
 fn states(cluster: &Cluster, totals: &[StateTotals]) -> Vec<StateOutcome> {
     let states = cluster.idle_states.iter().zip(totals).enumerate();
     states.map(|(index, (state, totals))| StateOutcome::new(index, &state.name, totals)).collect()
-}
-
-/// The busiest CPU's sleeps under every governor.
-pub fn strip(
-    request: &Request,
-    seats: &[Seat<'_>],
-    seat: usize,
-    runs: &[Result<Run, String>],
-) -> Strip {
-    let input = seats[seat].input;
-    let (start, end) = input.window();
-    let mut truncated_at = end;
-    for run in runs.iter().flatten() {
-        let mut own = run.decisions.iter().filter(|d| d.slot == seat);
-        if let Some(cut) = own.nth(STRIP_SLEEPS) {
-            truncated_at = truncated_at.min(cut.from);
-        }
-    }
-    let rows = request
-        .governors
-        .iter()
-        .zip(runs)
-        .filter_map(|(spec, run)| {
-            let run = run.as_ref().ok()?;
-            let segments = run
-                .decisions
-                .iter()
-                .filter(|d| d.slot == seat && d.from < truncated_at)
-                .map(|d| (d.from.0, d.resume.0, d.state))
-                .collect();
-            Some(StripRow { governor: spec.to_string(), segments })
-        })
-        .collect();
-    Strip {
-        cpu: input.cpu.0,
-        start_ns: start.0,
-        end_ns: truncated_at.0,
-        truncated: truncated_at < end,
-        rows,
-    }
 }
 
 /// What of the recorded sleeps is not replayed as it was.

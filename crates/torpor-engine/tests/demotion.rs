@@ -4,7 +4,7 @@
 mod support;
 
 use support::{instance, state};
-use torpor_engine::decision::{Decision, Keep, Kept};
+use torpor_engine::decision::{Decision, Keep};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::totals::CpuTotals;
 use torpor_platform::Demotion;
@@ -22,7 +22,7 @@ fn replay(undemote: Option<Duration>) -> (Vec<Decision>, CpuTotals) {
     let mut pairs = vec![(100, 50); 4];
     pairs.extend([(20_000, 50), (100, 50)]);
     let spans = support::spans(&pairs);
-    let mut keep = Keep::new(Kept::All, None);
+    let mut keep = Keep::new(vec![usize::MAX], None);
     let mut run = CpuRun::new(&model, &spans, 0);
     run.run(&mut instance("deepest", &model), &mut keep).unwrap();
     (keep.decisions, run.close())

@@ -4,7 +4,7 @@
 mod support;
 
 use support::instance;
-use torpor_engine::decision::{Decision, Keep, Kept};
+use torpor_engine::decision::{Decision, Keep};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::input::Span;
 use torpor_engine::model::SleepEnd;
@@ -15,7 +15,7 @@ use torpor_units::{Duration, Instant};
 
 fn replay<P: Policy>(policy: &mut P, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
     let model = support::two_state_cpu();
-    let mut keep = Keep::new(Kept::All, None);
+    let mut keep = Keep::new(vec![usize::MAX], None);
     let mut run = CpuRun::new(&model, spans, 0);
     run.run(policy, &mut keep).unwrap();
     (keep.decisions, run.close())

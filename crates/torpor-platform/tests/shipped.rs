@@ -6,8 +6,8 @@ use torpor_platform::{IoDevice, Platform, PollLoop, StatePower, builtins, json_s
 use torpor_toml::Distribution;
 use torpor_units::{CpuId, Duration, Hz, Power};
 
-fn platforms_folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms")
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn platform(name: &str) -> Platform {
@@ -16,14 +16,14 @@ fn platform(name: &str) -> Platform {
 
 #[test]
 fn the_published_schema_is_up_to_date() {
-    let path = platforms_folder().join("platform.schema.json");
+    let path = root().join("python/torpor/schemas/platform.schema.json");
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(&path, json_schema()).unwrap();
     }
     let published = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         published == json_schema(),
-        "platforms/platform.schema.json is old, \
+        "python/torpor/schemas/platform.schema.json is old, \
          run `UPDATE_SCHEMA=1 cargo test -p torpor-platform schema`"
     );
 }
@@ -175,7 +175,7 @@ fn arm_poll_idle_tells_governors_its_limit() {
 #[test]
 fn a_machine_has_its_files_hash_whichever_way_it_is_named() {
     let pixel6 = builtins().into_iter().find(|b| b.name == "pixel6").unwrap().platform;
-    let path = platforms_folder().join("pixel6.toml");
+    let path = root().join("platforms").join("pixel6.toml");
     assert_eq!(platform("pixel6").sha256, pixel6.sha256);
     assert_eq!(platform(path.to_str().unwrap()).sha256, pixel6.sha256);
     let faster = platform("pixel6,hz=1000");
@@ -197,7 +197,7 @@ fn a_machine_keeps_the_states_that_are_off_by_default() {
 
 #[test]
 fn the_guides_example_is_a_platform() {
-    let guide = std::fs::read_to_string(platforms_folder().join("README.md")).unwrap();
+    let guide = std::fs::read_to_string(root().join("platforms").join("README.md")).unwrap();
     let (_, rest) = guide.split_once("```toml\n").expect("the guide has an example");
     let (example, _) = rest.split_once("```").unwrap();
     let machine = torpor_platform::from_toml("platforms/README.md", example);
@@ -241,7 +241,7 @@ fn io_devices_come_to_the_iops_of_their_sources() {
 
 #[test]
 fn the_guide_names_every_key() {
-    let guide = std::fs::read_to_string(platforms_folder().join("README.md")).unwrap();
+    let guide = std::fs::read_to_string(root().join("platforms").join("README.md")).unwrap();
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
     let cluster = &schema["properties"]["cluster"]["items"];
     let below = |table: &str| cluster["properties"][table]["items"].clone();

@@ -21,6 +21,7 @@ pub const FORMATS: &[&str] = &[
     "`options` holds every option that decides something, as resolved, and under `given` as given; \
      `fidelity` has them, too, and a `catalogue` and `comparison`. A replay's `seed`, always 0, is \
      gone.",
+    "`strips`, of every CPU, in place of `strip`, of the busiest.",
 ];
 
 /// The shape of results.

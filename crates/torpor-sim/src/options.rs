@@ -85,7 +85,7 @@ pub struct Options {
     /// Where finished runs are kept, and found again.
     #[serde(skip)]
     pub journal: Option<Arc<Journal>>,
-    /// Keep the busiest CPU's decisions of the first seed for the report's strip.
+    /// Keep decisions of the first seed for the report's strips.
     #[serde(skip_serializing)]
     pub strip: bool,
     #[serde(skip_deserializing)]

@@ -28,7 +28,8 @@ pub struct Outcome {
     pub task_comparisons: Vec<NamedComparison>,
     /// Of what goes through several tasks: frames, requests.
     pub flow_comparisons: Vec<NamedComparison>,
-    pub strip: Option<Strip>,
+    /// Of every CPU, the busiest first, where they were asked for.
+    pub strips: Vec<Strip>,
 }
 
 #[derive(Clone, Debug, JsonSchema, Serialize)]

@@ -1,34 +1,51 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Watchers of a run that keep what they see: one CPU's decisions, or a whole recording.
+//! Watchers of a run that keep what they see: the first sleeps of each CPU, or a whole recording.
 
 use crate::error::SimError;
 use crate::machine::{Plan, Sink, TIMER_SYMBOLS};
 use std::path::Path;
 use torpor_engine::decision::{Decision, Observer};
+use torpor_engine::strip::Slept;
 use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
-use torpor_units::{CpuId, Instant, WholeFile};
+use torpor_units::{CpuId, Duration, Instant, WholeFile};
 
-/// Keeps the first decisions of one CPU.
-pub struct OneCpu {
-    pub cpu: usize,
-    pub most: usize,
-    pub decisions: Vec<Decision>,
+/// Keeps the first sleeps of each CPU, the last one as far as the run goes.
+pub struct Sleeps {
+    /// How many more of each.
+    pub most: Vec<usize>,
+    pub end: Instant,
+    pub kept: Vec<Slept>,
 }
 
-impl Observer for OneCpu {
+impl Sleeps {
+    fn keep(&mut self, slept: Slept) {
+        let most = &mut self.most[slept.lane];
+        if *most > 0 {
+            *most -= 1;
+            self.kept.push(slept);
+        }
+    }
+}
+
+impl Observer for Sleeps {
     fn wants(&self, slot: usize) -> bool {
-        slot == self.cpu && self.decisions.len() < self.most
+        self.most[slot] > 0
     }
 
     fn decision(&mut self, decision: &Decision) {
-        self.decisions.push(*decision);
+        self.keep(decision.into());
     }
 }
 
-impl Sink for OneCpu {
+impl Sink for Sleeps {
     const RECORDS: bool = false;
 
     fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
+
+    fn cut(&mut self, cpu: usize, state: usize, _: u16, slept: Duration) {
+        let Sleeps { end, .. } = *self;
+        self.keep(Slept { lane: cpu, from: end - slept, to: end, state: state as u8 });
+    }
 }
 
 /// Makes a recording of a run, and keeps its decisions.

@@ -11,7 +11,7 @@ use crate::machine::{Counted, Machine, Plan, Sink, govern};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
 use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
-use crate::record::{self, OneCpu, Recorder};
+use crate::record::{self, Recorder, Sleeps};
 use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
 use crate::workload::{Device, DeviceRef, Workload};
@@ -20,9 +20,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use torpor_engine::decision::{Decision, Unobserved};
+use torpor_engine::decision::Unobserved;
 use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
+use torpor_engine::strip::{self, Slept};
 use torpor_engine::{EngineError, Progress, Unwatched, state_descs};
 use torpor_governor::{
     Catalog, CpuSetup, CpufreqInstance, Governor, GovernorError, Instance, IoBoostInstance,
@@ -31,11 +32,8 @@ use torpor_governor::{
 use torpor_kernel::Kernel;
 use torpor_platform::format_cpu_list;
 use torpor_result::metric;
-use torpor_result::record::{Head, Strip, StripRow};
+use torpor_result::record::{Head, Strip};
 use torpor_units::{CpuId, Duration, Hz, Instant};
-
-/// The report's strip holds at most this many sleeps a governor.
-const STRIP_SLEEPS: usize = 20_000;
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own result.
@@ -438,7 +436,10 @@ impl<'a> Session<'a> {
         let kernels = columns::kernels(&self.columns);
         let notes = [summary::notes(self.request, &kernels), crowded, self.config_notes()].concat();
         let wants_strip = options.strip && !interrupted;
-        let strip = wants_strip.then(|| self.strip(&by_column[0][0].1, progress)).flatten();
+        let strips = match &by_column[0][0].1 {
+            first if wants_strip => self.strips(first, progress),
+            _ => Vec::new(),
+        };
         let runs: Vec<_> = by_column
             .into_iter()
             .enumerate()
@@ -472,38 +473,35 @@ impl<'a> Session<'a> {
             task_comparisons: summary::compare_tasks(workload, &runs),
             flow_comparisons: summary::compare_flows(workload, &runs),
             runs,
-            strip,
+            strips,
         })
     }
 
-    /// The first seed once more in every column: what the CPU did that decided most often in
-    /// `first`, for as long as every column's choices are kept.
-    fn strip(&self, first: &SeedRun, progress: &dyn Progress) -> Option<Strip> {
-        let counted = first.as_ref().ok()?;
-        let cpu = (0..counted.cpus.len()).max_by_key(|&cpu| counted.cpus[cpu].totals.decisions)?;
+    /// The first seed once more in every column, for as long as every column's choices are kept;
+    /// how often each CPU decided in `first` says how many.
+    fn strips(&self, first: &SeedRun, progress: &dyn Progress) -> Vec<Strip> {
+        let Ok(counted) = first else { return Vec::new() };
         let options = &self.request.options;
-        let kept: Vec<Option<Vec<Decision>>> = (0..self.columns.len())
+        let end = Instant(options.duration.0);
+        let cpus = counted.cpus.iter().enumerate();
+        let lanes = strip::lanes(
+            cpus.map(|(cpu, of)| (CpuId(cpu as u32), (Instant(0), end), of.totals.decisions)),
+        );
+        let kept: Vec<Option<Vec<Slept>>> = (0..self.columns.len())
             .into_par_iter()
             .map(|column| {
-                let sink = OneCpu { cpu, most: STRIP_SLEEPS, decisions: Vec::new() };
+                let most = lanes.iter().map(|lane| lane.most + 1).collect();
+                let sink = Sleeps { most, end, kept: Vec::new() };
                 let goes_on = &mut |_| !progress.cancelled();
                 let run = self.where_it_runs(column, goes_on, |goes_on| {
                     let run = self.simulate(column, options.seed, sink, goes_on)?;
-                    Ok(run.map(|(_, sink)| sink.decisions))
+                    Ok(run.map(|(_, sink)| sink.kept))
                 });
                 run.ok()?.ok()
             })
             .collect();
-        let full = kept.iter().flatten().filter(|decisions| decisions.len() == STRIP_SLEEPS);
-        let cut = full.filter_map(|decisions| decisions.last()).map(|last| last.resume.0).min();
-        let end_ns = cut.unwrap_or(options.duration.0);
-        let rows = kept.iter().enumerate().filter_map(|(column, decisions)| {
-            let shown = decisions.as_ref()?.iter().filter(|d| d.from.0 < end_ns);
-            let segments = shown.map(|d| (d.from.0, d.resume.0, d.state)).collect();
-            Some(StripRow { governor: self.columns[column].label.clone(), segments })
-        });
-        let rows = rows.collect();
-        Some(Strip { cpu: cpu as u32, start_ns: 0, end_ns, truncated: cut.is_some(), rows })
+        let labels = self.columns.iter().map(|column| column.label.clone());
+        strip::strips(&lanes, labels.zip(kept))
     }
 
     fn config_notes(&self) -> Vec<String> {

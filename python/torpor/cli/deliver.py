@@ -30,13 +30,12 @@ def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
             fail(f"`{path}`: there is no folder `{path.parent}`")
 
 
-def write_report(
-    result: Any, path: Path | None, write_trace: Callable[[Path], object] | None = None
-) -> None:
-    """Write the page of a result, or of several, where one was asked for.
+#: What writes a trace for Perfetto, or why a page has none; None where its kind says why.
+Trace = Callable[[Path], object] | str | None
 
-    ``write_trace`` writes a trace for Perfetto, which the page hands over.
-    """
+
+def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
+    """Write the page of a result, or of several, where one was asked for."""
     if path is None:
         return
     import tempfile
@@ -44,24 +43,38 @@ def write_report(
     from torpor import report
 
     with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
-        trace = Path(folder) / "torpor.perfetto-trace"
-        if write_trace is not None:
+        file = Path(folder) / "torpor.perfetto-trace"
+        if trace is None or isinstance(trace, str):
+            report.write(result, path, typed(), why_no_trace=trace)
+        else:
             try:
-                write_trace(trace)
+                trace(file)
             except (TorporError, OSError) as error:
                 raise TorporError(f"page `{path}`: the trace that it hands over: {error}") from None
-        report.write(result, path, typed(), trace if write_trace else None)
+            report.write(result, path, typed(), file)
     print_note(f"report: {path}")
 
 
-def trace_of(recording: str, report: Path | None) -> Callable[[Path], object] | None:
-    """Return what writes a recording for Perfetto, unless it is too large for a page."""
+def trace_of(recording: str, report: Path | None) -> Trace:
+    """Return what writes a recording for Perfetto, or why a page does not have it."""
     from torpor import convert_trace
     from torpor.report.handover import RECORDING_BYTES
 
     file = Path(recording)
-    if report is None or not file.is_file() or file.stat().st_size > RECORDING_BYTES:
+    if report is None:
         return None
+    if not file.is_file():
+        return (
+            f"This page has no trace for Perfetto: `{recording}` is not a file that could be read "
+            "again. Save it as one first."
+        )
+    if file.stat().st_size > RECORDING_BYTES:
+        return (
+            f"This page has no trace for Perfetto: the recording has "
+            f"{file.stat().st_size / 1e6:,.0f} MB, and a page holds none of more than "
+            f"{RECORDING_BYTES / 1e6:.0f} MB. `torpor trace convert` writes it for Perfetto, "
+            "`torpor replay --trace FILE` with the choices of each governor."
+        )
     return lambda out: convert_trace(recording, out)
 
 
@@ -71,14 +84,14 @@ def deliver(
     form: str,
     parquet: Path | None,
     report: Path | None,
-    write_trace: Callable[[Path], object] | None = None,
+    handed: Trace = None,
 ) -> int:
     """Write the files, print the result, and return the exit status."""
     if parquet is not None:
         outcome.write_tables(parquet)
         print_note(f"tables: {parquet}")
     result: Any = outcome.to_dict()
-    write_report(result, report, write_trace)
+    write_report(result, report, handed)
     if form == "json":
         write_stdout(outcome.to_json())
     elif form == "csv":

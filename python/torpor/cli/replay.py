@@ -9,7 +9,7 @@ import typer
 from torpor import replay as run_replay
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note
-from torpor.cli.deliver import Csv, Parquet, check, deliver, trace_of
+from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, trace_of
 from torpor.options import ReplayOptions
 from torpor.replays import DEFAULT_GOVERNORS
 
@@ -55,7 +55,13 @@ def replay(
     form = options.form(form, is_json=is_json, is_csv=is_csv)
     check(folder=parquet, files=(decisions, trace, report))
     # The page of one recording has its trace, with a track of choices for each governor.
-    is_handed = len(traces) == 1 and trace_of(traces[0], report) is not None
+    handed: Trace = (
+        trace_of(traces[0], report)
+        if len(traces) == 1
+        else "This page has no trace for Perfetto, because it is of several recordings: replay one "
+        "alone, with `--report` or `--trace FILE`."
+    )
+    is_handed = callable(handed)
     with progress.if_watched() as watching:
         bar = watching and progress.of_several(traces, watching)
         outcome = run_replay(
@@ -73,7 +79,6 @@ def replay(
     if trace is not None:
         outcome.write_trace(trace)
         print_note(f"trace: {trace}")
-    write_trace = outcome.write_trace if is_handed else None
-    raise typer.Exit(
-        deliver(outcome, form=form, parquet=parquet, report=report, write_trace=write_trace)
-    )
+    if is_handed:
+        handed = outcome.write_trace
+    raise typer.Exit(deliver(outcome, form=form, parquet=parquet, report=report, handed=handed))

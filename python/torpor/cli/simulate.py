@@ -9,7 +9,7 @@ import typer
 from torpor import simulate as run_simulation
 from torpor.cli import journaled, options, progress
 from torpor.cli.console import print_note
-from torpor.cli.deliver import Csv, Parquet, check, deliver
+from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver
 from torpor.options import SimulateOptions
 from torpor.simulations import DEFAULT_GOVERNORS, Simulation
 
@@ -89,14 +89,14 @@ def simulate(
                 named, platform=platform, governors=governors[:1], **given | once | {"trace": file}
             )
 
-        is_handed = report is not None and _wakeups(outcome) <= _HANDED_WAKEUPS
-        status = deliver(
-            outcome,
-            form=form,
-            parquet=parquet,
-            report=report,
-            write_trace=write_trace if is_handed else None,
-        )
+        handed: Trace = write_trace
+        if _wakeups(outcome) > _HANDED_WAKEUPS:
+            handed = (
+                "This page has no trace for Perfetto: the first run has more than "
+                f"{_HANDED_WAKEUPS:,} wake-ups. Write it with `--trace FILE.perfetto-trace`, or "
+                "hand over the page of a shorter `--duration`."
+            )
+        status = deliver(outcome, form=form, parquet=parquet, report=report, handed=handed)
         if not outcome.interrupted:
             kept.done()
     raise typer.Exit(status)

@@ -85,8 +85,8 @@ def _cpus(first: Side, second: Side) -> str:
 
 
 def _when(section: Any, first: str, second: str) -> str:
-    """When the two chose differently, on the CPU whose sleeps the result has."""
-    strip = section.get("strip")
+    """When the two chose differently, on the busiest CPU."""
+    strip = next(iter(section["strips"]), None)
     rows = {row["governor"]: row["segments"] for row in strip["rows"]} if strip else {}
     if strip is None or first not in rows or second not in rows:
         return ""

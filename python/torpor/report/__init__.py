@@ -20,20 +20,33 @@ _Path = str | PathLike[str]
 __all__ = ["render", "write"]
 
 
-def render(result: Any, command: str | None = None, trace: _Path | None = None) -> str:
+def render(
+    result: Any,
+    command: str | None = None,
+    trace: _Path | None = None,
+    why_no_trace: str | None = None,
+) -> str:
     """Return the page of a result, or of a list of results, as HTML text.
 
     ``command`` repeats the page, which ends with it. ``trace`` is a file in Perfetto's format; the
     page holds it, unless it is too large, and hands it over to Perfetto when its reader asks.
+    Without one it says ``why_no_trace``, or why a page of such a result has none.
     """
     if isinstance(result, Mapping) and result.get("kind") in ("replay", "simulation"):
-        return page.render(result, command, trace)  # type: ignore[arg-type]
-    return posted.render(result if isinstance(result, list) else [result], command, trace)
+        return page.render(result, command, trace, why_no_trace)  # type: ignore[arg-type]
+    several = result if isinstance(result, list) else [result]
+    return posted.render(several, command, trace, why_no_trace)
 
 
-def write(result: Any, path: _Path, command: str | None = None, trace: _Path | None = None) -> None:
+def write(
+    result: Any,
+    path: _Path,
+    command: str | None = None,
+    trace: _Path | None = None,
+    why_no_trace: str | None = None,
+) -> None:
     """Write the page of a result (parsed JSON), or of several, to `path`, in UTF-8.
 
     Raises OSError if the file cannot be written.
     """
-    write_whole(path, render(result, command, trace))
+    write_whole(path, render(result, command, trace, why_no_trace))

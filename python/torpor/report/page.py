@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor.comparison import base_text, rows, section_name, sections, task_rows
 from torpor.several import over_recordings, sign_text
@@ -13,7 +13,7 @@ from torpor.several import over_recordings, sign_text
 from . import bars, inputs, palette, strip
 from .environment import page
 from .finding import finding
-from .handover import handover
+from .handover import handover, without
 from .latency import latency
 from .numbers import duration, number
 
@@ -31,24 +31,31 @@ _CAUSES = 8
 
 
 def render(
-    result: Result, command: str | None = None, trace: str | PathLike[str] | None = None
+    result: Result,
+    command: str | None = None,
+    trace: str | PathLike[str] | None = None,
+    why_no_trace: str | None = None,
 ) -> str:
     """The whole page for `result` (the engine's JSON, parsed) as HTML text.
 
-    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto.
+    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto, or says
+    `why_no_trace`.
     """
     counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     parts = sections(result)
     over = over_recordings(result)
     traces = [_section(result, part, number) for number, part in enumerate(parts, 1)]
-    handed = trace and handover(trace, f"{traces[0]['name']} on {result['platform']['name']}")
+    title = f"{traces[0]['name']} on {result['platform']['name']}"
+    handed = handover(trace, title) if trace else without(result["kind"], why_no_trace)
+
+    strips = [_strips(result["platform"], own) for own in parts]
 
     def draw(strip_budget_bytes: int) -> str:
-        for trace, own in zip(traces, parts, strict=True):
-            trace["strip"] = _strip(result["platform"], own, strip_budget_bytes)
+        for trace, own in zip(traces, strips, strict=True):
+            trace["strips"] = own and _packed(own, strip_budget_bytes)
         return page(
             "report.html.j2",
-            scripts=_WITH_TRACE if handed else _SCRIPTS,
+            scripts=_WITH_TRACE if handed["data"] else _SCRIPTS,
             handover=handed,
             more_style=palette.css(counts),
             over=over and list(zip(rows(over["comparison"]), over["rows"], strict=True)),
@@ -61,7 +68,7 @@ def render(
         )
 
     # The strips get what the rest of the page leaves, its trace apart.
-    rest = len(draw(0).encode()) - len(handed["data"] or "" if handed else "")
+    rest = len(draw(0).encode()) - len(handed["data"] or "")
     return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
 
 
@@ -104,50 +111,92 @@ def _causes(own: Section) -> dict[str, object] | None:
     }
 
 
-def _strip(platform: results.PlatformInfo, own: Section, budget_bytes: int) -> Any:
-    raw = own.get("strip")
-    if not raw or not raw["rows"] or raw["end_ns"] <= raw["start_ns"]:
-        return None
-    # The strip's CPU has the recording's number; the runs say which cluster played it.
-    names = [c["name"] for run in own["runs"] for c in run["clusters"] if raw["cpu"] in c["cpus"]]
-    clusters = {c["name"]: c for c in platform["clusters"]}
-    if not names or names[0] not in clusters:
-        return None
-    cluster = clusters[names[0]]
+class _Strips(NamedTuple):
+    """The strips of a section."""
+
+    #: Of each cluster that has one of the CPUs: its name, and its states in their colours.
+    clusters: list[dict[str, Any]]
+    #: With the number of its cluster.
+    cpus: list[tuple[strip.Strip, int]]
+    oracle: int | None
+
+
+def _strips(platform: results.PlatformInfo, own: Section) -> _Strips | None:
+    # A strip's CPU has the recording's number; the runs say which cluster played it.
+    clusters_run = [cluster for run in own["runs"] for cluster in run["clusters"]]
+    cluster_of = {cpu: cluster["name"] for cluster in clusters_run for cpu in cluster["cpus"]}
     colour = bars.classes(platform)
-    states = [
-        {"name": state["name"], "class": colour[cluster["name"], index]}
-        for index, state in enumerate(cluster["states"])
-    ]
-    packed = strip.pack(raw, len(states), budget_bytes)
-    kinds = {run["governor"]: run["kind"] for run in own["runs"]}
-    governors = [row["governor"] for row in raw["rows"]]
-    oracle = next((i for i, name in enumerate(governors) if kinds.get(name) == "oracle"), None)
-    rows = []
-    for index, name in enumerate(governors):
-        segments = packed["rows"][index]
-        row = {"governor": name, "sleeps": len(segments), "against": None}
-        if oracle is not None and index != oracle:
-            row["against"] = strip.against_oracle(segments, packed["rows"][oracle])
-        rows.append(row)
-    return {
-        "cpu": raw["cpu"],
-        "cluster": cluster["name"],
-        "states": states,
-        "rows": rows,
-        "has_oracle": oracle is not None,
-        "quantum_ns": packed["quantum_ns"],
-        "shown_ns": packed["shown_ns"],
-        "whole_ns": packed["whole_ns"],
-        "engine_cut": raw["truncated"],
-        "data": {
-            "shown": packed["shown_ns"],
-            "quantum": packed["quantum_ns"],
-            "states": states,
-            "oracle": -1 if oracle is None else oracle,
-            "rows": [
-                {"name": n, "data": d} for n, d in zip(governors, packed["packed"], strict=True)
+    known = {cluster["name"]: number for number, cluster in enumerate(platform["clusters"])}
+    clusters = [
+        {
+            "name": cluster["name"],
+            "states": [
+                {"name": state["name"], "class": colour[cluster["name"], index]}
+                for index, state in enumerate(cluster["states"])
             ],
+        }
+        for cluster in platform["clusters"]
+    ]
+    found = []
+    for raw in own["strips"]:
+        number = known.get(cluster_of.get(raw["cpu"], ""))
+        if raw["rows"] and raw["end_ns"] > raw["start_ns"] and number is not None:
+            found.append((strip.Strip(raw, len(clusters[number]["states"])), number))
+    if not found:
+        return None
+    kinds = {run["governor"]: run["kind"] for run in own["runs"]}
+    names = [row["governor"] for row in found[0][0].raw["rows"]]
+    oracle = next((i for i, name in enumerate(names) if kinds.get(name) == "oracle"), None)
+    return _Strips(clusters, found, oracle)
+
+
+def _packed(strips: _Strips, budget_bytes: int) -> dict[str, Any]:
+    """What the template needs of the strips, within so much of base64."""
+    given = strip.shares([own.size for own, _ in strips.cpus], budget_bytes)
+    origin = min(own.raw["start_ns"] for own, _ in strips.cpus)
+    shown, data = [], []
+    for (own, cluster), budget in zip(strips.cpus, given, strict=True):
+        packed = own.pack(budget)
+        rows = []
+        for index, row in enumerate(own.raw["rows"]):
+            segments, against = packed["rows"][index], None
+            if strips.oracle is not None and index != strips.oracle:
+                against = strip.against_oracle(segments, packed["rows"][strips.oracle])
+            name = row["governor"]
+            rows.append({"governor": name, "sleeps": len(segments), "against": against})
+        shown.append(
+            {
+                "cpu": own.raw["cpu"],
+                "cluster": strips.clusters[cluster]["name"],
+                "rows": rows,
+                "quantum_ns": packed["quantum_ns"],
+                "shown_ns": packed["shown_ns"],
+                "whole_ns": packed["whole_ns"],
+                "engine_cut": own.raw["truncated"],
+            }
+        )
+        data.append(
+            {
+                "name": f"{own.raw['cpu']} ({strips.clusters[cluster]['name']})",
+                "cluster": cluster,
+                # Times of all CPUs are from the first one's start on.
+                "start": own.raw["start_ns"] - origin,
+                "end": own.raw["start_ns"] - origin + packed["shown_ns"],
+                "quantum": packed["quantum_ns"],
+                "rows": packed["packed"],
+            }
+        )
+    used = {cluster for _, cluster in strips.cpus}
+    return {
+        "cpus": shown,
+        "clusters": [(number, c) for number, c in enumerate(strips.clusters) if number in used],
+        "by_number": sorted(range(len(shown)), key=lambda index: shown[index]["cpu"]),
+        "has_oracle": strips.oracle is not None,
+        "data": {
+            "clusters": strips.clusters,
+            "governors": [row["governor"] for row in shown[0]["rows"]],
+            "oracle": -1 if strips.oracle is None else strips.oracle,
+            "cpus": data,
         },
     }
 

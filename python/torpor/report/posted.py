@@ -15,7 +15,7 @@ from torpor.posting.calls import finding_text
 
 from . import palette
 from .environment import page
-from .handover import handover
+from .handover import handover, without
 from .pictures import pictures, state_counts
 
 #: Rows of a table that are open at once.
@@ -26,10 +26,12 @@ def render(
     results: Sequence[Any],
     command: str | None = None,
     trace: str | PathLike[str] | None = None,
+    why_no_trace: str | None = None,
 ) -> str:
     """The page of results, as HTML text.
 
-    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto.
+    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto, or says
+    `why_no_trace`.
     """
     posts = [posted(result) for result in results]
     parts = [
@@ -45,10 +47,11 @@ def render(
         for post, result in zip(posts, results, strict=True)
     ]
     title = posts[0].title if len(posts) == 1 else f"{len(posts)} results"
+    handed = handover(trace, title) if trace else without(results[0]["kind"], why_no_trace)
     return page(
         "posted.html.j2",
-        scripts=("perfetto.js",) if trace else (),
-        handover=trace and handover(trace, title),
+        scripts=("perfetto.js",) if handed["data"] else (),
+        handover=handed,
         more_style=palette.css(set().union(*map(state_counts, results))),
         title=title,
         version=results[0]["torpor"]["version"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The strip of one CPU's choices: packed for the page, and compared with the oracle's.
+"""The strips of the CPUs' choices: packed for the page, and compared with the oracle's.
 
 A row is base64 of varints (7 bits a byte, low first, top bit: more follow), two a sleep: the gap
 since the sleep before ended, then length * state count + state. Both count a quantum of time.
@@ -31,29 +31,65 @@ class Packed(TypedDict):
     packed: list[str]
 
 
-def pack(strip: results.Strip, state_count: int, budget_bytes: int) -> Packed:
-    """Rows for the page within `budget_bytes` of base64, and how they were rounded and cut."""
-    start, end = strip["start_ns"], strip["end_ns"]
-    rows = [
-        [(a - start, b - start, s) for a, b, s in row["segments"] if s >= 0]
-        for row in strip["rows"]
-    ]
-    for quantum in _QUANTA_NS:
-        coded = [_Coded(row, quantum, state_count) for row in rows]
-        if _base64_size(len(c.data) for c in coded) <= budget_bytes:
-            break
-    shown = end - start
-    if _base64_size(len(c.data) for c in coded) > budget_bytes:
-        shown = _longest(coded, rows, shown, budget_bytes)
-        rows = [[(a, min(b, shown), s) for a, b, s in row if a < shown] for row in rows]
-        coded = [_Coded(row, quantum, state_count) for row in rows]
-    return {
-        "quantum_ns": quantum,
-        "shown_ns": shown,
-        "whole_ns": end - start,
-        "rows": rows,
-        "packed": [b64encode(c.data).decode() for c in coded],
-    }
+class Strip:
+    """One CPU's sleeps under every governor, which can be packed."""
+
+    def __init__(self, raw: results.Strip, state_count: int) -> None:
+        self.raw = raw
+        self.state_count = state_count
+        start = raw["start_ns"]
+        self._rows = [
+            [(a - start, b - start, s) for a, b, s in row["segments"] if s >= 0]
+            for row in raw["rows"]
+        ]
+        self._whole: dict[int, list[_Coded]] = {}
+
+    @property
+    def size(self) -> int:
+        """Of the whole strip, in the page."""
+        return _size(self._coded(_QUANTA_NS[0]))
+
+    def pack(self, budget_bytes: int) -> Packed:
+        """Rows for the page within so much of base64, and how they were rounded and cut."""
+        rows = self._rows
+        shown = whole = self.raw["end_ns"] - self.raw["start_ns"]
+        for quantum in _QUANTA_NS:
+            coded = self._coded(quantum)
+            if _size(coded) <= budget_bytes:
+                break
+        else:
+            shown = _longest(coded, rows, whole, budget_bytes)
+            rows = [[(a, min(b, shown), s) for a, b, s in row if a < shown] for row in rows]
+            coded = [_Coded(row, quantum, self.state_count) for row in rows]
+        return {
+            "quantum_ns": quantum,
+            "shown_ns": shown,
+            "whole_ns": whole,
+            "rows": rows,
+            "packed": [b64encode(c.data).decode() for c in coded],
+        }
+
+    def _coded(self, quantum: int) -> list[_Coded]:
+        if quantum not in self._whole:
+            self._whole[quantum] = [_Coded(row, quantum, self.state_count) for row in self._rows]
+        return self._whole[quantum]
+
+
+def shares(sizes: list[int], budget: int) -> list[int]:
+    """What each of the strips gets of the page: the first, half; the others, equal parts.
+
+    What one does not need goes to those that need more.
+    """
+    if not sizes:
+        return []
+    given = [0] * len(sizes)
+    given[0] = min(sizes[0], max(budget // 2, budget - sum(sizes[1:])))
+    left = budget - given[0]
+    others = sorted(range(1, len(sizes)), key=lambda index: (sizes[index], index))
+    for done, index in enumerate(others):
+        given[index] = min(sizes[index], left // (len(others) - done))
+        left -= given[index]
+    return given
 
 
 class _Coded:
@@ -82,6 +118,10 @@ def _varint(out: bytearray, value: int) -> None:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
+
+
+def _size(coded: list[_Coded]) -> int:
+    return _base64_size(len(c.data) for c in coded)
 
 
 def _base64_size(lengths: Iterator[int]) -> int:

@@ -36,8 +36,8 @@ pub fn io_device_from_toml(origin: &str, text: &str) -> Result<IoDevice, Platfor
         .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
 }
 
-/// The schema as published in `platforms/platform.schema.json`. What must hold between values
-/// (states ordered by depth, sources present, CPUs without gap) only [`from_toml`] checks.
+/// The schema as published in `python/torpor/schemas/platform.schema.json`. What must hold between
+/// values (states ordered by depth, sources present, CPUs without gap) only [`from_toml`] checks.
 pub fn json_schema() -> String {
     torpor_toml::json_schema(&keys::PLATFORM, "Torpor platform")
 }

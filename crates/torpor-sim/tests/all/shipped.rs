@@ -14,14 +14,15 @@ use torpor_sim::workload::{builtins, from_toml, json_schema};
 
 #[test]
 fn the_published_schema_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/workload.schema.json");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("python/torpor/schemas/workload.schema.json");
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(&path, json_schema()).unwrap();
     }
     let published = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         published == json_schema(),
-        "workloads/workload.schema.json is old, \
+        "python/torpor/schemas/workload.schema.json is old, \
          run `UPDATE_SCHEMA=1 cargo test -p torpor-sim schema`"
     );
 }

@@ -4,7 +4,7 @@
 const DEEPER = 1, SHALLOWER = 2;
 
 /** Undo strip.py's pack(). */
-const unpack = (text, stateCount, quantum) => {
+const unpack = (text, stateCount, quantum, start) => {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const from = [], to = [], state = [];
   let at = 0, now = 0;
@@ -20,9 +20,9 @@ const unpack = (text, stateCount, quantum) => {
   while (at < bytes.length) {
     now += varint();
     const word = varint();
-    from.push(now * quantum);
+    from.push(start + now * quantum);
     now += Math.floor(word / stateCount);
-    to.push(now * quantum);
+    to.push(start + now * quantum);
     state.push(word % stateCount);
   }
   return { from, to, state, count: from.length };

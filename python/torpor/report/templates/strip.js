@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// The strip: rows of sleeps on a canvas that zooms and pans. Times are ns from the strip's start.
+// The strip: rows of sleeps on a canvas that zooms and pans. Times are ns from the first CPU's start.
 
 const LABEL_PX = 17, LANE_PX = 24, MARK_PX = 9, ORACLE_PX = 10, GAP_PX = 10, AXIS_PX = 24;
 // Wheel events of a page scroll that merely passes over the strip belong to the page.
@@ -10,25 +10,46 @@ addEventListener("wheel", (event) => {
 }, { passive: true, capture: true });
 
 const makeStrip = (figure) => {
-  const data = readData(figure);
+  const whole = readData(figure);
   const canvas = figure.querySelector("canvas");
   const output = figure.querySelector("output");
   const spoken = figure.querySelector("[aria-live]");
-  const swatches = [...figure.querySelectorAll("[data-state]")];
-  const stateCount = data.states.length;
-  const rows = data.rows.map((row) => ({
-    name: row.name, ...unpack(row.data, stateCount, data.quantum),
-  }));
-  const oracle = rows[data.oracle];
-  for (const row of rows) row.marks = oracle && row !== oracle ? differences(row, oracle) : null;
-  const closest = Math.min(data.shown, Math.max(2000, 20 * data.quantum));
-  const view = { from: 0, to: data.shown };
+  const select = figure.querySelector("select");
+  const heading = document.querySelector(`#${figure.getAttribute("aria-labelledby")} .chosen`);
+  const view = { from: 0, to: 0 };
   let cursor = null, chosen = 0, width = 0, colours = null, queued = false;
+  // Of the CPU that is shown.
+  let data, swatches, stateCount, rows, oracle, closest, height;
 
   const rowHeight = (row) =>
     LABEL_PX + LANE_PX + (row.marks ? MARK_PX + ORACLE_PX : 0) + GAP_PX;
-  const height = rows.reduce((sum, row) => sum + rowHeight(row), AXIS_PX);
-  canvas.style.height = height + "px";
+  /** The strip of a CPU, by its place in the data. */
+  const take = (index) => {
+    const cpu = whole.cpus[index];
+    const states = whole.clusters[cpu.cluster].states;
+    data = { ...cpu, index, states };
+    stateCount = states.length;
+    rows = whole.governors.map((name, row) => ({
+      name, ...unpack(cpu.rows[row], stateCount, cpu.quantum, cpu.start),
+    }));
+    oracle = rows[whole.oracle];
+    for (const row of rows) row.marks = oracle && row !== oracle ? differences(row, oracle) : null;
+    closest = Math.min(data.end, Math.max(2000, 20 * data.quantum));
+    height = rows.reduce((sum, row) => sum + rowHeight(row), AXIS_PX);
+    canvas.style.height = height + "px";
+    for (const key of figure.querySelectorAll("[data-cluster]")) {
+      key.hidden = Number(key.dataset.cluster) !== cpu.cluster;
+    }
+    for (const own of figure.querySelectorAll("[data-of]")) {
+      own.hidden = Number(own.dataset.of) !== index;
+    }
+    swatches = [...figure.querySelectorAll(`[data-cluster="${cpu.cluster}"] [data-state]`)];
+    colours = null;
+    heading.textContent = cpu.name;
+    canvas.setAttribute("aria-label", `Idle states over time on CPU ${cpu.name}, one row for each of `
+      + whole.governors.join(", "));
+    if (select) select.value = index;
+  };
 
   const readColours = () => {
     const style = getComputedStyle(figure);
@@ -68,7 +89,8 @@ const makeStrip = (figure) => {
   const drawLane = (g, row, top, laneHeight, named) => {
     const depth = (state) => Math.max(3, laneHeight * (state + 1) / stateCount);
     g.fillStyle = colours.wash;
-    g.fillRect(0, top, width, laneHeight);
+    const left = Math.max(0, xOf(data.start));
+    g.fillRect(left, top, Math.max(0, xOf(data.end) - left), laneHeight);
     sweep(row, stateCount, (a, b, state) => {
       g.fillStyle = colours.states[state];
       g.fillRect(a, top, Math.max(b - a - 0.5, 1), depth(state));
@@ -113,14 +135,15 @@ const makeStrip = (figure) => {
 
   /** What `row` does at the cursor, as words. */
   const words = (row) => {
+    if (cursor < data.start) return "not replayed";
     const i = sleepAt(row, cursor);
     if (i < 0) {
       const next = firstIndex(row.count, (k) => row.from[k] > cursor);
-      const from = next ? row.to[next - 1] : 0;
-      const to = next < row.count ? row.from[next] : data.shown;
+      const from = next ? row.to[next - 1] : data.start;
+      const to = next < row.count ? row.from[next] : data.end;
       return "running " + durationText(to - from);
     }
-    const cut = row.to[i] >= data.shown ? "at least " : "";
+    const cut = row.to[i] >= data.end ? "at least " : "";
     let text = `${data.states[row.state[i]].name} ${cut}${durationText(row.to[i] - row.from[i])}`;
     const other = row.marks ? sleepAt(oracle, cursor) : -1;
     if (other >= 0) {
@@ -157,8 +180,8 @@ const makeStrip = (figure) => {
     g.fillStyle = colours.rule;
     g.fillRect(0, top + 20, width, 2);
     g.fillStyle = colours.link;
-    const left = view.from / data.shown * width;
-    g.fillRect(left, top + 19, Math.max(3, span / data.shown * width), 4);
+    const left = view.from / data.end * width;
+    g.fillRect(left, top + 19, Math.max(3, span / data.end * width), 4);
   };
 
   const draw = () => {
@@ -203,7 +226,7 @@ const makeStrip = (figure) => {
     canvas.dataset.from = view.from;
     canvas.dataset.to = view.to;
     const place = cursor === null
-      ? `in view: ${durationText(view.to - view.from)} of ${durationText(data.shown)}`
+      ? `in view: ${durationText(view.to - view.from)} of ${durationText(data.end)}`
       : `at ${(cursor / 1e9).toFixed(6)} s, ${rows[chosen].name}: ${words(rows[chosen])}`;
     output.textContent = place;
   };
@@ -214,10 +237,10 @@ const makeStrip = (figure) => {
     }
   };
   const look = (from, to) => {
-    const span = Math.min(Math.max(to - from, closest), data.shown);
+    const span = Math.min(Math.max(to - from, closest), data.end);
     // Keep the middle where the span had to change.
     const start = from + (to - from - span) / 2;
-    view.from = Math.min(Math.max(start, 0), data.shown - span);
+    view.from = Math.min(Math.max(start, 0), data.end - span);
     view.to = view.from + span;
     redraw();
   };
@@ -246,6 +269,18 @@ const makeStrip = (figure) => {
       : firstIndex(list.count, (k) => list.to[k] >= now) - 1;
     if (i >= 0 && i < list.count) centreOn(list.from[i], list.to[i], margin);
   };
+  /** Another CPU at the same time, or the whole of it if the whole was in view. */
+  const show = (index) => {
+    const isWhole = data === undefined || view.to - view.from >= data.end;
+    take(index);
+    if (isWhole) look(0, data.end);
+    else look(view.from, view.to);
+  };
+  const nextCpu = (by) => {
+    if (!select) return;
+    const { options, selectedIndex } = select;
+    show(Number(options[(selectedIndex + by + options.length) % options.length].value));
+  };
   const withMarks = () => rows[chosen].marks || (rows.find((row) => row.marks) || {}).marks;
   const actions = {
     in: () => zoom(1 / 2, middle()),
@@ -258,12 +293,14 @@ const makeStrip = (figure) => {
     sleepPrevious: () => step(rows[chosen], -1, 12),
     up: () => { chosen = Math.max(chosen - 1, 0); redraw(); },
     down: () => { chosen = Math.min(chosen + 1, rows.length - 1); redraw(); },
-    reset: () => { cursor = null; look(0, data.shown); },
+    cpuNext: () => nextCpu(1),
+    cpuPrevious: () => nextCpu(-1),
+    reset: () => { cursor = null; look(0, data.end); },
   };
   const keys = {
     "+": "in", "=": "in", "-": "out", "_": "out", ArrowLeft: "left", ArrowRight: "right",
     ArrowUp: "up", ArrowDown: "down", ".": "sleepNext", ",": "sleepPrevious", n: "next",
-    p: "previous", 0: "reset", Home: "reset",
+    p: "previous", c: "cpuNext", C: "cpuPrevious", 0: "reset", Home: "reset",
   };
   for (const button of figure.querySelectorAll("[data-do]")) {
     button.addEventListener("click", () => actions[button.dataset.do]());
@@ -272,9 +309,11 @@ const makeStrip = (figure) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
     event.preventDefault();
     actions[keys[event.key]]();
-    spoken.textContent = cursor === null ? `${rows[chosen].name} chosen`
-      : `${rows[chosen].name}: ${words(rows[chosen])}`;
+    const onCpu = event.key === "c" || event.key === "C" ? `CPU ${data.name}, ` : "";
+    spoken.textContent = onCpu + (cursor === null ? `${rows[chosen].name} chosen`
+      : `${rows[chosen].name}: ${words(rows[chosen])}`);
   });
+  if (select) select.addEventListener("change", () => show(Number(select.value)));
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && event.timeStamp - lastWheelElsewhere < SCROLL_GESTURE_MS) {
       lastWheelElsewhere = event.timeStamp;
@@ -285,7 +324,7 @@ const makeStrip = (figure) => {
       pan(event.deltaX / width);
       return;
     }
-    const isWhole = view.to - view.from >= data.shown;
+    const isWhole = view.to - view.from >= data.end;
     // Nothing left to zoom out of: the wheel scrolls the page.
     if (event.deltaY > 0 && isWhole && !event.ctrlKey) return;
     event.preventDefault();
@@ -347,7 +386,8 @@ const makeStrip = (figure) => {
   const recolour = () => { colours = null; draw(); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   matchMedia("print").addEventListener("change", recolour);
+  // A browser that goes back to the page keeps what was selected.
+  show(select ? Number(select.value) : 0);
   new ResizeObserver(redraw).observe(canvas);
-  draw();
 };
 document.querySelectorAll("figure.strip").forEach(makeStrip);

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The report's strips: the first sleeps of every CPU under every governor, a bounded number.
+
+use crate::decision::Decision;
+use std::cmp::Reverse;
+use torpor_result::record::{Strip, StripRow};
+use torpor_units::{CpuId, Instant};
+
+/// Of the busiest CPU under a governor, and as many again of all the others together, so that a
+/// result stays a small file on a machine of any size.
+const SLEEPS: usize = 20_000;
+
+/// A tick or a poll time-out adds sleeps to those that are expected: so many times as many, and
+/// some more, before what a CPU may keep goes to a busier one.
+const MORE: (usize, usize) = (2, 64);
+
+/// One CPU of the strips.
+pub struct Lane {
+    pub cpu: CpuId,
+    pub window: (Instant, Instant),
+    expected: usize,
+    /// Sleeps of it that are shown at most of each governor.
+    pub most: usize,
+}
+
+/// One sleep, of a lane.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Slept {
+    pub lane: usize,
+    pub from: Instant,
+    pub to: Instant,
+    pub state: u8,
+}
+
+impl From<&Decision> for Slept {
+    /// A decision's slot is its lane.
+    fn from(decision: &Decision) -> Slept {
+        let Decision { slot, from, resume, state, .. } = *decision;
+        Slept { lane: slot, from, to: resume, state }
+    }
+}
+
+/// The lanes of CPUs, given how often each is expected to sleep.
+pub fn lanes(cpus: impl IntoIterator<Item = (CpuId, (Instant, Instant), u64)>) -> Vec<Lane> {
+    let mut lanes: Vec<Lane> = cpus
+        .into_iter()
+        .map(|(cpu, window, expected)| Lane {
+            cpu,
+            window,
+            expected: expected as usize,
+            most: SLEEPS,
+        })
+        .collect();
+    let mut order: Vec<usize> = (0..lanes.len()).collect();
+    order.sort_by_key(|&lane| (lanes[lane].expected, Reverse(lane)));
+    order.pop();
+    let mut left = SLEEPS;
+    for (done, &lane) in order.iter().enumerate() {
+        let needed = lanes[lane].expected.saturating_mul(MORE.0).saturating_add(MORE.1);
+        lanes[lane].most = needed.min(left / (order.len() - done));
+        left -= lanes[lane].most;
+    }
+    // Another governor than expected may sleep far more often.
+    let share = left / order.len().max(1);
+    order.iter().for_each(|&lane| lanes[lane].most += share);
+    lanes
+}
+
+/// Which lane is the busiest: its strip is the first.
+fn busiest(lanes: &[Lane]) -> Option<usize> {
+    (0..lanes.len()).max_by_key(|&lane| (lanes[lane].expected, Reverse(lane)))
+}
+
+/// The strips of the lanes, the busiest first; of a run that failed there are no sleeps. Those of
+/// a lane are in the order of time.
+///
+/// Each is as long as the sleeps of all its governors are known.
+pub fn strips<S: IntoIterator<Item = Slept>>(
+    lanes: &[Lane],
+    runs: impl IntoIterator<Item = (String, Option<S>)>,
+) -> Vec<Strip> {
+    let mut by_lane: Vec<Vec<(String, Vec<Slept>)>> = lanes.iter().map(|_| Vec::new()).collect();
+    for (governor, sleeps) in runs {
+        let Some(sleeps) = sleeps else { continue };
+        by_lane.iter_mut().for_each(|rows| rows.push((governor.clone(), Vec::new())));
+        for slept in sleeps {
+            let kept = &mut by_lane[slept.lane].last_mut().expect("it was pushed").1;
+            // The first that is not shown ends the strip.
+            if kept.len() <= lanes[slept.lane].most {
+                kept.push(slept);
+            }
+        }
+    }
+    let first = busiest(lanes);
+    let order = first.into_iter().chain((0..lanes.len()).filter(|&lane| Some(lane) != first));
+    order.map(|lane| strip(&lanes[lane], &by_lane[lane])).collect()
+}
+
+fn strip(lane: &Lane, rows: &[(String, Vec<Slept>)]) -> Strip {
+    let (start, end) = lane.window;
+    let cuts = rows.iter().filter_map(|(_, kept)| kept.get(lane.most)).map(|slept| slept.from);
+    let shown = cuts.min().unwrap_or(end);
+    let row = |(governor, kept): &(String, Vec<Slept>)| {
+        let kept = kept.iter().filter(|slept| slept.from < shown);
+        let segments = kept.map(|slept| (slept.from.0, slept.to.0, slept.state)).collect();
+        StripRow { governor: governor.clone(), segments }
+    };
+    Strip {
+        cpu: lane.cpu.0,
+        start_ns: start.0,
+        end_ns: shown.0,
+        truncated: shown < end,
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lane, SLEEPS, lanes};
+    use torpor_units::{CpuId, Instant};
+
+    fn most(sleeps: &[u64]) -> Vec<usize> {
+        let cpus = sleeps.iter().enumerate();
+        let all = lanes(cpus.map(|(n, &s)| (CpuId(n as u32), (Instant(0), Instant(1)), s)));
+        all.iter().map(|lane: &Lane| lane.most).collect()
+    }
+
+    #[test]
+    fn the_busiest_cpu_has_its_own_and_the_others_share_by_need() {
+        assert!(most(&[]).is_empty());
+        assert_eq!(most(&[7]), [SLEEPS]);
+        // The quiet one needs 2 * 100 + 64; what it leaves is the other two's, in equal parts.
+        assert_eq!(most(&[50_000, 100, 90_000, 40_000]), [9_868, 264, SLEEPS, 9_868]);
+        // All have what they need: what is left is everybody's, a third of 19,608 each.
+        assert_eq!(most(&[0, 90_000, 100, 0]), [64 + 6_536, SLEEPS, 264 + 6_536, 64 + 6_536]);
+        let server = most(&[5_000; 64]);
+        assert_eq!(server[0], SLEEPS);
+        assert!(server[1..].iter().sum::<usize>() <= SLEEPS && server[63] >= 317);
+    }
+}
