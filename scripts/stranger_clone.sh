@@ -41,7 +41,7 @@ for suite in "$@"; do
         --aptopt='Acquire::Languages "none"' "$suite" "$root"
     mounted="$mounted $root"
     cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
-    # Who is behind a proxy with a certificate of its own has it there.
+    # A proxy with a certificate of its own has it there.
     cp $certificates "$root$certificates"
     mount -t proc proc "$root/proc"
     mount -t sysfs -o ro sysfs "$root/sys"
