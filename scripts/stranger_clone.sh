@@ -16,11 +16,11 @@ place=build/stranger
 mkdir -p $place
 
 timed() {
-    name=$1
+    label=$1
     shift
     begin=$(date +%s)
-    "$@" >"$place/log" 2>&1 </dev/null || { tail -60 "$place/log" >&2; echo "FAILED: $name" >&2; exit 1; }
-    printf '  %-34s %5d s  %s\n' "$name" $(($(date +%s) - begin)) \
+    "$@" >"$place/log" 2>&1 </dev/null || { tail -60 "$place/log" >&2; echo "FAILED: $label" >&2; exit 1; }
+    printf '  %-34s %5d s  %s\n' "$label" $(($(date +%s) - begin)) \
         "$(grep -E '^[=]*[ ]*[0-9]+ (passed|failed)' "$place/log" | tail -1)"
 }
 
