@@ -104,3 +104,33 @@ def test_banned_words_do_not_come_back():
                 if found:
                     findings.append(f"{name}:{number}: `{found.group()}` is banned, use {instead}")
     told(findings)
+
+
+# `if let A = a && ...`, which the oldest Rust that builds Torpor (Cargo.toml) refuses; on one line,
+# or as rustfmt breaks it.
+LET_CHAIN = re.compile(
+    r"&&\s+let\s"
+    r"|\b(?:if|while) let (?:[^;{]|\{[^{}\n]*\} =)*\n\s*&& "
+    r"|\b(?:if|while) let [^;=\n]* = (?:[^;{(|\n]|\([^()\n]*\))*&& "
+)
+
+
+def test_conditions_are_those_of_the_oldest_rust():
+    for chain in (
+        "if a && let Some(b) = c {",
+        "if let P { s } = e\n    && b\n{",
+        "while let A = b\n && c",
+        "if let Some(a) = b(c) && d {",
+    ):
+        assert LET_CHAIN.search(chain), chain
+    assert not LET_CHAIN.search("if let Some(a) = b.find(|b| c && d) {")
+    assert not LET_CHAIN.search("if let Some(a) = b {\n    let c = d\n        && e;")
+    told(
+        [
+            f"{path.relative_to(ROOT)}: a chain of `let`: `{found[0]}`"
+            for path in listed()
+            if path.suffix == ".rs"
+            for text in [path.read_text(encoding="utf-8")]
+            for found in LET_CHAIN.finditer(text)
+        ]
+    )

@@ -122,10 +122,14 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
         ("driver", &old.driver, &new.driver),
         ("kernel", &old.kernel_release, &new.kernel_release),
     ] {
-        if let (Some(old), Some(new)) = (old, new)
-            && old != new
-        {
-            notes.add(NoteKind::Changed, None, format!("the {what} changed from {old} to {new}"));
+        if let (Some(old), Some(new)) = (old, new) {
+            if old != new {
+                notes.add(
+                    NoteKind::Changed,
+                    None,
+                    format!("the {what} changed from {old} to {new}"),
+                );
+            }
         }
     }
     if is_other_boot || is_clock_back {

@@ -188,10 +188,10 @@ fn list(folder: &Path, prefix: &str) -> io::Result<Vec<u64>> {
     for entry in listing {
         let entry = entry?;
         let name = entry.file_name();
-        if let Some(number) = name.to_str().and_then(|name| path::number(name, prefix))
-            && entry.path().is_dir()
-        {
-            numbers.push(number);
+        if let Some(number) = name.to_str().and_then(|name| path::number(name, prefix)) {
+            if entry.path().is_dir() {
+                numbers.push(number);
+            }
         }
     }
     numbers.sort_unstable();

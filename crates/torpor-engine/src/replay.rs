@@ -143,24 +143,26 @@ pub fn run(
     }
     for (index, (run, mut results)) in runs.iter_mut().zip(gathered).enumerate() {
         let Ok(shares_state) = run.as_ref().map(|r| r.shares_state) else { continue };
-        if shares_state && let Decider::Governor(governor) = &deciders[index] {
-            // This run replaces the first.
-            room.give_back(results.drain(..).map(|result| result.decisions.len()).sum());
-            let in_order =
-                |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (times, room), go);
-            let goes_on = |_| !progress.cancelled();
-            match where_it_runs(&deciders[index], what, &goes_on, in_order) {
-                Ok(mut together) => {
-                    if let Ok(run) = run {
-                        run.clusters = static_energies(seats, &mut together, span);
+        if shares_state {
+            if let Decider::Governor(governor) = &deciders[index] {
+                // This run replaces the first.
+                room.give_back(results.drain(..).map(|result| result.decisions.len()).sum());
+                let in_order =
+                    |go: &dyn Fn(usize) -> bool| run_in_order(seats, governor, (times, room), go);
+                let goes_on = |_| !progress.cancelled();
+                match where_it_runs(&deciders[index], what, &goes_on, in_order) {
+                    Ok(mut together) => {
+                        if let Ok(run) = run {
+                            run.clusters = static_energies(seats, &mut together, span);
+                        }
+                        results = together;
                     }
-                    results = together;
+                    Err(Some(message)) => {
+                        *run = Err(message);
+                        continue;
+                    }
+                    Err(None) => return Err(stopped()),
                 }
-                Err(Some(message)) => {
-                    *run = Err(message);
-                    continue;
-                }
-                Err(None) => return Err(stopped()),
             }
         }
         results.sort_by_key(|r| r.seat);

@@ -109,10 +109,10 @@ impl Tally {
             Verdict::Above => self.wrong[state].0 += 1,
             Verdict::Below => self.wrong[state].1 += 1,
         }
-        if state == self.deepest
-            && let Some(deep) = &mut self.totals.deep
-        {
-            deep.push(from, to);
+        if state == self.deepest {
+            if let Some(deep) = &mut self.totals.deep {
+                deep.push(from, to);
+            }
         }
     }
 
@@ -140,10 +140,10 @@ impl Tally {
             let moved = &mut self.moved[row + got];
             moved.count += 1;
             moved.time += time;
-            if got == self.deepest
-                && let Some(deep) = &mut self.totals.deep
-            {
-                deep.push(now, now + time);
+            if got == self.deepest {
+                if let Some(deep) = &mut self.totals.deep {
+                    deep.push(now, now + time);
+                }
             }
             now += time;
         }

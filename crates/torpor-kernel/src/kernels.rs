@@ -146,12 +146,12 @@ impl Kernels {
         spec: &GovernorSpec,
     ) -> Result<Kernel, KernelError> {
         let params = spec.params().to_vec();
-        if let (Place::Builtin { name }, []) = (spec.place(), spec.config())
-            && kernel.hosted.contains(&format!("drivers/cpuidle/governors/{name}.c"))
-        {
-            let name = Some(name.clone());
-            let governor = IdleGovernor { name, is_foreign: false, params };
-            return Ok(Kernel { governor, ..kernel.clone() });
+        if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
+            if kernel.hosted.contains(&format!("drivers/cpuidle/governors/{name}.c")) {
+                let name = Some(name.clone());
+                let governor = IdleGovernor { name, is_foreign: false, params };
+                return Ok(Kernel { governor, ..kernel.clone() });
+            }
         }
         let sources = catalog.unchecked_files(spec)?;
         let governor = IdleGovernor { name: Some(sources.name.clone()), is_foreign: true, params };

@@ -189,15 +189,15 @@ fn boost(spec: &IoBoostSpec, catalog: &Catalog, hz: Hz) -> Result<Boost, Governo
 pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
     let mut all: Vec<KernelInfo> = Vec::new();
     for column in columns {
-        if let Decider::Kernel { kernel, .. } = &column.decider
-            && !all.iter().any(|known| known.kernel == kernel.name)
-        {
-            all.push(KernelInfo {
-                kernel: kernel.name.clone(),
-                release: kernel.release.to_string(),
-                hosted_files: kernel.hosted.len() as u64,
-                image_sha256: crate::journal::sha256(kernel.image_bytes()),
-            });
+        if let Decider::Kernel { kernel, .. } = &column.decider {
+            if !all.iter().any(|known| known.kernel == kernel.name) {
+                all.push(KernelInfo {
+                    kernel: kernel.name.clone(),
+                    release: kernel.release.to_string(),
+                    hosted_files: kernel.hosted.len() as u64,
+                    image_sha256: crate::journal::sha256(kernel.image_bytes()),
+                });
+            }
         }
     }
     all

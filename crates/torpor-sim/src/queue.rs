@@ -165,33 +165,35 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn the_earliest_is_always_first(
-            changes in prop::collection::vec((0..20usize, prop::option::of(0..50i64), any::<bool>()), 1..300)
-        ) {
-            let mut agenda = agenda();
-            let mut model: BTreeMap<usize, (Instant, usize)> = BTreeMap::new();
-            for (turn, (who, time, pops)) in changes.into_iter().enumerate() {
-                match time {
-                    Some(time) => {
-                        agenda.set(owner(who), Instant(time));
-                        if model.get(&who).is_none_or(|m| m.0 != Instant(time)) {
-                            model.insert(who, (Instant(time), turn));
+            #[test]
+            fn the_earliest_is_always_first(
+                changes in prop::collection::vec((0..20usize, prop::option::of(0..50i64), any::<bool>()), 1..300)
+            ) {
+                let mut agenda = agenda();
+                let mut model: BTreeMap<usize, (Instant, usize)> = BTreeMap::new();
+                for (turn, (who, time, pops)) in changes.into_iter().enumerate() {
+                    match time {
+                        Some(time) => {
+                            agenda.set(owner(who), Instant(time));
+                            if model.get(&who).is_none_or(|m| m.0 != Instant(time)) {
+                                model.insert(who, (Instant(time), turn));
+                            }
+                        }
+                        None => {
+                            agenda.set(owner(who), Instant::NEVER);
+                            model.remove(&who);
                         }
                     }
-                    None => {
-                        agenda.set(owner(who), Instant::NEVER);
-                        model.remove(&who);
+                    let first = model.iter().min_by_key(|(_, key)| **key).map(|(w, key)| (key.0, *w));
+                    let known = first.map(|(time, number)| (time, owner(number)));
+                    prop_assert_eq!(agenda.peek(), known);
+                    if pops {
+    if let Some((_, number)) = first {
+                        agenda.set(owner(number), Instant::NEVER);
+                        model.remove(&number);
                     }
-                }
-                let first = model.iter().min_by_key(|(_, key)| **key).map(|(w, key)| (key.0, *w));
-                let known = first.map(|(time, number)| (time, owner(number)));
-                prop_assert_eq!(agenda.peek(), known);
-                if pops && let Some((_, number)) = first {
-                    agenda.set(owner(number), Instant::NEVER);
-                    model.remove(&number);
+    }
                 }
             }
         }
-    }
 }

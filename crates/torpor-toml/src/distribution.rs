@@ -97,10 +97,10 @@ fn read(report: &mut Report, table: &Table) -> Option<Distribution> {
         if values.is_empty() {
             complain(report, "values", "there is nothing to draw from".to_owned());
         }
-        if let Some(weights) = weights
-            && (weights.len() != values.len() || weights.iter().sum::<f64>() <= 0.0)
-        {
-            complain(report, "weights", format!("{} values", values.len()));
+        if let Some(weights) = weights {
+            if weights.len() != values.len() || weights.iter().sum::<f64>() <= 0.0 {
+                complain(report, "weights", format!("{} values", values.len()));
+            }
         }
     }
     let number = |key| table.number(key).unwrap_or(0.0);

@@ -168,10 +168,10 @@ fn recordings(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     for path in paths {
         if path.is_dir() {
             recordings(&path, found);
-        } else if let Ok(bytes) = std::fs::read(&path)
-            && read_bytes("a file", &bytes).is_ok()
-        {
-            found.insert(path.display().to_string(), bytes);
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            if read_bytes("a file", &bytes).is_ok() {
+                found.insert(path.display().to_string(), bytes);
+            }
         }
     }
 }

@@ -195,10 +195,10 @@ impl<'a> IdleCpu<'a> {
     pub fn begin<P: Policy>(&mut self, span: &Span, policy: &mut P) -> Result<Pending, Fault> {
         self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
         let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
-        if self.timer_armed
-            && let Some(at) = policy.next_timer(self.slot)
-        {
-            next = self.meet_timer(at, span, policy)?;
+        if self.timer_armed {
+            if let Some(at) = policy.next_timer(self.slot) {
+                next = self.meet_timer(at, span, policy)?;
+            }
         }
         let inputs = Inputs {
             now: self.now,

@@ -24,10 +24,10 @@ impl InferredTimers {
     /// A task was woken; `by_interrupt_on` is the CPU whose interrupt did it, if one did.
     pub(super) fn woken(&mut self, pid: i32, by_interrupt_on: Option<CpuId>, time: Instant) {
         let Some(since) = self.asleep_since.remove(&pid) else { return };
-        if let Some(cpu) = by_interrupt_on
-            && since < time
-        {
-            self.by_cpu.entry(cpu).or_default().push((since, time));
+        if let Some(cpu) = by_interrupt_on {
+            if since < time {
+                self.by_cpu.entry(cpu).or_default().push((since, time));
+            }
         }
     }
 

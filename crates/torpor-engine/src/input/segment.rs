@@ -95,10 +95,10 @@ impl Collector {
                 EventKind::CpuIdle { state } => self.fall_asleep(event, state),
                 _ => self.note(event),
             }
-            if let Some(expiry) = expiry
-                && let Some(segment) = self.cpus[event.cpu.index()].current()
-            {
-                segment.expire(expiry, event.time);
+            if let Some(expiry) = expiry {
+                if let Some(segment) = self.cpus[event.cpu.index()].current() {
+                    segment.expire(expiry, event.time);
+                }
             }
         }
     }
@@ -191,15 +191,15 @@ impl Collector {
             EventKind::CpuFrequency { freq_khz } => here.freq_khz = freq_khz,
             EventKind::SchedSwitch { prev_pid, next_pid, .. } => {
                 here.running_pid = next_pid;
-                if prev_pid != 0
-                    && let Some(inferred) = &mut self.inferred
-                {
-                    inferred.switched_out(prev_pid, time);
+                if prev_pid != 0 {
+                    if let Some(inferred) = &mut self.inferred {
+                        inferred.switched_out(prev_pid, time);
+                    }
                 }
-                if next_pid != 0
-                    && let Some(segment) = &mut here.closing
-                {
-                    segment.switched = true;
+                if next_pid != 0 {
+                    if let Some(segment) = &mut here.closing {
+                        segment.switched = true;
+                    }
                 }
             }
             EventKind::SchedWaking { pid, target_cpu } => {
@@ -209,21 +209,19 @@ impl Collector {
                     inferred.woken(pid, by_interrupt.then_some(cpu), time);
                 }
                 if target_cpu != cpu {
-                    if let Some(asleep) = self.cpus.get_mut(target_cpu.index())
-                        && let Some(segment) = &mut asleep.open
-                    {
-                        segment.remote_waking.get_or_insert(time);
-                        segment.resched.get_or_insert(time);
+                    if let Some(asleep) = self.cpus.get_mut(target_cpu.index()) {
+                        if let Some(segment) = &mut asleep.open {
+                            segment.remote_waking.get_or_insert(time);
+                            segment.resched.get_or_insert(time);
+                        }
                     }
                 } else if let Some(segment) = here.current() {
                     segment.local_waking = true;
                 }
             }
-            EventKind::IpiSend { target_cpu, cause } => {
-                if target_cpu != cpu
-                    && let Some(asleep) = self.cpus.get_mut(target_cpu.index())
-                    && let Some(segment) = &mut asleep.open
-                {
+            EventKind::IpiSend { target_cpu, cause } if target_cpu != cpu => {
+                let asleep = self.cpus.get_mut(target_cpu.index());
+                if let Some(segment) = asleep.and_then(|asleep| asleep.open.as_mut()) {
                     segment.remote_waking.get_or_insert(time);
                     if cause == InterruptCause::Reschedule {
                         segment.reschedule(time);

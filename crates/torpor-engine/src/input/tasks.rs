@@ -38,10 +38,10 @@ impl Counter {
             if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
                 queue.pass(&mut cpus[seat].spans, tick, |start| start < event.time);
             }
-            if let Some(wait) = self.tasks.observe(event, &mut self.queues, self.tick)
-                && let Some(seat) = self.seats.of(wait.cpu)
-            {
-                wait.apply(&mut cpus[seat].spans);
+            if let Some(wait) = self.tasks.observe(event, &mut self.queues, self.tick) {
+                if let Some(seat) = self.seats.of(wait.cpu) {
+                    wait.apply(&mut cpus[seat].spans);
+                }
             }
         }
     }

@@ -79,10 +79,10 @@ pub(crate) fn note_frequencies(freq_max_khz: &mut Vec<u32>, events: &[Event], cp
     let cpu_count = freq_max_khz.len().max(cpu_count as usize);
     freq_max_khz.resize(cpu_count, 0);
     for event in events {
-        if let EventKind::CpuFrequency { freq_khz } = event.kind
-            && let Some(max) = freq_max_khz.get_mut(event.cpu.index())
-        {
-            *max = freq_khz.max(*max);
+        if let EventKind::CpuFrequency { freq_khz } = event.kind {
+            if let Some(max) = freq_max_khz.get_mut(event.cpu.index()) {
+                *max = freq_khz.max(*max);
+            }
         }
     }
 }
@@ -144,10 +144,10 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
                 let task = tasks.entry(prev_pid).or_insert_with(|| Task::new(number, rq));
                 task.update(rq, true);
                 task.is_runnable = prev_state == PrevState::Runnable;
-                if prev_state == PrevState::Dead
-                    && let Some(task) = tasks.remove(&prev_pid)
-                {
-                    task.exit(&mut cpus[number].rq);
+                if prev_state == PrevState::Dead {
+                    if let Some(task) = tasks.remove(&prev_pid) {
+                        task.exit(&mut cpus[number].rq);
+                    }
                 }
             }
             if next_pid != 0 && next_pid != UNKNOWN_PID {

@@ -27,10 +27,11 @@ impl Late {
     pub(super) fn take_until(&mut self, until: Instant) -> Vec<Path> {
         let mut taken = Vec::new();
         for paths in &mut self.paths {
-            while let Some(first) = paths.first_entry()
-                && *first.key() + self.work <= until
-            {
+            while let Some(first) = paths.first_entry() {
                 let now = *first.key() + self.work;
+                if now > until {
+                    break;
+                }
                 taken.push(Path { now, ..first.remove() });
             }
         }

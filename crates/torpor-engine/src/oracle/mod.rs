@@ -163,14 +163,14 @@ fn plan_among(
         return Plan::without_search(model, spans, Choices::default(), goes_on);
     }
     let search = Search { ways_max, price, ..Search::new(model) };
-    if let [only] = search.allowed[..]
-        && model.states[only].is_polling
-    {
-        // Polling goes on through ticks, so that it is all one whether they are stopped.
-        let choice = Choice { state: only as u8, stop_tick: false };
-        let mut always = Choices::default();
-        always.push(&[choice], u64::MAX);
-        return Plan::without_search(model, spans, always, goes_on);
+    if let [only] = search.allowed[..] {
+        if model.states[only].is_polling {
+            // Polling goes on through ticks, so that it is all one whether they are stopped.
+            let choice = Choice { state: only as u8, stop_tick: false };
+            let mut always = Choices::default();
+            always.push(&[choice], u64::MAX);
+            return Plan::without_search(model, spans, always, goes_on);
+        }
     }
     search.plan(spans, goes_on)
 }
@@ -328,12 +328,12 @@ impl<'a> Search<'a> {
             if crossing.is_superseded(&path) || self.is_hopeless(&path, &crossing) {
                 continue;
             }
-            if let Some(stretch) = &mut stretch
-                && stretch.is_due(path.now)
-            {
-                queue.push(Earliest(path));
-                self.leap(stretch, &mut crossing, &mut queue);
-                continue;
+            if let Some(stretch) = &mut stretch {
+                if stretch.is_due(path.now) {
+                    queue.push(Earliest(path));
+                    self.leap(stretch, &mut crossing, &mut queue);
+                    continue;
+                }
             }
             let polls = stretch.as_ref().is_none_or(|s| s.polls || !s.holds(path.now));
             self.decide(&path, polls, &mut crossing, &mut queue);
@@ -436,10 +436,11 @@ impl<'a> Search<'a> {
 
     /// Whether some ending already found beats the best this path can still reach.
     fn is_hopeless(&self, path: &Path, crossing: &Crossing<'_>) -> bool {
-        if let Some(dense) = &crossing.dense
-            && crossing.endings.iter().flat_map(Front::iter).any(|ending| dense.beats(ending, path))
-        {
-            return true;
+        if let Some(dense) = &crossing.dense {
+            if crossing.endings.iter().flat_map(Front::iter).any(|ending| dense.beats(ending, path))
+            {
+                return true;
+            }
         }
         let Some(trip) = self.trip else { return false };
         let wake = crossing.span.wake;

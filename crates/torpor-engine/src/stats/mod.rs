@@ -241,12 +241,13 @@ impl<'a> Stats<'a> {
 
     /// A CPU did what wakes another.
     fn call(&mut self, from: CpuId, target: CpuId, time: Instant, ipi: Option<InterruptCause>) {
-        if from != target
-            && let Some(sleep) = &mut self.cpu(target).sleep
-            && sleep.exit.is_none()
-        {
-            sleep.called.get_or_insert(time);
-            sleep.sent = sleep.sent.or(ipi);
+        if from != target {
+            if let Some(sleep) = &mut self.cpu(target).sleep {
+                if sleep.exit.is_none() {
+                    sleep.called.get_or_insert(time);
+                    sleep.sent = sleep.sent.or(ipi);
+                }
+            }
         }
     }
 

@@ -43,12 +43,12 @@ pub(super) fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duratio
     let mut means_ns = Vec::new();
     for cpu in &grown.cpus {
         for state in &cpu.states {
-            if let Some(&(sleeps, between_ns)) = seen.get(&(cpu.cpu, state.index as usize))
-                && sleeps >= SLEEPS_MIN
-                && state.usage == Some(sleeps)
-                && let Some(time_us) = state.time_us
-            {
-                means_ns.push((between_ns - time_us as i64 * 1_000) / sleeps as i64);
+            if let Some(&(sleeps, between_ns)) = seen.get(&(cpu.cpu, state.index as usize)) {
+                if sleeps >= SLEEPS_MIN && state.usage == Some(sleeps) {
+                    if let Some(time_us) = state.time_us {
+                        means_ns.push((between_ns - time_us as i64 * 1_000) / sleeps as i64);
+                    }
+                }
             }
         }
     }

@@ -294,11 +294,11 @@ fn seats(
     let VerifyRequest { platform, options, .. } = request;
     let mut deepest: std::collections::BTreeMap<CpuId, usize> = Default::default();
     for event in &trace.events {
-        if let EventKind::CpuIdle { state } = event.kind
-            && let Some(state) = state.index()
-        {
-            let seen = deepest.entry(event.cpu).or_default();
-            *seen = state.max(*seen);
+        if let EventKind::CpuIdle { state } = event.kind {
+            if let Some(state) = state.index() {
+                let seen = deepest.entry(event.cpu).or_default();
+                *seen = state.max(*seen);
+            }
         }
     }
     let limit = options.latency_limit.unwrap_or(Duration::MAX);

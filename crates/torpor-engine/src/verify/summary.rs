@@ -210,24 +210,25 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
     }
     let mut slept: BTreeMap<(CpuId, usize), Duration> = BTreeMap::new();
     for recorded in &parts.calls.decisions {
-        if let Some(told) = recorded.told
-            && let Some(counter) = counters.get_mut(&(recorded.cpu, told.state))
-        {
-            let slept = slept.entry((recorded.cpu, told.state)).or_default();
-            *slept += told.residency;
-            counter.usage += 1;
-            counter.time_us = (slept.0 / 1_000) as u64;
-            counter.above += u64::from(told.verdict == Verdict::Above);
-            counter.below += u64::from(told.verdict == Verdict::Below);
+        if let Some(told) = recorded.told {
+            if let Some(counter) = counters.get_mut(&(recorded.cpu, told.state)) {
+                let slept = slept.entry((recorded.cpu, told.state)).or_default();
+                *slept += told.residency;
+                counter.usage += 1;
+                counter.time_us = (slept.0 / 1_000) as u64;
+                counter.above += u64::from(told.verdict == Verdict::Above);
+                counter.below += u64::from(told.verdict == Verdict::Below);
+            }
         }
     }
     for event in &parts.events.events {
-        if let EventKind::CpuIdleMiss { state, below } = event.kind
-            && let Some(state) = state.index()
-            && let Some(counter) = counters.get_mut(&(event.cpu, state))
-        {
-            counter.miss_above += u64::from(!below);
-            counter.miss_below += u64::from(below);
+        if let EventKind::CpuIdleMiss { state, below } = event.kind {
+            if let Some(state) = state.index() {
+                if let Some(counter) = counters.get_mut(&(event.cpu, state)) {
+                    counter.miss_above += u64::from(!below);
+                    counter.miss_below += u64::from(below);
+                }
+            }
         }
     }
     for cpu in parts.sysfs.iter().flat_map(|delta| &delta.cpus) {

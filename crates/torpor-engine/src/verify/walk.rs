@@ -155,10 +155,10 @@ impl<'a> Walk<'a> {
 
     /// The CPU goes from the idle task to another.
     fn leave(&mut self, number: usize) {
-        if let Some(decision) = self.cpus[number].untold
-            && let Some(told) = &mut self.calls.decisions[decision].told
-        {
-            told.ran_task = true;
+        if let Some(decision) = self.cpus[number].untold {
+            if let Some(told) = &mut self.calls.decisions[decision].told {
+                told.ran_task = true;
+            }
         }
         self.tell(number);
         self.give_up(number);

@@ -149,10 +149,10 @@ impl<W: Work> Sim<W> {
         let before = std::mem::replace(&mut self.cpus[cpu].task, task);
         self.cpus[cpu].turn += 1;
         self.cpus[cpu].done_at = Instant::NEVER;
-        if let Some(index) = (before as usize).checked_sub(1)
-            && !self.task(index).has_left
-        {
-            self.work.watch(cpu, self.now, Seen::Preempted(TaskId(index)));
+        if let Some(index) = (before as usize).checked_sub(1) {
+            if !self.task(index).has_left {
+                self.work.watch(cpu, self.now, Seen::Preempted(TaskId(index)));
+            }
         }
         if !self.siblings.is_empty() && (before == 0) != (task == 0) {
             self.share_core(cpu);

@@ -117,13 +117,13 @@ fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
             is_sound = false;
             continue;
         };
-        if let Some(below) = opps.last()
-            && below.freq_khz >= freq_khz
-        {
-            let message = format!("the OPP before has {} kHz", below.freq_khz);
-            let mut finding = table.finding(key, message);
-            finding.allowed = Some("OPPs ascending in frequency".to_owned());
-            report.push(finding);
+        if let Some(below) = opps.last() {
+            if below.freq_khz >= freq_khz {
+                let message = format!("the OPP before has {} kHz", below.freq_khz);
+                let mut finding = table.finding(key, message);
+                finding.allowed = Some("OPPs ascending in frequency".to_owned());
+                report.push(finding);
+            }
         }
         let active_power = table.number("active_power_mw").map(Power::from_mw);
         let static_power = Power::from_mw(table.number("static_power_mw").unwrap_or(0.0));

@@ -147,12 +147,13 @@ fn check_io_devices(report: &mut Report, devices: &[Table], clusters: &[Table]) 
             report.push(table.finding("name", message));
         }
         let irq_cpu = table.cpus("irq_cpu").and_then(|cpus| cpus.first());
-        if let (Some(cpu), Some(last)) = (irq_cpu, last)
-            && cpu > last
-        {
-            let mut finding = table.finding("irq_cpu", "the machine has no such CPU".to_owned());
-            finding.allowed = Some(format!("0 to {}", last.0));
-            report.push(finding);
+        if let (Some(cpu), Some(last)) = (irq_cpu, last) {
+            if cpu > last {
+                let mut finding =
+                    table.finding("irq_cpu", "the machine has no such CPU".to_owned());
+                finding.allowed = Some(format!("0 to {}", last.0));
+                report.push(finding);
+            }
         }
     }
 }
@@ -160,13 +161,14 @@ fn check_io_devices(report: &mut Report, devices: &[Table], clusters: &[Table]) 
 fn check_capacities(report: &mut Report, clusters: &[Table]) {
     let capacities: Vec<Option<f64>> = clusters.iter().map(|t| t.number("capacity")).collect();
     let biggest = clusters.iter().max_by_key(|t| t.number("capacity").unwrap_or(0.0) as u32);
-    if let Some(biggest) = biggest
-        && capacities.iter().all(|capacity| capacity.is_some_and(|c| c < 1024.0))
-    {
-        let message = "no cluster has capacity 1024, and this is the biggest".to_owned();
-        let mut finding = biggest.finding("capacity", message);
-        finding.allowed = Some("1024 for the machine's biggest CPU, others in proportion".into());
-        report.push(finding);
+    if let Some(biggest) = biggest {
+        if capacities.iter().all(|capacity| capacity.is_some_and(|c| c < 1024.0)) {
+            let message = "no cluster has capacity 1024, and this is the biggest".to_owned();
+            let mut finding = biggest.finding("capacity", message);
+            finding.allowed =
+                Some("1024 for the machine's biggest CPU, others in proportion".into());
+            report.push(finding);
+        }
     }
 }
 

@@ -95,19 +95,19 @@ pub(super) fn set_limit(report: &mut Report, tables: &[Table], states: &mut [Opt
             return report.push(finding);
         }
     }
-    if let (Some(Some(deeper)), Some(deeper_table)) = (states.get(2), tables.get(2))
-        && (deeper.target_residency < limit || deeper.latency < limit)
-    {
-        let key = if table.has("poll_limit_us") { "poll_limit_us" } else { "driver" };
-        let name = deeper_table.text("name").unwrap_or("?");
-        let (residency, latency) = (deeper.target_residency, deeper.latency);
-        let most = residency.min(latency).as_us_f64();
-        let message = format!(
-            "a polling limit of {} us makes state 1 deeper than `{name}`",
-            limit.as_us_f64()
-        );
-        let mut finding = table.finding(key, message);
-        finding.allowed = Some(format!("`poll_limit_us` up to {most}, as `{name}` has it"));
-        report.push(finding);
+    if let (Some(Some(deeper)), Some(deeper_table)) = (states.get(2), tables.get(2)) {
+        if deeper.target_residency < limit || deeper.latency < limit {
+            let key = if table.has("poll_limit_us") { "poll_limit_us" } else { "driver" };
+            let name = deeper_table.text("name").unwrap_or("?");
+            let (residency, latency) = (deeper.target_residency, deeper.latency);
+            let most = residency.min(latency).as_us_f64();
+            let message = format!(
+                "a polling limit of {} us makes state 1 deeper than `{name}`",
+                limit.as_us_f64()
+            );
+            let mut finding = table.finding(key, message);
+            finding.allowed = Some(format!("`poll_limit_us` up to {most}, as `{name}` has it"));
+            report.push(finding);
+        }
     }
 }

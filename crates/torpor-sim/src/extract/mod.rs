@@ -143,14 +143,14 @@ impl Story {
                 "record with `torpor record`, or with the sched events on",
             );
         }
-        if let Some(platform) = recorded_on
-            && trace.meta.cpu_count as usize > platform.cpu_count()
-        {
-            return refuse(
-                "the recording has more CPUs than the machine it is said to come from",
-                format!("{} on `{}`", trace.meta.cpu_count, platform.name),
-                "choose the machine with --platform, or leave it out",
-            );
+        if let Some(platform) = recorded_on {
+            if trace.meta.cpu_count as usize > platform.cpu_count() {
+                return refuse(
+                    "the recording has more CPUs than the machine it is said to come from",
+                    format!("{} on `{}`", trace.meta.cpu_count, platform.name),
+                    "choose the machine with --platform, or leave it out",
+                );
+            }
         }
         let recording = drawn(trace, recorded_on, progress)?;
         let followed = follow::follow(trace, recorded_on, &recording, progress)?;

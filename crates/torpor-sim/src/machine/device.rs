@@ -402,13 +402,11 @@ impl DeviceState {
     /// When a request that the device learns of at `at` can be worked on. One that has been idle
     /// after writes may be at work of its own, whose end it waits for.
     fn awake_at(&mut self, model: &Device, at: Instant) -> Instant {
-        if let Some((after, length)) = &model.idle
-            && self.is_dirty
-            && self.serving == 0
-            && at.since(self.idle_since) >= *after
-        {
-            self.is_dirty = false;
-            self.busy_until = self.idle_since + *after + length.draw(&mut self.own_work);
+        if let Some((after, length)) = &model.idle {
+            if self.is_dirty && self.serving == 0 && at.since(self.idle_since) >= *after {
+                self.is_dirty = false;
+                self.busy_until = self.idle_since + *after + length.draw(&mut self.own_work);
+            }
         }
         at.max(self.busy_until)
     }

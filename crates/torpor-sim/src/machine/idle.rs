@@ -303,9 +303,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         } else if !has_ticked {
             return false;
         }
-        while let Some(&Reverse(timer)) = self.cpus[number].timers.peek()
-            && timer.softexpires <= now
-        {
+        while let Some(&Reverse(timer)) = self.cpus[number].timers.peek() {
+            if timer.softexpires > now {
+                break;
+            }
             let Timer { softexpires, task, .. } = timer;
             self.cpus[number].timers.pop();
             if task == WATCHDOG {

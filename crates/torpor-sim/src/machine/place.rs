@@ -52,10 +52,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
             }
             _ => task.cpu,
         };
-        if self.places_by_energy()
-            && let Some(best) = self.energy_aware(id, prev, allowed)
-        {
-            return best;
+        if self.places_by_energy() {
+            if let Some(best) = self.energy_aware(id, prev, allowed) {
+                return best;
+            }
         }
         let by = by.filter(|&cpu| allowed.is_none_or(|mask| mask.contains(cpu)));
         let target = by.map_or(prev, |waker| self.wake_affine(waker, prev, sync));
@@ -320,10 +320,10 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         let allowed = self.affinity[kind].as_ref();
         let mask = allowed.unwrap_or(&topology.online);
         let masks = [topology.cache_mask(near), mask];
-        if !topology.siblings.is_empty()
-            && let Some(cpu) = self.idle_core(&masks, near)
-        {
-            return cpu;
+        if !topology.siblings.is_empty() {
+            if let Some(cpu) = self.idle_core(&masks, near) {
+                return cpu;
+            }
         }
         let idle = self.idle_cpus.first_common(&masks, near);
         if let Some(cpu) = idle.or_else(|| self.idle_cpus.first_common(&[mask], near)) {

@@ -74,9 +74,7 @@ impl Channel {
         self.held -= count;
         let posted = self.posted.as_mut()?;
         let (mut left, mut event) = (count, None);
-        while left > 0
-            && let Some((at, there)) = posted.front_mut()
-        {
+        while let Some((at, there)) = posted.front_mut().filter(|_| left > 0) {
             event = Some(*at);
             let taken = left.min(*there);
             left -= taken;

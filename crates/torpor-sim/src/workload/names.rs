@@ -218,12 +218,11 @@ impl Names {
         let flow = |name: &String| {
             let table = tables.iter().find(|table| table.text("name") == Some(name));
             let time = |key| table.and_then(|table| table.number(key)).map(from_us);
-            if let Some(table) = table
-                && table.has("deadline_after_late_us")
-                && !table.has("deadline_us")
-            {
-                let message = "it requires `deadline_us`".to_owned();
-                report.push(table.finding("deadline_after_late_us", message));
+            if let Some(table) = table {
+                if table.has("deadline_after_late_us") && !table.has("deadline_us") {
+                    let message = "it requires `deadline_us`".to_owned();
+                    report.push(table.finding("deadline_after_late_us", message));
+                }
             }
             Flow {
                 name: name.clone(),

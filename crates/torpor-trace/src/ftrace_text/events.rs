@@ -53,10 +53,10 @@ impl Events {
             return;
         }
         let mut values = plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names);
-        if let Some(role) = kind.role
-            && !self.timers.complete(role, line, &mut values, out)
-        {
-            return;
+        if let Some(role) = kind.role {
+            if !self.timers.complete(role, line, &mut values, out) {
+                return;
+            }
         }
         let mut context = Context { builder: out, time_ns: line.time.ns, cpu: line.cpu };
         plan.spec.record(&mut context, &values);

@@ -48,10 +48,12 @@ pub(crate) fn read(
             reader.lines(&text(script.content), out);
         }
     }
-    if !is_found && let Some(at) = memmem::find(bytes, STRING) {
-        is_found = true;
-        let content = until(after(bytes, at, STRING.len()), SCRIPT_END, out);
-        reader.lines(&unescaped(content), out);
+    if !is_found {
+        if let Some(at) = memmem::find(bytes, STRING) {
+            is_found = true;
+            let content = until(after(bytes, at, STRING.len()), SCRIPT_END, out);
+            reader.lines(&unescaped(content), out);
+        }
     }
     if !is_found {
         return Err(Malformed {

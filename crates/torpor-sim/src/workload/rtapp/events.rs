@@ -72,10 +72,10 @@ impl Names {
     /// A timer that several threads take turns with is not simulated.
     pub(super) fn check_timers(&mut self, report: &mut Report) {
         for (users, instances, place) in self.timers.values_mut() {
-            if (users.len() > 1 || *instances > 1)
-                && let Some(finding) = place.take()
-            {
-                report.push(finding);
+            if users.len() > 1 || *instances > 1 {
+                if let Some(finding) = place.take() {
+                    report.push(finding);
+                }
             }
         }
     }

@@ -291,18 +291,18 @@ impl Job {
             ios = Some(count(report, setting, 1, 1_000_000_000_000)?);
         }
         let is_share = |s: &&Setting| s.value.as_ref().is_some_and(|v| v.ends_with('%'));
-        if !time_based.is_some_and(is_on)
-            && let Some(setting) = sizes.into_iter().flatten().next()
-        {
-            if is_share(&setting) {
-                self.notes.push(format!(
-                    "`{}={}` of a device: without end",
-                    setting.key,
-                    setting.value.as_deref().unwrap_or("")
-                ));
-            } else {
-                let of_size = (size(report, setting)? / bs).max(1);
-                ios = Some(ios.map_or(of_size, |ios| ios.min(of_size)));
+        if !time_based.is_some_and(is_on) {
+            if let Some(setting) = sizes.into_iter().flatten().next() {
+                if is_share(&setting) {
+                    self.notes.push(format!(
+                        "`{}={}` of a device: without end",
+                        setting.key,
+                        setting.value.as_deref().unwrap_or("")
+                    ));
+                } else {
+                    let of_size = (size(report, setting)? / bs).max(1);
+                    ios = Some(ios.map_or(of_size, |ios| ios.min(of_size)));
+                }
             }
         }
         if let Some(ios) = ios {

@@ -37,10 +37,10 @@ pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
         let is_flag = |next: &Word| ["0", "1"].contains(&next.text.as_str());
         let takes_next =
             |next: &&Word| !next.text.starts_with("--") && (has_value(key) || is_flag(next));
-        if value.is_none()
-            && let Some(next) = words.next_if(takes_next)
-        {
-            (value, span.end) = (Some(next.text.clone()), next.span.end);
+        if value.is_none() {
+            if let Some(next) = words.next_if(takes_next) {
+                (value, span.end) = (Some(next.text.clone()), next.span.end);
+            }
         }
         match (key, value) {
             ("name", Some(name)) => sections.push(section(&name)),
@@ -50,11 +50,10 @@ pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
             }
         }
     }
-    if let [file] = files[..]
-        && sections.len() == 1
-        && sections[0].settings.is_empty()
-    {
-        return of_named_file(report, line, file);
+    if let [file] = files[..] {
+        if sections.len() == 1 && sections[0].settings.is_empty() {
+            return of_named_file(report, line, file);
+        }
     }
     if let Some(file) = files.first() {
         report.push(line.finding(
