@@ -72,6 +72,7 @@ for module in torpor_t_*.ko; do
 	insmod $module || echo $module >> /out/refused
 done
 cat $cpuidle/current_governor > /out/current_after_loading
+ls /sys/kernel/debug/torpor/timers > /out/counts_timers
 insmod torpor_idle.ko states=$STATES serve=count
 cat $cpuidle/current_driver > /out/driver
 cat $cpuidle/available_governors > /out/available

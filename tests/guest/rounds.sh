@@ -5,6 +5,7 @@
 # may leave a trace in the log.
 
 cpuidle=/sys/devices/system/cpu/cpuidle
+timers=/sys/kernel/debug/torpor/timers
 
 cd /mod
 insmod torpor_core.ko assume_kvm=1
@@ -33,6 +34,7 @@ while [ $round -lt $ROUNDS ]; do
 		rmmod $module 2>/dev/null && echo $governor >> /out/unloaded_in_use
 		[ $((round % 2)) = 0 ] && echo ladder > $cpuidle/current_governor
 		echo menu > $cpuidle/current_governor
+		[ ! -f $timers/$governor ] || sed "1d; s/^/$governor /" $timers/$governor >> /out/timers
 		rmmod $module
 	done
 	round=$((round + 1))

@@ -4,6 +4,7 @@
 import fnmatch
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -34,5 +35,11 @@ def test_governors_come_and_go(kernel, modules):
     assert result.text("rounds").strip() == ROUNDS
     assert len(result.text("used").split()) == int(ROUNDS) * len(governors)
     assert len(result.text("hotplugs").split()) >= int(ROUNDS)
+    expired = Counter()
+    for line in result.files.get("timers", b"").decode().splitlines():
+        name, _, idle, busy = line.split()
+        expired[name] += int(idle) + int(busy)
+    print(expired)
+    assert expired["t-tide"] > 0 or "torpor_t_tide" not in governors
     assert "unloaded_in_use" not in result.files
     assert result.complaints == []
