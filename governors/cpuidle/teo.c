@@ -55,17 +55,15 @@
  * An own timer, if asked for by own_timer=1: a choice that proves too shallow otherwise lasts until
  * the tick, or for as long as the CPU is idle. An hrtimer is set for the age at which the next
  * deeper state pays off, if the timer is far enough for the deepest state to pay off from there,
- * and if three quarters of the sleeps that lasted so long were hits, or intercepts that would have
- * been long enough, too. If it wakes the CPU and nothing else does, the sleep goes on: it is
+ * and if three quarters of the sleeps that lasted so long lasted long enough for that, too; of the
+ * deepest state's bin, those of twice its target residency. If it wakes the CPU and nothing else does, the sleep goes on: it is
  * learnt from when it ends, and step 3 is left out, as it has outlasted what was expected.
  *
  * Known weaknesses: the decaying counts never reach zero, so bins that have not been used for
  * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
  * search meet each state's bin by its index, so a state that is disabled keeps its counts. Where
  * only one state is enabled up to the candidate, the latency limit is not looked at, nor, but for
- * the two-state case and gradual, the utilization. With own_timer, a bin does not say how long a sleep
- * in it was, so that the age at which the timer is set is a guess on two-state machines.
- * Utilization says little about the length of one
+ * the two-state case and gradual, the utilization. Utilization says little about the length of one
  * sleep: on a little CPU 1/64 is next to nothing, and sleeps of a utilized CPU may be long.
  *
  * Departures: with util_mode=off and own_timer=0 none known; it decides as Linux 6.1 (stable 6.1.192) does, which
@@ -178,6 +176,8 @@ struct teo_cpu {
 	s64 sleep_length_ns;
 	struct teo_counts bin[CPUIDLE_STATE_MAX];
 	unsigned int total;
+	/* As the counts: sleeps of twice the deepest state's target residency. */
+	unsigned int twice;
 	int recent_bin[NR_RECENT];
 	int next_recent;
 	/* The sleep began on a utilized CPU; for modes that do not learn from such. */
@@ -257,8 +257,12 @@ static void teo_note_recent(struct teo_cpu *teo, int bin)
 static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
 	u64 slept_ns = teo_slept_ns(teo, drv, dev);
+	u64 lasted_ns = min_t(u64, slept_ns, teo->sleep_length_ns);
 	int i, timer_bin = 0, slept_bin = 0;
 
+	teo->twice -= teo->twice >> DECAY_SHIFT;
+	if (lasted_ns / 2 >= drv->states[drv->state_count - 1].target_residency_ns)
+		teo->twice += SLEEP_WEIGHT;
 	teo->total = SLEEP_WEIGHT;
 	for (i = 0; i < drv->state_count; i++) {
 		s64 residency_ns = drv->states[i].target_residency_ns;
@@ -464,7 +468,7 @@ static void teo_set_alarm(struct teo_cpu *teo, struct cpuidle_driver *drv,
 {
 	s64 latency_req_ns = cpuidle_governor_latency_req(dev->cpu);
 	s64 age_ns = 0, enough_ns = 0;
-	u64 lasted = 0, enough = 0;
+	u64 lasted = 0, enough = teo->twice;
 	int i;
 
 	for (i = idx + 1; i < drv->state_count; i++) {
@@ -481,13 +485,13 @@ static void teo_set_alarm(struct teo_cpu *teo, struct cpuidle_driver *drv,
 	if (!enough_ns || age_ns >= latest_ns)
 		return;
 	for (i = idx + 1; i < drv->state_count; i++) {
-		const struct teo_counts *bin = &teo->bin[i];
-		bool is_enough = drv->states[i].target_residency_ns >= enough_ns;
+		s64 residency_ns = drv->states[i].target_residency_ns;
+		unsigned int count = teo->bin[i].hits + teo->bin[i].intercepts;
 
-		if (drv->states[i].target_residency_ns < age_ns)
-			continue;
-		lasted += bin->hits + bin->intercepts;
-		enough += bin->hits + (is_enough ? bin->intercepts : 0);
+		if (residency_ns >= age_ns)
+			lasted += count;
+		if (residency_ns >= enough_ns && i < drv->state_count - 1)
+			enough += count;
 	}
 	if (!lasted || 4 * enough < 3 * lasted)
 		return;

@@ -65,7 +65,7 @@
 /* Of 1: a hazard, a weight. */
 #define ONE_SHIFT		16
 #define ONE			(1 << ONE_SHIFT)
-#define HAZARD_FIRST		(ONE / 16)
+#define HAZARD_FIRST		(ONE / 32)
 /* A sleep's share of the fast and of the slow mean; more while few were seen. */
 #define FAST_SHIFT		2
 #define SLOW_SHIFT		5
@@ -108,6 +108,7 @@
 static unsigned int share_pct __read_mostly = 100;
 module_param(share_pct, uint, 0644);
 MODULE_PARM_DESC(share_pct, "exit latency to spend, in percent of what hindsight would have spent");
+
 static bool own_timer __read_mostly = true;
 module_param(own_timer, bool, 0644);
 MODULE_PARM_DESC(own_timer, "set timers: to go deeper, and to be awake when the next one is due");
@@ -271,8 +272,9 @@ static int tide_candidates(struct tide_cpu *tide, struct cpuidle_device *dev, s6
 static u64 tide_prewake_cost(const struct tide_cpu *tide, const struct tide_plan *shallow,
 			     const struct tide_plan *deep)
 {
-	return !READ_ONCE(own_timer) ? U64_MAX :
-	       shallow->latency + tide->wake_cost +
+	if (!READ_ONCE(own_timer))
+		return U64_MAX;
+	return shallow->latency + tide->wake_cost +
 	       ((shallow->state->power - deep->state->power) *
 		(deep->state->exit_ns + PREWAKE_MARGIN_NS) >> STEP_SHIFT);
 }

@@ -3,66 +3,10 @@
 
 mod support;
 
-use support::{catalog, state};
-use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Selection, Setup};
-use torpor_units::{CpuId, Duration, Hz, Instant};
-
-/// A CPU with WFI and a state that takes 160 us to leave and pays off in 2 ms.
-struct Lone {
-    tide: Instance,
-    now: Instant,
-}
-
-/// A timer so far away that it decides nothing.
-const FAR_US: i64 = 1_000_000;
-
-impl Lone {
-    fn new(spec: &str) -> Lone {
-        let spec: GovernorSpec = spec.parse().unwrap();
-        let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
-        let states = [state("WFI", 1, 1, false), state("C2", 160, 2_000, false)];
-        let cpus = [CpuSetup::new(CpuId(0), &states)];
-        Lone { tide: governor.instantiate(&Setup { cpus: &cpus }).unwrap(), now: Instant(0) }
-    }
-
-    fn select_within(&mut self, timer_us: i64, limit: Option<Duration>) -> Selection {
-        let sleep_length = Duration::from_us(timer_us);
-        let mut inputs = Inputs {
-            now: self.now,
-            sleep_length,
-            delta_next: sleep_length.min(Duration::from_us(4_000)),
-            ..Inputs::default()
-        };
-        if let Some(limit) = limit {
-            inputs.latency_req = limit;
-        }
-        self.tide.select(0, &inputs).unwrap()
-    }
-
-    fn select(&mut self, timer_us: i64) -> Selection {
-        self.select_within(timer_us, None)
-    }
-
-    fn wake(&mut self, choice: Selection, slept_us: i64) {
-        self.now += Duration::from_us(slept_us);
-        self.tide.set_last_residency(0, Duration::from_us(slept_us));
-        self.tide.reflect(0, choice.state, self.now, false).unwrap();
-    }
-
-    /// Sleeps of so many us, each with its timer, and 1 ms of work after each.
-    fn sleep_all(&mut self, sleeps: &[(i64, i64)]) {
-        for &(timer_us, slept_us) in sleeps {
-            let choice = self.select(timer_us);
-            self.wake(choice, slept_us);
-            self.now += Duration::from_us(1_000);
-        }
-    }
-
-    /// When the governor's timer expires, from now.
-    fn alarm_us(&self) -> Option<i64> {
-        self.tide.next_timer(0).map(|at| at.since(self.now).0 / 1_000)
-    }
-}
+use support::catalog;
+use support::lone::{FAR_US, Lone};
+use torpor_governor::Selection;
+use torpor_units::{Duration, Hz};
 
 #[test]
 fn a_cpu_that_nothing_interrupts_goes_deep_at_once() {
@@ -86,18 +30,17 @@ fn short_sleeps_are_spent_shallow_and_a_long_one_is_left_in_time() {
     cpu.sleep_all(&[(FAR_US, 100); 60]);
     let choice = cpu.select(FAR_US);
     assert_eq!(choice.state, 0);
-    // Of sleeps that outlast the octave of 100 us, which ends at 131, nothing is known: one in 16
+    // Of sleeps that outlast the octave of 100 us, which ends at 131, nothing is known: one in 32
     // ends in each octave. C2 costs 2000 us of WFI to enter, and the wake-up a quarter of that. To
-    // wait one octave more saves a 16th of these 2500 us, 156, and costs its length in WFI: that is
-    // worth it up to 262 us, but not up to 524.
-    assert_eq!(cpu.alarm_us(), Some(262));
+    // wait one octave more saves a 32nd of these 2500 us, 78, and costs its length in WFI, 131.
+    assert_eq!(cpu.alarm_us(), Some(131));
 
-    cpu.now += Duration::from_us(263);
-    cpu.tide.fire_timer(0, cpu.now).unwrap();
-    cpu.tide.set_last_residency(0, Duration::from_us(263));
-    cpu.tide.reflect(0, 0, cpu.now, false).unwrap();
+    cpu.now += Duration::from_us(132);
+    cpu.governor.fire_timer(0, cpu.now).unwrap();
+    cpu.governor.set_last_residency(0, Duration::from_us(132));
+    cpu.governor.reflect(0, 0, cpu.now, false).unwrap();
     cpu.now += Duration::from_us(5);
-    assert_eq!(cpu.select(FAR_US - 268).state, 1, "the sleep goes on, and nothing ends it");
+    assert_eq!(cpu.select(FAR_US - 137).state, 1, "the sleep goes on, and nothing ends it");
 }
 
 #[test]

@@ -96,10 +96,9 @@ def cells(
 def _cell(scenario: Scenario, by: Mapping[str, list[Row]], name: str) -> Cell:
     mine, base = by[name], by[BASE]
     error = next((row["error"] for row in (*mine, *base) if row["error"]), None)
-    fixed = (scenario.name, scenario.platform, scenario.half, scenario.kind)
-    fixed = (*fixed, scenario.group, scenario.weight)
+    place = (scenario.name, scenario.platform, scenario.half, scenario.kind, scenario.group)
     if error:
-        return Cell(name, *fixed, error)
+        return Cell(name, *place, scenario.weight, error)
     is_replay = scenario.kind == "replay"
     energy_key = "relative_idle_power_pct" if scenario.is_relative else "idle_energy_uj"
     if not is_replay:
@@ -125,7 +124,8 @@ def _cell(scenario: Scenario, by: Mapping[str, list[Row]], name: str) -> Cell:
     p99_key = "delay_p99_us" if is_replay else "task_latency_p99_us"
     return Cell(
         name,
-        *fixed,
+        *place,
+        scenario.weight,
         None,
         ratio,
         score,

@@ -7,6 +7,8 @@ mod rng;
 #[path = "../../../../tests/upstream.rs"]
 mod upstream;
 
+pub mod lone;
+
 pub(crate) use rng::Rng;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions, StateDesc};
