@@ -149,7 +149,8 @@ def options(rng: random.Random, folder: Path, seeds: Seeds) -> None:
             seeds=draw([1, 2], [0, 10**9, -1]),
             seed=draw([1], [0, 2**64 - 1, 2**64, -1]),
             cpufreq=draw(
-                [(), "performance", "schedutil,rate_limit_us=0"], ["userspace,freq_khz=1"]
+                [(), "performance", "schedutil@6.1,rate_limit_us=0"],
+                ["userspace,freq_khz=1", "schedutil@5.4", "schedutil,limit=1", "./none.c@6.1"],
             ),
             io_boosts=draw([(), "iowait"], ["iowait,boost_min=99999", "nope"]),
             **common,
