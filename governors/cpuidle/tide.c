@@ -10,7 +10,9 @@
  * transition costs grows with its duration.
  *
  * State kept, per CPU: for each octave of ages, how often a sleep that got there ended there, as a
- * fast and a slow mean; the price of latency; the sleep's beginning and first timer; an hrtimer.
+ * fast and a slow mean; for each state, decaying counts of the sleeps of its length that their timer
+ * ended, and of others, and which of the last nine these were; the price of latency; the sleep's
+ * beginning and first timer; an hrtimer.
  *
  * Decision:
  *
@@ -18,8 +20,10 @@
  *     follows at once, the CPU is still idle, and its age goes on. Else learn from the sleep: of
  *     each octave before its end that it passed, of the last that it ended there, unless a timer
  *     ended it.
- *  2. The price of latency rises with the exit latency spent, and falls with that of the deepest
- *     state that paid off. It rests where both are the same over many sleeps.
+ *  2. The price of latency rises with the exit latency spent, and falls with what a bet on the
+ *     majority would have spent: on the timer's state, unless more than half of the sleeps by their
+ *     decaying count, or of the last nine, ended before it paid off, and then on the state that most
+ *     of these were long enough for. It rests where both are the same over many sleeps.
  *  3. Candidates are the enabled states within the latency limit that pay off by the next timer;
  *     of many, the shallowest and the three deepest.
  *  4. From the last octave before the timer back to the present one, a candidate's cost is its
@@ -31,11 +35,12 @@
  *  6. The tick is kept if the timer's wake-up comes before it, or if so few sleeps last until the
  *     tick that stopping it costs more than being woken by it.
  *
- * Known weaknesses: what preceded a sleep and the CPU's utilization are not looked at, so that two
- * kinds of sleeps in turn have one hazard. The slow mean takes some thirty sleeps to follow. Of
- * more than four states that pay off, some are never taken.
+ * Known weaknesses: the bet is teo's, and so is the latency, even where less would do. What preceded
+ * a sleep and the CPU's utilization are not looked at, so that two kinds of sleeps in turn have one
+ * hazard. The slow mean takes some thirty sleeps to follow. Of more than four states that pay off,
+ * some are never taken.
  *
- * Departures: none, as no kernel has it. References: menu and teo, for the tick.
+ * Departures: none, as no kernel has it. References: menu and teo, for the tick; teo, for the bet.
  */
 
 #include <linux/cpuidle.h>
@@ -83,7 +88,7 @@
 /*
  * The price of a ns of latency, in 1/16 of what the state saves in one, kept in 1/256 of that. What
  * moves it is in shares of the deepest state's exit latency, and so the same on all machines. At
- * most it is four times that, where as much latency is wanted as hindsight would spend.
+ * most it is four times that, where as much latency is wanted as the bet would spend.
  */
 #define SHARE_ONE		256
 #define PRICE_SHIFT		8
@@ -91,6 +96,12 @@
 #define PRICE_MAX		(200 << PRICE_SHIFT)
 #define PRICE_FAIR_MAX		(64 << PRICE_SHIFT)
 #define PRICE_GAIN		8
+
+/* What a sleep adds to a state's count, the share that counts lose at each, and the last ones. */
+#define SLEEP_WEIGHT		1024
+#define DECAY_SHIFT		3
+#define NR_RECENT		9
+#define IS_HIT			U8_MAX
 
 /*
  * A wake-up by an own timer, of what entering the deepest state costs: the interrupt, two passes
@@ -107,7 +118,7 @@
 
 static unsigned int share_pct __read_mostly = 100;
 module_param(share_pct, uint, 0644);
-MODULE_PARM_DESC(share_pct, "exit latency to spend, in percent of what hindsight would have spent");
+MODULE_PARM_DESC(share_pct, "exit latency to spend, in percent of what a bet on the majority would spend");
 
 static bool own_timer __read_mostly = true;
 module_param(own_timer, bool, 0644);
@@ -121,6 +132,8 @@ struct tide_state {
 	u64 latency;
 	/* Its exit latency of the deepest state's, of SHARE_ONE. */
 	int share, idx;
+	/* Sleeps of its length that their timer ended, and others. */
+	u16 hits, intercepts;
 };
 
 struct tide_cpu {
@@ -129,6 +142,8 @@ struct tide_cpu {
 	s64 began_ns, woken_ns, timer_ns, limit_ns;
 	/* In state[], what the sleep was spent in; -1 for none of them. */
 	int last;
+	/* The share of the state that the bet is on. */
+	int due;
 	/* The last one: an own timer, the tick or the polling limit ended the sleep. */
 	bool must_learn, has_fired, may_go_on;
 	u32 price;
@@ -136,6 +151,8 @@ struct tide_cpu {
 	u64 wake_cost;
 	u16 fast[NR_BINS], slow[NR_BINS];
 	u8 seen[NR_BINS];
+	/* In state[], the lengths of the last sleeps, or IS_HIT; the oldest of them. */
+	u8 recent[NR_RECENT], oldest;
 	struct tide_state state[CPUIDLE_STATE_MAX];
 };
 
@@ -196,24 +213,85 @@ static void tide_learn(struct tide_cpu *tide, s64 slept_ns, bool by_timer)
 	}
 }
 
-static void tide_balance(struct tide_cpu *tide, struct cpuidle_device *dev, s64 slept_ns)
+/* The deepest state that pays off in a sleep so long, whether or not it is enabled. */
+static int tide_longest(const struct tide_cpu *tide, s64 sleep_ns)
 {
-	int spent = tide->last < 0 ? 0 : tide->state[tide->last].share;
-	u32 want = READ_ONCE(share_pct), most = want < 100 ? PRICE_MAX : PRICE_FAIR_MAX;
-	int i, fair = 0;
+	int i, longest = 0;
 
-	for (i = 1; i < tide->nr_states; i++) {
-		if (!dev->states_usage[tide->state[i].idx].disable &&
-		    tide->state[i].exit_ns <= tide->limit_ns &&
-		    tide->state[i].residency_ns <= slept_ns)
-			fair = tide->state[i].share;
+	for (i = 1; i < tide->nr_states; i++)
+		longest = tide->state[i].residency_ns <= sleep_ns ? i : longest;
+	return longest;
+}
+
+static void tide_count(struct tide_cpu *tide, s64 slept_ns, bool by_timer)
+{
+	int i, timer = tide_longest(tide, tide->timer_ns);
+	int slept = by_timer ? timer : tide_longest(tide, slept_ns);
+
+	for (i = 0; i < tide->nr_states; i++) {
+		tide->state[i].hits -= tide->state[i].hits >> DECAY_SHIFT;
+		tide->state[i].intercepts -= tide->state[i].intercepts >> DECAY_SHIFT;
 	}
-	spent -= div_s64((s64)fair * want, 100);
-	tide->price = clamp_t(s64, (s64)tide->price + PRICE_GAIN * (s64)spent, 0, most);
+	if (slept == timer)
+		tide->state[slept].hits += SLEEP_WEIGHT;
+	else
+		tide->state[slept].intercepts += SLEEP_WEIGHT;
+	tide->recent[tide->oldest] = slept == timer ? IS_HIT : slept;
+	tide->oldest = tide->oldest + 1 == NR_RECENT ? 0 : tide->oldest + 1;
+}
+
+/* What the bet on the majority would spend. */
+static int tide_due(const struct tide_cpu *tide, struct cpuidle_device *dev, s64 sleep_ns)
+{
+	u32 intercepts = 0, deeper = 0, recent = 0;
+	u32 passed = 0, passed_recent = 0;
+	u8 last[CPUIDLE_STATE_MAX] = { };
+	bool by_count, by_recent;
+	int i, bet = tide_longest(tide, sleep_ns);
+
+	for (i = 0; i < NR_RECENT; i++) {
+		if (tide->recent[i] < bet) {
+			last[tide->recent[i]]++;
+			recent++;
+		}
+	}
+	for (i = 0; i < tide->nr_states; i++) {
+		if (i >= bet) {
+			deeper += tide->state[i].hits + tide->state[i].intercepts;
+			continue;
+		}
+		intercepts += tide->state[i].intercepts;
+	}
+	by_count = intercepts > deeper;
+	by_recent = 2 * recent > NR_RECENT;
+	if (by_count || by_recent) {
+		while (--bet > 0) {
+			passed += tide->state[bet].intercepts;
+			passed_recent += last[bet];
+			if ((!by_count || 2 * passed > intercepts) &&
+			    (!by_recent || 2 * passed_recent > recent))
+				break;
+		}
+	}
+	for (; bet > 0; bet--) {
+		if (!dev->states_usage[tide->state[bet].idx].disable &&
+		    tide->state[bet].exit_ns <= tide->limit_ns)
+			return tide->state[bet].share;
+	}
+	return 0;
+}
+
+static void tide_balance(struct tide_cpu *tide)
+{
+	s64 spent = tide->last < 0 ? 0 : tide->state[tide->last].share;
+	u32 want = READ_ONCE(share_pct), most = want < 100 ? PRICE_MAX : PRICE_FAIR_MAX;
+
+	spent -= div_s64((s64)tide->due * want, 100);
+	tide->price = clamp_t(s64, tide->price + PRICE_GAIN * spent, 0, most);
 }
 
 /* Steps 1 and 2; false if the sleep goes on. */
-static bool tide_is_over(struct tide_cpu *tide, struct cpuidle_device *dev, s64 now_ns)
+static bool tide_is_over(struct tide_cpu *tide, s64 now_ns)
 {
 	s64 exit_ns = tide->last < 0 ? 0 : tide->state[tide->last].exit_ns;
 	s64 slept_ns = tide_since(tide->woken_ns, tide->began_ns);
@@ -227,7 +305,8 @@ static bool tide_is_over(struct tide_cpu *tide, struct cpuidle_device *dev, s64 
 
 	slept_ns = slept_ns > 2 * exit_ns ? slept_ns - exit_ns : slept_ns / 2;
 	slept_ns = clamp_t(s64, slept_ns, 0, by_timer ? tide->timer_ns : TIME_MAX_NS);
-	tide_balance(tide, dev, slept_ns);
+	tide_balance(tide);
+	tide_count(tide, slept_ns, by_timer);
 	tide_learn(tide, slept_ns, by_timer);
 	return true;
 }
@@ -347,9 +426,10 @@ static int tide_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 	hrtimer_cancel(&tide->alarm);
 	tide->limit_ns = cpuidle_governor_latency_req(dev->cpu);
 	sleep_ns = clamp_t(s64, tick_nohz_get_sleep_length(&tick_ns), 0, TIME_MAX_NS);
-	if (tide_is_over(tide, dev, now_ns)) {
+	if (tide_is_over(tide, now_ns)) {
 		tide->began_ns = now_ns;
 		tide->timer_ns = sleep_ns;
+		tide->due = tide_due(tide, dev, sleep_ns);
 	}
 	tide->has_fired = false;
 	age_ns = clamp_t(s64, tide_since(now_ns, tide->began_ns), 0, TIME_MAX_NS);
@@ -470,6 +550,7 @@ static int tide_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 #endif
 	tide->last = -1;
 	tide->price = PRICE_FIRST;
+	memset(tide->recent, IS_HIT, sizeof(tide->recent));
 	for (i = 0; i < NR_BINS; i++)
 		tide->fast[i] = tide->slow[i] = HAZARD_FIRST;
 	tide_read_table(tide, drv);

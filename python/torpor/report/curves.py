@@ -23,8 +23,12 @@ _LETTER = 7.0
 _FAR_PCT = 100.0
 
 
+#: Left, top, right and bottom.
+_Box = tuple[float, float, float, float]
+
+
 class Series(NamedTuple):
-    """A governor's points; a line where they are in order."""
+    """A governor's points: a line with a legend where they are in order, else named in place."""
 
     name: str
     points: list[tuple[float, float]]
@@ -113,8 +117,9 @@ def _panel(title: str, x_name: str, y_name: str, series: list[Series]) -> str:
     parts.append(_text(middle, _HEIGHT - 8, x_name, "--ink", "middle"))
     parts.append(_text(_LEFT - 8, _TOP - 10, y_name, "--ink", "end"))
     at = _LEFT + 4
+    taken: list[_Box] = []
     for number, one in enumerate(series):
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour = _COLOURS[number % len(_COLOURS)] if one.is_line else "--ink"
         placed = [place(*point) for point in one.points]
         if one.is_line and len(placed) > 1:
             line = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
@@ -125,6 +130,29 @@ def _panel(title: str, x_name: str, y_name: str, series: list[Series]) -> str:
         parts += [
             _dot(x, y, 2.5, colour, True, text) for (x, y), text in zip(placed, told, strict=True)
         ]
-        parts.append(_dot(at, 42, 5, colour, True) + _text(at + 10, 46, one.name, "--ink"))
-        at += 34 + len(one.name) * _LETTER
+        if one.is_line:
+            parts.append(_dot(at, 42, 5, colour, True) + _text(at + 10, 46, one.name, "--ink"))
+            at += 34 + len(one.name) * _LETTER
+        else:
+            parts += [_name(x, y, one.name, taken) for x, y in placed]
     return "\n".join(parts)
+
+
+def _name(x: float, y: float, name: str, taken: list[_Box]) -> str:
+    """Name a point next to it where nothing else is named; nothing where all places are taken."""
+    width = len(name) * _LETTER
+    for left, base in (
+        (x + 6, y + 4),
+        (x - 6 - width, y + 4),
+        (x - width / 2, y - 7),
+        (x - width / 2, y + 16),
+    ):
+        box = (left, base - 10, left + width, base + 3)
+        is_free = not any(
+            box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+            for other in taken
+        )
+        if is_free and box[0] >= _LEFT and box[2] <= _WIDTH:
+            taken.append(box)
+            return _text(left, base, name, "--ink")
+    return ""
