@@ -5,7 +5,7 @@
 # For each suite (bookworm, trixie): a chroot with what README.md asks for, and a fresh clone of
 # HEAD; first as a user, then as root, in the same clone: `make demo`, `make docs`, and $TESTS, by
 # default CONTRIBUTING.md's Python tests (`make test` takes half an hour on two idle cores). root
-# finds the Rust crates compiled, and nothing else. Needs root, mmdebstrap and a network; chroots
+# compiles the crates anew: its cargo keeps them elsewhere. Needs root, mmdebstrap and a network; chroots
 # stay in build/stranger. A suite whose Rust is too old has this machine's toolchain, in place of
 # rustup's download.
 set -eu
