@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torpor.contest.corpus import Scenario
+from torpor.contest.corpus import RELATIVE, Scenario
 from torpor.contest.run import Contest
 from torpor.contest.score import Cell
 from torpor.posting.model import Cell as Value
@@ -27,7 +27,7 @@ def explain_post(found: Contest, first: str, second: str) -> Post:
     """
     by: dict[str, dict[tuple[str, str], Cell]] = {}
     for cell in found.cells:
-        if cell.error is None and cell.energy_pct is not None:
+        if cell.error is None and cell.energy_pct is not None and cell.group != RELATIVE:
             by.setdefault(cell.governor, {})[cell.scenario, cell.machine] = cell
     for name in (first, second):
         if name not in by:
