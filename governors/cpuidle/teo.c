@@ -56,8 +56,9 @@
  * the tick, or for as long as the CPU is idle. An hrtimer is set for the age at which the next
  * deeper state pays off, if the timer is far enough for the deepest state to pay off from there,
  * and if three quarters of the sleeps that lasted so long lasted long enough for that, too; of the
- * deepest state's bin, those of twice its target residency. If it wakes the CPU and nothing else does, the sleep goes on: it is
- * learnt from when it ends, and step 3 is left out, as it has outlasted what was expected.
+ * deepest state's bin, those of twice its target residency. If it wakes the CPU and nothing else
+ * does, the sleep goes on: it is learnt from when it ends, and step 3 is left out, as it has
+ * outlasted what was expected.
  *
  * Known weaknesses: the decaying counts never reach zero, so bins that have not been used for
  * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
@@ -66,11 +67,12 @@
  * the two-state case and gradual, the utilization. Utilization says little about the length of one
  * sleep: on a little CPU 1/64 is next to nothing, and sleeps of a utilized CPU may be long.
  *
- * Departures: with util_mode=off and own_timer=0 none known; it decides as Linux 6.1 (stable 6.1.192) does, which
- * a test checks with random sequences of calls. The other modes: the threshold follows the CPU's
- * capacity and util_shift as they are at each decision, where Linux 6.3 to 6.5 took the capacity
- * at enabling and 6; with all states disabled shallowest takes state 0, the proposal left the
- * table. gradual was proposed as a formula only; its threshold, polling, disabled states are new.
+ * Departures: with util_mode=off and own_timer=0 none known; it decides as Linux 6.1 (stable
+ * 6.1.192) does, which a test checks with random sequences of calls. own_timer is nobody's but
+ * ours. The other modes: the threshold follows the CPU's capacity and util_shift as they are at
+ * each decision, where Linux 6.3 to 6.5 took the capacity at enabling and 6; with all states
+ * disabled shallowest takes state 0, the proposal left the table. gradual was proposed as a formula
+ * only; its threshold, polling, disabled states are new.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; Documentation/admin-guide/pm/cpuidle.rst.
  * Utilization: shallowest is the RFC "cpuidle: teo: Introduce optional util-awareness" of 15

@@ -10,9 +10,9 @@
  * transition costs grows with its duration.
  *
  * State kept, per CPU: for each octave of ages, how often a sleep that got there ended there, as a
- * fast and a slow mean; for each state, decaying counts of the sleeps of its length that their timer
- * ended, and of others, and which of the last nine these were; the price of latency; the sleep's
- * beginning and first timer; an hrtimer.
+ * fast and a slow mean; for each state, decaying counts of the sleeps of its length that their
+ * timer ended, and of others, and which of the last nine these were; the price of latency; the
+ * sleep's beginning and first timer; an hrtimer.
  *
  * Decision:
  *
@@ -22,8 +22,8 @@
  *     ended it.
  *  2. The price of latency rises with the exit latency spent, and falls with what a bet on the
  *     majority would have spent: on the timer's state, unless more than half of the sleeps by their
- *     decaying count, or of the last nine, ended before it paid off, and then on the state that most
- *     of these were long enough for. It rests where both are the same over many sleeps.
+ *     decaying count, or of the last nine, ended before it paid off, and then on the state that
+ *     most of these were long enough for. It rests where both are the same over many sleeps.
  *  3. Candidates are the enabled states within the latency limit that pay off by the next timer;
  *     of many, the shallowest and the three deepest.
  *  4. From the last octave before the timer back to the present one, a candidate's cost is its
@@ -35,10 +35,10 @@
  *  6. The tick is kept if the timer's wake-up comes before it, or if so few sleeps last until the
  *     tick that stopping it costs more than being woken by it.
  *
- * Known weaknesses: the bet is teo's, and so is the latency, even where less would do. What preceded
- * a sleep and the CPU's utilization are not looked at, so that two kinds of sleeps in turn have one
- * hazard. The slow mean takes some thirty sleeps to follow. Of more than four states that pay off,
- * some are never taken.
+ * Known weaknesses: the bet is teo's, and so is the latency, even where less would do. What
+ * preceded a sleep and the CPU's utilization are not looked at, so that two kinds of sleeps in turn
+ * have one hazard. The slow mean takes some thirty sleeps to follow. Of more than four states that
+ * pay off, some are never taken.
  *
  * Departures: none, as no kernel has it. References: menu and teo, for the tick; teo, for the bet.
  */
@@ -118,7 +118,7 @@
 
 static unsigned int share_pct __read_mostly = 100;
 module_param(share_pct, uint, 0644);
-MODULE_PARM_DESC(share_pct, "exit latency to spend, in percent of what a bet on the majority would spend");
+MODULE_PARM_DESC(share_pct, "exit latency to spend, in percent of a bet on the majority");
 
 static bool own_timer __read_mostly = true;
 module_param(own_timer, bool, 0644);

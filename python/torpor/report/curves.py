@@ -115,7 +115,7 @@ def _panel(title: str, x_name: str, y_name: str, series: list[Series]) -> str:
         parts.append(_text(at, bottom + 18, _tick(value), "--muted", anchor="middle"))
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(_text(middle, _HEIGHT - 8, x_name, "--ink", "middle"))
-    parts.append(_text(_LEFT - 8, _TOP - 10, y_name, "--ink", "end"))
+    parts.append(_text(4, _TOP - 10, y_name, "--ink"))
     at = _LEFT + 4
     taken: list[_Box] = []
     for number, one in enumerate(series):
