@@ -68,11 +68,11 @@
  * sleep: on a little CPU 1/64 is next to nothing, and sleeps of a utilized CPU may be long.
  *
  * Departures: with util_mode=off and own_timer=0 none known; it decides as Linux 6.1 (stable
- * 6.1.192) does, which a test checks with random sequences of calls. own_timer is nobody's but
- * ours. The other modes: the threshold follows the CPU's capacity and util_shift as they are at
- * each decision, where Linux 6.3 to 6.5 took the capacity at enabling and 6; with all states
- * disabled shallowest takes state 0, the proposal left the table. gradual was proposed as a formula
- * only; its threshold, polling, disabled states are new.
+ * 6.1.192) does, which a test checks with random sequences of calls. No kernel has own_timer. The
+ * other modes: the threshold follows the CPU's capacity and util_shift as they are at each
+ * decision, where Linux 6.3 to 6.5 took the capacity at enabling and 6; with all states disabled
+ * shallowest takes state 0, the proposal left the table. gradual was proposed as a formula only;
+ * its threshold, polling, disabled states are new.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; Documentation/admin-guide/pm/cpuidle.rst.
  * Utilization: shallowest is the RFC "cpuidle: teo: Introduce optional util-awareness" of 15
