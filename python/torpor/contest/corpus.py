@@ -29,6 +29,8 @@ _SUFFIXES = (
 
 #: The class of replays on machines whose power is not known: shown, not scored with the others.
 RELATIVE = "relative energy"
+#: The class of simulations.
+CLOSED_LOOP = "closed loop"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,11 @@ class Workload:
     machines: tuple[str, ...] = ()
 
     @property
+    def group(self) -> str:
+        """As a recording's."""
+        return CLOSED_LOOP
+
+    @property
     def source(self) -> str:
         """The name, or the file, as a simulation takes it."""
         return os.fspath(STUDIES / "workloads" / f"{self.name}.toml") if self.study else self.name
@@ -80,7 +87,7 @@ class Scenario:
     platform: str
     weight: float
     #: Its class: where the recording comes from, ``closed loop``, or ``relative energy``.
-    group: str = "closed loop"
+    group: str = CLOSED_LOOP
 
     @property
     def is_relative(self) -> bool:
@@ -130,8 +137,7 @@ class Corpus:
         matched: set[str] = set()
 
         def add(of: Recording | Workload, kind: str, source: str) -> None:
-            group = of.group if isinstance(of, Recording) else "closed loop"
-            places = [(machine, group, of.weight) for machine in of.machines or self.machines]
+            places = [(machine, of.group, of.weight) for machine in of.machines or self.machines]
             if isinstance(of, Recording):
                 # Weights are of a class.
                 places += [(machine, RELATIVE, 1.0) for machine in self.relative_machines]
