@@ -106,7 +106,8 @@ def simulate(
         journal: Keep every finished run in this file, and take from it what an earlier call with
             the same inputs has finished. Nobody removes it.
         progress: Called periodically with (what, done, total), in ms of simulated time. Ctrl-C
-            works without it too: it ends the call with what is finished (``interrupted``).
+            works without it too: it ends the call with the seeds that are finished
+            (``interrupted``), or is raised if none is, or all are.
         {options}
 
     With several ``cpufreq`` or ``io_boosts``, columns are called ``GOVERNOR + POLICY + BOOST``. A

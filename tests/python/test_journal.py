@@ -162,7 +162,7 @@ def test_a_simulation_that_is_ended_goes_on_where_it_was(tmp_path, number):
     wait_for_lines(lambda: journals_in(tmp_path), 5, process)
     process.send_signal(number)
     out, errors = process.communicate(timeout=60)
-    assert process.returncode == {signal.SIGKILL: -9}.get(number, 1), errors
+    assert process.returncode == {signal.SIGKILL: -9}.get(number, 128 + number), errors
     if number != signal.SIGKILL:
         assert '"interrupted":true' in out
         assert "the same command continues from there" in errors

@@ -234,7 +234,26 @@ def test_an_interrupt_keeps_the_seeds_that_are_finished(tmp_path):
     result = json.loads(out)
     assert result["interrupted"]
     assert 0 < result["options"]["seeds"] < 400
-    assert process.returncode == 1
+    assert process.returncode == 130
+
+
+def test_an_interrupt_after_the_last_seed_is_raised():
+    """The strips come after the seeds: nothing of the result would show that it was interrupted."""
+
+    def interrupt(_what, done, total):
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        library.simulate(
+            "requests",
+            platform="pixel6",
+            governors=["menu"],
+            duration="20s",
+            seeds=1,
+            strip=True,
+            progress=interrupt,
+        )
 
 
 def test_the_library_tells_means_and_differences():

@@ -45,8 +45,9 @@ impl Simulation {
     }
 }
 
-/// Simulates a workload; see `torpor.simulate`. When Python interrupts it, what is finished comes
-/// back, if anything is. `journal` is its file, and what tells this engine from others.
+/// Simulates a workload; see `torpor.simulate`. An interrupt returns the seeds that are finished if
+/// it cost some of the others, and is raised otherwise: a caller that looks at `interrupted`, or
+/// asked for one seed, cannot miss it. `journal` is its file, and what tells this engine from others.
 #[pyfunction]
 #[pyo3(signature = (workload, platform, governors, options, journal = None, progress = None))]
 pub(crate) fn simulate(
@@ -78,7 +79,8 @@ pub(crate) fn simulate(
     match (outcome, seen) {
         (Ok(outcome), Ok(())) => Ok(Simulation { outcome, journal }),
         (Ok(outcome), Err(stop))
-            if stop.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) =>
+            if outcome.interrupted
+                && stop.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) =>
         {
             Ok(Simulation { outcome, journal })
         }

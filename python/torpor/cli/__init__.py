@@ -7,7 +7,8 @@ Data goes to stdout; progress, hints and errors go to stderr. Exit status:
 - 1: done, with a finding: a governor failed, a recording is damaged, a check found a breach.
 - 2: not done: wrong usage, an unreadable file, an unknown name, no governor that ran, an output
   that cannot be written, a closed stdout among them.
-- 130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): ended by that signal, and nothing was left to show.
+- 130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): ended by that signal, whatever was finished and shown.
+  A command that runs until it is stopped (`stat`, `serve`) ends with 0.
 
 A reader of stdout who leaves early changes none of these; neither does a closed stderr.
 """
@@ -17,6 +18,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -27,45 +29,69 @@ EXIT_FAILURE = 2
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def main() -> int:
-    """Run the command line and return the exit status."""
-    _fill_closed_streams()
-    ended_by: signal.Signals | None = None
-    is_over = False
-    interrupts = 0
+class _Interrupts:
+    """The signals that ended the command, as the handlers met them."""
 
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        nonlocal ended_by, interrupts
-        # All is done, and Python on its way out: nobody would catch it any more.
-        if not is_over:
-            ended_by = signal.Signals(number)
-            interrupts += 1
+    def __init__(self) -> None:
+        self.ended_by: signal.Signals | None = None
+        self._is_over = False
+        self.count = 0
+
+    def listen(self) -> None:
+        """Turn the signals that end a program into KeyboardInterrupt."""
+        sys.unraisablehook = self._report
+        for each in _ENDING:
+            # A program that nohup started is to ignore SIGHUP.
+            if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
+                signal.signal(each, self._interrupt)
+
+    def close(self) -> None:
+        """Ignore what still comes: Python is on its way out, and nobody would catch it."""
+        self._is_over = True
+
+    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
+        if not self._is_over:
+            self.ended_by = signal.Signals(number)
+            self.count += 1
             raise KeyboardInterrupt
 
-    def report(unraisable: "sys.UnraisableHookArgs") -> None:
+    def _report(self, unraisable: "sys.UnraisableHookArgs") -> None:
         # An interrupt in a finalizer, or while this is printed, goes no further: send it again.
-        before = interrupts
+        before = self.count
         is_interrupt = unraisable.exc_type is KeyboardInterrupt
         with contextlib.suppress(KeyboardInterrupt):
             if not is_interrupt:
                 sys.__unraisablehook__(unraisable)
-        if ended_by is not None and (is_interrupt or interrupts != before):
-            _send_later(ended_by)
+        if self.ended_by is not None and (is_interrupt or self.count != before):
+            _send_later(self.ended_by)
 
-    sys.unraisablehook = report
 
-    for each in _ENDING:
-        # A program that nohup started is to ignore SIGHUP.
-        if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(each, interrupt)
+_interrupts = _Interrupts()
+
+
+@contextlib.contextmanager
+def until_stopped() -> Iterator[None]:
+    """Run a block that only a signal ends: there it is no interrupt, and the status stays 0."""
+    with contextlib.suppress(KeyboardInterrupt):
+        yield
+    _interrupts.ended_by = None
+
+
+def main() -> int:
+    """Run the command line and return the exit status."""
+    _fill_closed_streams()
+    _interrupts.listen()
     try:
         status = _run()
-        is_over = True
+        _interrupts.close()
     except KeyboardInterrupt:
-        is_over = True
+        _interrupts.close()
         status = 128 + signal.SIGINT
-    if ended_by is not None:
-        _leave(128 + ended_by if status == 128 + signal.SIGINT else status)
+    if _interrupts.ended_by is not None:
+        # The one rule: a command that was interrupted says so, whatever else it has to say.
+        status = 128 + _interrupts.ended_by
+    if _interrupts.count:
+        _leave(status)
     return status
 
 

@@ -120,7 +120,7 @@ def _torpor(
     """Run Linux CPU-idle governors against recordings and report what each one costs.
 
     Exit status: 0 success; 1 success, with a finding (a governor failed, a recording is damaged);
-    2 failure.
+    2 failure; 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP): ended by that signal.
     """
 
 

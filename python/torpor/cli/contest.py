@@ -98,7 +98,7 @@ def contest(
             raise typer.BadParameter(f"--data {folder}: expected a folder")
     if plot is not None and plot.suffix != ".svg":
         raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
-    with progress.if_watched() as bar:
+    with progress.if_watched() as bar, sweeping.kept(store):
         found = run.contest(
             entries or [],
             store,
@@ -113,9 +113,8 @@ def contest(
             threads=threads,
             progress=sweeping.shown_by(bar),
         )
-    if found.is_interrupted:
-        print_note("interrupted: the same command continues from there")
-        raise typer.Exit(EXIT_FINDING)
+        if found.is_interrupted:
+            raise KeyboardInterrupt
     if plot is not None:
         from torpor.files import write_whole
 

@@ -108,4 +108,4 @@ def deliver(
         return EXIT_FAILURE
     losses = [loss for trace in result.get("traces", ()) for loss in trace["trace"]["losses"]]
     is_damaged = any(loss["severity"] == "damage" for loss in losses)
-    return EXIT_FINDING if any(has_failed) or is_damaged or result.get("interrupted") else 0
+    return EXIT_FINDING if any(has_failed) or is_damaged else 0

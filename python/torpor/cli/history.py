@@ -46,8 +46,9 @@ def ladder(
     rows = list(done.rows().values())
     shown = history.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
     write_stdout(post_text(shown, form))
-    has_failed = any(row["error"] for row in rows)
-    raise typer.Exit(EXIT_FINDING if has_failed or done.is_interrupted else 0)
+    if done.is_interrupted:
+        raise KeyboardInterrupt
+    raise typer.Exit(EXIT_FINDING if any(row["error"] for row in rows) else 0)
 
 
 @sweeping.many("governor")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from torpor import library, live
-from torpor.cli import values
+from torpor.cli import until_stopped, values
 from torpor.cli.console import print_note, write_stdout
 
 _THREADS_MAX = 1024
@@ -49,7 +49,8 @@ def idle_predict(
     if duration_ns > _DURATION_MAX_NS:
         raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
     print_note(f"running for {duration}; Ctrl-C ends it")
-    done = live.idle_predict(duration, threads=threads, loop=loop, delay=delay)
+    with until_stopped():
+        done = live.idle_predict(duration, threads=threads, loop=loop, delay=delay)
     if done["elapsed_ns"] < duration_ns:
         print_note("interrupted")
     write_stdout(json.dumps(done) if is_json else _text(done, threads, delay))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from torpor.cli import until_stopped
 from torpor.cli.console import print_note
 
 
@@ -26,4 +27,5 @@ def serve(
 
     with site.server(folder, port) as server:
         print_note(f"http://localhost:{server.server_port}/ (Ctrl-C ends it)")
-        server.serve_forever()
+        with until_stopped():
+            server.serve_forever()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import counters, live
-from torpor.cli import values
+from torpor.cli import until_stopped, values
 from torpor.cli.console import fail, painted, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
 from torpor.cli.deliver import check, write_report
@@ -68,16 +68,17 @@ def stat(
     check(folder=None, files=(report,))
     counted = live.stat(command or (), interval=interval, count=count, by=by, root=root)
     shown = _Shown(is_json)
-    try:
-        for result in counted:
-            if not shown.interval(result):
-                break
-    except KeyboardInterrupt:
-        # The terminal has signalled the command as well.
-        pass
-    finally:
-        shown.end()
-    status = counted.wait()
+    with until_stopped():
+        try:
+            for result in counted:
+                if not shown.interval(result):
+                    break
+        finally:
+            shown.end()
+    status = 0
+    # The terminal has signalled the command as well.
+    with until_stopped():
+        status = counted.wait()
     total = counted.total()
     shown.print(total)
     write_report(total, report)

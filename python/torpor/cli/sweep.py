@@ -90,8 +90,8 @@ def sweep(
         f"{done.done} points done, {done.failed} of them failed; {done.known} were known: {store}"
     )
     if done.is_interrupted:
-        print_note("interrupted: the same command continues from there")
-    raise typer.Exit(EXIT_FINDING if done.failed or done.is_interrupted else 0)
+        raise KeyboardInterrupt
+    raise typer.Exit(EXIT_FINDING if done.failed else 0)
 
 
 def show(

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What the commands that run many points have in common: their axes, and how points are run."""
 
+import contextlib
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from torpor.cli import options
+from torpor.cli.console import print_note
 from torpor.cli.progress import ProgressBar
 from torpor.sweeps.axes import OPTIONS, Axes
 
@@ -91,7 +93,8 @@ def many(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             typed = {name: given.pop(name) for name in (*axes, *_MORE)}
             how = {name: given.pop(name) for name in _HOW}
             how["memory"] = _size(how["memory"])
-            command(**given, typed=typed, how=how)
+            with kept(given["store"]):
+                command(**given, typed=typed, how=how)
 
         # Those without a default come first; all are passed by name.
         own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
@@ -101,6 +104,19 @@ def many(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return called
 
     return extend
+
+
+@contextlib.contextmanager
+def kept(store: Path) -> Iterator[None]:
+    """Say where finished points are if a signal ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if store.is_dir():
+            print_note(
+                f"finished points are kept in `{store}`: the same command continues from there"
+            )
+        raise
 
 
 def _axis(option: Any) -> Any:
