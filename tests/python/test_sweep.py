@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor.sweeps import run, store
+from torpor.sweeps import parts, run, store
 from torpor.sweeps.axes import read_toml
 from torpor.sweeps.identity import Identities
 
@@ -220,13 +220,13 @@ def test_stores_merge_and_several_sweeps_write_to_one(recording, tmp_path):
     for index in range(2):
         torpor.sweep(made, tmp_path / f"part-{index}", part=(index, 2))
     merged = torpor.open_store(tmp_path / "whole", create=True)
-    parts = [torpor.open_store(tmp_path / f"part-{index}") for index in range(2)]
-    assert merged.merge(parts) == 4
-    assert merged.merge(parts) == 0
+    others = [torpor.open_store(tmp_path / f"part-{index}") for index in range(2)]
+    assert merged.merge(others) == 4
+    assert merged.merge(others) == 0
     assert torpor.sweep(made, merged.path).done == 0
     # Two that write at a time: neither waits, both are read.
     with merged.writer() as one, merged.writer() as other:
-        row = {**store._nested(merged.rows()[0])}
+        row = {**parts.nested(merged.rows()[0])}
         one.add({**row, "point": "0" * 32})
         other.add({**row, "point": "1" * 32})
         assert len(merged.rows()) == 6
@@ -296,26 +296,28 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
 
 def test_a_torn_line_costs_its_point_alone(recording, tmp_path):
     done = torpor.sweep(axes(recording), tmp_path / "store")
-    rows = [store._nested(row) for row in done.store.rows()]
+    rows = [parts.nested(row) for row in done.store.rows()]
     for shard in done.store.shards:
         shard.unlink()
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    lines = "".join(json.dumps({**row, "check": parts.check(row)}) + "\n" for row in rows)
     (done.store.path / "open" / "left.jsonl").write_text(lines[:-20])
     assert len(done.store.rows()) == 3
 
 
 def test_a_sweep_makes_a_shard_of_what_a_killed_one_left(recording, tmp_path):
     done = torpor.sweep(axes(recording), tmp_path / "store")
-    row = store._nested(done.store.rows()[0])
+    row = parts.nested(done.store.rows()[0])
     names = {"mine": store._HOST + "-left", "written": store._HOST + "-busy", "far": "else-left"}
     paths = {key: done.store.path / "open" / f"{name}.jsonl" for key, name in names.items()}
     for number, path in enumerate(paths.values()):
-        path.write_text(json.dumps(row | {"point": f"{number}" * 32}) + "\n")
+        mine = row | {"point": f"{number}" * 32}
+        path.write_text(json.dumps(mine | {"check": parts.check(mine)}) + "\n")
     with open(paths["written"], "rb") as busy:
         fcntl.flock(busy, fcntl.LOCK_EX)
         torpor.sweep(axes(recording, governor=["ladder"]), tmp_path / "store")
     assert [path.exists() for path in paths.values()] == [False, True, True]
-    names = [row["point"] for path in done.store.shards for row in store._rows(path)]
+    found = [parts.read_shard(path) for path in done.store.shards]
+    names = [record["point"] for part in found for record in part.records]
     assert names.count("0" * 32) == 1
     assert not {"1" * 32, "2" * 32} & set(names)
 
@@ -323,7 +325,7 @@ def test_a_sweep_makes_a_shard_of_what_a_killed_one_left(recording, tmp_path):
 def test_a_full_disk_keeps_what_was_added(recording, tmp_path, monkeypatch):
     opened = torpor.open_store(tmp_path / "store", create=True)
     done = torpor.sweep(axes(recording), tmp_path / "other")
-    row = store._nested(done.store.rows()[0])
+    row = parts.nested(done.store.rows()[0])
     limit = 0
 
     class Full:
@@ -353,7 +355,7 @@ def test_stores_of_others_are_refused(tmp_path):
     with pytest.raises(torpor.SweepError, match="not empty"):
         torpor.open_store(tmp_path, create=True)
     (tmp_path / "store.json").write_text('{"format": 99, "kind": "sweep"}')
-    with pytest.raises(torpor.SweepError, match="format 99, and this Torpor reads up to"):
+    with pytest.raises(torpor.SweepError, match="format 99, and this Torpor reads format"):
         torpor.open_store(tmp_path)
     (tmp_path / "store.json").write_text("[")
     with pytest.raises(torpor.SweepError, match="is no store"):
@@ -487,9 +489,9 @@ def test_frames_have_what_killed_sweeps_left_and_each_point_once(recording, tmp_
     empty = torpor.open_store(tmp_path / "empty", create=True)
     assert empty.to_polars().collect().height == empty.to_dataset().count_rows() == 0
     done = torpor.sweep(axes(recording), tmp_path / "store")
-    row, *_ = (store._nested(row) for row in done.store.rows())
+    row, *_ = (parts.nested(row) for row in done.store.rows())
     left = [row, row | {"point": "0" * 32}]
-    text = "".join(json.dumps(each) + "\n" for each in left)
+    text = "".join(json.dumps({**each, "check": parts.check(each)}) + "\n" for each in left)
     (done.store.path / "open" / "left.jsonl").write_text(text)
     frame = done.store.to_polars()
     assert frame.collect().height == len(done.store.rows()) == 5

@@ -4,12 +4,12 @@
 import pytest
 
 import torpor
-from torpor.sweeps import store, view
+from torpor.sweeps import parts, view
 
 
 def point(governor, scenario, value, seed=None, error=None):
     """A row as a store returns it, with one metric."""
-    row = dict.fromkeys([*view.SCENARIO, *(metric["key"] for metric in store.catalogue())], None)
+    row = dict.fromkeys([*view.SCENARIO, *(metric["key"] for metric in parts.catalogue())], None)
     row |= {"point": f"{governor}{scenario}{seed}", "kind": "replay", "options": "{}"}
     row |= {"source": scenario, "platform": "m", "governor": governor, "seed": seed}
     return row | {"error": error, "engine": "e", "idle_power_mw": value}

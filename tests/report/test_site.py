@@ -16,7 +16,7 @@ import pytest
 
 import torpor
 from torpor import site
-from torpor.sweeps.store import _nested
+from torpor.sweeps.parts import nested
 
 GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
 Ask = Callable[..., http.client.HTTPResponse]
@@ -144,10 +144,10 @@ def test_a_sweep_that_runs_is_shown_with_what_it_has_finished(ask: Ask, folder: 
     try:
         with store.writer() as writer:
             assert "no points" in ask("/view/other-store")[2]
-            writer.add(_nested(rows[0]))
+            writer.add(nested(rows[0]))
             status, headers, page = ask("/view/other-store")
             assert (status, headers["Refresh"]) == (200, "2") and ": 1 points" in page
-            writer.add(_nested(rows[1]))
+            writer.add(nested(rows[1]))
             assert ": 2 points" in ask("/view/other-store")[2]
     finally:
         for path in sorted(other.rglob("*"), reverse=True):

@@ -13,7 +13,7 @@ import pytest
 
 import torpor
 from torpor.report.sweep import render
-from torpor.sweeps import store, view
+from torpor.sweeps import parts, view
 
 GOVERNORS = ["menu", "teo", "ladder", "my_teo.c,shift=3", "oracle"]
 
@@ -26,7 +26,7 @@ def points(scenarios: int, seeds: int = 1) -> list[dict]:
         level = 1 + scenario
         for number, governor in enumerate(GOVERNORS):
             for seed in range(1, seeds + 1):
-                row = dict.fromkeys([metric["key"] for metric in store.catalogue()])
+                row = dict.fromkeys([metric["key"] for metric in parts.catalogue()])
                 row |= dict.fromkeys(view.SCENARIO)
                 row |= {"point": f"{scenario}-{governor}-{seed}", "kind": "simulation"}
                 row |= {"source": f"workload {scenario % 100}", "platform": f"p{scenario // 100}"}

@@ -18,6 +18,7 @@ mod hosting;
 mod idle_predict;
 mod kernel;
 mod lists;
+mod panics;
 mod result;
 mod schema;
 mod simulate;
@@ -71,7 +72,7 @@ mod _engine {
     #[pymodule_export]
     use super::stats::{trace_sleeps, trace_stats};
     #[pymodule_export]
-    use super::table::{Table, lay_out, read_table, table_names, tables};
+    use super::table::{Table, lay_out, parse_parquet, read_table, table_names, tables};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

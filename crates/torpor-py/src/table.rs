@@ -3,6 +3,7 @@
 
 use crate::errors::{EngineError, value_error};
 use crate::files::os_error;
+use crate::panics::quietly;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -11,24 +12,26 @@ use arrow_array::{
     ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
     TypedDictionaryArray,
 };
+use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
+use arrow_select::concat::concat_batches;
+use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::fmt::Display;
-use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use torpor_result::tables::{TABLES, of_kind};
-use torpor_units::{UnknownName, WholeFile};
+use torpor_units::{UnknownName, WholeFile, open_regular};
 
 /// The names that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";
@@ -122,6 +125,16 @@ impl Table {
         Ok(columns)
     }
 
+    /// Returns the bytes of the table as a Parquet file.
+    fn to_parquet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let made = py.detach(|| {
+            let mut out = Vec::new();
+            write_parquet(&mut out, self.batch.schema(), [Ok(self.batch.clone())]).map(|()| out)
+        });
+        let bytes = made.map_err(|e| EngineError::new_err(format!("lay out a table: {e}")))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
     /// Writes Parquet, or Arrow IPC if `path` ends in `.arrow`.
     ///
     /// Raises OSError if the file cannot be written.
@@ -161,7 +174,7 @@ pub(crate) fn write_batches(
 }
 
 fn write_parquet(
-    file: &mut WholeFile,
+    file: &mut (impl Write + Send),
     schema: SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
 ) -> Result<(), ParquetError> {
@@ -230,25 +243,41 @@ pub(crate) fn tables() -> String {
 #[pyfunction]
 pub(crate) fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
     py.detach(|| {
-        let file = File::open(&path).map_err(|error| os_error(&path, error))?;
-        let damaged = |error: &dyn Display| {
-            value_error(format!("`{}` is not a table: {error}", path.display()))
-        };
-        let batches: Result<Vec<RecordBatch>, PyErr> = if path.extension() == Some("arrow".as_ref())
-        {
-            let reader = arrow_ipc::reader::FileReader::try_new(file, None);
-            reader.map_err(|e| damaged(&e))?.map(|batch| batch.map_err(|e| damaged(&e))).collect()
-        } else {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|b| b.build());
-            reader.map_err(|e| damaged(&e))?.map(|batch| batch.map_err(|e| damaged(&e))).collect()
-        };
-        let batches = batches?;
-        let schema = batches.first().map(RecordBatch::schema);
-        let schema = schema.unwrap_or_else(|| Arc::new(arrow_schema::Schema::empty()));
-        arrow_select::concat::concat_batches(&schema, &batches)
-            .map(Table::new)
-            .map_err(|e| damaged(&e))
+        let file = open_regular(&path).map_err(|error| os_error(&path, error))?;
+        let is_arrow = path.extension() == Some("arrow".as_ref());
+        let read = without_panic(|| match is_arrow {
+            true => joined(FileReader::try_new(file, None)?),
+            false => joined(ParquetRecordBatchReaderBuilder::try_new(file)?.build()?),
+        });
+        read.map_err(|error| value_error(format!("`{}` is not a table: {error}", path.display())))
     })
+}
+
+/// A table from the bytes of a Parquet file.
+#[pyfunction]
+pub(crate) fn parse_parquet(py: Python<'_>, data: &[u8]) -> PyResult<Table> {
+    let data = Bytes::copy_from_slice(data);
+    py.detach(|| {
+        let read =
+            without_panic(|| joined(ParquetRecordBatchReaderBuilder::try_new(data)?.build()?));
+        read.map_err(|error| value_error(format!("not a table: {error}")))
+    })
+}
+
+/// Reads a damaged file as an error: the libraries that decode tables assert some of what a file
+/// says.
+fn without_panic(read: impl FnOnce() -> Result<Table, ArrowError>) -> Result<Table, ArrowError> {
+    quietly(read)
+        .unwrap_or_else(|| Err(ArrowError::ParseError("its content contradicts itself".to_owned())))
+}
+
+fn joined(
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<Table, ArrowError> {
+    let batches = batches.collect::<Result<Vec<RecordBatch>, ArrowError>>()?;
+    let schema = batches.first().map(RecordBatch::schema);
+    let schema = schema.unwrap_or_else(|| Arc::new(arrow_schema::Schema::empty()));
+    concat_batches(&schema, &batches).map(Table::new)
 }
 
 /// A column of one of the types that our tables have.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torpor.comparison import paired
 from torpor.contest.corpus import Scenario
-from torpor.sweeps.store import Row
+from torpor.sweeps.parts import Row
 
 #: What all are compared with.
 BASE = "teo"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from torpor.comparison import unit_text
 from torpor.report.environment import page
-from torpor.sweeps.store import catalogue
+from torpor.sweeps.parts import catalogue
 from torpor.sweeps.view import SCENARIO, governors_of, labels, scenario_of, varied
 
 if TYPE_CHECKING:
-    from torpor.sweeps.store import Row
+    from torpor.sweeps.parts import Row
     from torpor.sweeps.view import Scenario
 
 #: Digits of a number in the page's data: more than are shown.

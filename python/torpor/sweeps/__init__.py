@@ -6,7 +6,17 @@ its result, so a store never holds two answers to one question, and nothing runs
 """
 
 from torpor.sweeps.axes import Axes, Point, SweepError
+from torpor.sweeps.parts import StoreWarning
 from torpor.sweeps.run import Progress, sweep
 from torpor.sweeps.store import Store, open_store
 
-__all__ = ["Axes", "Point", "Progress", "Store", "SweepError", "open_store", "sweep"]
+__all__ = [
+    "Axes",
+    "Point",
+    "Progress",
+    "Store",
+    "StoreWarning",
+    "SweepError",
+    "open_store",
+    "sweep",
+]

@@ -22,8 +22,8 @@ from typing import Any
 from torpor import _engine
 from torpor.sweeps.axes import Point, SweepError, split_file, split_numbers
 from torpor.sweeps.identity import engine_id
+from torpor.sweeps.parts import Row
 from torpor.sweeps.points import Recordings, row_of, run_point
-from torpor.sweeps.store import Row
 
 #: Of Dask, which a machine need not have.
 _Future = Any

@@ -11,8 +11,8 @@ from typing import Any
 
 from torpor.posting.model import Post, Table, counted, number, word
 from torpor.sweeps.axes import Axes, SweepError
+from torpor.sweeps.parts import Row
 from torpor.sweeps.run import sweep
-from torpor.sweeps.store import Row
 from torpor.sweeps.view import (
     change_parts,
     change_unit,

@@ -14,7 +14,7 @@ from torpor.replays import Trace, load_trace
 from torpor.simulations import simulate
 from torpor.sweeps.axes import Point, SweepError
 from torpor.sweeps.identity import engine_id
-from torpor.sweeps.store import Row
+from torpor.sweeps.parts import Row
 
 _Report = Callable[[str, int, int], None]
 

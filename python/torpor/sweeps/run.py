@@ -10,8 +10,9 @@ from pathlib import Path
 
 from torpor.sweeps.axes import Axes, Point, SweepError
 from torpor.sweeps.identity import Identities
+from torpor.sweeps.parts import Row
 from torpor.sweeps.points import Recordings, run_point
-from torpor.sweeps.store import Row, Store, open_store
+from torpor.sweeps.store import Store, open_store
 
 #: More points than this are a mistake more often than a plan.
 POINTS_MAX = 1_000_000

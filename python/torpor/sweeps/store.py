@@ -2,10 +2,14 @@
 """Where points are kept: a folder that any number of processes write to without a lock.
 
 - ``store.json``: the format.
-- ``points/*.parquet``: shards, each written whole or not at all, never changed.
-- ``open/*.jsonl``: what a sweep that runs has finished, a line a point. It becomes a shard when the
-  sweep ends; one that a killed sweep left is read just as well, and becomes a shard by the next
-  sweep of the same machine, or by ``torpor store gc``.
+- ``points/*.parquet``: shards, each written whole or not at all, never changed. A shard's name is
+  the SHA-256 of its bytes, which every reader checks first.
+- ``open/*.jsonl``: what a sweep that runs has finished, a line a point, with a checksum. It becomes
+  a shard when the sweep ends; one that a killed sweep left is read just as well, and becomes a
+  shard by the next sweep of the same machine, or by ``torpor store gc``.
+
+What is damaged is reported (:class:`StoreWarning`) and not read. Its points count as not done, so
+that the next sweep runs them again.
 
 Shards are plain Parquet: ``SELECT * FROM 'store/points/*.parquet'`` in DuckDB,
 ``polars.scan_parquet("store/points/*.parquet")``.
@@ -19,33 +23,37 @@ import os
 import platform
 import re
 import uuid
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from torpor import _engine
-from torpor.files import write_whole
+from torpor.files import NotRegularError, open_regular, write_whole
 from torpor.sweeps.axes import SweepError
+from torpor.sweeps.parts import (
+    UNREADABLE,
+    DamagedError,
+    Part,
+    Row,
+    catalogue,
+    check,
+    flat,
+    nested,
+    read_open,
+    read_shard,
+    reason,
+    shard_bytes,
+    warn,
+)
 
 #: Of the folder and its files.
-FORMAT = 1
+FORMAT = 2
 
 #: A sweep's open file becomes a shard when it holds so many points.
 _SHARD_POINTS = 20_000
 
 #: In an open file's name: over NFS, a lock may be unknown to other machines.
 _HOST = re.sub(r"[^A-Za-z0-9.]", "", platform.node())
-
-Row = dict[str, Any]
-
-
-@cache
-def catalogue() -> list[dict[str, Any]]:
-    """Return the metrics that a point may have: those of replays and of simulations."""
-    known = json.loads(_engine.metrics())
-    both = {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
-    return list(both.values())
 
 
 class Store:
@@ -66,7 +74,10 @@ class Store:
         return sorted((self.path / "open").glob("*.jsonl"))
 
     def rows(self) -> list[Row]:
-        """Return every point once, in the order of their names."""
+        """Return every point once, in the order of their names.
+
+        Warns of what is damaged (:class:`StoreWarning`).
+        """
         while True:
             # A shard that is gone has gone into another, which `store gc` made.
             with contextlib.suppress(FileNotFoundError):
@@ -74,12 +85,14 @@ class Store:
 
     def _read(self) -> list[Row]:
         found: dict[str, Row] = {}
-        # Before the shards: what becomes one meanwhile is met there.
-        for path in self.open_files:
-            found.update((record["point"], _flat(record)) for record in _records(path))
-        for path in self.shards:
-            found.update((row["point"], row) for row in _rows(path))
-        return [found[name] for name in sorted(found)]
+        damage = []
+        # Open files first: one that becomes a shard meanwhile is met there.
+        for path in (*self.open_files, *self.shards):
+            part = read_open(path) if path.suffix == ".jsonl" else read_shard(path)
+            found.update((record["point"], record) for record in part.records)
+            damage.append(part.damage)
+        warn(damage)
+        return [flat(found[name]) for name in sorted(found)]
 
     def names(self) -> dict[str, bool]:
         """Return the names of all points, each with whether it has an error."""
@@ -87,10 +100,12 @@ class Store:
 
     def table(self) -> _engine.Table:
         """Return all points as one Arrow table."""
-        return _table([_nested(row) for row in self.rows()])
+        return _table([nested(row) for row in self.rows()])
 
     def to_polars(self) -> Any:
         """Return a ``polars.LazyFrame`` over all points, which reads the shards when collected.
+
+        Their checksums are verified at once; damaged ones are left out, with a warning.
 
         Raises ImportError where polars is not installed.
         """
@@ -98,8 +113,8 @@ class Store:
 
         # Of sweeps that run or were killed: few, and in no shard.
         parts = [polars.DataFrame(self._open_table()).lazy()] if self.open_files else []
-        if self.shards or not parts:
-            shards = [os.fspath(path) for path in self.shards]
+        shards = self._sound_shards()
+        if shards or not parts:
             scanned = polars.scan_parquet(shards) if shards else None
             parts.insert(0, polars.DataFrame(_table([])).lazy() if scanned is None else scanned)
         # Two sweeps that ran one point at a time both have it.
@@ -115,13 +130,31 @@ class Store:
         from pyarrow import dataset
 
         opened = dataset.dataset(pyarrow.table(self._open_table()))
-        if not self.shards:
+        sound = self._sound_shards()
+        if not sound:
             return opened
-        shards = dataset.dataset([os.fspath(path) for path in self.shards], format="parquet")
+        shards = dataset.dataset(sound, format="parquet")
         return dataset.dataset([shards, opened.replace_schema(shards.schema)])
 
+    def _sound_shards(self) -> list[str]:
+        """Return the paths of the shards whose checksums are right; warn of the others."""
+        sound, damage = [], []
+        for path in self.shards:
+            try:
+                shard_bytes(path)
+                sound.append(os.fspath(path))
+            except FileNotFoundError:
+                # Another process made one shard of several: list them anew.
+                return self._sound_shards()
+            except DamagedError as error:
+                damage.append(str(error))
+        warn(damage)
+        return sound
+
     def _open_table(self) -> _engine.Table:
-        return _table([record for path in self.open_files for record in _records(path)])
+        parts = [read_open(path) for path in self.open_files]
+        warn(part.damage for part in parts)
+        return _table([record for part in parts for record in part.records])
 
     def writer(self) -> "Writer":
         """Return what adds points to the store; use it in a ``with``."""
@@ -131,7 +164,7 @@ class Store:
         """Add the points of other stores; return how many are new."""
         known = set(self.names())
         new = [row for other in others for row in other.rows() if row["point"] not in known]
-        added = {row["point"]: _nested(row) for row in new}
+        added = {row["point"]: nested(row) for row in new}
         self._add_shard(list(added.values()))
         return len(added)
 
@@ -139,24 +172,27 @@ class Store:
         """Make one shard of all, and return how many files went and how many points.
 
         What killed sweeps left is taken in, what running ones write is left alone. Points that
-        another build than ``engine`` made are dropped if it is given.
+        another build than ``engine`` made are dropped if it is given. A damaged file is renamed to
+        ``NAME.damaged``, with a warning.
         """
+        while True:
+            # A shard that is gone has gone into another, which a second `store gc` made.
+            with contextlib.suppress(FileNotFoundError):
+                return self._gc(engine)
+
+    def _gc(self, engine: str | None) -> tuple[int, int]:
         orphans = self._orphans("*")
-        shards = self.shards
-        rows: dict[str, Row] = {}
+        parts = {path: read_shard(path) for path in self.shards}
+        parts.update((path, read_open(path)) for path in orphans)
+        rows = {record["point"]: record for part in parts.values() for record in part.records}
         dropped = 0
-        for path in shards:
-            rows.update((row["point"], _nested(row)) for row in _rows(path))
-        for path in orphans:
-            rows.update((record["point"], record) for record in _records(path))
         if engine is not None:
             kept = {name: row for name, row in rows.items() if row["engine"] == engine}
             dropped, rows = len(rows) - len(kept), kept
         made = self._add_shard(list(rows.values()))
-        gone = [path for path in (*shards, *orphans) if path != made]
-        for path in gone:
-            path.unlink(missing_ok=True)
-        return len(gone), dropped
+        if made is not None:
+            parts.pop(made, None)
+        return _remove(parts), dropped
 
     def _orphans(self, host: str) -> list[Path]:
         """Open files that nobody writes any more."""
@@ -164,11 +200,10 @@ class Store:
 
     def _take_in_orphans(self) -> None:
         """Make a shard of what killed sweeps of this machine left."""
-        orphans = self._orphans(f"{_HOST}-*")
-        rows = {record["point"]: record for path in orphans for record in _records(path)}
+        parts = {path: read_open(path) for path in self._orphans(f"{_HOST}-*")}
+        rows = {record["point"]: record for part in parts.values() for record in part.records}
         self._add_shard(list(rows.values()))
-        for path in orphans:
-            path.unlink(missing_ok=True)
+        _remove(parts)
 
     def export(self, path: Path) -> int:
         """Write all points to one file: .parquet, .arrow or .csv; return how many."""
@@ -188,14 +223,12 @@ class Store:
         return table.num_rows
 
     def _add_shard(self, records: list[Row]) -> Path | None:
-        """Write a shard; its name is that of its content, so the same one is written once."""
+        """Write a shard; its name is the checksum of its bytes."""
         if not records:
             return None
-        records = sorted(records, key=lambda record: str(record["point"]))
-        names = "\n".join(record["point"] for record in records)
-        name = hashlib.sha256(names.encode()).hexdigest()[:16]
-        path = self.path / "points" / f"{name}.parquet"
-        _table(records).write(os.fspath(path))
+        data = _table(sorted(records, key=lambda record: str(record["point"]))).to_parquet()
+        path = self.path / "points" / f"{hashlib.sha256(data).hexdigest()}.parquet"
+        write_whole(path, data)
         return path
 
 
@@ -218,7 +251,7 @@ class Writer:
 
     def add(self, record: Row) -> None:
         """Add a point. Raises OSError if it cannot be written; those before it are kept."""
-        line = json.dumps(record).encode() + b"\n"
+        line = json.dumps({**record, "check": check(record)}).encode() + b"\n"
         try:
             written = self._file.write(line)
             if written != len(line):
@@ -252,77 +285,83 @@ class Writer:
 def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
     """Open a store of points.
 
-    Raises :class:`SweepError` if there is none, or one of a later Torpor; OSError if it cannot be
+    Raises :class:`SweepError` if there is none, or one of another format; OSError if it cannot be
     made.
     """
     folder = Path(path)
-    file = folder / "store.json"
+    if create:
+        _create(folder)
     try:
-        head = json.loads(file.read_text(encoding="utf-8"))
+        with open_regular(folder / "store.json") as file:
+            head = json.loads(file.read().decode())
     except FileNotFoundError:
-        if not create:
-            raise SweepError(f"`{folder}` is no store: it has no store.json") from None
-        if folder.is_dir() and any(folder.iterdir()):
-            raise SweepError(
-                f"`{folder}` is no store and not empty\nhint: name a new folder"
-            ) from None
-        head = {"format": FORMAT, "kind": "sweep"}
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(head) + "\n")
-    except (ValueError, NotADirectoryError) as error:
-        raise SweepError(f"`{folder}` is no store: {error}") from None
-    if not isinstance(head, dict) or not isinstance(head.get("format"), int):
+        raise SweepError(f"`{folder}` is no store: it has no store.json") from None
+    except (ValueError, RecursionError, NotADirectoryError, NotRegularError) as error:
+        raise SweepError(f"`{folder}` is no store: store.json: {reason(error)}") from None
+    if not isinstance(head, dict) or type(head.get("format")) is not int:
         raise SweepError(f"`{folder}` is no store: store.json has no `format`")
-    if head["format"] > FORMAT:
-        raise SweepError(
-            f"`{folder}` has format {head['format']}, and this Torpor reads up to {FORMAT}\n"
-            "hint: use the version that wrote it, or a later one"
+    if head["format"] != FORMAT:
+        hint = (
+            "use the version that wrote it, or a later one"
+            if head["format"] > FORMAT
+            else "name a new folder, and run the sweep again"
         )
+        raise SweepError(
+            f"`{folder}` has format {head['format']}, and this Torpor reads format {FORMAT}\n"
+            f"hint: {hint}"
+        )
+    if head.get("kind") != "sweep":
+        raise SweepError(f"`{folder}` is no store: its kind is {head.get('kind')!r}, not 'sweep'")
     if create:
         for name in ("points", "open"):
             (folder / name).mkdir(exist_ok=True)
     return Store(folder)
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    columns = _engine.read_table(os.fspath(path)).to_dict()
-    for values in zip(*columns.values(), strict=True):
-        yield dict(zip(columns, values, strict=True))
-
-
-def _records(path: Path) -> Iterator[Row]:
-    """Yield the whole lines of an open file; its owner may be writing the last one."""
+def _create(folder: Path) -> None:
+    """Make a folder a store, unless it is one. Any number of processes may do so at a time."""
     try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        # Its owner has made a shard of it.
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise SweepError(f"`{folder}` is no store: it is no folder") from None
+    # Listed before the file is looked for: all that another creator leaves here comes after its
+    # store.json, but for the temporary file that becomes it.
+    names = os.listdir(folder)
+    file = folder / "store.json"
+    if os.path.lexists(file):
         return
-    for line in lines[:-1]:
-        with contextlib.suppress(ValueError):
-            yield json.loads(line)
+    if any(not name.startswith(".torpor-") for name in names):
+        raise SweepError(f"`{folder}` is no store and not empty\nhint: name a new folder")
+    write_whole(file, json.dumps({"format": FORMAT, "kind": "sweep"}) + "\n")
+
+
+def _remove(parts: dict[Path, Part]) -> int:
+    """Remove files that went into a shard; rename what is damaged. Return how many are gone."""
+    for path, part in parts.items():
+        if part.damage is None:
+            path.unlink(missing_ok=True)
+            continue
+        aside = path.with_name(f"{path.name}.damaged")
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(aside)
+        warn([f"{part.damage}; it is now `{aside.name}`"])
+    return len(parts)
 
 
 def _is_orphan(path: Path) -> bool:
     try:
-        with open(path, "rb") as file:
+        file = open_regular(path)
+    except OSError as error:
+        # Nobody writes to what is no file.
+        return isinstance(error, NotRegularError) or error.errno in UNREADABLE
+    with file:
+        try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+        except OSError:
+            return False
     return True
 
 
 def _table(records: list[Row]) -> _engine.Table:
     result = {"kind": "sweep", "catalogue": catalogue(), "points": records}
     return _engine.lay_out(json.dumps(result), "points")
-
-
-def _flat(record: Row) -> Row:
-    own = {key: value for key, value in record.items() if key != "metrics"}
-    return own | {metric["key"]: record["metrics"].get(metric["key"]) for metric in catalogue()}
-
-
-def _nested(row: Row) -> Row:
-    keys = {metric["key"] for metric in catalogue()}
-    own: Row = {key: value for key, value in row.items() if key not in keys}
-    own["metrics"] = {key: row[key] for key in row if key in keys and row[key] is not None}
-    return own

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torpor.posting.model import Cell, Post, Table, counted, number, word
 from torpor.sweeps.axes import PLACES, Axes, Point, SweepError, split_numbers
+from torpor.sweeps.parts import Row
 from torpor.sweeps.run import sweep
-from torpor.sweeps.store import Row
 from torpor.sweeps.view import change_parts, change_unit, mean_change, metric_info
 
 if TYPE_CHECKING:

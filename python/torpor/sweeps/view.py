@@ -12,7 +12,7 @@ from typing import Any
 from torpor._engine import unknown_name
 from torpor.posting.model import Cell, Post, Table, Value, counted, number, word
 from torpor.sweeps.axes import SweepError
-from torpor.sweeps.store import Row, catalogue
+from torpor.sweeps.parts import Row, catalogue
 
 #: Of a point, what tells scenarios apart.
 SCENARIO = (

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Panics of other people's libraries, which assert some of what a damaged file says.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns what `read` returns, or None if it panics; nothing is printed then.
+pub(crate) fn quietly<T>(read: impl FnOnce() -> T) -> Option<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IS_QUIET.get() {
+                print(panic);
+            }
+        }));
+    });
+    IS_QUIET.set(true);
+    // The caller drops all that the reader left half done.
+    let outcome = catch_unwind(AssertUnwindSafe(read));
+    IS_QUIET.set(false);
+    outcome.ok()
+}
