@@ -63,6 +63,10 @@ fn sched() -> impl Strategy<Value = EventKind> {
         ),
         (0..9i32, 0..8192u32)
             .prop_map(|(pid, cpu)| EventKind::SchedWaking { pid, target_cpu: CpuId(cpu) }),
+        (any::<i32>(), 0u32..64)
+            .prop_map(|(pid, cpu)| EventKind::SchedWakeup { pid, target_cpu: CpuId(cpu) }),
+        (any::<i32>(), 0u32..64)
+            .prop_map(|(pid, cpu)| EventKind::SchedWakeupNew { pid, target_cpu: CpuId(cpu) }),
         (0..9i32, any::<bool>())
             .prop_map(|(pid, io_wait)| EventKind::BlockedReason { pid, io_wait }),
     ]
