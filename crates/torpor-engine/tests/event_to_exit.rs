@@ -74,8 +74,8 @@ fn recordings() -> Vec<PathBuf> {
 
 /// The largest share of late exits is 0.8 %, in an emulated guest; phones have 0.4 %.
 const LATE_MAX_PCT: f64 = 2.0;
-/// Of this recording's timers, 18 % expire more than 1 ms after their time, as its machine was
-/// emulated by the wall clock on a busy host: not the events are wrong, but the machine is late.
+/// In this recording 18 % are late: QEMU emulated its two CPUs by the wall clock, without
+/// `-icount`, on a host that did not always run them.
 const LATE_MACHINE: &str = "x86-6.12-menu-idle-predict";
 
 #[test]
