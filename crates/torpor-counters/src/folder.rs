@@ -5,7 +5,7 @@ use crate::builder::{Builder, VALUE_BYTES_MAX};
 use crate::error::{CountersError, Failure};
 use crate::path::{self, DOMAIN_ATTRS, FACTS, FREQS, PERF_STATE_ATTRS, STATE_ATTRS};
 use crate::{CPU_MAX, STATE_MAX, Snapshot};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use torpor_units::{CpuId, open_regular};
@@ -40,7 +40,7 @@ pub(crate) fn read(root: &Path) -> Result<Snapshot, Failure> {
     let tree = Tree::open(root)?;
     let mut builder = Builder::default();
     if let Some(filesystem) = tree.filesystem() {
-        read_facts(&filesystem, &mut builder);
+        read_facts(&filesystem, &tree.bounds, &mut builder);
     }
     for attr in ["current_driver", "current_governor", "current_governor_ro"] {
         tree.put(&format!("cpuidle/{attr}"), &mut builder);
@@ -66,7 +66,7 @@ pub(crate) fn read(root: &Path) -> Result<Snapshot, Failure> {
     let places = [Some(root.to_owned()), tree.filesystem()];
     for place in places.iter().flatten() {
         if !builder.has_energy_model() {
-            put_energy_model(place, &mut builder);
+            put_energy_model(place, &tree.bounds, &mut builder);
         }
     }
     builder.finish()
@@ -74,13 +74,13 @@ pub(crate) fn read(root: &Path) -> Result<Snapshot, Failure> {
 
 pub(crate) fn read_energy_model(root: &Path) -> Result<Snapshot, Failure> {
     let mut builder = Builder::default();
-    put_energy_model(root, &mut builder);
+    put_energy_model(root, &Bounds::of(root), &mut builder);
     builder.finish_any()
 }
 
 /// Finds the energy model in `root` itself, or where a copy has it. Only root can read the running
 /// machine's; to anybody else it is not there.
-fn put_energy_model(root: &Path, builder: &mut Builder) {
+fn put_energy_model(root: &Path, bounds: &Bounds, builder: &mut Builder) {
     for below in ["", "energy_model", "kernel/debug/energy_model", "sys/kernel/debug/energy_model"]
     {
         for (domain, folder) in folders(&root.join(below)) {
@@ -89,8 +89,8 @@ fn put_energy_model(root: &Path, builder: &mut Builder) {
             }
             let mut put = |path: &str| {
                 let name = format!("energy_model/{domain}/{path}");
-                if let (Ok(value), Some(key)) = (read_value(&folder.join(path)), path::parse(&name))
-                {
+                let value = bounds.read_value(&folder.join(path));
+                if let (Ok(value), Some(key)) = (value, path::parse(&name)) {
                     builder.put(key, &name, &value);
                 }
             };
@@ -117,9 +117,45 @@ fn folders(folder: &Path) -> Vec<(String, PathBuf)> {
     folders
 }
 
+/// The folder that a snapshot is read from. A copy may be anybody's, and a link in it may lead to
+/// any file of the reader's: it is followed only as far as the copy goes.
+struct Bounds {
+    /// None: all of the filesystem, as for the running machine.
+    folder: Option<PathBuf>,
+}
+
+const OUTSIDE: &str = "is a link out of the copy, which is not followed";
+
+impl Bounds {
+    fn of(folder: &Path) -> Bounds {
+        let folder = fs::canonicalize(folder).unwrap_or(folder.to_owned());
+        Bounds { folder: Some(folder).filter(|folder| folder.parent().is_some()) }
+    }
+
+    /// Whether a path stays in the folder; also one that leads nowhere.
+    fn holds(&self, path: &Path) -> bool {
+        let Some(folder) = &self.folder else { return true };
+        fs::canonicalize(path).map_or(true, |path| path.starts_with(folder))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        if !self.holds(path) {
+            return Err(io::Error::other(OUTSIDE));
+        }
+        open_regular(path)
+    }
+
+    fn read_value(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut value = Vec::new();
+        self.open(path)?.take(VALUE_BYTES_MAX as u64).read_to_end(&mut value)?;
+        Ok(value)
+    }
+}
+
 struct Tree {
     /// The folder that holds `cpu0`, `cpu1` and so on.
     root: PathBuf,
+    bounds: Bounds,
 }
 
 impl Tree {
@@ -128,15 +164,18 @@ impl Tree {
         fs::read_dir(root).map_err(|error| Failure::new(error.to_string(), HINT))?;
         ["", "cpu", "system/cpu", "devices/system/cpu", BELOW_ROOT]
             .into_iter()
-            .map(|below| Tree { root: root.join(below) })
-            .find(|tree| !list(&tree.root, "cpu").unwrap_or_default().is_empty())
+            .map(|below| root.join(below))
+            .find(|found| !list(found, "cpu").unwrap_or_default().is_empty())
+            .map(|found| {
+                let filesystem = filesystem(&found);
+                let bounds = Bounds::of(filesystem.as_deref().unwrap_or(root));
+                Tree { root: found, bounds }
+            })
             .ok_or_else(|| Failure::new("there are no directories cpu0, cpu1, … in it", HINT))
     }
 
-    /// The root of the filesystem that has this tree, if it is in its place there.
     fn filesystem(&self) -> Option<PathBuf> {
-        let mut root = self.root.ancestors();
-        self.root.ends_with(BELOW_ROOT).then(|| root.nth(4).unwrap_or(Path::new("")).to_owned())
+        filesystem(&self.root)
     }
 
     /// The folders `prefixN` in a folder, ascending by N, each with its path.
@@ -158,6 +197,9 @@ impl Tree {
         for number in numbers {
             let path = format!("{folder}{slash}{prefix}{number}");
             match u32::try_from(number) {
+                Ok(_) if !self.bounds.holds(&self.root.join(&path)) => {
+                    builder.problem(&path, OUTSIDE.to_owned());
+                }
                 Ok(number) if number <= max => found.push((number, path)),
                 _ => builder.problem(&path, "is beyond what any kernel numbers".to_owned()),
             }
@@ -167,7 +209,7 @@ impl Tree {
 
     /// Hands a file's value to the builder, if there is such a file.
     fn put(&self, path: &str, builder: &mut Builder) {
-        match read_value(&self.root.join(path)) {
+        match self.bounds.read_value(&self.root.join(path)) {
             Ok(value) => {
                 let key = path::parse(path).expect("only files with a meaning are asked for");
                 builder.put(key, path, &value);
@@ -176,6 +218,12 @@ impl Tree {
             Err(error) => builder.problem(path, format!("cannot be read: {error}")),
         }
     }
+}
+
+/// The root of the filesystem that has this tree, if it is in its place there.
+fn filesystem(tree: &Path) -> Option<PathBuf> {
+    let mut root = tree.ancestors();
+    tree.ends_with(BELOW_ROOT).then(|| root.nth(4).unwrap_or(Path::new("")).to_owned())
 }
 
 fn list(folder: &Path, prefix: &str) -> io::Result<Vec<u64>> {
@@ -198,12 +246,6 @@ fn list(folder: &Path, prefix: &str) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-fn read_value(path: &Path) -> io::Result<Vec<u8>> {
-    let mut value = Vec::new();
-    open_regular(path)?.take(VALUE_BYTES_MAX as u64).read_to_end(&mut value)?;
-    Ok(value)
-}
-
 /// The beginning of a file that is a text.
 fn read_start(file: impl Read, bytes_max: u64) -> Option<String> {
     let mut bytes = Vec::new();
@@ -212,30 +254,40 @@ fn read_start(file: impl Read, bytes_max: u64) -> Option<String> {
 }
 
 /// What the machine says of itself; what it does not say stays unknown.
-fn read_facts(filesystem: &Path, builder: &mut Builder) {
+fn read_facts(filesystem: &Path, bounds: &Bounds, builder: &mut Builder) {
     for (fact, path) in FACTS {
-        if let Ok(value) = read_value(&filesystem.join(path)) {
+        if let Ok(value) = bounds.read_value(&filesystem.join(path)) {
             builder.put(path::Key::Fact(fact), path, &value);
         }
     }
-    builder.machine().title = read_title(filesystem);
-    builder.machine().hz = read_hz(filesystem, builder.machine().kernel_release.as_deref());
+    let facts = FACTS.iter().map(|(_, path)| *path);
+    for path in facts.chain([CPUINFO, CONFIG]) {
+        if !bounds.holds(&filesystem.join(path)) {
+            builder.problem(path, OUTSIDE.to_owned());
+        }
+    }
+    builder.machine().title = read_title(filesystem, bounds);
+    let release = builder.machine().kernel_release.clone();
+    builder.machine().hz = read_hz(filesystem, bounds, release.as_deref());
 }
 
-fn read_title(filesystem: &Path) -> Option<String> {
-    let file = open_regular(&filesystem.join("proc/cpuinfo")).ok()?;
+const CPUINFO: &str = "proc/cpuinfo";
+const CONFIG: &str = "proc/config.gz";
+
+fn read_title(filesystem: &Path, bounds: &Bounds) -> Option<String> {
+    let file = bounds.open(&filesystem.join(CPUINFO)).ok()?;
     let text = read_start(file, CPU_BYTES_MAX)?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 /// `CONFIG_HZ` from the kernel's configuration, where the machine keeps it.
-fn read_hz(filesystem: &Path, release: Option<&str>) -> Option<u32> {
-    let config = match open_regular(&filesystem.join("proc/config.gz")) {
+fn read_hz(filesystem: &Path, bounds: &Bounds, release: Option<&str>) -> Option<u32> {
+    let config = match bounds.open(&filesystem.join(CONFIG)) {
         Ok(file) => read_start(flate2::read::GzDecoder::new(file), CONFIG_BYTES_MAX)?,
         Err(_) => {
             let path = format!("boot/config-{}", release?);
-            read_start(open_regular(&filesystem.join(path)).ok()?, CONFIG_BYTES_MAX)?
+            read_start(bounds.open(&filesystem.join(path)).ok()?, CONFIG_BYTES_MAX)?
         }
     };
     config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())

@@ -25,8 +25,12 @@ pub struct Ran {
     pub stderr: String,
 }
 
+#[derive(Debug)]
 pub enum Failure {
+    /// The program could not be started.
     Start(io::Error),
+    /// The folder that it runs in cannot be used, or somebody has removed it.
+    Scratch(io::Error),
     TimedOut,
     /// The user has asked to stop.
     Stopped,
@@ -39,15 +43,19 @@ pub fn run(
     limit: Duration,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Ran, Failure> {
+    let said = || tempfile::tempfile_in(scratch).map_err(Failure::Scratch);
+    let (stdout, stderr) = (said()?, said()?);
     let mut start = || {
-        let (stdout, stderr) = (tempfile::tempfile_in(scratch)?, tempfile::tempfile_in(scratch)?);
         // What compilers leave behind them when they are killed lies in the folder as well.
         command.current_dir(scratch).env("TMPDIR", scratch).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         keep(&mut command, scratch, limit)?;
-        Ok((command.spawn()?, stdout, stderr))
+        command.spawn()
     };
-    let (mut keeper, stdout, stderr) = start().map_err(Failure::Start)?;
+    let mut keeper = start().map_err(|error| match scratch.is_dir() {
+        true => Failure::Start(error),
+        false => Failure::Scratch(error),
+    })?;
     let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     let status = loop {
@@ -74,7 +82,7 @@ pub fn run(
     let (stdout, stderr) = (said(stdout), said(stderr));
     match (stdout, stderr) {
         (Ok(stdout), Ok(stderr)) => Ok(Ran { status, stdout, stderr }),
-        (Err(e), _) | (_, Err(e)) => Err(Failure::Start(e)),
+        (Err(e), _) | (_, Err(e)) => Err(Failure::Scratch(e)),
     }
 }
 
@@ -166,5 +174,23 @@ unsafe fn watch(compiler: libc::pid_t, wanted: &libc::sigset_t, scratch: &CStrin
                 libc::_exit(if by_itself { libc::WEXITSTATUS(status) } else { 125 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(program: &str, scratch: &Path) -> Failure {
+        let ran = run(Command::new(program), scratch, Duration::from_secs(9), &|| false);
+        ran.err().expect("it cannot run")
+    }
+
+    #[test]
+    fn a_scratch_folder_that_is_gone_is_no_missing_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("gone");
+        assert!(matches!(failure("true", &gone), Failure::Scratch(_)));
+        assert!(matches!(failure("no-such-program", folder.path()), Failure::Start(_)));
     }
 }

@@ -105,6 +105,7 @@ impl Compiler {
         let ran = child::run(command, scratch.path(), self.limit, &|| self.is_stopped());
         let ran = ran.map_err(|failure| match failure {
             Failure::Start(source) => self.missing(source),
+            Failure::Scratch(source) => gone(scratch.path(), source),
             Failure::TimedOut => self.missing(io::ErrorKind::TimedOut.into()),
             Failure::Stopped => GovernorError::Interrupted,
         })?;
@@ -175,6 +176,7 @@ impl Compiler {
         child::run(command, stage.path(), self.limit, &|| self.is_stopped()).map_err(|failure| {
             match failure {
                 Failure::Start(source) => self.missing(source),
+                Failure::Scratch(source) => gone(stage.path(), source),
                 Failure::TimedOut => GovernorError::CompileTime {
                     policy: label.clone(),
                     limit_s: self.limit.as_secs(),
@@ -323,6 +325,11 @@ fn header_with(name: &str) -> Option<&'static str> {
     let headers =
         KAPI.iter().filter_map(|(file, text)| Some((file.strip_prefix("include/")?, text)));
     headers.filter(|(_, text)| holds(text)).map(|(file, _)| file).next()
+}
+
+/// The error for a scratch folder in which no compiler can run.
+fn gone(scratch: &Path, source: io::Error) -> GovernorError {
+    GovernorError::Cache { path: scratch.to_owned(), source }
 }
 
 /// What a compiler's or linker's messages say is missing, each once.

@@ -396,6 +396,9 @@ fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelError> {
         };
         KernelError::Build(match failure {
             Failure::Start(source) => no_compiler(source),
+            Failure::Scratch(source) => {
+                GovernorError::Cache { path: job.scratch.path().to_owned(), source }
+            }
             Failure::TimedOut => no_compiler(io::ErrorKind::TimedOut.into()),
             Failure::Stopped => GovernorError::Interrupted,
         })

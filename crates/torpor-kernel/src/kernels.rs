@@ -340,12 +340,16 @@ impl Kernels {
         let mut command = Command::new(&self.compiler);
         command.arg("--version");
         let ran = run(command, scratch.path(), Duration::from_secs(60), &|| false);
-        let ran = ran.map_err(|failure| GovernorError::NoCompiler {
+        let no_compiler = |source| GovernorError::NoCompiler {
             compiler: self.compiler.to_string_lossy().into_owned(),
-            source: match failure {
-                Failure::Start(source) => source,
-                _ => std::io::ErrorKind::TimedOut.into(),
-            },
+            source,
+        };
+        let ran = ran.map_err(|failure| match failure {
+            Failure::Start(source) => no_compiler(source),
+            Failure::Scratch(source) => {
+                GovernorError::Cache { path: scratch.path().to_owned(), source }
+            }
+            _ => no_compiler(std::io::ErrorKind::TimedOut.into()),
         })?;
         Ok(self.version.get_or_init(|| format!("{:?}\n{}", self.compiler, ran.stdout)))
     }

@@ -294,6 +294,42 @@ fn a_snapshot_tells_the_tick_rate_and_the_cpus_name() {
     assert!(!imported.notes.iter().any(|note| note.contains("tick rate")));
 }
 
+#[test]
+fn links_out_of_a_copy_are_not_followed() {
+    let secret = TempDir::new().unwrap();
+    put(secret.path(), "key", "hunter2\n");
+    put(secret.path(), "cpuinfo", "model name : hunter2\n");
+    let root = TempDir::new().unwrap();
+    let cpus = root.path().join("sys/devices/system/cpu");
+    put_cpu(&cpus, 0, &CORTEX);
+    put_cpu(&cpus, 1, &CORTEX);
+    fs::create_dir(root.path().join("proc")).unwrap();
+    let link = |from: &str, to: &Path| std::os::unix::fs::symlink(to, from).unwrap();
+    link(root.path().join("proc/cpuinfo").to_str().unwrap(), &secret.path().join("cpuinfo"));
+    let desc = cpus.join("cpu0/cpuidle/state1/desc");
+    fs::remove_file(&desc).unwrap();
+    link(desc.to_str().unwrap(), &secret.path().join("key"));
+    // A link within the copy is what sysfs itself is full of.
+    fs::remove_dir_all(cpus.join("cpu1/cpuidle")).unwrap();
+    link(cpus.join("cpu1/cpuidle").to_str().unwrap(), Path::new("../cpu0/cpuidle"));
+    for given in [root.path(), cpus.as_path()] {
+        let snapshot = torpor_counters::read(given).unwrap();
+        assert_eq!(snapshot.cpus.len(), 2);
+        assert_eq!(snapshot.cpus[1].states.len(), 2);
+        let told = format!("{snapshot:?}");
+        assert!(!told.contains("hunter2"), "{told}");
+        let reasons: Vec<_> = snapshot.problems.iter().map(|p| p.reason.as_str()).collect();
+        assert!(reasons.iter().filter(|r| r.contains("link out of the copy")).count() >= 2);
+    }
+    let whole = import_sysfs(root.path(), &options()).unwrap();
+    assert!(!whole.toml.contains("hunter2"));
+    fs::remove_file(cpus.join("cpu0/cpuidle/state1/name")).unwrap();
+    let name = cpus.join("cpu0/cpuidle/state1/name");
+    link(name.to_str().unwrap(), &secret.path().join("key"));
+    let refused = import_sysfs(root.path(), &options()).unwrap_err().to_string();
+    assert!(refused.contains("link out of the copy"), "{refused}");
+}
+
 /// What a phone's kernel shows to root, next to a dump of its sysfs or within it.
 #[test]
 fn the_energy_model_gives_power_and_perf_domains() {

@@ -103,6 +103,7 @@ fn read_state(
     state: &torpor_counters::State,
     notes: &mut Vec<String>,
 ) -> Result<State, Failure> {
+    refuse_problem(snapshot, &format!("{folder}/name"))?;
     let name = state.name.clone().ok_or_else(|| Failure {
         reason: format!("`{folder}/name` is not there, or empty"),
         hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
