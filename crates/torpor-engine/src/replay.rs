@@ -67,13 +67,6 @@ pub struct Run {
     pub crowded_spans: u64,
 }
 
-impl Run {
-    /// Of all sleeps.
-    pub fn energy(&self) -> Energy {
-        self.cpus.iter().map(|cpu| cpu.energy).sum()
-    }
-}
-
 /// Runs all deciders over all seats; `span` is what of the recording is replayed. A governor that
 /// fails takes nothing down but itself. `times` measures what the policy takes.
 pub fn run(

@@ -352,23 +352,24 @@ impl<'a> Session<'a> {
         span: Duration,
         runs: Vec<Result<Run, String>>,
     ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
+        let platform = &self.request.platform;
+        let counted = runs.into_iter().map(|run| match run {
+            Ok(run) => {
+                let (counts, decisions) = RunCounts::of_replay(platform, seats, span, run);
+                (Ok(counts), decisions)
+            }
+            Err(error) => (Err(error), Vec::new()),
+        });
+        let (counts, decisions): (Vec<_>, Vec<_>) = counted.unzip();
         let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle(Aim::Energy));
         let oracle = self.deciders.iter().position(is_oracle);
-        let oracle = oracle.and_then(|index| runs[index].as_ref().ok()).map(Run::energy);
-        let columns = self.request.governors.iter().zip(&self.deciders).zip(runs);
-        columns
-            .map(|((spec, decider), run)| {
-                let described = describe(spec, decider);
-                let (counts, decisions) = match run {
-                    Ok(run) => {
-                        let (counts, decisions) = RunCounts::of_replay(seats, span, run);
-                        (Ok(counts), decisions)
-                    }
-                    Err(error) => (Err(error), Vec::new()),
-                };
-                (summary::replayed(described, &self.request.platform, counts, oracle), decisions)
-            })
-            .unzip()
+        let oracle = oracle.and_then(|index| counts[index].as_ref().ok());
+        let oracle = oracle.map(|counts| counts.least_energy(platform));
+        let columns = self.request.governors.iter().zip(&self.deciders).zip(counts);
+        let replayed = columns.map(|((spec, decider), counts)| {
+            summary::replayed(describe(spec, decider), platform, counts, oracle)
+        });
+        (replayed.collect(), decisions)
     }
 }
 

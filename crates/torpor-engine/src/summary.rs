@@ -10,10 +10,10 @@ use crate::outcome::*;
 use crate::replay::{Run, Seat};
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::BTreeMap;
-use torpor_platform::{Cluster, Platform, Scope};
+use torpor_platform::{Cluster, Platform};
 use torpor_result::idle::power_mw;
 use torpor_result::record::Described;
-use torpor_result::{Info, Sums, Work, metric};
+use torpor_result::{Apart, Info, Sums, metric};
 use torpor_units::{CpuId, Duration, Energy, Power};
 
 pub fn platform_info(platform: &Platform) -> PlatformInfo {
@@ -94,6 +94,9 @@ pub struct RunCounts<'a> {
     pub cpus: Vec<CpuCounts<'a>>,
     /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
+    /// What CPUs consume more while others keep a shared state from being entered, by cluster.
+    pub shared: BTreeMap<usize, Energy>,
+    pub package: Option<Energy>,
     /// What power is counted over, for the machine and each part of it.
     pub span: Duration,
 }
@@ -101,6 +104,7 @@ pub struct RunCounts<'a> {
 impl<'a> RunCounts<'a> {
     /// Of a replay, and its decisions.
     pub fn of_replay(
+        platform: &Platform,
         seats: &[Seat<'a>],
         span: Duration,
         run: Run,
@@ -115,17 +119,30 @@ impl<'a> RunCounts<'a> {
             }
         });
         let cpus = cpus.collect();
-        (RunCounts { cpus, clusters: run.clusters, span }, run.decisions)
+        let package = floor_energy(platform, span);
+        let (clusters, shared) = (run.clusters, BTreeMap::new());
+        (RunCounts { cpus, clusters, shared, package, span }, run.decisions)
     }
 
-    /// What metrics are made of.
-    pub fn sums(&self, platform: &Platform, oracle: Option<Energy>, work: Option<Work>) -> Sums {
+    /// A bound of the total energy of any run, if this is the oracle's: its CPUs consume the least.
+    /// Clusters are counted as if they always rested.
+    pub fn least_energy(&self, platform: &Platform) -> Energy {
+        let sums = self.sums(platform);
+        Sums { apart: Apart { clusters: None, ..sums.apart }, ..sums }.total()
+    }
+
+    /// What metrics are made of, apart from the oracle and what only a simulation knows.
+    pub fn sums(&self, platform: &Platform) -> Sums {
+        let sum =
+            |of: &BTreeMap<usize, Energy>| (!of.is_empty()).then(|| of.values().copied().sum());
         let mut sums = Sums {
             span: self.span,
             has_power: platform.has_power(),
-            clusters: (!self.clusters.is_empty()).then(|| self.clusters.values().copied().sum()),
-            oracle,
-            work,
+            apart: Apart {
+                clusters: sum(&self.clusters),
+                shared: sum(&self.shared),
+                package: self.package,
+            },
             ..Sums::default()
         };
         for cpu in &self.cpus {
@@ -138,23 +155,30 @@ impl<'a> RunCounts<'a> {
     }
 }
 
+/// The floor of the package, where the machine has one.
+fn floor_energy(platform: &Platform, span: Duration) -> Option<Energy> {
+    (platform.floor_power > Power::ZERO).then(|| platform.floor_power.over(span))
+}
+
 /// Sums of one cluster, over the CPUs that were run.
 struct ClusterSums {
     cpus: Vec<u32>,
     totals: CpuTotals,
     window: Duration,
-    power_mw: f64,
-    static_mw: Option<f64>,
+    /// Energy apart from its CPUs, and of shared states.
+    own: Option<Energy>,
+    shared: Energy,
 }
 
-/// A replay's run, with its metrics; `oracle` is the idle energy of the cheapest choices.
+/// A replay's run, with its metrics; `oracle` is the least total energy.
 pub fn replayed(
     decider: Described,
     platform: &Platform,
     run: Result<RunCounts<'_>, String>,
     oracle: Option<Energy>,
 ) -> RunOutcome {
-    let metrics = run.as_ref().ok().map(|run| metric::values(&run.sums(platform, oracle, None)));
+    let sums = run.as_ref().ok().map(|run| Sums { oracle, ..run.sums(platform) });
+    let metrics = sums.map(|sums| metric::values(&sums));
     let mut outcome = run_outcome(decider, metric::of_replay(), platform, run);
     if let Some(metrics) = metrics {
         outcome.metrics = metrics;
@@ -184,7 +208,7 @@ pub fn run_outcome(
         .iter()
         .zip(&sums)
         .filter(|(_, sums)| !sums.cpus.is_empty())
-        .map(|(cluster, sums)| cluster_outcome(platform, cluster, sums))
+        .map(|(cluster, sums)| cluster_outcome(platform, cluster, sums, run.span))
         .collect();
     outcome.cpus = run
         .cpus
@@ -210,12 +234,15 @@ fn cluster_sums(platform: &Platform, run: &RunCounts<'_>) -> Vec<ClusterSums> {
             cpus: Vec::new(),
             totals: CpuTotals::new(cluster.idle_states.len()),
             window: Duration::ZERO,
-            power_mw: 0.0,
-            static_mw: None,
+            own: None,
+            shared: Energy::ZERO,
         })
         .collect();
     for (&cluster, &energy) in &run.clusters {
-        sums[cluster].static_mw = Some(power_mw(energy, run.span));
+        sums[cluster].own = Some(energy);
+    }
+    for (&cluster, &energy) in &run.shared {
+        sums[cluster].shared = energy;
     }
     for counts in &run.cpus {
         let sum = &mut sums[counts.cluster.0];
@@ -223,21 +250,26 @@ fn cluster_sums(platform: &Platform, run: &RunCounts<'_>) -> Vec<ClusterSums> {
         sum.totals.add(&counts.totals);
         sum.window += counts.window;
     }
-    for sum in &mut sums {
-        sum.power_mw = power_mw(sum.totals.energy, run.span);
-    }
     sums
 }
 
-fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -> ClusterOutcome {
+fn cluster_outcome(
+    platform: &Platform,
+    cluster: &Cluster,
+    sums: &ClusterSums,
+    span: Duration,
+) -> ClusterOutcome {
     let known = platform.has_power();
+    let total = sums.totals.energy + sums.shared + sums.own.unwrap_or(Energy::ZERO);
+    let mw = |energy| known.then(|| power_mw(energy, span));
     ClusterOutcome {
         name: cluster.name.clone(),
         cpus: sums.cpus.clone(),
         running_ns: (sums.window - sums.totals.idle_time()).0,
-        idle_energy_uj: known.then(|| sums.totals.energy.as_uj_f64()),
-        idle_power_mw: known.then_some(sums.power_mw),
-        cluster_power_mw: sums.static_mw,
+        idle_energy_uj: known.then(|| total.as_uj_f64()),
+        idle_power_mw: mw(total),
+        cpu_idle_power_mw: mw(sums.totals.energy),
+        cluster_power_mw: sums.own.and_then(mw),
         states: states(cluster, &sums.totals.states),
     }
 }
@@ -301,12 +333,6 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
             platform.name
         ));
     }
-    if platform.floor_power > Power::ZERO {
-        notes.push(format!(
-            "idle power is that of the replayed CPUs; the package adds {:.0} mW",
-            platform.floor_power.as_mw_f64()
-        ));
-    }
     if platform.awake_power > Power::ZERO {
         notes.push(format!(
             "left out: {:.0} mW of the package while any CPU works or polls",
@@ -320,7 +346,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
-    if platform.clusters.iter().flat_map(|c| &c.idle_states).any(|s| s.scope != Scope::Cpu) {
+    if platform.clusters.iter().any(Cluster::has_shared_states) {
         notes.push(
             "states that a cluster or package shares are costed as if each CPU entered them alone"
                 .to_owned(),
@@ -335,8 +361,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         .any(|run| run.kind == "oracle" && run.metrics["cluster_power_mw"].is_some())
     {
         notes.push(
-            "the oracle bounds the idle energy of CPUs; it does not minimise cluster power, of \
-             which a governor can use less"
+            "the oracle's decisions minimise the energy of CPUs alone: a governor can use less \
+             cluster power, and `over_oracle_pct` counts clusters as if they always rested"
                 .to_owned(),
         );
     }

@@ -22,10 +22,18 @@ fn recording(name: &str, events: &[(u64, u32, u32)]) -> PathBuf {
 }
 
 fn replayed(name: &str, events: &[(u64, u32, u32)]) -> (TraceOutcome, Vec<String>) {
+    replayed_on("pixel6", name, events)
+}
+
+fn replayed_on(
+    platform: &str,
+    name: &str,
+    events: &[(u64, u32, u32)],
+) -> (TraceOutcome, Vec<String>) {
     let path = recording(name, events);
     let request = Request {
         traces: vec![path.clone()],
-        platform: torpor_platform::resolve("pixel6").unwrap(),
+        platform: torpor_platform::resolve(platform).unwrap(),
         governors: ["menu", "deepest", "oracle"].map(|g| g.parse().unwrap()).to_vec(),
         options: Options::default(),
     };
@@ -63,6 +71,8 @@ fn power_times_the_replayed_span_is_energy_for_machine_and_clusters() {
         for cluster in &run.clusters {
             near(cluster.idle_power_mw.unwrap(), cluster.idle_energy_uj.unwrap());
         }
+        let of_clusters: f64 = run.clusters.iter().map(|c| c.idle_energy_uj.unwrap()).sum();
+        near(run.metrics["idle_power_mw"].unwrap(), of_clusters);
     }
     // CPU 1 slept 0.5 s and, from 1.799 s on, in sleeps whose other ends nobody saw.
     assert_eq!(trace.inputs.cut_sleeps, 2);
@@ -71,6 +81,28 @@ fn power_times_the_replayed_span_is_energy_for_machine_and_clusters() {
     assert!(
         notes.iter().any(|n| n.contains("2 recorded sleeps") && n.contains("% of all CPUs' time"))
     );
+}
+
+/// The parts of each run's total, in mW.
+fn parts(trace: &TraceOutcome) -> Vec<[f64; 4]> {
+    let keys = ["idle_power_mw", "cpu_idle_power_mw", "cluster_power_mw", "package_mw"];
+    let of = |metrics: &torpor_result::metric::Values| keys.map(|key| metrics[key].unwrap_or(0.0));
+    trace.runs.iter().map(|run| of(&run.metrics)).collect()
+}
+
+#[test]
+fn the_total_is_the_sum_of_its_parts() {
+    for (total, [cpus, clusters, package]) in
+        parts(&replayed("parts", &uneven()).0).iter().map(|[t, parts @ ..]| (*t, *parts))
+    {
+        assert!(cpus > 0.0 && clusters > cpus && package == 0.0, "{cpus} {clusters} {package}");
+        assert!((total - cpus - clusters).abs() < 1e-9 * total, "{total} {cpus} {clusters}");
+    }
+    // The package of the i5-10600K has a floor of 1.4 W.
+    for [total, cpus, clusters, package] in parts(&replayed_on("i5-10600k", "floor", &uneven()).0) {
+        assert_eq!((clusters, package), (0.0, 1_400.0));
+        assert!((total - cpus - package).abs() < 1e-9 * total, "{total} {cpus}");
+    }
 }
 
 #[test]
@@ -97,7 +129,7 @@ fn a_clusters_power_counts_over_the_same_span_and_the_oracle_does_not_aim_at_it(
     let powers: Vec<f64> =
         trace.runs.iter().map(|run| run.metrics["cluster_power_mw"].unwrap()).collect();
     assert!(powers.iter().all(|mw| *mw > 0.0), "{powers:?}");
-    assert!(notes.iter().any(|note| note.starts_with("the oracle bounds the idle energy")));
+    assert!(notes.iter().any(|note| note.starts_with("the oracle's decisions minimise")));
 }
 
 #[test]
