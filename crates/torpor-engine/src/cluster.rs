@@ -2,6 +2,7 @@
 //! What a cluster takes in addition to its CPUs, unless all of them rest in their deepest state.
 
 use crate::input::CpuInput;
+use crate::options::Others;
 use torpor_platform::Cluster;
 use torpor_result::DeepTimes;
 use torpor_units::{Energy, Instant, Power};
@@ -13,15 +14,17 @@ pub fn has_static_power(cluster: &Cluster) -> bool {
 
 /// The cluster's own energy over the replayed span.
 ///
-/// CPUs that the recording does not show count as resting in their deepest state: they had
-/// nothing to do. So do those in a sleep that the recording cuts.
+/// `others` says what CPUs do that the recording does not hold. CPUs in a sleep that the recording
+/// cuts count as resting in their deepest state.
 pub fn static_energy(
     cluster: &Cluster,
     inputs: &[&CpuInput],
     deep: &[DeepTimes],
+    others: Others,
     span: (Instant, Instant),
 ) -> Energy {
     let (start, end) = span;
+    let can_rest = others == Others::Idle || inputs.len() >= cluster.cpus.len();
     // All CPUs share the clock, so the first one's frequency is the cluster's.
     let (mut current, mut coming) = (&inputs[0].spans[0], inputs[0].spans[1..].iter().peekable());
     let mut rests: Vec<_> = inputs
@@ -41,7 +44,7 @@ pub fn static_energy(
         let upto = next.as_ref().map_or(end, |(at, _)| *at);
         while since < upto {
             let until = coming.peek().map_or(upto, |span| span.start.clamp(since, upto));
-            if resting < deep.len() as i32 {
+            if !can_rest || resting < deep.len() as i32 {
                 let power = cluster.opps[current.opp as usize].static_power;
                 energy += power.over(until.since(since));
             }
@@ -87,7 +90,9 @@ mod tests {
             times.push(ms(from), ms(to));
             times
         });
-        let energy = |inputs: [&CpuInput; 2], span| static_energy(&cluster, &inputs, &deep, span);
+        let energy = |inputs: [&CpuInput; 2], span| {
+            static_energy(&cluster, &inputs, &deep, Others::Idle, span)
+        };
         assert_eq!(energy([&input, &input], (ms(0), ms(10))).as_uj_f64(), 7.0);
         // Over 12 ms, of whose last 2 nothing is known: nobody rests in them.
         assert_eq!(energy([&input, &input], (ms(0), ms(12))).as_uj_f64(), 9.0);
@@ -95,5 +100,14 @@ mod tests {
         let cut = CutSleeps { until: None, from: Some(ms(11)) };
         let asleep = CpuInput { cut, ..input };
         assert_eq!(energy([&asleep, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.0);
+        // A third CPU, of which nothing is recorded: at work all the time, or where there is none.
+        let busy = |cluster: &Cluster| {
+            let inputs = [&asleep, &asleep];
+            static_energy(cluster, &inputs, &deep, Others::Busy, (ms(0), ms(12))).as_uj_f64()
+        };
+        cluster.cpus = (0..2).map(CpuId).collect();
+        assert_eq!(busy(&cluster), 8.0);
+        cluster.cpus.push(CpuId(2));
+        assert_eq!(busy(&cluster), 12.0);
     }
 }

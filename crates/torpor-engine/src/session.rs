@@ -161,6 +161,7 @@ impl<'a> Session<'a> {
                 input,
                 model,
                 cluster: (*cluster, &platform.clusters[*cluster]),
+                others: options.others.unwrap_or_default(),
                 states: state_descs(&platform.clusters[*cluster].idle_states, model),
                 kept: 0,
             })
@@ -328,6 +329,7 @@ impl<'a> Session<'a> {
         let recorded = recording.tick.filter(|t| t.hz == self.hz);
         let grid = recorded.unwrap_or(TickGrid::new(self.hz, Duration::ZERO));
         let limit = options.latency_limit.unwrap_or(Duration::MAX);
+        let longest = recording.longest_idle();
         recording
             .cpus
             .iter()
@@ -341,7 +343,8 @@ impl<'a> Session<'a> {
                         .any(|d| d.state == state && d.cpu.is_none_or(|cpu| cpu == place))
                 };
                 let table = &platform.clusters[cluster];
-                (cluster, CpuModel::new(platform, table, grid, limit, is_disabled))
+                let model = CpuModel::new(platform, table, grid, limit, is_disabled);
+                (cluster, model.within(table, longest))
             })
             .collect()
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From counters to what is shown.
 
+use crate::cluster::has_static_power;
 pub use crate::config_notes::config_notes;
 use crate::decision::Decision;
 use crate::input::{Recording, SleepSource};
-use crate::options::Options;
+use crate::options::{Options, Others};
 use crate::oracle;
 use crate::outcome::*;
 use crate::replay::{Run, Seat};
@@ -318,6 +319,29 @@ pub fn demotion_note(platform: &Platform) -> Option<String> {
     platform.has_power().then(|| what.to_owned())
 }
 
+/// CPUs of a cluster with power of its own that are not replayed, and what they count as.
+fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+    let missing = |cluster: &Cluster| {
+        let runs = traces.iter().filter_map(|t| t.runs.iter().find(|run| run.error.is_none()));
+        let own = runs.flat_map(|run| run.clusters.iter().find(|c| c.name == cluster.name));
+        let most = own.map(|own| cluster.cpus.len().saturating_sub(own.cpus.len())).max()?;
+        let all = cluster.cpus.len();
+        (most > 0).then(|| format!("{most} of {all} CPUs of {}", cluster.name))
+    };
+    let with_power = platform.clusters.iter().filter(|c| has_static_power(c));
+    let missing: Vec<String> = with_power.filter_map(missing).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let assumed = match options.others.unwrap_or_default() {
+        Others::Idle => {
+            "count as resting in their deepest state; `--others busy`: as never resting"
+        }
+        Others::Busy => "count as never resting; `--others idle`: as in their deepest state",
+    };
+    vec![format!("not in the recording: {}, which {assumed}", missing.join(", "))]
+}
+
 /// What the numbers do not say, where it applies.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
@@ -352,6 +376,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
+    notes.extend(others_notes(platform, options, traces));
     let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
     let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
     notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));

@@ -2,6 +2,7 @@
 //! Power is energy by the span that was replayed, whatever each CPU shows of it.
 
 use std::path::PathBuf;
+use torpor_engine::options::Others;
 use torpor_engine::outcome::TraceOutcome;
 use torpor_engine::{Options, Outcome, Request, Unwatched, run};
 use torpor_governor::Catalog;
@@ -30,12 +31,21 @@ fn replayed_on(
     name: &str,
     events: &[(u64, u32, u32)],
 ) -> (TraceOutcome, Vec<String>) {
+    replayed_with(platform, name, events, Options::default())
+}
+
+fn replayed_with(
+    platform: &str,
+    name: &str,
+    events: &[(u64, u32, u32)],
+    options: Options,
+) -> (TraceOutcome, Vec<String>) {
     let path = recording(name, events);
     let request = Request {
         traces: vec![path.clone()],
         platform: torpor_platform::resolve(platform).unwrap(),
         governors: ["menu", "deepest", "oracle"].map(|g| g.parse().unwrap()).to_vec(),
-        options: Options::default(),
+        options,
     };
     let outcome: Outcome =
         run(&request, &Catalog::new(Default::default()), &Unwatched).expect("it can be replayed");
@@ -103,6 +113,26 @@ fn the_total_is_the_sum_of_its_parts() {
         assert_eq!((clusters, package), (0.0, 1_400.0));
         assert!((total - cpus - package).abs() < 1e-9 * total, "{total} {cpus}");
     }
+}
+
+/// Of the LITTLEs two are in the recording, of the middle ones one; no big CPU is.
+#[test]
+fn cpus_that_are_not_recorded_keep_their_cluster_awake_if_asked() {
+    let with = |others| {
+        let options = Options { others, ..Options::default() };
+        let (trace, notes) = replayed_with("pixel6", "others", &uneven(), options);
+        let clusters = trace.runs[1].clusters.iter();
+        let powers: Vec<f64> = clusters.map(|c| c.cluster_power_mw.unwrap()).collect();
+        (powers, notes.into_iter().find(|n| n.starts_with("not in the recording")).unwrap())
+    };
+    let (default, note) = with(None);
+    assert!(note.contains("2 of 4 CPUs of") && note.contains("1 of 2 CPUs of"), "{note}");
+    assert!(note.contains("--others busy"), "{note}");
+    assert_eq!(default, with(Some(Others::Idle)).0);
+    let (busy, note) = with(Some(Others::Busy));
+    assert!(note.contains("never resting; `--others idle`"), "{note}");
+    assert_eq!((default.len(), busy.len()), (2, 2));
+    assert!(busy.iter().zip(&default).all(|(busy, idle)| busy > idle), "{busy:?} {default:?}");
 }
 
 #[test]

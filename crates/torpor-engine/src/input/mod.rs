@@ -256,6 +256,12 @@ impl Recording {
         parts.fold(Duration::ZERO, |sum, (from, to)| sum + to.since(from))
     }
 
+    /// The longest time that a CPU was idle at once.
+    pub fn longest_idle(&self) -> Duration {
+        let lengths = self.cpus.iter().flat_map(|c| &c.spans).map(|s| s.wake.since(s.start));
+        lengths.max().unwrap_or(Duration::ZERO)
+    }
+
     pub fn span_count(&self) -> usize {
         self.cpus.iter().map(|c| c.spans.len()).sum()
     }
