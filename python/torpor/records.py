@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from torpor import _engine
+from torpor import _engine, conformance
 from torpor._engine import TorporError
-from torpor.files import write_whole
+from torpor.files import open_regular, write_whole
 
 if TYPE_CHECKING:
     from torpor import results
@@ -254,6 +254,36 @@ def headed(kind: str, data: Mapping[str, object]) -> Record:
     return Record({**head, **data})
 
 
+class ForeignError(TorporError):
+    """A file that nobody wrote as a result."""
+
+
+def read_text(path: _Path, size_max: int | None = None) -> str:
+    """Read a text file that may be anybody's.
+
+    Raises OSError if it cannot be read or is no regular file, and :class:`ForeignError` for what is
+    no UTF-8, or larger than ``size_max`` bytes.
+    """
+    with open_regular(path) as file:
+        content = file.read(-1 if size_max is None else size_max + 1)
+    if size_max is not None and len(content) > size_max:
+        raise ForeignError(f"`{path}` has more than {size_max >> 20} MiB")
+    try:
+        return content.decode("utf-8")
+    except ValueError as error:
+        raise ForeignError(f"`{path}` is not a result: {error}") from None
+
+
+def parse_json(text: str, path: _Path) -> Any:
+    """Return what JSON text says. ``path`` is named by the error, a :class:`ForeignError`."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ForeignError(f"`{path}` is not a result: {error}") from None
+    except RecursionError:
+        raise ForeignError(f"`{path}` is not a result: it is nested too deeply") from None
+
+
 def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
     """Read what ``--json``, ``--parquet`` or a ``write`` method wrote.
 
@@ -261,18 +291,27 @@ def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.
     :class:`Record`; of several studies, a list. So does a folder of tables. A single ``.parquet``
     or ``.arrow`` file becomes its table.
 
-    Raises OSError if the file cannot be read, and :class:`torpor.TorporError` if it is no result,
-    or one of a later Torpor.
+    Raises OSError if the file cannot be read or is no regular file, and
+    :class:`torpor.TorporError` if it is no result, a damaged one, or one of a later Torpor.
     """
-    path = Path(path)
+    return _load(Path(path), None)
+
+
+def load_bounded(path: Path, size_max: int) -> "Replay | Simulation | Record | list[Record]":
+    """Read JSON as :func:`load` does, unless it has more than so many bytes."""
+    found = _load(path, size_max)
+    assert not isinstance(found, _engine.Table)
+    return found
+
+
+def _load(
+    path: Path, size_max: int | None
+) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
     if path.suffix in (".parquet", ".arrow"):
         return _engine.read_table(os.fspath(path))
     file = path / RESULT_FILE if path.is_dir() else path
-    try:
-        text = file.read_text(encoding="utf-8")
-        data = json.loads(text)
-    except ValueError as error:
-        raise TorporError(f"`{file}` is not a result: {error}") from None
+    text = read_text(file, size_max)
+    data = parse_json(text, file)
     if isinstance(data, list):
         return [_record(_checked(item, file)) for item in data]
     result = _checked(data, file)
@@ -287,6 +326,11 @@ def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.
 
         return Simulation(text)
     return _record(result)
+
+
+def checked(data: Any, path: _Path) -> Record:
+    """Return parsed JSON as a record; raise TorporError if it is no whole result."""
+    return _record(_checked(data, Path(path)))
 
 
 def _record(result: dict[str, Any]) -> Record:
@@ -311,18 +355,21 @@ _OF_CPUS = {
 def _checked(data: Any, file: Path) -> dict[str, Any]:
     """Return the result in the shape of this Torpor."""
     if isinstance(data, dict) and "format" not in data and "catalogue" in data:
-        return _from_format_1(_of_cpus(data))
-    if not isinstance(data, dict) or not isinstance(data.get("format"), int) or "kind" not in data:
-        raise TorporError(f"`{file}` is not a result of Torpor: `format` and `kind` are missing")
+        return _converted(lambda old: _from_format_1(_of_cpus(old)), data, file)
+    if not isinstance(data, dict) or "format" not in data or "kind" not in data:
+        raise ForeignError(f"`{file}` is not a result of Torpor: `format` and `kind` are missing")
+    if type(data["format"]) is not int or data["format"] < 1:
+        raise TorporError(f"`{file}`: `format` is {data['format']!r}: expected a number from 1")
     if data["format"] > _engine.FORMAT:
         raise TorporError(
             f"`{file}` has format {data['format']}, and this Torpor reads up to {_engine.FORMAT}\n"
             "hint: read it with the version that wrote it, or a later one"
         )
     if data["format"] < _TOTALS and data["kind"] in ("replay", "simulation"):
-        data = _of_cpus(data)
-    if data["format"] < _STRIPS and data["kind"] in ("replay", "simulation"):
-        return _with_strips(copy.deepcopy(data))
+        has_strips = data["format"] >= _STRIPS
+        shaped = _of_cpus if has_strips else lambda old: _with_strips(_of_cpus(old))
+        return _converted(shaped, data, file)
+    conformance.check(data, str(file), has_all=data["format"] == _engine.FORMAT)
     return data
 
 
@@ -333,6 +380,21 @@ def _of_cpus(old: Any) -> Any:
             {"key": _OF_CPUS.get(old["key"], old["key"])} if "key" in old else {}
         )
     return [_of_cpus(value) for value in old] if isinstance(old, list) else old
+
+
+def _converted(
+    convert: Callable[[dict[str, Any]], dict[str, Any]], data: dict[str, Any], file: Path
+) -> dict[str, Any]:
+    """Return a result of an earlier format in the shape of this Torpor."""
+    try:
+        made = convert(copy.deepcopy(data))
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise TorporError(
+            f"`{file}` is damaged: as a result of an earlier format it cannot be converted "
+            f"({type(error).__name__}: {error})"
+        ) from None
+    conformance.check(made, str(file), has_all=False)
+    return made
 
 
 def _from_format_1(old: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import (
 )
 
 from torpor import _engine
-from torpor.results import Comparison, KernelInfo, Version
+from torpor.results import Comparison, KernelInfo, TraceInfo, VerdictCheck, Version
 
 
 class Counts(TypedDict):
@@ -423,8 +423,53 @@ class Beside(TypedDict):
     notes: list[str]
 
 
+class OutcomesCounts(TypedDict):
+    """Counters of sysfs over the recording; null where a kernel does not have one."""
+
+    usage: int | None
+    above: int | None
+    below: int | None
+    rejected: int | None
+
+
+class OutcomesState(TypedDict):
+    """The recorded sleeps of a cluster in one state."""
+
+    cluster: str
+    state: int
+    name: str | None
+    usage: int | None
+    time_ns: int | None
+    above: int | None
+    below: int | None
+    #: Null where no dumps were given.
+    sysfs: OutcomesCounts | None
+
+
+class Outcomes(TypedDict):
+    """Of ``torpor fidelity`` where the recording lacks what a governor has to be asked with."""
+
+    format: int
+    kind: Literal["outcomes"]
+    torpor: Version
+    trace: TraceInfo
+    platform: str | None
+    sleeps: int
+    verdict_source: Literal["cpu_idle_miss", "platform"] | None
+    verdicts: VerdictCheck | None
+    #: Events that the recording lacks.
+    lacks: list[str]
+    states: list[OutcomesState]
+
+
 #: Those of the engine are in its own schema.
-_KINDS: dict[str, Any] = {"ab": Ab, "beside": Beside, "diff": Diff, "reproduction": Reproduction}
+_KINDS: dict[str, Any] = {
+    "ab": Ab,
+    "beside": Beside,
+    "diff": Diff,
+    "outcomes": Outcomes,
+    "reproduction": Reproduction,
+}
 _SIMPLE = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
 
@@ -434,12 +479,14 @@ def schema() -> dict[str, Any]:
     ``$defs`` has every record, with what its fields mean; ``kinds`` names that of each kind.
 
     >>> " ".join(sorted(schema()["kinds"]))
-    'ab beside check diff fidelity replay reproduction simulation trace_stats'
+    'ab beside check diff fidelity outcomes replay reproduction simulation trace_stats'
     """
     found: dict[str, Any] = json.loads(_engine.schema())
     for kind, shape in _KINDS.items():
         found["kinds"][kind] = shape.__name__
         _of(shape, found["$defs"])
+    # The first line of what `torpor ab -o` writes; the others are of AbRun.
+    _of(AbHead, found["$defs"])
     found["oneOf"] = [{"$ref": f"#/$defs/{name}"} for name in found["kinds"].values()]
     return found
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from torpor._engine import CountersError
+from torpor.files import open_regular
 from torpor.texts import printable
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ class _Sums:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file is a log of turbostat."""
+    """Whether a file is a log of turbostat. A pipe is a dump: it can be read only once."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return False

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine, options, recordings
+from torpor._engine import TorporError
 from torpor.outcomes import outcomes
-from torpor.records import Fidelity, Record
+from torpor.records import Fidelity, Record, parse_json, read_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -97,8 +98,7 @@ def _reset_at_ns(trace: Path) -> int | None:
     """When `torpor record` had the governor reset, which perf's recordings cannot hold."""
     facts = trace.with_name(f"{trace.name}.machine.json")
     try:
-        known = json.loads(facts.read_text(encoding="utf-8"))
-        at_ns = known["window"]["governor_reset_end_ns"]
-    except (OSError, ValueError, KeyError, TypeError):
+        at_ns = parse_json(read_text(facts), facts)["window"]["governor_reset_end_ns"]
+    except (OSError, TorporError, KeyError, TypeError):
         return None
     return at_ns if isinstance(at_ns, int) else None

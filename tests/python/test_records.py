@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Results of any kind: their tables, and reading back what was written."""
 
+import copy
 import json
+import os
 import pickle
+import random
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import torpor
-from torpor import _engine
-from torpor.records import Record, headed
+from torpor import _engine, conformance
+from torpor.records import Record
+from valid import problems
 
+GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
 BRIEF = {"platform": "pixel6", "duration": "100ms", "seeds": 2}
 
 
@@ -111,19 +118,12 @@ def test_results_of_before_are_read_in_the_shape_of_today(simulation, tmp_path):
 
 
 def test_other_kinds_are_records_with_tables(tmp_path):
-    counted = {"usage": 2, "time_us": 5, "above": 1, "below": 0, "rejected": 0}
-    column = {
-        "label": "a",
-        "states": [counted | {"residency_ratio": 0.5, "mean_sleep_us": 2.5}],
-        "changes": None,
-    }
-    group = {"states": [{"index": 0, "name": "C1"}], "columns": [column]}
-    record = headed("diff", {"intervals": [], "groups": [group]})
+    record = torpor.diff(GUEST / "sysfs-before.txt", GUEST / "sysfs-after.txt")
     (tmp_path / "d.json").write_text(record.to_json(), encoding="utf-8")
     found = torpor.load(tmp_path / "d.json")
     assert isinstance(found, Record) and found == record
     assert found.tables == ["states", "changes"]
-    assert (len(found.table("states")), len(found.table("changes"))) == (1, 0)
+    assert len(found.table("states")) > 0 == len(found.table("changes"))
     assert found.table("states").units["time_us"] == "us"
 
 
@@ -133,12 +133,99 @@ def test_other_kinds_are_records_with_tables(tmp_path):
         ("{", "is not a result"),
         ("[1]", "`format` and `kind` are missing"),
         ('{"format": 99, "kind": "replay"}', "reads up to"),
+        ('{"format": true, "kind": "replay"}', "expected a number from 1"),
+        ('{"format": 4, "kind": "story"}', "expected one of ab, beside"),
+        ('{"format": 4, "kind": ["replay"]}', "expected one of ab, beside"),
+        ('{"format": 4, "kind": "replay"}', "expected a record with `"),
+        ('{"catalogue": 5, "traces": null}', "cannot be converted"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_is_no_result_is_refused(text, words, tmp_path):
     (tmp_path / "r.json").write_text(text, encoding="utf-8")
     with pytest.raises(torpor.TorporError, match=words):
         torpor.load(tmp_path / "r.json")
+
+
+DAMAGES = [
+    (("runs", 0, "metrics", "sleeps"), "x", r"`runs\[0\].metrics.sleeps` is \"x\": expected"),
+    (("runs", 1, "metrics"), None, "is null: expected object"),
+    (("runs", 0, "metrics", "sleeps"), float("nan"), "is NaN: expected number or null"),
+    (("runs", 0, "metrics", "sleeps"), 10**400, "expected number or null"),
+    (("comparison", "rows"), {}, "`comparison.rows` is a record: expected array"),
+    (("options", "seeds"), -1, "expected integer from 0"),
+    (("interrupted",), 0, "expected boolean"),
+    (("platform", "name"), "\ud800", "expected text"),
+    (("comparison", "base"), 7, "`base` is 7: expected one of 2 columns"),
+    (("comparison", "rows", 0, "cells"), [], "0 cells for 2 columns"),
+    (("comparison", "labels"), ["menu"], "cells for 1 columns"),
+    (("runs",), [], "0 runs for 2 columns"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "words"), DAMAGES)
+def test_a_damaged_result_is_refused_with_its_place(simulation, tmp_path, place, value, words):
+    damaged = simulation.to_dict()
+    inner = damaged
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = value
+    (tmp_path / "r.json").write_text(json.dumps(damaged), encoding="utf-8")
+    with pytest.raises(torpor.TorporError, match=words):
+        torpor.load(tmp_path / "r.json")
+
+
+def test_keys_of_a_later_torpor_are_ignored(simulation, tmp_path):
+    later = simulation.to_dict()
+    later["later"] = later["runs"][0]["later"] = {"a": [1, None]}
+    (tmp_path / "r.json").write_text(json.dumps(later), encoding="utf-8")
+    assert torpor.load(tmp_path / "r.json").metrics("teo") == simulation.metrics("teo")
+
+
+def test_the_check_agrees_with_jsonschema(simulation):
+    rng = random.Random(1)
+    result = simulation.to_dict() | {"strips": []}
+    verdicts = Counter()
+    for _ in range(40):
+        damaged = copy.deepcopy(result)
+        if rng.random() < 0.8:
+            _damage(rng, damaged)
+        try:
+            conformance.check(damaged, "r.json")
+            is_fine = True
+        except torpor.TorporError as error:
+            # Columns that do not fit one another are none of the schema's business.
+            is_fine = "columns" in str(error)
+        verdicts[is_fine] += 1
+        wrong = problems(damaged, "simulation")
+        assert is_fine == (not wrong), wrong
+    assert min(verdicts.values()) > 4
+
+
+def _damage(rng, node):
+    """Put a value of another kind somewhere, or take a key away."""
+    while True:
+        keys = list(node) if isinstance(node, dict) else range(len(node))
+        if not keys:
+            return
+        key = rng.choice(list(keys))
+        if isinstance(node[key], (dict, list)) and node[key] and rng.random() < 0.9:
+            node = node[key]
+        elif isinstance(node, dict) and rng.random() < 0.3:
+            del node[key]
+            return
+        else:
+            node[key] = rng.choice([None, -1, 2, 1.5, "x", True, [], {}])
+            return
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, torpor):
+    os.mkfifo(tmp_path / "r.json")
+    for command in (("compare", "r.json", "r.json"), ("explain", "r.json")):
+        done = torpor(*command, check=2)
+        assert "not a regular file" in done.stderr
+    done = torpor("diff", "r.json", "r.json", check=2)
+    assert "r.json" in done.stderr
 
 
 def test_an_unknown_table_is_told_with_those_there_are(simulation):

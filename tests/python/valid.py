@@ -23,8 +23,8 @@ def _validator(kind: str) -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
-def problems(result: Any) -> list[str]:
-    """Return what is wrong, each with its place."""
+def problems(result: Any, kind: str | None = None) -> list[str]:
+    """Return what is wrong with a result of this kind, or of its own, each with its place."""
     data = json.loads(json.dumps(result))
-    found = _validator(data["kind"]).iter_errors(data)
+    found = _validator(kind or data["kind"]).iter_errors(data)
     return [f"{error.json_path}: {error.message[:200]}" for error in found]

@@ -2,6 +2,7 @@
 """How templates become pages: escaped, with nothing undefined, and no foreign script."""
 
 import base64
+import functools
 import hashlib
 import json
 import re
@@ -44,13 +45,16 @@ def page(
     )
 
 
+@functools.cache
 def _environment() -> Environment:
+    """Templates are compiled once: that takes longer than a page."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     made.filters.update(
         number=number,
