@@ -160,18 +160,18 @@ def bound(
 
     for path in paths:
         ran = replay(path, platform=platform, governors=[base, "oracle"], **replays)  # type: ignore[arg-type]
-        of_base, of_oracle = (_whole(run) for run in ran.runs)
-        add(base, False, None, of_base["idle_energy_uj"], of_base["idle_energy_uj"])
-        delay = f"{of_base['delay_mean_us'] * 1000:.0f}ns"
+        of_base, of_oracle = (_cpu_energy_uj(ran, run) for run in ran.runs)
+        add(base, False, None, of_base, of_base)
+        delay = f"{ran.runs[0]['metrics']['delay_mean_us'] * 1000:.0f}ns"
         found = _spans([path], platform, progress, given)
         for row in json.loads(found.bounds(0, delay)):
             pairs = [row[key] and row[key][0] for key in ("in_sample", "cross_validated")]
             add(row["knows"], row["own_timers"], row["cells"], *pairs)
         within = f"oracle,latency<={delay}"
         ran = replay(path, platform=platform, governors=[within], **replays)  # type: ignore[arg-type]
-        energy = ran.runs[0]["metrics"]["idle_energy_uj"] if not ran.runs[0]["error"] else None
+        energy = None if ran.runs[0]["error"] else _cpu_energy_uj(ran, ran.runs[0])
         add(f"oracle at {base}'s delay", False, None, energy, energy)
-        add("oracle", False, None, of_oracle["idle_energy_uj"], of_oracle["idle_energy_uj"])
+        add("oracle", False, None, of_oracle, of_oracle)
     whole, least = sums[base, False][1], sums["oracle", False][1]
 
     def closed(energy: float | None) -> float | None:
@@ -193,16 +193,17 @@ def bound(
     ]
 
 
-def _whole(run: Any) -> dict[str, float]:
+def _cpu_energy_uj(ran: Any, run: Any) -> float:
+    """Return the energy of the idle CPUs of a run: a span's choice decides nothing else."""
     if run["error"]:
         raise _engine.GovernorError(run["error"])
-    metrics: dict[str, float] = run["metrics"]
-    if metrics["idle_energy_uj"] is None:
+    if run["metrics"]["idle_energy_uj"] is None:
         raise _engine.EngineError(
             "a bound needs energies, and the machine's power is not known\n"
             "hint: `torpor platforms` says whose is"
         )
-    return metrics
+    power_mw: float = sum(cluster["cpu_idle_power_mw"] for cluster in run["clusters"])
+    return power_mw * ran.to_dict()["traces"][0]["inputs"]["replayed_ns"] / 1e6
 
 
 def _paths(traces: _Path | Iterable[_Path]) -> list[str]:

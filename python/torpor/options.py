@@ -146,6 +146,16 @@ class SpanOptions(_Machine, _Part, total=False):
 class ReplayOptions(_Run, _Part, total=False):
     """Of :func:`torpor.replay`."""
 
+    others: Annotated[
+        str | None,
+        Option(
+            "CPUs of a cluster that are not in the recording: idle, in their deepest state all the "
+            "time (the default), or busy, so that their cluster never rests.",
+            ("--others",),
+            "idle|busy",
+        ),
+    ]
+
     by: Annotated[
         str | None,
         Option(

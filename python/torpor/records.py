@@ -343,12 +343,19 @@ _CLASSES: dict[str, type[Record]] = {"fidelity": Fidelity, "reproduction": Repro
 
 #: The format from which on a result has the strips of all CPUs.
 _STRIPS = 4
+#: The format from which on idle power is that of clusters and package, too, and what it was before.
+_TOTALS = 5
+_OF_CPUS = {
+    "idle_power_mw": "cpu_idle_power_mw",
+    "idle_energy_uj": "cpu_idle_energy_uj",
+    "over_oracle_pct": "cpu_over_oracle_pct",
+}
 
 
 def _checked(data: Any, file: Path) -> dict[str, Any]:
     """Return the result in the shape of this Torpor."""
     if isinstance(data, dict) and "format" not in data and "catalogue" in data:
-        return _converted(_from_format_1, data, file)
+        return _converted(lambda old: _from_format_1(_of_cpus(old)), data, file)
     if not isinstance(data, dict) or "format" not in data or "kind" not in data:
         raise ForeignError(f"`{file}` is not a result of Torpor: `format` and `kind` are missing")
     if type(data["format"]) is not int or data["format"] < 1:
@@ -358,10 +365,21 @@ def _checked(data: Any, file: Path) -> dict[str, Any]:
             f"`{file}` has format {data['format']}, and this Torpor reads up to {_engine.FORMAT}\n"
             "hint: read it with the version that wrote it, or a later one"
         )
-    if data["format"] < _STRIPS and data["kind"] in ("replay", "simulation"):
-        return _converted(_with_strips, data, file)
+    if data["format"] < _TOTALS and data["kind"] in ("replay", "simulation"):
+        has_strips = data["format"] >= _STRIPS
+        shaped = _of_cpus if has_strips else lambda old: _with_strips(_of_cpus(old))
+        return _converted(shaped, data, file)
     conformance.check(data, str(file), has_all=data["format"] == _engine.FORMAT)
     return data
+
+
+def _of_cpus(old: Any) -> Any:
+    """A result in which idle power was that of CPUs alone, with today's names."""
+    if isinstance(old, dict):
+        return {_OF_CPUS.get(key, key): _of_cpus(value) for key, value in old.items()} | (
+            {"key": _OF_CPUS.get(old["key"], old["key"])} if "key" in old else {}
+        )
+    return [_of_cpus(value) for value in old] if isinstance(old, list) else old
 
 
 def _converted(

@@ -146,9 +146,12 @@ class ClusterInfo(TypedDict):
 class ClusterOutcome(TypedDict):
     """A record ``ClusterOutcome``."""
 
-    #: Power of the cluster apart from its CPUs; null if nobody measured it separately.
+    #: The part that it consumes apart from its CPUs; null if nobody measured it separately.
     cluster_power_mw: float | None
+    #: The part that its idle CPUs consume.
+    cpu_idle_power_mw: float | None
     cpus: list[int]
+    #: Of its CPUs and of itself.
     idle_energy_uj: float | None
     idle_power_mw: float | None
     name: str

@@ -2,6 +2,7 @@
 //! What a cluster takes in addition to its CPUs, unless all of them rest in their deepest state.
 
 use crate::input::CpuInput;
+use crate::options::Others;
 use torpor_platform::Cluster;
 use torpor_result::DeepTimes;
 use torpor_units::{Duration, Energy, Instant, Power};
@@ -14,15 +15,17 @@ pub fn has_static_power(cluster: &Cluster) -> bool {
 /// The cluster's own energy over the replayed span, each moment of it weighed by the share of its
 /// CPUs that are observed: that of its CPUs is known for the same time only.
 ///
-/// CPUs that the recording does not show count as resting in their deepest state: they had
-/// nothing to do. So do those in a sleep that the recording cuts.
+/// `others` says what CPUs do that the recording does not hold. CPUs in a sleep that the recording
+/// cuts count as resting in their deepest state.
 pub fn static_energy(
     cluster: &Cluster,
     inputs: &[&CpuInput],
     deep: &[DeepTimes],
+    others: Others,
     span: (Instant, Instant),
 ) -> Energy {
     let (start, end) = span;
+    let can_rest = others == Others::Idle || inputs.len() >= cluster.cpus.len();
     // All CPUs share the clock, so the first one's frequency is the cluster's.
     let (mut current, mut coming) = (&inputs[0].spans[0], inputs[0].spans[1..].iter().peekable());
     let of_cpus = inputs.iter().zip(deep).flat_map(|(input, deep)| changes(input, deep, span));
@@ -35,7 +38,7 @@ pub fn static_energy(
         let upto = next.as_ref().map_or(end, |(at, _)| (*at).clamp(start, end));
         while since < upto {
             let until = coming.peek().map_or(upto, |span| span.start.clamp(since, upto));
-            if resting < count {
+            if !can_rest || resting < count {
                 let power = cluster.opps[current.opp as usize].static_power;
                 energy += power.over(Duration(until.since(since).0 * (count - cut) / count));
             }
@@ -104,7 +107,9 @@ mod tests {
             times.push(ms(from), ms(to));
             times
         });
-        let energy = |inputs: [&CpuInput; 2], span| static_energy(&cluster, &inputs, &deep, span);
+        let energy = |inputs: [&CpuInput; 2], span| {
+            static_energy(&cluster, &inputs, &deep, Others::Idle, span)
+        };
         assert_eq!(energy([&input, &input], (ms(0), ms(10))).as_uj_f64(), 7.0);
         // Over 12 ms, of whose last 2 nothing is known: nobody rests in them.
         assert_eq!(energy([&input, &input], (ms(0), ms(12))).as_uj_f64(), 9.0);
@@ -114,5 +119,15 @@ mod tests {
         assert_eq!(energy([&asleep, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.0);
         // One did: of the last millisecond, half of the cluster is observed.
         assert_eq!(energy([&input, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.5);
+        // A third CPU, of which nothing is recorded: at work all the time, or where there is none.
+        let busy = |cluster: &Cluster| {
+            let inputs = [&asleep, &asleep];
+            static_energy(cluster, &inputs, &deep, Others::Busy, (ms(0), ms(12))).as_uj_f64()
+        };
+        cluster.cpus = (0..2).map(CpuId).collect();
+        assert_eq!(busy(&cluster), 8.0);
+        cluster.cpus.push(CpuId(2));
+        // Of the last millisecond, nothing is observed.
+        assert_eq!(busy(&cluster), 11.0);
     }
 }

@@ -30,8 +30,20 @@ impl CostTable {
     /// same share of [`RELATIVE_UNIT`] a state. By the break-even definition the cheapest state for a
     /// given sleep does not depend on the powers, only on the target residencies, so choices stay
     /// meaningful, and energies are relative to that unit; [`CostTable::is_known`] says which.
-    pub fn new(cluster: &Cluster, known: bool) -> CostTable {
+    ///
+    /// Only states that can be had share the stand-in: those that the machine has on, and whose
+    /// target residency is not longer than `longest`, the longest time that a CPU was idle. A state
+    /// beyond them consumes what the deepest of them does, so it moves no figure.
+    pub fn new(cluster: &Cluster, known: bool, longest: Duration) -> CostTable {
         let states = &cluster.idle_states;
+        let is_had = |s: &IdleState| !s.is_disabled && s.target_residency <= longest;
+        let had: Vec<usize> = states
+            .iter()
+            .enumerate()
+            .filter(|(index, state)| *index == 0 || is_had(state))
+            .map(|(index, _)| index)
+            .collect();
+        let steps_above = |index: usize| had.iter().filter(|&&h| h <= index).count() - 1;
         let opps = cluster.opps.len().max(1);
         let mut costs = Vec::with_capacity(opps * states.len());
         let mut awake = Vec::with_capacity(opps);
@@ -39,8 +51,11 @@ impl CostTable {
             let mut overhead = Energy::ZERO;
             let mut shallower: Option<Power> = None;
             for (index, state) in states.iter().enumerate() {
-                let power =
-                    if known { power_at(state, opp) } else { stand_in(states.len(), index) };
+                let power = if known {
+                    power_at(state, opp)
+                } else {
+                    stand_in(had.len(), steps_above(index))
+                };
                 if let Some(above) = shallower {
                     overhead += (above - power).over(state.break_even);
                 }
@@ -127,7 +142,7 @@ mod tests {
     #[test]
     fn a_state_pays_off_exactly_at_its_target_residency() {
         // 10 mW against 0 mW with 2 ms: the overhead is 20 uJ.
-        let table = CostTable::new(&testing::two_state_cluster(), true);
+        let table = CostTable::new(&testing::two_state_cluster(), true, Duration::MAX);
         let at = Duration::from_us(2_000);
         assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
         assert_eq!(table.sleep(0, 1, at).as_uj_f64(), 20.0);
@@ -143,7 +158,7 @@ mod tests {
         for state in &mut cluster.idle_states {
             state.power = StatePower::Unknown;
         }
-        let table = CostTable::new(&cluster, false);
+        let table = CostTable::new(&cluster, false, Duration::MAX);
         assert!(!table.is_known());
         let at = Duration::from_us(2_000);
         assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
@@ -151,11 +166,33 @@ mod tests {
     }
 
     #[test]
+    fn a_state_beyond_reach_moves_no_relative_energy() {
+        let mut cluster = testing::two_state_cluster();
+        for state in &mut cluster.idle_states {
+            state.power = StatePower::Unknown;
+        }
+        let longest = Duration::from_us(50_000);
+        let without = CostTable::new(&cluster, false, longest);
+        // As `s2idle` of an MT8196: 4,294 s.
+        let mut never = cluster.idle_states[1].clone();
+        never.target_residency = Duration::from_us(4_294_967_295);
+        never.break_even = never.target_residency;
+        cluster.idle_states.push(never);
+        let with = CostTable::new(&cluster, false, longest);
+        let slept = Duration::from_us(20_000);
+        for state in [0, 1] {
+            assert_eq!(with.sleep(0, state, slept), without.sleep(0, state, slept));
+        }
+        assert_eq!(with.sleep(0, 2, slept), with.sleep(0, 1, slept));
+        assert!(CostTable::new(&cluster, false, Duration::MAX).power(0, 1) > with.power(0, 1));
+    }
+
+    #[test]
     fn a_measured_transition_takes_the_place_of_the_implied_one() {
         // 10 mW against 0 mW: 35 uJ a trip pay off after 3.5 ms, whatever the target residency says.
         let mut cluster = testing::two_state_cluster();
         cluster.idle_states[1].energy_per_entry = Some(Energy::from_uj(35.0));
-        let table = CostTable::new(&cluster, true);
+        let table = CostTable::new(&cluster, true, Duration::MAX);
         let at = Duration::from_us(3_500);
         assert_eq!(table.sleep(0, 0, at), table.sleep(0, 1, at));
         assert_eq!(table.sleep(0, 1, Duration::ZERO).as_uj_f64(), 35.0);

@@ -136,7 +136,7 @@ impl CpuModel {
         let default_poll_limit = poll_limit(&states, tick.hz.tick());
         CpuModel {
             states,
-            costs: CostTable::new(table, platform.has_power()),
+            costs: CostTable::new(table, platform.has_power(), Duration::MAX),
             tick,
             tick_handling: platform.tick_handling,
             latency_limit,
@@ -147,6 +147,13 @@ impl CpuModel {
             demotions: demotions(table),
             watches_deepest: cluster::has_static_power(table),
         }
+    }
+
+    /// The same where no CPU is idle for longer than `longest`, which decides the relative power of
+    /// states whose power is not known.
+    pub fn within(mut self, table: &Cluster, longest: Duration) -> CpuModel {
+        self.costs = CostTable::new(table, self.costs.is_known(), longest);
+        self
     }
 
     /// How a sleep in `state` begun at `from` goes, given the event at `wake` and what else

@@ -47,6 +47,8 @@ pub struct Options {
     /// number. Several may share one: each then runs as if it were alone there.
     #[serde(deserialize_with = "options::cpu_pairs")]
     pub cpu_map: BTreeMap<CpuId, CpuId>,
+    /// CPUs of a cluster that the recording does not hold, where the cluster takes power of its own.
+    pub others: Option<Others>,
     /// Only this part of the recording, from its first event on; sleeps that it cuts are left out.
     #[serde(rename(serialize = "start_ns"), deserialize_with = "options::some_duration")]
     pub start: Option<Duration>,
@@ -86,6 +88,7 @@ impl Request {
         let mut request = self.clone();
         let Request { platform, options, .. } = &mut request;
         enable_states(platform, &options.enabled_states)?;
+        options.others.get_or_insert_default();
         if let Some(Machine::Named(name)) = &options.recorded_on {
             options.recorded_on = Some(Platform::resolve(name)?.into());
         }
@@ -96,6 +99,17 @@ impl Request {
 /// Switches these states on.
 pub fn enable_states(platform: &mut Platform, states: &[String]) -> Result<(), PlatformError> {
     states.iter().try_for_each(|state| platform.enable_state(state))
+}
+
+/// What CPUs do that are not in the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Others {
+    /// They rest in their deepest state all the time: a CPU that records no event had nothing to do.
+    #[default]
+    Idle,
+    /// They never rest, so their cluster does not, either.
+    Busy,
 }
 
 /// A machine by its name or file, until somebody looks.

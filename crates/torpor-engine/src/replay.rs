@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::idle_loop::{CpuRun, DECISIONS_A_LOOK, Pending};
 use crate::input::CpuInput;
 use crate::model::CpuModel;
-use crate::options::Progress;
+use crate::options::{Others, Progress};
 use crate::oracle::{self, Aim};
 use crate::policy::{Policy as Decides, Script};
 use crate::timed::Timed;
@@ -31,6 +31,8 @@ pub struct Seat<'a> {
     pub model: &'a CpuModel,
     /// Position among the platform's clusters, and the cluster.
     pub cluster: (usize, &'a Cluster),
+    /// What its cluster's CPUs do that have no seat.
+    pub others: Others,
     pub states: Vec<StateDesc>,
     /// The decisions of each run that are kept: so many, the first.
     pub kept: usize,
@@ -65,13 +67,6 @@ pub struct Run {
     pub shares_state: bool,
     /// Of the oracle: spans after which there were more ways than it follows.
     pub crowded_spans: u64,
-}
-
-impl Run {
-    /// Of all sleeps.
-    pub fn energy(&self) -> Energy {
-        self.cpus.iter().map(|cpu| cpu.energy).sum()
-    }
 }
 
 /// Runs all deciders over all seats; `span` is what of the recording is replayed. A governor that
@@ -283,14 +278,13 @@ fn static_energies(
             entry.1.push(deep);
         }
     }
-    let table = |number: usize| {
-        let mut clusters = seats.iter().map(|s| s.cluster);
-        clusters.find(|c| c.0 == number).expect("it came from a seat").1
+    let seat =
+        |number: usize| seats.iter().find(|s| s.cluster.0 == number).expect("it came from a seat");
+    let energy = |number: usize, inputs: &[&CpuInput], deep: &[DeepTimes]| {
+        let Seat { cluster: (_, table), others, .. } = seat(number);
+        cluster::static_energy(table, inputs, deep, *others, span)
     };
-    by_cluster
-        .into_iter()
-        .map(|(n, (inputs, deep))| (n, cluster::static_energy(table(n), &inputs, &deep, span)))
-        .collect()
+    by_cluster.into_iter().map(|(n, (inputs, deep))| (n, energy(n, &inputs, &deep))).collect()
 }
 
 fn run_shard(

@@ -162,6 +162,7 @@ impl<'a> Session<'a> {
                 input,
                 model,
                 cluster: (*cluster, &platform.clusters[*cluster]),
+                others: options.others.unwrap_or_default(),
                 states: state_descs(&platform.clusters[*cluster].idle_states, model),
                 kept: 0,
             })
@@ -337,6 +338,7 @@ impl<'a> Session<'a> {
         let recorded = recording.tick.filter(|t| t.hz == hz);
         let grid = recorded.unwrap_or(TickGrid::new(hz, Duration::ZERO));
         let limit = options.latency_limit.unwrap_or(Duration::MAX);
+        let longest = recording.longest_idle();
         recording
             .cpus
             .iter()
@@ -350,7 +352,8 @@ impl<'a> Session<'a> {
                         .any(|d| d.state == state && d.cpu.is_none_or(|cpu| cpu == place))
                 };
                 let table = &platform.clusters[cluster];
-                (cluster, CpuModel::new(platform, table, grid, limit, is_disabled))
+                let model = CpuModel::new(platform, table, grid, limit, is_disabled);
+                (cluster, model.within(table, longest))
             })
             .collect()
     }
@@ -362,23 +365,24 @@ impl<'a> Session<'a> {
         recording: &Recording,
         runs: Vec<Result<Run, String>>,
     ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
+        let platform = &self.request.platform;
+        let counted = runs.into_iter().map(|run| match run {
+            Ok(run) => {
+                let (counts, decisions) = RunCounts::of_replay(platform, seats, recording, run);
+                (Ok(counts), decisions)
+            }
+            Err(error) => (Err(error), Vec::new()),
+        });
+        let (counts, decisions): (Vec<_>, Vec<_>) = counted.unzip();
         let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle(Aim::Energy));
         let oracle = deciders.iter().position(is_oracle);
-        let oracle = oracle.and_then(|index| runs[index].as_ref().ok()).map(Run::energy);
-        let columns = self.request.governors.iter().zip(deciders).zip(runs);
-        columns
-            .map(|((spec, decider), run)| {
-                let described = describe(spec, decider);
-                let (counts, decisions) = match run {
-                    Ok(run) => {
-                        let (counts, decisions) = RunCounts::of_replay(seats, recording, run);
-                        (Ok(counts), decisions)
-                    }
-                    Err(error) => (Err(error), Vec::new()),
-                };
-                (summary::replayed(described, &self.request.platform, counts, oracle), decisions)
-            })
-            .unzip()
+        let oracle = oracle.and_then(|index| counts[index].as_ref().ok());
+        let oracle = oracle.map(|counts| counts.least_energy(platform));
+        let columns = self.request.governors.iter().zip(deciders).zip(counts);
+        let replayed = columns.map(|((spec, decider), counts)| {
+            summary::replayed(describe(spec, decider), platform, counts, oracle)
+        });
+        (replayed.collect(), decisions)
     }
 }
 

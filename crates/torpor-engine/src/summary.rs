@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From counters to what is shown.
 
+use crate::cluster::has_static_power;
 pub use crate::config_notes::config_notes;
 use crate::decision::Decision;
 use crate::input::{EventToExit, Recording, SleepSource};
-use crate::options::Options;
+use crate::options::{Options, Others};
 use crate::oracle;
 use crate::outcome::*;
 use crate::replay::{Run, Seat};
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::{BTreeMap, BTreeSet};
-use torpor_platform::{Cluster, Platform, Scope};
+use torpor_platform::{Cluster, Platform};
 use torpor_result::idle::power_mw;
 use torpor_result::record::Described;
-use torpor_result::{Info, Sums, Work, metric};
+use torpor_result::{Apart, Info, Sums, metric};
 use torpor_units::{CpuId, Duration, Energy, Hz, Power};
 
 pub fn platform_info(platform: &Platform) -> PlatformInfo {
@@ -98,6 +99,9 @@ pub struct RunCounts<'a> {
     pub cpus: Vec<CpuCounts<'a>>,
     /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
+    /// What CPUs consume more while others keep a shared state from being entered, by cluster.
+    pub shared: BTreeMap<usize, Energy>,
+    pub package: Option<Energy>,
     /// The time that energies are divided by, for the machine and each part of it.
     pub span: Duration,
 }
@@ -105,6 +109,7 @@ pub struct RunCounts<'a> {
 impl<'a> RunCounts<'a> {
     /// Of a replay, and its decisions.
     pub fn of_replay(
+        platform: &Platform,
         seats: &[Seat<'a>],
         recording: &Recording,
         run: Run,
@@ -118,17 +123,30 @@ impl<'a> RunCounts<'a> {
         });
         let cpus = cpus.collect();
         let span = recording.observed();
-        (RunCounts { cpus, clusters: run.clusters, span }, run.decisions)
+        let package = floor_energy(platform, span);
+        let (clusters, shared) = (run.clusters, BTreeMap::new());
+        (RunCounts { cpus, clusters, shared, package, span }, run.decisions)
     }
 
-    /// What metrics are made of.
-    pub fn sums(&self, platform: &Platform, oracle: Option<Energy>, work: Option<Work>) -> Sums {
+    /// A bound of the total energy of any run, if this is the oracle's: its CPUs consume the least.
+    /// Clusters are counted as if they always rested.
+    pub fn least_energy(&self, platform: &Platform) -> Energy {
+        let sums = self.sums(platform);
+        Sums { apart: Apart { clusters: None, ..sums.apart }, ..sums }.total()
+    }
+
+    /// What metrics are made of, apart from the oracle and what only a simulation knows.
+    pub fn sums(&self, platform: &Platform) -> Sums {
+        let sum =
+            |of: &BTreeMap<usize, Energy>| (!of.is_empty()).then(|| of.values().copied().sum());
         let mut sums = Sums {
             span: self.span,
             has_power: platform.has_power(),
-            clusters: (!self.clusters.is_empty()).then(|| self.clusters.values().copied().sum()),
-            oracle,
-            work,
+            apart: Apart {
+                clusters: sum(&self.clusters),
+                shared: sum(&self.shared),
+                package: self.package,
+            },
             ..Sums::default()
         };
         for cpu in &self.cpus {
@@ -141,23 +159,30 @@ impl<'a> RunCounts<'a> {
     }
 }
 
+/// The floor of the package, where the machine has one.
+fn floor_energy(platform: &Platform, span: Duration) -> Option<Energy> {
+    (platform.floor_power > Power::ZERO).then(|| platform.floor_power.over(span))
+}
+
 /// Sums of one cluster, over the CPUs that were run.
 struct ClusterSums {
     cpus: Vec<u32>,
     totals: CpuTotals,
     window: Duration,
-    power_mw: f64,
-    static_mw: Option<f64>,
+    /// Energy apart from its CPUs, and of shared states.
+    own: Option<Energy>,
+    shared: Energy,
 }
 
-/// A replay's run, with its metrics; `oracle` is the idle energy of the cheapest choices.
+/// A replay's run, with its metrics; `oracle` is the least total energy.
 pub fn replayed(
     decider: Described,
     platform: &Platform,
     run: Result<RunCounts<'_>, String>,
     oracle: Option<Energy>,
 ) -> RunOutcome {
-    let metrics = run.as_ref().ok().map(|run| metric::values(&run.sums(platform, oracle, None)));
+    let sums = run.as_ref().ok().map(|run| Sums { oracle, ..run.sums(platform) });
+    let metrics = sums.map(|sums| metric::values(&sums));
     let mut outcome = run_outcome(decider, metric::of_replay(), platform, run);
     if let Some(metrics) = metrics {
         outcome.metrics = metrics;
@@ -187,7 +212,7 @@ pub fn run_outcome(
         .iter()
         .zip(&sums)
         .filter(|(_, sums)| !sums.cpus.is_empty())
-        .map(|(cluster, sums)| cluster_outcome(platform, cluster, sums))
+        .map(|(cluster, sums)| cluster_outcome(platform, cluster, sums, run.span))
         .collect();
     outcome.cpus = run
         .cpus
@@ -213,12 +238,15 @@ fn cluster_sums(platform: &Platform, run: &RunCounts<'_>) -> Vec<ClusterSums> {
             cpus: Vec::new(),
             totals: CpuTotals::new(cluster.idle_states.len()),
             window: Duration::ZERO,
-            power_mw: 0.0,
-            static_mw: None,
+            own: None,
+            shared: Energy::ZERO,
         })
         .collect();
     for (&cluster, &energy) in &run.clusters {
-        sums[cluster].static_mw = Some(power_mw(energy, run.span));
+        sums[cluster].own = Some(energy);
+    }
+    for (&cluster, &energy) in &run.shared {
+        sums[cluster].shared = energy;
     }
     for counts in &run.cpus {
         let sum = &mut sums[counts.cluster.0];
@@ -226,21 +254,26 @@ fn cluster_sums(platform: &Platform, run: &RunCounts<'_>) -> Vec<ClusterSums> {
         sum.totals.add(&counts.totals);
         sum.window += counts.window;
     }
-    for sum in &mut sums {
-        sum.power_mw = power_mw(sum.totals.energy, run.span);
-    }
     sums
 }
 
-fn cluster_outcome(platform: &Platform, cluster: &Cluster, sums: &ClusterSums) -> ClusterOutcome {
+fn cluster_outcome(
+    platform: &Platform,
+    cluster: &Cluster,
+    sums: &ClusterSums,
+    span: Duration,
+) -> ClusterOutcome {
     let known = platform.has_power();
+    let total = sums.totals.energy + sums.shared + sums.own.unwrap_or(Energy::ZERO);
+    let mw = |energy| known.then(|| power_mw(energy, span));
     ClusterOutcome {
         name: cluster.name.clone(),
         cpus: sums.cpus.clone(),
         running_ns: (sums.window - sums.totals.idle_time()).0,
-        idle_energy_uj: known.then(|| sums.totals.energy.as_uj_f64()),
-        idle_power_mw: known.then_some(sums.power_mw),
-        cluster_power_mw: sums.static_mw,
+        idle_energy_uj: known.then(|| total.as_uj_f64()),
+        idle_power_mw: mw(total),
+        cpu_idle_power_mw: mw(sums.totals.energy),
+        cluster_power_mw: sums.own.and_then(mw),
         states: states(cluster, &sums.totals.states),
     }
 }
@@ -310,6 +343,29 @@ fn tick_note(platform: &Platform, options: &Options, inputs: &InputsInfo) -> Opt
     }
 }
 
+/// CPUs of a cluster with power of its own that are not replayed, and what they count as.
+fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+    let missing = |cluster: &Cluster| {
+        let runs = traces.iter().filter_map(|t| t.runs.iter().find(|run| run.error.is_none()));
+        let own = runs.flat_map(|run| run.clusters.iter().find(|c| c.name == cluster.name));
+        let most = own.map(|own| cluster.cpus.len().saturating_sub(own.cpus.len())).max()?;
+        let all = cluster.cpus.len();
+        (most > 0).then(|| format!("{most} of {all} CPUs of {}", cluster.name))
+    };
+    let with_power = platform.clusters.iter().filter(|c| has_static_power(c));
+    let missing: Vec<String> = with_power.filter_map(missing).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let assumed = match options.others.unwrap_or_default() {
+        Others::Idle => {
+            "count as resting in their deepest state; `--others busy`: as never resting"
+        }
+        Others::Busy => "count as never resting; `--others idle`: as in their deepest state",
+    };
+    vec![format!("not in the recording: {}, which {assumed}", missing.join(", "))]
+}
+
 /// What the numbers do not say, where it applies.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
@@ -325,12 +381,6 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
             platform.name
         ));
     }
-    if platform.floor_power > Power::ZERO {
-        notes.push(format!(
-            "idle power is that of the replayed CPUs; the package adds {:.0} mW",
-            platform.floor_power.as_mw_f64()
-        ));
-    }
     if platform.awake_power > Power::ZERO {
         notes.push(format!(
             "left out: {:.0} mW of the package while any CPU works or polls",
@@ -344,7 +394,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
-    if platform.clusters.iter().flat_map(|c| &c.idle_states).any(|s| s.scope != Scope::Cpu) {
+    if platform.clusters.iter().any(Cluster::has_shared_states) {
         notes.push(
             "states that a cluster or package shares are costed as if each CPU entered them alone"
                 .to_owned(),
@@ -352,6 +402,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     }
     let ticks = traces.iter().filter_map(|t| tick_note(platform, options, &t.inputs));
     notes.extend(ticks.collect::<BTreeSet<String>>());
+    notes.extend(others_notes(platform, options, traces));
     let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
     let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
     notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
@@ -361,8 +412,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         .any(|run| run.kind == "oracle" && run.metrics["cluster_power_mw"].is_some())
     {
         notes.push(
-            "the oracle bounds the idle energy of CPUs; it does not minimise cluster power, of \
-             which a governor can use less"
+            "the oracle's decisions minimise the energy of CPUs alone: a governor can use less \
+             cluster power, and `over_oracle_pct` counts clusters as if they always rested"
                 .to_owned(),
         );
     }

@@ -2,6 +2,7 @@
 //! Power is energy by the time for which the recording shows whole sleeps.
 
 use std::path::PathBuf;
+use torpor_engine::options::Others;
 use torpor_engine::outcome::TraceOutcome;
 use torpor_engine::{Options, Outcome, Request, Unwatched, run};
 use torpor_governor::Catalog;
@@ -22,12 +23,29 @@ fn recording(name: &str, events: &[(u64, u32, u32)]) -> PathBuf {
 }
 
 fn replayed(name: &str, events: &[(u64, u32, u32)]) -> (TraceOutcome, Vec<String>) {
+    replayed_on("pixel6", name, events)
+}
+
+fn replayed_on(
+    platform: &str,
+    name: &str,
+    events: &[(u64, u32, u32)],
+) -> (TraceOutcome, Vec<String>) {
+    replayed_with(platform, name, events, Options::default())
+}
+
+fn replayed_with(
+    platform: &str,
+    name: &str,
+    events: &[(u64, u32, u32)],
+    options: Options,
+) -> (TraceOutcome, Vec<String>) {
     let path = recording(name, events);
     let request = Request {
         traces: vec![path.clone()],
-        platform: torpor_platform::resolve("pixel6").unwrap(),
+        platform: torpor_platform::resolve(platform).unwrap(),
         governors: ["menu", "deepest", "oracle"].map(|g| g.parse().unwrap()).to_vec(),
-        options: Options::default(),
+        options,
     };
     let outcome: Outcome =
         run(&request, &Catalog::new(Default::default()), &Unwatched).expect("it can be replayed");
@@ -70,12 +88,56 @@ fn power_times_the_observed_time_is_energy_everywhere() {
         let idle: i64 = run.clusters.iter().flat_map(|c| &c.states).map(|s| s.time_ns).sum();
         let share = idle as f64 / 1e7 / (3.0 * observed_s);
         assert!((run.metrics["idle_residency_pct"].unwrap() - share).abs() < 0.05, "{share}");
+        let of_clusters: f64 = run.clusters.iter().map(|c| c.idle_energy_uj.unwrap()).sum();
+        near(run.metrics["idle_power_mw"].unwrap(), of_clusters);
     }
     assert_eq!(trace.inputs.cut_sleeps, 2);
     assert!((trace.inputs.cut_pct - 100.0 * cut_s / (3.0 * span_s)).abs() < 1e-6);
     assert!(
         notes.iter().any(|n| n.contains("2 recorded sleeps") && n.contains("% of all CPUs' time"))
     );
+}
+
+/// The parts of each run's total, in mW.
+fn parts(trace: &TraceOutcome) -> Vec<[f64; 4]> {
+    let keys = ["idle_power_mw", "cpu_idle_power_mw", "cluster_power_mw", "package_mw"];
+    let of = |metrics: &torpor_result::metric::Values| keys.map(|key| metrics[key].unwrap_or(0.0));
+    trace.runs.iter().map(|run| of(&run.metrics)).collect()
+}
+
+#[test]
+fn the_total_is_the_sum_of_its_parts() {
+    for (total, [cpus, clusters, package]) in
+        parts(&replayed("parts", &uneven()).0).iter().map(|[t, parts @ ..]| (*t, *parts))
+    {
+        assert!(cpus > 0.0 && clusters > cpus && package == 0.0, "{cpus} {clusters} {package}");
+        assert!((total - cpus - clusters).abs() < 1e-9 * total, "{total} {cpus} {clusters}");
+    }
+    // The package of the i5-10600K has a floor of 1.4 W.
+    for [total, cpus, clusters, package] in parts(&replayed_on("i5-10600k", "floor", &uneven()).0) {
+        assert_eq!((clusters, package), (0.0, 1_400.0));
+        assert!((total - cpus - package).abs() < 1e-9 * total, "{total} {cpus}");
+    }
+}
+
+/// Of the LITTLEs two are in the recording, of the middle ones one; no big CPU is.
+#[test]
+fn cpus_that_are_not_recorded_keep_their_cluster_awake_if_asked() {
+    let with = |others| {
+        let options = Options { others, ..Options::default() };
+        let (trace, notes) = replayed_with("pixel6", "others", &uneven(), options);
+        let clusters = trace.runs[1].clusters.iter();
+        let powers: Vec<f64> = clusters.map(|c| c.cluster_power_mw.unwrap()).collect();
+        (powers, notes.into_iter().find(|n| n.starts_with("not in the recording")).unwrap())
+    };
+    let (default, note) = with(None);
+    assert!(note.contains("2 of 4 CPUs of") && note.contains("1 of 2 CPUs of"), "{note}");
+    assert!(note.contains("--others busy"), "{note}");
+    assert_eq!(default, with(Some(Others::Idle)).0);
+    let (busy, note) = with(Some(Others::Busy));
+    assert!(note.contains("never resting; `--others idle`"), "{note}");
+    assert_eq!((default.len(), busy.len()), (2, 2));
+    assert!(busy.iter().zip(&default).all(|(busy, idle)| busy > idle), "{busy:?} {default:?}");
 }
 
 #[test]
@@ -102,7 +164,7 @@ fn a_clusters_power_counts_over_the_same_span_and_the_oracle_does_not_aim_at_it(
     let powers: Vec<f64> =
         trace.runs.iter().map(|run| run.metrics["cluster_power_mw"].unwrap()).collect();
     assert!(powers.iter().all(|mw| *mw > 0.0), "{powers:?}");
-    assert!(notes.iter().any(|note| note.starts_with("the oracle bounds the idle energy")));
+    assert!(notes.iter().any(|note| note.starts_with("the oracle's decisions minimise")));
 }
 
 #[test]

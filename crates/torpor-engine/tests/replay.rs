@@ -260,8 +260,12 @@ fn a_slip_in_an_option_is_an_error_and_not_ignored() {
 fn an_oracle_that_weighs_delay_lies_on_a_front_below_every_governor() {
     let names = ["oracle", "oracle,price=1mW", "oracle,price=100mW", "oracle,latency<=40us"];
     let trace = replay("pixel6", &[&names[..], &ALL[..4]].concat(), Options::default());
-    let of =
-        |run: &RunOutcome| ["idle_energy_uj", "delay_mean_us"].map(|key| run.metrics[key].unwrap());
+    let span_s = trace.inputs.replayed_ns as f64 / 1e9;
+    let of = |run: &RunOutcome| {
+        let [power, delay] =
+            ["cpu_idle_power_mw", "delay_mean_us"].map(|key| run.metrics[key].unwrap());
+        [power * span_s * 1e3, delay]
+    };
     let points: Vec<[f64; 2]> = trace.runs.iter().map(of).collect();
     let [free, low, high, within] = points[..4] else { unreachable!() };
     assert!(free[0] < low[0] && low[0] < high[0], "{points:?}");
@@ -308,7 +312,10 @@ fn decisions_add_up_to_what_the_summary_says() {
     let trace = replay("pixel6", &["teo", "oracle", "shallowest"], options);
     for (run, decisions) in trace.runs.iter().zip(&trace.decisions) {
         let sum: Energy = decisions.iter().map(|d| d.energy).sum();
-        assert_eq!(Some(sum.as_uj_f64()), run.metrics["idle_energy_uj"], "{}", run.governor);
+        let cpus =
+            run.metrics["cpu_idle_power_mw"].unwrap() * trace.inputs.replayed_ns as f64 / 1e6;
+        let (sum, of) = (sum.as_uj_f64(), &run.governor);
+        assert!((sum - cpus).abs() < 1e-9 * cpus, "{of}: {sum} {cpus}");
         assert!(decisions.iter().all(|d| d.regret >= Energy::ZERO));
         assert!(decisions.is_sorted_by_key(|d| (d.slot, d.span, d.from)));
         let last = decisions.last().unwrap();

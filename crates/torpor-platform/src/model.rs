@@ -242,6 +242,11 @@ impl Cluster {
     pub fn deepest(&self) -> usize {
         self.idle_states.iter().rposition(|state| !state.is_disabled).unwrap_or(0)
     }
+
+    /// Whether the CPUs of a core, the cluster or the package must be in a state together.
+    pub fn has_shared_states(&self) -> bool {
+        self.idle_states.iter().skip(1).any(|state| state.scope != Scope::Cpu)
+    }
 }
 
 impl Platform {
@@ -293,6 +298,11 @@ impl Platform {
             }
         }
         core_of
+    }
+
+    /// Whether the package consumes power apart from CPUs and clusters.
+    pub fn has_package_power(&self) -> bool {
+        self.floor_power.max(self.awake_power) > Power::ZERO
     }
 
     /// Whether every idle state's power is known.

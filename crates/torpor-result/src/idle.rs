@@ -74,6 +74,26 @@ impl CpuTotals {
     }
 }
 
+/// Energy that no CPU consumes by itself; `None` where the machine describes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    /// Clusters, while not all of their CPUs are in the deepest state.
+    pub clusters: Option<Energy>,
+    /// What CPUs consume more while others keep a shared state from being entered.
+    pub shared: Option<Energy>,
+    pub package: Option<Energy>,
+}
+
+impl Apart {
+    pub fn energy(&self) -> Energy {
+        [self.clusters, self.shared, self.package].into_iter().flatten().sum()
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Apart::default()
+    }
+}
+
 /// What one run comes to: all that a metric can be made of.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
@@ -87,9 +107,9 @@ pub struct Sums {
     pub span: Duration,
     /// Somebody has measured what the machine's idle states take.
     pub has_power: bool,
-    /// Of the clusters that take power of their own; `None` where none does.
-    pub clusters: Option<Energy>,
-    /// The idle energy of the cheapest choices, where that was asked for.
+    /// What is consumed apart from the CPUs.
+    pub apart: Apart,
+    /// The least total energy, where it was asked for: comparable with [`Sums::total`].
     pub oracle: Option<Energy>,
     /// Of tasks, devices, clocks and the whole machine, which only a simulation knows.
     pub work: Option<Work>,
@@ -100,8 +120,20 @@ impl Sums {
         self.idle.of_states(|s| s.usage)
     }
 
+    /// The energy of idleness: of CPUs, clusters and package. Where power is not known, that of the
+    /// CPUs in relative units.
+    pub fn total(&self) -> Energy {
+        let apart = if self.has_power { self.apart.energy() } else { Energy::ZERO };
+        self.idle.energy + apart
+    }
+
     fn idle_energy(&self) -> Option<Energy> {
-        self.has_power.then_some(self.idle.energy)
+        self.has_power.then(|| self.total())
+    }
+
+    /// Power of one part of the total.
+    fn part_mw(&self, part: Option<Energy>) -> Option<f64> {
+        part.filter(|_| self.has_power).map(|energy| power_mw(energy, self.span))
     }
 
     fn relative(&self, part: Energy, whole: Energy) -> Option<f64> {
@@ -146,7 +178,7 @@ pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
 pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
 /// In the order of the table.
-pub static METRICS: [Metric; 31] = [
+pub static METRICS: [Metric; 34] = [
     metric(
         "wakeups",
         "wake-ups",
@@ -244,33 +276,66 @@ pub static METRICS: [Metric; 31] = [
     .optional(),
     metric(
         "idle_power_mw",
-        "idle power",
+        "idle power, total",
         POWER,
         Lower,
-        "`idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's \
-         last wake-up, without sleeps that the recording cuts (mean of all CPUs); over the \
-         simulated time in a simulation.",
-        |s| s.idle_energy().map(|energy| power_mw(energy, s.span)),
+        "Power of idle CPUs, of clusters and of the package, as far as the machine describes them: \
+         the sum of `cpu_idle_power_mw`, `cluster_power_mw`, `shared_state_mw` and `package_mw`. \
+         CPUs at work are not in it. `idle_energy_uj` over the time from the first CPU's first \
+         idle entry to the last CPU's last wake-up, without sleeps that the recording \
+         cuts (mean of all CPUs); over the simulated time in a simulation.",
+        |s| s.part_mw(Some(s.total())),
     ),
     metric(
-        "cluster_power_mw",
-        "cluster power",
+        "cpu_idle_power_mw",
+        "idle power, CPUs",
         POWER,
         Lower,
-        "Power of clusters apart from their CPUs (caches, interconnect), consumed unless all CPUs \
-         of the cluster are in their deepest state, over the same time as the idle power. Summed \
-         over clusters; the oracle does not minimise it, so a governor can have less.",
-        |s| s.clusters.map(|energy| power_mw(energy, s.span)),
+        "The part of `idle_power_mw` that the idle CPUs consume. Given where there are other parts.",
+        |s| s.part_mw((!s.apart.is_empty()).then_some(s.idle.energy)),
+    )
+    .optional(),
+    metric(
+        "cluster_power_mw",
+        "idle power, clusters",
+        POWER,
+        Lower,
+        "The part of `idle_power_mw` that clusters consume apart from their CPUs (caches, \
+         interconnect), unless all CPUs of the cluster are in their deepest state. Summed over \
+         clusters.",
+        |s| s.part_mw(s.apart.clusters),
+    )
+    .optional(),
+    metric(
+        "shared_state_mw",
+        "idle power, waiting for others",
+        POWER,
+        Lower,
+        "The part of `idle_power_mw` that CPUs in a core's, cluster's or package's state consume \
+         in addition to the state itself, while others keep it from being entered. Known in \
+         simulations.",
+        |s| s.part_mw(s.apart.shared),
+    )
+    .optional(),
+    metric(
+        "package_mw",
+        "idle power, package",
+        POWER,
+        Lower,
+        "The part of `idle_power_mw` that the package consumes apart from CPUs and clusters: its \
+         floor, and in simulations its additional power while any CPU works or polls.",
+        |s| s.part_mw(s.apart.package),
     )
     .optional(),
     metric(
         "idle_energy_uj",
-        "idle energy",
+        "idle energy, total",
         ENERGY,
         Lower,
         "Energy of all sleeps: the state's power times residency, plus an overhead per sleep that \
          makes the state break even with the next shallower one at its target residency; plus the \
-         power of a busy CPU while ticks and governor's timers that woke it are handled.",
+         power of a busy CPU while ticks and governor's timers that woke it are handled; plus the \
+         energy of clusters and package, as in `idle_power_mw`.",
         |s| s.idle_energy().map(Energy::as_uj_f64),
     ),
     metric(
@@ -278,7 +343,7 @@ pub static METRICS: [Metric; 31] = [
         "idle energy over oracle",
         SHARE,
         Lower,
-        "How much more idle energy than the cheapest decisions within the latency limit, made \
+        "How much more `idle_energy_uj` than the cheapest decisions within the latency limit, made \
          with knowledge of all idle spans: those of the recording, or in a simulation those of \
          the governor's own run.",
         |s| {

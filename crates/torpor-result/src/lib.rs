@@ -31,7 +31,7 @@ pub mod work;
 
 pub use compare::{Cell, Change, Column, Comparison, Row, Sample, Sampling, compare};
 pub use deep::DeepTimes;
-pub use idle::{CpuTotals, StateTotals, Sums};
+pub use idle::{Apart, CpuTotals, StateTotals, Sums};
 pub use latency::{Latencies, LatencyHistogram};
 pub use metric::{Direction, Info, Kind, Metric, Values};
 pub use options::{Given, Options};

@@ -22,6 +22,9 @@ pub const FORMATS: &[&str] = &[
      `fidelity` has them, too, and a `catalogue` and `comparison`. A replay's `seed`, always 0, is \
      gone.",
     "`strips`, of every CPU, in place of `strip`, of the busiest.",
+    "`idle_power_mw`, `idle_energy_uj` and `over_oracle_pct` are of CPUs, clusters and package \
+     together; `cpu_idle_power_mw`, `cluster_power_mw`, `shared_state_mw` and `package_mw` are the \
+     parts. They were of CPUs alone.",
 ];
 
 /// The shape of results.
@@ -88,9 +91,12 @@ pub struct ClusterOutcome {
     pub name: String,
     pub cpus: Vec<u32>,
     pub running_ns: i64,
+    /// Of its CPUs and of itself.
     pub idle_energy_uj: Option<f64>,
     pub idle_power_mw: Option<f64>,
-    /// Power of the cluster apart from its CPUs; null if nobody measured it separately.
+    /// The part that its idle CPUs consume.
+    pub cpu_idle_power_mw: Option<f64>,
+    /// The part that it consumes apart from its CPUs; null if nobody measured it separately.
     pub cluster_power_mw: Option<f64>,
     pub states: Vec<StateOutcome>,
 }

@@ -48,10 +48,6 @@ pub struct Work {
     pub device_busy: Option<Duration>,
     /// Everything that takes power.
     pub energy: Option<Energy>,
-    /// Of that, the package apart from its CPUs and clusters.
-    pub package: Option<Energy>,
-    /// Of that, what CPUs take more while others keep a shared state from being had.
-    pub shared: Option<Energy>,
     pub frequency: Frequency,
     /// Of what goes through several tasks, such as frames; late are those beyond their deadline.
     pub flow_time: LatencyHistogram,
@@ -110,7 +106,7 @@ pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
 
 /// In the order of the table; those of idle CPUs follow.
-pub static METRICS: [Metric; 33] = [
+pub static METRICS: [Metric; 31] = [
     metric(
         "throughput",
         "passes",
@@ -302,8 +298,7 @@ pub static METRICS: [Metric; 33] = [
         "power",
         POWER,
         Lower,
-        "Power of busy and idle CPUs, of clusters apart from their CPUs, and of the package's \
-         floor.",
+        "`idle_power_mw`, and the power of CPUs at work and of offline CPUs.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.energy)),
     ),
     metric("energy_uj", "energy", ENERGY, Lower, "`power_mw` over the simulated time.", |s| {
@@ -362,32 +357,12 @@ pub static METRICS: [Metric; 33] = [
         |s| count(s.work.as_ref()?.tasks.preemptions),
     ),
     metric(
-        "package_mw",
-        "package apart from CPUs",
-        POWER,
-        Lower,
-        "The floor of the package, and its additional power while any CPU works or polls, where \
-         the machine says so; part of `power_mw`.",
-        |s| s.work.as_ref().and_then(|w| w.mw(w.package)),
-    )
-    .optional(),
-    metric(
-        "shared_state_mw",
-        "waiting for others",
-        POWER,
-        Lower,
-        "How much more power CPUs in a cluster or package state consume than the state itself, \
-         while others keep it from being had.",
-        |s| s.work.as_ref().and_then(|w| w.mw(w.shared)),
-    )
-    .optional(),
-    metric(
         "over_oracle_mw",
         "idle power over oracle",
         POWER,
         Lower,
         "`over_oracle_pct` as power.",
-        |s| s.work.as_ref()?.mw(s.oracle.map(|best| s.idle.energy - best)),
+        |s| s.work.as_ref()?.mw(s.oracle.map(|best| s.total() - best)),
     )
     .optional(),
     metric(

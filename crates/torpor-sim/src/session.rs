@@ -100,7 +100,8 @@ impl<'a> Session<'a> {
                     all.any(|d| d.state == state && d.cpu.is_none_or(|c| c == cpu))
                 };
                 let table = &platform.clusters[cluster];
-                let mut model = CpuModel::new(platform, table, grid, limit, is_disabled);
+                let model = CpuModel::new(platform, table, grid, limit, is_disabled);
+                let mut model = model.within(table, options.duration);
                 // Power that depends on several CPUs is summed up as time goes by, not kept.
                 model.watches_deepest = false;
                 model

@@ -12,13 +12,14 @@ use crate::outcome::{
 use crate::thermal::thermal_zones;
 use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
+use torpor_engine::cluster::has_static_power;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
-use torpor_platform::{Cluster, Platform, Scope, StatePower, format_cpu_list};
+use torpor_platform::{Cluster, Platform, StatePower, format_cpu_list};
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
 use torpor_result::{
-    Comparison, CpuTotals, Info, Latencies, LatencyHistogram, Sampling, TaskTotals, Values, Work,
-    metric, work,
+    Comparison, CpuTotals, Info, Latencies, LatencyHistogram, Sampling, Sums, TaskTotals, Values,
+    Work, metric, work,
 };
 use torpor_units::{CpuId, Duration, Energy, Power};
 
@@ -138,7 +139,8 @@ fn together<'a, 'b>(
 ) -> RunCounts<'a> {
     let mut cpus: Vec<CpuCounts<'a>> = Vec::new();
     let mut clusters: BTreeMap<usize, Energy> = BTreeMap::new();
-    let mut span = Duration::ZERO;
+    let mut shared: BTreeMap<usize, Energy> = BTreeMap::new();
+    let (mut package, mut span) = (Energy::ZERO, Duration::ZERO);
     for counted in runs {
         if cpus.is_empty() {
             let online = counted.cpus.iter().enumerate().filter(|(_, cpu)| cpu.is_online);
@@ -148,14 +150,21 @@ fn together<'a, 'b>(
             sum.window += counted.span;
             sum.totals.add(&cpu.totals);
         }
-        for (number, energy) in counted.static_energy.iter().enumerate() {
-            *clusters.entry(number).or_insert(Energy::ZERO) += *energy;
+        for (sums, own) in
+            [(&mut clusters, &counted.static_energy), (&mut shared, &counted.shared_energy)]
+        {
+            for (number, energy) in own.iter().enumerate() {
+                *sums.entry(number).or_insert(Energy::ZERO) += *energy;
+            }
         }
+        package += package_energy(platform, counted);
         span += counted.span;
     }
-    // A run may have none by its frequencies, and counts; where none has any, there is none.
-    clusters.retain(|_, energy| *energy > Energy::ZERO);
-    RunCounts { cpus, clusters, span }
+    // What the machine describes counts in every run, whatever a run's frequencies make of it.
+    clusters.retain(|&number, _| has_static_power(&platform.clusters[number]));
+    shared.retain(|&number, _| platform.clusters[number].has_shared_states());
+    let package = Some(package).filter(|_| platform.has_package_power());
+    RunCounts { cpus, clusters, shared, package, span }
 }
 
 fn nobody(platform: &Platform, number: usize) -> CpuCounts<'_> {
@@ -190,16 +199,17 @@ fn of_one(request: &Request, counted: &Counted) -> Values {
         busy: counted.cpus.iter().fold(Duration::ZERO, |t, c| t + c.task_time + c.overhead),
         device_busy: counted.devices.iter().map(|d| d.busy).max(),
         energy: energy(platform, counted),
-        package: has_power.then(|| package_energy(platform, counted)),
-        shared: has_power.then(|| counted.shared_energy.iter().copied().sum()),
         frequency: frequency(platform, [counted], 0..platform.clusters.len()),
         ipis: counted.ipis,
         lost_too_deep: against.map(|a| a.too_deep),
         lost_too_shallow: against.map(|a| a.too_shallow),
     };
     let whole = together(platform, [counted].into_iter());
-    let oracle = counted.against_oracle.map(|a| a.oracle);
-    metric::values(&whole.sums(platform, oracle, Some(work)))
+    let sums = whole.sums(platform);
+    // The oracle chooses for the CPUs; the rest stays as it was.
+    let rest = sums.total() - sums.idle.energy;
+    let oracle = counted.against_oracle.map(|a| a.oracle + rest);
+    metric::values(&Sums { oracle, work: Some(work), ..sums })
 }
 
 /// Everything that takes power; `None` unless all of it is known.
@@ -445,15 +455,6 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             platform.name,
             typical.join(", ")
         ));
-    }
-    let shares =
-        |s: &torpor_platform::IdleState| s.scope != Scope::Cpu && s.power != StatePower::Unknown;
-    if platform.clusters.iter().flat_map(|c| &c.idle_states).any(shares) {
-        notes.push(
-            "idle power has states that a cluster or package shares as if each CPU entered them \
-             alone; power has what they fail to save while others are awake"
-                .to_owned(),
-        );
     }
     notes
 }

@@ -53,13 +53,13 @@ def _verdict(runs: Sequence[Run], good: Sequence[Run]) -> str:
     oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
     if oracle:
         for key, what in (
-            ("over_oracle_pct", "idle energy"),
+            ("over_oracle_pct", "idle energy in total"),
             ("relative_over_oracle_pct", "relative energy"),
         ):
             if _known(good, key):
                 return _by_oracle(_known(good, key), good, key, what)
     # A simulation knows what its machine took in all; to sleep less and work less is no loss.
-    for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy")):
+    for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy in total")):
         if _known(good, key):
             return _by_energy(_known(good, key), good, key, what)
     return _by_depth(good)

@@ -418,10 +418,6 @@ def _metrics(run: "results.GovernorOutcome", duration_s: float, seeds: int) -> _
         metrics[key] = None if mean is None else _Value(mean)
     ipis = metrics["ipis"]
     metrics["ipis_per_s"] = ipis and ipis.scaled(1 / duration_s)
-    idle_mw, package_mw = run["metrics"]["idle_power_mw"], run["metrics"]["package_mw"]
-    metrics["power_without_work_mw"] = (
-        None if idle_mw is None or package_mw is None else _Value(idle_mw + package_mw)
-    )
     for domain in run["perf_domains"]:
         clocks = {"freq_khz": domain["freq_khz"], "freq_busy_khz": domain["freq_busy_khz"]}
         for key, khz in clocks.items():

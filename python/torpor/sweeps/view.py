@@ -111,14 +111,19 @@ def against_oracle(rows: Iterable[Row]) -> list[Row]:
         if row["kind"] == "replay" and row["governor"] == "oracle"
     }
 
+    def least(oracle: Row, energy: str, distance: str) -> float | None:
+        # The oracle's own run can cost more than its bound.
+        value = oracle.get(energy)
+        return value and value / (1 + (oracle.get(distance) or 0) / 100)
+
     def filled(row: Row) -> Row:
         oracle = best.get(scenario_of(row))
         if row["kind"] != "replay" or row["governor"] == "oracle" or oracle is None:
             return row
         return row | {
-            distance: 100 * (row[energy] / oracle[energy] - 1)
+            distance: 100 * (row[energy] / bound - 1)
             for energy, distance in _DISTANCES
-            if row.get(energy) is not None and oracle.get(energy)
+            if row.get(energy) is not None and (bound := least(oracle, energy, distance))
         }
 
     return [filled(row) for row in found]

@@ -300,6 +300,12 @@ impl Recording {
         Duration(sum / self.cpus.len().max(1) as i64)
     }
 
+    /// The longest time that a CPU was idle at once.
+    pub fn longest_idle(&self) -> Duration {
+        let lengths = self.cpus.iter().flat_map(|c| &c.spans).map(|s| s.wake.since(s.start));
+        lengths.max().unwrap_or(Duration::ZERO)
+    }
+
     pub fn span_count(&self) -> usize {
         self.cpus.iter().map(|c| c.spans.len()).sum()
     }
