@@ -22,16 +22,14 @@ pub fn static_energy(
     span: (Instant, Instant),
 ) -> Energy {
     let (start, end) = span;
-    // All CPUs share the clock, so the first one's frequency is the cluster's.
-    let (mut current, mut coming) = (&inputs[0].spans[0], inputs[0].spans[1..].iter().peekable());
+    let powers = static_powers(cluster, inputs[0], span);
+    let mut powers = powers.into_iter().peekable();
     let mut rests: Vec<_> = inputs
         .iter()
         .zip(deep)
         .map(|(input, deep)| {
-            let [before, after] = cut_sleeps(input, deep, span);
-            let times = std::iter::once(before).chain(deep.iter()).chain([after]);
-            let changes = times.flat_map(|(from, to)| [(from, 1), (to, -1)]);
-            changes.map(|(at, change)| (at.clamp(start, end), change)).peekable()
+            let changes = rests(input, deep, span).flat_map(|(from, to)| [(from, 1), (to, -1)]);
+            changes.peekable()
         })
         .collect();
     let (mut energy, mut resting, mut since) = (Energy::ZERO, 0, start);
@@ -40,19 +38,51 @@ pub fn static_energy(
         let next = next.min_by_key(|(at, _)| *at);
         let upto = next.as_ref().map_or(end, |(at, _)| *at);
         while since < upto {
-            let until = coming.peek().map_or(upto, |span| span.start.clamp(since, upto));
+            let (_, to, power) = *powers.peek().expect("there is a power for the whole span");
+            let until = to.min(upto);
             if resting < deep.len() as i32 {
-                let power = cluster.opps[current.opp as usize].static_power;
                 energy += power.over(until.since(since));
             }
             since = until;
-            if let Some(span) = coming.next_if(|span| span.start <= since) {
-                current = span;
-            }
+            powers.next_if(|(_, to, _)| *to <= since);
         }
         let Some((_, rest)) = next else { return energy };
         resting += rest.next().map_or(0, |(_, change)| change);
     }
+}
+
+/// The power of a cluster that does not rest, piece by piece over the whole span. All CPUs share the
+/// clock, so the first one's frequency is the cluster's.
+pub(crate) fn static_powers(
+    cluster: &Cluster,
+    first: &CpuInput,
+    (start, end): (Instant, Instant),
+) -> Vec<(Instant, Instant, Power)> {
+    let begins = first.spans.iter().skip(1).map(|span| span.start.clamp(start, end));
+    let ends = begins.chain([end]);
+    let mut from = start;
+    let mut powers: Vec<(Instant, Instant, Power)> = Vec::new();
+    for (span, to) in first.spans.iter().zip(ends) {
+        let power = cluster.opps[usize::from(span.opp)].static_power;
+        match powers.last_mut() {
+            Some((_, until, last)) if *last == power => *until = to,
+            _ if to > from => powers.push((from, to, power)),
+            _ => {}
+        }
+        from = to;
+    }
+    powers
+}
+
+/// When a CPU rests: in its deepest state, and in sleeps that the recording cuts.
+pub(crate) fn rests(
+    input: &CpuInput,
+    deep: &DeepTimes,
+    span: (Instant, Instant),
+) -> impl Iterator<Item = (Instant, Instant)> {
+    let [before, after] = cut_sleeps(input, deep, span);
+    let times = std::iter::once(before).chain(deep.iter()).chain([after]);
+    times.map(move |(from, to)| (from.clamp(span.0, span.1), to.clamp(span.0, span.1)))
 }
 
 /// What of the sleeps that the recording cuts does not overlap one that was replayed: that may

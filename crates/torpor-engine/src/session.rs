@@ -21,10 +21,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place};
 use torpor_platform::Platform;
+use torpor_result::idle::power_mw;
 use torpor_result::metric;
 use torpor_result::record::{self, Described, compare_exact};
 use torpor_trace::{Sink, SoFar, Trace};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_units::{CpuId, Duration, Energy, Hz, Instant};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own [`RunOutcome`].
@@ -181,6 +182,7 @@ impl<'a> Session<'a> {
         let runs = replay::run(&seats, &self.deciders, span, times, shards, progress, shown)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
+        let oracle = self.oracle(&runs, span.1.since(span.0));
         let (runs, mut decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
         let causes = causes.map(|causes| {
             let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
@@ -196,6 +198,7 @@ impl<'a> Session<'a> {
             inputs,
             agreement,
             runs,
+            oracle,
             comparison,
             strips,
             causes,
@@ -346,15 +349,31 @@ impl<'a> Session<'a> {
             .collect()
     }
 
+    /// The run of the oracle that minimises energy alone.
+    fn oracle_run<'r>(&self, runs: &'r [Result<Run, String>]) -> Option<&'r Run> {
+        let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle(Aim::Energy));
+        runs[self.deciders.iter().position(is_oracle)?].as_ref().ok()
+    }
+
+    fn oracle(&self, runs: &[Result<Run, String>], span: Duration) -> Option<OracleOutcome> {
+        let run = self.oracle_run(runs).filter(|_| self.request.platform.has_power())?;
+        let proof = match (run.crowded_spans, run.slack) {
+            (0, Energy::ZERO) => Proof::Exact,
+            (0, _) => Proof::Bound,
+            _ => Proof::Open,
+        };
+        let power = |energy| power_mw(energy, span);
+        let (found_mw, bound_mw) = (power(run.energy()), power(run.energy() - run.slack));
+        Some(OracleOutcome { proof, bound_mw, found_mw })
+    }
+
     fn outcomes(
         &self,
         seats: &[Seat<'_>],
         span: Duration,
         runs: Vec<Result<Run, String>>,
     ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
-        let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle(Aim::Energy));
-        let oracle = self.deciders.iter().position(is_oracle);
-        let oracle = oracle.and_then(|index| runs[index].as_ref().ok()).map(Run::energy);
+        let oracle = self.oracle_run(&runs).map(|run| run.energy() - run.slack);
         let columns = self.request.governors.iter().zip(&self.deciders).zip(runs);
         columns
             .map(|((spec, decider), run)| {

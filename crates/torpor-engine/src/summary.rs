@@ -286,6 +286,24 @@ pub fn demotion_note(platform: &Platform) -> Option<String> {
     platform.has_power().then(|| what.to_owned())
 }
 
+/// Whether the oracle is the least that a coupled cluster's CPUs can consume.
+fn oracle_note(trace: &TraceOutcome) -> Option<String> {
+    let mut runs = trace.runs.iter();
+    runs.find(|run| run.metrics.get("cluster_power_mw").is_some_and(Option::is_some))?;
+    let OracleOutcome { proof, bound_mw, found_mw } = trace.oracle?;
+    match proof {
+        Proof::Exact => Some(
+            "the oracle is exact: no decisions consume less in CPUs and clusters together"
+                .to_owned(),
+        ),
+        Proof::Bound => Some(format!(
+            "the oracle is a bound: no governor can be below {bound_mw:.4} mW in CPUs and clusters \
+             together; the decisions found take {found_mw:.4} mW"
+        )),
+        Proof::Open => None,
+    }
+}
+
 /// What the numbers do not say, where it applies.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
@@ -329,17 +347,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
     let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
     notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
-    if traces
-        .iter()
-        .flat_map(|t| &t.runs)
-        .any(|run| run.kind == "oracle" && run.metrics["cluster_power_mw"].is_some())
-    {
-        notes.push(
-            "the oracle bounds the idle energy of CPUs; it does not minimise cluster power, of \
-             which a governor can use less"
-                .to_owned(),
-        );
-    }
+    notes.extend(traces.iter().filter_map(oracle_note));
     notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
     let by_source =
         |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };

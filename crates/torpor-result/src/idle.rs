@@ -257,7 +257,7 @@ pub static METRICS: [Metric; 31] = [
         Lower,
         "Power of clusters apart from their CPUs (caches, interconnect), consumed unless all CPUs \
          of the cluster are in their deepest state, over the same time as the idle power. Summed \
-         over clusters; the oracle does not minimise it, so a governor can have less.",
+         over clusters.",
         |s| s.clusters.map(|energy| power_mw(energy, s.span)),
     )
     .optional(),
@@ -281,7 +281,8 @@ pub static METRICS: [Metric; 31] = [
          the governor's own run.",
         |s| {
             let best = s.oracle?;
-            share((s.idle_energy()? - best).0 as f64, best.0 as f64)
+            let total = s.idle_energy()? + s.clusters.unwrap_or(Energy::ZERO);
+            share((total - best).0 as f64, best.0 as f64)
         },
     )
     .optional(),
