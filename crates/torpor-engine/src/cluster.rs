@@ -5,7 +5,7 @@ use crate::input::CpuInput;
 use crate::options::Others;
 use torpor_platform::Cluster;
 use torpor_result::DeepTimes;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_units::{Energy, Instant, Power};
 
 /// Whether anything is to be counted for a cluster.
 pub fn has_static_power(cluster: &Cluster) -> bool {
@@ -24,55 +24,87 @@ pub fn static_energy(
     others: Others,
     span: (Instant, Instant),
 ) -> Energy {
-    let (start, end) = span;
-    let can_rest = others == Others::Idle || inputs.len() >= cluster.cpus.len();
-    // All CPUs share the clock, so the first one's frequency is the cluster's.
-    let (mut current, mut coming) = (&inputs[0].spans[0], inputs[0].spans[1..].iter().peekable());
-    let of_cpus = inputs.iter().zip(deep).flat_map(|(input, deep)| changes(input, deep, span));
-    let mut changes: Vec<_> = of_cpus.map(Iterator::peekable).collect();
-    let (mut energy, mut resting, mut cut, mut since) = (Energy::ZERO, 0, 0, start);
-    let count = deep.len() as i64;
+    let end = span.1;
+    let can_rest = can_rest(cluster, inputs.len(), others);
+    let mut powers = static_powers(cluster, inputs, span).into_iter().peekable();
+    let mut rests: Vec<_> = inputs
+        .iter()
+        .zip(deep)
+        .map(|(input, deep)| {
+            let changes = rests(input, deep, span).flat_map(|(from, to)| [(from, 1), (to, -1)]);
+            changes.peekable()
+        })
+        .collect();
+    let (mut energy, mut resting, mut since) = (Energy::ZERO, 0, span.0);
     loop {
-        let next = changes.iter_mut().filter_map(|own| Some((own.peek()?.at, own)));
+        let next = rests.iter_mut().filter_map(|rest| Some((rest.peek()?.0, rest)));
         let next = next.min_by_key(|(at, _)| *at);
-        let upto = next.as_ref().map_or(end, |(at, _)| (*at).clamp(start, end));
+        let upto = next.as_ref().map_or(end, |(at, _)| *at);
         while since < upto {
-            let until = coming.peek().map_or(upto, |span| span.start.clamp(since, upto));
-            if !can_rest || resting < count {
-                let power = cluster.opps[current.opp as usize].static_power;
-                energy += power.over(Duration(until.since(since).0 * (count - cut) / count));
+            let (_, to, power) = *powers.peek().expect("there is a power for the whole span");
+            let until = to.min(upto);
+            if !can_rest || resting < deep.len() as i32 {
+                energy += power.over(until.since(since));
             }
             since = until;
-            if let Some(span) = coming.next_if(|span| span.start <= since) {
-                current = span;
-            }
+            powers.next_if(|(_, to, _)| *to <= since);
         }
-        let Some(change) = next.and_then(|(_, own)| own.next()) else { return energy };
-        resting += change.resting;
-        cut += change.cut;
+        let Some((_, rest)) = next else { return energy };
+        resting += rest.next().map_or(0, |(_, change)| change);
     }
 }
 
-/// One CPU begins or ends to rest, or a sleep that the recording cuts.
-struct Change {
-    at: Instant,
-    resting: i64,
-    cut: i64,
+/// Whether the cluster can rest at all, of whose CPUs `recorded` are in the recording.
+pub(crate) fn can_rest(cluster: &Cluster, recorded: usize, others: Others) -> bool {
+    others == Others::Idle || recorded >= cluster.cpus.len()
 }
 
-/// A CPU's rests, and its sleeps that the recording cuts, each in order of time.
-fn changes<'a>(
-    input: &CpuInput,
-    deep: &'a DeepTimes,
+/// The power of a cluster that does not rest, piece by piece over the whole span, weighed by the
+/// share of its CPUs that are observed. All CPUs share the clock, so the first one's frequency is
+/// the cluster's.
+pub(crate) fn static_powers(
+    cluster: &Cluster,
+    inputs: &[&CpuInput],
     span: (Instant, Instant),
-) -> [Box<dyn Iterator<Item = Change> + 'a>; 2] {
+) -> Vec<(Instant, Instant, Power)> {
+    let (start, end) = span;
+    let cuts = inputs.iter().flat_map(|input| input.cut.within(span));
+    let cuts: Vec<(Instant, Instant)> = cuts.filter(|(from, to)| from < to).collect();
+    let begins = inputs[0].spans.iter().skip(1).map(|span| span.start.clamp(start, end));
+    let mut edges: Vec<Instant> =
+        begins.chain(cuts.iter().flat_map(|&(from, to)| [from, to])).chain([end]).collect();
+    edges.sort_unstable();
+    let (mut from, mut next) = (start, 1);
+    let mut powers: Vec<(Instant, Instant, Power)> = Vec::new();
+    for to in edges {
+        if to <= from {
+            continue;
+        }
+        while inputs[0].spans.get(next).is_some_and(|span| span.start <= from) {
+            next += 1;
+        }
+        let opp = usize::from(inputs[0].spans[next - 1].opp);
+        let cut = cuts.iter().filter(|(began, ended)| *began <= from && to <= *ended).count();
+        let observed = (inputs.len() - cut) as i64;
+        let power = Power(cluster.opps[opp].static_power.0 * observed / inputs.len() as i64);
+        match powers.last_mut() {
+            Some((_, until, last)) if *last == power => *until = to,
+            _ => powers.push((from, to, power)),
+        }
+        from = to;
+    }
+    powers
+}
+
+/// When a CPU rests: in its deepest state, and in sleeps that the recording cuts.
+pub(crate) fn rests(
+    input: &CpuInput,
+    deep: &DeepTimes,
+    span: (Instant, Instant),
+) -> impl Iterator<Item = (Instant, Instant)> {
     let [before, after] = cut_sleeps(input, deep, span);
-    let rests = std::iter::once(before).chain(deep.iter()).chain([after]);
-    let change = |at, resting, cut| Change { at, resting, cut };
-    let rests = rests.flat_map(move |(from, to)| [change(from, 1, 0), change(to, -1, 0)]);
-    let cuts = input.cut.within(span).into_iter();
-    let cuts = cuts.flat_map(move |(from, to)| [change(from, 0, 1), change(to, 0, -1)]);
-    [Box::new(rests), Box::new(cuts)]
+    let times = std::iter::once(before).chain(deep.iter()).chain([after]);
+    times.map(move |(from, to)| (from.clamp(span.0, span.1), to.clamp(span.0, span.1)))
 }
 
 /// What of the sleeps that the recording cuts does not overlap one that was replayed: that may

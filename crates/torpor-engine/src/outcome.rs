@@ -68,6 +68,9 @@ pub struct TraceOutcome {
     /// machine is named and the recording carries what that requires.
     pub agreement: Option<Agreement>,
     pub runs: Vec<RunOutcome>,
+    /// How the `oracle` among the governors bounds them, where there is one and power is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oracle: Option<OracleOutcome>,
     pub comparison: Comparison,
     /// Of every CPU, the busiest first, where they were asked for.
     pub strips: Vec<Strip>,
@@ -81,6 +84,27 @@ pub struct TraceOutcome {
     /// Spans after which the oracle had more ways than it follows.
     #[serde(skip)]
     pub crowded_spans: u64,
+}
+
+/// The least total power of CPUs and clusters, over the replayed span.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub struct OracleOutcome {
+    pub proof: Proof,
+    /// No governor within the latency limit can have less.
+    pub bound_mw: f64,
+    /// Of the decisions that were found.
+    pub found_mw: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// The decisions that were found are the cheapest.
+    Exact,
+    /// There may be cheaper ones, down to the bound.
+    Bound,
+    /// The search left paths out: there may be cheaper ones.
+    Open,
 }
 
 /// What [`crate::verify`] found, in short and with nothing fitted.

@@ -8,7 +8,7 @@ use crate::idle_loop::{CpuRun, DECISIONS_A_LOOK, Pending};
 use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::{Others, Progress};
-use crate::oracle::{self, Aim};
+use crate::oracle::{self, Aim, Members, Plan, Terms};
 use crate::policy::{Policy as Decides, Script};
 use crate::timed::Timed;
 use crate::totals::CpuTotals;
@@ -67,6 +67,16 @@ pub struct Run {
     pub shares_state: bool,
     /// Of the oracle: spans after which there were more ways than it follows.
     pub crowded_spans: u64,
+    /// Of the oracle: no decisions cost less than its own by more than this.
+    pub slack: Energy,
+}
+
+impl Run {
+    /// The total energy of CPUs and clusters.
+    pub fn energy(&self) -> Energy {
+        let cpus: Energy = self.cpus.iter().map(|cpu| cpu.energy).sum();
+        cpus + self.clusters.values().copied().sum()
+    }
 }
 
 /// Runs all deciders over all seats; `span` is what of the recording is replayed. A governor that
@@ -93,7 +103,7 @@ pub fn run(
         progress.advance(what, now, total);
         !progress.cancelled()
     };
-    let prices = deciders.iter().map(|decider| price(seats, decider, &tick));
+    let prices = deciders.iter().map(|decider| price(seats, &shards, decider, span, &tick));
     let prices: Vec<Result<Power, String>> = match prices.collect() {
         Some(prices) => prices,
         None => return Err(stopped()),
@@ -128,6 +138,7 @@ pub fn run(
                 if let Ok(run) = &mut runs[part.decider] {
                     run.shares_state |= shard.statics_changed;
                     run.crowded_spans += shard.crowded_spans;
+                    run.slack += shard.slack;
                     run.clusters.extend(shard.clusters);
                 }
                 gathered[part.decider].extend(shard.seats);
@@ -175,7 +186,9 @@ pub fn run(
 /// What delay costs an oracle, over all CPUs; nothing for a governor. `None` if the user stops it.
 fn price(
     seats: &[Seat<'_>],
+    shards: &[Vec<usize>],
     decider: &Decider,
+    span: (Instant, Instant),
     tick: &(dyn Fn(usize) -> bool + Sync),
 ) -> Option<Result<Power, String>> {
     let latency = match decider {
@@ -185,11 +198,11 @@ fn price(
     };
     let events: usize = seats.iter().map(|seat| seat.input.spans.len()).sum();
     let mut delay_at = |price| {
-        let delay = |seat: &Seat<'_>| {
-            let plan = oracle::plan(seat.model, &seat.input.spans, price, &mut |_| tick(0))?;
-            Some(plan.delay.0)
+        let delay = |shard: &Vec<usize>| {
+            let (plans, _) = plan_shard(seats, shard, price, span, &mut || tick(0))?;
+            Some(plans.values().map(|plan| plan.delay.0).sum::<i64>())
         };
-        let total: i64 = seats.par_iter().map(delay).sum::<Option<i64>>()?;
+        let total: i64 = shards.par_iter().map(delay).sum::<Option<i64>>()?;
         Some(total as f64 / events.max(1) as f64)
     };
     let found = oracle::price_within(latency, &mut delay_at)?;
@@ -234,6 +247,7 @@ struct ShardResult {
     clusters: BTreeMap<usize, Energy>,
     statics_changed: bool,
     crowded_spans: u64,
+    slack: Energy,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -287,6 +301,38 @@ fn static_energies(
     by_cluster.into_iter().map(|(n, (inputs, deep))| (n, energy(n, &inputs, &deep))).collect()
 }
 
+/// The oracle's plan for each seat: together for CPUs of a cluster that takes power of its own, and
+/// how much less any decisions can cost.
+fn plan_shard(
+    seats: &[Seat<'_>],
+    shard: &[usize],
+    price: Power,
+    span: (Instant, Instant),
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Option<(BTreeMap<usize, Plan>, Energy)> {
+    let (mut plans, mut slack) = (BTreeMap::new(), Energy::ZERO);
+    let mut coupled: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for &index in shard {
+        let Seat { model, input, cluster, others, .. } = &seats[index];
+        let recorded = seats.iter().filter(|seat| seat.cluster.0 == cluster.0).count();
+        let is_coupled = cluster::can_rest(cluster.1, recorded, *others);
+        if model.watches_deepest && model.costs.is_known() && is_coupled {
+            coupled.entry(cluster.0).or_default().push(index);
+            continue;
+        }
+        let terms = Terms { price, credit: None };
+        plans.insert(index, oracle::plan(model, &input.spans, terms, &mut |_| goes_on())?);
+    }
+    for members in coupled.into_values() {
+        let cpus = members.iter().map(|&index| (seats[index].model, seats[index].input)).collect();
+        let cluster = seats[members[0]].cluster.1;
+        let joint = oracle::plan_together(&Members { cluster, cpus, span }, price, goes_on)?;
+        slack += joint.slack;
+        plans.extend(members.into_iter().zip(joint.plans));
+    }
+    Some((plans, slack))
+}
+
 fn run_shard(
     seats: &[Seat<'_>],
     shard: &[usize],
@@ -296,15 +342,19 @@ fn run_shard(
     tick: &dyn Fn(usize) -> bool,
 ) -> Result<ShardResult, Option<String>> {
     let mut results = Vec::with_capacity(shard.len());
-    let mut crowded_spans = 0;
+    let (mut crowded_spans, mut slack) = (0, Energy::ZERO);
+    let mut plans = BTreeMap::new();
     let mut instance = match decider {
         Decider::Governor(governor) => Some(instantiate(seats, shard, governor)?),
-        Decider::Oracle(_) => None,
+        Decider::Oracle(_) => {
+            let goes_on = &mut || tick(0) && !room.is_over();
+            (plans, slack) = plan_shard(seats, shard, price, span, goes_on).ok_or(None)?;
+            None
+        }
     };
     for (slot, &seat) in shard.iter().enumerate() {
-        let Seat { input, model, .. } = &seats[seat];
+        let input = seats[seat].input;
         let mut told = 0;
-        // A plan goes through the spans twice.
         let mut goes_on = |spans: usize| {
             let news = spans.saturating_sub(told);
             told += news;
@@ -320,7 +370,7 @@ fn run_shard(
             }
             Some(instance) => run_seat(seat, slot, &seats[seat], instance, room, &mut goes_on)?,
             None => {
-                let plan = oracle::plan(model, &input.spans, price, &mut goes_on).ok_or(None)?;
+                let plan = plans.remove(&seat).expect("each seat has a plan");
                 crowded_spans += plan.crowded_spans;
                 let mut script = Script::of(plan.choices);
                 let result = run_seat(seat, 0, &seats[seat], &mut script, room, &mut goes_on)?;
@@ -337,7 +387,7 @@ fn run_shard(
     }
     let statics_changed = instance.as_ref().is_some_and(Instance::statics_changed);
     let clusters = static_energies(seats, &mut results, span);
-    Ok(ShardResult { seats: results, clusters, statics_changed, crowded_spans })
+    Ok(ShardResult { seats: results, clusters, statics_changed, crowded_spans, slack })
 }
 
 fn run_seat<P: Decides>(

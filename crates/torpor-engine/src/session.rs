@@ -21,10 +21,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place};
 use torpor_platform::Platform;
+use torpor_result::idle::power_mw;
 use torpor_result::metric;
 use torpor_result::record::{self, Described, compare_exact};
 use torpor_trace::{Sink, SoFar, Trace};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_units::{CpuId, Duration, Energy, Hz, Instant};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own [`RunOutcome`].
@@ -190,6 +191,7 @@ impl<'a> Session<'a> {
         let runs = replay::run(&seats, deciders, span, times, shards, progress, shown)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
+        let oracle = self.oracle(deciders, &runs, recording.observed());
         let (runs, mut decisions) = self.outcomes(&seats, deciders, &recording, runs);
         let causes = causes.map(|causes| {
             let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
@@ -205,6 +207,7 @@ impl<'a> Session<'a> {
             inputs,
             agreement,
             runs,
+            oracle,
             comparison,
             strips,
             causes,
@@ -358,6 +361,25 @@ impl<'a> Session<'a> {
             .collect()
     }
 
+    fn oracle(
+        &self,
+        deciders: &[Decider],
+        runs: &[Result<Run, String>],
+        span: Duration,
+    ) -> Option<OracleOutcome> {
+        let platform = &self.request.platform;
+        let run = runs[oracle_index(deciders)?].as_ref().ok().filter(|_| platform.has_power())?;
+        let floor = summary::floor_energy(platform, span).unwrap_or(Energy::ZERO);
+        let proof = match (run.crowded_spans, run.slack) {
+            (0, Energy::ZERO) => Proof::Exact,
+            (0, _) => Proof::Bound,
+            _ => Proof::Open,
+        };
+        let power = |energy| power_mw(energy, span);
+        let (found_mw, bound_mw) = (power(run.energy() + floor), power(run.energy() + floor - run.slack));
+        Some(OracleOutcome { proof, bound_mw, found_mw })
+    }
+
     fn outcomes(
         &self,
         seats: &[Seat<'_>],
@@ -366,6 +388,8 @@ impl<'a> Session<'a> {
         runs: Vec<Result<Run, String>>,
     ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
         let platform = &self.request.platform;
+        let oracle = oracle_index(deciders);
+        let oracle = oracle.and_then(|index| Some((index, runs[index].as_ref().ok()?.slack)));
         let counted = runs.into_iter().map(|run| match run {
             Ok(run) => {
                 let (counts, decisions) = RunCounts::of_replay(platform, seats, recording, run);
@@ -374,16 +398,20 @@ impl<'a> Session<'a> {
             Err(error) => (Err(error), Vec::new()),
         });
         let (counts, decisions): (Vec<_>, Vec<_>) = counted.unzip();
-        let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle(Aim::Energy));
-        let oracle = deciders.iter().position(is_oracle);
-        let oracle = oracle.and_then(|index| counts[index].as_ref().ok());
-        let oracle = oracle.map(|counts| counts.least_energy(platform));
+        let oracle = oracle.and_then(|(index, slack)| {
+            Some(counts[index].as_ref().ok()?.sums(platform).total() - slack)
+        });
         let columns = self.request.governors.iter().zip(deciders).zip(counts);
         let replayed = columns.map(|((spec, decider), counts)| {
             summary::replayed(describe(spec, decider), platform, counts, oracle)
         });
         (replayed.collect(), decisions)
     }
+}
+
+/// The place of the oracle of energy among those that decide.
+fn oracle_index(deciders: &[Decider]) -> Option<usize> {
+    deciders.iter().position(|decider| matches!(decider, Decider::Oracle(Aim::Energy)))
 }
 
 /// What decides, compiled for a tick rate.

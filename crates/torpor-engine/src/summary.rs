@@ -128,13 +128,6 @@ impl<'a> RunCounts<'a> {
         (RunCounts { cpus, clusters, shared, package, span }, run.decisions)
     }
 
-    /// A bound of the total energy of any run, if this is the oracle's: its CPUs consume the least.
-    /// Clusters are counted as if they always rested.
-    pub fn least_energy(&self, platform: &Platform) -> Energy {
-        let sums = self.sums(platform);
-        Sums { apart: Apart { clusters: None, ..sums.apart }, ..sums }.total()
-    }
-
     /// What metrics are made of, apart from the oracle and what only a simulation knows.
     pub fn sums(&self, platform: &Platform) -> Sums {
         let sum =
@@ -160,7 +153,8 @@ impl<'a> RunCounts<'a> {
 }
 
 /// The floor of the package, where the machine has one.
-fn floor_energy(platform: &Platform, span: Duration) -> Option<Energy> {
+/// What the package's floor consumes.
+pub(crate) fn floor_energy(platform: &Platform, span: Duration) -> Option<Energy> {
     (platform.floor_power > Power::ZERO).then(|| platform.floor_power.over(span))
 }
 
@@ -366,6 +360,24 @@ fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome])
     vec![format!("not in the recording: {}, which {assumed}", missing.join(", "))]
 }
 
+/// Whether the oracle is the least that a coupled cluster's CPUs can consume.
+fn oracle_note(trace: &TraceOutcome) -> Option<String> {
+    let mut runs = trace.runs.iter();
+    runs.find(|run| run.metrics.get("cluster_power_mw").is_some_and(Option::is_some))?;
+    let OracleOutcome { proof, bound_mw, found_mw } = trace.oracle?;
+    match proof {
+        Proof::Exact => Some(
+            "the oracle is exact: no decisions consume less in CPUs and clusters together"
+                .to_owned(),
+        ),
+        Proof::Bound => Some(format!(
+            "the oracle is a bound: no governor can be below {bound_mw:.4} mW in CPUs and clusters \
+             together; the decisions found take {found_mw:.4} mW"
+        )),
+        Proof::Open => None,
+    }
+}
+
 /// What the numbers do not say, where it applies.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
@@ -406,17 +418,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
     let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
     notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
-    if traces
-        .iter()
-        .flat_map(|t| &t.runs)
-        .any(|run| run.kind == "oracle" && run.metrics["cluster_power_mw"].is_some())
-    {
-        notes.push(
-            "the oracle's decisions minimise the energy of CPUs alone: a governor can use less \
-             cluster power, and `over_oracle_pct` counts clusters as if they always rested"
-                .to_owned(),
-        );
-    }
+    notes.extend(traces.iter().filter_map(oracle_note));
     notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
     let by_source =
         |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };

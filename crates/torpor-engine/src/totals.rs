@@ -90,7 +90,12 @@ impl Tally {
                 deep: model.watches_deepest.then(DeepTimes::default),
                 ..CpuTotals::new(states)
             },
-            deepest: model.deepest,
+            // A CPU that polls does not let its cluster rest.
+            deepest: if model.states[model.deepest].is_polling {
+                usize::MAX
+            } else {
+                model.deepest
+            },
         }
     }
 

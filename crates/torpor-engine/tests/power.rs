@@ -158,13 +158,19 @@ fn no_cpu_is_idle_for_longer_than_its_time() {
 }
 
 #[test]
-fn a_clusters_power_counts_over_the_same_span_and_the_oracle_does_not_aim_at_it() {
+fn the_oracle_bounds_the_power_of_cpus_and_clusters() {
     let (trace, notes) = replayed("cluster", &uneven());
     // CPU 0 runs 1.23 ms of each 4.13 ms: at least so long the LITTLEs' cluster does not rest.
     let powers: Vec<f64> =
         trace.runs.iter().map(|run| run.metrics["cluster_power_mw"].unwrap()).collect();
     assert!(powers.iter().all(|mw| *mw > 0.0), "{powers:?}");
-    assert!(notes.iter().any(|note| note.starts_with("the oracle's decisions minimise")));
+    let oracle = trace.oracle.expect("it is among the governors");
+    assert!(notes.iter().any(|note| note.starts_with("the oracle is")), "{notes:?}");
+    assert!(0.0 < oracle.bound_mw && oracle.bound_mw <= oracle.found_mw);
+    for run in &trace.runs {
+        let total = run.metrics["idle_power_mw"].unwrap();
+        assert!(oracle.bound_mw <= total + 1e-9, "{}: {total} mW", run.governor);
+    }
 }
 
 #[test]

@@ -56,6 +56,8 @@ impl<'a> Idleness<'a> {
     }
 
     /// Energy and delay of all CPUs at a price of delay, and crowded spans.
+    ///
+    /// FIDELITY(sim-oracle-clusters): each CPU plans for itself, whatever its cluster takes.
     fn plan(
         &self,
         price: Power,
@@ -64,7 +66,10 @@ impl<'a> Idleness<'a> {
         let total = self.cpus.iter().map(Vec::len).sum();
         let (mut done, mut sums) = (0, (Energy::ZERO, Duration::ZERO, 0));
         for (model, spans) in self.models.iter().zip(&self.cpus).filter(|(_, s)| !s.is_empty()) {
-            let plan = oracle::plan(model, spans, price, &mut |now| goes_on(done + now, total))?;
+            let plan =
+                oracle::plan(model, spans, oracle::Terms { price, credit: None }, &mut |now| {
+                    goes_on(done + now, total)
+                })?;
             sums.0 += plan.energy;
             sums.1 += plan.delay;
             sums.2 += plan.crowded_spans;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The search inside one span: paths that wait in it, and those that have come past its event.
 
+use super::credit::Credit;
 use super::dense::Dense;
 use super::front::Front;
 use super::{Path, Safe};
@@ -8,7 +9,7 @@ use crate::idle_loop::gives_up;
 use crate::input::Span;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use torpor_units::{Instant, Power};
+use torpor_units::{Duration, Energy, Instant, Power};
 
 pub(super) type Queue = BinaryHeap<Earliest>;
 
@@ -19,6 +20,9 @@ pub(super) struct Crossing<'a> {
     here: Safe,
     pub(super) beyond: Safe,
     pub(super) dense: Option<Dense>,
+    pub(super) credit: Option<&'a Credit>,
+    /// Between this span's event and the next span; `None` after the last one.
+    pub(super) work: Option<Duration>,
     /// Past the event, by whether the tick is stopped then.
     pub(super) endings: [Front; 2],
     /// Awake before the event, by whether the tick is stopped.
@@ -32,9 +36,15 @@ impl<'a> Crossing<'a> {
         here: Safe,
         beyond: Safe,
         dense: Option<Dense>,
+        (credit, work): (Option<&'a Credit>, Option<Duration>),
     ) -> Crossing<'a> {
         let (endings, waiting) = Default::default();
-        Crossing { span, price, here, beyond, dense, endings, waiting }
+        Crossing { span, price, here, beyond, dense, credit, work, endings, waiting }
+    }
+
+    /// Credit up to the moment at which a path that ends at `now` comes to the next span.
+    pub(super) fn credit_ahead(&self, now: Instant) -> Energy {
+        self.credit.zip(self.work).map_or(Energy::ZERO, |(credit, work)| credit.upto(now + work))
     }
 
     /// No path will wait before `now` any more.
@@ -48,10 +58,12 @@ impl<'a> Crossing<'a> {
 
     /// A path is before the event, or finds that it has already happened. Says whether it was
     /// kept.
-    pub(super) fn arrive(&mut self, path: Path, queue: &mut Queue) -> bool {
+    pub(super) fn arrive(&mut self, mut path: Path, queue: &mut Queue) -> bool {
         if path.now > self.span.wake {
             return self.end(path);
         }
+        let credit = self.credit.map_or(Energy::ZERO, |credit| credit.upto(path.now));
+        path.standing = path.energy + credit;
         // One that gives up is not to be weighed against earlier paths: those have a sleep to pay
         // for.
         let is_kept = gives_up(self.span, path.now)
@@ -65,6 +77,7 @@ impl<'a> Crossing<'a> {
     pub(super) fn end(&mut self, mut path: Path) -> bool {
         path.tick_stopped = self.ends_stopped(path.tick_stopped);
         path.resume(self.span.resume, self.price);
+        path.standing = path.energy + self.credit_ahead(path.now);
         self.endings[usize::from(path.tick_stopped)].offer(path, self.beyond)
     }
 

@@ -56,8 +56,9 @@ impl Search<'_> {
     /// For each span, what there is to know if it is dense.
     pub(super) fn dense(&self, spans: &[Span]) -> Vec<Option<Dense>> {
         let model = self.model;
-        let polls = self.allowed.iter().any(|&s| model.states[s].is_polling);
-        if !self.bounds || polls || self.price > Power::ZERO || self.trip.is_none() {
+        let rests_deep = self.credit.is_some() && self.allowed[0] == model.deepest;
+        let is_unfit = self.polls() || rests_deep || self.price > Power::ZERO;
+        if !self.bounds || is_unfit || self.trip.is_none() {
             return vec![None; spans.len()];
         }
         let rest = &model.states[self.allowed[0]];
@@ -99,13 +100,15 @@ impl Bounds<'_> {
     fn is_dense(&self, span: &Span, earliest: Instant) -> bool {
         let (model, rest) = (self.search.model, self.power(span.opp));
         let idle = span.wake.since(earliest);
+        let credit = self.search.credit_about(span, earliest);
         let is_no_cheaper = |state: usize| {
             let s = &model.states[state];
             let longest = idle + s.entry_latency + s.exit_latency;
+            let credit = if state == model.deepest { credit } else { Energy::ZERO };
             // The line of a state that pays off late enough lies above the rest's from zero on.
             [Duration::ZERO, longest]
                 .iter()
-                .all(|&time| model.costs.sleep(span.opp, state, time) >= rest.over(time))
+                .all(|&time| model.costs.sleep(span.opp, state, time) >= rest.over(time) + credit)
         };
         idle >= Duration::ZERO
             && model.costs.awake(span.opp, Duration(1)) >= rest.over(Duration(1))
@@ -127,7 +130,11 @@ impl Bounds<'_> {
         let most = search.allowed.iter().map(power).max().unwrap_or(Power::ZERO);
         let sooner = (most - self.power(before.opp)).over(search.latest_ending);
         let at_end = self.at_end(before);
-        meet.then(|| at_end.max(sooner))
+        // The later one has less time left for a credited rest.
+        let credit = search.credit.map_or(Energy::ZERO, |credit| {
+            credit.between(earliest, earliest + search.latest_ending)
+        });
+        meet.then(|| at_end.max(sooner) + credit)
     }
 
     /// What a dense span adds: the change of the rest's power, and ticks that the one that rests

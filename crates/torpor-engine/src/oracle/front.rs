@@ -21,12 +21,13 @@ impl Front {
         let at = self.paths.partition_point(|p| p.now < path.now);
         let no_worse = |earlier: &Path, later: &Path| {
             earlier.now == later.now
-                || (earlier.now < later.now && safe.covers(earlier.now, later.now))
+                || (earlier.now < later.now
+                    && safe.covers(earlier.now, later.now, path.tick_stopped))
         };
-        if self.paths[at..].iter().any(|p| p.energy <= path.energy && no_worse(&path, p)) {
+        if self.paths[at..].iter().any(|p| p.standing <= path.standing && no_worse(&path, p)) {
             return false;
         }
-        self.paths.retain(|p| !(p.energy >= path.energy && no_worse(p, &path)));
+        self.paths.retain(|p| !(p.standing >= path.standing && no_worse(p, &path)));
         let at = self.paths.partition_point(|p| p.now < path.now);
         self.paths.insert(at, path);
         true
@@ -68,6 +69,7 @@ mod tests {
             now: Instant(now),
             tick_stopped: false,
             energy: Energy(energy),
+            standing: Energy(energy),
             delay: Duration::ZERO,
             step,
         }
@@ -76,7 +78,7 @@ mod tests {
     #[test]
     fn later_and_cheaper_replaces_earlier_and_dearer() {
         let mut front = Front::default();
-        let safe = Safe { until: Instant(100), tick: Instant(50) };
+        let safe = Safe { until: Instant(100), tick: Instant(50), settles: None };
         let mut offer = |now, energy, step| front.offer(path(now, energy, step), safe);
         assert!(offer(10, 5, 0));
         assert!(offer(20, 9, 1));

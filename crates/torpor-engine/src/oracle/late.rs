@@ -102,6 +102,7 @@ mod tests {
             now: Instant(now),
             tick_stopped,
             energy: Energy(energy),
+            standing: Energy(energy),
             delay: Duration::ZERO,
             step: 0,
         };

@@ -24,30 +24,40 @@
 //! only where both resume alike, so the last span, and what is beyond the next, get no exception.
 
 mod aim;
+mod credit;
 mod crossing;
 mod dense;
 mod front;
+mod joint;
 mod late;
+mod split;
 mod stretch;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_credited;
+#[cfg(test)]
+mod tests_joint;
 #[cfg(test)]
 mod tests_priced;
 mod unroll;
 
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
-use crate::input::Span;
+use crate::input::{Span, TickGrid};
 use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Choices, Script};
 pub use aim::{Aim, price_within, too_tight};
+pub use credit::Credit;
 use crossing::{Crossing, Earliest, Queue};
 use front::Front;
+pub use joint::{Joint, Members, plan_together};
 use late::Late;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 use stretch::{Alike, Stretch};
+use torpor_result::DeepTimes;
 use torpor_units::{Duration, Energy, Instant, Power};
 
 /// What accompanies a result of an oracle that had more ways than it follows.
@@ -64,6 +74,7 @@ pub fn note(crowded_spans: u64) -> Option<String> {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub choices: Choices,
+    /// Less what is credited.
     pub energy: Energy,
     /// Of all events together, against the recording.
     pub delay: Duration,
@@ -77,6 +88,7 @@ impl Plan {
     fn without_search(
         model: &CpuModel,
         spans: &[Span],
+        credit: Option<&Credit>,
         choices: Choices,
         goes_on: &mut dyn FnMut(usize) -> bool,
     ) -> Option<Plan> {
@@ -85,7 +97,10 @@ impl Plan {
         let is_done = run.run_while(&mut script, &mut Unobserved, goes_on);
         is_done.expect("a script does not fail").then(|| {
             let totals = run.close();
-            let (energy, delay) = (totals.energy, totals.delays.total());
+            let deep = totals.deep.iter().flat_map(DeepTimes::iter);
+            let credited = credit.map(|credit| deep.map(|(a, b)| credit.between(a, b)).sum());
+            let energy = totals.energy - credited.unwrap_or(Energy::ZERO);
+            let delay = totals.delays.total();
             Plan { choices, energy, delay, crowded_spans: 0 }
         })
     }
@@ -96,8 +111,11 @@ impl Plan {
 struct Path {
     now: Instant,
     tick_stopped: bool,
-    /// With the price of the delay so far.
+    /// With the price of the delay so far, and less what is credited.
     energy: Energy,
+    /// What two paths at one place are compared by: the energy, and the credit that a rest up to
+    /// here would have earned.
+    standing: Energy,
     delay: Duration,
     /// Its last step in the arena of steps.
     step: u32,
@@ -140,42 +158,56 @@ struct Repeat {
 /// In place of a state: `before` is the number of a [`Repeat`].
 const REPEAT: u8 = u8::MAX;
 
-/// Finds the cheapest decisions for one CPU, where delay costs `price`. `goes_on` is asked now and
-/// then, with the spans done; without its leave there is no plan.
+/// What decisions cost and earn in addition to the CPU's own energy.
+#[derive(Clone, Copy, Default)]
+pub struct Terms<'a> {
+    /// Of delay.
+    pub price: Power,
+    /// Of rests in the deepest state.
+    pub credit: Option<&'a Credit>,
+}
+
+/// Finds the cheapest decisions for one CPU. `goes_on` is asked now and then, with the spans done;
+/// without its leave there is no plan.
 pub fn plan(
     model: &CpuModel,
     spans: &[Span],
-    price: Power,
+    terms: Terms<'_>,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Plan> {
-    plan_among(WAYS_MAX, model, spans, price, goes_on)
+    plan_among(WAYS_MAX, model, spans, terms, goes_on)
 }
 
 fn plan_among(
     ways_max: usize,
     model: &CpuModel,
     spans: &[Span],
-    price: Power,
+    Terms { price, credit }: Terms<'_>,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Plan> {
+    let rests = model.states[model.deepest].is_allowed && !model.states[model.deepest].is_polling;
+    let credit = credit.filter(|credit| rests && !credit.is_empty());
     if model.states.len() <= 1 {
         // The kernel asks nobody.
-        return Plan::without_search(model, spans, Choices::default(), goes_on);
+        return Plan::without_search(model, spans, credit, Choices::default(), goes_on);
     }
-    let search = Search { ways_max, price, ..Search::new(model) };
+    let search = Search { ways_max, price, credit, ..Search::new(model) };
     if let [only] = search.allowed[..] {
         if model.states[only].is_polling {
             // Polling goes on through ticks, so that it is all one whether they are stopped.
             let choice = Choice { state: only as u8, stop_tick: false };
             let mut always = Choices::default();
             always.push(&[choice], u64::MAX);
-            return Plan::without_search(model, spans, always, goes_on);
+            return Plan::without_search(model, spans, credit, always, goes_on);
         }
     }
     search.plan(spans, goes_on)
 }
 
 /// When being later at a place is sure to be no worse.
+///
+/// Where rests are credited, the later one must be able to copy the next choice of the earlier one
+/// and wake up at the same moment: [`Settles`]. It then costs at most the credit between them more.
 #[derive(Clone, Copy)]
 struct Safe {
     /// The CPU will have settled in any state when the event comes, so that it resumes as the
@@ -184,18 +216,40 @@ struct Safe {
     /// The tick that would begin the exit ahead of the event, and that the later one has missed if
     /// it is between the two.
     tick: Instant,
+    /// Where rests are credited.
+    settles: Option<Settles>,
+}
+
+/// Between two moments at which all choices last equally long there is no tick, nor while the later
+/// one enters a state.
+#[derive(Clone, Copy)]
+struct Settles {
+    grid: TickGrid,
+    /// The longest entry.
+    entry: Duration,
+    /// Until the span begins.
+    work: Duration,
 }
 
 impl Safe {
-    fn covers(self, earlier: Instant, later: Instant) -> bool {
-        later <= self.until && (later < self.tick || earlier >= self.tick)
+    const ALWAYS: Safe = Safe { until: Instant::NEVER, tick: Instant::NEVER, settles: None };
+
+    fn covers(self, earlier: Instant, later: Instant, tick_stopped: bool) -> bool {
+        let is_free_of_ticks = match self.settles {
+            None => later < self.tick || earlier >= self.tick,
+            Some(Settles { grid, entry, work }) => {
+                tick_stopped || grid.floor(later + work + entry) <= earlier + work
+            }
+        };
+        later <= self.until && is_free_of_ticks
     }
 
     /// The same as seen before `work`, for paths that are not earlier than `first`.
     fn ahead_of(self, work: Duration, first: Instant) -> Safe {
         let tick = self.tick - work;
         let tick = if tick <= first { Instant::NEVER } else { tick };
-        Safe { until: self.until - work, tick }
+        let settles = self.settles.map(|settles| Settles { work, ..settles });
+        Safe { until: self.until - work, tick, settles }
     }
 }
 
@@ -204,6 +258,8 @@ struct Search<'a> {
     allowed: Vec<usize>,
     /// Of delay.
     price: Power,
+    /// Of rests in the deepest state.
+    credit: Option<&'a Credit>,
     steps: Vec<Step>,
     repeats: Vec<Repeat>,
     /// Followed from one span to the next, at most.
@@ -217,6 +273,8 @@ struct Search<'a> {
     leaps: bool,
     /// Paths are dropped in dense spans.
     bounds: bool,
+    /// Of two paths at different moments both are kept, where rests are credited.
+    keeps_all: bool,
     longest_entry: Duration,
     /// Longest a resumption can follow the event: entry, exit and a tick's handling.
     latest_ending: Duration,
@@ -249,6 +307,7 @@ impl<'a> Search<'a> {
             model,
             allowed,
             price: Power::ZERO,
+            credit: None,
             steps: Vec::new(),
             repeats: Vec::new(),
             ways_max: WAYS_MAX,
@@ -257,6 +316,7 @@ impl<'a> Search<'a> {
             decisions_a_look: DECISIONS_A_LOOK,
             leaps: true,
             bounds: true,
+            keeps_all: false,
             longest_entry,
             latest_ending,
             trip,
@@ -273,15 +333,18 @@ impl<'a> Search<'a> {
             now: start,
             tick_stopped: false,
             energy: Energy::ZERO,
+            standing: Energy::ZERO,
             delay: Duration::ZERO,
             step: NO_STEP,
         });
         for (k, span) in spans.iter().enumerate() {
-            let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
+            let next = spans.get(k + 1).map(|s| s.start.since(span.resume));
+            let work = next.unwrap_or(Duration::ZERO);
             let beyond = safe[k + 1].ahead_of(work, span.wake);
             let paths = late.take_until(span.wake.max(beyond.until));
             late.resume(span.resume, self.price);
-            let crossing = Crossing::new(span, self.price, safe[k], beyond, dense[k]);
+            let crossing =
+                Crossing::new(span, self.price, safe[k], beyond, dense[k], (self.credit, next));
             self.through(crossing, paths, &mut || goes_on(k))?.for_each(|path| late.add(path));
             late.pass(span.ends_visit, work);
             let rest = self.model.costs.power(span.opp, self.allowed[0]);
@@ -302,10 +365,35 @@ impl<'a> Search<'a> {
             let until = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
             let tick = self.model.tick.floor(span.wake);
             let helps = span.wake.since(tick) <= self.latest_ending;
-            safe.push(Safe { until, tick: if helps { tick } else { Instant::NEVER } });
+            let plain =
+                Safe { until, tick: if helps { tick } else { Instant::NEVER }, settles: None };
+            let before = k.checked_sub(1).map(|k| &spans[k]);
+            let earliest = before.map_or(span.start, |b| b.wake + span.start.since(b.resume));
+            let is_credited = self.credit_about(span, earliest) > Energy::ZERO;
+            safe.push(if is_credited { self.safe_with_credit(span) } else { plain });
         }
-        safe.push(Safe { until: Instant::NEVER, tick: Instant::NEVER });
+        safe.push(Safe::ALWAYS);
         safe
+    }
+
+    fn safe_with_credit(&self, span: &Span) -> Safe {
+        let (grid, entry) = (self.model.tick, self.longest_entry);
+        // Polling gives up at a time of its own.
+        let until =
+            if self.polls() || self.keeps_all { Instant(i64::MIN) } else { span.wake - entry };
+        let settles = Some(Settles { grid, entry, work: Duration::ZERO });
+        Safe { until, tick: Instant::NEVER, settles }
+    }
+
+    /// The most that sleeps in a span are credited, whose first one begins at `earliest`.
+    fn credit_about(&self, span: &Span, earliest: Instant) -> Energy {
+        self.credit.map_or(Energy::ZERO, |credit| {
+            credit.between(earliest, span.wake.max(earliest) + self.latest_ending)
+        })
+    }
+
+    fn polls(&self) -> bool {
+        self.allowed.iter().any(|&state| self.model.states[state].is_polling)
     }
 
     /// Takes every path through one span. What comes out is worth keeping; `None` without leave to
@@ -402,10 +490,14 @@ impl<'a> Search<'a> {
                 };
                 let residency = sleep.resume.since(path.now);
                 let choice = Choice { state: state as u8, stop_tick };
+                let credit = self.credit.filter(|_| state == model.deepest);
+                let credited = credit.map_or(Energy::ZERO, |c| c.between(path.now, sleep.resume));
+                let energy = path.energy + model.costs.sleep(span.opp, state, residency) - credited;
                 let mut after = Path {
                     now: sleep.resume,
                     tick_stopped,
-                    energy: path.energy + model.costs.sleep(span.opp, state, residency),
+                    energy,
+                    standing: energy,
                     delay: path.delay,
                     step: NO_STEP,
                 };
@@ -442,6 +534,9 @@ impl<'a> Search<'a> {
                 return true;
             }
         }
+        if let Some(credit) = self.credit {
+            return self.is_hopeless_with_credit(path, crossing, credit);
+        }
         let Some(trip) = self.trip else { return false };
         let wake = crossing.span.wake;
         let floor = self.model.costs.floor_power(crossing.span.opp);
@@ -451,11 +546,44 @@ impl<'a> Search<'a> {
             let head_start = latest.since(ending.now).max(Duration::ZERO);
             // Resting costs delay, too, where the other one is late for the next event.
             let last = if self.price == Power::ZERO { ending.now } else { latest.max(ending.now) };
-            crossing.beyond.covers(wake, last)
+            crossing.beyond.covers(wake, last, false)
                 && ending.energy + self.peak_power.over(head_start) + trip <= at_least
         };
         let beaten = |stopped: bool| {
             crossing.endings[usize::from(crossing.ends_stopped(stopped))].iter().any(beaten_by)
+        };
+        beaten(true) && (path.tick_stopped || beaten(false))
+    }
+
+    /// The same where rests are credited. Whoever ends first copies the next choice of the other
+    /// one, and sleeps longer; whoever ends last does, too, and is credited less.
+    fn is_hopeless_with_credit(
+        &self,
+        path: &Path,
+        crossing: &Crossing<'_>,
+        credit: &Credit,
+    ) -> bool {
+        let wake = crossing.span.wake;
+        let floor = self.model.costs.floor_power(crossing.span.opp);
+        let latest = wake.max(path.now) + self.latest_ending;
+        let at_least = path.energy + floor.over(wake.since(path.now).max(Duration::ZERO))
+            - credit.between(path.now, latest);
+        let beaten_by = |ending: &Path, stopped: bool| {
+            if crossing.work.is_none() {
+                return ending.energy <= at_least;
+            }
+            // Where ticks may come between, resting until both meet may take a trip more.
+            let trip =
+                if crossing.beyond.settles.is_some() { Some(Energy::ZERO) } else { self.trip };
+            let Some(trip) = trip else { return false };
+            let longer = self.peak_power.over(latest.since(ending.now).max(Duration::ZERO));
+            let missed = crossing.credit_ahead(ending.now) - crossing.credit_ahead(wake);
+            crossing.beyond.covers(wake, latest.max(ending.now), stopped)
+                && ending.energy + longer + missed + trip <= at_least
+        };
+        let beaten = |stopped: bool| {
+            let stopped = crossing.ends_stopped(stopped);
+            crossing.endings[usize::from(stopped)].iter().any(|ending| beaten_by(ending, stopped))
         };
         beaten(true) && (path.tick_stopped || beaten(false))
     }

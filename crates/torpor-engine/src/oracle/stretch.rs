@@ -25,8 +25,8 @@ pub(super) struct Stretch {
     from: Instant,
     until: Instant,
     /// When the tick ceases to be held by RCU; begins to be held by a timer of the wheel; and
-    /// ceases to be.
-    holds: [Instant; 3],
+    /// ceases to be; and when a rest is credited with another power. In order.
+    holds: Vec<Instant>,
     tick: Duration,
     /// Whether polling is left out: it costs more than sleeping through a tick.
     pub polls: bool,
@@ -70,12 +70,18 @@ impl Stretch {
         }
         let from = model.tick.next(latest + margin);
         let until = model.tick.floor(span.wake - margin);
+        let tick_changes =
+            [span.start + RCU_HOLD, span.next_wheel - tick, span.next_wheel + OVERDUE];
+        let credit_changes =
+            search.credit.into_iter().flat_map(|credit| credit.changes(latest, span.wake));
+        let mut holds: Vec<Instant> = tick_changes.into_iter().chain(credit_changes).collect();
+        holds.sort_unstable();
         Some(Stretch {
             from,
             until,
-            holds: [span.start + RCU_HOLD, span.next_wheel - tick, span.next_wheel + OVERDUE],
+            holds,
             tick,
-            polls: !search.sleeping_beats_polling(span.opp),
+            polls: search.credit.is_some() || !search.sleeping_beats_polling(span.opp),
             next: from,
             before: VecDeque::new(),
         })
@@ -93,7 +99,8 @@ impl Stretch {
     pub(super) fn look(&mut self, tick_at: Instant, waiting: &[Path]) -> Option<Leap> {
         self.next = tick_at + self.tick;
         // What the tick could not do before is not alike.
-        let last = self.holds.into_iter().filter(|&at| at <= tick_at).max();
+        let passed = self.holds.partition_point(|&at| at <= tick_at);
+        let last = passed.checked_sub(1).map(|last| self.holds[last]);
         self.before.retain(|(from, _)| last.is_none_or(|last| last <= *from));
         let alike = |(from, before): &&(Instant, Vec<Path>)| {
             are_alike(before, waiting, tick_at.since(*from))
@@ -106,7 +113,7 @@ impl Stretch {
             return None;
         };
         let lap = tick_at.since(*lap_from);
-        let end = self.holds.into_iter().filter(|&at| tick_at < at).fold(self.until, Instant::min);
+        let end = self.holds.get(passed).map_or(self.until, |&at| at.min(self.until));
         // A lap and some ticks of it are left: they see the end coming.
         let laps = (end.since(tick_at).0 - 4 * self.tick.0) / lap.0 - 1;
         let steps = |paths: &[Path]| paths.iter().map(|path| path.step).collect();

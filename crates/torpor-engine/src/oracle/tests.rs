@@ -2,7 +2,7 @@
 //! The oracle against exhaustive search, and against random governors.
 
 use super::stretch::Alike;
-use super::{NO_STEP, Plan, REPEAT, Repeat, Search, Step};
+use super::{NO_STEP, Plan, REPEAT, Repeat, Search, Step, Terms};
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
@@ -17,23 +17,23 @@ use torpor_units::{Duration, Energy, Instant, Power};
 
 /// Without a bound on ways.
 fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
-    priced(model, spans, Power::ZERO)
+    plan_at(model, spans, Terms::default())
 }
 
-pub(super) fn priced(model: &CpuModel, spans: &[Span], price: Power) -> Plan {
-    super::plan_among(usize::MAX, model, spans, price, &mut |_| true).expect("nobody stops it")
+pub(super) fn plan_at(model: &CpuModel, spans: &[Span], terms: Terms<'_>) -> Plan {
+    super::plan_among(usize::MAX, model, spans, terms, &mut |_| true).expect("nobody stops it")
 }
 
 /// The least energy over every sequence of decisions, by trying them all.
 fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped: bool) -> Energy {
-    cheapest(model, spans, Power::ZERO, k, now, stopped)
+    cheapest(model, spans, Terms::default(), k, now, stopped)
 }
 
-/// The same where delay has a price.
+/// The same on these terms.
 pub(super) fn cheapest(
     model: &CpuModel,
     spans: &[Span],
-    price: Power,
+    terms: Terms<'_>,
     k: usize,
     now: Instant,
     stopped: bool,
@@ -41,9 +41,9 @@ pub(super) fn cheapest(
     let Some(span) = spans.get(k) else { return Energy::ZERO };
     let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
     let after = |resume: Instant, stopped: bool| {
-        let late = price.over(resume.since(span.resume).max(Duration::ZERO));
+        let late = terms.price.over(resume.since(span.resume).max(Duration::ZERO));
         let stopped = stopped && !span.ends_visit;
-        late + cheapest(model, spans, price, k + 1, resume + work, stopped)
+        late + cheapest(model, spans, terms, k + 1, resume + work, stopped)
     };
     if now > span.wake || gives_up(span, now) {
         return after(now, stopped);
@@ -62,14 +62,16 @@ pub(super) fn cheapest(
             } else {
                 model.sleep(state, now, span.wake, alarms)
             };
-            let own = model.costs.sleep(span.opp, state, sleep.resume.since(now));
+            let credit = terms.credit.filter(|_| state == model.deepest);
+            let credited = credit.map_or(Energy::ZERO, |c| c.between(now, sleep.resume));
+            let own = model.costs.sleep(span.opp, state, sleep.resume.since(now)) - credited;
             let rest = match sleep.end {
                 SleepEnd::Event => after(sleep.resume, stopped),
-                SleepEnd::PollTimeout => cheapest(model, spans, price, k, sleep.resume, stopped),
+                SleepEnd::PollTimeout => cheapest(model, spans, terms, k, sleep.resume, stopped),
                 SleepEnd::Tick | SleepEnd::GovernorTimer => {
                     let again = sleep.resume + model.tick_handling;
                     model.costs.awake(span.opp, model.tick_handling)
-                        + cheapest(model, spans, price, k, again, stopped)
+                        + cheapest(model, spans, terms, k, again, stopped)
                 }
             };
             let total = own + rest;
@@ -113,7 +115,7 @@ pub(super) fn clusters() -> impl Strategy<Value = Cluster> {
     clusters_left_within(300)
 }
 
-fn clusters_left_within(exit_us: i64) -> impl Strategy<Value = Cluster> {
+pub(super) fn clusters_left_within(exit_us: i64) -> impl Strategy<Value = Cluster> {
     let state = (0i64..80, 0..exit_us, 1i64..1_500, 0.0f64..50.0);
     (prop::collection::vec(state, 2..5), any::<bool>()).prop_map(|(mut raw, polls)| {
         raw.sort_by_key(|r| r.2);
@@ -215,7 +217,7 @@ proptest! {
 }
 
 /// Sleeps of up to 0.6 s among short ones, by an RCU or a timer of the wheel that holds the tick.
-fn long_recordings() -> impl Strategy<Value = Vec<Span>> {
+pub(super) fn long_recordings() -> impl Strategy<Value = Vec<Span>> {
     let long = (30_000i64..600_000, 0i64..900, any::<[bool; 2]>(), prop::option::of(0i64..700_000));
     let short = (0i64..2_500, 0i64..900, any::<[bool; 2]>(), Just(None));
     prop::collection::vec(prop_oneof![long, short], 1..=5).prop_map(|raw| {
@@ -248,7 +250,7 @@ proptest! {
 }
 
 /// Like [`clusters`] without polling, with a power for each of two OPPs.
-fn clusters_of_two_opps() -> impl Strategy<Value = Cluster> {
+pub(super) fn clusters_of_two_opps() -> impl Strategy<Value = Cluster> {
     let state = (0i64..60, 0i64..120, 1i64..1_500);
     let power = prop::collection::vec(0.0f64..50.0, 2..=2);
     prop::collection::vec((state, power), 2..5).prop_map(|mut raw| {
@@ -274,7 +276,7 @@ fn clusters_of_two_opps() -> impl Strategy<Value = Cluster> {
 
 /// Runs of spans shorter than any trip, between some where all paths meet, at two OPPs, anywhere
 /// about a tick.
-fn dense_recordings(count: usize) -> impl Strategy<Value = Vec<Span>> {
+pub(super) fn dense_recordings(count: usize) -> impl Strategy<Value = Vec<Span>> {
     let idle = prop_oneof![8 => 0i64..40, 1 => 0i64..3_000];
     let one = (idle, 0i64..30, any::<[bool; 2]>(), prop::bool::weighted(0.2));
     (0i64..4_000, prop::collection::vec(one, 1..=count)).prop_map(|(lead, raw)| {
@@ -474,7 +476,7 @@ fn a_search_ends_when_it_may_not_go_on() {
     let model = testing::two_state_cpu();
     let spans = testing::spans(&[(1_500, 100); 10_000]);
     let mut done = 0;
-    let found = super::plan(&model, &spans, Power::ZERO, &mut |spans| {
+    let found = super::plan(&model, &spans, Terms::default(), &mut |spans| {
         done = spans;
         spans < 5_000
     });

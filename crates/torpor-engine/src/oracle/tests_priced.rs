@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The oracle where delay has a price, against exhaustive search.
 
-use super::tests::{cheapest, clusters, crowded_recordings, priced, recordings};
+use super::Terms;
+use super::tests::{cheapest, clusters, crowded_recordings, plan_at, recordings};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::policy::Script;
@@ -21,8 +22,9 @@ proptest! {
         let mut model = testing::model(&cluster);
         model.default_poll_limit = Duration::from_us(1_000);
         let price = Power(price_uw);
-        let found = priced(&model, &spans, price);
-        let least = cheapest(&model, &spans, price, 0, spans[0].start, false);
+        let terms = Terms { price, credit: None };
+        let found = plan_at(&model, &spans, terms);
+        let least = cheapest(&model, &spans, terms, 0, spans[0].start, false);
         prop_assert_eq!(found.energy + price.over(found.delay), least);
         // And the decisions cost that.
         let mut run = CpuRun::new(&model, &spans, 0);
@@ -39,7 +41,7 @@ proptest! {
     ) {
         let model = testing::model(&cluster);
         let [free, low, high] = [0, price_uw, 4 * price_uw].map(|uw| {
-            let found = priced(&model, &spans, Power(uw));
+            let found = plan_at(&model, &spans, Terms { price: Power(uw), credit: None });
             (found.energy, found.delay)
         });
         prop_assert!(free.0 <= low.0 && low.0 <= high.0);

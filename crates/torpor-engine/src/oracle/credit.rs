@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Power that a CPU is credited with while it is in its deepest state, over time.
+
+use torpor_units::{Energy, Instant, Power};
+
+/// Piecewise constant, and zero outside its pieces.
+#[derive(Clone, Debug, Default)]
+pub struct Credit {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    from: Instant,
+    to: Instant,
+    power: Power,
+    /// The energy of all pieces before this one.
+    before: Energy,
+}
+
+impl Piece {
+    fn upto(&self, time: Instant) -> Energy {
+        self.before + self.power.over(time.clamp(self.from, self.to).since(self.from))
+    }
+}
+
+impl Credit {
+    /// Appends a piece that begins at or after the end of the last one.
+    pub fn push(&mut self, from: Instant, to: Instant, power: Power) {
+        if power <= Power::ZERO || to <= from {
+            return;
+        }
+        let last = self.pieces.last_mut().filter(|last| last.to == from && last.power == power);
+        if let Some(last) = last {
+            last.to = to;
+            return;
+        }
+        let before = self.pieces.last().map_or(Energy::ZERO, |last| last.upto(last.to));
+        self.pieces.push(Piece { from, to, power, before });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The credit of a rest from the beginning up to `time`.
+    pub fn upto(&self, time: Instant) -> Energy {
+        let begun = self.pieces.partition_point(|piece| piece.from < time);
+        begun.checked_sub(1).map_or(Energy::ZERO, |last| self.pieces[last].upto(time))
+    }
+
+    /// The credit of a rest.
+    pub fn between(&self, from: Instant, to: Instant) -> Energy {
+        self.upto(to) - self.upto(from)
+    }
+
+    /// The moments at which the power changes inside an interval.
+    pub fn changes(&self, from: Instant, to: Instant) -> impl Iterator<Item = Instant> {
+        let first = self.pieces.partition_point(|piece| piece.to <= from);
+        let overlapping = self.pieces[first..].iter().take_while(move |piece| piece.from < to);
+        let ends = overlapping.flat_map(|piece| [piece.from, piece.to]);
+        ends.filter(move |&at| from < at && at < to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_is_credited_for_the_pieces_it_overlaps() {
+        // 3 uW over 10..20 and 20..30, as one piece; 5 uW over 40..50.
+        let mut credit = Credit::default();
+        for (from, to, uw) in [(10, 20, 3), (20, 30, 3), (32, 36, 0), (40, 50, 5)] {
+            credit.push(Instant(from), Instant(to), Power(uw));
+        }
+        let between = |from, to| credit.between(Instant(from), Instant(to)).0;
+        assert_eq!([between(0, 10), between(0, 15), between(15, 45)], [0, 15, 45 + 25]);
+        assert_eq!([between(0, 99), between(50, 99)], [110, 0]);
+        let changes: Vec<i64> = credit.changes(Instant(10), Instant(45)).map(|at| at.0).collect();
+        assert_eq!(changes, [30, 40]);
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The CPUs of a cluster that takes power of its own unless all of them rest.
+//!
+//! Their decisions depend on each other only through what the cluster saves. Split its power among
+//! the CPUs at each moment in any way: a CPU that is credited with its part while it rests, and
+//! plans for itself alone, saves the cluster's power where all rest, and is credited with too much
+//! where some do not. So the costs of such plans, summed, are a lower bound for what any decisions
+//! cost together: the Lagrangian dual of the joint problem. What the plans really cost together is
+//! an upper bound. Where the two are equal the plans are the cheapest there are.
+//!
+//! The split is made in three steps. The first gives each CPU what resting costs it, by its own idle
+//! times. Then each CPU in turn plans for what the others have planned; the cost only falls. Then
+//! the split is made to fit these plans, so that nobody is credited where not all rest, and
+//! corrected by steps along the subgradient: from CPUs that rest to those that do not.
+//!
+//! Only moments matter in which all CPUs may rest. A CPU may while it is idle, and as long after its
+//! event as the deepest state takes to enter and leave.
+
+use super::split::Segments;
+use super::{Credit, Plan, Terms, plan};
+use crate::cluster::{rests, static_energy};
+use crate::options::Others;
+use crate::decision::Unobserved;
+use crate::idle_loop::CpuRun;
+use crate::input::CpuInput;
+use crate::model::CpuModel;
+use crate::policy::Script;
+use torpor_platform::Cluster;
+use torpor_result::DeepTimes;
+use torpor_units::{Energy, Instant, Power};
+
+/// FIDELITY(oracle-clusters): where the gap is not closed by then, the bound is below what is
+/// possible. Splits that fit the best plans or are corrected, at most.
+const ROUNDS_MAX: usize = 10;
+
+/// A gap of this share of the cost is not worth a correction.
+const GAP_SHARE: i128 = 100_000;
+
+/// Each CPU plans for the plans of the others so often, at most.
+const SWEEPS_MAX: usize = 2;
+
+/// The CPUs of a cluster, over the replayed span.
+pub struct Members<'a> {
+    pub cluster: &'a Cluster,
+    pub cpus: Vec<(&'a CpuModel, &'a CpuInput)>,
+    pub span: (Instant, Instant),
+}
+
+/// The plans of a cluster's CPUs.
+pub struct Joint {
+    /// In the order of the CPUs; their energy is not less any credit.
+    pub plans: Vec<Plan>,
+    /// No decisions cost less than these by more than this; nothing if the plans are the cheapest.
+    pub slack: Energy,
+}
+
+/// One CPU's plan and what it comes to.
+struct Planned {
+    plan: Plan,
+    /// With the price of its delay.
+    cost: Energy,
+    credited: Energy,
+    deep: DeepTimes,
+}
+
+struct Solver<'a> {
+    members: &'a Members<'a>,
+    price: Power,
+    segments: Segments,
+    /// The cheapest plans so far, and their cost with the cluster's.
+    best: Vec<Planned>,
+    cost: Energy,
+    /// The highest lower bound so far.
+    bound: Energy,
+}
+
+/// Plans the decisions of a cluster's CPUs, where delay costs `price`. `goes_on` is asked now and
+/// then; without its leave there are no plans.
+pub fn plan_together(
+    members: &Members<'_>,
+    price: Power,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Option<Joint> {
+    let mut solver = Solver {
+        members,
+        price,
+        segments: Segments::new(members),
+        best: Vec::new(),
+        cost: Energy(i128::MAX),
+        bound: Energy(i128::MIN),
+    };
+    let plans = solver.relax(goes_on)?;
+    solver.respond(plans, goes_on)?;
+    if !solver.is_done() {
+        let plans = solver.presume(goes_on)?;
+        solver.respond(plans, goes_on)?;
+    }
+    if !solver.is_done() && price == Power::ZERO {
+        solver.certify(goes_on)?;
+    }
+    let slack = solver.gap();
+    let plans = solver.best.into_iter().map(|planned| planned.plan);
+    Some(Joint { plans: plans.collect(), slack })
+}
+
+impl Solver<'_> {
+    fn gap(&self) -> Energy {
+        (self.cost - self.bound).max(Energy::ZERO)
+    }
+
+    fn is_done(&self) -> bool {
+        self.gap().0 <= 0
+    }
+
+    /// Plans for each CPU with its part of the split: a lower bound.
+    fn relax(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
+        let (mut all, mut bound) = (Vec::new(), self.segments.unshared());
+        for cpu in 0..self.members.cpus.len() {
+            let planned = self.plan(cpu, &self.segments.credit(cpu), goes_on)?;
+            bound += planned.cost - planned.credited;
+            all.push(planned);
+        }
+        self.bound = self.bound.max(bound);
+        Some(all)
+    }
+
+    /// Plans for each CPU as if all others rested whenever they may.
+    fn presume(&self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
+        let cpus = 0..self.members.cpus.len();
+        cpus.map(|cpu| self.plan(cpu, &self.segments.credit_of_all(cpu), goes_on)).collect()
+    }
+
+    fn cost_of(&self, plans: &[Planned]) -> Energy {
+        let Members { cluster, cpus, span } = self.members;
+        let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
+        let deep: Vec<DeepTimes> = plans.iter().map(|planned| planned.deep.clone()).collect();
+        let own: Energy = plans.iter().map(|planned| planned.cost).sum();
+        own + static_energy(cluster, &inputs, &deep, Others::Idle, *span)
+    }
+
+    fn plan(
+        &self,
+        cpu: usize,
+        credit: &Credit,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Planned> {
+        let (model, input) = self.members.cpus[cpu];
+        let terms = Terms { price: self.price, credit: Some(credit) };
+        let mut plan = plan(model, &input.spans, terms, &mut |_| goes_on())?;
+        let mut run = CpuRun::new(model, &input.spans, 0);
+        let mut script = Script::of(plan.choices.clone());
+        let ran = run.run_while(&mut script, &mut Unobserved, &mut |_| goes_on());
+        if !ran.expect("a script does not fail") {
+            return None;
+        }
+        let totals = run.close();
+        let deep = totals.deep.unwrap_or_default();
+        let credited: Energy = deep.iter().map(|(from, to)| credit.between(from, to)).sum();
+        assert_eq!(totals.energy - credited, plan.energy, "the plan costs what it says");
+        plan.energy = totals.energy;
+        let cost = totals.energy + self.price.over(plan.delay);
+        Some(Planned { plan, cost, credited, deep })
+    }
+
+    /// Each CPU in turn plans for what the others have planned, as long as that pays. Keeps the
+    /// plans if they are the cheapest so far.
+    fn respond(
+        &mut self,
+        mut plans: Vec<Planned>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<()> {
+        let mut least = self.cost_of(&plans);
+        for _ in 0..SWEEPS_MAX {
+            let before = least;
+            for cpu in 0..plans.len() {
+                if least <= self.bound {
+                    break;
+                }
+                let others = self.members.cpus.iter().zip(&plans).enumerate();
+                let others = others.filter(|(other, _)| *other != cpu).map(|(_, (of, planned))| {
+                    rests(of.1, &planned.deep, self.members.span).collect::<Vec<_>>()
+                });
+                let credit = self.segments.credit_beside(cpu, others);
+                let planned = self.plan(cpu, &credit, goes_on)?;
+                let former = std::mem::replace(&mut plans[cpu], planned);
+                let cost = self.cost_of(&plans);
+                if cost < least {
+                    least = cost;
+                } else {
+                    plans[cpu] = former;
+                }
+            }
+            if least == before {
+                break;
+            }
+        }
+        if least < self.cost {
+            (self.cost, self.best) = (least, plans);
+        }
+        Some(())
+    }
+
+    /// Splits the power so that it fits the best plans, and corrects the split.
+    fn certify(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<()> {
+        let deep: Vec<DeepTimes> = self.best.iter().map(|planned| planned.deep.clone()).collect();
+        self.segments.refine(&deep);
+        self.segments.fit(&deep);
+        for _ in 0..ROUNDS_MAX {
+            let plans = self.relax(goes_on)?;
+            let deep: Vec<DeepTimes> = plans.iter().map(|planned| planned.deep.clone()).collect();
+            self.respond(plans, goes_on)?;
+            if self.gap().0 <= self.cost.0 / GAP_SHARE {
+                break;
+            }
+            self.segments.correct(&deep, self.gap());
+        }
+        Some(())
+    }
+}
