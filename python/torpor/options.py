@@ -70,7 +70,13 @@ class _Machine(TypedDict, total=False):
     latency_limit: LatencyLimit
     hz: Annotated[
         int | None,
-        Option("Tick rate, 100, 250, 300 or 1000; default: the machine's.", ("--hz",), "N", int),
+        Option(
+            "Tick rate, 100, 250, 300 or 1000; default: the recording's where it shows, or the "
+            "machine's.",
+            ("--hz",),
+            "N",
+            int,
+        ),
     ]
     disabled_states: DisabledStates
     enabled_states: Annotated[

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torpor import recordings
+from torpor import _engine, recordings
 from torpor.counters import diff
 from torpor.posting.cells import total
 from torpor.records import Record
@@ -29,6 +29,9 @@ def outcomes(
 
     None for a recording that has all events with which a governor can be asked again. The keys are
     those that :func:`torpor.fidelity` lists.
+
+    Raises:
+        EngineError: The recording has no sleeps, or states that the platform lacks.
     """
     counts: dict[str, Any] = recordings.trace_stats(
         trace,
@@ -41,6 +44,18 @@ def outcomes(
     lacks = [events for key, events in _REQUIRED.items() if not carries[key]]
     if not lacks:
         return None
+    if not counts["sleeps"]:
+        raise _engine.EngineError(
+            f"verify `{os.fspath(trace)}`: it has no whole sleep, so nothing to compare\n"
+            "hint: record power:cpu_idle"
+        )
+    for one in counts["states"]:
+        if one["name"] is None:
+            raise _engine.EngineError(
+                f"verify `{os.fspath(trace)}`: CPU {one['cpu']} enters state {one['state']}, which "
+                f"platform `{counts['platform']}` does not have\n"
+                "hint: name the recorded machine"
+            )
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for one in counts["states"]:
         groups.setdefault((one["cluster"] or "all", one["state"]), []).append(one)

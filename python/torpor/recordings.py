@@ -69,6 +69,15 @@ class Recorded(TypedDict):
     event_to_exit: EventToExit
 
 
+def shown_cpus(shown: int, count: int) -> str:
+    """Say how many CPUs a machine has, and how many of them a recording shows.
+
+    >>> shown_cpus(7, 8), shown_cpus(8, 8)
+    ('7 of 8 appear', '8')
+    """
+    return f"{shown} of {count} appear" if 0 < shown < count else str(count)
+
+
 class _Info(dict[str, Any]):
     """What :func:`trace_info` returns, as people read it."""
 
@@ -79,7 +88,7 @@ class _Info(dict[str, Any]):
             ("clock", self["clock"]),
             ("kernel", self["kernel_release"] or "unknown"),
             ("machine", self["machine"] or "unknown"),
-            ("CPUs", str(self["cpu_count"])),
+            ("CPUs", shown_cpus(len(self["cpus"]), self["cpu_count"])),
             ("duration", f"{self['duration_ns'] / 1e9:.3f} s"),
             ("holds", ", ".join(k for k, v in carries.items() if v) or "nothing a replay uses"),
             ("lacks", ", ".join(k for k, v in carries.items() if not v) or "nothing"),

@@ -126,3 +126,27 @@ def test_without_timers_and_switches_it_verifies_what_sleeps_came_to(torpor, gue
     assert "Not to be said from this: whose decisions" in library.explain(found)[-1]
     # Nothing has shown that a governor reaches it.
     assert torpor("fidelity", text, "--at-least", 50).returncode == 1
+
+
+def _sleeps(path, count, state):
+    """Write a text with so many sleeps, and no timers or switches."""
+    pair = (
+        "  <idle>-0  [000] d..2  {0}.000000: cpu_idle: state={1} cpu_id=0\n"
+        "  <idle>-0  [000] d..2  {0}.500000: cpu_idle: state=4294967295 cpu_id=0\n"
+    )
+    frequency = "  <idle>-0  [000] d..2  0.5: cpu_frequency: state=1000000 cpu_id=0\n"
+    frequency = frequency.replace("0.5:", "0.500000:")
+    path.write_text(frequency + "".join(pair.format(n + 1, state) for n in range(count)))
+    return path
+
+
+def test_a_recording_without_sleeps_is_refused(torpor, tmp_path):
+    done = torpor("fidelity", _sleeps(tmp_path / "none.txt", 0, 0), "-p", "pixel6", check=2)
+    assert "it has no whole sleep" in done.stderr
+    assert "hint: record power:cpu_idle" in done.stderr
+
+
+def test_a_state_that_the_machine_lacks_is_refused(torpor, tmp_path):
+    done = torpor("fidelity", _sleeps(tmp_path / "deep.txt", 3, 7), "-p", "pixel6", check=2)
+    assert "CPU 0 enters state 7, which platform `pixel6` does not have" in done.stderr
+    torpor("fidelity", _sleeps(tmp_path / "c2.txt", 3, 1), "-p", "pixel6", check=0)

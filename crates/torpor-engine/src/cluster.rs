@@ -4,14 +4,15 @@
 use crate::input::CpuInput;
 use torpor_platform::Cluster;
 use torpor_result::DeepTimes;
-use torpor_units::{Energy, Instant, Power};
+use torpor_units::{Duration, Energy, Instant, Power};
 
 /// Whether anything is to be counted for a cluster.
 pub fn has_static_power(cluster: &Cluster) -> bool {
     cluster.opps.iter().any(|opp| opp.static_power > Power::ZERO)
 }
 
-/// The cluster's own energy over the replayed span.
+/// The cluster's own energy over the replayed span, each moment of it weighed by the share of its
+/// CPUs that are observed: that of its CPUs is known for the same time only.
 ///
 /// CPUs that the recording does not show count as resting in their deepest state: they had
 /// nothing to do. So do those in a sleep that the recording cuts.
@@ -24,35 +25,51 @@ pub fn static_energy(
     let (start, end) = span;
     // All CPUs share the clock, so the first one's frequency is the cluster's.
     let (mut current, mut coming) = (&inputs[0].spans[0], inputs[0].spans[1..].iter().peekable());
-    let mut rests: Vec<_> = inputs
-        .iter()
-        .zip(deep)
-        .map(|(input, deep)| {
-            let [before, after] = cut_sleeps(input, deep, span);
-            let times = std::iter::once(before).chain(deep.iter()).chain([after]);
-            let changes = times.flat_map(|(from, to)| [(from, 1), (to, -1)]);
-            changes.map(|(at, change)| (at.clamp(start, end), change)).peekable()
-        })
-        .collect();
-    let (mut energy, mut resting, mut since) = (Energy::ZERO, 0, start);
+    let of_cpus = inputs.iter().zip(deep).flat_map(|(input, deep)| changes(input, deep, span));
+    let mut changes: Vec<_> = of_cpus.map(Iterator::peekable).collect();
+    let (mut energy, mut resting, mut cut, mut since) = (Energy::ZERO, 0, 0, start);
+    let count = deep.len() as i64;
     loop {
-        let next = rests.iter_mut().filter_map(|rest| Some((rest.peek()?.0, rest)));
+        let next = changes.iter_mut().filter_map(|own| Some((own.peek()?.at, own)));
         let next = next.min_by_key(|(at, _)| *at);
-        let upto = next.as_ref().map_or(end, |(at, _)| *at);
+        let upto = next.as_ref().map_or(end, |(at, _)| (*at).clamp(start, end));
         while since < upto {
             let until = coming.peek().map_or(upto, |span| span.start.clamp(since, upto));
-            if resting < deep.len() as i32 {
+            if resting < count {
                 let power = cluster.opps[current.opp as usize].static_power;
-                energy += power.over(until.since(since));
+                energy += power.over(Duration(until.since(since).0 * (count - cut) / count));
             }
             since = until;
             if let Some(span) = coming.next_if(|span| span.start <= since) {
                 current = span;
             }
         }
-        let Some((_, rest)) = next else { return energy };
-        resting += rest.next().map_or(0, |(_, change)| change);
+        let Some(change) = next.and_then(|(_, own)| own.next()) else { return energy };
+        resting += change.resting;
+        cut += change.cut;
     }
+}
+
+/// One CPU begins or ends to rest, or a sleep that the recording cuts.
+struct Change {
+    at: Instant,
+    resting: i64,
+    cut: i64,
+}
+
+/// A CPU's rests, and its sleeps that the recording cuts, each in order of time.
+fn changes<'a>(
+    input: &CpuInput,
+    deep: &'a DeepTimes,
+    span: (Instant, Instant),
+) -> [Box<dyn Iterator<Item = Change> + 'a>; 2] {
+    let [before, after] = cut_sleeps(input, deep, span);
+    let rests = std::iter::once(before).chain(deep.iter()).chain([after]);
+    let change = |at, resting, cut| Change { at, resting, cut };
+    let rests = rests.flat_map(move |(from, to)| [change(from, 1, 0), change(to, -1, 0)]);
+    let cuts = input.cut.within(span).into_iter();
+    let cuts = cuts.flat_map(move |(from, to)| [change(from, 0, 1), change(to, 0, -1)]);
+    [Box::new(rests), Box::new(cuts)]
 }
 
 /// What of the sleeps that the recording cuts does not overlap one that was replayed: that may
@@ -93,7 +110,9 @@ mod tests {
         assert_eq!(energy([&input, &input], (ms(0), ms(12))).as_uj_f64(), 9.0);
         // Both fell asleep at 11 ms, for longer than the recording goes on.
         let cut = CutSleeps { until: None, from: Some(ms(11)) };
-        let asleep = CpuInput { cut, ..input };
+        let asleep = CpuInput { cut, ..input.clone() };
         assert_eq!(energy([&asleep, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.0);
+        // One did: of the last millisecond, half of the cluster is observed.
+        assert_eq!(energy([&input, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.5);
     }
 }

@@ -26,7 +26,8 @@ pub struct Request {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "ReplayOptions")]
 pub struct Options {
-    /// The replayed kernel's tick rate; the platform's own by default.
+    /// The replayed kernel's tick rate. Default: the recorded kernel's, or the platform's where the
+    /// recording does not show it.
     #[serde(deserialize_with = "options::some_hz")]
     pub hz: Option<Hz>,
     /// PM QoS limit on the exit latency of any chosen state.
@@ -85,7 +86,6 @@ impl Request {
         let mut request = self.clone();
         let Request { platform, options, .. } = &mut request;
         enable_states(platform, &options.enabled_states)?;
-        options.hz.get_or_insert(platform.hz);
         if let Some(Machine::Named(name)) = &options.recorded_on {
             options.recorded_on = Some(Platform::resolve(name)?.into());
         }

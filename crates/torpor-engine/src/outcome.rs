@@ -100,13 +100,16 @@ pub struct InputsInfo {
     pub merged_poll_timeouts: u64,
     /// Recorded sleeps left out, because the recording shows one end of them only.
     pub cut_sleeps: u64,
-    /// From the first CPU's first idle entry to the last CPU's last wake-up: power is counted over
-    /// it.
+    /// From the first CPU's first idle entry to the last CPU's last wake-up.
     pub replayed_ns: i64,
-    /// Share of all CPUs' time in it that they slept in sleeps left out.
+    /// Share of all CPUs' time in it that they slept in sleeps left out. Power and shares of time
+    /// are those of the rest.
     pub cut_pct: f64,
     /// Idle entries that another entry followed without an exit.
     pub unclosed_entries: u64,
+    /// The tick rate of the replay.
+    pub tick_hz: u32,
+    /// The recorded kernel's, where the recording shows it.
     pub tick_hz_recorded: Option<u32>,
     pub sleep_length_sources: BTreeMap<&'static str, u64>,
     pub wake_stamp_sources: BTreeMap<&'static str, u64>,

@@ -61,7 +61,9 @@ pub fn spans_of(request: &Request, progress: &dyn Progress) -> Result<Vec<Spanne
 
 struct Session<'a> {
     request: &'a Request,
+    /// For recordings that do not show their tick.
     hz: Hz,
+    /// Compiled for that rate.
     deciders: Vec<Decider>,
     catalog: &'a Catalog,
 }
@@ -70,17 +72,13 @@ impl<'a> Session<'a> {
     fn new(request: &'a Request, catalog: &'a Catalog) -> Result<Session<'a>, EngineError> {
         let hz = request.options.hz.unwrap_or(request.platform.hz);
         check_disabled_states(&request.platform, &request.options.disabled_states)?;
-        let deciders = request
-            .governors
-            .iter()
-            .map(|spec| {
-                Ok(match asks_for_oracle(spec)? {
-                    Some(aim) => Decider::Oracle(aim),
-                    None => Decider::Governor(catalog.resolve(spec, hz)?),
-                })
-            })
-            .collect::<Result<_, EngineError>>()?;
+        let deciders = deciders(request, catalog, hz)?;
         Ok(Session { request, hz, deciders, catalog })
+    }
+
+    /// The tick rate that a recording is replayed with: the user's, its own, the machine's.
+    fn hz_of(&self, recording: &Recording) -> Hz {
+        self.request.options.hz.or(recording.hz()).unwrap_or(self.hz)
     }
 
     fn run(&self, loaded: &[&Loaded], progress: &dyn Progress) -> Result<Outcome, EngineError> {
@@ -92,7 +90,10 @@ impl<'a> Session<'a> {
         Ok(Outcome {
             head: record::Head::of("replay"),
             platform: summary::platform_info(platform),
-            options: options.clone(),
+            options: Options {
+                hz: traces.first().and_then(|trace| Hz::from_u32(trace.inputs.tick_hz)),
+                ..options.clone()
+            },
             catalogue: metric::of_replay(),
             notes: [
                 summary::notes(platform, options, &traces),
@@ -176,13 +177,19 @@ impl<'a> Session<'a> {
                 (false, false) => 0,
             };
         }
+        let hz = self.hz_of(&recording);
+        let compiled = match hz == self.hz {
+            true => None,
+            false => Some(deciders(self.request, self.catalog, hz)?),
+        };
+        let deciders = compiled.as_ref().unwrap_or(&self.deciders);
         let shards = rayon::current_num_threads();
         let span = recording.window();
         let times = options.time_decisions;
-        let runs = replay::run(&seats, &self.deciders, span, times, shards, progress, shown)?;
+        let runs = replay::run(&seats, deciders, span, times, shards, progress, shown)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let (runs, mut decisions) = self.outcomes(&seats, span.1.since(span.0), runs);
+        let (runs, mut decisions) = self.outcomes(&seats, deciders, &recording, runs);
         let causes = causes.map(|causes| {
             let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
             runs.flat_map(|(run, own)| causes.of_run(&run.governor, &seats, own)).collect()
@@ -191,7 +198,7 @@ impl<'a> Session<'a> {
             decisions.iter_mut().for_each(Vec::clear);
         }
         let comparison = compare_exact(metric::of_replay(), &runs);
-        let inputs = summary::inputs_info(&recording);
+        let inputs = summary::inputs_info(&recording, hz);
         Ok(TraceOutcome {
             trace: info,
             inputs,
@@ -326,8 +333,9 @@ impl<'a> Session<'a> {
     ) -> Vec<(usize, CpuModel)> {
         let Request { platform, options, .. } = self.request;
         // Another tick rate has its ticks elsewhere; its phase is then as good as any.
-        let recorded = recording.tick.filter(|t| t.hz == self.hz);
-        let grid = recorded.unwrap_or(TickGrid::new(self.hz, Duration::ZERO));
+        let hz = self.hz_of(recording);
+        let recorded = recording.tick.filter(|t| t.hz == hz);
+        let grid = recorded.unwrap_or(TickGrid::new(hz, Duration::ZERO));
         let limit = options.latency_limit.unwrap_or(Duration::MAX);
         recording
             .cpus
@@ -350,19 +358,20 @@ impl<'a> Session<'a> {
     fn outcomes(
         &self,
         seats: &[Seat<'_>],
-        span: Duration,
+        deciders: &[Decider],
+        recording: &Recording,
         runs: Vec<Result<Run, String>>,
     ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
         let is_oracle = |decider: &Decider| matches!(decider, Decider::Oracle(Aim::Energy));
-        let oracle = self.deciders.iter().position(is_oracle);
+        let oracle = deciders.iter().position(is_oracle);
         let oracle = oracle.and_then(|index| runs[index].as_ref().ok()).map(Run::energy);
-        let columns = self.request.governors.iter().zip(&self.deciders).zip(runs);
+        let columns = self.request.governors.iter().zip(deciders).zip(runs);
         columns
             .map(|((spec, decider), run)| {
                 let described = describe(spec, decider);
                 let (counts, decisions) = match run {
                     Ok(run) => {
-                        let (counts, decisions) = RunCounts::of_replay(seats, span, run);
+                        let (counts, decisions) = RunCounts::of_replay(seats, recording, run);
                         (Ok(counts), decisions)
                     }
                     Err(error) => (Err(error), Vec::new()),
@@ -371,6 +380,17 @@ impl<'a> Session<'a> {
             })
             .unzip()
     }
+}
+
+/// What decides, compiled for a tick rate.
+fn deciders(request: &Request, catalog: &Catalog, hz: Hz) -> Result<Vec<Decider>, EngineError> {
+    let decider = |spec| {
+        Ok(match asks_for_oracle(spec)? {
+            Some(aim) => Decider::Oracle(aim),
+            None => Decider::Governor(catalog.resolve(spec, hz)?),
+        })
+    };
+    request.governors.iter().map(decider).collect()
 }
 
 fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {

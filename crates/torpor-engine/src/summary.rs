@@ -9,12 +9,12 @@ use crate::oracle;
 use crate::outcome::*;
 use crate::replay::{Run, Seat};
 use crate::totals::{CpuTotals, StateTotals};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use torpor_platform::{Cluster, Platform, Scope};
 use torpor_result::idle::power_mw;
 use torpor_result::record::Described;
 use torpor_result::{Info, Sums, Work, metric};
-use torpor_units::{CpuId, Duration, Energy, Power};
+use torpor_units::{CpuId, Duration, Energy, Hz, Power};
 
 pub fn platform_info(platform: &Platform) -> PlatformInfo {
     PlatformInfo {
@@ -49,7 +49,8 @@ pub fn platform_info(platform: &Platform) -> PlatformInfo {
     }
 }
 
-pub fn inputs_info(recording: &Recording) -> InputsInfo {
+/// `hz` is the tick rate of the replay.
+pub fn inputs_info(recording: &Recording, hz: Hz) -> InputsInfo {
     let mut sources = SleepSource::ALL.map(|_| 0u64);
     for span in recording.cpus.iter().flat_map(|c| &c.spans) {
         sources[span.source as usize] += 1;
@@ -64,6 +65,7 @@ pub fn inputs_info(recording: &Recording) -> InputsInfo {
         replayed_ns: end.since(start).0,
         cut_pct: cut_pct(recording, end.since(start)),
         unclosed_entries: recording.stats.unclosed_entries,
+        tick_hz: hz.get(),
         tick_hz_recorded: recording.hz().map(|hz| hz.get()),
         sleep_length_sources: by_source(&sources),
         wake_stamp_sources: recording.stats.stamps.clone(),
@@ -71,9 +73,10 @@ pub fn inputs_info(recording: &Recording) -> InputsInfo {
     }
 }
 
+/// Share of the span that is not observed.
 fn cut_pct(recording: &Recording, span: Duration) -> f64 {
-    let all = span.0 as f64 * recording.cpus.len() as f64;
-    if all > 0.0 { 100.0 * recording.cut_time().0 as f64 / all } else { 0.0 }
+    let all = span.0 as f64;
+    if all > 0.0 { 100.0 * (all - recording.observed().0 as f64) / all } else { 0.0 }
 }
 
 fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
@@ -95,7 +98,7 @@ pub struct RunCounts<'a> {
     pub cpus: Vec<CpuCounts<'a>>,
     /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
-    /// What power is counted over, for the machine and each part of it.
+    /// The time that energies are divided by, for the machine and each part of it.
     pub span: Duration,
 }
 
@@ -103,19 +106,18 @@ impl<'a> RunCounts<'a> {
     /// Of a replay, and its decisions.
     pub fn of_replay(
         seats: &[Seat<'a>],
-        span: Duration,
+        recording: &Recording,
         run: Run,
     ) -> (RunCounts<'a>, Vec<Decision>) {
-        let cpus = seats.iter().zip(run.cpus).map(|(seat, totals)| {
-            let (start, end) = seat.input.window();
-            CpuCounts {
-                cpu: seat.input.cpu,
-                cluster: seat.cluster,
-                window: end.since(start) + totals.overrun,
-                totals,
-            }
+        let window = recording.window();
+        let cpus = seats.iter().zip(run.cpus).map(|(seat, totals)| CpuCounts {
+            cpu: seat.input.cpu,
+            cluster: seat.cluster,
+            window: seat.input.cut.observed(window) + totals.overrun,
+            totals,
         });
         let cpus = cpus.collect();
+        let span = recording.observed();
         (RunCounts { cpus, clusters: run.clusters, span }, run.decisions)
     }
 
@@ -253,7 +255,8 @@ fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterat
     let cut = (cut_sleeps > 0).then(|| {
         format!(
             "{cut_sleeps} recorded sleeps are left out: the recording shows one end of them only; \
-             at its edges they are {cut_pct:.1} % of all CPUs' time, whose energy is in no figure"
+             at its edges they are {cut_pct:.1} % of all CPUs' time, which is in no figure: power \
+             and shares are those of the rest"
         )
     });
     let unclosed = (unclosed_entries > 0).then(|| {
@@ -285,6 +288,26 @@ pub fn demotion_note(platform: &Platform) -> Option<String> {
     }
     let what = "a requested state counts as entered; hardware may demote";
     platform.has_power().then(|| what.to_owned())
+}
+
+/// Whose tick rate the replay has, unless recording and machine agree on it.
+fn tick_note(platform: &Platform, options: &Options, inputs: &InputsInfo) -> Option<String> {
+    let (hz, machine) = (inputs.tick_hz, platform.hz.get());
+    let name = &platform.name;
+    match (inputs.tick_hz_recorded, options.hz) {
+        (Some(recorded), Some(_)) if recorded != hz => Some(format!(
+            "the recording ticks at {recorded} Hz; it is replayed at {hz} Hz, as asked"
+        )),
+        (Some(recorded), None) if recorded != machine => Some(format!(
+            "the recording ticks at {recorded} Hz, platform `{name}` at {machine} Hz: it is \
+             replayed at {recorded} Hz; `--hz {machine}` takes the platform's rate"
+        )),
+        (None, None) => Some(format!(
+            "the recording does not show its tick rate: it is replayed at the {machine} Hz of \
+             platform `{name}`; `--hz` takes another"
+        )),
+        _ => None,
+    }
 }
 
 /// What the numbers do not say, where it applies.
@@ -327,6 +350,8 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
+    let ticks = traces.iter().filter_map(|t| tick_note(platform, options, &t.inputs));
+    notes.extend(ticks.collect::<BTreeSet<String>>());
     let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
     let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
     notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Power is energy by the span that was replayed, whatever each CPU shows of it.
+//! Power is energy by the time for which the recording shows whole sleeps.
 
 use std::path::PathBuf;
 use torpor_engine::outcome::TraceOutcome;
@@ -49,25 +49,30 @@ fn uneven() -> Vec<(u64, u32, u32)> {
 }
 
 #[test]
-fn power_times_the_replayed_span_is_energy_for_machine_and_clusters() {
+fn power_times_the_observed_time_is_energy_everywhere() {
     let (trace, notes) = replayed("span", &uneven());
     // From CPU 0's first entry to its last wake-up.
     assert_eq!(trace.inputs.replayed_ns, 484 * 4_130_000 + 2_900_000);
     let span_s = trace.inputs.replayed_ns as f64 / 1e9;
+    // CPU 1 slept 0.5 s and, from 1.799 s on, in sleeps whose other ends nobody saw.
+    let cut_s = 0.5 + (span_s - 1.799);
+    let observed_s = span_s - cut_s / 3.0;
     for run in &trace.runs {
         let near = |power_mw: f64, energy_uj: f64| {
-            let given = power_mw * 1e3 * span_s;
+            let given = power_mw * 1e3 * observed_s;
             assert!((given - energy_uj).abs() < 1e-6 * energy_uj.max(1.0), "{given} {energy_uj}");
         };
         near(run.metrics["idle_power_mw"].unwrap(), run.metrics["idle_energy_uj"].unwrap());
         for cluster in &run.clusters {
             near(cluster.idle_power_mw.unwrap(), cluster.idle_energy_uj.unwrap());
         }
+        // Shares of time are of the same time, and of what the last sleeps overran it by.
+        let idle: i64 = run.clusters.iter().flat_map(|c| &c.states).map(|s| s.time_ns).sum();
+        let share = idle as f64 / 1e7 / (3.0 * observed_s);
+        assert!((run.metrics["idle_residency_pct"].unwrap() - share).abs() < 0.05, "{share}");
     }
-    // CPU 1 slept 0.5 s and, from 1.799 s on, in sleeps whose other ends nobody saw.
     assert_eq!(trace.inputs.cut_sleeps, 2);
-    let cut_s = 0.5 + (span_s - 1.799);
-    assert!((trace.inputs.cut_pct - 100.0 * cut_s / (3.0 * span_s)).abs() < 1e-9);
+    assert!((trace.inputs.cut_pct - 100.0 * cut_s / (3.0 * span_s)).abs() < 1e-6);
     assert!(
         notes.iter().any(|n| n.contains("2 recorded sleeps") && n.contains("% of all CPUs' time"))
     );

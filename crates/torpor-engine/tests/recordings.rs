@@ -265,3 +265,91 @@ fn a_recording_too_long_for_memory_is_replayed_as_one_in_memory() {
     assert_eq!(replayed.inputs.wake_stamp_sources, whole.stats.stamps);
     assert_eq!(whole.span_count(), 220_000);
 }
+
+/// Lines of ftrace text, by time in µs.
+fn ftrace_text(name: &str, mut lines: Vec<(u64, String)>) -> PathBuf {
+    lines.sort();
+    let line = |(us, event): &(u64, String)| {
+        format!("  <idle>-0  [000] d..2  {}.{:06}: {event}\n", us / 1_000_000, us % 1_000_000)
+    };
+    let lines: String = lines.iter().map(line).collect();
+    saved(name, format!("# tracer: nop\n#\n{lines}").as_bytes())
+}
+
+/// Sleeps of 3 ms and then one of `long_us`; RCU raises its softirq before each of these.
+fn sleeps_after_rcu(long_us: u64) -> Vec<(u64, String)> {
+    let state = |state: u32| format!("cpu_idle: state={state} cpu_id=0");
+    let waking = "irq_handler_entry: irq=7 name=eth0".to_owned();
+    let raised = "softirq_raise: vec=9 [action=RCU]".to_owned();
+    let pair = |n: u64| {
+        let at = n * 40_000;
+        let long = at + 5_000;
+        [
+            (at, state(1)),
+            (at + 2_990, waking.clone()),
+            (at + 3_000, state(u32::MAX)),
+            (at + 4_000, raised.clone()),
+            (long, state(1)),
+            (long + long_us - 10, waking.clone()),
+            (long + long_us, state(u32::MAX)),
+        ]
+    };
+    (0..30).flat_map(pair).collect()
+}
+
+#[test]
+fn rcu_keeps_no_tick_that_was_stopped() {
+    let held = |long_us| {
+        let path = ftrace_text("rcu.txt", sleeps_after_rcu(long_us));
+        let trace = torpor_trace::read(&path).expect("it is a recording");
+        std::fs::remove_file(&path).expect("it was written");
+        let recording = in_one(&trace);
+        recording.cpus[0].spans.iter().filter(|span| span.rcu_holds_tick).count()
+    };
+    // No tick comes within these, so nothing contradicts that RCU keeps it.
+    assert_eq!(held(2_000), 30);
+    // Sleeps of two of the slowest ticks: it was stopped.
+    assert_eq!(held(20_000), 0);
+}
+
+/// Ticks of 100 Hz wake the CPU 200 times, and an interrupt between any two.
+fn at_100_hz() -> PathBuf {
+    let state = |state: u32| format!("cpu_idle: state={state} cpu_id=0");
+    let waking = "irq_handler_entry: irq=7 name=eth0".to_owned();
+    let sleeps = |n: u64| {
+        let (tick, interrupt) = (1_000 + n * 10_000, 1_000 + n * 10_000 + 2_000 + (n * 37) % 5_000);
+        [
+            (interrupt - 1, waking.clone()),
+            (interrupt, state(u32::MAX)),
+            (interrupt + 300, state(1)),
+            (tick + 9_000 + 1_000 + n % 60, state(u32::MAX)),
+            (tick + 9_000 + 1_200, state(1)),
+        ]
+    };
+    let first = (500, state(1));
+    ftrace_text("100hz.txt", std::iter::once(first).chain((0..200).flat_map(sleeps)).collect())
+}
+
+#[test]
+fn a_recordings_own_tick_rate_is_the_replays() {
+    let path = at_100_hz();
+    let replayed_at = |hz: Option<u32>| {
+        let request = Request {
+            traces: vec![path.clone()],
+            platform: torpor_platform::resolve("pixel6").unwrap(),
+            governors: vec!["menu".parse().unwrap()],
+            options: Options { hz: hz.and_then(torpor_units::Hz::from_u32), ..Options::default() },
+        };
+        let outcome = run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap();
+        let inputs = &outcome.traces[0].inputs;
+        let notes: Vec<_> = outcome.notes.iter().filter(|note| note.contains(" Hz")).collect();
+        assert_eq!(inputs.tick_hz_recorded, Some(100));
+        assert_eq!(notes.len(), usize::from(hz != Some(100)), "{notes:?}");
+        (inputs.tick_hz, outcome.traces[0].runs[0].metrics.clone())
+    };
+    let (own, asked, other) = (replayed_at(None), replayed_at(Some(100)), replayed_at(Some(250)));
+    std::fs::remove_file(&path).expect("it was written");
+    assert_eq!(own, asked);
+    assert_eq!((own.0, other.0), (100, 250));
+    assert_ne!(own.1, other.1);
+}

@@ -187,7 +187,8 @@ pub static METRICS: [Metric; 31] = [
         SHARE,
         Neither,
         "Share of all CPU time spent in the deepest state that the CPU may enter. A CPU's time \
-         goes from its first recorded idle entry to its last wake-up.",
+         goes from the first CPU's first idle entry to the last CPU's last wake-up, without sleeps \
+         that the recording cuts.",
         |s| s.of_time(s.deepest),
     ),
     metric(
@@ -247,7 +248,8 @@ pub static METRICS: [Metric; 31] = [
         POWER,
         Lower,
         "`idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's \
-         last wake-up; over the simulated time in a simulation.",
+         last wake-up, without sleeps that the recording cuts (mean of all CPUs); over the \
+         simulated time in a simulation.",
         |s| s.idle_energy().map(|energy| power_mw(energy, s.span)),
     ),
     metric(

@@ -115,6 +115,11 @@ impl Builder {
         }
     }
 
+    /// The number of events that are held back.
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.len()
+    }
+
     /// True while no event was taken in.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.window.is_none()

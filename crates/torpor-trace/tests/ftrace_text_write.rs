@@ -247,10 +247,12 @@ proptest! {
         let lines = cut.iter().filter(|byte| **byte == b'\n').count();
         match read_bytes("cut", cut) {
             Ok(read) => {
-                prop_assert_eq!(read.events.len(), lines - HEADER_LINES);
+                let whole = lines - HEADER_LINES;
+                let is_read = read.events.len() == whole + 1;
+                prop_assert!(is_read || read.events.len() == whole);
                 let is_cut = read.losses.iter().any(|loss| loss.key == "truncated_file");
                 let rest = cut.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-                prop_assert_eq!(is_cut, !rest.trim_ascii().is_empty());
+                prop_assert_eq!(is_cut, !is_read && !rest.trim_ascii().is_empty());
             }
             Err(_) => prop_assert!(lines <= HEADER_LINES),
         }

@@ -28,7 +28,10 @@ def stats_text(stats: "results.TraceStats", top: int, is_each_cpu: bool, width: 
     """Return the tables; ``top`` rows of those that may be long."""
     trace = stats["trace"]
     seconds = trace["duration_ns"] / 1e9
-    facts = [f"{trace['cpu_count']} CPUs", f"{seconds:.2f} s"]
+    count = trace["cpu_count"]
+    asleep = len({state["cpu"] for state in stats["states"]})
+    share = f" ({asleep} of them asleep at times)" if 0 < asleep < count else ""
+    facts = [f"{count} CPUs{share}", f"{seconds:.2f} s"]
     facts += [f"Linux {trace['kernel_release']}"] if trace["kernel_release"] else []
     cut = f"; {stats['cut_sleeps']} cut by an edge are left out" if stats["cut_sleeps"] else ""
     source = _SOURCES[stats["verdict_source"]].format(platform=stats["platform"])

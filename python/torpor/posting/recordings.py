@@ -65,9 +65,11 @@ def outcomes(result: dict[str, Any]) -> Post:
     ]
     if (verdicts := result["verdicts"]) is not None:
         agreeing, compared_ = verdicts["agreeing"], verdicts["compared"]
+        rejected = verdicts.get("rejected", 0)
         facts.append(
             f"By the kernel's rule on the recorded lengths, {agreeing} of {compared_} sleeps "
             f"({100 * agreeing / max(compared_, 1):.2f} %) are what its cpu_idle_miss says"
+            + (f"; {rejected} that the driver refused are left out" if rejected else "")
         )
     elif source is not None:
         facts.append("above and below: by the kernel's rule, on the recorded lengths")

@@ -26,7 +26,7 @@ pub struct Draft<'a> {
 struct Reading<'a> {
     collector: Collector,
     carries: Carries,
-    /// From the tick's own timer.
+    /// From the tick's own timer, or the softirq that it raises.
     exact_tick: Option<TickGrid>,
     /// Complete with the sleeps of the first part.
     evidence: Option<Evidence<'a>>,
@@ -68,6 +68,7 @@ impl<'a> Draft<'a> {
         }
         self.stats.cut_sleeps += self.joiners.iter().filter_map(Joiner::open_since).count() as u64;
         self.infer_timers();
+        self.judge_rcu();
         let inputs = self.joiners.into_iter().zip(0..);
         let reading = self.reading;
         let inputs = inputs.map(|(joiner, number)| {
@@ -103,6 +104,15 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Does not let RCU keep the tick where the recorded kernel stopped it more often.
+    fn judge_rcu(&mut self) {
+        if self.stats.rcu_stopped_ticks > self.stats.rcu_held_ticks {
+            for span in self.joiners.iter_mut().flat_map(|joiner| &mut joiner.spans) {
+                span.rcu_holds_tick = false;
+            }
+        }
+    }
+
     /// Where no event shows timers, those that are known by what they woke.
     fn infer_timers(&mut self) {
         let Some(timers) = self.reading.as_ref().and_then(|r| r.collector.inferred()) else {
@@ -127,7 +137,9 @@ impl Reading<'_> {
         Reading {
             collector: Collector::new(head, so_far.carries, tick_function.as_ref()),
             carries: so_far.carries,
-            exact_tick: tick_function.map(|function| function.grid),
+            exact_tick: tick_function
+                .map(|function| function.grid)
+                .or_else(|| tick::grid_from_softirqs(head)),
             evidence: None,
         }
     }

@@ -161,6 +161,12 @@ impl CutSleeps {
         let from = self.from.unwrap_or(end).clamp(start, end);
         [(start, until), (from, end)]
     }
+
+    /// The rest of `span`, for which the recording shows whole sleeps.
+    pub fn observed(&self, span: (Instant, Instant)) -> Duration {
+        let cut = self.within(span).map(|(from, to)| to.since(from));
+        (span.1.since(span.0) - cut[0] - cut[1]).max(Duration::ZERO)
+    }
 }
 
 impl CpuInput {
@@ -214,6 +220,9 @@ pub struct InputStats {
     pub unclosed_entries: u64,
     /// Recorded sleeps left out because the recording cuts them at its edge.
     pub cut_sleeps: u64,
+    /// Sleeps soon after RCU raised its softirq that the tick ended, and those longer than a tick.
+    pub rcu_held_ticks: u64,
+    pub rcu_stopped_ticks: u64,
     pub stamps: BTreeMap<&'static str, u64>,
 }
 
@@ -250,8 +259,8 @@ impl Recording {
         }
     }
 
-    /// The span that is replayed, from the first CPU's first idle entry to the last CPU's last
-    /// wake-up: what power is counted over.
+    /// The span that is replayed: from the first CPU's first idle entry to the last CPU's last
+    /// wake-up.
     pub fn window(&self) -> (Instant, Instant) {
         let windows = || self.cpus.iter().map(CpuInput::window);
         let start = windows().map(|(start, _)| start).min();
@@ -281,11 +290,14 @@ impl Recording {
         self.cpus.retain(|input| !input.spans.is_empty());
     }
 
-    /// How long CPUs slept inside that span in sleeps that the recording cuts.
-    pub fn cut_time(&self) -> Duration {
+    /// The time that energies are divided by: the mean over CPUs of that span without the sleeps
+    /// that the recording cuts. The energy of those is not known either.
+    ///
+    /// FIDELITY(recording-edges): it counts nowhere.
+    pub fn observed(&self) -> Duration {
         let span = self.window();
-        let parts = self.cpus.iter().flat_map(|input| input.cut.within(span));
-        parts.fold(Duration::ZERO, |sum, (from, to)| sum + to.since(from))
+        let sum: i64 = self.cpus.iter().map(|input| input.cut.observed(span).0).sum();
+        Duration(sum / self.cpus.len().max(1) as i64)
     }
 
     pub fn span_count(&self) -> usize {

@@ -6,7 +6,7 @@ use super::tick::{TICK_WAKE_WINDOW, TickGrid};
 use super::{InputStats, SleepSource, Span, WakeStamp};
 use torpor_platform::{IdleState, Platform};
 use torpor_trace::Carries;
-use torpor_units::{CpuId, Instant};
+use torpor_units::{CpuId, Hz, Instant};
 
 /// Why a recorded sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,12 @@ impl Joiner {
         evidence: &Evidence<'_>,
         stats: &mut InputStats,
     ) {
-        match evidence.wake(cpu, &segment) {
+        let wake = evidence.wake(cpu, &segment);
+        if segment.rcu_holds_tick {
+            stats.rcu_held_ticks += u64::from(wake == Wake::Tick);
+            stats.rcu_stopped_ticks += u64::from(evidence.outlasts_tick(&segment));
+        }
+        match wake {
             Wake::Tick => stats.merged_ticks += 1,
             Wake::PollTimeout => stats.merged_poll_timeouts += 1,
             Wake::Event => {
@@ -96,12 +101,18 @@ impl Joiner {
                 && last.resched.is_some_and(|at| at <= wake),
             nr_iowait: 0,
             nr_running: 0,
-            rcu_holds_tick: opening.rcu_holds_tick,
+            rcu_holds_tick: opening.rcu_holds_tick && !evidence.outlasts_tick(opening),
         }
     }
 }
 
 impl Evidence<'_> {
+    /// The tick was stopped: it would have ended the sleep.
+    fn outlasts_tick(&self, segment: &Segment) -> bool {
+        let tick = self.tick.map_or(Hz::H100, |grid| grid.hz).tick();
+        segment.exit.since(segment.enter) > tick + TICK_WAKE_WINDOW
+    }
+
     fn wake(&self, cpu: CpuId, segment: &Segment) -> Wake {
         let caused = segment.remote_waking.is_some()
             || segment.local_waking

@@ -121,6 +121,29 @@ fn common_grid(times: &[i64]) -> Option<TickGrid> {
     })
 }
 
+/// The timer softirq's number (include/linux/interrupt.h). Only the tick raises it.
+const TIMER_SOFTIRQ: u32 = 1;
+
+/// Share of the timer softirqs that must come in the window behind the tick.
+const MIN_IN_WINDOW: f64 = 0.9;
+
+/// Finds the tick by the softirq that it raises for expired timers: the slowest rate behind whose
+/// ticks nearly all of them come.
+///
+/// FIDELITY(tick-rate): timers of minutes expire on multiples of several ticks.
+pub(crate) fn grid_from_softirqs(events: &[Event]) -> Option<TickGrid> {
+    let is_raised = |event: &&Event| event.kind == EventKind::SoftirqRaise { vec: TIMER_SOFTIRQ };
+    let raised: Vec<i64> = events.iter().filter(is_raised).map(|event| event.time.0).collect();
+    if raised.len() < MIN_WAKEUPS {
+        return None;
+    }
+    let rates = Hz::ALL.into_iter().filter_map(|hz| concentration(&raised, hz));
+    let mut rates = rates.filter(|(ratio, grid)| {
+        ratio * TICK_WAKE_WINDOW.0 as f64 >= MIN_IN_WINDOW * grid.hz.tick().0 as f64
+    });
+    rates.next().map(|(_, grid)| grid)
+}
+
 /// Width of the window in which a tick's wake-ups are looked for after the tick itself: exit
 /// latency and interrupt handling of a phone's deep state, with a margin.
 pub(super) const TICK_WAKE_WINDOW: Duration = Duration::from_us(500);
@@ -129,6 +152,23 @@ const BIN: Duration = Duration::from_us(50);
 /// A grid is believed when its window holds this many times what chance would put there.
 const MIN_CONCENTRATION: f64 = 3.0;
 const MIN_WAKEUPS: usize = 20;
+/// And when chance puts that many into one window this seldom. Windows overlap, so that of a
+/// hundred recordings without a grid about one seems to have one.
+const MAX_CHANCE: f64 = 1e-4;
+
+/// How likely an even spread of `count` wake-ups has `ratio` times its mean in one window, or more:
+/// the tail of a Poisson distribution.
+fn chance(ratio: f64, count: usize, hz: Hz) -> f64 {
+    let mean = count as f64 * TICK_WAKE_WINDOW.0 as f64 / hz.tick().0 as f64;
+    let inside = (ratio * mean).round() as u32;
+    let mut term = (-mean).exp();
+    let mut below = 0.0;
+    for n in 0..inside {
+        below += term;
+        term *= mean / f64::from(n + 1);
+    }
+    1.0 - below
+}
 
 /// Without timer events the tick still shows: wake-ups after which no task ran crowd after it.
 pub(super) fn grid_from_wakeups<'a>(
@@ -142,7 +182,9 @@ pub(super) fn grid_from_wakeups<'a>(
     Hz::ALL
         .into_iter()
         .filter_map(|hz| concentration(&exits, hz))
-        .filter(|(ratio, _)| *ratio >= MIN_CONCENTRATION)
+        .filter(|(ratio, grid)| {
+            *ratio >= MIN_CONCENTRATION && chance(*ratio, exits.len(), grid.hz) <= MAX_CHANCE
+        })
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, grid)| grid)
 }
@@ -195,6 +237,30 @@ mod tests {
         let mut one_stray: Vec<i64> = (0..100).map(|n| n * 4_000_000).collect();
         one_stray.push(i64::MAX);
         assert_eq!(common_grid(&one_stray).unwrap().hz, Hz::H250);
+    }
+
+    #[test]
+    fn a_crowd_that_chance_makes_is_no_grid() {
+        // The tails of Poisson distributions with means 5 and 1.
+        assert!((chance(3.2, 100, Hz::H100) - 6.9e-5).abs() < 1e-6);
+        assert!((chance(4.0, 20, Hz::H100) - 0.018_988).abs() < 1e-6);
+    }
+
+    #[test]
+    fn timer_softirqs_come_behind_the_tick() {
+        // 1000 Hz, timers on every third to seventh tick, handled up to 300 us late.
+        let mut at = 0;
+        let mut events = Vec::new();
+        for n in 0..200i64 {
+            at += (3 + n % 5) * 1_000_000;
+            let (cpu, kind) = (torpor_units::CpuId(0), EventKind::SoftirqRaise { vec: 1 });
+            events.push(Event { time: Instant(at + (n % 7) * 50_000), cpu, kind });
+        }
+        assert_eq!(grid_from_softirqs(&events).unwrap().hz, Hz::H1000);
+        assert_eq!(grid_from_softirqs(&events[..19]), None);
+        // A third of them on no grid: that shows no rate.
+        events.iter_mut().step_by(3).for_each(|event| event.time.0 += 613_000);
+        assert_eq!(grid_from_softirqs(&events), None);
     }
 
     #[test]

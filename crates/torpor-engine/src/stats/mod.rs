@@ -86,6 +86,8 @@ struct Counts {
     below: u64,
     miss_above: u64,
     miss_below: u64,
+    /// Too deep by the rule; the kernel said nothing of them.
+    unexplained: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -105,6 +107,7 @@ struct Interrupt {
 impl Counts {
     fn add(&mut self, slept: Duration, verdict: Verdict, miss: Verdict) {
         self.count += 1;
+        self.unexplained += u64::from(verdict == Verdict::Above && miss == Verdict::Fit);
         self.time_ns += slept.0;
         self.above += u64::from(verdict == Verdict::Above);
         self.below += u64::from(verdict == Verdict::Below);
@@ -318,6 +321,8 @@ impl<'a> Stats<'a> {
             (false, Some(_)) => Some(VerdictSource::Platform),
             (false, None) => None,
         };
+        self.verdicts.rejected = counters.map_or(0, |delta| self.rejected(delta));
+        self.verdicts.compared -= self.verdicts.rejected;
         let tick_stops = |index: usize| trace.carries.tick_stop.then_some(self.tick_stops[index]);
         TraceStats {
             head: Head::of("trace_stats"),
@@ -342,6 +347,17 @@ impl<'a> Stats<'a> {
             interrupts: self.interrupt_stats(&trace.names),
             latency: self.latency_stats(),
         }
+    }
+
+    /// Sleeps that only the rule calls too deep, and that the driver's refusals explain.
+    fn rejected(&self, delta: &Delta) -> u64 {
+        let of_cpus = delta.cpus.iter().flat_map(|cpu| cpu.states.iter().map(|s| (cpu.cpu, s)));
+        let explained = of_cpus.map(|(cpu, state)| {
+            let counts = self.states.get(&(cpu, state.index as usize));
+            let unexplained = counts.map_or(0, |counts| counts.unexplained);
+            unexplained.min(state.rejected.unwrap_or(0))
+        });
+        explained.sum()
     }
 
     fn state_stats(

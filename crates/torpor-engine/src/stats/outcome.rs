@@ -47,6 +47,9 @@ pub struct VerdictCheck {
     pub compared: u64,
     /// Those of which both say the same: too deep, too shallow, or neither.
     pub agreeing: u64,
+    /// Not compared: sleeps that only the rule calls too deep, as many as the driver refused to
+    /// begin. The kernel judges none of those, and sysfs alone tells how many there were.
+    pub rejected: u64,
 }
 
 /// The sleeps of one CPU in one state.

@@ -45,7 +45,8 @@ impl Fidelity {
         let control = order.iter().find(|&&i| family(i) != family(order[0]));
         let control = control.map(|&i| parts.governors[i].governor.label());
         let decisions = decisions(&parts);
-        let verdict = verdict(&governors, control, decisions.commonest);
+        let kernel = recorded_release(parts.events);
+        let verdict = verdict(&governors, control, decisions.commonest, kernel);
         let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
         Fidelity {
             head: Head::of("fidelity"),
@@ -72,18 +73,51 @@ impl Fidelity {
     }
 }
 
-/// Best first. Where the recording cannot tell governors apart, one of its own kernel's version
+/// Best first. Where the recording cannot tell governors apart, the release of its own kernel
 /// comes before others.
 pub(super) fn ranking(trace: &Trace, governors: &[Candidate], judged: &[Judged]) -> Vec<usize> {
-    let release = trace.meta.kernel_release.as_deref().unwrap_or("");
-    let version = release.split('.').take(2).collect::<Vec<_>>().join(".");
-    let is_own = |i: usize| governors[i].governor.name().ends_with(&format!("-{version}"));
+    let kernel = recorded_release(trace);
     let mut order: Vec<usize> = (0..judged.len()).collect();
     order.sort_by_key(|&i| {
         let Judged { agreeing, tick_agreeing, error, .. } = &judged[i];
-        (error.is_some(), Reverse((*agreeing, *tick_agreeing)), !is_own(i))
+        let own = fit(governors[i].governor.name(), kernel);
+        (error.is_some(), Reverse((*agreeing, *tick_agreeing, own)))
     });
     order
+}
+
+/// Major and minor number of a kernel.
+type Release = (u32, u32);
+
+fn recorded_release(trace: &Trace) -> Option<Release> {
+    release(trace.meta.kernel_release.as_deref()?)
+}
+
+fn release(text: &str) -> Option<Release> {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// The first kernel with a governor of this name: `menu` and `teo` decide as Linux 6.1 does, and
+/// took their form in 5.0 and 5.1.
+fn first_release(name: &str) -> Release {
+    name.split_once('-').and_then(|(_, suffix)| release(suffix)).unwrap_or((5, 0))
+}
+
+/// How well a governor's release fits the kernel: the latest of those that it has comes first.
+fn fit(name: &str, kernel: Option<Release>) -> (bool, Option<Release>) {
+    let first = first_release(name);
+    let fits = kernel.is_some_and(|kernel| first <= kernel);
+    (fits, fits.then_some(first))
+}
+
+/// Of governors that differ in their release only, leaves the one of the recorded kernel.
+fn keep_own_releases(best: &mut Vec<String>, kernel: Option<Release>) {
+    let all = best.clone();
+    best.retain(|label| {
+        let mut others = all.iter().filter(|other| family(other) == family(label));
+        others.all(|other| fit(other, kernel) <= fit(label, kernel))
+    });
 }
 
 /// `menu-6.12` and `menu` are of one family, `./my_menu.c` is its own.
@@ -143,7 +177,12 @@ fn governor(candidate: &Candidate, judged: &Judged) -> GovernorFidelity {
     }
 }
 
-fn verdict(governors: &[GovernorFidelity], control: Option<&str>, commonest: u64) -> VerdictInfo {
+fn verdict(
+    governors: &[GovernorFidelity],
+    control: Option<&str>,
+    commonest: u64,
+    kernel: Option<Release>,
+) -> VerdictInfo {
     let alive: Vec<&GovernorFidelity> = governors.iter().filter(|g| g.error.is_none()).collect();
     let most = alive.first().map_or(0, |g| g.agreeing);
     // What each comes to with the worse and the better of its two histories.
@@ -165,11 +204,12 @@ fn verdict(governors: &[GovernorFidelity], control: Option<&str>, commonest: u64
     if hangs_on_history {
         best.sort();
     }
+    keep_own_releases(&mut best, kernel);
     VerdictInfo {
-        best,
         is_telling: most > commonest,
-        hangs_on_history,
-        agreement: alive.first().and_then(|g| g.agreement).unwrap_or(0.0),
+        hangs_on_history: hangs_on_history && best.len() > 1,
+        agreement: best.iter().filter_map(|label| agreement(label)).fold(0.0, f64::max),
+        best,
         next_agreement: next_best.first().and_then(|label| agreement(label)),
         next_best,
         control: control.map(str::to_owned),
@@ -316,7 +356,7 @@ mod tests {
             did("menu", 915, Some(921)),
             did("teo", 700, Some(705)),
         ];
-        let found = verdict(&met, Some("teo"), 600);
+        let found = verdict(&met, Some("teo"), 600, None);
         assert_eq!(found.best, ["menu", "menu-6.12"]);
         assert!(found.hangs_on_history && found.is_telling);
         assert_eq!(
@@ -325,15 +365,29 @@ mod tests {
         );
         // Reset in the recording, its history is known, and one is better.
         let reset = [did("menu-6.12", 920, None), did("menu", 915, None)];
-        let found = verdict(&reset, None, 600);
+        let found = verdict(&reset, None, 600, None);
         assert_eq!((found.best, found.hangs_on_history), (vec!["menu-6.12".to_owned()], false));
         assert_eq!(found.next_best, ["menu"]);
     }
 
     #[test]
+    fn the_recorded_release_decides_between_equals() {
+        let met = [did("menu-6.12", 920, Some(920)), did("menu", 920, Some(919))];
+        let best = |kernel: &str| verdict(&met, None, 600, release(kernel)).best;
+        assert_eq!(best("6.1.0-56-cloud-amd64"), ["menu"]);
+        assert_eq!(best("6.12.117+deb12-cloud-amd64"), ["menu-6.12"]);
+        let mut teos = ["teo", "teo-6.6", "teo-6.12", "deepest"].map(str::to_owned).to_vec();
+        keep_own_releases(&mut teos, Some((6, 8)));
+        assert_eq!(teos, ["teo-6.6", "deepest"]);
+        // A single one is the nearest, whatever the kernel.
+        let alone = [did("menu-6.12", 920, None), did("menu", 900, None)];
+        assert_eq!(verdict(&alone, None, 600, Some((6, 1))).best, ["menu-6.12"]);
+    }
+
+    #[test]
     fn a_machine_of_one_state_tells_no_governor() {
         let all = [did("deepest", 921, Some(921)), did("menu", 921, Some(921))];
-        let found = verdict(&all, None, 921);
+        let found = verdict(&all, None, 921, None);
         assert!(!found.is_telling && !found.hangs_on_history);
         assert_eq!(found.best, ["deepest", "menu"]);
     }

@@ -2,7 +2,8 @@
 //! systrace: a web page with ftrace text inside.
 //!
 //! Pages of 2015 and later have it in `<script class="trace-data">` elements, next to others with
-//! JSON. Older ones have it as the string `linuxPerfData` of a script, with its newlines escaped.
+//! JSON. Older ones have it as the string `linuxPerfData` of a script, mostly with its newlines
+//! escaped.
 //! The viewer's own scripts are in the page too, and speak of such elements in their strings, so
 //! elements are walked one after the other, as a browser does.
 
@@ -121,11 +122,11 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
                 Some(b'n') => plain.push(b'\n'),
                 Some(b't') => plain.push(b'\t'),
                 // The line goes on: the newline was written as `\n`.
+                Some(b'\r') if bytes.as_slice().starts_with(b"\n") => drop(bytes.next()),
                 Some(b'\n' | b'\r') | None => {}
                 Some(&escaped) => plain.push(escaped),
             },
-            // A carriage return between the backslash and the newline, or after it.
-            b'\n' | b'\r' => {}
+            // Also as it is: trappy's pages escape no newline.
             _ => plain.push(byte),
         }
     }

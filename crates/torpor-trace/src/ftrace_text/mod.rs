@@ -94,8 +94,18 @@ impl Reader {
                 out.settle(earliest_ns.saturating_sub(SETTLE_LAG_NS));
             }
         }
-        // A line without its end may lack the end of a number, which would then be another.
-        if !cut.trim_ascii().is_empty() && !self.is_in_dump {
+        self.last_line(cut, out);
+    }
+
+    /// A line without its end is an event, if it can be one: editors and pipes leave the last
+    /// newline out.
+    fn last_line(&mut self, text: &[u8], out: &mut Builder) {
+        let before = out.pending_count();
+        if Line::parse(text).is_some() || lttng::is_event(text) {
+            self.line(text, out);
+        }
+        let is_empty = self.is_in_dump || text.trim_ascii().is_empty();
+        if out.pending_count() == before && !is_empty {
             out.lose(&loss::TRUNCATED, 1);
         }
     }

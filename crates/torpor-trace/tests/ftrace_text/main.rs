@@ -455,10 +455,15 @@ fn times_without_a_point_are_told() {
     assert_eq!(loss(&trace, "times_without_unit"), 1);
 }
 
-/// Cut after `cpu_id=1`, which had been `cpu_id=12`: the last line is not believed.
 #[test]
-fn a_cut_line_is_told() {
+fn a_last_line_without_newline_is_an_event() {
     let trace = read(&[IDLE, IDLE.trim_end()].concat());
+    assert_eq!((trace.events.len(), &trace.losses[..]), (2, &[][..]));
+}
+
+#[test]
+fn a_line_cut_before_its_event_is_reported() {
+    let trace = read(&[IDLE, &IDLE[..12]].concat());
     assert_eq!((trace.events.len(), loss(&trace, "truncated_file")), (1, 1));
 }
 

@@ -64,6 +64,19 @@ fn the_string_of_an_old_page_is_read() {
     }
 }
 
+/// As trappy has one, which even leaves the closing quote out.
+#[test]
+fn the_string_of_a_page_may_have_plain_newlines() {
+    let page = format!(
+        "<!DOCTYPE html>\n<body>\n  <script>\n  var linuxPerfData = \"\\\n\
+         # tracer: nop\n#\n{IDLE}{IDLE}  </script>\n</body>\n</html>\n"
+    );
+    for page in [page.clone(), page.replace('\n', "\r\n")] {
+        let trace = read(&page);
+        assert_eq!((trace.events.len(), &trace.losses[..]), (2, &[][..]), "{page}");
+    }
+}
+
 #[test]
 fn a_page_without_a_trace_is_refused_with_a_hint() {
     let error = read_bytes("t", b"<html><body>hello</body></html>").unwrap_err().to_string();
