@@ -488,17 +488,20 @@ class Info(TypedDict):
 class InputsInfo(TypedDict):
     """A record ``InputsInfo``."""
 
-    #: Share of all CPUs' time in it that they slept in sleeps left out.
+    #: Share of all CPUs' time in it that they slept in sleeps left out. Power and shares of time are
+    #: those of the rest.
     cut_pct: float
     #: Recorded sleeps left out, because the recording shows one end of them only.
     cut_sleeps: int
     merged_poll_timeouts: int
     merged_ticks: int
-    #: From the first CPU's first idle entry to the last CPU's last wake-up: power is counted
-    #: over it.
+    #: From the first CPU's first idle entry to the last CPU's last wake-up.
     replayed_ns: int
     sleep_length_sources: dict[str, int]
     spans: int
+    #: The tick rate of the replay.
+    tick_hz: int
+    #: The recorded kernel's, where the recording shows it.
     tick_hz_recorded: int | None
     #: Idle entries that another entry followed without an exit.
     unclosed_entries: int
@@ -1003,6 +1006,9 @@ class VerdictCheck(TypedDict):
     #: Those of which both say the same: too deep, too shallow, or neither.
     agreeing: int
     compared: int
+    #: Not compared: sleeps that only the rule calls too deep, as many as the driver refused to begin.
+    #: The kernel judges none of those, and sysfs alone tells how many there were.
+    rejected: int
 
 
 @final

@@ -88,6 +88,7 @@ def _trace(governors: tuple[str, ...], has_power: bool, failed: str | None) -> d
             "merged_poll_timeouts": 0,
             "cut_sleeps": 0,
             "unclosed_entries": 0,
+            "tick_hz": 250,
             "tick_hz_recorded": 250,
             "sleep_length_sources": {
                 "probe": 0,

@@ -212,7 +212,7 @@ def _result(
             "inputs": {
                 "spans": spans, "merged_ticks": spans // 7,
                 "merged_poll_timeouts": 0, "cut_sleeps": 2,
-                "unclosed_entries": 0, "tick_hz_recorded": 250,
+                "unclosed_entries": 0, "tick_hz": 250, "tick_hz_recorded": 250,
                 "sleep_length_sources": {"probe": 0, "timer_events": spans - spans // 4,
                                          "waking_timer": spans // 8, "tick_only": spans // 8},
                 "wake_stamp_sources": {"waking_event": spans // 2, "interrupt_event": spans // 4,

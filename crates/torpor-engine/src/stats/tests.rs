@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 
 use super::*;
+use torpor_counters::CpuDelta;
 use torpor_trace::{Carries, Function};
 
 const TIMER: u64 = 7;
@@ -35,11 +36,20 @@ impl Recording {
     }
 
     fn stats(self, platform: Option<&Platform>, carries: Carries) -> TraceStats {
+        self.counted(platform, carries, None)
+    }
+
+    fn counted(
+        self,
+        platform: Option<&Platform>,
+        carries: Carries,
+        counters: Option<&Delta>,
+    ) -> TraceStats {
         let mut stats = Stats::new(platform);
         let so_far = SoFar { names: &self.names, carries, cpu_count: 2 };
         stats.events(self.events, &so_far);
         let trace = Trace { names: self.names, carries, ..Trace::default() };
-        stats.finish("a recording", &trace, None)
+        stats.finish("a recording", &trace, counters)
     }
 }
 
@@ -149,7 +159,22 @@ fn wrong_depth_is_the_kernels_verdict_or_else_the_platforms() {
     // The kernel wrote one verdict; the platform's table has two.
     let carries = Carries { cpu_idle_miss: true, ..Carries::default() };
     let stats = make().stats(Some(&platform), carries);
-    assert_eq!(stats.verdicts, Some(VerdictCheck { compared: 3, agreeing: 2 }));
+    assert_eq!(stats.verdicts, Some(VerdictCheck { compared: 3, agreeing: 2, rejected: 0 }));
+    // The driver refused one: that is the short sleep of which the kernel said nothing.
+    let refused = Delta {
+        elapsed_ns: None,
+        clock: None,
+        is_since_boot: false,
+        cpus: vec![CpuDelta {
+            cpu: CpuId(0),
+            states: vec![StateDelta { index: 1, rejected: Some(1), ..StateDelta::default() }],
+        }],
+        notes: Vec::new(),
+    };
+    let mut made = make();
+    sleep(&mut made, 110_000, 110_005, 1);
+    let counted = made.counted(Some(&platform), carries, Some(&refused)).verdicts;
+    assert_eq!(counted, Some(VerdictCheck { compared: 3, agreeing: 2, rejected: 1 }));
     let kernels = wrong(stats);
     assert_eq!(kernels, [(0, Some(0), Some(0)), (1, Some(1), Some(0))]);
     let platforms = wrong(make().stats(Some(&platform), Carries::default()));
