@@ -491,8 +491,8 @@ class Info(TypedDict):
 class InputsInfo(TypedDict):
     """A record ``InputsInfo``."""
 
-    #: Share of all CPUs' time in it that they slept in sleeps left out. Power and shares of time are
-    #: those of the rest.
+    #: Share of all CPUs' time in it that they slept in sleeps left out. Power and shares of time
+    #: are those of the rest.
     cut_pct: float
     #: Recorded sleeps left out, because the recording shows one end of them only.
     cut_sleeps: int
@@ -1009,8 +1009,8 @@ class VerdictCheck(TypedDict):
     #: Those of which both say the same: too deep, too shallow, or neither.
     agreeing: int
     compared: int
-    #: Not compared: sleeps that only the rule calls too deep, as many as the driver refused to begin.
-    #: The kernel judges none of those, and sysfs alone tells how many there were.
+    #: Not compared: sleeps that only the rule calls too deep, as many as the driver refused to
+    #: begin. The kernel judges none of those, and sysfs alone tells how many there were.
     rejected: int
 
 
