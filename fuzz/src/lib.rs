@@ -19,7 +19,10 @@ pub fn read_is_sound(bytes: &[u8]) {
     for event in &trace.events {
         assert!(event.time >= Instant(0) && event.time < Instant::NEVER);
         assert!(event.cpu.0 < trace.meta.cpu_count);
-        if let EventKind::SchedWaking { target_cpu, .. } | EventKind::IpiSend { target_cpu, .. } =
+        if let EventKind::SchedWaking { target_cpu, .. }
+        | EventKind::SchedWakeup { target_cpu, .. }
+        | EventKind::SchedWakeupNew { target_cpu, .. }
+        | EventKind::IpiSend { target_cpu, .. } =
             event.kind
         {
             assert!(target_cpu.0 < trace.meta.cpu_count);

@@ -182,11 +182,16 @@ enum khost_traced {
 	KHOST_HRTIMER_EXPIRE_EXIT,
 	KHOST_TICK_STOP,
 	KHOST_TICK_KEPT,
+	KHOST_SCHED_WAKING,
+	KHOST_SCHED_WAKEUP,
+	KHOST_SCHED_WAKEUP_NEW,
 };
 
 /* What a tracepoint tells; at a timer's expiry, the first time is that of the clock. */
 struct khost_event {
 	unsigned int kind, cpu;
+	/* KHOST_SCHED_*: the simulator's number of the task, and the CPU that it is on. */
+	unsigned int task, target;
 	/* Between which switches of the CPU. */
 	unsigned long long switches;
 	const void *timer, *function;

@@ -50,6 +50,7 @@ void khost_trouble(enum khost_trouble kind, const char *fmt, ...) __noreturn __p
 
 /* task.c */
 unsigned int khost_number(struct task_struct *task);
+void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int target);
 void khost_init_task(void);
 struct task_struct *khost_new_thread(int (*body)(void *), void *argument, const char *name);
 int khost_task_new(const struct khost_task_setup *setup, void **task);

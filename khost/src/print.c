@@ -62,6 +62,21 @@ void khost_traced(enum khost_traced kind, const void *timer, const void *functio
 		khost_host->traced(khost_host->context, &event);
 }
 
+void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int target)
+{
+	struct khost_event event = {
+		.kind = kind,
+		.cpu = khost_cpu_number,
+		.task = task,
+		.target = target,
+		.switches = khost_cpu->switches,
+	};
+
+	/* A number of 0 is a task of the kernel's own. */
+	if (khost_machine->records && task)
+		khost_host->traced(khost_host->context, &event);
+}
+
 /* By frame pointers, which all hosted files are compiled with. */
 static int trace_back(void **trace, int most)
 {

@@ -110,6 +110,7 @@ void khost_waking(struct task_struct *task)
 {
 	struct khost_decision decision = { .kind = KHOST_WAKING };
 
+	khost_traced_task(KHOST_SCHED_WAKING, khost_number(task), task_cpu(task));
 	if (khost_host->decided && khost_number(task))
 		tell(&decision, task, before_waking);
 }
@@ -118,8 +119,14 @@ void khost_woken(struct task_struct *task)
 {
 	struct khost_decision decision = { .kind = KHOST_WOKEN };
 
+	khost_traced_task(KHOST_SCHED_WAKEUP, khost_number(task), task_cpu(task));
 	if (khost_host->decided && khost_number(task))
 		tell(&decision, task, after_waking);
+}
+
+void khost_woken_new(struct task_struct *task)
+{
+	khost_traced_task(KHOST_SCHED_WAKEUP_NEW, khost_number(task), task_cpu(task));
 }
 
 static void before_switch(struct task_struct *none, struct khost_decision *decision)

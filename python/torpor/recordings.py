@@ -42,6 +42,14 @@ class RecordedCpu(TypedDict):
     states: list[RecordedState]
 
 
+class EventToExit(TypedDict):
+    """From the events that end sleeps to the recorded exits from idle, as in a result."""
+
+    events: int
+    over_1ms: int
+    time_ns: int
+
+
 class Recorded(TypedDict):
     """What a recording holds: as in a result, and what its CPUs did."""
 
@@ -58,6 +66,7 @@ class Recorded(TypedDict):
     event_counts: dict[str, int]
     losses: "list[results.LossInfo]"
     cpus: list[RecordedCpu]
+    event_to_exit: EventToExit
 
 
 class _Info(dict[str, Any]):
@@ -74,8 +83,20 @@ class _Info(dict[str, Any]):
             ("duration", f"{self['duration_ns'] / 1e9:.3f} s"),
             ("holds", ", ".join(k for k, v in carries.items() if v) or "nothing a replay uses"),
             ("lacks", ", ".join(k for k, v in carries.items() if not v) or "nothing"),
+            ("wake-ups", self._exits()),
             ("SHA-256", self["sha256"]),
         ]
+
+    def _exits(self) -> str:
+        found = self["event_to_exit"]
+        if not found["events"]:
+            return "no event shows what ended a sleep"
+        share = 100 * found["over_1ms"] / found["events"]
+        mean_us = found["time_ns"] / found["events"] / 1e3
+        return (
+            f"{found['events']} with a known event; exit from idle {mean_us:,.0f} µs later on "
+            f"average, {share:.2f} % more than 1 ms later"
+        )
 
     def __repr__(self) -> str:
         lines = [f"  {name:<9} {text}" for name, text in self.facts()]
@@ -94,8 +115,10 @@ def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None 
     ``carries``, ``event_counts``, ``losses``, ...) and ``cpus``: ``cpu``, ``sleeps`` (count of idle
     entries), ``cut_sleeps`` (those one end of which is not recorded), ``first_ns``, ``last_ns``, in
     the recording's clock, and ``states``: what the recorded machine did, by state's ``index``, as
-    ``usage`` (count) and ``time_ns`` of the sleeps that have both ends. ``progress`` is called now
-    and then with (what, done, total).
+    ``usage`` (count) and ``time_ns`` of the sleeps that have both ends; and ``event_to_exit``:
+    ``events`` that ended sleeps, how many exits came more than a millisecond later (``over_1ms``),
+    and the sum of all lags (``time_ns``). ``progress`` is called now and then with (what, done,
+    total).
 
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
     """

@@ -21,7 +21,14 @@ OPEN: dict[str, str] = json.loads((Path(__file__).parent / "open.json").read_tex
 #: What is no finding.
 _FINE = {"ok", "refused", "open"}
 #: Time goes to families by these weights: a case of some is much dearer than one of others.
-_WEIGHTS = {"recordings": 6, "workloads": 3, "platforms": 2, "governors": 3, "signals": 3}
+_WEIGHTS = {
+    "recordings": 6,
+    "workloads": 3,
+    "platforms": 2,
+    "governors": 3,
+    "signals": 3,
+    "serve": 2,
+}
 #: How many seconds a family of weight 1 has before the next one's turn, at most.
 _TURN_SECONDS = 3.0
 

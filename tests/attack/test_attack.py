@@ -24,6 +24,7 @@ FIRST = {
     "disks": 6,
     "caches": 1,
     "races": 1,
+    "serve": 4,
 }
 
 

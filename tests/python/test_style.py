@@ -20,6 +20,7 @@ LONG_FILES: dict[str, str] = {
     "governors/cpuidle/teo.c": "a governor is one file",
     "governors/cpuidle/tide.c": "a governor is one file",
     "python/torpor/results.py": "generated, a record after the other",
+    "python/torpor/shapes.py": "a record after the other, and their schema",
     "crates/torpor-kernel/src/instance.rs": "every call into a kernel, each a few lines",
     "crates/torpor-sim/src/session.rs": "a request, from its columns to its outcome",
     "crates/torpor-platform/tests/messages.rs": "each key's mistakes, a case after the other",

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import re
+import resource
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -193,3 +196,121 @@ def test_rounds_that_are_finished_are_compared(ask: Ask, folder: Path) -> None:
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(torpor.TorporError, match="is not a folder"):
         site.Site(tmp_path / "none")
+
+
+def _serving(root: Path) -> Iterator[tuple[site._Server, Callable[[str], tuple[int, str]]]]:
+    with site.server(root, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def asked(path: str) -> tuple[int, str]:
+            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+        yield server, asked
+        server.shutdown()
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Iterator[tuple]:
+    root = tmp_path / "hostile"
+    root.mkdir()
+    for server, asked in _serving(root):
+        yield root, asked, server
+
+
+def test_a_hostile_folder_is_listed_all_the_same(hostile: tuple) -> None:
+    root, asked, _ = hostile
+    diff = torpor.diff(GUEST / "sysfs-before.txt", GUEST / "sysfs-after.txt")
+    (root / "fine.json").write_text(diff.to_json())
+    (root / "loop").symlink_to("loop")
+    (root / "a").symlink_to("b")
+    (root / "b").symlink_to("a")
+    (root / "deep.json").write_text("[" * 200_000)
+    (root / "deep.jsonl").write_text("[" * 200_000 + "\n")
+    os.mkfifo(root / "pipe.json")
+    os.mkfifo(root / "pipe.html")
+    with open(os.fsencode(root) + b"/\xff\xfe.html", "w") as file:
+        file.write("<p>bytes")
+    status, index = asked("/")
+    assert status == 200 and "fine.json" in index and "pipe" not in index
+    assert asked("/view/%FF%FE.html") == (200, "<p>bytes")
+    assert asked("/view/fine.json")[0] == 200
+
+
+def test_a_damaged_result_has_a_page_that_says_why(hostile: tuple) -> None:
+    root, asked, _ = hostile
+    made = torpor.simulate("periodic", platform="pixel6", duration="100ms", seeds=1).to_dict()
+    made["runs"][0]["metrics"]["sleeps"] = "many"
+    (root / "bad.json").write_text(json.dumps(made))
+    assert "damaged" in asked("/")[1]
+    status, page = asked("/view/bad.json")
+    assert status == 422 and "runs[0].metrics.sleeps" in page
+
+
+def test_a_result_or_store_that_leads_outside_is_not_shown(hostile: tuple) -> None:
+    root, asked, _ = hostile
+    diff = torpor.diff(GUEST / "sysfs-before.txt", GUEST / "sysfs-after.txt")
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "result.json").write_text(diff.to_json())
+    (outside / "shard.jsonl").write_text("{}\n")
+    (root / "d").mkdir()
+    (root / "d" / "result.json").symlink_to(outside / "result.json")
+    torpor.open_store(root / "store", create=True)
+    (root / "store" / "open").mkdir(exist_ok=True)
+    (root / "store" / "open" / "x.jsonl").symlink_to(outside / "shard.jsonl")
+    assert "idle counters" not in asked("/")[1]
+    assert asked("/view/d")[0] == 404
+    status, page = asked("/view/store")
+    assert status == 422 and "leads out of the folder" in page
+
+
+def test_a_large_page_is_not_held_in_memory(hostile: tuple) -> None:
+    root, asked, server = hostile
+    with (root / "large.html").open("wb") as file:
+        file.truncate(4 << 30)
+    with (root / "large.jsonl").open("wb") as file:
+        file.truncate(1 << 30)
+    before = _peak_kb()
+    assert "large.html" in asked("/")[1]
+    request = b"GET /view/large.html HTTP/1.0\r\nHost: localhost\r\n\r\n"
+    with _sent(server.server_port, request) as connection:
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.0 200")
+    assert _peak_kb() - before < 300_000
+
+
+def _peak_kb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _sent(port: int, data: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+    connection.sendall(data)
+    return connection
+
+
+def test_silent_connections_take_no_more_than_their_places(hostile: tuple) -> None:
+    _, asked, server = hostile
+    threads = threading.active_count()
+    silent = [_sent(server.server_port, b"GET / HT") for _ in range(200)]
+    assert asked("/")[0] == 200
+    assert threading.active_count() - threads <= 2 * site._CONNECTIONS
+    for connection in silent:
+        connection.close()
+
+
+def test_a_request_that_is_late_is_dropped(hostile: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, asked, server = hostile
+    monkeypatch.setattr(site, "_REQUEST_S", 0.2)
+    with _sent(server.server_port, b"GET /") as slow:
+        # A byte now and then does not make it wait longer.
+        with contextlib.suppress(OSError):
+            for _ in range(20):
+                time.sleep(0.1)
+                slow.sendall(b"x")
+        with contextlib.suppress(ConnectionResetError):
+            assert slow.recv(100) == b""
+    assert not server._waiting
+    assert asked("/")[0] == 200

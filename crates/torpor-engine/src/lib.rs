@@ -46,7 +46,7 @@ pub use options::{
 };
 pub use outcome::Outcome;
 pub use reading::{Loaded, stream};
-pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
+pub use recorded::{Contents, RecordedCpu, RecordedState, RecordedUsage};
 pub use session::{
     asks_for_oracle, check_disabled_states, describe_governor, run, run_on, spans_of,
 };

@@ -3,6 +3,7 @@
 
 use crate::causes::CauseOutcome;
 use crate::decision::Decision;
+use crate::input::EventToExit;
 use crate::options::Options;
 use crate::trace_info::TraceInfo;
 use crate::verify::{DecisionsInfo, VerdictInfo};
@@ -109,4 +110,5 @@ pub struct InputsInfo {
     pub tick_hz_recorded: Option<u32>,
     pub sleep_length_sources: BTreeMap<&'static str, u64>,
     pub wake_stamp_sources: BTreeMap<&'static str, u64>,
+    pub event_to_exit: EventToExit,
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the recorded machine did: its own sleeps by state, as the events tell them.
 
+use crate::input::{Draft, EventToExit};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_trace::{Event, EventKind, Sink, SoFar};
@@ -27,6 +28,32 @@ pub struct RecordedState {
     pub usage: u64,
     /// From the entry events to the exit events.
     pub time_ns: i64,
+}
+
+/// Describes a recording while it is read: its CPUs' sleeps, and how soon they end after what
+/// woke the CPU.
+pub struct Contents {
+    usage: RecordedUsage,
+    draft: Draft<'static>,
+}
+
+impl Default for Contents {
+    fn default() -> Contents {
+        Contents { usage: RecordedUsage::default(), draft: Draft::new(None) }
+    }
+}
+
+impl Contents {
+    pub fn finish(self) -> (Vec<RecordedCpu>, EventToExit) {
+        (self.usage.finish(), self.draft.finish().stats.event_to_exit)
+    }
+}
+
+impl Sink for Contents {
+    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
+        self.draft.observe(&events, so_far);
+        self.usage.events(events, so_far);
+    }
 }
 
 /// Counts the sleeps of a recording while it is read.

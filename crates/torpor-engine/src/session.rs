@@ -168,6 +168,7 @@ impl<'a> Session<'a> {
             .collect();
         let lanes = strip::lanes(
             seats.iter().map(|s| (s.input.cpu, s.input.window(), s.input.spans.len() as u64)),
+            self.request.governors.len(),
         );
         for (seat, lane) in seats.iter_mut().zip(&lanes) {
             seat.kept = match (options.decisions || causes.is_some(), options.strip) {

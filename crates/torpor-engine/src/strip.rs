@@ -10,6 +10,9 @@ use torpor_units::{CpuId, Instant};
 /// result stays a small file on a machine of any size.
 const SLEEPS: usize = 20_000;
 
+/// Of the busiest CPU under all governors together: a page has room for no more of many.
+const SLEEPS_OF_ALL: usize = 10 * SLEEPS;
+
 /// A tick or a poll time-out adds sleeps to those that are expected: so many times as many, and
 /// some more, before what a CPU may keep goes to a busier one.
 const MORE: (usize, usize) = (2, 64);
@@ -40,21 +43,25 @@ impl From<&Decision> for Slept {
     }
 }
 
-/// The lanes of CPUs, given how often each is expected to sleep.
-pub fn lanes(cpus: impl IntoIterator<Item = (CpuId, (Instant, Instant), u64)>) -> Vec<Lane> {
+/// The lanes of CPUs, given how often each is expected to sleep, for so many governors.
+pub fn lanes(
+    cpus: impl IntoIterator<Item = (CpuId, (Instant, Instant), u64)>,
+    governors: usize,
+) -> Vec<Lane> {
+    let sleeps = SLEEPS.min(SLEEPS_OF_ALL / governors.max(1));
     let mut lanes: Vec<Lane> = cpus
         .into_iter()
         .map(|(cpu, window, expected)| Lane {
             cpu,
             window,
             expected: expected as usize,
-            most: SLEEPS,
+            most: sleeps,
         })
         .collect();
     let mut order: Vec<usize> = (0..lanes.len()).collect();
     order.sort_by_key(|&lane| (lanes[lane].expected, Reverse(lane)));
     order.pop();
-    let mut left = SLEEPS;
+    let mut left = sleeps;
     for (done, &lane) in order.iter().enumerate() {
         let needed = lanes[lane].expected.saturating_mul(MORE.0).saturating_add(MORE.1);
         lanes[lane].most = needed.min(left / (order.len() - done));
@@ -119,10 +126,22 @@ mod tests {
     use super::{Lane, SLEEPS, lanes};
     use torpor_units::{CpuId, Instant};
 
-    fn most(sleeps: &[u64]) -> Vec<usize> {
+    fn most_of(sleeps: &[u64], governors: usize) -> Vec<usize> {
         let cpus = sleeps.iter().enumerate();
-        let all = lanes(cpus.map(|(n, &s)| (CpuId(n as u32), (Instant(0), Instant(1)), s)));
+        let cpus = cpus.map(|(n, &s)| (CpuId(n as u32), (Instant(0), Instant(1)), s));
+        let all = lanes(cpus, governors);
         all.iter().map(|lane: &Lane| lane.most).collect()
+    }
+
+    fn most(sleeps: &[u64]) -> Vec<usize> {
+        most_of(sleeps, 1)
+    }
+
+    #[test]
+    fn many_governors_share_the_sleeps_of_ten() {
+        assert_eq!(most_of(&[90_000, 90_000], 10), [SLEEPS, SLEEPS]);
+        assert_eq!(most_of(&[90_000, 90_000], 100), [SLEEPS / 10, SLEEPS / 10]);
+        assert_eq!(most_of(&[90_000], 1_000_000), [0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::cluster::has_static_power;
 pub use crate::config_notes::config_notes;
 use crate::decision::Decision;
-use crate::input::{Recording, SleepSource};
+use crate::input::{EventToExit, Recording, SleepSource};
 use crate::options::{Options, Others};
 use crate::oracle;
 use crate::outcome::*;
@@ -68,6 +68,7 @@ pub fn inputs_info(recording: &Recording) -> InputsInfo {
         tick_hz_recorded: recording.hz().map(|hz| hz.get()),
         sleep_length_sources: by_source(&sources),
         wake_stamp_sources: recording.stats.stamps.clone(),
+        event_to_exit: recording.stats.event_to_exit,
     }
 }
 
@@ -412,6 +413,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
              judges all"
         ));
     }
+    notes.extend(traces.iter().filter_map(|t| late_exits(t.inputs.event_to_exit)));
     let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
     if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {
         notes.push(
@@ -421,6 +423,21 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         );
     }
     notes
+}
+
+/// Share of late exits above which events and exits do not fit together.
+const LATE_EXITS_PCT: f64 = 1.0;
+
+/// Warns of a recording whose wake-up events do not explain its exits from idle.
+pub(crate) fn late_exits(found: EventToExit) -> Option<String> {
+    let share = found.over_1ms_pct();
+    (share > LATE_EXITS_PCT).then(|| {
+        format!(
+            "{share:.1} % of {} recorded wake-ups left idle more than 1 ms after their event: for \
+             these, the event was probably another one",
+            found.events
+        )
+    })
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ pub(crate) const HRTIMER_EXPIRE_ENTRY: u32 = 3;
 pub(crate) const HRTIMER_EXPIRE_EXIT: u32 = 4;
 pub(crate) const TICK_STOP: u32 = 5;
 pub(crate) const TICK_KEPT: u32 = 6;
+pub(crate) const SCHED_WAKING: u32 = 7;
+pub(crate) const SCHED_WAKEUP: u32 = 8;
+pub(crate) const SCHED_WAKEUP_NEW: u32 = 9;
 pub(crate) const NEED_RESCHED: c_ulong = 1 << 3;
 
 /// A setting that is the kernel's own.
@@ -159,6 +162,8 @@ pub struct Usage {
 pub(crate) struct Event {
     pub kind: u32,
     pub cpu: u32,
+    pub task: u32,
+    pub target: u32,
     pub switches: u64,
     pub timer: *const c_void,
     pub function: *const c_void,

@@ -24,7 +24,7 @@ pub struct Machine {
     pub overheads: Overheads,
     /// Of a platform with states whose latencies depend on other CPUs.
     pub last_man: Option<LastMan>,
-    /// Whether what the kernel's tracepoints tell of timers is shown as [`crate::Seen::Timer`].
+    /// Whether the kernel's tracepoints are shown as [`crate::Seen::Traced`].
     pub records: bool,
 }
 

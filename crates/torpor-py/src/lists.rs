@@ -9,7 +9,7 @@ use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
-use torpor_engine::{Progress, RecordedUsage, TraceInfo};
+use torpor_engine::{Progress, Contents, TraceInfo};
 use torpor_governor::{Builtin, Catalog};
 use torpor_platform::ImportOptions;
 use torpor_units::CpuId;
@@ -158,11 +158,13 @@ pub(crate) fn trace_info(
     path: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let mut usage = RecordedUsage::default();
-    let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut usage, watch))?
+    let mut contents = Contents::default();
+    let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut contents, watch))?
         .map_err(engine_error)?;
     let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));
-    info["cpus"] = json!(usage.finish());
+    let (cpus, event_to_exit) = contents.finish();
+    info["cpus"] = json!(cpus);
+    info["event_to_exit"] = json!(event_to_exit);
     Ok(info.to_string())
 }
 

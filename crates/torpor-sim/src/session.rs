@@ -487,6 +487,7 @@ impl<'a> Session<'a> {
         let cpus = counted.cpus.iter().enumerate();
         let lanes = strip::lanes(
             cpus.map(|(cpu, of)| (CpuId(cpu as u32), (Instant(0), end), of.totals.decisions)),
+            self.columns.len(),
         );
         let kept: Vec<Option<Vec<Slept>>> = (0..self.columns.len())
             .into_par_iter()

@@ -64,7 +64,9 @@ pub(crate) struct Builder {
     /// Every event before this was passed on.
     passed_ns: u64,
     comms: CommCache,
-    wakings: Wakings,
+    /// `sched_wakeup` events, and whether there is a `sched_waking`.
+    wakeups: u64,
+    has_wakings: bool,
     carries: Carries,
     cpu_count: u32,
     window: Option<(Instant, Instant)>,
@@ -72,18 +74,6 @@ pub(crate) struct Builder {
     names_sent: usize,
     output: Output,
     stop: Stop,
-}
-
-/// What tells of tasks that wake: `sched_waking`, or `sched_wakeup` where there is none.
-#[derive(Debug)]
-enum Wakings {
-    /// None has been met. Where wake-ups are among the pending events, which nothing has moved.
-    Unseen {
-        wakeups: Vec<usize>,
-    },
-    Seen,
-    /// There were only wake-ups among the first events.
-    FromWakeups,
 }
 
 impl Builder {
@@ -113,7 +103,8 @@ impl Builder {
             settled_ns: 0,
             passed_ns: 0,
             comms: CommCache::default(),
-            wakings: Wakings::Unseen { wakeups: Vec::new() },
+            wakeups: 0,
+            has_wakings: false,
             carries: Carries::default(),
             cpu_count: 0,
             window: None,
@@ -155,62 +146,6 @@ impl Builder {
         self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
     }
 
-    #[inline]
-    pub(crate) fn push_waking(&mut self, time_ns: u64, cpu: u32, pid: i32, target_cpu: CpuId) {
-        if !matches!(self.wakings, Wakings::Seen) {
-            self.prefer_wakings();
-        }
-        self.push(time_ns, cpu, EventKind::SchedWaking { pid, target_cpu });
-    }
-
-    /// Takes a `sched_wakeup` as if it were the `sched_waking` before it.
-    pub(crate) fn push_wakeup(&mut self, time_ns: u64, cpu: u32, pid: i32, target_cpu: CpuId) {
-        if self.has_wakings() {
-            return;
-        }
-        let count = self.pending.len();
-        self.push(time_ns, cpu, EventKind::SchedWaking { pid, target_cpu });
-        if self.pending.len() > count {
-            match &mut self.wakings {
-                Wakings::Unseen { wakeups } => wakeups.push(count),
-                Wakings::Seen => {}
-                Wakings::FromWakeups => self.lose(&loss::WAKEUPS_FOR_WAKINGS, 1),
-            }
-        }
-    }
-
-    /// True if wake-ups are of no use, as `sched_waking` has reported them.
-    #[inline]
-    pub(crate) fn has_wakings(&self) -> bool {
-        matches!(self.wakings, Wakings::Seen)
-    }
-
-    /// From the first `sched_waking` on, those stand alone.
-    #[cold]
-    fn prefer_wakings(&mut self) {
-        if let Wakings::Unseen { wakeups } = std::mem::replace(&mut self.wakings, Wakings::Seen) {
-            let mut wakeups = wakeups.into_iter().peekable();
-            let mut index = 0;
-            self.pending.retain(|_| {
-                let is_wakeup = wakeups.next_if_eq(&index).is_some();
-                index = index.saturating_add(1);
-                !is_wakeup
-            });
-        }
-    }
-
-    /// Keeps wake-ups if no `sched_waking` was met, before events are moved for the first
-    /// time.
-    fn settle_wakings(&mut self) {
-        if let Wakings::Unseen { wakeups } = &mut self.wakings {
-            let count = wakeups.len() as u64;
-            if count > 0 {
-                self.wakings = Wakings::FromWakeups;
-                self.lose(&loss::WAKEUPS_FOR_WAKINGS, count);
-            }
-        }
-    }
-
     /// Says that no event before `time_ns` will follow, on any CPU. Readers of formats that are
     /// in order, or that mark such moments, call it now and then; what they know of clock and
     /// symbols they have to say before.
@@ -239,7 +174,6 @@ impl Builder {
 
     #[cold]
     fn pass_settled(&mut self) {
-        self.settle_wakings();
         sort(&mut self.pending);
         let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
         let count = self.pending.partition_point(|event| event.time < settled);
@@ -268,6 +202,11 @@ impl Builder {
         let mut hrtimers = 0u64;
         for event in &events {
             hrtimers = hrtimers.saturating_add(is_hrtimer(&event.kind).into());
+            match event.kind {
+                EventKind::SchedWaking { .. } => self.has_wakings = true,
+                EventKind::SchedWakeup { .. } => self.wakeups = self.wakeups.saturating_add(1),
+                _ => {}
+            }
             let target = target_of(&event.kind).unwrap_or(event.cpu);
             self.cpu_count = self.cpu_count.max(event.cpu.max(target).0.saturating_add(1));
             note(&mut self.carries, &event.kind);
@@ -328,10 +267,12 @@ impl Builder {
 
     /// What came out of the file. Events that were passed on are not in it.
     pub(crate) fn finish(mut self) -> Trace {
-        self.settle_wakings();
         let mut rest = std::mem::take(&mut self.pending);
         sort(&mut rest);
         self.pass(rest);
+        if !self.has_wakings && self.wakeups > 0 {
+            self.lose(&loss::WAKEUPS_FOR_WAKINGS, self.wakeups);
+        }
         self.meta.cpu_count = self.cpu_count();
         Trace {
             meta: self.meta,
@@ -348,20 +289,31 @@ impl Builder {
     }
 }
 
-/// Stable, so equal times keep the file's order. The buffers of CPUs leave many short runs behind,
-/// and an event is large: so times and places are sorted, and then each event moves once.
+/// Bits of a sort key for an event's CPU and for its place among the events.
+const CPU_BITS: u32 = 16;
+const PLACE_BITS: u32 = 48;
+const _: () = assert!(CPUS_MAX <= 1 << CPU_BITS);
+
+/// Orders by time, then CPU, then place in the file: a file's order of events on different CPUs at
+/// one time depends on the tool that wrote it. The buffers of CPUs leave many short runs behind,
+/// and an event is large: so keys are sorted, and then each event moves once.
 fn sort(events: &mut [Event]) {
-    if events.is_sorted_by_key(|event| event.time) {
+    if events.is_sorted_by_key(|event| (event.time, event.cpu)) {
         return;
     }
-    let key = |(place, event): (usize, &Event)| (event.time.0 as u128) << 64 | place as u128;
+    let key = |(place, event): (usize, &Event)| {
+        (event.time.0 as u128) << (CPU_BITS + PLACE_BITS)
+            | u128::from(event.cpu.0) << PLACE_BITS
+            | place as u128
+    };
     let mut keys: Vec<u128> = events.iter().enumerate().map(key).collect();
     keys.sort_unstable();
+    let place_of = |key: u128| (key & ((1 << PLACE_BITS) - 1)) as usize;
     for place in 0..events.len() {
-        // Who was there may have been swapped to where an earlier one came from.
-        let mut from = keys[place] as u64 as usize;
+        // The event that was here may have been swapped to where an earlier one came from.
+        let mut from = place_of(keys[place]);
         while from < place {
-            from = keys[from] as u64 as usize;
+            from = place_of(keys[from]);
         }
         keys[place] = from as u128;
         events.swap(place, from);
@@ -372,9 +324,10 @@ fn sort(events: &mut [Event]) {
 #[inline]
 fn target_of(kind: &EventKind) -> Option<CpuId> {
     match kind {
-        EventKind::SchedWaking { target_cpu, .. } | EventKind::IpiSend { target_cpu, .. } => {
-            Some(*target_cpu)
-        }
+        EventKind::SchedWaking { target_cpu, .. }
+        | EventKind::SchedWakeup { target_cpu, .. }
+        | EventKind::SchedWakeupNew { target_cpu, .. }
+        | EventKind::IpiSend { target_cpu, .. } => Some(*target_cpu),
         _ => None,
     }
 }
@@ -395,7 +348,7 @@ fn note(carries: &mut Carries, kind: &EventKind) {
         EventKind::CpuIdleMiss { .. } => carries.cpu_idle_miss = true,
         EventKind::CpuFrequency { .. } => carries.frequency = true,
         EventKind::SchedSwitch { .. } => carries.switches = true,
-        EventKind::SchedWaking { .. } => carries.wakings = true,
+        EventKind::SchedWaking { .. } | EventKind::SchedWakeup { .. } => carries.wakings = true,
         EventKind::IrqEntry { .. } | EventKind::IrqExit { .. } => carries.interrupts = true,
         EventKind::SoftirqRaise { .. }
         | EventKind::SoftirqEntry { .. }
@@ -416,7 +369,9 @@ fn note(carries: &mut Carries, kind: &EventKind) {
         | EventKind::TimerExpireEntry { .. } => carries.wheel_timers = true,
         EventKind::TickStop { .. } => carries.tick_stop = true,
         EventKind::Probed { .. } => carries.probes = true,
-        EventKind::BlockedReason { .. } | EventKind::Marker { .. } => {}
+        EventKind::SchedWakeupNew { .. }
+        | EventKind::BlockedReason { .. }
+        | EventKind::Marker { .. } => {}
     }
 }
 

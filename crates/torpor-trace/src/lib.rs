@@ -34,6 +34,7 @@ mod stop;
 mod stream;
 mod trace_dat;
 mod tracepoint;
+mod wakeups;
 
 pub use error::TraceError;
 pub use format::{Format, formats};
@@ -44,6 +45,7 @@ pub use perfetto::{Slice, Track, write_perfetto, write_tracks};
 pub use stop::GoOn;
 pub use stream::{Sink, SoFar, Source, read_while, stream, stream_while};
 pub use tracepoint::event_names;
+pub use wakeups::{Wakeups, Woken};
 
 use builder::Builder;
 use bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};

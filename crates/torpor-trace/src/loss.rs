@@ -77,8 +77,9 @@ losses! {
         "several tracing instances recorded the same kind of event; it was taken from the one that \
          had it first";
     WAKEUPS_FOR_WAKINGS, Loss, "wakeups_for_wakings",
-        "the recording has no sched_waking, so sched_wakeup is used instead, which occurs some \
-         microseconds later and may be reported by the woken CPU itself: record sched_waking";
+        "the recording has no sched_waking: the time of sched_wakeup is used, which is some \
+         microseconds later and may be after the woken CPU left its idle state: record \
+         sched_waking";
     PACKETS_DROPPED, Loss, "perfetto_dropped_packets",
         "the recorder's shared memory was full: record with a larger buffers.size_kb";
     CHUNKS_LOST, Loss, "perfetto_lost_chunks",

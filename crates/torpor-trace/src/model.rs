@@ -103,8 +103,21 @@ pub enum EventKind {
         next_pid: i32,
         next_comm: Option<Name>,
     },
-    /// `sched_waking`; the waker runs on `Event::cpu`.
+    /// `sched_waking`; the waker runs on `Event::cpu`. `target_cpu` is the CPU where the task ran
+    /// last: the kernel writes the event before it selects a CPU. [`Wakeups`](crate::Wakeups)
+    /// knows which CPU the task then woke.
     SchedWaking {
+        pid: i32,
+        target_cpu: CpuId,
+    },
+    /// `sched_wakeup`: the task is on the runqueue of `target_cpu`. The woken CPU itself may write
+    /// it, after it has left its idle state.
+    SchedWakeup {
+        pid: i32,
+        target_cpu: CpuId,
+    },
+    /// `sched_wakeup_new`: a new task is on the runqueue of `target_cpu`.
+    SchedWakeupNew {
         pid: i32,
         target_cpu: CpuId,
     },
@@ -198,6 +211,7 @@ pub struct Carries {
     pub cpu_idle_miss: bool,
     pub frequency: bool,
     pub switches: bool,
+    /// `sched_waking`, or `sched_wakeup` in its place.
     pub wakings: bool,
     pub hrtimers: bool,
     pub wheel_timers: bool,

@@ -25,6 +25,8 @@ fn kinds(names: &mut Names) -> Vec<EventKind> {
         EventKind::CpuIdleMiss { state: StateIdx(0), below: true },
         EventKind::CpuFrequency { freq_khz: 1_803_000 },
         EventKind::SchedWaking { pid: 7, target_cpu: CpuId(129) },
+        EventKind::SchedWakeup { pid: 7, target_cpu: CpuId(128) },
+        EventKind::SchedWakeupNew { pid: 8, target_cpu: CpuId(127) },
         EventKind::BlockedReason { pid: 7, io_wait: true },
         EventKind::IrqEntry { irq: 32, name: None },
         EventKind::IrqExit { irq: 32 },

@@ -55,8 +55,11 @@ def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
     print_note(f"report: {path}")
 
 
-def trace_of(recording: str, report: Path | None) -> Trace:
-    """Return what writes a recording for Perfetto, or why a page does not have it."""
+def trace_of(recording: str, report: Path | None, tracks: int = 1) -> Trace:
+    """Return what writes a recording for Perfetto, or why a page does not have it.
+
+    ``tracks``: how many governors' choices go with it; each has about as many as the recording.
+    """
     from torpor import convert_trace
     from torpor.report.handover import RECORDING_BYTES
 
@@ -74,6 +77,11 @@ def trace_of(recording: str, report: Path | None) -> Trace:
             f"{file.stat().st_size / 1e6:,.0f} MB, and a page holds none of more than "
             f"{RECORDING_BYTES / 1e6:.0f} MB. `torpor trace convert` writes it for Perfetto, "
             "`torpor replay --trace FILE` with the choices of each governor."
+        )
+    if file.stat().st_size * tracks > RECORDING_BYTES:
+        return (
+            f"This page has no trace for Perfetto, because it would not fit with the choices of "
+            f"{tracks} governors. `torpor replay --trace FILE` writes it."
         )
     return lambda out: convert_trace(recording, out)
 

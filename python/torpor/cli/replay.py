@@ -56,7 +56,7 @@ def replay(
     check(folder=parquet, files=(decisions, trace, report))
     # The page of one recording has its trace, with a track of choices for each governor.
     handed: Trace = (
-        trace_of(traces[0], report)
+        trace_of(traces[0], report, len(governors or DEFAULT_GOVERNORS))
         if len(traces) == 1
         else "This page has no trace for Perfetto, because it is of several recordings: replay one "
         "alone, with `--report` or `--trace FILE`."

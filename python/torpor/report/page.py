@@ -152,7 +152,7 @@ def _strips(platform: results.PlatformInfo, own: Section) -> _Strips | None:
 
 def _packed(strips: _Strips, budget_bytes: int) -> dict[str, Any]:
     """What the template needs of the strips, within so much of base64."""
-    given = strip.shares([own.size for own, _ in strips.cpus], budget_bytes)
+    given = strip.shares([own.size(budget_bytes) for own, _ in strips.cpus], budget_bytes)
     origin = min(own.raw["start_ns"] for own, _ in strips.cpus)
     shown, data = [], []
     for (own, cluster), budget in zip(strips.cpus, given, strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 # Finest first: rounding comes before cutting, since a reader sees pixels but misses seconds.
 _QUANTA_NS = (1, 10, 100, 1000)
+
+#: Rows are packed up to this part of their length first, then up to twice that, and so on: a page
+#: has room for the beginning of many rows.
+_FIRST_PART = 256
 
 Segment = tuple[int, int, int]
 
@@ -42,25 +47,31 @@ class Strip:
             [(a - start, b - start, s) for a, b, s in row["segments"] if s >= 0]
             for row in raw["rows"]
         ]
-        self._whole: dict[int, list[_Coded]] = {}
+        self._begun: dict[int, list[_Coded]] = {}
 
-    @property
-    def size(self) -> int:
-        """Of the whole strip, in the page."""
-        return _size(self._coded(_QUANTA_NS[0]))
+    def size(self, budget_bytes: int) -> int:
+        """Of the whole strip, in the page; more than the budget where that is exceeded."""
+        least = self._least()
+        return least if least > budget_bytes else _size(self._coded(_QUANTA_NS[0], budget_bytes))
+
+    def _least(self) -> int:
+        """The size of the whole strip if every number had a byte."""
+        return _base64_size(2 * len(row) for row in self._rows)
 
     def pack(self, budget_bytes: int) -> Packed:
         """Rows for the page within so much of base64, and how they were rounded and cut."""
         rows = self._rows
         shown = whole = self.raw["end_ns"] - self.raw["start_ns"]
-        for quantum in _QUANTA_NS:
-            coded = self._coded(quantum)
+        # What cannot fit is rounded most.
+        fits = self._least() <= budget_bytes
+        for quantum in _QUANTA_NS if fits else _QUANTA_NS[-1:]:
+            coded = self._coded(quantum, budget_bytes)
             if _size(coded) <= budget_bytes:
                 break
         else:
-            shown = _longest(coded, rows, whole, budget_bytes)
+            shown = _longest(coded, rows, coded[0].until, budget_bytes)
             rows = [[(a, min(b, shown), s) for a, b, s in row if a < shown] for row in rows]
-            coded = [_Coded(row, quantum, self.state_count) for row in rows]
+            coded = [_Coded(row, quantum, self.state_count).extend(whole) for row in rows]
         return {
             "quantum_ns": quantum,
             "shown_ns": shown,
@@ -69,10 +80,18 @@ class Strip:
             "packed": [b64encode(c.data).decode() for c in coded],
         }
 
-    def _coded(self, quantum: int) -> list[_Coded]:
-        if quantum not in self._whole:
-            self._whole[quantum] = [_Coded(row, quantum, self.state_count) for row in self._rows]
-        return self._whole[quantum]
+    def _coded(self, quantum: int, budget_bytes: int) -> list[_Coded]:
+        """The rows, or so much of them from the start that they exceed the budget."""
+        whole = self.raw["end_ns"] - self.raw["start_ns"]
+        if quantum not in self._begun:
+            self._begun[quantum] = [_Coded(row, quantum, self.state_count) for row in self._rows]
+        coded = self._begun[quantum]
+        until = coded[0].until or whole // _FIRST_PART
+        while coded[0].until < whole and _size(coded) <= budget_bytes:
+            until = min(2 * until + 1, whole)
+            for row in coded:
+                row.extend(until)
+        return coded
 
 
 def shares(sizes: list[int], budget: int) -> list[int]:
@@ -98,26 +117,33 @@ class _Coded:
     def __init__(self, row: list[Segment], quantum: int, state_count: int) -> None:
         self.data = bytearray()
         self.marks: list[int] = []
-        before = 0
-        for a, b, state in row:
-            first, last = _round(a, quantum), _round(b, quantum)
+        #: It has the segments that begin before.
+        self.until = 0
+        self._row, self._quantum, self._state_count = row, quantum, state_count
+        self._before = 0
+
+    def extend(self, until: int) -> _Coded:
+        """Pack the segments that begin before `until`, the end of all included."""
+        quantum, state_count, before = self._quantum, self._state_count, self._before
+        end = bisect_left(self._row, until, key=_start)
+        data, marks = self.data, self.marks
+        for a, b, state in islice(self._row, len(marks), end):
+            first, last = (a + quantum // 2) // quantum, (b + quantum // 2) // quantum
             if first < before or last < first or state >= state_count:
                 raise ValueError(f"strip: sleep {a}..{b} ns in state {state} is out of order")
-            _varint(self.data, first - before)
-            _varint(self.data, (last - first) * state_count + state)
-            self.marks.append(len(self.data))
+            for value in (first - before, (last - first) * state_count + state):
+                while value > 0x7F:
+                    data.append(value & 0x7F | 0x80)
+                    value >>= 7
+                data.append(value)
+            marks.append(len(data))
             before = last
+        self._before, self.until = before, until
+        return self
 
 
-def _round(value: int, quantum: int) -> int:
-    return (value + quantum // 2) // quantum
-
-
-def _varint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
+def _start(segment: Segment) -> int:
+    return segment[0]
 
 
 def _size(coded: list[_Coded]) -> int:

@@ -173,9 +173,41 @@ impl CpuInput {
     }
 }
 
+/// A CPU leaves idle microseconds after the event that wakes it. More than this says that the event
+/// was not the cause, or that the CPU could not take the interrupt.
+const EXIT_MAX: Duration = Duration(1_000_000);
+
+/// From the event that ends each span to the recorded exit from idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
+pub struct EventToExit {
+    /// Spans whose event is known by more than the exit itself.
+    pub events: u64,
+    /// Those whose exit comes more than 1 ms after the event.
+    pub over_1ms: u64,
+    /// Of all of them, summed.
+    pub time_ns: i64,
+}
+
+impl EventToExit {
+    fn add(&mut self, span: &Span) {
+        if span.stamp != WakeStamp::ExitStamp {
+            let lag = span.resume.since(span.wake);
+            self.events += 1;
+            self.over_1ms += u64::from(lag > EXIT_MAX);
+            self.time_ns += lag.0;
+        }
+    }
+
+    /// Returns the share of exits over 1 ms, in percent.
+    pub fn over_1ms_pct(&self) -> f64 {
+        100.0 * self.over_1ms as f64 / self.events.max(1) as f64
+    }
+}
+
 /// What was counted on the way from events to spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputStats {
+    pub event_to_exit: EventToExit,
     pub merged_ticks: u64,
     pub merged_poll_timeouts: u64,
     /// `cpu_idle` entries that followed an entry without an exit between them.

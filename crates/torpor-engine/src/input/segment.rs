@@ -5,7 +5,7 @@ use super::CutSleeps;
 use super::infer::InferredTimers;
 use super::tick::TickFunction;
 use super::timers::{Expiry, TimerTracker};
-use torpor_trace::{Carries, Event, EventKind, InterruptCause};
+use torpor_trace::{Carries, Event, EventKind, InterruptCause, Wakeups, Woken};
 use torpor_units::{Duration, Instant, StateIdx};
 
 /// One recorded sleep: `cpu_idle` entry to exit, and what happened until the next entry.
@@ -14,11 +14,11 @@ pub(super) struct Segment {
     pub enter: Instant,
     pub exit: Instant,
     pub state: StateIdx,
-    /// First `sched_waking` or IPI aimed at this CPU by another one.
+    /// The first task that another CPU woke onto this one, or the first IPI that it sent.
     pub remote_waking: Option<Instant>,
-    /// A task was woken by an interrupt on this CPU.
+    /// An interrupt on this CPU woke a task, onto any CPU.
     pub local_waking: bool,
-    /// First `sched_waking` by another CPU, or reschedule interrupt.
+    /// The first task that another CPU woke onto this one, or the first reschedule interrupt.
     pub resched: Option<Instant>,
     /// There was a reschedule interrupt.
     pub resched_ipi: bool,
@@ -63,6 +63,7 @@ pub(super) struct Collector {
     timers: TimerTracker,
     /// Followed only where no event shows timers.
     inferred: Option<InferredTimers>,
+    wakeups: Wakeups,
     cpus: Vec<CpuState>,
     pub unclosed_entries: u64,
     /// Sleeps that began before the recording did, or outlast it; or one end of which was lost.
@@ -75,6 +76,7 @@ impl Collector {
         Collector {
             timers: TimerTracker::new(head, tick),
             inferred: (!carries.hrtimers).then(InferredTimers::default),
+            wakeups: Wakeups::default(),
             cpus: Vec::new(),
             unclosed_entries: 0,
             cut_sleeps: 0,
@@ -87,6 +89,9 @@ impl Collector {
         self.cpus.resize_with(cpu_count, CpuState::default);
         for event in events {
             let expiry = self.timers.observe(event);
+            if let Some(woken) = self.wakeups.observe(event) {
+                self.wake(woken);
+            }
             if event.cpu.index() >= cpu_count {
                 continue;
             }
@@ -183,6 +188,18 @@ impl Collector {
         });
     }
 
+    /// Another CPU woke a task onto one that was asleep at that time.
+    fn wake(&mut self, woken: Woken) {
+        if woken.waker == woken.cpu {
+            return;
+        }
+        let target = self.cpus.get_mut(woken.cpu.index());
+        if let Some(segment) = target.and_then(|target| target.asleep_at(woken.at)) {
+            advance(&mut segment.remote_waking, woken.at);
+            advance(&mut segment.resched, woken.at);
+        }
+    }
+
     /// What happens while a CPU sleeps, and after it woke up.
     fn note(&mut self, event: &Event) {
         let (time, cpu) = (event.time, event.cpu);
@@ -203,19 +220,14 @@ impl Collector {
                 }
             }
             EventKind::SchedWaking { pid, target_cpu } => {
-                // A task that runs wakes others; while none does, an interrupt does it.
-                let by_interrupt = target_cpu == cpu && here.running_pid == 0;
+                // A task that runs wakes others; while none does, an interrupt does it. A timer
+                // that a task waits for is armed where the task ran last.
+                let is_interrupt = here.running_pid == 0;
                 if let Some(inferred) = &mut self.inferred {
-                    inferred.woken(pid, by_interrupt.then_some(cpu), time);
+                    let is_timer = is_interrupt && target_cpu == cpu;
+                    inferred.woken(pid, is_timer.then_some(cpu), time);
                 }
-                if target_cpu != cpu {
-                    if let Some(asleep) = self.cpus.get_mut(target_cpu.index()) {
-                        if let Some(segment) = &mut asleep.open {
-                            segment.remote_waking.get_or_insert(time);
-                            segment.resched.get_or_insert(time);
-                        }
-                    }
-                } else if let Some(segment) = here.current() {
+                if let Some(segment) = here.current().filter(|_| is_interrupt) {
                     segment.local_waking = true;
                 }
             }
@@ -272,7 +284,19 @@ impl Segment {
     }
 }
 
+/// Keeps the earlier time.
+fn advance(first: &mut Option<Instant>, time: Instant) {
+    *first = Some(first.map_or(time, |first| first.min(time)));
+}
+
 impl CpuState {
+    /// The last sleep, if the CPU was in it at that time and no task has run since.
+    fn asleep_at(&mut self, time: Instant) -> Option<&mut Segment> {
+        let is_open = self.open.is_some();
+        let segment = self.current()?;
+        (segment.enter <= time && (is_open || time <= segment.exit)).then_some(segment)
+    }
+
     /// The sleep an event on this CPU belongs to: the open one, or the one just left as long as
     /// no task has run since.
     fn current(&mut self) -> Option<&mut Segment> {

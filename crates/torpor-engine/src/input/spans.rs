@@ -57,6 +57,7 @@ impl Joiner {
                 let opening = self.first.take();
                 let span = self.span(cpu, opening.as_ref().unwrap_or(&segment), &segment, evidence);
                 *stats.stamps.entry(span.stamp.key()).or_default() += 1;
+                stats.event_to_exit.add(&span);
                 return self.spans.push(span);
             }
         }

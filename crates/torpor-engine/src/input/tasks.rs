@@ -127,20 +127,17 @@ impl Tasks {
     ) -> Option<Wait> {
         let (number, time) = (event.cpu.index(), event.time);
         match event.kind {
-            EventKind::SchedWaking { pid, target_cpu } => {
+            EventKind::SchedWakeup { pid, target_cpu }
+            | EventKind::SchedWakeupNew { pid, target_cpu } => {
                 let target = target_cpu.index();
                 if target < queues.len() && !self.at.contains_key(&pid) {
                     self.at.insert(pid, target);
                     let queue = &mut queues[target];
                     queue.set(queue.now.saturating_add(1), time, tick);
                 }
-                if self.reasons {
-                    let wait = self.waits.get_mut(&pid)?;
-                    wait.until = wait.until.min(time);
-                    return None;
-                }
-                self.end(pid, time)
+                self.wake(pid, time)
             }
+            EventKind::SchedWaking { pid, .. } => self.wake(pid, time),
             EventKind::BlockedReason { pid, io_wait } => {
                 self.end(pid, time).filter(|_| io_wait && self.reasons)
             }
@@ -176,6 +173,16 @@ impl Tasks {
             }
             _ => None,
         }
+    }
+
+    /// Ends a task's wait; where the recording tells reasons, its event will say what for.
+    fn wake(&mut self, pid: i32, time: Instant) -> Option<Wait> {
+        if !self.reasons {
+            return self.end(pid, time);
+        }
+        let wait = self.waits.get_mut(&pid)?;
+        wait.until = wait.until.min(time);
+        None
     }
 
     fn end(&mut self, pid: i32, time: Instant) -> Option<Wait> {

@@ -130,7 +130,8 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
             let freq = (u64::from(freq_khz) << 10) / u64::from(cpu.freq_max_khz.max(1));
             cpu.rq.set_freq(now_ns, freq.min(1024) as u32);
         }
-        EventKind::SchedWaking { pid, target_cpu } => {
+        // A task that sleeps has its average on the CPU where it ran last.
+        EventKind::SchedWaking { pid, target_cpu } | EventKind::SchedWakeup { pid, target_cpu } => {
             if let Some(cpu) = cpus.get(target_cpu.index()) {
                 tasks.entry(pid).or_insert_with(|| Task::new(target_cpu.index(), &cpu.rq));
             }

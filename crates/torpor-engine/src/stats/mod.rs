@@ -20,7 +20,9 @@ use torpor_counters::{Delta, StateDelta};
 use torpor_platform::{Cluster, Platform};
 use torpor_result::LatencyHistogram;
 use torpor_result::record::Head;
-use torpor_trace::{Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Trace};
+use torpor_trace::{
+    Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Trace, Wakeups, Woken,
+};
 use torpor_units::{CpuId, Duration, Instant, StateIdx};
 
 /// Counts while a recording is read.
@@ -30,6 +32,7 @@ pub struct Stats<'a> {
     /// Of each cluster of the platform.
     models: Vec<CpuModel>,
     cpus: BTreeMap<CpuId, Cpu>,
+    pairing: Wakeups,
     states: BTreeMap<(CpuId, usize), Counts>,
     wakeups: BTreeMap<Cause, Counts>,
     tasks: BTreeMap<Option<Name>, Task>,
@@ -150,12 +153,14 @@ impl<'a> Stats<'a> {
 
     fn observe(&mut self, event: &Event, names: &Names) {
         let (time, number) = (event.time, event.cpu);
+        if let Some(Woken { at, waker, cpu, .. }) = self.pairing.observe(event) {
+            self.call(waker, cpu, at, None);
+        }
         match event.kind {
             EventKind::CpuIdle { state } => self.idle(number, state, time),
             EventKind::SchedSwitch { next_pid, next_comm, .. } => {
                 self.switch(number, next_pid, next_comm, time);
             }
-            EventKind::SchedWaking { target_cpu, .. } => self.call(number, target_cpu, time, None),
             EventKind::IpiSend { target_cpu, cause } => {
                 self.call(number, target_cpu, time, Some(cause));
             }
@@ -243,8 +248,8 @@ impl<'a> Stats<'a> {
     fn call(&mut self, from: CpuId, target: CpuId, time: Instant, ipi: Option<InterruptCause>) {
         if from != target {
             if let Some(sleep) = &mut self.cpu(target).sleep {
-                if sleep.exit.is_none() {
-                    sleep.called.get_or_insert(time);
+                if sleep.covers(time) {
+                    sleep.called = Some(sleep.called.map_or(time, |called| called.min(time)));
                     sleep.sent = sleep.sent.or(ipi);
                 }
             }

@@ -68,6 +68,11 @@ impl Sleep {
         }
     }
 
+    /// The CPU was asleep at that time.
+    pub(super) fn covers(&self, time: Instant) -> bool {
+        self.entry <= time && self.exit.is_none_or(|exit| time <= exit)
+    }
+
     pub(super) fn interrupted(&mut self, cause: Cause) {
         if self.cause.is_none() {
             self.cause = Some(cause);
@@ -124,6 +129,6 @@ impl Sleep {
             Cause::Ipi(_) | Cause::Poll => self.called,
             Cause::Irq(..) | Cause::Unknown => None,
         };
-        event.filter(|&event| event >= self.entry && self.exit.is_some_and(|exit| event <= exit))
+        event.filter(|&event| self.exit.is_some() && self.covers(event))
     }
 }

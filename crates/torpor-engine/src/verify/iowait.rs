@@ -43,7 +43,11 @@ fn changes(trace: &Trace) -> BTreeMap<(Instant, usize, CpuId), bool> {
                 continue;
             }
             EventKind::BlockedReason { pid, io_wait: true } => pid,
-            EventKind::SchedWaking { pid, .. } if !has_reasons => pid,
+            EventKind::SchedWaking { pid, .. } | EventKind::SchedWakeup { pid, .. }
+                if !has_reasons =>
+            {
+                pid
+            }
             _ => continue,
         };
         if let Some(from) = left.remove(&woken) {

@@ -25,7 +25,7 @@ mod walk;
 pub use outcome::*;
 
 use crate::error::EngineError;
-use crate::input::{self, TickFunction};
+use crate::input::{self, Recording, TickFunction};
 use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Progress};
 use crate::reading;
@@ -176,6 +176,7 @@ pub(crate) fn verify_trace(
         options,
         has_lengths,
         sysfs,
+        event_to_exit: Recording::new(trace, Some(&request.platform)).stats.event_to_exit,
     }))
 }
 

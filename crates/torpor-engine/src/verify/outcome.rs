@@ -6,6 +6,7 @@ use super::assumptions::Assumptions;
 use super::forcing::Answer;
 use super::recorded::Recorded;
 use super::walk::Seat;
+use crate::input::EventToExit;
 use crate::trace_info::TraceInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,6 +35,7 @@ pub struct Fidelity {
     /// Of the governor that agrees best.
     pub disagreements: Vec<Disagreement>,
     pub counters: Vec<Counter>,
+    pub event_to_exit: EventToExit,
     pub notes: Vec<String>,
 }
 

@@ -7,7 +7,9 @@ use super::recorded::{Calls, LengthSource};
 use super::walk::Seat;
 use super::{Candidate, VerifyOptions};
 use crate::config_notes::config_notes;
+use crate::input::EventToExit;
 use crate::model::Verdict;
+use crate::summary::late_exits;
 use crate::trace_info::TraceInfo;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,6 +33,7 @@ pub(super) struct Parts<'a> {
     pub options: &'a VerifyOptions,
     pub has_lengths: bool,
     pub sysfs: Option<Delta>,
+    pub event_to_exit: EventToExit,
 }
 
 impl Fidelity {
@@ -58,6 +61,7 @@ impl Fidelity {
             .concat(),
             disagreements: parts.judged[order[0]].disagreements.clone(),
             counters: counters(&parts),
+            event_to_exit: parts.event_to_exit,
             trace: parts.trace,
             decisions,
             verdict,
@@ -281,6 +285,7 @@ fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) ->
     if !parts.options.probes {
         notes.push("answers of probes were left aside, as asked".to_owned());
     }
+    notes.extend(late_exits(parts.event_to_exit));
     notes
 }
 

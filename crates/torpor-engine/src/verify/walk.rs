@@ -405,6 +405,8 @@ fn belongs_to_interrupt(kind: &EventKind) -> bool {
             | EventKind::TimerCancel { .. }
             | EventKind::TimerExpireEntry { .. }
             | EventKind::SchedWaking { .. }
+            | EventKind::SchedWakeup { .. }
+            | EventKind::SchedWakeupNew { .. }
     )
 }
 

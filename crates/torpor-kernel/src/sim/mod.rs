@@ -16,7 +16,7 @@ pub use stats::{CpuStats, Stats, TaskStats};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use timers::Timers;
-pub use timers::{TimerEvent, TimerFunction, TimerId};
+pub use timers::{TimerFunction, TimerId, Traced};
 use torpor_units::{CpuId, Duration, Instant};
 pub use work::{End, Handled, Outside, Seen, Slept, Step, TaskId, Work};
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the kernel's own tracepoints tell of its timers.
+//! What the kernel's own tracepoints report: timers, the tick, wake-ups.
 
 use super::Sim;
+use super::TaskId;
 use super::work::{Seen, Work};
 use crate::{Instance, abi};
 use std::collections::HashMap;
-use torpor_units::Instant;
+use torpor_units::{CpuId, Instant};
 
 /// A timer of the kernel, by the order in which they were first heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum TimerFunction {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerEvent {
+pub enum Traced {
     Start {
         timer: TimerId,
         function: TimerFunction,
@@ -44,6 +45,17 @@ pub enum TimerEvent {
     TickStop {
         success: bool,
     },
+    /// A task is about to be woken; `target` is the CPU where it ran last.
+    Waking {
+        task: TaskId,
+        target: CpuId,
+    },
+    /// A task is on the runqueue of `target`.
+    Wakeup {
+        task: TaskId,
+        target: CpuId,
+        is_new: bool,
+    },
 }
 
 /// Those that are known and not yet shown, and what is known by address.
@@ -55,23 +67,34 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    fn event(&mut self, instance: &Instance, told: &abi::Event) -> TimerEvent {
+    fn event(&mut self, instance: &Instance, told: &abi::Event) -> Traced {
+        match told.kind {
+            abi::SCHED_WAKING | abi::SCHED_WAKEUP | abi::SCHED_WAKEUP_NEW => {
+                let (task, target) = (TaskId(told.task as usize - 1), CpuId(told.target));
+                let is_new = told.kind == abi::SCHED_WAKEUP_NEW;
+                return match told.kind {
+                    abi::SCHED_WAKING => Traced::Waking { task, target },
+                    _ => Traced::Wakeup { task, target, is_new },
+                };
+            }
+            _ => {}
+        }
         if matches!(told.kind, abi::TICK_STOP | abi::TICK_KEPT) {
-            return TimerEvent::TickStop { success: told.kind == abi::TICK_STOP };
+            return Traced::TickStop { success: told.kind == abi::TICK_STOP };
         }
         let next = TimerId(self.ids.len() as u32);
         let timer = *self.ids.entry(told.timer as usize).or_insert(next);
         let [first, second] = [told.expires_ns, told.softexpires_ns].map(|ns| Instant(ns as i64));
         match told.kind {
-            abi::HRTIMER_CANCEL => TimerEvent::Cancel { timer },
-            abi::HRTIMER_EXPIRE_EXIT => TimerEvent::ExpireExit { timer },
+            abi::HRTIMER_CANCEL => Traced::Cancel { timer },
+            abi::HRTIMER_EXPIRE_EXIT => Traced::ExpireExit { timer },
             kind => {
                 let function = self.function(instance, told.function as usize);
                 match kind {
                     abi::HRTIMER_EXPIRE_ENTRY => {
-                        TimerEvent::ExpireEntry { timer, function, now: first }
+                        Traced::ExpireEntry { timer, function, now: first }
                     }
-                    _ => TimerEvent::Start { timer, function, expires: first, softexpires: second },
+                    _ => Traced::Start { timer, function, expires: first, softexpires: second },
                 }
             }
         }
@@ -107,7 +130,7 @@ impl<W: Work> Sim<W> {
             let is_next = told.cpu as usize == cpu && told.switches < switches;
             if is_next {
                 let event = self.timers.event(&self.instance, told);
-                self.work.watch(cpu, self.now, Seen::Timer(event));
+                self.work.watch(cpu, self.now, Seen::Traced(event));
             }
             !is_next
         });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the hardware asks of who simulates tasks and devices, and what it shows them.
 
-use super::timers::TimerEvent;
+use super::timers::Traced;
 use crate::{Attributes, Decided, TaskSetup};
 use torpor_units::{Duration, Instant};
 
@@ -90,8 +90,8 @@ pub enum Seen {
     /// An interrupt ends its sleep, and the kernel is about to handle it. Polling ends without.
     Wakes,
     Slept(Slept),
-    /// What the kernel did to a timer, if that is recorded.
-    Timer(TimerEvent),
+    /// A tracepoint of the kernel, if a trace is recorded.
+    Traced(Traced),
     /// An interrupt came while it polled, and polling goes on.
     PollsOn,
     Frequency {

@@ -115,6 +115,7 @@ pub(super) fn follow(
         by_pid: HashMap::new(),
         followed: Followed { window, threads: Vec::new(), wake_ups: Vec::new() },
     };
+    let has_wakings = trace.event_counts.contains_key("sched_waking");
     for (number, event) in trace.events.iter().enumerate() {
         if number % super::EVENTS_A_LOOK == 0 {
             super::go_on(progress)?;
@@ -126,6 +127,7 @@ pub(super) fn follow(
                 follower.enter(cpu, now, next_pid, next_comm);
             }
             EventKind::SchedWaking { pid, .. } => follower.waking(cpu, now, pid),
+            EventKind::SchedWakeup { pid, .. } if !has_wakings => follower.waking(cpu, now, pid),
             EventKind::CpuFrequency { freq_khz } => {
                 follower.close_run_on(cpu, now);
                 follower.speeds.set(cpu, freq_khz);

@@ -99,10 +99,23 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         trace::task_timer(self.world.tasks[task as usize].pid)
     }
 
-    pub(super) fn record_waking(&mut self, cpu: usize, task: u32, target: usize) {
+    /// The kernel writes `sched_waking` before it selects a CPU: it names the task's last one.
+    pub(super) fn record_waking(&mut self, by: usize, task: u32) {
+        let task = &self.world.tasks[task as usize];
+        let (pid, target_cpu) = (task.pid, torpor_units::CpuId(task.cpu as u32));
+        self.emit(by, EventKind::SchedWaking { pid, target_cpu });
+    }
+
+    pub(super) fn record_wakeup(&mut self, by: usize, task: u32, target: usize) {
         let pid = self.world.tasks[task as usize].pid;
         let target_cpu = torpor_units::CpuId(target as u32);
-        self.emit(cpu, EventKind::SchedWaking { pid, target_cpu });
+        self.emit(by, EventKind::SchedWakeup { pid, target_cpu });
+    }
+
+    pub(super) fn record_wakeup_new(&mut self, by: usize, task: u32, target: usize) {
+        let pid = self.world.tasks[task as usize].pid;
+        let target_cpu = torpor_units::CpuId(target as u32);
+        self.emit(by, EventKind::SchedWakeupNew { pid, target_cpu });
     }
 
     pub(super) fn record_ipi(&mut self, cpu: usize, target: usize) {

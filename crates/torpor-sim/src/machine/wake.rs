@@ -27,7 +27,9 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         }
         let target = self.select_cpu(id, by, sync);
         if S::RECORDS {
-            self.record_waking(by.unwrap_or(target), id, target);
+            let waker = by.unwrap_or(target);
+            self.record_waking(waker, id);
+            self.record_wakeup(waker, id, target);
         }
         self.enqueue(id, target, Arrival::WakeUp);
         self.tell(id, target, by);
@@ -151,7 +153,7 @@ impl<P: Policy, S: Sink> Machine<'_, P, S> {
         task.load = pelt::Task::forked(target, &mut self.cpus[target].load);
         self.boost.begin(id, self.world.plan.workload.tasks[kind].clamp.max);
         if S::RECORDS {
-            self.record_waking(by.unwrap_or(target), id, target);
+            self.record_wakeup_new(by.unwrap_or(target), id, target);
         }
         self.enqueue(id, target, Arrival::New);
         self.tell(id, target, by);

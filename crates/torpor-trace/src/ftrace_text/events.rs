@@ -49,9 +49,6 @@ impl Events {
         let Some(plan) = &kind.plan else {
             return probed(line, out);
         };
-        if plan.spec.is_superfluous(out) {
-            return;
-        }
         let mut values = plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names);
         if let Some(role) = kind.role {
             if !self.timers.complete(role, line, &mut values, out) {

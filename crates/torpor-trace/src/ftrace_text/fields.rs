@@ -59,7 +59,7 @@ impl Plan {
     pub(super) fn new(spec: &'static Spec) -> Plan {
         let shape = match spec.name {
             "sched_switch" => Shape::Switch,
-            "sched_waking" | "sched_wakeup" => Shape::Waking,
+            "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => Shape::Waking,
             "ipi_entry" | "ipi_exit" | "ipi_raise" => Shape::Reason,
             "irq_handler_entry" => Shape::Irq,
             "print" => Shape::Mark,

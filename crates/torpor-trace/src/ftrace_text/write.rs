@@ -143,6 +143,16 @@ impl Display for Text<'_> {
                 "sched_waking: comm={UNKNOWN_COMM} pid={pid} prio=120 target_cpu={:03}",
                 target_cpu.0
             ),
+            EventKind::SchedWakeup { pid, target_cpu } => write!(
+                f,
+                "sched_wakeup: comm={UNKNOWN_COMM} pid={pid} prio=120 target_cpu={:03}",
+                target_cpu.0
+            ),
+            EventKind::SchedWakeupNew { pid, target_cpu } => write!(
+                f,
+                "sched_wakeup_new: comm={UNKNOWN_COMM} pid={pid} prio=120 target_cpu={:03}",
+                target_cpu.0
+            ),
             EventKind::BlockedReason { pid, io_wait } => {
                 let io_wait = u32::from(io_wait);
                 write!(f, "sched_blocked_reason: pid={pid} iowait={io_wait} caller=0x0")

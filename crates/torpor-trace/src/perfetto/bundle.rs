@@ -182,9 +182,6 @@ fn shift(time_ns: u64, offset_ns: i64) -> u64 {
 
 #[inline]
 fn decode(decoder: &Decoder, payload: &[u8], context: &mut Context<'_>) -> Option<()> {
-    if decoder.spec.is_superfluous(context.builder) {
-        return Some(());
-    }
     let mut values = Values::default();
     let mut fields = Fields::new(payload);
     for (number, value) in fields.by_ref() {
@@ -316,7 +313,8 @@ impl<'a> Compact<'a> {
             time_ns = time_ns.saturating_add(delta);
             let target_cpu = CpuId(target_cpu as u32);
             counts[SCHED_WAKING] = counts[SCHED_WAKING].saturating_add(1);
-            out.push_waking(shift(time_ns, offset_ns), cpu, pid as i32, target_cpu);
+            let kind = EventKind::SchedWaking { pid: pid as i32, target_cpu };
+            out.push(shift(time_ns, offset_ns), cpu, kind);
         }
     }
 }

@@ -168,6 +168,12 @@ fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
         EventKind::SchedWaking { pid, target_cpu } => {
             numbers("sched_waking", &[pid as u64, target_cpu.0.into()])
         }
+        EventKind::SchedWakeup { pid, target_cpu } => {
+            numbers("sched_wakeup", &[pid as u64, target_cpu.0.into(), 1])
+        }
+        EventKind::SchedWakeupNew { pid, target_cpu } => {
+            numbers("sched_wakeup_new", &[pid as u64, target_cpu.0.into()])
+        }
         EventKind::BlockedReason { pid, io_wait } => {
             numbers("sched_blocked_reason", &[pid as u64, io_wait.into()])
         }

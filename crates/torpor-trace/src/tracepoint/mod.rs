@@ -43,17 +43,9 @@ pub(crate) struct Spec {
     pub name: &'static str,
     pub fields: &'static [&'static str],
     build: Build,
-    /// Of use only in a recording without `sched_waking`.
-    is_fallback: bool,
 }
 
 impl Spec {
-    /// True if the event need not be looked at.
-    #[inline]
-    pub(crate) fn is_superfluous(&self, builder: &Builder) -> bool {
-        self.is_fallback && builder.has_wakings()
-    }
-
     /// Adds the event to the builder, or counts why not.
     #[inline]
     pub(crate) fn record(&self, context: &mut Context<'_>, values: &Values<'_>) {
@@ -238,18 +230,12 @@ fn sched_switch(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     Some(())
 }
 
-fn sched_waking(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    let target_cpu = CpuId(f.number(1)? as u32);
-    c.builder.push_waking(c.time_ns, c.cpu, f.number(0)? as i32, target_cpu);
-    Some(())
-}
-
-/// Stands for `sched_waking` where a recording has none, as those of Android before 2017. Before
-/// Linux 4.3 it was also written, with a `success` of 0, for tasks that were awake.
+/// Before Linux 4.3 `sched_wakeup` was also written, with a `success` of 0, for tasks that were
+/// awake.
 fn sched_wakeup(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     let (pid, target_cpu) = (f.number(0)? as i32, CpuId(f.number(1)? as u32));
     if f.is_set(2) != Some(false) {
-        c.builder.push_wakeup(c.time_ns, c.cpu, pid, target_cpu);
+        c.push(EventKind::SchedWakeup { pid, target_cpu });
     }
     Some(())
 }
@@ -338,7 +324,7 @@ fn print(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
 
 const fn full(name: &'static str, fields: &'static [&'static str], build: Build) -> Spec {
     assert!(fields.len() <= FIELDS_MAX);
-    Spec { name, fields, build, is_fallback: false }
+    Spec { name, fields, build }
 }
 
 /// A spec whose event is made of its fields alone, on the CPU that recorded it.
@@ -378,11 +364,15 @@ static SPECS: &[Spec] = &[
         pid: f.number(0)? as i32,
         io_wait: f.is_set(1)?,
     }),
-    full("sched_waking", &["pid", "target_cpu"], sched_waking),
-    Spec {
-        is_fallback: true,
-        ..full("sched_wakeup", &["pid", "target_cpu", "success"], sched_wakeup)
-    },
+    simple!("sched_waking", ["pid", "target_cpu"], |f| EventKind::SchedWaking {
+        pid: f.number(0)? as i32,
+        target_cpu: CpuId(f.number(1)? as u32),
+    }),
+    full("sched_wakeup", &["pid", "target_cpu", "success"], sched_wakeup),
+    simple!("sched_wakeup_new", ["pid", "target_cpu"], |f| EventKind::SchedWakeupNew {
+        pid: f.number(0)? as i32,
+        target_cpu: CpuId(f.number(1)? as u32),
+    }),
     full("irq_handler_entry", &["irq", "name"], irq_handler_entry),
     simple!("irq_handler_exit", ["irq"], |f| EventKind::IrqExit { irq: f.number(0)? as u32 }),
     simple!("softirq_raise", ["vec"], |f| EventKind::SoftirqRaise { vec: f.number(0)? as u32 }),

@@ -205,7 +205,7 @@ fn switches_of_trace_cmd() {
 
 /// The kernel's text of 3.18, which has `success`, and of today; trace-cmd's of both.
 #[test]
-fn wake_ups_stand_for_wakings_where_there_are_none() {
+fn wakeups_without_wakings_are_reported() {
     let kernel = [
         "sched_wakeup: comm=a b pid=51 prio=120 success=1 target_cpu=002",
         "sched_wakeup: comm=a b pid=52 prio=120 success=0 target_cpu=002",
@@ -216,7 +216,7 @@ fn wake_ups_stand_for_wakings_where_there_are_none() {
         "sched_wakeup:         bash:53 [120]<CANT FIND FIELD success> CPU:000",
     ];
     let expected =
-        [(51, 2), (53, 0)].map(|(pid, cpu)| EventKind::SchedWaking { pid, target_cpu: CpuId(cpu) });
+        [(51, 2), (53, 0)].map(|(pid, cpu)| EventKind::SchedWakeup { pid, target_cpu: CpuId(cpu) });
     for trace in [read(&kernel_text(&kernel)), trace_cmd(&report)] {
         let kinds: Vec<EventKind> = trace.events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, expected);
@@ -225,16 +225,19 @@ fn wake_ups_stand_for_wakings_where_there_are_none() {
     }
 }
 
-/// Whichever comes first: a recording often starts between the two.
 #[test]
-fn a_single_waking_makes_wake_ups_superfluous() {
+fn wakings_and_wakeups_are_both_events() {
     let up = "sched_wakeup: comm=a pid=51 prio=120 target_cpu=002";
-    let waking = "sched_waking: comm=a pid=52 prio=120 target_cpu=001";
-    let idle = "cpu_idle: state=1 cpu_id=1";
-    let idle_is = EventKind::CpuIdle { state: StateIdx(1) };
-    let waking_is = EventKind::SchedWaking { pid: 52, target_cpu: CpuId(1) };
-    assert_eq!(kinds(&[up, idle, up, up, waking, up, idle]), [idle_is, waking_is, idle_is]);
-    assert_eq!(kinds(&[waking, up, idle, up]), [waking_is, idle_is]);
+    let new = "sched_wakeup_new: comm=a pid=53 prio=120 target_cpu=003";
+    let waking = "sched_waking: comm=a pid=51 prio=120 target_cpu=001";
+    let expected = [
+        EventKind::SchedWaking { pid: 51, target_cpu: CpuId(1) },
+        EventKind::SchedWakeup { pid: 51, target_cpu: CpuId(2) },
+        EventKind::SchedWakeupNew { pid: 53, target_cpu: CpuId(3) },
+    ];
+    assert_eq!(kinds(&[waking, up, new]), expected);
+    let trace = read(&kernel_text(&[waking, up]));
+    assert_eq!(loss(&trace, "wakeups_for_wakings"), 0);
 }
 
 /// 2^63, the number without a positive twin, and its neighbours.

@@ -45,7 +45,10 @@ pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
     let is_there = |cpu: torpor_units::CpuId| cpu.0 < trace.meta.cpu_count;
     let unsound = trace.events.iter().find(|event| {
         let target = match event.kind {
-            EventKind::SchedWaking { target_cpu, .. } | EventKind::IpiSend { target_cpu, .. } => {
+            EventKind::SchedWaking { target_cpu, .. }
+            | EventKind::SchedWakeup { target_cpu, .. }
+            | EventKind::SchedWakeupNew { target_cpu, .. }
+            | EventKind::IpiSend { target_cpu, .. } => {
                 target_cpu
             }
             _ => event.cpu,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The tree's own, with the two tracepoints between which a wake-up is decided. */
+/* The tree's own, with the tracepoints of wake-ups. */
 #include_next <trace/events/sched.h>
 
 #ifndef KHOST_TRACE_SCHED_H
@@ -8,8 +8,10 @@
 struct task_struct;
 void khost_waking(struct task_struct *task);
 void khost_woken(struct task_struct *task);
+void khost_woken_new(struct task_struct *task);
 
 #define trace_sched_waking(task) khost_waking(task)
 #define trace_sched_wakeup(task) khost_woken(task)
+#define trace_sched_wakeup_new(task) khost_woken_new(task)
 
 #endif

@@ -9,21 +9,15 @@ use crate::machine::task::{Blocked, FULL_SPEED, State};
 use crate::machine::world::{Host, World};
 use std::collections::VecDeque;
 use torpor_kernel::{Outside, Step, TaskId};
-use torpor_trace::EventKind;
-use torpor_units::{CpuId, Duration, Instant};
+use torpor_units::{Duration, Instant};
 
 impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
     fn world(&mut self) -> &mut World<'a> {
         &mut self.world
     }
 
-    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool) {
+    fn wake(&mut self, id: u32, _: Option<usize>, event: Instant, sync: bool) {
         self.world.woken(id, event);
-        if S::RECORDS {
-            let target = self.world.tasks[id as usize].cpu;
-            let (pid, target_cpu) = (self.pid(id), CpuId(target as u32));
-            self.emit(by.unwrap_or(target), EventKind::SchedWaking { pid, target_cpu });
-        }
         let task = TaskId(self.number_of[id as usize] as usize);
         match &mut self.acting {
             Acting::Handler { handled, .. } => handled.woken.push(task),
@@ -60,7 +54,7 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         Ok(())
     }
 
-    fn admit(&mut self, id: u32, by: Option<usize>, near: usize) {
+    fn admit(&mut self, id: u32, _: Option<usize>, near: usize) {
         let online = &self.world.plan.topology.online;
         let near = (0..self.cpus.len())
             .map(|step| (near + step) % self.cpus.len())
@@ -77,10 +71,6 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         self.number_of.resize(places, GONE);
         self.number_of[id as usize] = number as u32;
         let setup = Box::new(self.setup(id, number, near));
-        if S::RECORDS {
-            let (pid, target_cpu) = (self.pid(id), CpuId(near as u32));
-            self.emit(by.unwrap_or(near), EventKind::SchedWaking { pid, target_cpu });
-        }
         match &mut self.acting {
             Acting::Handler { handled, .. } => handled.outside.push(Outside::Fork(setup)),
             Acting::Task(number) => self.numbered[*number].steps.push_back(Step::Fork(setup)),

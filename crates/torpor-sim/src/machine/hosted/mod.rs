@@ -269,6 +269,12 @@ impl<'a, S: Sink> Hosted<'a, S> {
         self.world.tasks[id as usize].pid
     }
 
+    /// The pid of a task of the kernel's, unless it is gone.
+    fn pid_of(&self, TaskId(number): TaskId) -> Option<i32> {
+        let id = self.numbered[number].id;
+        (id != GONE).then(|| self.pid(id))
+    }
+
     fn record_switch(&mut self, cpu: usize, next: Option<u32>, at: Instant) {
         let before = std::mem::replace(&mut self.cpus[cpu].task, next);
         if !S::RECORDS {
@@ -300,21 +306,17 @@ impl<'a, S: Sink> Hosted<'a, S> {
             task.cpu = cpu;
             self.world.kinds[task.kind].migrations += u64::from(has_run);
         }
-        self.wakes_of_itself(cpu, id, sleeps_until);
+        self.wakes_of_itself(id, sleeps_until);
         self.world.begins(id, from);
         self.record_switch(cpu, Some(id), switched);
     }
 
     /// Its timer has woken it.
-    fn wakes_of_itself(&mut self, cpu: usize, id: u32, until: Instant) {
+    fn wakes_of_itself(&mut self, id: u32, until: Instant) {
         if self.world.tasks[id as usize].state != State::Blocked(Blocked::Timer) {
             return;
         }
         self.world.woken(id, until);
-        if S::RECORDS {
-            let (pid, target_cpu) = (self.pid(id), CpuId(cpu as u32));
-            self.emit(cpu, EventKind::SchedWaking { pid, target_cpu });
-        }
     }
 
     fn busy(&mut self, cpu: usize, time: Duration) {
@@ -380,7 +382,7 @@ impl<S: Sink> Work for Hosted<'_, S> {
             let (id, until) = (numbered.id, numbered.sleeps_until);
             let cpu = self.world.tasks[id as usize].cpu;
             // A time that has come already.
-            self.wakes_of_itself(cpu, id, until);
+            self.wakes_of_itself(id, until);
             self.world.begins(id, now);
             self.acting = Acting::Task(number);
             let went = self.advance(cpu, id);
@@ -471,7 +473,7 @@ impl<S: Sink> Work for Hosted<'_, S> {
             Seen::Undemotes => self.undemotes(cpu),
             Seen::Wakes if S::RECORDS => self.record_exit_first(cpu),
             Seen::Wakes => {}
-            Seen::Timer(event) => self.record_timer(cpu, event),
+            Seen::Traced(event) => self.record_traced(cpu, event),
             Seen::Slept(slept) => {
                 self.slept(cpu, &slept);
                 if let Some(judge) = self.judge.as_mut().filter(|_| !slept.is_rejected) {

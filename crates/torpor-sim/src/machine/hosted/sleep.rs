@@ -7,7 +7,7 @@ use torpor_engine::decision::Decision;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::totals::hardware_parts;
-use torpor_kernel::{End, Slept, TimerEvent, TimerFunction, TimerId};
+use torpor_kernel::{End, Slept, Traced, TimerFunction, TimerId};
 use torpor_trace::EventKind;
 use torpor_units::{Duration, Energy, Instant};
 
@@ -148,7 +148,7 @@ impl<S: Sink> Hosted<'_, S> {
     }
 
     /// What the kernel did to one of its timers.
-    pub(super) fn record_timer(&mut self, number: usize, event: TimerEvent) {
+    pub(super) fn record_traced(&mut self, number: usize, event: Traced) {
         let kinds = self.world.plan.workload.tasks.len();
         let timer_of = |TimerId(id)| trace::kernel_timer(id);
         let function_of = |function| match function {
@@ -157,19 +157,28 @@ impl<S: Sink> Hosted<'_, S> {
             TimerFunction::Other(id) => trace::other_function(id),
         };
         let kind = match event {
-            TimerEvent::Start { timer, function, expires, softexpires } => {
+            Traced::Start { timer, function, expires, softexpires } => {
                 let (timer, function) = (timer_of(timer), function_of(function));
                 EventKind::HrtimerStart { timer, function, expires, softexpires }
             }
-            TimerEvent::Cancel { timer } => EventKind::HrtimerCancel { timer: timer_of(timer) },
-            TimerEvent::ExpireEntry { timer, function, now } => {
+            Traced::Cancel { timer } => EventKind::HrtimerCancel { timer: timer_of(timer) },
+            Traced::ExpireEntry { timer, function, now } => {
                 let (timer, function) = (timer_of(timer), function_of(function));
                 EventKind::HrtimerExpireEntry { timer, function, now }
             }
-            TimerEvent::ExpireExit { timer } => {
+            Traced::ExpireExit { timer } => {
                 EventKind::HrtimerExpireExit { timer: timer_of(timer) }
             }
-            TimerEvent::TickStop { success } => EventKind::TickStop { success },
+            Traced::TickStop { success } => EventKind::TickStop { success },
+            Traced::Waking { task, target: target_cpu } => match self.pid_of(task) {
+                Some(pid) => EventKind::SchedWaking { pid, target_cpu },
+                None => return,
+            },
+            Traced::Wakeup { task, target: target_cpu, is_new } => match self.pid_of(task) {
+                Some(pid) if is_new => EventKind::SchedWakeupNew { pid, target_cpu },
+                Some(pid) => EventKind::SchedWakeup { pid, target_cpu },
+                None => return,
+            },
         };
         self.emit(number, kind);
     }
