@@ -27,6 +27,8 @@ def row(governor, scenario=REPLAY, **metrics):
         "power_mw": None,
         "idle_power_mw": None,
         "over_oracle_mw": None,
+        "over_oracle_pct": None,
+        "relative_over_oracle_pct": None,
         "task_latency_mean_us": None,
         "task_latency_p99_us": None,
         "throughput": None,
@@ -269,6 +271,8 @@ def test_moments_add_up_to_what_a_replay_says(tmp_path, monkeypatch):
         "demo/web-server.perf.data", platform="pixel6", governors=["teo"], strip=False
     )
     energy = sum(sum(span["energy"]) for span in _spans(result, "teo").values())
-    assert energy == pytest.approx(result.runs[0]["metrics"]["idle_energy_uj"], rel=1e-9)
+    cpus_mw = sum(cluster["cpu_idle_power_mw"] for cluster in result.runs[0]["clusters"])
+    replayed_ns = result.to_dict()["traces"][0]["inputs"]["replayed_ns"]
+    assert energy == pytest.approx(cpus_mw * replayed_ns / 1e6, rel=1e-9)
     with pytest.raises(SweepError, match="`nobody` did not take part"):
         explain_post(found, "tide", "nobody")

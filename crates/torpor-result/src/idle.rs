@@ -2,6 +2,7 @@
 //! What is counted of idle CPUs, and the metrics made of it, for replay and simulation alike.
 
 use crate::RELATIVE_UNIT;
+use crate::apart::Apart;
 use crate::deep::DeepTimes;
 use crate::latency::Latencies;
 use crate::metric::Direction::{Higher, Lower, None as Neither};
@@ -71,26 +72,6 @@ impl CpuTotals {
 
     fn of_states(&self, field: fn(&StateTotals) -> u64) -> u64 {
         self.states.iter().map(field).sum()
-    }
-}
-
-/// Energy that no CPU consumes by itself; `None` where the machine describes none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Apart {
-    /// Clusters, while not all of their CPUs are in the deepest state.
-    pub clusters: Option<Energy>,
-    /// What CPUs consume more while others keep a shared state from being entered.
-    pub shared: Option<Energy>,
-    pub package: Option<Energy>,
-}
-
-impl Apart {
-    pub fn energy(&self) -> Energy {
-        [self.clusters, self.shared, self.package].into_iter().flatten().sum()
-    }
-
-    fn is_empty(&self) -> bool {
-        *self == Apart::default()
     }
 }
 

@@ -14,6 +14,7 @@
 
 #![warn(unreachable_pub)]
 
+mod apart;
 pub mod compare;
 pub mod deep;
 pub mod elsewhere;
@@ -29,9 +30,10 @@ mod summed;
 pub mod tables;
 pub mod work;
 
+pub use apart::Apart;
 pub use compare::{Cell, Change, Column, Comparison, Row, Sample, Sampling, compare};
 pub use deep::DeepTimes;
-pub use idle::{Apart, CpuTotals, StateTotals, Sums};
+pub use idle::{CpuTotals, StateTotals, Sums};
 pub use latency::{Latencies, LatencyHistogram};
 pub use metric::{Direction, Info, Kind, Metric, Values};
 pub use options::{Given, Options};
