@@ -126,3 +126,34 @@ def test_without_timers_and_switches_it_verifies_what_sleeps_came_to(torpor, gue
     assert "Not to be said from this: whose decisions" in library.explain(found)[-1]
     # Nothing has shown that a governor reaches it.
     assert torpor("fidelity", text, "--at-least", 50).returncode == 1
+
+
+GUEST = GUESTS / "arm64-6.12-menu-rates" / "trace.dat.gz"
+
+
+@pytest.mark.parametrize(("machine", "status"), [("pixel6", 0), ("i5-10600k", 1)])
+def test_only_the_recorded_machine_is_verified(torpor, machine, status, tmp_path):
+    file, page = tmp_path / "replay.json", tmp_path / "page.html"
+    args = ["replay", GUEST, "-p", "pixel6", "-g", "menu-6.12", "--recorded-on", machine]
+    text = torpor(*args, "--report", page, check=status).stdout
+    file.write_text(torpor(*args, "--json", check=status).stdout, "utf-8")
+    asks = "NOT verified: is --recorded-on the recorded machine?"
+    posted = torpor(*args, "--format", "markdown", check=status).stdout
+    said = [text, page.read_text("utf-8"), posted, torpor("compare", file, file, check=0).stdout]
+    assert [asks in each for each in said] == [bool(status)] * 4
+    assert (", verified: menu-6.12 agrees in 100.00 %" in text) == (not status)
+    verdict = json.loads(file.read_text("utf-8"))["traces"][0]["agreement"]["verdict"]
+    assert verdict["is_verified"] == (not status)
+    explained = torpor("explain", file, check=0).stdout
+    assert ("of whose decisions no governor" in explained) == bool(status)
+
+
+@pytest.mark.parametrize(("machine", "status"), [("pixel6", 0), ("apple-m1", 1)])
+def test_fidelity_of_another_machine_is_a_finding(torpor, machine, status, tmp_path):
+    done = torpor("fidelity", GUEST, "-p", machine, check=status)
+    asks = "NOT verified: is --platform the recorded machine?"
+    assert (asks in done.stdout) == bool(status)
+    file = tmp_path / "fidelity.json"
+    file.write_text(torpor("fidelity", GUEST, "-p", machine, "--json", check=status).stdout, "utf-8")
+    assert (asks in torpor("explain", file, check=0).stdout) == bool(status)
+    assert library.load(file).is_verified == (not status)
