@@ -154,7 +154,7 @@ impl Chances {
     }
 
     fn of(&self, a: usize, b: usize) -> &[Option<f64>] {
-        &self.corrected[a.min(b) * self.columns + a.max(b)]
+        self.corrected.get(a.min(b) * self.columns + a.max(b)).map_or(&[], Vec::as_slice)
     }
 
     fn tests(&self, a: usize, b: usize) -> usize {
@@ -468,6 +468,13 @@ mod tests {
         // Metrics that are alike are no tests.
         let alike = [columns(3)[0].clone(), columns(3)[0].clone()];
         assert_eq!(compare(&infos, &alike, Sampling::Paired).tests, 0);
+    }
+
+    #[test]
+    fn a_table_without_metrics_has_no_tests() {
+        let columns = [column("a", "m", &[1.0, 2.0]), column("b", "m", &[1.0, 2.0])];
+        let found = compare(&[], &columns, Sampling::Paired);
+        assert_eq!((found.tests, found.base, found.rows.len()), (0, Some(0), 0));
     }
 
     #[test]
