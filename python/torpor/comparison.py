@@ -101,16 +101,72 @@ def _cell(cell: "results.Cell") -> Cell:
     )
 
 
-def base_text(comparison: "results.Comparison") -> str | None:
-    """Say what changes are against where it is not the first column, and what noise hides."""
+def base_text(comparison: "results.Comparison", draws: str = "runs") -> str | None:
+    """Say what changes are against where it is not the first column, and what noise hides.
+
+    ``draws`` is what the samples are.
+    """
     labels, base = comparison["labels"], comparison["base"]
     if base is None or len(labels) < 2:
         return None
+    said = []
     if base:
-        return f"Changes are relative to {labels[base]}, the first governor that finished."
+        said.append(f"Changes are relative to {labels[base]}, the first governor that finished.")
     if comparison["sampling"] == "paired" and comparison["samples"] < 2:
-        return "With one run each, differences may be due to chance."
-    return None
+        said.append("With one run each, differences may be due to chance.")
+    elif corrected := correction_text(comparison.get("tests", 0)):
+        said.append(
+            f"A difference counts as more than chance at 5 %, {corrected}; ± is the 95 % interval "
+            "of one metric alone."
+        )
+        said += [text for text in [needed_text(comparison, draws)] if text]
+    return " ".join(said) or None
+
+
+def correction_text(tests: int) -> str:
+    """Say for how many tests differences are corrected; empty for less than two.
+
+    >>> correction_text(28), correction_text(1)
+    ("corrected for 28 comparisons by Holm's method", '')
+    """
+    return f"corrected for {tests} comparisons by Holm's method" if tests > 1 else ""
+
+
+#: What a reader asks for first; the rest in the order of the table.
+FIRST = (
+    *("figure", "iops", "throughput", "power_mw", "package_w", "idle_power_mw"),
+    *("over_oracle_pct", "relative_over_oracle_pct", "above_pct", "below_pct"),
+    *("task_latency_p99_us", "latency_p99_us", "latency_mean_us"),
+)
+_NEEDED = 4
+
+
+def first_of(key: str) -> int:
+    """Return the place of a metric among what a reader asks for first."""
+    return FIRST.index(key) if key in FIRST else len(FIRST)
+
+
+def needed_text(
+    comparison: "results.Comparison", draws: str = "runs", other: int | None = None
+) -> str:
+    """Say how many paired draws would show the differences that these do not show.
+
+    Of the metrics asked for most first, of all columns or of one; empty where nothing is open.
+    """
+    labels = short_labels(comparison["labels"])
+    found = []
+    for row in sorted(comparison["rows"], key=lambda row: first_of(row["key"])):
+        for place, cell in enumerate(row["cells"]):
+            needed = (cell["change"] or {}).get("pairs_needed")
+            if needed and row["key"] in FIRST and other in (None, place):
+                of = f" of {labels[place]}" if len(labels) > 2 and other is None else ""
+                found.append(f"{row['title']}{of} {needed:,}")
+    if not found:
+        return ""
+    return (
+        f"Differences of the observed size would show in 80 % of cases with so many {draws}: "
+        f"{', '.join(found[:_NEEDED])}."
+    )
 
 
 def short_labels(governors: list[str]) -> list[str]:
@@ -168,16 +224,44 @@ def percent(share: float | None) -> str:
     return f"{whole:.2f} %"
 
 
-def agreement_text(agreement: "results.Agreement") -> str:
-    """Return the share of the recorded decisions that the best governor reproduces."""
-    verdict = agreement["verdict"]
+def agreement_text(found: "results.Agreement | results.Fidelity", option: str) -> str:
+    """Return the share of the recorded decisions that the best governor reproduces.
+
+    ``option`` names the recorded machine.
+    """
+    verdict, decisions = found["verdict"], found["decisions"]
+    word = "verified:" if verdict["is_verified"] else not_verified(option)
+    best = " or ".join(verdict["best"]) or "no governor"
     text = (
-        f"Recorded decisions, {agreement['decisions']['compared']:,}, verified: "
-        f"{' or '.join(verdict['best'])} agrees in {percent(verdict['agreement'])}"
+        f"Recorded decisions, {decisions['compared']:,}, {word} "
+        f"{best} agrees in {percent(verdict['agreement'])}"
     )
     if verdict["control"] is not None:
         text += f", {verdict['control']} as a control in {percent(verdict['control_agreement'])}"
-    return f"{text}. For details, run `torpor fidelity`."
+    if not verdict["is_verified"]:
+        share = decisions["commonest"] / max(decisions["compared"], 1)
+        text += f", always the commonest state in {percent(share)}"
+    return f"{text}."
+
+
+def not_verified(option: str) -> str:
+    """Return the words for a recording whose decisions the machine of an option does not explain.
+
+    >>> not_verified("--platform")
+    'NOT verified: is --platform the recorded machine?'
+    """
+    return f"NOT verified: is {option} the recorded machine?"
+
+
+def unverified(result: Mapping[str, Any]) -> list[str]:
+    """Return the recordings of a replay or a verification whose decisions are not verified."""
+    if result["kind"] == "fidelity":
+        return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
+    return [
+        section["trace"]["path"]
+        for section in result.get("traces", ())
+        if section.get("agreement") and not section["agreement"]["verdict"]["is_verified"]
+    ]
 
 
 def _share(count: int, total: int) -> str:

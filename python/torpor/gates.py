@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -55,7 +55,11 @@ class Limit:
 
 
 class Verdict(TypedDict):
-    """One limit in one scenario. ``low`` and ``high`` are the change's 95 % interval, or None."""
+    """One limit in one scenario.
+
+    ``low`` and ``high`` are the change's 95 % interval, ``p`` the chance of such a change if there
+    were none, corrected by Holm's method for the number of limits on changes; None without seeds.
+    """
 
     scenario: str
     governor: str
@@ -67,6 +71,7 @@ class Verdict(TypedDict):
     change: float | None
     low: float | None
     high: float | None
+    p: float | None
     is_broken: bool
 
 
@@ -146,7 +151,8 @@ def gate(
         is_strict: Break a limit unless the candidate is surely within it.
 
     Where there are seeds, changes are paired by seed, and a limit is broken only if the change is
-    more than noise: its 95 % interval excludes no change. A replay has no noise.
+    more than noise: its ``p``, corrected for the number of limits that are judged so, is below
+    0.05. A limit on one metric in one scenario is one test. A replay has no noise.
 
     Raises :class:`GateError` where a limit meets nothing.
     """
@@ -161,10 +167,10 @@ def gate(
         pairs = [(key, bases.get(key[0]), values) for key, values in after.items()]
     else:
         pairs = [(key, before.get(key), values) for key, values in after.items()]
-    verdicts: list[Verdict] = []
+    judged: list[tuple[Limit, Verdict]] = []
     for limit in limits:
         met = [
-            _judge(limit, key, old, new, is_strict)
+            _judge(limit, key, old, new)
             for key, old, new in pairs
             if fnmatchcase(key[0], limit.scenario) and fnmatchcase(key[1], limit.governor)
         ]
@@ -176,8 +182,14 @@ def gate(
                 f"`{limit.governor}` meets nothing that both sides have: the candidate has "
                 f"{'; '.join(known[:8])}{' ...' if len(known) > 8 else ''}"
             )
-        verdicts += found
-    return verdicts
+        judged += [(limit, verdict) for verdict in found]
+    tested = [v for _, v in judged if v["p"] is not None]
+    chances = _engine.holm([v["p"] for v in tested if v["p"] is not None])
+    for verdict, chance in zip(tested, chances, strict=True):
+        verdict["p"] = chance
+    for limit, verdict in judged:
+        verdict["is_broken"] = _is_broken(limit, verdict, is_strict=is_strict)
+    return [verdict for _, verdict in judged]
 
 
 def _judge(
@@ -185,8 +197,8 @@ def _judge(
     key: tuple[str, str],
     old: Mapping[str, Mapping[int, float]] | None,
     new: Mapping[str, Mapping[int, float]],
-    is_strict: bool,
 ) -> Verdict | None:
+    """Return the figures of a limit; whether it is broken depends on those of all."""
     mine = new.get(limit.metric, {})
     theirs = (old or {}).get(limit.metric, {})
     info = _known_metrics()[limit.metric]
@@ -194,15 +206,13 @@ def _judge(
     seeds = sorted(mine.keys() & theirs.keys())
     if not mine or (is_relative and not seeds):
         return None
-    change = low = high = None
+    change = low = high = p = None
     if seeds:
         compared = _compare(info, {s: theirs[s] for s in seeds}, {s: mine[s] for s in seeds})
         change, low, high = (compared[name] for name in ("difference", "low", "high"))
+        p = compared["p"] if is_relative else None
     value = sum(mine.values()) / len(mine)
     before = sum(theirs[s] for s in seeds) / len(seeds) if seeds else None
-    sign = -1 if info["direction"] == "higher" else 1
-    # From here on, more is worse.
-    worse = _Change(sign * (change or 0.0), *_oriented(low, high, sign))
     return {
         "scenario": key[0],
         "governor": key[1],
@@ -214,29 +224,17 @@ def _judge(
         "change": change,
         "low": low,
         "high": high,
-        "is_broken": _is_broken(limit, value, before, worse, is_strict=is_strict),
+        "p": p,
+        "is_broken": False,
     }
 
 
-class _Change(NamedTuple):
-    """A change in the worse direction, with its interval."""
-
-    mean: float
-    low: float | None
-    high: float | None
+#: A change with so large a chance is noise.
+_LEVEL = 0.05
 
 
-def _oriented(
-    low: float | None, high: float | None, sign: int
-) -> tuple[float | None, float | None]:
-    if low is None or high is None:
-        return None, None
-    return (low, high) if sign > 0 else (-high, -low)
-
-
-def _is_broken(
-    limit: Limit, value: float, before: float | None, worse: _Change, *, is_strict: bool
-) -> bool:
+def _is_broken(limit: Limit, verdict: Verdict, *, is_strict: bool) -> bool:
+    value, before = verdict["candidate"], verdict["base"]
     if limit.most is not None:
         return value > limit.most
     if limit.least is not None:
@@ -246,10 +244,17 @@ def _is_broken(
         assert before is not None, "a relative limit has a base"
         most = abs(before) * limit.worse_than_pct / 100
     assert most is not None
+    # From here on, more is worse.
+    is_higher_better = _known_metrics()[limit.metric]["direction"] == "higher"
+    mean = verdict["change"] or 0.0
+    farthest = verdict["low"] if is_higher_better else verdict["high"]
+    mean, farthest = (
+        -each if is_higher_better and each is not None else each for each in (mean, farthest)
+    )
+    assert mean is not None, "a mean is known"
     if is_strict:
-        return (worse.mean if worse.high is None else worse.high) > most
-    is_noise = worse.low is not None and worse.low <= 0
-    return worse.mean > most and not is_noise
+        return (mean if farthest is None else farthest) > most
+    return mean > most and (verdict["p"] is None or verdict["p"] < _LEVEL)
 
 
 def _compare(
@@ -269,7 +274,7 @@ def _compare(
     found: dict[str, Any] = json.loads(_engine.compare(json.dumps(table)))
     change = found["rows"][0]["cells"][1]["change"]
     # What is equal has no change.
-    return change or {"difference": 0.0, "low": None, "high": None}
+    return change or {"difference": 0.0, "low": None, "high": None, "p": None}
 
 
 def _known_metrics() -> dict[str, dict[str, Any]]:

@@ -124,6 +124,11 @@ class Fidelity(Record):
         return list(self["verdict"]["best"])
 
     @property
+    def is_verified(self) -> bool:
+        """The best one explains the decisions; if not, the machine may not be the recorded one."""
+        return bool(self["verdict"]["is_verified"])
+
+    @property
     def agreement(self) -> float:
         """Of the best one, the share of decisions it made as they were recorded, 0 to 1."""
         return float(self["verdict"]["agreement"])

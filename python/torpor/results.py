@@ -98,11 +98,17 @@ class Change(TypedDict):
     high: float | None
     #: Null where neither way is better, or nobody can tell.
     is_better: bool | None
-    #: More than chance; null where one pair cannot tell.
+    #: More than chance: `p` is below 0.05. Null where one pair cannot tell.
     is_significant: bool | None
     #: 95 %; null where the difference is exact, or of one pair alone.
     low: float | None
+    #: The chance of such a difference if there were none, corrected for the number of metrics;
+    #: null where the difference is exact, or of one pair alone.
+    p: float | None
     pairs: int
+    #: The number of pairs that would show a difference of this size in 80 % of cases; null where
+    #: it is shown, exact, 0, or more than 10,000 would be needed.
+    pairs_needed: int | None
     #: Of the base; null where that is 0, and for a percentage, whose change is in points.
     relative_pct: float | None
     #: Empty where the two values read alike.
@@ -171,6 +177,9 @@ class Comparison(TypedDict):
     #: The number of samples of each value.
     samples: int
     sampling: Literal["exact", "paired"]
+    #: The number of metrics that `is_significant` is corrected for, by Holm's method: the most
+    #: of any column. 0 where differences are exact.
+    tests: int
 
 
 @final
@@ -1022,7 +1031,8 @@ class VerdictInfo(TypedDict):
     #: Governors with the highest agreement: several if the recording cannot tell them apart, in
     #: no order.
     best: list[str]
-    #: The best governor of another family: what a wrong governor scores here.
+    #: The best governor of a family that none of `best` is of: what a wrong governor scores
+    #: here.
     control: str | None
     control_agreement: float | None
     #: `best` are several whose order depends on the governor's history before the recording,
@@ -1030,6 +1040,9 @@ class VerdictInfo(TypedDict):
     hangs_on_history: bool
     #: The recording tells governors from one that always names the commonest state.
     is_telling: bool
+    #: The best agreement explains enough of what the commonest state leaves. If it does not, the
+    #: machine may not be the recorded one.
+    is_verified: bool
     next_agreement: float | None
     #: The next ones below.
     next_best: list[str]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.comparison import fill, section_name, sections
+from torpor.comparison import fill, not_verified, section_name, sections, unverified
 from torpor.records import Record, headed
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
         {
             "sources": sources,
             "comparison": fill(metrics, table, is_paired=False),
-            "notes": _notes(columns, lonely),
+            "notes": [*_unverified(names, parsed), *_notes(columns, lonely)],
         },
     )
 
@@ -109,6 +109,14 @@ def _counts() -> frozenset[str]:
     catalogues = json.loads(_engine.metrics())
     kinds = (*catalogues["replay"], *catalogues["simulation"])
     return frozenset(metric["key"] for metric in kinds if metric["kind"] == "count")
+
+
+def _unverified(names: list[str], parsed: list[Any]) -> list[str]:
+    return [
+        f"{name}: {path}: the recorded decisions are {not_verified('--recorded-on')}"
+        for name, result in zip(names, parsed, strict=True)
+        for path in unverified(result)
+    ]
 
 
 def _notes(columns: list[_Column], lonely: list[str]) -> list[str]:

@@ -86,13 +86,14 @@ def test_a_machine_nobody_named_is_asked_for(torpor, recording):
 
 def test_a_recording_without_a_governor_agrees_with_none(torpor, recording):
     # The demo's kernel halted without asking anybody; see demo/README.md.
-    done = torpor("fidelity", recording, "-p", "i5-10600k", "--json", check=0)
+    done = torpor("fidelity", recording, "-p", "i5-10600k", "--json", check=1)
     result = json.loads(done.stdout)
     assert result["decisions"]["compared"] > 7_000
     assert result["verdict"]["agreement"] < 1
     assert result["decisions"]["commonest"] == result["decisions"]["compared"]
-    done = torpor("fidelity", recording, "-p", "i5-10600k", check=0)
-    assert "No governor tried explains this machine; the nearest is " in done.stdout
+    assert not result["verdict"]["is_verified"]
+    done = torpor("fidelity", recording, "-p", "i5-10600k", check=1)
+    assert "NOT verified: all decisions are for one state" in done.stdout
 
 
 def test_counters_take_both_dumps(recording):
@@ -150,3 +151,34 @@ def test_a_state_that_the_machine_lacks_is_refused(torpor, tmp_path):
     done = torpor("fidelity", _sleeps(tmp_path / "deep.txt", 3, 7), "-p", "pixel6", check=2)
     assert "CPU 0 enters state 7, which platform `pixel6` does not have" in done.stderr
     torpor("fidelity", _sleeps(tmp_path / "c2.txt", 3, 1), "-p", "pixel6", check=0)
+
+
+GUEST = GUESTS / "arm64-6.12-menu-rates" / "trace.dat.gz"
+
+
+@pytest.mark.parametrize(("machine", "status"), [("pixel6", 0), ("i5-10600k", 1)])
+def test_only_the_recorded_machine_is_verified(torpor, machine, status, tmp_path):
+    file, page = tmp_path / "replay.json", tmp_path / "page.html"
+    args = ["replay", GUEST, "-p", "pixel6", "-g", "menu-6.12", "--recorded-on", machine]
+    text = torpor(*args, "--report", page, check=status).stdout
+    file.write_text(torpor(*args, "--json", check=status).stdout, "utf-8")
+    asks = "NOT verified: is --recorded-on the recorded machine?"
+    posted = torpor(*args, "--format", "markdown", check=status).stdout
+    said = [text, page.read_text("utf-8"), posted, torpor("compare", file, file, check=0).stdout]
+    assert [asks in each for each in said] == [bool(status)] * 4
+    assert (", verified: menu-6.12 agrees in 100.00 %" in text) == (not status)
+    verdict = json.loads(file.read_text("utf-8"))["traces"][0]["agreement"]["verdict"]
+    assert verdict["is_verified"] == (not status)
+    explained = torpor("explain", file, check=0).stdout
+    assert ("of whose decisions no governor" in explained) == bool(status)
+
+
+@pytest.mark.parametrize(("machine", "status"), [("pixel6", 0), ("apple-m1", 1)])
+def test_fidelity_of_another_machine_is_a_finding(torpor, machine, status, tmp_path):
+    done = torpor("fidelity", GUEST, "-p", machine, check=status)
+    asks = "NOT verified: is --platform the recorded machine?"
+    assert (asks in done.stdout) == bool(status)
+    file = tmp_path / "fidelity.json"
+    file.write_text(torpor("fidelity", GUEST, "-p", machine, "--json", check=status).stdout, "utf-8")
+    assert (asks in torpor("explain", file, check=0).stdout) == bool(status)
+    assert library.load(file).is_verified == (not status)

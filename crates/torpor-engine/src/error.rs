@@ -57,7 +57,8 @@ pub enum EngineError {
     #[error(
         "recording `{path}` was not made on platform `{platform}`: {cpu} enters state {state}, \
          and the platform has states 0 to {last} there\n\
-         hint: --platform takes the machine that was recorded"
+         hint: `torpor fidelity --platform` and `torpor replay --recorded-on` take the machine that \
+         was recorded"
     )]
     NotThisMachine { path: String, cpu: CpuId, state: usize, platform: String, last: usize },
     #[error(

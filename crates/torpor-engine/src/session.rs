@@ -16,7 +16,7 @@ use crate::stats::Stats;
 use crate::strip::{self, Lane, Slept};
 use crate::summary::{self, RunCounts};
 use crate::trace_info::TraceInfo;
-use crate::verify::{self, VerifyOptions, VerifyRequest};
+use crate::verify::{self, Fidelity, VerifyOptions, VerifyRequest};
 use std::collections::BTreeMap;
 use std::path::Path;
 use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place};
@@ -154,7 +154,7 @@ impl<'a> Session<'a> {
         let info = TraceInfo::new(shown, &trace);
         let (models, causes) =
             self.lay_out(&info, &trace, &mut recording, |follower| follow(follower, &head))?;
-        let agreement = self.agreement(shown, trace, head, progress);
+        let agreement = self.agreement(shown, trace, head, progress)?;
         let mut seats: Vec<Seat<'_>> = recording
             .cpus
             .iter()
@@ -268,26 +268,37 @@ impl<'a> Session<'a> {
         Ok(Spanned { path: shown, has_power, cpus: cpus.collect() })
     }
 
-    /// The recorded governor's decisions, if the recorded machine is known. A recording that does
-    /// lack what it requires has no agreement; that is no error of a replay.
+    /// The recorded governor's decisions, if the recorded machine is named. A recording that lacks
+    /// what a verification requires has no agreement; that is no error of a replay.
+    ///
+    /// # Errors
+    /// If the named machine lacks a CPU or a state that the recording has.
     fn agreement(
         &self,
         path: &str,
         trace: Trace,
         head: Head,
         progress: &dyn Progress,
-    ) -> Option<Agreement> {
+    ) -> Result<Option<Agreement>, EngineError> {
+        let Some(machine) = self.recorded_on() else { return Ok(None) };
         let request = VerifyRequest {
             trace: path.into(),
-            platform: self.recorded_on()?.clone(),
+            platform: machine.clone(),
             governors: Vec::new(),
             counters: None,
             options: VerifyOptions { fit: false, disagreements: 0, ..VerifyOptions::default() },
         };
         let first_events = (!head.is_all).then_some(head.events.len() as u64);
         let trace = Trace { events: head.events, ..trace };
-        let found = verify::verify_trace(path, &trace, &request, self.catalog, progress).ok()?;
-        Some(Agreement { decisions: found.decisions, verdict: found.verdict, first_events })
+        match verify::verify_trace(path, &trace, &request, self.catalog, progress) {
+            Ok(Fidelity { decisions, verdict, .. }) => {
+                Ok(Some(Agreement { decisions, verdict, first_events }))
+            }
+            Err(error @ (EngineError::NotThisMachine { .. } | EngineError::NoSuchCpu { .. })) => {
+                Err(error)
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     fn recorded_on(&self) -> Option<&Platform> {

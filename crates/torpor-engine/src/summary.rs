@@ -384,6 +384,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
         "open-loop replay: a slower wake-up delays the work that follows, but does not change \
          what the work is or who does it"
             .to_owned(),
+        torpor_result::latency::source_note(&platform.name),
     ];
     notes.extend(demotion_note(platform));
     if !platform.has_power() {

@@ -31,6 +31,12 @@ pub(crate) fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> Strin
     json!(interval::shares(&first, &second)).to_string()
 }
 
+/// The chances of several tests, corrected for their number.
+#[pyfunction]
+pub(crate) fn holm(chances: Vec<f64>) -> Vec<f64> {
+    interval::holm(&chances)
+}
+
 /// How a value is written.
 #[pyfunction]
 pub(crate) fn format_number(value: f64) -> String {

@@ -37,7 +37,7 @@ mod _engine {
     #[pymodule_export]
     use super::check::{check, check_kinds};
     #[pymodule_export]
-    use super::compare::{compare, compare_shares, format_number, metrics};
+    use super::compare::{compare, compare_shares, format_number, holm, metrics};
     #[pymodule_export]
     use super::counters::{counters_between, counters_since_boot, read_counters, take_counters};
     #[pymodule_export]

@@ -3,11 +3,12 @@
 //!
 //! The base is the first column that did not fail. A *change* says which way is better only where
 //! that can be distinguished: in a replay wherever two values do not read alike, over seeds or
-//! rounds where the interval of the paired differences excludes 0. *Best* are the governors that
+//! rounds where Student's paired test says so at 5 %, corrected by Holm's method for the number of
+//! metrics in the table. An interval is of its metric alone. *Best* are the governors that
 //! nobody beats so: the one with the best value, and those that cannot be distinguished from it;
 //! nobody, if that is all.
 
-use crate::interval::{self, Interval};
+use crate::interval;
 use crate::metric::{Direction, Info, Kind};
 use crate::number;
 use schemars::JsonSchema;
@@ -62,6 +63,9 @@ pub struct Comparison {
     pub base: Option<usize>,
     /// The number of samples of each value.
     pub samples: usize,
+    /// The number of metrics that `is_significant` is corrected for, by Holm's method: the most of
+    /// any column. 0 where differences are exact.
+    pub tests: usize,
     pub rows: Vec<Row>,
 }
 
@@ -97,8 +101,14 @@ pub struct Change {
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub pairs: usize,
-    /// More than chance; null where one pair cannot tell.
+    /// The chance of such a difference if there were none, corrected for the number of metrics;
+    /// null where the difference is exact, or of one pair alone.
+    pub p: Option<f64>,
+    /// More than chance: `p` is below 0.05. Null where one pair cannot tell.
     pub is_significant: Option<bool>,
+    /// The number of pairs that would show a difference of this size in 80 % of cases; null where
+    /// it is shown, exact, 0, or more than 10,000 would be needed.
+    pub pairs_needed: Option<usize>,
     /// Null where neither way is better, or nobody can tell.
     pub is_better: Option<bool>,
     /// Empty where the two values read alike.
@@ -108,8 +118,18 @@ pub struct Change {
 /// Compares columns by these metrics, in their order.
 pub fn compare(metrics: &[Info], columns: &[Column], sampling: Sampling) -> Comparison {
     let base = columns.iter().position(|column| !column.has_failed);
-    let rows = metrics.iter().filter_map(|info| row(info, columns, base, sampling)).collect();
+    let lines: Vec<Line<'_>> = metrics
+        .iter()
+        .map(|info| Line { info, columns, sampling })
+        .filter(Line::is_shown)
+        .collect();
+    let chances = Chances::new(&lines);
+    let rows = lines.iter().enumerate().map(|(number, line)| line.row(number, base, &chances));
+    let rows = rows.collect();
+    let tests =
+        |base: usize| (0..columns.len()).map(|other| chances.tests(base, other)).max().unwrap_or(0);
     Comparison {
+        tests: base.map_or(0, tests),
         sampling,
         labels: columns.iter().map(|column| column.label.clone()).collect(),
         base,
@@ -118,39 +138,47 @@ pub fn compare(metrics: &[Info], columns: &[Column], sampling: Sampling) -> Comp
     }
 }
 
-/// `None` for a row that says nothing: an optional metric that is 0 or not known for everyone.
-fn row(info: &Info, columns: &[Column], base: Option<usize>, sampling: Sampling) -> Option<Row> {
-    let one = Line { info, columns, sampling };
-    let values: Vec<Option<f64>> = (0..columns.len()).map(|index| one.mean(index)).collect();
-    if info.is_optional && !values.iter().flatten().any(|value| *value != 0.0) {
-        return None;
-    }
-    let best = one.best(&values);
-    let cells = values.iter().enumerate().map(|(index, value)| Cell {
-        value: *value,
-        text: match value {
-            Some(value) => one.text(*value),
-            None if columns[index].has_failed => FAILED.to_owned(),
-            None => NOT_KNOWN.to_owned(),
-        },
-        has_failed: columns[index].has_failed,
-        is_best: best.contains(&index),
-        change: base
-            .filter(|base| *base != index)
-            .and_then(|base| Some(one.change(base, values[base]?, index, (*value)?))),
-    });
-    let cells = cells.collect();
-    let text = |text: &str| text.to_owned();
-    Some(Row {
-        key: text(&info.key),
-        title: text(&info.title),
-        unit: text(&info.unit),
-        kind: info.kind,
-        direction: info.direction,
-        definition: text(&info.definition),
-        cells,
-    })
+/// What chance alone would do, of each pair of columns.
+struct Chances {
+    columns: usize,
+    /// By pair and metric, corrected for the number of metrics; `None` where there is no test.
+    corrected: Vec<Vec<Option<f64>>>,
 }
+
+impl Chances {
+    fn new(lines: &[Line<'_>]) -> Chances {
+        let columns = lines.first().map_or(0, |line| line.columns.len());
+        let pairs = (0..columns).flat_map(|a| (0..columns).map(move |b| (a, b)));
+        let corrected = pairs.map(|(a, b)| if a < b { corrected(lines, a, b) } else { Vec::new() });
+        Chances { columns, corrected: corrected.collect() }
+    }
+
+    fn of(&self, a: usize, b: usize) -> &[Option<f64>] {
+        self.corrected.get(a.min(b) * self.columns + a.max(b)).map_or(&[], Vec::as_slice)
+    }
+
+    fn tests(&self, a: usize, b: usize) -> usize {
+        self.of(a, b).iter().flatten().count()
+    }
+}
+
+/// Metrics that are alike in each pair are no test: they cannot differ by chance.
+fn corrected(lines: &[Line<'_>], a: usize, b: usize) -> Vec<Option<f64>> {
+    let chance = |line: &Line<'_>| {
+        let differences = line.paired(a, b).filter(|all| all.iter().any(|d| *d != 0.0))?;
+        interval::paired_p(&differences)
+    };
+    let mut chances: Vec<Option<f64>> = lines.iter().map(chance).collect();
+    let known: Vec<f64> = chances.iter().flatten().copied().collect();
+    let mut corrected = interval::holm(&known).into_iter();
+    for chance in chances.iter_mut().filter(|chance| chance.is_some()) {
+        *chance = corrected.next();
+    }
+    chances
+}
+
+/// Chance alone would do more with one comparison in twenty.
+const LEVEL: f64 = 0.05;
 
 /// One metric of all columns.
 struct Line<'a> {
@@ -160,6 +188,41 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// An optional metric that is 0 or not known for everyone says nothing.
+    fn is_shown(&self) -> bool {
+        let mut known = (0..self.columns.len()).filter_map(|index| self.mean(index));
+        !self.info.is_optional || known.any(|value| value != 0.0)
+    }
+
+    fn row(&self, number: usize, base: Option<usize>, chances: &Chances) -> Row {
+        let values: Vec<Option<f64>> = (0..self.columns.len()).map(|i| self.mean(i)).collect();
+        let test = Test { number, chances };
+        let best = self.best(&values, &test);
+        let cells = values.iter().enumerate().map(|(index, value)| Cell {
+            value: *value,
+            text: match value {
+                Some(value) => self.text(*value),
+                None if self.columns[index].has_failed => FAILED.to_owned(),
+                None => NOT_KNOWN.to_owned(),
+            },
+            has_failed: self.columns[index].has_failed,
+            is_best: best.contains(&index),
+            change: base.filter(|base| *base != index).and_then(|base| {
+                Some(self.change((base, values[base]?), (index, (*value)?), &test))
+            }),
+        });
+        let text = |text: &str| text.to_owned();
+        Row {
+            key: text(&self.info.key),
+            title: text(&self.info.title),
+            unit: text(&self.info.unit),
+            kind: self.info.kind,
+            direction: self.info.direction,
+            definition: text(&self.info.definition),
+            cells: cells.collect(),
+        }
+    }
+
     fn of(&self, column: usize) -> impl Iterator<Item = (u64, Option<f64>)> + '_ {
         let samples = self.columns[column].samples.iter();
         samples.map(|s| (s.number, s.values.get(self.info.key.as_ref()).copied().flatten()))
@@ -188,26 +251,33 @@ impl Line<'_> {
         pairs.collect()
     }
 
-    fn interval(&self, first: usize, second: usize) -> Option<Interval> {
-        match self.sampling {
-            Sampling::Exact => None,
-            Sampling::Paired => interval::paired(&self.differences(first, second)),
-        }
+    /// The differences as far as they are draws, of two pairs at least.
+    fn paired(&self, first: usize, second: usize) -> Option<Vec<f64>> {
+        let differences = (self.sampling == Sampling::Paired)
+            .then(|| self.differences(first, second))
+            .filter(|differences| differences.len() > 1);
+        differences.filter(|_| !self.columns[first].has_failed && !self.columns[second].has_failed)
     }
 
     /// Whether the two are distinguished; `None` where one pair cannot tell.
-    fn differs(&self, first: (usize, f64), second: (usize, f64)) -> Option<bool> {
+    fn differs(&self, first: (usize, f64), second: (usize, f64), test: &Test<'_>) -> Option<bool> {
         match self.sampling {
             Sampling::Exact => Some(self.text(first.1) != self.text(second.1)),
-            Sampling::Paired => self.interval(first.0, second.0).map(|i| i.is_significant),
+            Sampling::Paired => {
+                self.paired(first.0, second.0)?;
+                Some(test.chance(first.0, second.0).is_some_and(|p| p < LEVEL))
+            }
         }
     }
 
-    fn change(&self, base: usize, base_value: f64, column: usize, value: f64) -> Change {
-        let interval = self.interval(base, column);
+    fn change(&self, from: (usize, f64), to: (usize, f64), test: &Test<'_>) -> Change {
+        let ((base, base_value), (column, value)) = (from, to);
+        let differences = self.paired(base, column);
+        let interval = differences.as_deref().and_then(interval::paired);
         // Of those pairs that both have: without holes the difference of the means.
         let difference = interval.map_or(value - base_value, |i| i.difference);
-        let is_significant = self.differs((base, base_value), (column, value));
+        let is_significant = self.differs(from, to, test);
+        let tests = test.chances.tests(base, column);
         let is_lower_better = match self.info.direction {
             Direction::Lower => Some(true),
             Direction::Higher => Some(false),
@@ -232,7 +302,11 @@ impl Line<'_> {
                 Sampling::Exact => 1,
                 Sampling::Paired => self.differences(base, column).len(),
             },
+            p: differences.as_ref().map(|_| test.chance(base, column).unwrap_or(1.0)),
             is_significant,
+            pairs_needed: differences
+                .filter(|_| is_significant == Some(false))
+                .and_then(|differences| interval::pairs_needed(&differences, tests)),
             is_better: is_lower_better
                 .filter(|_| is_significant == Some(true))
                 .map(|is_lower| (difference < 0.0) == is_lower),
@@ -241,7 +315,7 @@ impl Line<'_> {
     }
 
     /// The competitors that no other one beats.
-    fn best(&self, values: &[Option<f64>]) -> Vec<usize> {
+    fn best(&self, values: &[Option<f64>], test: &Test<'_>) -> Vec<usize> {
         let known: Vec<(usize, f64)> = values
             .iter()
             .enumerate()
@@ -254,10 +328,22 @@ impl Line<'_> {
             Direction::None => None,
         };
         let Some(&leader) = leader else { return Vec::new() };
-        let is_beaten = |one: (usize, f64)| self.differs(leader, one) == Some(true);
+        let is_beaten = |one: (usize, f64)| self.differs(leader, one, test) == Some(true);
         let best: Vec<usize> =
             known.iter().filter(|one| !is_beaten(**one)).map(|(index, _)| *index).collect();
         if best.len() == known.len() { Vec::new() } else { best }
+    }
+}
+
+/// The metric of this number among all of the table.
+struct Test<'a> {
+    number: usize,
+    chances: &'a Chances,
+}
+
+impl Test<'_> {
+    fn chance(&self, first: usize, second: usize) -> Option<f64> {
+        self.chances.of(first, second).get(self.number).copied().flatten()
     }
 }
 
@@ -339,6 +425,56 @@ mod tests {
         ];
         let row = &compare(&[power], &columns, Sampling::Paired).rows[0];
         assert_eq!(row.cells.iter().map(|c| c.is_best).collect::<Vec<_>>(), [false, true, true]);
+    }
+
+    /// Differences of 1, 2 and 3: t = 3.46 with 2 degrees of freedom, p = 0.0742. Of 9, 10 and 11:
+    /// t = 17.3, p = 0.00332, which 20 metrics turn into 0.0664.
+    #[test]
+    fn a_metric_among_many_needs_more_evidence() {
+        let keys: Vec<String> = (0..20).map(|n| format!("m{n}")).collect();
+        let infos: Vec<Info> = keys
+            .iter()
+            .map(|key| Info {
+                key: Cow::Owned(key.clone()),
+                ..info("", Kind::Power, Direction::Lower)
+            })
+            .collect();
+        let sample = |number: u64, strong: f64, weak: f64| Sample {
+            number,
+            values: keys
+                .iter()
+                .map(|key| (key.clone(), Some(if key == "m0" { strong } else { weak })))
+                .collect(),
+        };
+        let columns = |count: u64| {
+            let mut columns = [column("a", "", &[]), column("b", "", &[])];
+            columns[0].samples = (0..count).map(|n| sample(n, 20.0, 20.0)).collect();
+            columns[1].samples = (0..count)
+                .map(|n| sample(n, 29.0 + (n % 3) as f64, 21.0 + (n % 3) as f64))
+                .collect();
+            columns
+        };
+        let alone = compare(&infos[..1], &columns(3), Sampling::Paired);
+        let among = compare(&infos, &columns(3), Sampling::Paired);
+        let change = |found: &Comparison| found.rows[0].cells[1].change.clone().unwrap();
+        assert_eq!((alone.tests, change(&alone).is_significant), (1, Some(true)));
+        assert_eq!((among.tests, change(&among).is_significant), (20, Some(false)));
+        assert!((change(&among).p.unwrap() - 20.0 * change(&alone).p.unwrap()).abs() < 1e-12);
+        // It says how many would do, and so many do.
+        let needed = change(&among).pairs_needed.unwrap();
+        assert_eq!((change(&alone).pairs_needed, needed), (None, 4));
+        let enough = compare(&infos, &columns(6), Sampling::Paired);
+        assert_eq!(change(&enough).is_significant, Some(true));
+        // Metrics that are alike are no tests.
+        let alike = [columns(3)[0].clone(), columns(3)[0].clone()];
+        assert_eq!(compare(&infos, &alike, Sampling::Paired).tests, 0);
+    }
+
+    #[test]
+    fn a_table_without_metrics_has_no_tests() {
+        let columns = [column("a", "m", &[1.0, 2.0]), column("b", "m", &[1.0, 2.0])];
+        let found = compare(&[], &columns, Sampling::Paired);
+        assert_eq!((found.tests, found.base, found.rows.len()), (0, Some(0), 0));
     }
 
     #[test]

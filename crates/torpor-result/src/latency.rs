@@ -204,6 +204,15 @@ impl Latencies {
     }
 }
 
+/// Where latencies and delays on a machine come from, to be said next to them.
+pub fn source_note(platform: &str) -> String {
+    format!(
+        "latencies and delays follow the exit latencies in the tables of {platform}, which are what \
+         drivers advertise unless its file says otherwise; measured ones can differ (i5-10600K: \
+         1,034 µs advertised, 18 µs measured)"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -381,6 +381,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
         options.duration.0 as f64 / 1e9,
         options.seeds
     )];
+    notes.push(torpor_result::latency::source_note(&platform.name));
     if let Some(online) = &options.cpus {
         notes.push(format!(
             "CPU {} of {} online: the others run no task and no interrupt, and the power of \

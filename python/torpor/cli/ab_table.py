@@ -4,19 +4,17 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from torpor.cli.console import wrap
+from torpor.cli.console import text_width, wrap
 from torpor.cli.table import rows_text
-from torpor.comparison import rows, short_labels
+from torpor.comparison import base_text, rows, short_labels
 
 if TYPE_CHECKING:
     from torpor import results, shapes
 
-_TEXT_WIDTH = 100
-
 
 def ab_text(result: "shapes.Ab", width: int) -> str:
     """Return what was run, the table, and which rows differ."""
-    text_width = min(width, _TEXT_WIDTH)
+    narrow = text_width(width)
     labels = short_labels([governor["label"] for governor in result["governors"]])
     rounds = result["finished_rounds"]
     heading = (
@@ -27,8 +25,8 @@ def ab_text(result: "shapes.Ab", width: int) -> str:
     assert compared is not None, "a round was finished"
     table = rows_text(labels, rows(compared), width)
     below = [*_differences(compared, labels), *_notes(result, compared)]
-    lines = "".join(wrap(line, text_width) + "\n" for line in below)
-    return f"{wrap(heading, text_width)}\n{table}\n{lines}"
+    lines = "".join(wrap(line, narrow) + "\n" for line in below)
+    return f"{wrap(heading, narrow)}\n{table}\n{lines}"
 
 
 def _differences(compared: "results.Comparison", labels: list[str]) -> list[str]:
@@ -44,11 +42,8 @@ def _differences(compared: "results.Comparison", labels: list[str]) -> list[str]
         ]
         what = ", ".join(found) if found else "nothing that these rounds could show"
         lines.append(f"{label} differs from {labels[0]} in: {what}.")
-    count = len(compared["rows"]) * (len(labels) - 1)
-    lines.append(
-        f"±: 95 % intervals of the mean difference, paired by round; of {count} comparisons "
-        f"{count * 0.05:.1f} would seem to differ by chance."
-    )
+    lines.append("±: 95 % intervals of the mean difference, paired by round.")
+    lines += [text for text in [base_text(compared, "rounds")] if text]
     return lines
 
 

@@ -9,13 +9,11 @@ import typer
 
 from torpor import TorporError, checks
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING, deliver, progress
-from torpor.cli.console import fail, print_error, stdout_width, wrap, write_stdout
+from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
 from torpor.posting.calls import finding_text
 
 if TYPE_CHECKING:
     from torpor import results
-
-_TEXT_WIDTH = 100
 
 
 def check(
@@ -47,7 +45,7 @@ def check(
     Compiles each with AddressSanitizer and UndefinedBehaviorSanitizer; requires a C compiler.
     Exit status: 0 clean; 1 findings; 2 a governor could not be checked.
     """
-    width = min(stdout_width(), _TEXT_WIDTH)
+    width = text_width(stdout_width())
     if is_list:
         kinds = checks.check_kinds()
         write_stdout(json.dumps(kinds, indent=1) if is_json else _kinds_text(kinds, width))

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import typer
 
 from torpor.cli import EXIT_FAILURE
+from torpor.posting.paint import UNLIMITED
 from torpor.texts import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-#: No terminal, no line length: what reads a pipe or a file folds no lines.
-_UNLIMITED = 10_000
+    from torpor.posting import Post
+
+#: Running text is hard to read in longer lines.
+_TEXT_WIDTH = 100
 
 #: The escape character of colours that :func:`render` chose, until the text is written. Nobody else
 #: can know it.
@@ -90,7 +93,19 @@ def stdout_width() -> int:
     """
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):
         return shutil.get_terminal_size().columns
-    return _UNLIMITED
+    return UNLIMITED
+
+
+def text_width(width: int) -> int:
+    """Columns for running text where there are ``width``: fewer on a wide terminal."""
+    return width if width >= UNLIMITED else min(width, _TEXT_WIDTH)
+
+
+def write_post(found: "Post", form: str | None = None) -> None:
+    """Write tables to stdout in a form; without one, as text that fits the terminal."""
+    from torpor.posting import post_text
+
+    write_stdout(post_text(found, form, stdout_width()))
 
 
 def render(*parts: "RenderableType", width: int) -> str:

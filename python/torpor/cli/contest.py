@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from torpor.cli import EXIT_FINDING, options, progress, sweeping
-from torpor.cli.console import print_note, write_stdout
+from torpor.cli.console import print_note, write_post, write_stdout
 
 #: A contest shares its points with sweeps only where asked to.
 _STORE = Path("contest")
@@ -85,7 +85,6 @@ def contest(
     from torpor.contest import run
     from torpor.contest.explain import explain_post
     from torpor.contest.score import BASE
-    from torpor.posting import post_text
     from torpor.report import curves
 
     form = options.form(form, is_json=is_json)
@@ -122,11 +121,11 @@ def contest(
         print_note(f"plot: {plot}")
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
-        write_stdout(post_text(explain_post(found, first, second), form))
+        write_post(explain_post(found, first, second), form)
     elif form == "json":
         write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
         picture = curves.front(found) if form == "html" else ""
         post = run.contest_post(found, has_cells=has_cells)
-        write_stdout(post_text(post._replace(picture=picture), form))
+        write_post(post._replace(picture=picture), form)
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)

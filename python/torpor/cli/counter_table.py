@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor.cli.columns import columns_text
-from torpor.cli.console import wrap
+from torpor.cli.console import text_width, wrap
 from torpor.texts import printable
 
 if TYPE_CHECKING:
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 #: Headings, and rows of as many cells.
 _Table = tuple[list[str], list[list[str]]]
 
-_TEXT_WIDTH = 100
 _UNKNOWN = "-"
 
 
 def diff_text(result: "shapes.Diff", width: int) -> str:
     """Return what was compared, a table a group of CPUs, and what a reader must know."""
-    text_width = min(width, _TEXT_WIDTH)
-    parts = [wrap(_heading(interval), text_width) + "\n" for interval in result["intervals"]]
+    narrow = text_width(width)
+    parts = [wrap(_heading(interval), narrow) + "\n" for interval in result["intervals"]]
     for group in result["groups"]:
         if len(group["columns"]) > 1:
             parts.append(f"\n{_title(group)}\n")
@@ -32,7 +31,7 @@ def diff_text(result: "shapes.Diff", width: int) -> str:
             parts.append(columns_text(*_table(group, column), width))
             if column.get("got"):
                 parts += ["\n", columns_text(*_got(group, column), width)]
-    notes = [wrap(note, text_width) + "\n" for note in _notes(result)]
+    notes = [wrap(note, narrow) + "\n" for note in _notes(result)]
     return "".join([*parts, "\n" if notes else "", *notes])
 
 

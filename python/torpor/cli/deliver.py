@@ -11,6 +11,7 @@ from torpor._engine import TorporError
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.once import typed
+from torpor.comparison import unverified
 from torpor.posting import post
 from torpor.records import Compared
 
@@ -116,4 +117,5 @@ def deliver(
         return EXIT_FAILURE
     losses = [loss for trace in result.get("traces", ()) for loss in trace["trace"]["losses"]]
     is_damaged = any(loss["severity"] == "damage" for loss in losses)
-    return EXIT_FINDING if any(has_failed) or is_damaged else 0
+    is_finding = any(has_failed) or is_damaged or unverified(result)
+    return EXIT_FINDING if is_finding else 0

@@ -9,6 +9,7 @@ from torpor import verification
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
+from torpor.comparison import unverified
 from torpor.options import FidelityOptions
 from torpor.posting import post, post_text, posted
 
@@ -59,6 +60,7 @@ def fidelity(
 ) -> None:
     """Verify a recording: ask governors the questions of the recorded governor, and compare.
 
+    Exit status 1 if no governor explains the decisions: the machine may not be the recorded one.
     A recording without timers or task switches cannot be asked: of such a one, hold what its sleeps
     came to against the kernel's cpu_idle_miss and the counters.
     """
@@ -84,5 +86,5 @@ def fidelity(
         from torpor.cli.fidelity_text import fidelity_text
 
         write_stdout(fidelity_text(cast("results.Fidelity", result), stdout_width()))
-    if at_least is not None and 100 * result["verdict"]["agreement"] < at_least:
-        raise typer.Exit(EXIT_FINDING)
+    is_low = at_least is not None and 100 * result["verdict"]["agreement"] < at_least
+    raise typer.Exit(EXIT_FINDING if is_low or unverified(result) else 0)

@@ -4,16 +4,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import bare_table, render, wrap
+from torpor.cli.console import bare_table, render, text_width, wrap
 from torpor.cli.table import listed_text
-from torpor.comparison import percent, rows
+from torpor.comparison import not_verified, percent, rows
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from torpor import results
 
-_TEXT_WIDTH = 100
 #: The keys of ``by_source``, in words.
 _SOURCES = {
     "probe": "the kernel's own value, by a probe",
@@ -27,12 +26,12 @@ _SOURCES = {
 
 def fidelity_text(result: "results.Fidelity", width: int) -> str:
     """Return the verdict, its tables, and notes."""
-    text_width = min(width, _TEXT_WIDTH)
-    parts = [wrap(line, text_width) + "\n" for line in _heading(result)]
+    narrow = text_width(width)
+    parts = [wrap(line, narrow) + "\n" for line in _heading(result)]
     compared = result["comparison"]
     parts += ["\n", listed_text("governor", compared["labels"], rows(compared), width)]
     failed = [g for g in result["governors"] if g["error"] is not None]
-    parts += [wrap(f"{g['governor']} failed: {g['error']}", text_width) + "\n" for g in failed]
+    parts += [wrap(f"{g['governor']} failed: {g['error']}", narrow) + "\n" for g in failed]
     best = result["governors"][0]
     if best["error"] is None:
         parts += [f"\nBy source of the time to the next timer, {best['governor']}:\n"]
@@ -48,7 +47,7 @@ def fidelity_text(result: "results.Fidelity", width: int) -> str:
         parts += [render(_assumptions(result), width=width)]
     parts += ["\nSleeps by Torpor's rule, by the kernel's cpu_idle_miss events, and by sysfs:\n"]
     parts += [render(_counters(result), width=width)]
-    parts += [wrap(f"Note: {note}", text_width) + "\n" for note in result["notes"]]
+    parts += [wrap(f"Note: {note}", narrow) + "\n" for note in result["notes"]]
     return "".join(parts)
 
 
@@ -69,14 +68,14 @@ def _heading(result: "results.Fidelity") -> list[str]:
     lines.append(compared)
     best = " or ".join(verdict["best"]) or "no governor"
     commonest = decisions["commonest"] / max(decisions["compared"], 1)
-    if verdict["agreement"] < commonest:
-        # As where no governor was asked: with at most one state, or with no idle driver.
-        line = f"No governor tried explains this machine; the nearest is {best}"
-    elif not verdict["is_telling"]:
+    if decisions["commonest"] == decisions["compared"]:
         line = (
-            "This recording does not show which governor it was: "
-            f"the commonest state alone explains as much as {best}"
+            "NOT verified: all decisions are for one state, which shows neither governor nor "
+            f"machine; nearest is {best}"
         )
+    elif not verdict["is_verified"]:
+        # As where no governor was asked: with at most one state, or with no idle driver.
+        line = f"{not_verified('--platform')} The nearest governor is {best}"
     elif verdict["hangs_on_history"]:
         line = (
             f"This machine behaves like {best}, which this recording cannot distinguish: that "

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from torpor.cli import EXIT_FINDING, options
-from torpor.cli.console import print_note, write_stdout
+from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.comparison import correction_text
 from torpor.files import write_whole
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def gate(
     if form == "json":
         write_stdout(json.dumps(verdicts, indent=1))
     else:
-        write_stdout(post_text(post, form))
+        write_post(post, form)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _tell_github(verdicts, post_text(post, "markdown"))
     raise typer.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)
@@ -99,7 +100,9 @@ def _post(verdicts: Sequence["Verdict"], base: str, candidate: str) -> "Post":
     headings += ["base", "candidate", "change", "low", "high"]
     broken = sum(v["is_broken"] for v in verdicts)
     title = f"{candidate} against {base}: {broken} of {len(verdicts)} limits broken"
-    return Post(title, [], [Table("gate", "", headings, rows, 3)], [])
+    tests = sum(v["p"] is not None for v in verdicts)
+    facts = [f"noise: changes at 5 %, {correction_text(tests)}"] if tests > 1 else []
+    return Post(title, facts, [Table("gate", "", headings, rows, 3)], [])
 
 
 def _said(verdict: "Verdict") -> str:

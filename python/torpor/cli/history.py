@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor.cli import EXIT_FINDING, options, progress, sweeping
-from torpor.cli.console import print_note, write_stdout
+from torpor.cli.console import print_note, write_post, write_stdout
 from torpor.sweeps.axes import Axes
 
 _Spec = Annotated[
@@ -36,7 +36,6 @@ def ladder(
 
     A revision that does not compile or run says why; the others go on.
     """
-    from torpor.posting import post_text
     from torpor.sweeps import history, run
 
     steps = history.revisions(spec, first, last, path=path)
@@ -45,7 +44,7 @@ def ladder(
         done = run.sweep(axes, store, progress=sweeping.shown_by(bar), **how)
     rows = list(done.rows().values())
     shown = history.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
-    write_stdout(post_text(shown, form))
+    write_post(shown, form)
     if done.is_interrupted:
         raise KeyboardInterrupt
     raise typer.Exit(EXIT_FINDING if any(row["error"] for row in rows) else 0)

@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import bare_table, render, wrap
-from torpor.comparison import format_number, rows, section_name, sections, short_labels
+from torpor.cli.console import bare_table, render, text_width, wrap
+from torpor.comparison import format_number, needed_text, rows, section_name, sections, short_labels
 from torpor.several import over_recordings, sign_text
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def over_text(result: Any, width: int) -> str:
         f"deviation), change from {labels[0]} with its 95 % interval paired by recording, and in "
         "how many recordings it is so, with the chance of that (sign test)."
     )
+    if needed := needed_text(compared, "recordings"):
+        head += f" {needed}"
     table: Table = bare_table()
     table.add_column("", overflow="fold")
     table.add_column("governor")
@@ -108,4 +110,4 @@ def over_text(result: Any, width: int) -> str:
             spread = "-" if own["spread"] is None else format_number(own["spread"])
             title = "" if place else row.heading
             table.add_row(title, labels[place], cell.text, spread, cell.change, sign_text(own))
-    return f"{wrap(head, min(width, 100))}\n{render(table, width=width)}\n"
+    return f"{wrap(head, text_width(width))}\n{render(table, width=width)}\n"

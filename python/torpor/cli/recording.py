@@ -9,14 +9,12 @@ import typer
 
 from torpor import recordings
 from torpor.cli import EXIT_FINDING, options, progress
-from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
+from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
 from torpor.posting import post
 
 if TYPE_CHECKING:
     from torpor import results
-
-_TEXT_WIDTH = 100
 
 
 def info(
@@ -32,7 +30,7 @@ def info(
     if is_json:
         write_stdout(json.dumps(found, indent=1))
     else:
-        write_stdout(_text(found, min(stdout_width(), _TEXT_WIDTH)))
+        write_stdout(_text(found, text_width(stdout_width())))
     if any(loss["severity"] == "damage" for loss in found["losses"]):
         raise typer.Exit(EXIT_FINDING)
 

@@ -8,7 +8,7 @@ import typer
 
 from torpor import studies
 from torpor.cli import EXIT_FINDING, journaled, options, values
-from torpor.cli.console import bare_table, render, stdout_width, wrap, write_stdout
+from torpor.cli.console import bare_table, render, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.comparison import format_number
 from torpor.posting import post
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from torpor import shapes
 
 _NONE = "-"
-_TEXT_WIDTH = 100
 
 
 def reproduce(
@@ -132,7 +131,7 @@ def _fits_text(fits: list[studies.Fit], width: int) -> str:
 
 
 def _text(result: "shapes.Reproduction", width: int) -> str:
-    folded = min(width, _TEXT_WIDTH)
+    folded = text_width(width)
     parts = [f"{result['study']}: {result['title']}"]
     parts += [wrap(f"Source: {source}", folded) for source in result["source"]]
     seeds = "1 seed" if result["seeds"] == 1 else f"{result['seeds']} seeds"

@@ -9,11 +9,9 @@ import typer
 from torpor import explain as explain_result
 from torpor._engine import TorporError
 from torpor.cli import options
-from torpor.cli.console import stdout_width, wrap, write_stdout
+from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
 from torpor.posting import post
 from torpor.records import load
-
-_TEXT_WIDTH = 100
 
 
 def explain(
@@ -32,7 +30,7 @@ def explain(
     ] = None,
 ) -> None:
     """Explain a result in a few sentences: what differs, where, and what it cannot show."""
-    width = min(stdout_width(), _TEXT_WIDTH)
+    width = text_width(stdout_width())
     for path in results:
         for result in _loaded(path):
             sentences = explain_result(result, governor=governor)
@@ -80,7 +78,7 @@ def _text(found: Any, width: int) -> str:
     if found.get("kind") != "beside" if isinstance(found, dict) else True:
         return post(found, "lkml")
     compared = found["comparison"]
-    narrow = min(width, _TEXT_WIDTH)
+    narrow = text_width(width)
     lines = [wrap(f"{s['label']}: {s['what']}", narrow) for s in found["sources"]]
     notes = [wrap(f"Note: {note}", narrow) for note in found["notes"]]
     table = rows_text(short_labels(compared["labels"]), rows(compared), width)

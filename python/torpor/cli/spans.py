@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor.cli import options, progress
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.options import SpanOptions
 
 _FORMATS = (".parquet", ".arrow", ".csv")
@@ -69,7 +69,6 @@ def spans(
             found.write(output)
             print_note(f"spans: {output}")
         return
-    from torpor.posting import post_text
     from torpor.posting.model import Post, Table, number, word
 
     form = options.form(form, is_json=is_json)
@@ -103,4 +102,4 @@ def spans(
         [Table("bounds", title, headings, lines, 2)],
         notes,
     )
-    write_stdout(post_text(post, form))
+    write_post(post, form)

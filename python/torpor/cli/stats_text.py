@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Table
 
-from torpor.cli.console import render, wrap
+from torpor.cli.console import render, text_width, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torpor import results
 
-_TEXT_WIDTH = 100
 _UNKNOWN = "–"
 _SOURCES = {
     "cpu_idle_miss": "above and below: the kernel's own, from cpu_idle_miss",
@@ -45,7 +44,7 @@ def stats_text(stats: "results.TraceStats", top: int, is_each_cpu: bool, width: 
     ]
     lines = [
         wrap(f"{trace['path']}: {', '.join(facts)}", width),
-        wrap(f"{stats['sleeps']} sleeps{cut}; {source}", min(width, _TEXT_WIDTH)),
+        wrap(f"{stats['sleeps']} sleeps{cut}; {source}", text_width(width)),
         _tick(stats),
     ]
     if (verdicts := stats["verdicts"]) is not None:

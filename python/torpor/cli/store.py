@@ -7,13 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from torpor.cli import options
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.console import fail, print_note, write_post
 from torpor.sweeps.store import open_store
 
 
 def ls(store: options.StoreFolder) -> None:
     """Say what a store holds."""
-    from torpor.posting import post_text
     from torpor.posting.model import Cell, Post, Table, word
 
     opened = open_store(store)
@@ -42,7 +41,7 @@ def ls(store: options.StoreFolder) -> None:
         f"builds of Torpor: {', '.join(sorted({row['engine'] for row in rows})) or 'none'}"
     ]
     post = Post(f"{store}: {len(rows)} points", facts, [Table("", "", headings, lines, 3)], [])
-    write_stdout(post_text(post))
+    write_post(post)
 
 
 def gc(

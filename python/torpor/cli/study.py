@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from torpor.cli import options, values
-from torpor.cli.console import bare_table, fail, print_note, render, stdout_width, write_stdout
+from torpor.cli.console import (
+    bare_table,
+    fail,
+    print_note,
+    render,
+    stdout_width,
+    write_post,
+    write_stdout,
+)
 from torpor.comparison import format_number
 from torpor.studies import adaptation as learning
 from torpor.studies import io_boost as study
@@ -112,7 +120,6 @@ def adaptation(
     A simulated job waits 0.5 ms in the mean for 3 s, then 8 ms for 3 s, and so on. Governors are
     replayed on its idle spans, and compared with the oracle in each window.
     """
-    from torpor.posting import post_text
     from torpor.posting.model import Post, Table, number, word
 
     if plot is not None and plot.suffix != ".svg":
@@ -152,7 +159,7 @@ def adaptation(
         "lost: energy above the steady state, as time of the steady state",
     ]
     title = f"{found['changes']} changes of load on {platform}"
-    write_stdout(post_text(Post(title, [], [table], notes), form))
+    write_post(Post(title, [], [table], notes), form)
 
 
 def _text(result: "Scatter", width: int) -> str:

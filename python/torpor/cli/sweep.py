@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor.cli import EXIT_FINDING, options, progress, sweeping
-from torpor.cli.console import print_note, write_stdout
+from torpor.cli.console import print_note, write_post, write_stdout
 from torpor.sweeps.axes import Axes, SweepError, read_toml
 from torpor.sweeps.store import open_store
 
@@ -98,7 +98,10 @@ def show(
     store: options.StoreFolder,
     metrics: sweeping.Metrics = None,
     base: Annotated[
-        str | None, typer.Option(metavar="G", help="Compare with this governor; default: menu.")
+        str | None,
+        typer.Option(
+            metavar="G", help="Compare with this governor; default: the first one that was named."
+        ),
     ] = None,
     only: _Only = None,
     each: Annotated[
@@ -113,7 +116,6 @@ def show(
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
     import json
 
-    from torpor.posting import post_text
     from torpor.sweeps.view import view
 
     form = options.form(form, is_json=is_json)
@@ -128,7 +130,7 @@ def show(
     if form == "json":
         write_stdout(json.dumps(rows, indent=1))
     else:
-        write_stdout(post_text(post, form))
+        write_post(post, form)
 
 
 def page(

@@ -14,6 +14,7 @@ import typer
 from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.progress import ProgressBar
+from torpor.options import Option, RecordedOn
 from torpor.sweeps.axes import OPTIONS, Axes
 
 if TYPE_CHECKING:
@@ -44,8 +45,13 @@ def _size(text: str | None) -> int | None:
     return int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
 
 
-#: Of every such command: what a simulation is, and how points are run.
+_RECORDED_ON: Option = RecordedOn.__metadata__[0]
+#: Of every such command: what all points have in common, and how they are run.
 _MORE = {
+    "recorded_on": Annotated[
+        str | None,
+        typer.Option(*_RECORDED_ON.flags, metavar=_RECORDED_ON.metavar, help=_RECORDED_ON.help),
+    ],
     "seeds": Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Seeds of a simulation; default: 10.")
     ],
@@ -129,8 +135,8 @@ def filled(axes: Axes, typed: dict[str, Any]) -> Axes:
     for name, value in typed.items():
         if not value:
             continue
-        if name == "duration":
-            axes.options["duration"] = value
+        if name in ("duration", "recorded_on"):
+            axes.options[name] = value
         else:
             setattr(axes, name, value)
     return axes

@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from torpor.cli.console import bare_table, render, wrap
+from torpor.cli.console import bare_table, render, text_width, wrap
 from torpor.cli.more_tables import FULL_TABLES, causes_text, lines_text, over_text, zones_text
 from torpor.comparison import (
     SLEEP_LENGTH_WORDS,
@@ -30,28 +30,26 @@ _GAP = 2
 # What a metric's name or a governor's may take where space is short; longer ones fold.
 _NARROW_NAME = 24
 _NARROW_GOVERNOR = 16
-# Running text is hard to read in longer lines.
-_TEXT_WIDTH = 100
 
 
 def comparison_text(result: "Result", width: int) -> str:
     """Return the tables of all sections, what failed, and the limits of the claim."""
-    text_width = min(width, _TEXT_WIDTH)
+    narrow = text_width(width)
     parts = []
     several = sections(result)
     is_short = len(several) > FULL_TABLES
     for section in several:
-        parts.append(_heading(result, section, text_width))
+        parts.append(_heading(result, section, narrow))
         if not is_short:
             names = short_labels(section["comparison"]["labels"])
             parts.append(rows_text(names, rows(section["comparison"]), width))
         parts.append(causes_text(result, section, width))
         parts.append(zones_text(section, width))
-        parts.append(_below(section, text_width))
+        parts.append(_below(section, narrow))
     if is_short:
         parts.append(lines_text(result, width))
     parts.append(over_text(result, width))
-    parts += [wrap(f"Note: {note}", text_width) + "\n" for note in result["notes"]]
+    parts += [wrap(f"Note: {note}", narrow) + "\n" for note in result["notes"]]
     return "".join(parts)
 
 
@@ -196,7 +194,9 @@ def _inputs(section: "results.TraceOutcome") -> list[str]:
         shares = sources_text(lengths, SLEEP_LENGTH_WORDS)
         lines.append(f"Time to the next timer known from: {shares}.")
     if agreement := section.get("agreement"):
-        lines.append(agreement_text(agreement))
+        lines.append(
+            f"{agreement_text(agreement, '--recorded-on')} For details, run `torpor fidelity`."
+        )
     for loss in section["trace"]["losses"]:
         if loss["severity"] != "info":
             lines.append(f"{loss['severity'].capitalize()}: {loss['count']} × {loss['advice']}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor.cli import options, progress, sweeping
-from torpor.cli.console import write_stdout
+from torpor.cli.console import write_post
 from torpor.sweeps.axes import Axes
 
 
@@ -59,7 +59,6 @@ def tune(
     Needs Optuna: pip install 'torpor[tune]'. Every run is kept in the store: the same command goes
     on where it was, and more --trials go on from fewer.
     """
-    from torpor.posting import post_text
     from torpor.sweeps import tuning
 
     wanted = [tuning.read_param(text) for text in params]
@@ -81,4 +80,4 @@ def tune(
             **how,
             tell=lambda done, total: bar("settings", done, total) if bar is not None else None,
         )
-    write_stdout(post_text(tuning.tuned_post(found), form))
+    write_post(tuning.tuned_post(found), form)

@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
-from torpor.comparison import percent
+from torpor.comparison import agreement_text, percent
 
 from .sides import (
     WRONG,
@@ -212,14 +212,8 @@ def of_stats(result: "results.TraceStats", _governor: str | None) -> list[str]:
 
 def of_fidelity(result: "results.Fidelity", _governor: str | None) -> list[str]:
     verdict, decisions = result["verdict"], result["decisions"]
-    first = (
-        f"{' or '.join(verdict['best'])} agrees with {percent(verdict['agreement'])} of "
-        f"{grouped(decisions['compared'])} recorded decisions"
-    )
-    if verdict["control"] is not None:
-        first += f"; {verdict['control']}, a control, with {percent(verdict['control_agreement'])}"
     best = next((g for g in result["governors"] if g["governor"] in verdict["best"]), None)
-    told = [first + "."]
+    told = [agreement_text(result, "--platform")]
     wrong = [c for c in best["confusion"] if c["recorded"] != c["chosen"]] if best else []
     if wrong:
         most = max(wrong, key=lambda c: c["count"])

@@ -154,6 +154,12 @@ def _limits(result: Any, section: Any) -> str:
         lost = sum(x["count"] for x in section["trace"]["losses"] if x["severity"] != "info")
         if lost:
             reasons.append(f"{grouped(lost)} pieces of the recording are lost")
+        agreement = section.get("agreement")
+        if agreement and not agreement["verdict"]["is_verified"]:
+            reasons.append(
+                "what the recorded machine did, of whose decisions no governor on the machine of "
+                f"--recorded-on explains more than {percent(agreement['verdict']['agreement'])}"
+            )
     if not result["platform"]["has_power"]:
         reasons.append(f"energy: {result['platform']['name']} has 0 measured powers")
     if "trace" in section:
@@ -185,11 +191,9 @@ def of_ab(result: "shapes.Ab", governor: str | None) -> list[str]:
     sides = [_side_of_ab(result, label) for label in labels]
     if other is None:
         return [alone(sides[0]), limits]
-    chance = len(compared["rows"]) * 0.05
     return [
         differences(compared, compared["base"], other),
         where(sides[compared["base"]], sides[other]),
-        f"Of {len(compared['rows'])} comparisons at 95 %, {chance:.1f} differ by chance alone.",
         limits,
     ]
 

@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.comparison import percent, unit_text
+from torpor.comparison import correction_text, first_of, needed_text, percent, unit_text
 
 if TYPE_CHECKING:
     from torpor import results
 
-#: What a reader asks for first; the rest in the order of the table.
-_FIRST = (
-    *("figure", "iops", "throughput", "power_mw", "package_w", "idle_power_mw"),
-    *("over_oracle_pct", "relative_over_oracle_pct", "above_pct", "below_pct"),
-    *("task_latency_p99_us", "latency_p99_us"),
-)
 _NAMED = 4
 WRONG = {"above": "too deep", "below": "too shallow"}
 _REFERENCES = ("shallowest", "deepest")
@@ -139,7 +133,7 @@ def differences(compared: "results.Comparison", base: int, other: int) -> str:
         if change is not None:
             known.append((row, row["cells"][other]["text"], change))
     found = [each for each in known if each[2]["text"] and each[2]["is_significant"]]
-    found.sort(key=lambda e: _FIRST.index(e[0]["key"]) if e[0]["key"] in _FIRST else len(_FIRST))
+    found.sort(key=lambda each: first_of(each[0]["key"]))
     shown = [
         f"{row['title']} {text} {unit_text(row['unit'])}".rstrip() + f" ({change['text']})"
         for row, text, change in found[:_NAMED]
@@ -148,11 +142,17 @@ def differences(compared: "results.Comparison", base: int, other: int) -> str:
     if compared["sampling"] == "paired" and samples < 2:
         return f"{who}: 1 run each, of which nobody can tell what differs by chance."
     basis = f"{samples} paired runs" if compared["sampling"] == "paired" else "the same input"
+    if corrected := correction_text(compared.get("tests", 0)):
+        basis += f", {corrected}"
+    needed = needed_text(compared, other=other)
+    open_text = f" {needed}" if needed else ""
     if not found:
-        return f"{who}: none of {len(known)} metrics differs by more than chance ({basis})."
+        return (
+            f"{who}: none of {len(known)} metrics differs by more than chance ({basis}).{open_text}"
+        )
     more = "" if compared["sampling"] == "exact" else " by more than chance"
     count = f"{len(found)} of {len(known)} metrics differ{more} ({basis})"
-    return f"{who}: {count}, among them {', '.join(shown)}."
+    return f"{who}: {count}, among them {', '.join(shown)}.{open_text}"
 
 
 def other_of(

@@ -49,6 +49,7 @@ def post(result: Any, form: str = "lkml") -> str:
     return _PAINTERS[form]([posted(one) for one in parsed])
 
 
-def post_text(found: Post, form: str | None = None) -> str:
-    """Write tables that are no result's: ``lkml``, unless another form than ``json`` is named."""
-    return _PAINTERS.get(form or "lkml", paint.lkml)([found])
+def post_text(found: Post, form: str | None = None, width: int = paint.WIDTH) -> str:
+    """Write tables that are no result's in a form; without one, as text of so many columns."""
+    painter = _PAINTERS.get(form or "")
+    return painter([found]) if painter else paint.lkml([found], width)

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.comparison import base_text, section_name, sections, short_labels, unit_text
+from torpor.comparison import (
+    agreement_text,
+    base_text,
+    section_name,
+    sections,
+    short_labels,
+    unit_text,
+)
 from torpor.several import over_recordings, sign_text
 
 from .cells import (
@@ -347,6 +354,8 @@ def _below(result: "Result") -> list[str]:
         if text := base_text(section["comparison"]):
             notes.append(text)
         if "trace" in section:
+            if agreement := section["agreement"]:
+                notes.append(agreement_text(agreement, "--recorded-on"))
             losses = section["trace"]["losses"]
             notes += [f"{x['count']} x {x['advice']}" for x in losses if x["severity"] != "info"]
     return [*dict.fromkeys(notes), *result["notes"]]

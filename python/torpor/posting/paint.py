@@ -16,26 +16,29 @@ WIDTH = 80
 _GAP = 2
 #: Longer words fold. Numbers are shorter.
 _CELL = 18
+#: No terminal, no line length: what reads a pipe or a file folds no lines.
+UNLIMITED = 10_000
 _ASCII = str.maketrans(
     {"−": "-", "×": "x", "µ": "u", "–": "-", "—": "-", "…": "...", "±": "+-", "Δ": "d", "≥": ">="}
 )
 
 
-def lkml(posts: Sequence[Post]) -> str:
-    """Return plain ASCII in 80 columns."""
-    return "\n\n".join(_mail(post) for post in posts) + "\n"
+def lkml(posts: Sequence[Post], width: int = WIDTH) -> str:
+    """Return plain ASCII in so many columns, 80 for mail."""
+    return "\n\n".join(_mail(post, width) for post in posts) + "\n"
 
 
-def _mail(post: Post) -> str:
-    lines = [*_folded(post.title, WIDTH)]
+def _mail(post: Post, width: int) -> str:
+    lines = [*_folded(post.title, width)]
     for fact in post.facts:
-        lines += _folded(fact, WIDTH)
+        lines += _folded(fact, width)
     for table in post.tables:
-        lines += ["", *(_folded(table.title, WIDTH) if table.title else []), *_columns(table)]
+        title = _folded(table.title, width) if table.title else []
+        lines += ["", *title, *_columns(table, width)]
     if post.notes:
         lines.append("")
     for note in post.notes:
-        first, *rest = _folded(note, WIDTH - 2)
+        first, *rest = _folded(note, width - 2)
         lines += [f"* {first}", *(f"  {line}" for line in rest)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -62,7 +65,7 @@ def _left(table: Table) -> set[int]:
     return {key for key in keys if any(isinstance(row[key].value, str) for row in table.rows)}
 
 
-def _columns(table: Table) -> list[str]:
+def _columns(table: Table, limit: int) -> list[str]:
     """The table, or several below each other, the columns that say what a row is in each."""
     texts = [[ascii_text(cell.text) for cell in row] for row in table.rows]
     left = _left(table)
@@ -70,19 +73,20 @@ def _columns(table: Table) -> list[str]:
     widths = []
     for place, head in enumerate(heads):
         # A heading folds at its blanks; what a row is of is in one line where it fits.
-        words = [head] if place < table.keys else head.split() or [""]
+        is_whole = place < table.keys or limit >= UNLIMITED
+        words = [head] if is_whole else head.split() or [""]
         widest = max(len(text) for text in (*words, *(row[place] for row in texts)))
-        widths.append(max(1, widest if place < table.keys else min(_CELL, widest)))
+        widths.append(max(1, widest if is_whole else min(_CELL, widest)))
     places = range(table.keys, len(heads))
     groups = [
         list(places[at : at + table.together]) for at in range(0, len(places), table.together)
     ]
     keys = list(range(table.keys))
     least = max((_room(widths, group) for group in groups), default=0)
-    while sum(widths[k] + _GAP for k in keys) + least > WIDTH + _GAP:
+    while sum(widths[k] + _GAP for k in keys) + least > limit + _GAP:
         widest = max(keys, key=lambda k: widths[k])
         widths[widest] -= 1
-    room = WIDTH + _GAP - _room(widths, keys)
+    room = limit + _GAP - _room(widths, keys)
     blocks: list[list[int]] = []
     for group in groups:
         if blocks and _room(widths, [*blocks[-1], *group]) <= room:

@@ -3,6 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from torpor.comparison import agreement_text
+
 from .cells import COUNTED, compared, count_cells, rate_cell, states_table, total, wrong_cells
 from .model import Cell, Post, Table, number, share, word
 
@@ -31,7 +33,8 @@ def fidelity(result: "results.Fidelity") -> Post:
         Table("counters", "Counters: of the sleeps, and the kernel's", headings, counters, keys=2),
     ]
     title = f"{result['trace']['path']}: {decisions['compared']} decisions on {result['platform']}"
-    return Post(title, [], tables, list(result["notes"]))
+    facts = [agreement_text(result, "--platform")]
+    return Post(title, facts, tables, list(result["notes"]))
 
 
 def _counter(counter: "results.Counter") -> list[Cell]:

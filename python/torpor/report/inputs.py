@@ -40,7 +40,7 @@ def tables(own: results.TraceOutcome) -> dict[str, object]:
     ]
     agreement = own.get("agreement")
     return {
-        "agreement": agreement_text(agreement) if agreement else None,
+        "agreement": agreement_text(agreement, "--recorded-on") if agreement else None,
         "carries": sorted(own["trace"]["carries"].items(), key=lambda item: (not item[1], item[0])),
         "events": sorted(own["trace"]["event_counts"].items(), key=lambda i: (-i[1], i[0])),
         "losses": sorted(

@@ -145,6 +145,7 @@ class Axes:
 
     def _check_options(self) -> None:
         known = [name for name in options.fields(options.SimulateOptions) if name not in _OWN]
+        known += _REPLAY_OPTIONS
         for name in self.options:
             if name not in known:
                 raise SweepError(_engine.unknown_name("option", name, known, ""))
@@ -203,7 +204,11 @@ class Axes:
 
     def _points_of(self, chosen: Mapping[str, Any]) -> Iterator[Point]:
         is_replay = "trace" in chosen
-        options = json.dumps(self.options, sort_keys=True)
+        # Options of a simulation mean nothing to a replay, and would make points of their own.
+        options = json.dumps(
+            {n: v for n, v in self.options.items() if (n in _REPLAY_OPTIONS) == is_replay},
+            sort_keys=True,
+        )
         own = {
             name: chosen[name]
             for name in _AXES
@@ -212,9 +217,7 @@ class Axes:
             and (not is_replay or name in _OF_REPLAY)
         }
         if is_replay:
-            # Options of a simulation mean nothing to a replay, and would make points of their own.
-            own |= {"kind": "replay", "source": chosen["trace"], "options": "{}"}
-            yield Point(**own)
+            yield Point(kind="replay", source=chosen["trace"], options=options, **own)
             return
         has_oracle = "oracle" in self.governor
         if own["governor"].partition(",")[0] == "oracle":
@@ -397,6 +400,8 @@ _OWN = (
     *("seeds", "seed", "cpufreq", "kernels", "io_boosts", "hz", "latency_limit"),
     *("threads", "isolate", "trace", "strip"),
 )
+#: Options of a replay alone.
+_REPLAY_OPTIONS = ("recorded_on",)
 _EXPAND: dict[str, Any] = {
     "trace": _traces,
     "workload": _named("workload", _known(_engine.workloads)),

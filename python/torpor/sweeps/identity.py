@@ -34,6 +34,7 @@ class Identities:
 
         Raises :class:`torpor.TorporError` for a governor, platform or workload that is unknown.
         """
+        recorded_on = json.loads(point.options).get("recorded_on")
         identity = {
             "format": FORMAT,
             "engine": engine_id(),
@@ -50,6 +51,7 @@ class Identities:
             "latency_limit": point.latency_limit,
             "seed": point.seed,
             "options": point.options,
+            "recorded_on": recorded_on and self._platform(recorded_on),
             "has_oracle": point.has_oracle,
         }
         return _digest(json.dumps(identity, sort_keys=True).encode())

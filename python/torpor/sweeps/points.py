@@ -120,6 +120,7 @@ def _replay(
         progress=report,
         **given,
         **_settings(point),
+        **json.loads(point.options),
     )
     run = result.runs[0]
     return dict(run["metrics"]), run["error"]

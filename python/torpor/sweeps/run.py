@@ -112,6 +112,7 @@ def sweep(
         _check_room(names, memory)
     runner = _runner(dask, threads, memory)
     opened = open_store(store, create=True)
+    opened.name_governors(point.governor for point in points)
     known = opened.names()
     wanted = {
         name: point for point, name in names.items() if name not in known or (retry and known[name])

@@ -2,6 +2,7 @@
 """Where points are kept: a folder that any number of processes write to without a lock.
 
 - ``store.json``: the format.
+- ``governors.jsonl``: the governors in the order in which sweeps named them, a line each.
 - ``points/*.parquet``: shards, each written whole or not at all, never changed. A shard's name is
   the SHA-256 of its bytes, which every reader checks first.
 - ``open/*.jsonl``: what a sweep that runs has finished, a line a point, with a checksum. It becomes
@@ -74,7 +75,7 @@ class Store:
         return sorted((self.path / "open").glob("*.jsonl"))
 
     def rows(self) -> list[Row]:
-        """Return every point once, in the order of their names.
+        """Return every point once: by governor as sweeps named them, then by the points' names.
 
         Warns of what is damaged (:class:`StoreWarning`).
         """
@@ -92,7 +93,31 @@ class Store:
             found.update((record["point"], record) for record in part.records)
             damage.append(part.damage)
         warn(damage)
-        return [flat(found[name]) for name in sorted(found)]
+        place = {label: number for number, label in enumerate(self.governors())}
+        rows = [flat(found[name]) for name in sorted(found)]
+        return sorted(rows, key=lambda row: place.get(row["governor"], len(place)))
+
+    def governors(self) -> list[str]:
+        """Return the governors in the order in which sweeps named them first."""
+        try:
+            with open_regular(self.path / "governors.jsonl") as file:
+                lines = file.read().decode(errors="replace").splitlines()
+        except (FileNotFoundError, NotRegularError):
+            return []
+        found: dict[str, None] = {}
+        for line in lines:
+            # A damaged name is no point's.
+            with contextlib.suppress(ValueError):
+                found[str(json.loads(line))] = None
+        return list(found)
+
+    def name_governors(self, labels: Iterable[str]) -> None:
+        """Keep the order of governors, after those that the store knows."""
+        known = set(self.governors())
+        new = [label for label in dict.fromkeys(labels) if label not in known]
+        if new:
+            with open(self.path / "governors.jsonl", "ab") as file:
+                file.write(b"".join(json.dumps(label).encode() + b"\n" for label in new))
 
     def names(self) -> dict[str, bool]:
         """Return the names of all points, each with whether it has an error."""
@@ -163,6 +188,8 @@ class Store:
     def merge(self, others: Iterable["Store"]) -> int:
         """Add the points of other stores; return how many are new."""
         known = set(self.names())
+        others = list(others)
+        self.name_governors(label for other in others for label in other.governors())
         new = [row for other in others for row in other.rows() if row["point"] not in known]
         added = {row["point"]: nested(row) for row in new}
         self._add_shard(list(added.values()))

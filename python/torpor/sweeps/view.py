@@ -41,8 +41,8 @@ def view(
     Args:
         rows: Points, as :meth:`Store.rows` returns them.
         metrics: Keys of the catalogue.
-        base: The governor that the others are compared with; default: the first name that most
-            scenarios have, ``menu`` before others.
+        base: The governor that the others are compared with; default: that of the first row, the
+            first one that a sweep named.
         filters: Patterns by column: only points that match one of each column's are shown.
         each: Show every scenario; default: if there are no more than can be read.
 
@@ -177,14 +177,15 @@ def mean_change(metric: Mapping[str, Any], parts: Sequence[float]) -> float | No
 
 
 def governors_of(rows: Sequence[Row], base: str | None) -> list[str]:
-    """Return the governors: the base, which is ``menu`` if there is one, others, the oracle.
+    """Return the governors in the order of their rows, the base first and the oracle last.
 
-    Raises :class:`SweepError` for a base that is none of them, and without any.
+    The base is the first one unless it is named. Raises :class:`SweepError` for a base that is
+    none of them, and without any.
     """
     if not rows:
         raise SweepError("the store has no points")
-    names = sorted({row["governor"] for row in rows}, key=lambda name: (name == "oracle", name))
-    base = base or ("menu" if "menu" in names else names[0])
+    names = sorted(dict.fromkeys(row["governor"] for row in rows), key=lambda n: n == "oracle")
+    base = base or names[0]
     if base not in names:
         raise SweepError(unknown_name("governor", base, names, ""))
     return [base, *(name for name in names if name != base)]

@@ -61,6 +61,9 @@ pub struct VerdictInfo {
     /// no order.
     pub best: Vec<String>,
     pub agreement: f64,
+    /// The best agreement explains enough of what the commonest state leaves. If it does not, the
+    /// machine may not be the recorded one.
+    pub is_verified: bool,
     /// The recording tells governors from one that always names the commonest state.
     pub is_telling: bool,
     /// `best` are several whose order depends on the governor's history before the recording, which
@@ -69,7 +72,7 @@ pub struct VerdictInfo {
     /// The next ones below.
     pub next_best: Vec<String>,
     pub next_agreement: Option<f64>,
-    /// The best governor of another family: what a wrong governor scores here.
+    /// The best governor of a family that none of `best` is of: what a wrong governor scores here.
     pub control: Option<String>,
     pub control_agreement: Option<f64>,
 }

@@ -43,6 +43,7 @@ const COMPARISON: &[Column] = &[
     ("relative_pct", Float, "%"),
     ("low", Float, ""),
     ("high", Float, ""),
+    ("p", Float, ""),
     ("is_significant", Bool, ""),
     ("is_better", Bool, ""),
     ("is_best", Bool, ""),

@@ -134,8 +134,10 @@ pub(super) fn compared(source: &Value, comparison: &Value) -> Vec<Row> {
         for (label, cell) in list(comparison, "labels").iter().zip(list(line, "cells")) {
             let mut row = vec![source.clone(), line["key"].clone(), line["unit"].clone()];
             row.extend([label.clone(), cell["value"].clone()]);
-            let keys = ["difference", "relative_pct", "low", "high", "is_significant", "is_better"];
-            row.extend(keys.map(|key| cell["change"][key].clone()));
+            let interval = ["difference", "relative_pct", "low", "high"];
+            row.extend(interval.map(|key| cell["change"][key].clone()));
+            let verdict = ["p", "is_significant", "is_better"];
+            row.extend(verdict.map(|key| cell["change"][key].clone()));
             row.push(cell["is_best"].clone());
             rows.push(row);
         }
