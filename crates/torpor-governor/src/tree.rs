@@ -3,13 +3,12 @@
 
 use crate::spec::Place;
 use crate::store::{Files, Store};
-use crate::{GovernorError, Label, Release};
+use crate::{GovernorError, Label, Release, git};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 const GOVERNORS: &str = "drivers/cpuidle/governors";
@@ -291,23 +290,7 @@ fn git_show(
         tree: tree.to_owned(),
         message,
     };
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(tree)
-        .arg("show")
-        .arg(format!("{rev}:{path}"))
-        .env("LC_ALL", "C")
-        .output()
-        .map_err(|e| git_error(format!("git could not be started: {e}")))?;
-    if output.status.success() {
-        return Ok(Some(output.stdout));
-    }
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    // The revision is there, the file is not.
-    if message.contains("does not exist in") || message.contains("exists on disk, but not in") {
-        return Ok(None);
-    }
-    Err(git_error(message))
+    git::show(tree, rev, path).map_err(git_error)
 }
 
 fn from_git(label: &Label, name: &str, tree: &Path, rev: &str) -> Result<Sources, GovernorError> {
@@ -343,10 +326,6 @@ pub fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
 /// Read once, from its beginning to its end.
 pub type Archive = tar::Archive<Box<dyn Read>>;
 
-pub fn archive(reader: Box<dyn Read>) -> Archive {
-    tar::Archive::new(reader)
-}
-
 pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
     let file = BufReader::with_capacity(1 << 20, File::open(tarball)?);
     let name = tarball.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -362,7 +341,7 @@ pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
             "it is neither a folder nor a .tar, .tar.gz or .tar.xz",
         ));
     };
-    Ok(archive(reader))
+    Ok(tar::Archive::new(reader))
 }
 
 fn extract_governors(tarball: &Path) -> io::Result<Files> {
