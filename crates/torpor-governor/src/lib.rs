@@ -54,6 +54,7 @@ mod instance;
 mod ioboost;
 mod kind;
 mod load;
+mod makefile;
 mod memory;
 mod params;
 mod policy;
@@ -92,6 +93,7 @@ pub use policy::{ChosenParam, Origin, Policy};
 pub use program::{Build, Harness, HarnessFile, Program};
 pub use release::Release;
 pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
+pub use tree::Part;
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest;
