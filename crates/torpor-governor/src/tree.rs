@@ -18,7 +18,7 @@ const GOVERNORS: &str = "drivers/cpuidle/governors";
 /// Of the tree's root; it names the release.
 const MAKEFILE: &str = "Makefile";
 const IDLE_LOOP: &str = "kernel/sched/idle.c";
-/// The header of that folder, since 6.7.
+/// The header of that folder, since 6.6.
 const SHARED_HEADER: &str = "gov.h";
 const SHARED_HEADER_TEXT: &str = "include/torpor/gov.h";
 /// How packed kernel sources are called.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* kapi: restated. */
 /*
- * drivers/cpuidle/governors/gov.h of kernels since 6.7, for a governor's file that
+ * drivers/cpuidle/governors/gov.h of kernels since 6.6, for a governor's file that
  * includes it and is given without the folder.
  */
 #ifndef _KAPI_TORPOR_GOV_H
