@@ -9,6 +9,7 @@
 #include <linux/cpuidle.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 #include <linux/tick.h>
@@ -229,6 +230,21 @@ __hidden int strcmp(const char *a, const char *b)
 	return strncmp(a, b, SIZE_MAX);
 }
 #endif /* !TORPOR_PROGRAM */
+
+static DEFINE_PER_CPU(u64, kapi_drawn);
+
+/* SplitMix64 (Steele, Lea, Flood 2014), from a start that differs by CPU. */
+__hidden u64 kapi_random(void)
+{
+	struct kapi_cpu *cpu = kapi_host.cpu;
+	u64 *drawn = cpu ? this_cpu_ptr(&kapi_drawn) : &kapi_drawn;
+	u64 z = ((cpu ? cpu->cpu_id + 1ULL : 0) << 32) + ++*drawn;
+
+	z *= 0x9e3779b97f4a7c15ULL;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
 
 #define EMIT_MAX	4095
 

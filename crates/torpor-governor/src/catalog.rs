@@ -9,7 +9,7 @@ use crate::policy::{Compiled, Origin, Policy};
 use crate::program::{self, Build, Harness, Program};
 use crate::spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 use crate::store::Store;
-use crate::tree::Sources;
+use crate::tree::{Part, Sources};
 use crate::{
     CpufreqPolicy, Governor, GovernorError, IoBoost, Isolation, Kind, Label, Release, sha256_hex,
     tree,
@@ -66,7 +66,12 @@ pub struct SourceFiles {
     pub origin: Origin,
     /// The governor's own among `files`.
     pub main: String,
-    /// By name: the governor's file, and those of its folder that it includes in quotes.
+    /// Compiler flags of it.
+    pub main_flags: Vec<String>,
+    /// The other files to compile, where a governor has several.
+    pub parts: Vec<Part>,
+    /// By path from its folder: the governor's files, and those that they include in quotes. At
+    /// most one `..` begins it.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -155,7 +160,7 @@ impl Catalog {
         }
         let (name, origin, sources) = self.sources(spec)?;
         let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
-        let source = Arc::from(sources.main_text());
+        let source = Arc::from(String::from_utf8_lossy(&sources.text()));
         let config = config::asked(&sources, hz);
         let release = sources.release;
         let runs_apart = match self.options.isolation {
@@ -195,8 +200,8 @@ impl Catalog {
             let reason = format!("{name} is the kernel's own there, and not chosen here");
             return Err(GovernorError::Setup { policy: spec.label(), reason });
         }
-        let (name, origin, Sources { main, files, .. }) = self.sources(spec)?;
-        Ok(SourceFiles { name, origin, main, files })
+        let (name, origin, Sources { main, main_flags, parts, files, .. }) = self.sources(spec)?;
+        Ok(SourceFiles { name, origin, main, main_flags, parts, files })
     }
 
     /// Whether the kernel that a governor is from asks it about a table of one state.
@@ -216,6 +221,11 @@ impl Catalog {
             Place::File { path } => {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 (name, Origin::File { path: path.clone() }, tree::from_file(&label, path)?)
+            }
+            Place::Folder { path } => {
+                let sources = tree::from_folder(&label, path)?;
+                let name = sources.main.trim_end_matches(".c").to_owned();
+                (name, Origin::File { path: path.clone() }, sources)
             }
             Place::Tree { name, tree, rev } => {
                 let store = self.compiler.store();

@@ -25,6 +25,8 @@ use torpor_units::shown;
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// The name of an image in its entry of the cache.
 const IMAGE: &str = "image.so";
+/// The governor's folder where it is compiled, if files around it are wanted.
+const INNER: &str = "governor/";
 /// More of an image than any governor needs; what is larger is not even read.
 const IMAGE_MAX: u64 = 128 << 20;
 
@@ -45,6 +47,8 @@ pub(crate) struct Compiler {
 pub(crate) struct Stage {
     scratch: crate::store::Scratch,
     pub main: String,
+    /// The governor's other files, and how messages are to name them.
+    parts: Vec<(String, String)>,
     /// The governor's file and folder as messages are to name them.
     shown: String,
     kapi: PathBuf,
@@ -123,10 +127,13 @@ impl Compiler {
 
     fn compile(&self, label: &Label, sources: &Sources, hz: Hz) -> Result<Vec<u8>, GovernorError> {
         let stage = self.stage(sources)?;
+        let hz = flags::hz_define(hz.get());
+        let mut all: Vec<&str> = flags::image().collect();
+        all.push(&hz);
+        let parts = self.parts(label, sources, &stage, &all)?;
         let mut command = self.command(&stage);
-        command.args(flags::image()).arg(flags::hz_define(hz.get()));
-        command.args(["-include", config::HEADER]);
-        command.arg("-I").arg(stage.kapi.join("include"));
+        command.args(all).args(&sources.main_flags).args(["-include", config::HEADER]);
+        command.arg("-I").arg(stage.kapi.join("include")).args(parts);
         // A source cannot be called so: names of sources end in `.c` or `.h`.
         command.arg("-o").arg(IMAGE).arg(&stage.main).arg(stage.kapi.join("image.c"));
         let ran = self.run(label, command, &stage)?;
@@ -134,6 +141,32 @@ impl Compiler {
             return Err(stage.error(label, &ran.stderr));
         }
         stage.product(label, IMAGE, IMAGE_MAX)
+    }
+
+    /// Compiles the governor's other files, each with flags of its own, and gives their objects.
+    pub(crate) fn parts(
+        &self,
+        label: &Label,
+        sources: &Sources,
+        stage: &Stage,
+        flags: &[&str],
+    ) -> Result<Vec<String>, GovernorError> {
+        let mut objects = Vec::new();
+        for (at, (part, (staged, _))) in sources.parts.iter().zip(&stage.parts).enumerate() {
+            let object = format!("part-{at}.o");
+            let mut command = self.command(stage);
+            // Link flags, which only a compiler that links wants.
+            command.args(flags.iter().filter(|flag| !flag.starts_with("-Wl,") && **flag != "-s"));
+            command.args(&part.flags).args(["-include", config::HEADER]);
+            command.arg("-I").arg(stage.kapi.join("include")).arg("-c").arg("-o").arg(&object);
+            command.arg(staged);
+            let ran = self.run(label, command, stage)?;
+            if !ran.status.success() {
+                return Err(stage.error(label, &ran.stderr));
+            }
+            objects.push(object);
+        }
+        Ok(objects)
     }
 
     /// A folder with the files in it, and the kapi next to it.
@@ -145,17 +178,27 @@ impl Compiler {
                 .collect())
         })?;
         let scratch = self.store.scratch()?;
+        // A file of the folder around the governor's goes around its place here.
+        let has_outer = sources.files.keys().any(|name| name.starts_with("../"));
+        let folder = if has_outer { INNER } else { "" };
+        let place = scratch.path().join(folder);
+        fs::create_dir_all(&place).map_err(|e| cache_error(&place, e))?;
         let main = staged_name(sources);
         for (name, text) in &sources.files {
             let is_main = *name == sources.main;
-            put(&scratch.path().join(if is_main { &main } else { name }), text)?;
+            put(&place.join(if is_main { &main } else { name }), text)?;
         }
+        let main = format!("{folder}{main}");
         put(&scratch.path().join(config::HEADER), config::header(sources).as_bytes())?;
         // From the folder where the compiler runs, so that no user's name for a folder is in it.
         let kind = |path: &Path| path.file_name().unwrap_or_default().to_owned();
         let kapi = Path::new("../../kapi").join(kind(&kapi.path));
-        let shown = shown::line(&format!("{}{}", prefix(&sources.dir), sources.main)).into_owned();
-        Ok(Stage { scratch, main, shown, kapi })
+        let shown =
+            |file: &str| shown::line(&format!("{}{file}", prefix(&sources.dir))).into_owned();
+        let parts = sources.parts.iter();
+        let parts = parts.map(|p| (format!("./{folder}{}", p.file), shown(&p.file))).collect();
+        let shown = shown(&sources.main);
+        Ok(Stage { scratch, main, parts, shown, kapi })
     }
 
     pub(crate) fn command(&self, stage: &Stage) -> Command {
@@ -208,7 +251,11 @@ impl Stage {
 
     /// What the compiler said, with files as the user knows them.
     pub(crate) fn message(&self, said: &str) -> String {
-        let said = said
+        let parts = self
+            .parts
+            .iter()
+            .fold(said.to_owned(), |said, (staged, shown)| said.replace(staged, shown));
+        let said = parts
             .replace(&self.main, &self.shown)
             .replace(&format!("{}/", self.kapi.display()), "kapi/")
             .replace(&format!("{}/", self.path().display()), "");
@@ -258,6 +305,11 @@ impl Key {
 
     pub(crate) fn add_sources(&mut self, sources: &Sources) {
         self.add(sources.main.as_bytes());
+        let parts = sources.parts.iter().map(|part| (&part.file, &part.flags));
+        for (file, flags) in [(&sources.main, &sources.main_flags)].into_iter().chain(parts) {
+            self.add(file.as_bytes());
+            flags.iter().for_each(|flag| self.add(flag.as_bytes()));
+        }
         for (name, text) in &sources.files {
             self.add(name.as_bytes());
             self.add(text);

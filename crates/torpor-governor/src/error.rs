@@ -19,7 +19,7 @@ pub enum GovernorError {
     #[error("{policy}: {} has no {wanted}{}", tree.display(), hint_line(hint))]
     NotInTree { policy: Label, tree: PathBuf, wanted: String, hint: String },
 
-    #[error("{policy}: git show in {}: {message}", tree.display())]
+    #[error("{policy}: git in {}: {message}", tree.display())]
     Git { policy: Label, tree: PathBuf, message: String },
 
     #[error("{policy} does not compile: {summary}{}\n{message}", hint_line(hint))]

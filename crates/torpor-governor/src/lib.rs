@@ -47,12 +47,14 @@ mod elf;
 mod error;
 mod fault;
 mod flags;
+mod git;
 mod governor;
 mod guard;
 mod instance;
 mod ioboost;
 mod kind;
 mod load;
+mod makefile;
 mod memory;
 mod params;
 mod policy;
@@ -66,10 +68,14 @@ mod tree;
 /// What other crates that compile C and call it build on.
 pub mod hosting {
     pub use crate::child::{Failure, Ran, run};
+    /// Files of a git revision.
+    pub mod git {
+        pub use crate::git::{Blob, commit, list, read};
+    }
     pub use crate::compile::{Key, default_compiler, missing_names};
     pub use crate::guard::{Caught, call};
     pub use crate::store::{Entry, Files, Scratch, Store};
-    pub use crate::tree::{Archive, SOURCES_ENV, archive, locate, open_tarball, tarball_key};
+    pub use crate::tree::{Archive, SOURCES_ENV, locate, open_tarball, tarball_key};
 }
 
 pub use apart::{Isolation, NoAnswer, Pulse, SharedCount, apart};
@@ -87,6 +93,7 @@ pub use policy::{ChosenParam, Origin, Policy};
 pub use program::{Build, Harness, HarnessFile, Program};
 pub use release::Release;
 pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
+pub use tree::Part;
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest;

@@ -56,7 +56,7 @@ impl Program {
         Program {
             path,
             governor,
-            source_sha256: sha256_hex(sources.main_bytes()),
+            source_sha256: sha256_hex(&sources.text()),
             staged: staged_name(sources),
             file: shown::line(&sources.main).into_owned(),
         }
@@ -116,7 +116,7 @@ pub(crate) fn compile(
     let label = spec.label();
     let made = || {
         let stage = compiler.stage(sources)?;
-        let job = Job { compiler, label: label.clone(), stage: &stage };
+        let job = Job { compiler, label: label.clone(), stage: &stage, sources };
         job.write(harness)?;
         job.make(hz, harness, build)?;
         let bytes = stage.product(&label, PROGRAM, PROGRAM_MAX)?;
@@ -160,6 +160,7 @@ struct Job<'a> {
     compiler: &'a Compiler,
     label: Label,
     stage: &'a Stage,
+    sources: &'a Sources,
 }
 
 impl Job<'_> {
@@ -184,13 +185,18 @@ impl Job<'_> {
         // The stack's start cannot be chosen everywhere; an answer that depends on it then goes
         // unseen.
         governor.push(build.stack());
-        match self.run(&governor, &[main], true) {
+        let compile = |flags: &[&str]| -> Result<Vec<String>, GovernorError> {
+            let own: Vec<&str> = self.sources.main_flags.iter().map(String::as_str).collect();
+            self.run(&[flags, &own].concat(), &[main], true)?;
+            self.compiler.parts(&self.label, self.sources, self.stage, flags)
+        };
+        let parts = match compile(&governor) {
             Err(GovernorError::Compile { .. }) => {
                 governor.pop();
-                self.run(&governor, &[main], true)?;
+                compile(&governor)?
             }
             other => other?,
-        }
+        };
         kapi_side.push(flags::WRAP);
         let names = |files: &[HarnessFile<'_>]| -> Vec<String> {
             files.iter().map(|f| format!("harness/{}", f.name)).collect()
@@ -209,6 +215,7 @@ impl Job<'_> {
             .chain([IMAGE])
             .chain(libc_refs)
             .map(object_name)
+            .chain(parts)
             .collect();
         self.link(&objects, build)
     }

@@ -26,6 +26,8 @@ const GONE: &[(&str, u8, u8)] = &[
     ("dev->last_residency", 5, 4),
     ("ktime_to_timespec(", 5, 5),
     ("pm_qos_request(", 5, 6),
+    ("prandom_u32(", 6, 1),
+    ("prandom_u32_max(", 6, 1),
     ("RCU_NONIDLE(", 6, 5),
 ];
 
@@ -75,6 +77,9 @@ impl Release {
         {
             last = last.min(Release { major: 5, minor: 4 });
         }
+        if calls_with_two(&code, "sched_cpu_util") {
+            last = last.min(Release { major: 5, minor: 19 });
+        }
         if first.is_some_and(|first| first > last) { KAPI } else { last.min(KAPI) }
     }
 }
@@ -89,6 +94,25 @@ impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
     }
+}
+
+/// Whether a function is called with two arguments.
+fn calls_with_two(code: &str, function: &str) -> bool {
+    let start = format!("{function}(");
+    let has_two = |rest: &str| {
+        let mut depth = 0;
+        for c in rest.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' if depth == 0 => return false,
+                ')' => depth -= 1,
+                ',' if depth == 0 => return true,
+                _ => {}
+            }
+        }
+        false
+    };
+    code.split(&start).skip(1).any(has_two)
 }
 
 /// Whether `word` is in the code, not as the end of a longer name nor, if it ends like a name,
@@ -135,6 +159,8 @@ mod tests {
             // The unit decides.
             ("x = cpuidle_governor_latency_req(cpu); s->exit_latency > x;", "5.4"),
             ("x = cpuidle_governor_latency_req(cpu); s->exit_latency_ns > x;", "6.12"),
+            ("x = sched_cpu_util(cpu, max); y = s->exit_latency_ns;", "5.19"),
+            ("x = sched_cpu_util(first(a, b)); y = s->exit_latency_ns;", "6.12"),
             ("/* pm_qos_request() was */ int x; // __get_cpu_var(x)\nint y;", "6.12"),
             // One that asks the preprocessor has both.
             ("#ifdef A\nthis = __get_cpu_var(x);\n#else\nf(bool *stop_tick)\n#endif", "6.12"),

@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub(crate) fn forms(kind: Kind) -> &'static str {
     match kind {
         Kind::Governor => {
-            "NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with optional `,param=value` or \
+            "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, each with optional `,param=value` or \
              `,CONFIG_X=y`"
         }
         Kind::IoBoost => "NAME or PATH.c, each with optional `,param=value` or `,CONFIG_X=y`",
@@ -57,6 +57,10 @@ pub enum Place {
         name: String,
     },
     File {
+        path: PathBuf,
+    },
+    /// Files that are one governor, of which one registers it. Governors only.
+    Folder {
         path: PathBuf,
     },
     /// `drivers/cpuidle/governors/NAME.c` of a kernel tree: a folder, a tarball, or, with `rev`, a
@@ -300,11 +304,17 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
         }
         return Ok(Place::Tree { name: name.to_owned(), tree: tree.into(), rev });
     }
+    if text.ends_with('/') && kind == Kind::Governor {
+        return Ok(Place::Folder { path: text.into() });
+    }
     if text.ends_with(".c") {
         return Ok(Place::File { path: text.into() });
     }
     if text.contains('/') {
-        return Err("a path must end in `.c`".to_owned());
+        return Err(match kind {
+            Kind::Governor => "a path must end in `.c`, or in `/` for a folder".to_owned(),
+            Kind::IoBoost | Kind::Cpufreq => "a path must end in `.c`".to_owned(),
+        });
     }
     if !is_file_stem(text) {
         return Err(format!(
@@ -337,6 +347,7 @@ mod tests {
         assert_eq!(parse("menu").place(), &Place::Builtin { name: "menu".into() });
         assert_eq!(parse("./my_teo.c").place(), &Place::File { path: "./my_teo.c".into() });
         assert_eq!(parse("./a@b/mine.c").place(), &Place::File { path: "./a@b/mine.c".into() });
+        assert_eq!(parse("./nap/,x=1").place(), &Place::Folder { path: "./nap/".into() });
         assert_eq!(parse("menu-3.8,x=1").place(), &Place::Builtin { name: "menu-3.8".into() });
         assert_eq!(
             parse("teo-6.12@a/linux-6.12:v6.12.1").place(),

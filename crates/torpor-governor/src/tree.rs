@@ -1,30 +1,43 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Finds governors' sources: single files, kernel trees, tarballs, git revisions.
 
+use crate::builtin::KAPI;
+use crate::config::without_comments;
+use crate::makefile::Makefile;
 use crate::spec::Place;
 use crate::store::{Files, Store};
-use crate::{GovernorError, Label, Release};
+use crate::{GovernorError, Label, Release, git};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 const GOVERNORS: &str = "drivers/cpuidle/governors";
 /// Of the tree's root; it names the release.
 const MAKEFILE: &str = "Makefile";
 const IDLE_LOOP: &str = "kernel/sched/idle.c";
+/// The header of that folder, since 6.6.
+const SHARED_HEADER: &str = "gov.h";
+const SHARED_HEADER_TEXT: &str = "include/torpor/gov.h";
+/// How packed kernel sources are called.
+const TARBALLS: &[&str] = &[".tar.xz", ".tar.gz", ".tar.bz2", ".tar"];
 /// Where packages of kernel sources are, for trees named by a version: `menu@6.12`.
 const SOURCE_DIR: &str = "/usr/src";
 /// The largest governor of any kernel has 40 KiB.
 const SOURCE_MAX: u64 = 16 << 20;
 pub const SOURCES_ENV: &str = "TORPOR_KERNEL_SOURCES";
 
-/// A governor's file and the quoted includes next to it.
+/// A governor's files, and what they include in quotes.
 pub(crate) struct Sources {
+    /// The file that registers.
     pub main: String,
+    /// Compiler flags of it.
+    pub main_flags: Vec<String>,
+    /// The other files to compile, where a governor has several.
+    pub parts: Vec<Part>,
+    /// By path from the folder of `main`. At most one `..` begins it.
     pub files: BTreeMap<String, Vec<u8>>,
     /// Where they were, for messages.
     pub dir: PathBuf,
@@ -34,9 +47,17 @@ pub(crate) struct Sources {
     pub config: Vec<(String, String)>,
 }
 
+/// A C file that is compiled and linked with a governor's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    pub file: String,
+    pub flags: Vec<String>,
+}
+
 impl Sources {
     /// Collects `main` and what it includes in quotes, through `read`, which gives `None` for a
     /// file that is not there. Without the tree's Makefile the text itself says whose it is.
+    /// The kapi has the header that governors share.
     fn collect(
         main: String,
         dir: PathBuf,
@@ -45,15 +66,15 @@ impl Sources {
     ) -> Result<Option<Sources>, GovernorError> {
         let Some(text) = read(&main)? else { return Ok(None) };
         let mut files = BTreeMap::new();
-        let mut wanted = quoted_includes(&text);
+        let mut wanted = quoted_includes(&main, &text);
         files.insert(main.clone(), text);
         while let Some(name) = wanted.pop() {
             if files.contains_key(&name) {
                 continue;
             }
             // The compiler names a missing one, with the line that wants it.
-            if let Some(text) = read(&name)? {
-                wanted.extend(quoted_includes(&text));
+            if let Some(text) = read(&name)?.or_else(|| shared_header(&name)) {
+                wanted.extend(quoted_includes(&name, &text));
                 files.insert(name, text);
             }
         }
@@ -61,26 +82,47 @@ impl Sources {
             let all: Vec<_> = files.values().map(|text| String::from_utf8_lossy(text)).collect();
             Release::of_text(&all.join("\n"))
         });
-        Ok(Some(Sources { main, files, dir, release, config: Vec::new() }))
+        Ok(Some(Sources { release, ..Sources::new(main, files, dir) }))
     }
 
-    pub(crate) fn main_bytes(&self) -> &[u8] {
-        &self.files[&self.main]
+    fn new(main: String, files: BTreeMap<String, Vec<u8>>, dir: PathBuf) -> Sources {
+        let (main_flags, parts, config) = (Vec::new(), Vec::new(), Vec::new());
+        let release = Release::default();
+        Sources { main, main_flags, parts, files, dir, release, config }
     }
 
-    pub(crate) fn main_text(&self) -> String {
-        String::from_utf8_lossy(self.main_bytes()).into_owned()
+    /// The text of its C files, the one that registers first.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        let mut text = self.files[&self.main].clone();
+        self.parts.iter().for_each(|part| text.extend_from_slice(&self.files[&part.file]));
+        text
     }
 }
 
-/// Names in `#include "..."`. Only files of the same folder: others are not copied.
-fn quoted_includes(text: &[u8]) -> Vec<String> {
+/// `gov.h`, which a governor's file includes and may be given without.
+fn shared_header(name: &str) -> Option<Vec<u8>> {
+    let is_it = Path::new(name).file_name() == Some(OsStr::new(SHARED_HEADER));
+    let text = KAPI.iter().find(|(file, _)| is_it && *file == SHARED_HEADER_TEXT)?.1;
+    Some(text.as_bytes().to_vec())
+}
+
+/// Files that `file` includes as `#include "..."`, from the governor's folder. Only those of this
+/// folder and of the one around it: others are not copied.
+fn quoted_includes(file: &str, text: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(text);
     let name = |line: &str| {
         let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?;
         let (name, _) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
-        let plain = Path::new(name).file_name() == Some(OsStr::new(name));
-        plain.then(|| name.to_owned())
+        let (above, plain) = match name.strip_prefix("../") {
+            Some(plain) => ("../", plain),
+            None => ("", name),
+        };
+        let is_plain = Path::new(plain).file_name() == Some(OsStr::new(plain));
+        match (is_plain, file.starts_with("../"), above) {
+            (false, ..) | (true, true, "../") => None,
+            (true, true, _) => Some(format!("../{plain}")),
+            (true, false, _) => Some(name.to_owned()),
+        }
     };
     text.lines().filter_map(name).collect()
 }
@@ -105,8 +147,7 @@ fn too_large() -> io::Error {
 pub(crate) fn from_text(name: &str, text: &str) -> Sources {
     let main = format!("{name}.c");
     let files = BTreeMap::from([(main.clone(), text.as_bytes().to_vec())]);
-    let release = Release::default();
-    Sources { main, files, dir: PathBuf::new(), release, config: Vec::new() }
+    Sources::new(main, files, PathBuf::new())
 }
 
 /// A file that lies where kernels have their governors is of that tree.
@@ -114,11 +155,59 @@ pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorE
     from_file_of(label, path, tree_of(path).as_deref())
 }
 
+/// The files of a folder that are one governor: the parts that its Makefile lists, or all C files.
+pub(crate) fn from_folder(label: &Label, folder: &Path) -> Result<Sources, GovernorError> {
+    let read_error =
+        |source| GovernorError::Read { policy: label.clone(), path: folder.to_owned(), source };
+    let setup = |reason: String| GovernorError::Setup { policy: label.clone(), reason };
+    let makefile = read_source(&folder.join(MAKEFILE)).unwrap_or_default();
+    let makefile = Makefile::parse(&String::from_utf8_lossy(&makefile));
+    let mut names = makefile.parts();
+    if names.is_empty() || names.iter().any(|name| !folder.join(name).is_file()) {
+        let entries = fs::read_dir(folder).map_err(read_error)?;
+        names = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            // A module's own product lies next to its source.
+            .filter(|name| name.ends_with(".c") && !name.ends_with(".mod.c"))
+            .collect();
+        names.sort();
+    }
+    let tree = tree_of(&folder.join("any.c"));
+    let mut found = Vec::new();
+    for name in &names {
+        found.push(from_file_of(label, &folder.join(name), tree.as_deref())?);
+    }
+    let registers = |sources: &Sources| {
+        let text = String::from_utf8_lossy(&sources.files[&sources.main]).into_owned();
+        without_comments(&text).contains("cpuidle_register_governor(")
+    };
+    let mains: Vec<usize> = (0..found.len()).filter(|i| registers(&found[*i])).collect();
+    let [main] = mains[..] else {
+        let list = |all: Vec<&str>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+        let which = list(mains.iter().map(|i| found[*i].main.as_str()).collect());
+        let all = list(names.iter().map(String::as_str).collect());
+        return Err(setup(format!(
+            "one file of a governor's folder calls cpuidle_register_governor(); of its C files              ({all}) these do: {which}"
+        )));
+    };
+    let mut sources = found.remove(main);
+    sources.main_flags = makefile.flags(&sources.main);
+    for part in found {
+        let flags = makefile.flags(&part.main);
+        sources.parts.push(Part { file: part.main, flags });
+        sources.files.extend(part.files);
+        if tree.is_none() {
+            sources.release = sources.release.min(part.release);
+        }
+    }
+    Ok(sources)
+}
+
 /// The root of the kernel tree in which a governor's file has the place of the kernel's own.
 fn tree_of(path: &Path) -> Option<PathBuf> {
-    let path = path.canonicalize().ok()?;
-    let folder = path.parent().filter(|dir| dir.ends_with(GOVERNORS))?;
-    folder.ancestors().nth(3).map(Path::to_owned)
+    let path = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
+    let mut folders = path.ancestors().skip(1).take(2);
+    folders.find(|dir| dir.ends_with(GOVERNORS))?.ancestors().nth(3).map(Path::to_owned)
 }
 
 fn from_file_of(label: &Label, path: &Path, tree: Option<&Path>) -> Result<Sources, GovernorError> {
@@ -173,6 +262,9 @@ pub(crate) fn from_tree(
         }
     };
     let path = governors.join(format!("{name}.c"));
+    if !path.is_file() && governors.join(name).is_dir() {
+        return from_folder(label, &governors.join(name));
+    }
     if !path.is_file() {
         return Err(not_in_tree(label, tree, &format!("{GOVERNORS}/{name}.c"), || {
             let known = governors_in(&governors);
@@ -193,7 +285,9 @@ pub(crate) fn asks_about_one_state(
 ) -> Result<bool, GovernorError> {
     let text = match place {
         Place::Builtin { .. } => None,
-        Place::File { path } => tree_of(path).and_then(|t| read_source(&t.join(IDLE_LOOP)).ok()),
+        Place::File { path } | Place::Folder { path } => {
+            tree_of(path).and_then(|t| read_source(&t.join(IDLE_LOOP)).ok())
+        }
         Place::Tree { tree, rev: Some(rev), .. } => git_show(label, tree, rev, IDLE_LOOP)?,
         Place::Tree { tree, rev: None, .. } => match locate(tree) {
             Some(folder) if folder.is_dir() => read_source(&folder.join(IDLE_LOOP)).ok(),
@@ -264,7 +358,7 @@ fn governors_in(dir: &Path) -> Vec<String> {
 /// The path itself, or what a bare version stands for.
 pub fn locate(tree: &Path) -> Option<PathBuf> {
     if tree.exists() {
-        return Some(tree.to_owned());
+        return Some(packed_inside(tree).unwrap_or_else(|| tree.to_owned()));
     }
     let version = tree.to_str()?;
     if !version.starts_with(|c: char| c.is_ascii_digit()) || version.contains('/') {
@@ -272,11 +366,27 @@ pub fn locate(tree: &Path) -> Option<PathBuf> {
     }
     let given = std::env::var_os(SOURCES_ENV).map(PathBuf::from);
     given.into_iter().chain([SOURCE_DIR.into()]).find_map(|dir| {
-        ["", ".tar.xz", ".tar.gz", ".tar"]
-            .iter()
-            .map(|suffix| dir.join(format!("linux-source-{version}{suffix}")))
-            .find(|path| path.exists())
+        // Ubuntu's packages have a third number: linux-source-6.8.0.
+        let names = [version.to_owned(), format!("{version}.0")];
+        let mut places = names.iter().flat_map(|name| {
+            let dir = &dir;
+            let suffixes = [""].iter().chain(TARBALLS);
+            suffixes.map(move |suffix| dir.join(format!("linux-source-{name}{suffix}")))
+        });
+        let found = places.find(|path| path.exists())?;
+        Some(packed_inside(&found).unwrap_or(found))
     })
+}
+
+/// The tarball of a folder that has no tree but `linux-source-6.8.0/linux-source-6.8.0.tar.bz2`, as
+/// Ubuntu's packages.
+fn packed_inside(folder: &Path) -> Option<PathBuf> {
+    let name = folder.file_name()?.to_str()?;
+    if folder.join(MAKEFILE).exists() || folder.join(GOVERNORS).exists() {
+        return None;
+    }
+    let mut tarballs = TARBALLS.iter().map(|suffix| folder.join(format!("{name}{suffix}")));
+    tarballs.find(|path| path.is_file())
 }
 
 /// A file of a revision; `None` if the revision does not have it.
@@ -291,23 +401,7 @@ fn git_show(
         tree: tree.to_owned(),
         message,
     };
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(tree)
-        .arg("show")
-        .arg(format!("{rev}:{path}"))
-        .env("LC_ALL", "C")
-        .output()
-        .map_err(|e| git_error(format!("git could not be started: {e}")))?;
-    if output.status.success() {
-        return Ok(Some(output.stdout));
-    }
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    // The revision is there, the file is not.
-    if message.contains("does not exist in") || message.contains("exists on disk, but not in") {
-        return Ok(None);
-    }
-    Err(git_error(message))
+    git::show(tree, rev, path).map_err(git_error)
 }
 
 fn from_git(label: &Label, name: &str, tree: &Path, rev: &str) -> Result<Sources, GovernorError> {
@@ -343,10 +437,6 @@ pub fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
 /// Read once, from its beginning to its end.
 pub type Archive = tar::Archive<Box<dyn Read>>;
 
-pub fn archive(reader: Box<dyn Read>) -> Archive {
-    tar::Archive::new(reader)
-}
-
 pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
     let file = BufReader::with_capacity(1 << 20, File::open(tarball)?);
     let name = tarball.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -354,15 +444,17 @@ pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
         Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file))
     } else if name.ends_with(".gz") || name.ends_with(".tgz") {
         Box::new(flate2::bufread::MultiGzDecoder::new(file))
+    } else if name.ends_with(".bz2") {
+        Box::new(bzip2::bufread::MultiBzDecoder::new(file))
     } else if name.ends_with(".tar") {
         Box::new(file)
     } else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is neither a folder nor a .tar, .tar.gz or .tar.xz",
+            "it is neither a folder nor a .tar, .tar.gz, .tar.bz2 or .tar.xz",
         ));
     };
-    Ok(archive(reader))
+    Ok(tar::Archive::new(reader))
 }
 
 fn extract_governors(tarball: &Path) -> io::Result<Files> {

@@ -215,11 +215,14 @@ fn a_tree_is_a_folder_a_tarball_or_a_revision() {
     let tar = tar.into_inner().unwrap();
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(&tar).unwrap();
+    let mut bz2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    bz2.write_all(&tar).unwrap();
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
     xz.write_all(&tar).unwrap();
     for (name, bytes) in [
         ("linux.tar", tar.clone()),
         ("linux.tar.gz", gz.finish().unwrap()),
+        ("linux.tar.bz2", bz2.finish().unwrap()),
         ("linux.tar.xz", xz.finish().unwrap()),
     ] {
         let path = dir.join(name);

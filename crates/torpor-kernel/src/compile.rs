@@ -187,7 +187,7 @@ pub(crate) fn with_governor(
     write_headers(job)?;
     let folder = job.scratch.path().join("governor");
     fs::create_dir(&folder).map_err(scratch_error)?;
-    let SourceFiles { main, files, .. } = governor.files;
+    let SourceFiles { main, main_flags, parts, files, .. } = governor.files;
     for (name, text) in files {
         // What a user calls it, a compiler might take for something else.
         let name = if name == main { STAGED } else { name };
@@ -216,10 +216,22 @@ pub(crate) fn with_governor(
             message: torpor_units::shown::lines(&message).into_owned(),
         }
     };
-    let mut command = compiler(job, governor.module, "-c", &staged, FOREIGN);
-    command.args(GOVERNOR_FLAGS);
-    command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), governor.module));
-    let ran = execute(job, command)?;
+    let first = (staged.clone(), main_flags);
+    let parts = parts.iter().map(|part| (Path::new("governor").join(&part.file), &part.flags));
+    let mut together = Command::new(job.compiler);
+    together.args(["-r", "-nostdlib", "-o", FOREIGN]);
+    for (at, (file, flags)) in [first].into_iter().chain(parts).enumerate() {
+        let object = format!("part-{at}.o");
+        let mut command = compiler(job, governor.module, "-c", &file, &object);
+        command.args(GOVERNOR_FLAGS).args(flags);
+        command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), governor.module));
+        let ran = execute(job, command)?;
+        if !ran.status.success() {
+            return Err(error(&ran.stderr));
+        }
+        together.arg(object);
+    }
+    let ran = execute(job, together)?;
     if !ran.status.success() {
         return Err(error(&ran.stderr));
     }

@@ -159,6 +159,11 @@ impl Kernels {
         for part in [kernel.key.as_str(), &sources.main, "governor"] {
             key.add(part.as_bytes());
         }
+        let parts = sources.parts.iter().map(|part| (&part.file, &part.flags));
+        for (file, flags) in [(&sources.main, &sources.main_flags)].into_iter().chain(parts) {
+            key.add(file.as_bytes());
+            flags.iter().for_each(|flag| key.add(flag.as_bytes()));
+        }
         for (name, text) in &sources.files {
             key.add(name.as_bytes());
             key.add(text);

@@ -5,7 +5,6 @@ use crate::{KernelError, compile};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::str::FromStr;
 use torpor_governor::hosting::{self, Scratch, Store};
 
@@ -126,15 +125,7 @@ impl KernelSpec {
             tree: self.tree.clone(),
             message,
         };
-        let output = git(&self.tree)
-            .args(["rev-parse", "--verify", "--end-of-options"])
-            .arg(format!("{rev}^{{commit}}"))
-            .output()
-            .map_err(|e| error(format!("it could not be started: {e}")))?;
-        if !output.status.success() {
-            return Err(error(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-        }
-        let commit = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let commit = hosting::git::commit(&self.tree, rev).map_err(error)?;
         let from = Packed::Git { tree: self.tree.clone(), commit: commit.clone() };
         Ok(Source::Packed { from, identity: commit })
     }
@@ -184,33 +175,18 @@ impl KernelSpec {
                     tree: tree.clone(),
                     message,
                 };
-                let mut child = git(tree)
-                    .args(["archive", "--format=tar", "--prefix=tree/", commit, "--"])
-                    .args(WANTED)
-                    .stdout(Stdio::piped())
-                    .stderr(Stdio::piped())
-                    .spawn()
-                    .map_err(|e| error(e.to_string()))?;
-                let stdout = child.stdout.take().expect("it is piped");
-                let reader: Box<dyn Read> = Box::new(stdout);
-                let unpacked = unpack_wanted(hosting::archive(reader), scratch.path());
-                let ended = child.wait_with_output().map_err(|e| error(e.to_string()))?;
-                if !ended.status.success() {
-                    let told = String::from_utf8_lossy(&ended.stderr);
-                    let told = told.lines().next().unwrap_or_default();
-                    return Err(error(format!("no kernel at {commit}: {told}")));
+                let blobs = hosting::git::list(tree, commit, WANTED).map_err(error)?;
+                if blobs.is_empty() {
+                    return Err(error(format!("no kernel at {commit}: it has no Makefile")));
                 }
-                unpacked.map_err(|e| error(e.to_string()))?;
+                let put = |blob: &hosting::git::Blob, text: &[u8]| {
+                    put(scratch.path(), Path::new(&blob.path), &mut &*text)
+                };
+                hosting::git::read(tree, &blobs, put).map_err(error)?;
             }
         }
         Ok(scratch)
     }
-}
-
-fn git(tree: &Path) -> Command {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(tree).env("LC_ALL", "C").stdin(Stdio::null());
-    git
 }
 
 fn unpack_wanted(mut archive: hosting::Archive, to: &Path) -> io::Result<()> {
@@ -218,15 +194,23 @@ fn unpack_wanted(mut archive: hosting::Archive, to: &Path) -> io::Result<()> {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
         let inside: PathBuf = path.components().skip(1).collect();
-        let is_wanted = WANTED.iter().any(|wanted| inside.starts_with(wanted))
-            && inside.components().all(|part| matches!(part, Component::Normal(_)));
-        if !is_wanted || !entry.header().entry_type().is_file() {
-            continue;
+        if entry.header().entry_type().is_file() {
+            put(to, &inside, &mut entry)?;
         }
-        let place = to.join(&inside);
-        std::fs::create_dir_all(place.parent().unwrap_or(to))?;
-        io::copy(&mut entry, &mut std::fs::File::create(place)?)?;
     }
+    Ok(())
+}
+
+/// Writes a file of a tree, if hosting takes it and its path stays in the folder.
+fn put(to: &Path, inside: &Path, text: &mut dyn Read) -> io::Result<()> {
+    let is_wanted = WANTED.iter().any(|wanted| inside.starts_with(wanted))
+        && inside.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_wanted {
+        return Ok(());
+    }
+    let place = to.join(inside);
+    std::fs::create_dir_all(place.parent().unwrap_or(to))?;
+    io::copy(text, &mut std::fs::File::create(place)?)?;
     Ok(())
 }
 

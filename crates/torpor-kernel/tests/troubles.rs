@@ -80,6 +80,32 @@ fn what_is_no_whole_tarball_or_no_revision_of_a_kernel_is_said() {
 }
 
 #[test]
+fn a_revision_runs_no_filter_and_obeys_no_attribute() {
+    let dir = folder("filtered");
+    let (place, touched) = (dir.join("repo"), dir.join("touched"));
+    fs::create_dir(&place).unwrap();
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        let me = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let output = command.arg("-C").arg(&place).args(me).args(args).output();
+        let output = output.expect("git is on this machine");
+        assert!(output.status.success(), "git {args:?}: {output:?}");
+    };
+    git(&["init", "-q"]);
+    fs::write(place.join("Makefile"), "VERSION = 5\nPATCHLEVEL = 9\n").unwrap();
+    fs::write(place.join(".gitattributes"), "* filter=any\nMakefile export-ignore\n").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "-qm", "a tree"]);
+    for kind in ["smudge", "process"] {
+        git(&["config", &format!("filter.any.{kind}"), &format!("touch {}", touched.display())]);
+        let spec = format!("{}:HEAD", place.display());
+        let text = error(Path::new(&spec));
+        assert!(text.contains("5.9.0"), "{text}");
+        assert!(!touched.exists(), "{kind} ran");
+    }
+}
+
+#[test]
 fn a_symbol_that_nobody_has_is_named_with_its_user() {
     let Some(tree) = changed("a missing symbol", "lib/llist.c", |text| {
         let call = "\textern void not_hosted(void);\n\tnot_hosted();\n";

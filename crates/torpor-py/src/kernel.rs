@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
-use torpor_governor::{Catalog, GovernorSpec, Origin};
+use torpor_governor::{Catalog, GovernorError, GovernorSpec, Origin};
 use torpor_sim::KernelSpec;
 
 type Files = BTreeMap<String, Cow<'static, [u8]>>;
@@ -33,6 +33,13 @@ pub(crate) fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<Govern
     let found = py
         .detach(|| Catalog::new(Default::default()).source_files(&spec))
         .map_err(governor_error)?;
+    if !found.parts.is_empty() {
+        let reason = format!(
+            "{spec}: a governor of several files is not built as a module; its folder's Makefile \
+             builds it in a kernel tree"
+        );
+        return Err(governor_error(GovernorError::Told(reason)));
+    }
     Ok(GovernorSource {
         name: found.name,
         is_builtin: matches!(found.origin, Origin::Builtin),

@@ -3,4 +3,6 @@
 #ifndef _KAPI_LINUX_CPUFEATURE_H
 #define _KAPI_LINUX_CPUFEATURE_H
 
+#include <asm/cpufeature.h>
+
 #endif /* _KAPI_LINUX_CPUFEATURE_H */

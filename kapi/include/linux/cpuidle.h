@@ -4,6 +4,7 @@
 #define _KAPI_LINUX_CPUIDLE_H
 
 #include <linux/bits.h>
+#include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/limits.h>

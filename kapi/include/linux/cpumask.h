@@ -4,9 +4,20 @@
 #define _KAPI_LINUX_CPUMASK_H
 
 #include <linux/bitops.h>
+#include <linux/errno.h>
+#include <linux/gfp.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 
-struct cpumask;
+/* The largest number that a kernel for x86-64 can be configured with. */
+#define NR_CPUS		8192
+
+typedef struct cpumask {
+	unsigned long bits[NR_CPUS / BITS_PER_LONG];
+} cpumask_t;
+
+/* On the stack, as in a kernel without CPUMASK_OFFSTACK: no memory is handed out. */
+typedef struct cpumask cpumask_var_t[1];
 
 /* The CPUs of the run are both the possible and the online ones. */
 #define for_each_possible_cpu(cpu)					\
@@ -19,18 +30,120 @@ static inline bool cpu_possible(unsigned int cpu)
 	return cpu < nr_cpu_ids && kapi_host.cpu_by_id[cpu];
 }
 
-/* Masks are not looked into: each stands for all of these CPUs. */
+/* Stands for the CPUs of the run wherever a mask is read. */
 #define cpu_online_mask		((const struct cpumask *)0)
 #define cpu_possible_mask	cpu_online_mask
+#define cpumask_bits(mask)	((mask)->bits)
+
+static inline bool cpumask_test_cpu(int cpu, const struct cpumask *mask)
+{
+	return mask ? test_bit(cpu, cpumask_bits(mask)) : cpu_possible(cpu);
+}
+
+static inline unsigned int cpumask_next(int cpu, const struct cpumask *mask)
+{
+	unsigned int next = cpu + 1;
+
+	while (next < nr_cpu_ids && !cpumask_test_cpu(next, mask))
+		next++;
+	return next;
+}
 
 static inline unsigned int cpumask_first(const struct cpumask *mask)
 {
-	unsigned int cpu = 0;
-
-	while (cpu < nr_cpu_ids && !kapi_host.cpu_by_id[cpu])
-		cpu++;
-	return cpu;
+	return cpumask_next(-1, mask);
 }
+
+static inline unsigned int cpumask_weight(const struct cpumask *mask)
+{
+	unsigned int weight = 0;
+
+	for (unsigned int cpu = 0; cpu < nr_cpu_ids; cpu++)
+		weight += cpumask_test_cpu(cpu, mask);
+	return weight;
+}
+
+static inline bool cpumask_empty(const struct cpumask *mask)
+{
+	return cpumask_first(mask) >= nr_cpu_ids;
+}
+
+static inline void cpumask_clear(struct cpumask *mask)
+{
+	memset(mask, 0, sizeof(*mask));
+}
+
+static inline void cpumask_set_cpu(unsigned int cpu, struct cpumask *mask)
+{
+	__set_bit(cpu, cpumask_bits(mask));
+}
+
+static inline void cpumask_clear_cpu(int cpu, struct cpumask *mask)
+{
+	__clear_bit(cpu, cpumask_bits(mask));
+}
+
+static inline bool alloc_cpumask_var(cpumask_var_t *mask, gfp_t flags)
+{
+	return 1;
+}
+
+static inline bool zalloc_cpumask_var(cpumask_var_t *mask, gfp_t flags)
+{
+	cpumask_clear(*mask);
+	return 1;
+}
+
+static inline void free_cpumask_var(cpumask_var_t mask)
+{
+}
+
+/* A number that begins at *@text, which moves behind it; -1 if none does or it is no CPU's. */
+static inline int kapi_cpulist_number(const char **text)
+{
+	int value = -1;
+
+	for (; **text >= '0' && **text <= '9'; (*text)++) {
+		value = (value < 0 ? 0 : value) * 10 + (**text - '0');
+		if (value >= NR_CPUS)
+			return -1;
+	}
+	return value;
+}
+
+/* Numbers and ranges, "0,4-7"; of ranges "0-31:2/8" the kernel reads parts, which is not offered. */
+static inline int cpulist_parse(const char *text, struct cpumask *mask)
+{
+	cpumask_clear(mask);
+	while (*text && *text != '\n') {
+		int first = kapi_cpulist_number(&text), last = first;
+
+		if (*text == '-') {
+			text++;
+			last = kapi_cpulist_number(&text);
+		}
+		if (first < 0 || last < first)
+			return -EINVAL;
+		for (; first <= last; first++)
+			cpumask_set_cpu(first, mask);
+		if (*text == ',')
+			text++;
+		else if (*text && *text != '\n')
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* For a format with "%*pb" or "%*pbl". */
+#define cpumask_pr_args(mask)	nr_cpu_ids, cpumask_bits(mask)
+
+#define for_each_cpu(cpu, mask)						\
+	for ((cpu) = 0; (unsigned int)(cpu) < nr_cpu_ids; (cpu)++)	\
+		if (!cpumask_test_cpu(cpu, mask)) ; else
+
+#define for_each_cpu_and(cpu, one, two)					\
+	for ((cpu) = 0; (unsigned int)(cpu) < nr_cpu_ids; (cpu)++)	\
+		if (!cpumask_test_cpu(cpu, one) || !cpumask_test_cpu(cpu, two)) ; else
 
 static inline bool cpu_online(unsigned int cpu)
 {

@@ -21,9 +21,25 @@
 #define SCHED_CAPACITY_SHIFT	10
 #define SCHED_CAPACITY_SCALE	(1L << SCHED_CAPACITY_SHIFT)
 
+#if KAPI_BEFORE(6, 0)
+/* At most @max, which until then was the caller's to look up. */
+static inline unsigned long sched_cpu_util(int cpu, unsigned long max)
+{
+	unsigned long util = kapi_cpu(cpu)->util;
+
+	return util < max ? util : max;
+}
+#else
 static inline unsigned long sched_cpu_util(int cpu)
 {
 	return kapi_cpu(cpu)->util;
+}
+#endif
+
+/* A governor is asked when its CPU has nothing to run. */
+static inline bool need_resched(void)
+{
+	return 0;
 }
 
 /*

@@ -4,6 +4,7 @@
 #define _KAPI_LINUX_SMP_H
 
 #include <linux/compiler.h>
+#include <linux/preempt.h>
 #include <torpor/context.h>
 
 #define smp_processor_id()	(kapi_host.cpu->cpu_id)
@@ -16,7 +17,5 @@
 #define smp_mb()		barrier()
 #define smp_rmb()		barrier()
 #define smp_wmb()		barrier()
-#define preempt_disable()	barrier()
-#define preempt_enable()	barrier()
 
 #endif /* _KAPI_LINUX_SMP_H */

@@ -3,8 +3,16 @@
 #ifndef _KAPI_LINUX_TICK_H
 #define _KAPI_LINUX_TICK_H
 
+#include <linux/cpumask.h>
+#include <linux/device.h>
+#include <linux/hrtimer.h>
+#include <linux/jump_label.h>
 #include <linux/ktime.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/topology.h>
 #include <linux/version.h>
 
 /* False only on a kernel booted with nohz=off. */

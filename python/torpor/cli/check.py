@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def check(
     governors: Annotated[
         list[str] | None,
-        typer.Argument(metavar="GOVERNOR...", help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV."),
+        typer.Argument(
+            metavar="GOVERNOR...", help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV."
+        ),
     ] = None,
     seed: Annotated[
         int,

@@ -36,8 +36,8 @@ def fidelity(
             "--governor",
             "-g",
             metavar="G",
-            help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, in addition to all built-in ones but "
-            "tide; can be repeated.",
+            help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, in addition to all "
+            "built-in ones but tide; can be repeated.",
         ),
     ] = None,
     before: Annotated[

@@ -65,8 +65,8 @@ def governor(default: Iterable[str]) -> Any:
         "--governor",
         "-g",
         metavar="G",
-        help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV, each with ,param=value; can be repeated. "
-        "The others are compared with the first one. "
+        help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, each with ,param=value; can be "
+        "repeated. The others are compared with the first one. "
         f"Default: {', '.join(default)}.",
     )
 

@@ -15,7 +15,9 @@ from torpor.sweeps.axes import Axes
 def tune(
     governor: Annotated[
         str,
-        typer.Argument(metavar="GOVERNOR", help="NAME, PATH.c, NAME@TREE or NAME@TREE:REV."),
+        typer.Argument(
+            metavar="GOVERNOR", help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV."
+        ),
     ],
     params: Annotated[
         list[str],

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: stub. */
+#ifndef _KAPI_ASM_SIMD_H
+#define _KAPI_ASM_SIMD_H
+
+#include <linux/compiler.h>
+
+/* The registers are the thread's own. */
+static __always_inline bool may_use_simd(void)
+{
+	return 1;
+}
+
+#endif /* _KAPI_ASM_SIMD_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* kapi: stub. */
+#ifndef _KAPI_LINUX_INTERRUPT_H
+#define _KAPI_LINUX_INTERRUPT_H
+
+#include <linux/bitops.h>
+#include <linux/cpumask.h>
+#include <linux/hrtimer.h>
+#include <linux/kernel.h>
+
+/* A governor is no interrupt handler, and predictions of interrupts are not modelled. */
+
+#endif /* _KAPI_LINUX_INTERRUPT_H */
