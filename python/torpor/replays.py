@@ -197,11 +197,16 @@ class Trace:
         return f"<torpor.Trace of {self.info['path']}>"
 
 
-def load_trace(path: _Path) -> Trace:
+def load_trace(path: _Path, *, memory: int | None = None) -> Trace:
     """Read a recording into memory, all of its events, to replay it many times.
 
+    Args:
+        path: The file.
+        memory: The most bytes that it may take, unpacked and as events; default: half of the
+            machine's memory, and at most 8 GiB.
+
     Raises:
-        TraceError: The file is missing or unreadable.
+        TraceError: The file is missing or unreadable, or takes more than ``memory``.
 
     >>> trace = torpor.load_trace(recording)
     >>> for platform in ("pixel6", "i5-10600k"):
@@ -210,7 +215,7 @@ def load_trace(path: _Path) -> Trace:
     5019.0
     4457.0
     """
-    return Trace(_engine.load_trace(os.fspath(path)))
+    return Trace(_engine.load_trace(os.fspath(path), memory))
 
 
 def _replayed(

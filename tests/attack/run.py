@@ -10,12 +10,16 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
+from attack import outside, stores
 from attack.judge import BrokenError
-from attack.outside import OUTSIDE
 from attack.pool import Worker
 
-_INSIDE = ["recordings", "workloads", "platforms", "dumps", "options", "governors"]
-FAMILY_NAMES = [*_INSIDE, *OUTSIDE]
+_INSIDE = [
+    *("recordings", "workloads", "platforms", "dumps", "options", "governors"),
+    *stores.INSIDE,
+]
+_OUTSIDE = outside.OUTSIDE | stores.OUTSIDE
+FAMILY_NAMES = [*_INSIDE, *_OUTSIDE]
 #: Findings that are known and not fixed yet, with what they are; not run again.
 OPEN: dict[str, str] = json.loads((Path(__file__).parent / "open.json").read_text("utf-8"))
 #: What is no finding.
@@ -57,7 +61,7 @@ class Attack:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
-            OUTSIDE[family](random.Random(f"{seed}/{family}/{index}"), folder)
+            _OUTSIDE[family](random.Random(f"{seed}/{family}/{index}"), folder)
         except BrokenError as error:
             return {"outcome": "broken", "detail": str(error)}
         except Exception:

@@ -20,11 +20,14 @@ FIRST = {
     "dumps": 900,
     "options": 450,
     "governors": 18,
+    "stores": 200,
+    "results": 200,
     "signals": 4,
     "disks": 6,
     "caches": 1,
     "races": 1,
     "serve": 4,
+    "writers": 2,
 }
 
 

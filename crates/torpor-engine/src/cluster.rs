@@ -5,7 +5,7 @@ use crate::input::CpuInput;
 use crate::options::Others;
 use torpor_platform::Cluster;
 use torpor_result::DeepTimes;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_units::{Energy, Instant, Power};
 
 /// Whether anything is to be counted for a cluster.
 pub fn has_static_power(cluster: &Cluster) -> bool {
@@ -37,9 +37,9 @@ pub fn static_energy(
         .collect();
     let (mut energy, mut resting, mut since) = (Energy::ZERO, 0, span.0);
     loop {
-        let next = changes.iter_mut().filter_map(|own| Some((own.peek()?.at, own)));
+        let next = rests.iter_mut().filter_map(|rest| Some((rest.peek()?.0, rest)));
         let next = next.min_by_key(|(at, _)| *at);
-        let upto = next.as_ref().map_or(end, |(at, _)| (*at).clamp(start, end));
+        let upto = next.as_ref().map_or(end, |(at, _)| *at);
         while since < upto {
             let (_, to, power) = *powers.peek().expect("there is a power for the whole span");
             let until = to.min(upto);
@@ -49,9 +49,8 @@ pub fn static_energy(
             since = until;
             powers.next_if(|(_, to, _)| *to <= since);
         }
-        let Some(change) = next.and_then(|(_, own)| own.next()) else { return energy };
-        resting += change.resting;
-        cut += change.cut;
+        let Some((_, rest)) = next else { return energy };
+        resting += rest.next().map_or(0, |(_, change)| change);
     }
 }
 

@@ -34,8 +34,19 @@ pub struct Loaded {
 impl Loaded {
     /// # Errors
     /// As [`torpor_trace::read`].
-    pub fn read(path: &Path, progress: &dyn Progress) -> Result<Loaded, EngineError> {
-        let mut trace = whole(path, progress)?;
+    ///
+    /// `max_bytes` bounds its memory; by default it is half of the machine's, and at most 8 GiB.
+    pub fn read(
+        path: &Path,
+        max_bytes: Option<u64>,
+        progress: &dyn Progress,
+    ) -> Result<Loaded, EngineError> {
+        let go_on = || !progress.cancelled();
+        let read = match max_bytes {
+            Some(max_bytes) => torpor_trace::read_within(path, max_bytes, &go_on),
+            None => torpor_trace::read_while(path, &go_on),
+        };
+        let mut trace = read.map_err(error)?;
         let events = std::mem::take(&mut trace.events);
         let bare = trace.clone();
         Ok(Loaded { path: path.display().to_string(), trace: Trace { events, ..trace }, bare })
@@ -167,6 +178,11 @@ impl Sink for Drafting<'_> {
         }
     }
 
+    fn held_bytes(&self) -> u64 {
+        let head_bytes = self.head.events.capacity().saturating_mul(size_of::<Event>());
+        self.draft.held_bytes().saturating_add(head_bytes as u64)
+    }
+
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
         self.watch.tell(read_bytes, total_bytes);
     }
@@ -208,6 +224,10 @@ impl<S: Sink> Sink for Watched<'_, S> {
         if !self.watch.progress.cancelled() {
             self.sink.events(events, so_far);
         }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.sink.held_bytes()
     }
 
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {

@@ -13,6 +13,12 @@ create_exception!(
     "The base of Torpor's errors: a wrong input or file, with what is allowed."
 );
 create_exception!(torpor, TraceError, TorporError, "A recording is missing or unreadable.");
+create_exception!(
+    torpor,
+    MemoryBoundError,
+    TraceError,
+    "A recording takes more memory than it may."
+);
 create_exception!(torpor, PlatformError, TorporError, "A machine is unknown or its file is wrong.");
 create_exception!(torpor, CountersError, TorporError, "A dump of idle counters cannot be used.");
 create_exception!(
@@ -30,7 +36,10 @@ create_exception!(
 create_exception!(torpor, EngineError, TorporError, "A replay that cannot be done as asked.");
 
 pub(crate) fn trace_error(error: torpor_trace::TraceError) -> PyErr {
-    TraceError::new_err(error.to_string())
+    match error {
+        torpor_trace::TraceError::OverMemory { .. } => MemoryBoundError::new_err(error.to_string()),
+        error => TraceError::new_err(error.to_string()),
+    }
 }
 
 pub(crate) fn counters_error(error: torpor_counters::CountersError) -> PyErr {

@@ -42,8 +42,8 @@ mod _engine {
     use super::counters::{counters_between, counters_since_boot, read_counters, take_counters};
     #[pymodule_export]
     use super::errors::{
-        CountersError, EngineError, GovernorError, PlatformError, TorporError, TraceError,
-        WorkloadError,
+        CountersError, EngineError, GovernorError, MemoryBoundError, PlatformError, TorporError,
+        TraceError, WorkloadError,
     };
     #[pymodule_export]
     use super::fidelity::verify;

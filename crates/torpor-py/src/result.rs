@@ -132,7 +132,12 @@ impl LoadedTrace {
 
 /// Reads a recording into memory; see `torpor.load_trace`.
 #[pyfunction]
-pub(crate) fn load_trace(py: Python<'_>, path: PathBuf) -> PyResult<LoadedTrace> {
-    let loaded = watched(py, None, |watch| Loaded::read(&path, watch))?;
+#[pyo3(signature = (path, memory = None))]
+pub(crate) fn load_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    memory: Option<u64>,
+) -> PyResult<LoadedTrace> {
+    let loaded = watched(py, None, |watch| Loaded::read(&path, memory, watch))?;
     loaded.map(LoadedTrace).map_err(engine_error)
 }

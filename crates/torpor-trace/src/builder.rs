@@ -34,7 +34,13 @@ pub(crate) struct Batch {
     pub cpu_count: u32,
     /// How much of the file has been read.
     pub read_bytes: u64,
+    /// Unpacked, and in memory until the end.
+    pub unpacked_bytes: u64,
 }
+
+/// Memory that an event takes: itself, its place while events are sorted, and its share of the
+/// segment and the span that a replay makes of a sleep's two events.
+pub(crate) const EVENT_HELD_BYTES: u64 = 200;
 
 /// Where batches go.
 #[derive(Debug)]
@@ -60,6 +66,10 @@ pub(crate) struct Builder {
     pending: Vec<Event>,
     /// With so many events pending it is time to pass some on.
     pending_max: usize,
+    /// No more than these fit in memory.
+    pending_most: usize,
+    is_over_memory: bool,
+    unpacked_bytes: u64,
     settled_ns: u64,
     /// Every event before this was passed on.
     passed_ns: u64,
@@ -100,6 +110,9 @@ impl Builder {
             hrtimers: Hrtimers::default(),
             pending: Vec::new(),
             pending_max: HEAD_EVENTS,
+            pending_most: usize::MAX,
+            is_over_memory: false,
+            unpacked_bytes: 0,
             settled_ns: 0,
             passed_ns: 0,
             comms: CommCache::default(),
@@ -118,6 +131,25 @@ impl Builder {
     /// The number of events that are held back.
     pub(crate) fn pending_count(&self) -> usize {
         self.pending.len()
+    }
+
+    /// Ends the reading where the events and these unpacked bytes would take more memory.
+    pub(crate) fn bounded(mut self, unpacked_bytes: u64, max_bytes: u64) -> Builder {
+        let room_bytes = max_bytes.saturating_sub(unpacked_bytes);
+        self.pending_most = (room_bytes / EVENT_HELD_BYTES) as usize;
+        self.unpacked_bytes = unpacked_bytes;
+        self
+    }
+
+    /// True if the reading ended for want of memory.
+    pub(crate) fn is_over_memory(&self) -> bool {
+        self.is_over_memory
+    }
+
+    #[cold]
+    fn stop_over_memory(&mut self) {
+        self.is_over_memory = true;
+        self.stop.set();
     }
 
     /// True while no event was taken in.
@@ -147,6 +179,9 @@ impl Builder {
         }
         if time_ns < self.passed_ns {
             return self.lose(&loss::OUT_OF_ORDER, 1);
+        }
+        if self.pending.len() >= self.pending_most {
+            return self.stop_over_memory();
         }
         self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
     }
@@ -220,6 +255,9 @@ impl Builder {
             let clock = &self.meta.clock;
             self.hrtimers.align(&mut events, hrtimers, clock, &mut self.losses);
         }
+        if let Output::Kept(_) = &self.output {
+            self.pending_most = self.pending_most.saturating_sub(events.len());
+        }
         match &mut self.output {
             Output::Kept(kept) if kept.is_empty() => *kept = events,
             Output::Kept(kept) => kept.append(&mut events),
@@ -234,7 +272,14 @@ impl Builder {
             let names = self.names.since(self.names_sent);
             self.names_sent = self.names_sent.saturating_add(names.len());
             // It fails if nobody listens any more; the rest is read for its summary.
-            let _ = batches.send(Batch { events, names, carries, cpu_count, read_bytes });
+            let _ = batches.send(Batch {
+                events,
+                names,
+                carries,
+                cpu_count,
+                read_bytes,
+                unpacked_bytes: self.unpacked_bytes,
+            });
         }
     }
 

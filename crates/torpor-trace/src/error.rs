@@ -56,6 +56,15 @@ pub enum TraceError {
         shown::line(name)
     )]
     TooLarge { name: String, max_bytes: u64 },
+    #[error(
+        "read trace `{}`: what it unpacks to and the events in it take more than {:.3} GB of \
+         memory, which is the bound\n\
+         hint: the bound is half of the machine's memory and at most 8 GiB, or `--memory` of a \
+         sweep; unpack the file first, or take a part of the recording",
+        shown::line(name),
+        *max_bytes as f64 / 1e9
+    )]
+    OverMemory { name: String, max_bytes: u64 },
     #[error("read trace `{}`: stopped before its end\nhint: read it again", shown::line(name))]
     Stopped { name: String },
 }

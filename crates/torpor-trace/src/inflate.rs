@@ -24,11 +24,7 @@ pub(crate) struct Inflated {
 impl Inflated {
     /// What to say if it is not all.
     pub(crate) fn loss(&self) -> Option<&'static LossKind> {
-        match (self.is_whole, self.is_too_large) {
-            (true, _) => None,
-            (false, true) => Some(&loss::UNPACKED_TOO_LARGE),
-            (false, false) => Some(&loss::INFLATE_FAILED),
-        }
+        (!self.is_whole).then_some(&loss::INFLATE_FAILED)
     }
 }
 

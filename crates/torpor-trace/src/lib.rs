@@ -43,13 +43,13 @@ pub use loss::{LossKind, loss_kinds};
 pub use model::*;
 pub use perfetto::{Slice, Track, write_perfetto, write_tracks};
 pub use stop::GoOn;
-pub use stream::{Sink, SoFar, Source, read_while, stream, stream_while};
+pub use stream::{Sink, SoFar, Source, read_while, read_within, stream, stream_while};
 pub use tracepoint::event_names;
 pub use wakeups::{Wakeups, Woken};
 
 use builder::Builder;
 use bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
-use inflate::Packing;
+use inflate::{Inflated, Packing};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,8 @@ pub fn read_with_kallsyms(
     kallsyms: Option<&[u8]>,
 ) -> Result<Trace, TraceError> {
     let stop = Stop::default();
-    let input = Input { name, bytes, kallsyms, sha256: None, stop: &stop };
+    let max_bytes = *HELD_MAX_BYTES;
+    let input = Input { name, bytes, kallsyms, sha256: None, stop: &stop, max_bytes };
     parse(input, |format| Builder::new(format, stop.clone()), &|| ())
 }
 
@@ -104,6 +105,8 @@ struct Input<'a> {
     /// Of the bytes, if they have been read before.
     sha256: Option<&'a str>,
     stop: &'a Stop,
+    /// Of what is unpacked and of the events together.
+    max_bytes: u64,
 }
 
 /// Reads a recording into the builder that `builder` makes for the format's name. `pass_by` is
@@ -113,19 +116,20 @@ fn parse(
     builder: impl FnOnce(&'static str) -> Builder,
     pass_by: &(dyn Fn() + Sync),
 ) -> Result<Trace, TraceError> {
-    let Input { name, bytes, kallsyms, sha256: known_sha256, stop } = input;
+    let Input { name, bytes, kallsyms, sha256: known_sha256, stop, max_bytes } = input;
     if bytes.is_empty() {
         return Err(TraceError::Empty { name: name.to_owned() });
     }
     format::check_head(name, bytes)?;
-    let (content, loss) = unpacked(name, bytes, stop)?;
+    let (content, loss) = unpacked(name, bytes, stop, max_bytes)?;
     if stop.is_set() {
         return Err(TraceError::Stopped { name: name.to_owned() });
     }
     let Some(format) = format::detect(&content) else {
         return Err(format::unknown(name, &content));
     };
-    let mut out = builder(format.name);
+    let unpacked_bytes = if let Cow::Owned(unpacked) = &content { unpacked.len() } else { 0 };
+    let mut out = builder(format.name).bounded(unpacked_bytes as u64, max_bytes);
     if let Some(loss) = loss {
         out.lose(loss, 1);
     }
@@ -143,6 +147,9 @@ fn parse(
             outcome.map(|()| sha256)
         })
     };
+    if out.is_over_memory() {
+        return Err(TraceError::OverMemory { name: name.to_owned(), max_bytes });
+    }
     if stop.is_set() {
         return Err(TraceError::Stopped { name: name.to_owned() });
     }
@@ -155,17 +162,24 @@ fn unpacked<'a>(
     name: &str,
     bytes: &'a [u8],
     stop: &Stop,
+    max_bytes: u64,
 ) -> Result<(Cow<'a, [u8]>, Option<&'static LossKind>), TraceError> {
     let go_on = || !stop.is_set();
+    let check_room = |inflated: &Inflated| match inflated.is_too_large {
+        true => Err(TraceError::OverMemory { name: name.to_owned(), max_bytes }),
+        false => Ok(()),
+    };
     let (mut content, mut loss) = (Cow::Borrowed(bytes), None);
     if archive::is_zip(bytes) {
-        let inflated = archive::recording(name, bytes, *HELD_MAX_BYTES, &go_on)?;
+        let inflated = archive::recording(name, bytes, max_bytes, &go_on)?;
+        check_room(&inflated)?;
         loss = inflated.loss();
         content = Cow::Owned(inflated.bytes);
     }
     // A member of an archive may be packed once more.
     if let Some(packing) = Packing::of(&content) {
-        let inflated = packing.unpack(&content, *HELD_MAX_BYTES, &go_on);
+        let inflated = packing.unpack(&content, max_bytes, &go_on);
+        check_room(&inflated)?;
         loss = loss.or(inflated.loss());
         content = Cow::Owned(inflated.bytes);
     }

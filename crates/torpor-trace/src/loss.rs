@@ -37,9 +37,6 @@ losses! {
         "from some point on nothing could be understood, and that many bytes were left unread";
     INFLATE_FAILED, Damage, "undecompressed_blocks",
         "some compressed blocks could not be unpacked: copy the file again";
-    UNPACKED_TOO_LARGE, Damage, "unpacked_beyond_memory",
-        "the file unpacks to more than half of this machine's memory, or than 8 GiB, and the rest \
-         was not read: unpack it to a file, which may have any size";
     CPU_OUT_OF_RANGE, Damage, "cpu_out_of_range_events",
         "events that name a CPU above 8191, the most Linux can have, were skipped";
     TIME_OUT_OF_RANGE, Damage, "time_out_of_range_events",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Recordings larger than memory: events are passed on while the file is being read.
 
-use crate::builder::{Batch, Builder};
-use crate::bytes::{Bytes, STEP_BYTES};
+use crate::builder::{Batch, Builder, EVENT_HELD_BYTES};
+use crate::bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
 use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
 use crate::stop::{GoOn, Stop};
@@ -45,6 +45,11 @@ pub trait Sink {
         let _ = (read_bytes, total_bytes);
     }
 
+    /// How much memory it holds of what it was given.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// True if it wants no more. Reading then ends with [`TraceError::Stopped`].
     fn is_stopped(&self) -> bool {
         false
@@ -55,6 +60,7 @@ pub trait Sink {
 pub struct Source {
     name: String,
     bytes: Bytes,
+    max_bytes: u64,
     kallsyms: Option<Bytes>,
     /// Once it was read.
     sha256: OnceLock<String>,
@@ -75,9 +81,16 @@ impl Source {
         Ok(Source {
             name: path.display().to_string(),
             bytes: Bytes::load(path, Some(format::check_head), go_on)?,
+            max_bytes: *HELD_MAX_BYTES,
             kallsyms: kallsyms_beside(path, go_on)?,
             sha256: OnceLock::new(),
         })
+    }
+
+    /// Bounds what is unpacked, the events and what a sink holds: together so many bytes.
+    #[must_use]
+    pub fn within(self, max_bytes: u64) -> Source {
+        Source { max_bytes, ..self }
     }
 
     /// Reads the recording as [`read`](crate::read) does, and passes its events on. What comes
@@ -99,6 +112,7 @@ impl Source {
             kallsyms: self.kallsyms.as_deref(),
             sha256: self.sha256.get().map(String::as_str),
             stop: &stop,
+            max_bytes: self.max_bytes,
         };
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
@@ -107,6 +121,7 @@ impl Source {
             });
             let mut names = Names::default();
             let mut let_go_bytes = 0;
+            let mut is_over_memory = false;
             loop {
                 if sink.is_stopped() {
                     stop.set();
@@ -119,10 +134,21 @@ impl Source {
                 if stop.is_set() {
                     continue;
                 }
-                let Batch { events, names: new_names, carries, cpu_count, read_bytes } = batch;
+                let Batch {
+                    events,
+                    names: new_names,
+                    carries,
+                    cpu_count,
+                    read_bytes,
+                    unpacked_bytes,
+                } = batch;
                 names.extend(new_names);
                 if !events.is_empty() {
                     sink.events(events, &SoFar { names: &names, carries, cpu_count });
+                }
+                if sink.held_bytes().saturating_add(unpacked_bytes) > self.max_bytes {
+                    is_over_memory = true;
+                    stop.set();
                 }
                 sink.progress(read_bytes.min(total_bytes), total_bytes);
                 if read_bytes.saturating_sub(let_go_bytes) >= STEP_BYTES as u64 {
@@ -133,6 +159,10 @@ impl Source {
             let outcome = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             // Whatever was made of zeros, or not understood, is not the file's.
             bytes.check(&self.name)?;
+            if is_over_memory {
+                let (name, max_bytes) = (self.name.clone(), self.max_bytes);
+                return Err(TraceError::OverMemory { name, max_bytes });
+            }
             let trace = outcome?;
             self.sha256.get_or_init(|| trace.meta.sha256.clone());
             Ok(trace)
@@ -175,6 +205,10 @@ impl Sink for While<'_> {
         self.sink.progress(read_bytes, total_bytes);
     }
 
+    fn held_bytes(&self) -> u64 {
+        self.sink.held_bytes()
+    }
+
     fn is_stopped(&self) -> bool {
         self.sink.is_stopped() || !(self.go_on)()
     }
@@ -185,8 +219,17 @@ impl Sink for While<'_> {
 /// # Errors
 /// As [`read`](crate::read), and [`TraceError::Stopped`] when `go_on` says no.
 pub fn read_while(path: &Path, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
+    read_within(path, *HELD_MAX_BYTES, go_on)
+}
+
+/// As [`read_while`], with a bound of its own on memory.
+///
+/// # Errors
+/// As [`read_while`], and [`TraceError::OverMemory`].
+pub fn read_within(path: &Path, max_bytes: u64, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
     let mut kept = Kept::default();
-    let trace = stream_while(path, &mut kept, go_on)?;
+    let source = Source::open_while(path, go_on)?.within(max_bytes);
+    let trace = source.stream(&mut While { sink: &mut kept, go_on })?;
     Ok(Trace { events: kept.0, ..trace })
 }
 
@@ -201,5 +244,9 @@ impl Sink for Kept {
         } else {
             self.0.append(&mut events);
         }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        (self.0.len() as u64).saturating_mul(EVENT_HELD_BYTES)
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use torpor_trace::{Event, Sink, SoFar, Source, TraceError, read, read_while};
+use torpor_trace::{Event, Sink, SoFar, Source, TraceError, read, read_while, read_within};
 
 const LINE: &str =
     "          <idle>-0       [001] d..2.     4.194179: cpu_idle: state=3 cpu_id=1\n";
@@ -126,6 +126,45 @@ fn packed_recordings_are_read_and_their_cuts_are_told() {
         let packed = std::fs::read(&path).unwrap();
         let cut = torpor_trace::read_bytes(name, &packed[..packed.len() - 3]).unwrap();
         assert!(cut.losses.iter().any(|loss| loss.key == "undecompressed_blocks"), "{name}");
+    }
+}
+
+/// Counts events, and claims so much memory for each.
+struct Holding(u64, u64);
+
+impl Sink for Holding {
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
+        self.0 += events.len() as u64;
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.0 * self.1
+    }
+}
+
+#[test]
+fn memory_is_bounded_by_events_not_only_bytes() {
+    let folder = Folder::new();
+    let path = folder.0.join("a.gz");
+    let text = LINE.repeat(20_000);
+    gzip(&path, std::iter::once(text.clone().into_bytes()));
+    let (text_bytes, events_bytes) = (text.len() as u64, 20_000 * 200);
+    for (max_bytes, fits) in [
+        (text_bytes - 1, false),
+        (text_bytes + events_bytes / 2, false),
+        (text_bytes + events_bytes, true),
+    ] {
+        match read_within(&path, max_bytes, &|| true) {
+            Ok(trace) => assert!(fits && trace.events.len() == 20_000, "{max_bytes}"),
+            Err(error) => {
+                assert!(!fits && matches!(error, TraceError::OverMemory { .. }), "{error}");
+                assert!(error.to_string().contains("--memory"), "{error}");
+            }
+        }
+    }
+    for (held_bytes, fits) in [(10, true), (1_000, false)] {
+        let source = Source::open(&path).unwrap().within(text_bytes + events_bytes);
+        assert_eq!(source.stream(&mut Holding(0, held_bytes)).is_ok(), fits, "{held_bytes}");
     }
 }
 

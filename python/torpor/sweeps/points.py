@@ -47,14 +47,10 @@ class Recordings:
         return found.result()
 
     def _read(self, path: str) -> Trace:
-        trace = load_trace(path)
-        held_bytes = trace.held_bytes
-        if self._room_bytes is not None and held_bytes > self._room_bytes:
-            raise SweepError(
-                f"`{path}` takes {held_bytes / 1e6:.3g} MB in memory, and --memory is "
-                f"{self._room_bytes / 1e6:.3g} MB"
-            )
-        return trace
+        try:
+            return load_trace(path, memory=self._room_bytes)
+        except _engine.MemoryBoundError as error:
+            raise SweepError(str(error)) from None
 
 
 def run_point(

@@ -4,7 +4,7 @@
 use super::segment::Collector;
 use super::spans::{Evidence, Joiner};
 use super::tick::{self, TickGrid};
-use super::{CpuInput, InputStats, Recording, SleepSource, WakeStamp};
+use super::{CpuInput, InputStats, Recording, SleepSource, Span, WakeStamp};
 use torpor_platform::Platform;
 use torpor_trace::{Carries, Event, SoFar};
 use torpor_units::{CpuId, Instant};
@@ -53,6 +53,12 @@ impl<'a> Draft<'a> {
         super::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
         let reading = self.reading.get_or_insert_with(|| Reading::new(events, so_far));
         reading.collector.observe(events, so_far.cpu_count);
+    }
+
+    /// The memory of the spans so far.
+    pub fn held_bytes(&self) -> u64 {
+        let spans: usize = self.joiners.iter().map(|joiner| joiner.spans.capacity()).sum();
+        spans.saturating_mul(size_of::<Span>()) as u64
     }
 
     pub fn finish(mut self) -> Recording {

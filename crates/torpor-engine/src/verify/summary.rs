@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn verified_is_what_the_commonest_state_leaves() {
         for (agreeing, wanted) in [(600, false), (872, false), (873, true), (921, true)] {
-            let found = verdict(&[did("menu", agreeing, None)], &counted(921, 600));
+            let found = verdict(&[did("menu", agreeing, None)], &counted(921, 600), None);
             assert_eq!(found.is_verified, wanted, "{agreeing}");
         }
     }
