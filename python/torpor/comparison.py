@@ -157,7 +157,8 @@ def needed_text(
     found = []
     for row in sorted(comparison["rows"], key=lambda row: first_of(row["key"])):
         for place, cell in enumerate(row["cells"]):
-            needed = (cell["change"] or {}).get("pairs_needed")
+            change = cell["change"]
+            needed = change.get("pairs_needed") if change else None
             if needed and row["key"] in FIRST and other in (None, place):
                 of = f" of {labels[place]}" if len(labels) > 2 and other is None else ""
                 found.append(f"{row['title']}{of} {needed:,}")

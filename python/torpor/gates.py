@@ -246,12 +246,10 @@ def _is_broken(limit: Limit, verdict: Verdict, *, is_strict: bool) -> bool:
     assert most is not None
     # From here on, more is worse.
     is_higher_better = _known_metrics()[limit.metric]["direction"] == "higher"
-    mean = verdict["change"] or 0.0
-    farthest = verdict["low"] if is_higher_better else verdict["high"]
-    mean, farthest = (
-        -each if is_higher_better and each is not None else each for each in (mean, farthest)
-    )
-    assert mean is not None, "a mean is known"
+    sign = -1 if is_higher_better else 1
+    mean = sign * (verdict["change"] or 0.0)
+    end = verdict["low"] if is_higher_better else verdict["high"]
+    farthest = None if end is None else sign * end
     if is_strict:
         return (mean if farthest is None else farthest) > most
     return mean > most and (verdict["p"] is None or verdict["p"] < _LEVEL)

@@ -52,14 +52,6 @@ DisabledStates = Annotated[
         default=(),
     ),
 ]
-RecordedOn = Annotated[
-    _Path | None,
-    Option(
-        "The recorded machine, if known: its exit latencies correct the times of wake-ups.",
-        ("--recorded-on",),
-        "P",
-    ),
-]
 Isolate = Annotated[
     bool | None,
     Option(
@@ -119,7 +111,14 @@ class _Run(_Machine, total=False):
 class _Part(TypedDict, total=False):
     """What of a recording, and where."""
 
-    recorded_on: RecordedOn
+    recorded_on: Annotated[
+        _Path | None,
+        Option(
+            "The recorded machine, if known: its exit latencies correct the times of wake-ups.",
+            ("--recorded-on",),
+            "P",
+        ),
+    ]
     cpus: Annotated[
         str | Iterable[int] | None,
         Option("Recorded CPUs to replay: 0-3,7.", ("--cpus", "--cpu", "-C"), "LIST"),

@@ -179,6 +179,8 @@ def test_fidelity_of_another_machine_is_a_finding(torpor, machine, status, tmp_p
     asks = "NOT verified: is --platform the recorded machine?"
     assert (asks in done.stdout) == bool(status)
     file = tmp_path / "fidelity.json"
-    file.write_text(torpor("fidelity", GUEST, "-p", machine, "--json", check=status).stdout, "utf-8")
+    file.write_text(
+        torpor("fidelity", GUEST, "-p", machine, "--json", check=status).stdout, "utf-8"
+    )
     assert (asks in torpor("explain", file, check=0).stdout) == bool(status)
     assert library.load(file).is_verified == (not status)

@@ -93,7 +93,8 @@ def test_the_first_governor_named_is_the_base(torpor, recording, tmp_path):
 
 def test_a_pipe_gets_no_folded_lines(torpor, recording, tmp_path):
     store = tmp_path / ("a folder with a long name, " * 4).strip(" ,")
-    torpor("sweep", "-o", store, "-t", recording, "-p", "pixel6", "-g", "menu", "-g", "teo", check=0)
+    args = ["-t", recording, "-p", "pixel6", "-g", "menu", "-g", "teo"]
+    torpor("sweep", "-o", store, *args, check=0)
     first = torpor("store", "ls", store, check=0).stdout.splitlines()[0]
     assert first == f"{store}: 2 points"
     shown = torpor("sweep", "show", store, "-m", "idle_power_mw", check=0).stdout

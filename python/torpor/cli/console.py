@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from torpor.posting import Post
+    from torpor.posting.model import Post
 
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100

@@ -14,7 +14,7 @@ import typer
 from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.progress import ProgressBar
-from torpor.options import Option, RecordedOn
+from torpor.options import ReplayOptions, fields
 from torpor.sweeps.axes import OPTIONS, Axes
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _size(text: str | None) -> int | None:
     return int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
 
 
-_RECORDED_ON: Option = RecordedOn.__metadata__[0]
+_RECORDED_ON = fields(ReplayOptions)["recorded_on"][1]
 #: Of every such command: what all points have in common, and how they are run.
 _MORE = {
     "recorded_on": Annotated[
