@@ -316,6 +316,18 @@ class Disagreement(TypedDict):
 
 
 @final
+class EventToExit(TypedDict):
+    """From the event that ends each span to the recorded exit from idle."""
+
+    #: Spans whose event is known by more than the exit itself.
+    events: int
+    #: Those whose exit comes more than 1 ms after the event.
+    over_1ms: int
+    #: Of all of them, summed.
+    time_ns: int
+
+
+@final
 class Fidelity(TypedDict):
     """Of `torpor fidelity`."""
 
@@ -328,6 +340,7 @@ class Fidelity(TypedDict):
     decisions: "DecisionsInfo"
     #: Of the governor that agrees best.
     disagreements: list["Disagreement"]
+    event_to_exit: "EventToExit"
     format: int
     #: Best first.
     governors: list["GovernorFidelity"]
@@ -505,6 +518,7 @@ class InputsInfo(TypedDict):
     cut_pct: float
     #: Recorded sleeps left out, because the recording shows one end of them only.
     cut_sleeps: int
+    event_to_exit: "EventToExit"
     merged_poll_timeouts: int
     merged_ticks: int
     #: From the first CPU's first idle entry to the last CPU's last wake-up.
@@ -600,6 +614,17 @@ class NamedComparison(TypedDict):
 
 
 @final
+class OracleOutcome(TypedDict):
+    """The least total power of CPUs and clusters, over the replayed span."""
+
+    #: No governor within the latency limit can have less.
+    bound_mw: float
+    #: Of the decisions that were found.
+    found_mw: float
+    proof: Literal["exact", "bound", "open"]
+
+
+@final
 class PerfDomainOutcome(TypedDict):
     """What CPUs did that share a clock, over all seeds; null where its frequencies, or its
     power, are not known.
@@ -660,10 +685,14 @@ class ReplayOptions(TypedDict):
     enabled_states: list[str]
     end_ns: int | None
     given: dict[str, Any]
-    #: The replayed kernel's tick rate; the platform's own by default.
+    #: The replayed kernel's tick rate. Default: the recorded kernel's, or the platform's where
+    #: the recording does not show it.
     hz: int | None
     #: PM QoS limit on the exit latency of any chosen state.
     latency_limit_ns: int | None
+    #: CPUs of a cluster that the recording does not hold, where the cluster takes power of its
+    #: own.
+    others: Literal["idle", "busy"] | None
     #: The machine of the recording: its exit latencies place the wake-up events.
     recorded_on: str | None
     #: Only this part of the recording, from its first event on; sleeps that it cuts are left
@@ -969,6 +998,8 @@ class TraceOutcome(_TraceOutcome, total=False):
     #: Who ended whose sleeps, where that was asked for; by governor, the most sleeps of a wrong
     #: depth first.
     causes: list["CauseOutcome"] | None
+    #: How the `oracle` among the governors bounds them, where there is one and power is known.
+    oracle: "OracleOutcome | None"
 
 
 @final

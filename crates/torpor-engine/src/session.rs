@@ -387,7 +387,8 @@ impl<'a> Session<'a> {
             _ => Proof::Open,
         };
         let power = |energy| power_mw(energy, span);
-        let (found_mw, bound_mw) = (power(run.energy() + floor), power(run.energy() + floor - run.slack));
+        let (found_mw, bound_mw) =
+            (power(run.energy() + floor), power(run.energy() + floor - run.slack));
         Some(OracleOutcome { proof, bound_mw, found_mw })
     }
 

@@ -51,7 +51,8 @@ fn a_wakeup_belongs_to_the_woken_cpu() {
 fn recordings() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
-    let mut folders = vec![root.join("tests/data"), root.join("demo"), root.join("../shared/traces")];
+    let mut folders =
+        vec![root.join("tests/data"), root.join("demo"), root.join("../shared/traces")];
     folders.push(root.join("../shared/field/mt8196"));
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else {

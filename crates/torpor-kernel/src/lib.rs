@@ -38,8 +38,8 @@ pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
 pub use last_man::LastMan;
 pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
 pub use sim::{
-    CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats, Traced,
-    TimerFunction, TimerId, Work,
+    CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats,
+    TimerFunction, TimerId, Traced, Work,
 };
 pub use source::{KernelSpec, Release};
 

@@ -9,7 +9,7 @@ use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
-use torpor_engine::{Progress, Contents, TraceInfo};
+use torpor_engine::{Contents, Progress, TraceInfo};
 use torpor_governor::{Builtin, Catalog};
 use torpor_platform::ImportOptions;
 use torpor_units::CpuId;

@@ -19,11 +19,11 @@
 use super::split::Segments;
 use super::{Credit, Plan, Terms, plan};
 use crate::cluster::{rests, static_energy};
-use crate::options::Others;
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
 use crate::model::CpuModel;
+use crate::options::Others;
 use crate::policy::Script;
 use torpor_platform::Cluster;
 use torpor_result::DeepTimes;

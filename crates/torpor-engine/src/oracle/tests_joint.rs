@@ -4,11 +4,11 @@
 use super::tests_credited::watching;
 use super::{Joint, Members, plan_together};
 use crate::cluster::static_energy;
-use crate::options::Others;
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::{CpuInput, CutSleeps, Span};
 use crate::model::CpuModel;
+use crate::options::Others;
 use crate::policy::{Policy, Reflection, Script};
 use crate::testing;
 use proptest::prelude::*;
@@ -100,7 +100,8 @@ fn exhaustive(members: &Members<'_>) -> Option<Energy> {
         let chosen = || each.iter().zip(&at).map(|(each, at)| &each[*at]);
         let deep: Vec<DeepTimes> = chosen().map(|(_, deep)| deep.clone()).collect();
         let own: Energy = chosen().map(|(energy, _)| *energy).sum();
-        best = best.min(own + static_energy(members.cluster, &inputs, &deep, Others::Idle, members.span));
+        best = best
+            .min(own + static_energy(members.cluster, &inputs, &deep, Others::Idle, members.span));
         let Some(next) = (0..at.len()).find(|&cpu| at[cpu] + 1 < each[cpu].len()) else {
             return Some(best);
         };

@@ -48,9 +48,7 @@ pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
             EventKind::SchedWaking { target_cpu, .. }
             | EventKind::SchedWakeup { target_cpu, .. }
             | EventKind::SchedWakeupNew { target_cpu, .. }
-            | EventKind::IpiSend { target_cpu, .. } => {
-                target_cpu
-            }
+            | EventKind::IpiSend { target_cpu, .. } => target_cpu,
             _ => event.cpu,
         };
         let in_time = event.time >= Instant(0) && event.time < Instant::NEVER;

@@ -7,7 +7,7 @@ use torpor_engine::decision::Decision;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::totals::hardware_parts;
-use torpor_kernel::{End, Slept, Traced, TimerFunction, TimerId};
+use torpor_kernel::{End, Slept, TimerFunction, TimerId, Traced};
 use torpor_trace::EventKind;
 use torpor_units::{Duration, Energy, Instant};
 
@@ -166,9 +166,7 @@ impl<S: Sink> Hosted<'_, S> {
                 let (timer, function) = (timer_of(timer), function_of(function));
                 EventKind::HrtimerExpireEntry { timer, function, now }
             }
-            Traced::ExpireExit { timer } => {
-                EventKind::HrtimerExpireExit { timer: timer_of(timer) }
-            }
+            Traced::ExpireExit { timer } => EventKind::HrtimerExpireExit { timer: timer_of(timer) },
             Traced::TickStop { success } => EventKind::TickStop { success },
             Traced::Waking { task, target: target_cpu } => match self.pid_of(task) {
                 Some(pid) => EventKind::SchedWaking { pid, target_cpu },
