@@ -237,8 +237,8 @@ after its first 64 KiB.
 
 ## Events
 
-Events of these kernel names become inputs. Others are counted and ignored. `sched_wakeup` is
-used where a recording has no `sched_waking`, and the result says so (`wakeups_for_wakings`).
+Events of these kernel names become inputs. Others are counted and ignored. Where a recording has no
+`sched_waking`, wake-ups have the time of `sched_wakeup`, and the result says so (`wakeups_for_wakings`).
 
 {textwrap.fill(events, 110, break_on_hyphens=False)}
 

@@ -12,6 +12,7 @@ __all__ = [
     "CountersError",
     "EngineError",
     "GovernorError",
+    "MemoryBoundError",
     "IdlePredict",
     "LoadedTrace",
     "PlatformError",

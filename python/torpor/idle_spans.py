@@ -160,16 +160,17 @@ def bound(
 
     for path in paths:
         ran = replay(path, platform=platform, governors=[base, "oracle"], **replays)  # type: ignore[arg-type]
-        of_base, of_oracle = (_cpu_energy_uj(ran, run) for run in ran.runs)
+        of_base, of_oracle = (_cpu_energy_uj(run) for run in ran.runs)
         add(base, False, None, of_base, of_base)
-        delay = f"{ran.runs[0]['metrics']['delay_mean_us'] * 1000:.0f}ns"
+        delay_us = ran.runs[0]["metrics"]["delay_mean_us"] or 0.0
+        delay = f"{delay_us * 1000:.0f}ns"
         found = _spans([path], platform, progress, given)
         for row in json.loads(found.bounds(0, delay)):
             pairs = [row[key] and row[key][0] for key in ("in_sample", "cross_validated")]
             add(row["knows"], row["own_timers"], row["cells"], *pairs)
         within = f"oracle,latency<={delay}"
         ran = replay(path, platform=platform, governors=[within], **replays)  # type: ignore[arg-type]
-        energy = None if ran.runs[0]["error"] else _cpu_energy_uj(ran, ran.runs[0])
+        energy = None if ran.runs[0]["error"] else _cpu_energy_uj(ran.runs[0])
         add(f"oracle at {base}'s delay", False, None, energy, energy)
         add("oracle", False, None, of_oracle, of_oracle)
     whole, least = sums[base, False][1], sums["oracle", False][1]
@@ -193,17 +194,20 @@ def bound(
     ]
 
 
-def _cpu_energy_uj(ran: Any, run: Any) -> float:
+def _cpu_energy_uj(run: Any) -> float:
     """Return the energy of the idle CPUs of a run: a span's choice decides nothing else."""
     if run["error"]:
         raise _engine.GovernorError(run["error"])
-    if run["metrics"]["idle_energy_uj"] is None:
+    metrics: dict[str, float | None] = run["metrics"]
+    energy_uj, power_mw = metrics["idle_energy_uj"], metrics["idle_power_mw"]
+    if energy_uj is None or power_mw is None:
         raise _engine.EngineError(
             "a bound needs energies, and the machine's power is not known\n"
             "hint: `torpor platforms` says whose is"
         )
-    power_mw: float = sum(cluster["cpu_idle_power_mw"] for cluster in run["clusters"])
-    return power_mw * ran.to_dict()["traces"][0]["inputs"]["replayed_ns"] / 1e6
+    # Given where CPUs are one part of several.
+    of_cpus_mw = metrics.get("cpu_idle_power_mw")
+    return energy_uj if of_cpus_mw is None or not power_mw else energy_uj * of_cpus_mw / power_mw
 
 
 def _paths(traces: _Path | Iterable[_Path]) -> list[str]:

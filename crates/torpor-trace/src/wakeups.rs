@@ -4,6 +4,7 @@
 //! The kernel writes `sched_waking` before it selects a CPU, so that event has the time and the
 //! waker, and only the CPU where the task ran last. `sched_wakeup` has the CPU. A recording without
 //! it shows the CPU when the task is switched to.
+//! FIDELITY(woken-by-switch): that is another CPU if an idle one pulled the waiting task.
 
 use crate::model::{Event, EventKind, PrevState};
 use std::collections::HashMap;

@@ -36,6 +36,8 @@ KINDS = (
     Kind(("power:cpu_frequency",), "the lowest operating point is assumed"),
     Kind(("sched:sched_switch",), "ticks cannot be distinguished from wake-ups"),
     Kind(("sched:sched_waking",), "a wake-up is known by the exit from idle only"),
+    # The next switch names the woken CPU where they are missing.
+    Kind(("sched:sched_wakeup", "sched:sched_wakeup_new")),
     # Android's kernels have it; elsewhere sched_switch tells it well enough.
     Kind(("sched:sched_blocked_reason",)),
     Kind(_pairs("irq", "irq_handler"), "device interrupts cannot be distinguished"),

@@ -217,6 +217,10 @@ mod tests {
         )
     }
 
+    fn wakeup(cpu: u32, at_us: i64, pid: i32, target: u32) -> Event {
+        event(cpu, at_us, EventKind::SchedWakeup { pid, target_cpu: CpuId(target) })
+    }
+
     fn waking(cpu: u32, at_us: i64, pid: i32, target: u32) -> Event {
         event(cpu, at_us, EventKind::SchedWaking { pid, target_cpu: CpuId(target) })
     }
@@ -282,12 +286,12 @@ mod tests {
     fn the_load_is_that_of_the_last_tick() {
         let events = vec![
             switch(0, 900, 0, PrevState::Runnable, 7),
-            waking(0, 950, 8, 0),
+            wakeup(0, 950, 8, 0),
             // The tick at 1000 us finds both; it is over when the CPU idles.
             switch(0, 1_100, 7, PrevState::Sleeping, 8),
             switch(0, 1_200, 8, PrevState::Sleeping, 0),
             // Task 9 moves away before it runs.
-            waking(1, 1_900, 9, 0),
+            wakeup(1, 1_900, 9, 0),
             switch(1, 1_950, 0, PrevState::Runnable, 9),
         ];
         let running: Vec<u16> =
