@@ -231,14 +231,15 @@ __hidden int strcmp(const char *a, const char *b)
 }
 #endif /* !TORPOR_PROGRAM */
 
-static DEFINE_PER_CPU(u64, kapi_drawn);
+/* Not per-CPU data, which counts as the governor's. */
+static u64 kapi_drawn[NR_CPUS + 1];
 
 /* SplitMix64 (Steele, Lea, Flood 2014), from a start that differs by CPU. */
 __hidden u64 kapi_random(void)
 {
 	struct kapi_cpu *cpu = kapi_host.cpu;
-	u64 *drawn = cpu ? this_cpu_ptr(&kapi_drawn) : &kapi_drawn;
-	u64 z = ((cpu ? cpu->cpu_id + 1ULL : 0) << 32) + ++*drawn;
+	unsigned int stream = cpu ? cpu->cpu_id + 1 : 0;
+	u64 z = ((u64)stream << 32) + ++kapi_drawn[stream % (NR_CPUS + 1)];
 
 	z *= 0x9e3779b97f4a7c15ULL;
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;

@@ -148,7 +148,8 @@ def bound(
     timer, tick 27
     """
     paths = _paths(traces)
-    replays = given | {"decisions": False, "strip": False}
+    # Choices of a span decide about their CPU alone: the oracle must minimise the same.
+    replays = given | {"decisions": False, "strip": False, "others": "busy"}
     sums: dict[tuple[str, bool], list[Any]] = {}
 
     def add(knows: str, own_timers: bool, cells: int | None, *energies: float | None) -> None:

@@ -19,7 +19,7 @@ from attack.mutate import change_bytes
 from torpor import site
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What stands outside the folder, and must not be in any answer.
+#: A secret outside the folder, which must not be in any answer.
 _SECRET = "torpor-attack-secret"
 #: More than the server needs for a page, and less than a large file has.
 _GROWTH_KB = 600_000

@@ -79,7 +79,7 @@ def torpor(tmp_path):
             encoding="utf-8",
             cwd=cwd,
             env=environment,
-            timeout=120,
+            timeout=600,
         )
         assert "Traceback" not in done.stderr, done.stderr
         if check is not None:

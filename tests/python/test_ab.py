@@ -89,7 +89,7 @@ def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
     assert found["governors"][1]["parameters"] == ["util_shift=5"]
     assert_is_mail(torpor.post(found))
     told = torpor.explain(found)
-    assert told[0].startswith("teo,util_shift=5 against menu: 3 of 9 ") and len(told) == 4
+    assert told[0].startswith("teo,util_shift=5 against menu: 3 of 9 ") and len(told) == 3
     keys = {row["key"] for row in found["comparison"]["rows"]}
     assert keys >= {"figure", "wall_s", "package_w", "above_pct"}
     assert [run["figure"] for run in found["runs"]] == [3] * 20

@@ -98,7 +98,7 @@ def test_a_saved_sysfs_becomes_a_platform(torpor, recording, sysfs, tmp_path):
     assert "platform: saved.toml" in done.stderr
     done = torpor("replay", "-p", "./saved.toml", "-g", "teo", recording, check=0)
     assert "not known" in done.stdout
-    assert "tick 1000 Hz" in done.stdout
+    assert "ticks at 250 Hz, platform `saved` at 1000 Hz" in done.stdout
 
 
 def test_an_imported_platform_goes_to_stdout_and_its_notes_to_stderr(torpor, sysfs):

@@ -35,7 +35,7 @@ def test_what_differs_is_what_the_comparison_calls_more_than_chance(recording):
     first = torpor.explain(made)[0]
     assert f"teo against menu: {len(differ)} of {len(known)} metrics differ" in first
     power = next(row for row in rows if row["key"] == "idle_power_mw")["cells"][1]
-    assert f"idle power {power['text']} mW ({power['change']['text']})" in first
+    assert f"idle power, total {power['text']} mW ({power['change']['text']})" in first
 
 
 def test_the_state_that_is_named_has_the_change_that_is_said(recording):

@@ -134,7 +134,9 @@ def test_the_states_are_posted_as_the_lists_do(recording):
 def test_a_command_posts_mail_whatever_the_terminal(command, torpor, recording):
     typed = [word.format(recording=recording) for word in command]
     for columns in ("40", "200"):
-        done = torpor(*typed, "--format", "lkml", env={"COLUMNS": columns}, check=0)
+        # The demo was not recorded on that machine, which is a finding.
+        status = int(command[0] == "fidelity")
+        done = torpor(*typed, "--format", "lkml", env={"COLUMNS": columns}, check=status)
         assert_is_mail(done.stdout)
         assert done.stderr == ""
 

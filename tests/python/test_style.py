@@ -14,19 +14,6 @@ SOURCE_SUFFIXES = {".rs", ".py", ".pyi", ".c", ".h", ".sh", ".toml", ".S", ".lds
 #: A handful of settings: nothing to license.
 UNLICENSED = {"rustfmt.toml"}
 
-LINES_MAX = 500
-#: Files that are longer, with the reason.
-LONG_FILES: dict[str, str] = {
-    "governors/cpuidle/teo.c": "a governor is one file",
-    "governors/cpuidle/tide.c": "a governor is one file",
-    "python/torpor/results.py": "generated, a record after the other",
-    "python/torpor/shapes.py": "a record after the other, and their schema",
-    "crates/torpor-kernel/src/instance.rs": "every call into a kernel, each a few lines",
-    "crates/torpor-sim/src/session.rs": "a request, from its columns to its outcome",
-    "crates/torpor-platform/tests/messages.rs": "each key's mistakes, a case after the other",
-    "python/torpor/studies/run.py": "a study, from its rows to its record",
-}
-
 #: (pattern, what to use instead, suffixes of the files it holds for)
 BANNED = [
     (r"\b\w+_(?:nsecs?|nanos)\b", "the suffix _ns", {".rs", ".py"}),
@@ -80,16 +67,6 @@ def test_every_source_file_names_its_license():
             and SPDX not in "".join(path.read_text(encoding="utf-8").splitlines(True)[:5])
         ]
     )
-
-
-def test_no_file_is_too_long_to_read():
-    findings = []
-    for path in sources():
-        name = str(path.relative_to(ROOT))
-        count = len(path.read_text(encoding="utf-8").splitlines())
-        if count > LINES_MAX and name not in LONG_FILES:
-            findings.append(f"{name}: {count} lines; split it, or give the reason in LONG_FILES")
-    told(findings)
 
 
 def test_banned_words_do_not_come_back():

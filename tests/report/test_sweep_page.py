@@ -129,7 +129,7 @@ def test_the_page_draws_filters_and_shows_a_point(driver, tmp_path):
 
     assert len(texts("#map tbody tr")) == 120
     assert texts("#map tbody tr:first-child button") == [
-        *("1", "1.2+20.0 %", "1.3+30.0 %", "1.1+10.0 %", "1.4+40.0 %"),
+        *("1", "1.1+10.0 %", "1.2+20.0 %", "1.3+30.0 %", "1.4+40.0 %"),
     ]
     assert texts("#map td.worse") and not texts("#map td.better")
     choose = "const s = document.getElementById(arguments[0]); s.value = arguments[1];"

@@ -10,7 +10,7 @@ use torpor_units::{CpuId, Instant};
 /// result stays a small file on a machine of any size.
 const SLEEPS: usize = 20_000;
 
-/// Of the busiest CPU under all governors together: a page has room for no more of many.
+/// Of the busiest CPU under all governors together: a page has space for no more of many.
 const SLEEPS_OF_ALL: usize = 10 * SLEEPS;
 
 /// A tick or a poll time-out adds sleeps to those that are expected: so many times as many, and

@@ -263,7 +263,7 @@ fn an_oracle_that_weighs_delay_lies_on_a_front_below_every_governor() {
     let span_s = trace.inputs.replayed_ns as f64 / 1e9;
     let of = |run: &RunOutcome| {
         let [power, delay] =
-            ["cpu_idle_power_mw", "delay_mean_us"].map(|key| run.metrics[key].unwrap());
+            ["idle_power_mw", "delay_mean_us"].map(|key| run.metrics[key].unwrap());
         [power * span_s * 1e3, delay]
     };
     let points: Vec<[f64; 2]> = trace.runs.iter().map(of).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Governors in the forms that other people publish them in: folders of files, files without the
-//! header beside them, what they call of a kernel.
+//! header next to them, what they call of a kernel.
 
 mod support;
 
@@ -110,7 +110,7 @@ fn a_folder_of_several_governors_is_refused() {
 fn a_lone_file_gets_the_governors_shared_header() {
     let more = "#include \"gov.h\"\n_Static_assert(RESIDENCY_THRESHOLD_NS == 15000, \"\");";
     assert_eq!(answer("gov-h", more, "1"), 1);
-    // The one beside it counts.
+    // The one next to it counts.
     let own = governor("#include \"gov.h\"", "OWN");
     let dir = folder("own-gov-h", &[("mine.c", &own), ("gov.h", "#define OWN 2\n")]);
     let mut instance = instance(&dir.join("mine.c").display().to_string());

@@ -195,7 +195,7 @@ fn a_damaged_tree_is_refused_with_the_file_named() {
         ("cpu0/cpuidle/state1/latency", Some("fast"), &["state1/latency` holds `fast`"]),
         ("cpu0/cpuidle/state3/residency", Some("99999999999"), &["`99999999999`", "4294967295"]),
         ("cpu0/cpuidle/state3/residency", Some("-5"), &["holds `-5`"]),
-        ("cpu0/cpuidle/state2/name", Some(" \n"), &["state2/name` is not there, or empty"]),
+        ("cpu0/cpuidle/state2/name", Some(" \n"), &["state2/name` is empty"]),
         (
             "cpu0/cpuidle/state3/residency",
             Some("7"),

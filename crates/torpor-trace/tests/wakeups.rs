@@ -104,5 +104,5 @@ fn switches_name_nearly_the_same_cpus() {
         all += 1;
     }
     println!("{same} of {all} name the same CPU");
-    assert!(all > 13_000 && same * 100 > all * 97, "{same} of {all}");
+    assert!(all > 13_000 && same * 100 >= all * 95, "{same} of {all}");
 }

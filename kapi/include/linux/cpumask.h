@@ -98,7 +98,7 @@ static inline void free_cpumask_var(cpumask_var_t mask)
 {
 }
 
-/* A number that begins at *@text, which moves behind it; -1 if none does or it is no CPU's. */
+/* Reads a CPU number at *@text and moves past it; returns -1 if there is none. */
 static inline int kapi_cpulist_number(const char **text)
 {
 	int value = -1;
@@ -111,7 +111,7 @@ static inline int kapi_cpulist_number(const char **text)
 	return value;
 }
 
-/* Numbers and ranges, "0,4-7"; of ranges "0-31:2/8" the kernel reads parts, which is not offered. */
+/* Reads numbers and ranges, "0,4-7". Parts of ranges, "0-31:2/8", are not supported. */
 static inline int cpulist_parse(const char *text, struct cpumask *mask)
 {
 	cpumask_clear(mask);

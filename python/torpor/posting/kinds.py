@@ -354,7 +354,7 @@ def _below(result: "Result") -> list[str]:
         if text := base_text(section["comparison"]):
             notes.append(text)
         if "trace" in section:
-            if agreement := section["agreement"]:
+            if agreement := section.get("agreement"):
                 notes.append(agreement_text(agreement, "--recorded-on"))
             losses = section["trace"]["losses"]
             notes += [f"{x['count']} x {x['advice']}" for x in losses if x["severity"] != "info"]

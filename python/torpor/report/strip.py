@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _QUANTA_NS = (1, 10, 100, 1000)
 
 #: Rows are packed up to this part of their length first, then up to twice that, and so on: a page
-#: has room for the beginning of many rows.
+#: has space for the beginning of many rows.
 _FIRST_PART = 256
 
 Segment = tuple[int, int, int]

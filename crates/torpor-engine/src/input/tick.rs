@@ -124,10 +124,10 @@ fn common_grid(times: &[i64]) -> Option<TickGrid> {
 /// The timer softirq's number (include/linux/interrupt.h). Only the tick raises it.
 const TIMER_SOFTIRQ: u32 = 1;
 
-/// Share of the timer softirqs that must come in the window behind the tick.
+/// Share of the timer softirqs that must come in the window after the tick.
 const MIN_IN_WINDOW: f64 = 0.9;
 
-/// Finds the tick by the softirq that it raises for expired timers: the slowest rate behind whose
+/// Finds the tick by the softirq that it raises for expired timers: the slowest rate after whose
 /// ticks nearly all of them come.
 ///
 /// FIDELITY(tick-rate): timers of minutes expire on multiples of several ticks.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn timer_softirqs_come_behind_the_tick() {
+    fn timer_softirqs_come_after_the_tick() {
         // 1000 Hz, timers on every third to seventh tick, handled up to 300 us late.
         let mut at = 0;
         let mut events = Vec::new();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_behind_the_tick_gives_rate_and_phase() {
+    fn a_crowd_after_the_tick_gives_rate_and_phase() {
         // 250 Hz ticks at 1 ms phase, woken 0 to 200 us late, over a thin even spread.
         let mut exits = Vec::new();
         for n in 0..100i64 {
