@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Results as plain data with tables, and reading them back."""
 
-import copy
 import inspect
 import json
 import os
@@ -346,91 +345,16 @@ def _record(result: dict[str, Any]) -> Record:
 _CLASSES: dict[str, type[Record]] = {"fidelity": Fidelity, "reproduction": Reproduction}
 
 
-#: The format from which on a result has the strips of all CPUs.
-_STRIPS = 4
-#: The format from which on idle power is that of clusters and package, too, and what it was before.
-_TOTALS = 5
-_OF_CPUS = {
-    "idle_power_mw": "cpu_idle_power_mw",
-    "idle_energy_uj": "cpu_idle_energy_uj",
-    "over_oracle_pct": "cpu_over_oracle_pct",
-}
-
-
 def _checked(data: Any, file: Path) -> dict[str, Any]:
     """Return the result in the shape of this Torpor."""
-    if isinstance(data, dict) and "format" not in data and "catalogue" in data:
-        return _converted(lambda old: _from_format_1(_of_cpus(old)), data, file)
     if not isinstance(data, dict) or "format" not in data or "kind" not in data:
         raise ForeignError(f"`{file}` is not a result of Torpor: `format` and `kind` are missing")
     if type(data["format"]) is not int or data["format"] < 1:
         raise TorporError(f"`{file}`: `format` is {data['format']!r}: expected a number from 1")
-    if data["format"] > _engine.FORMAT:
+    if data["format"] != _engine.FORMAT:
         raise TorporError(
-            f"`{file}` has format {data['format']}, and this Torpor reads up to {_engine.FORMAT}\n"
-            "hint: read it with the version that wrote it, or a later one"
+            f"`{file}` has format {data['format']}, and this Torpor reads {_engine.FORMAT}\n"
+            "hint: read it with the version that wrote it, or run it again"
         )
-    if data["format"] < _TOTALS and data["kind"] in ("replay", "simulation"):
-        has_strips = data["format"] >= _STRIPS
-        shaped = _of_cpus if has_strips else lambda old: _with_strips(_of_cpus(old))
-        return _converted(shaped, data, file)
-    conformance.check(data, str(file), has_all=data["format"] == _engine.FORMAT)
+    conformance.check(data, str(file), has_all=True)
     return data
-
-
-def _of_cpus(old: Any) -> Any:
-    """A result in which idle power was that of CPUs alone, with today's names."""
-    if isinstance(old, dict):
-        return {_OF_CPUS.get(key, key): _of_cpus(value) for key, value in old.items()} | (
-            {"key": _OF_CPUS.get(old["key"], old["key"])} if "key" in old else {}
-        )
-    return [_of_cpus(value) for value in old] if isinstance(old, list) else old
-
-
-def _converted(
-    convert: Callable[[dict[str, Any]], dict[str, Any]], data: dict[str, Any], file: Path
-) -> dict[str, Any]:
-    """Return a result of an earlier format in the shape of this Torpor."""
-    try:
-        made = convert(copy.deepcopy(data))
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise TorporError(
-            f"`{file}` is damaged: as a result of an earlier format it cannot be converted "
-            f"({type(error).__name__}: {error})"
-        ) from None
-    conformance.check(made, str(file), has_all=False)
-    return made
-
-
-def _from_format_1(old: dict[str, Any]) -> dict[str, Any]:
-    """A replay or simulation as written before results had a format."""
-    from torpor import comparison
-
-    is_simulation = "workload" in old
-    result: dict[str, Any] = {"format": _engine.FORMAT}
-    result["kind"] = "simulation" if is_simulation else "replay"
-    result |= old
-    known = json.loads(_engine.metrics())["simulation" if is_simulation else "replay"]
-    kinds = {metric["key"]: metric["kind"] for metric in known}
-    result["catalogue"] = [
-        {"kind": kinds.get(metric["key"], "figure")} | metric for metric in old["catalogue"]
-    ]
-    if is_simulation:
-        # It posed as a recording.
-        (only,) = result.pop("traces")
-        result |= {
-            "runs": only["runs"],
-            "strip": only["strip"],
-            "task_comparisons": [],
-            "flow_comparisons": [],
-        }
-    comparison.refill(result)
-    return _with_strips(result)
-
-
-def _with_strips(result: dict[str, Any]) -> dict[str, Any]:
-    """A replay or simulation of formats 1 to 3, whose sections had the busiest CPU's strip."""
-    for section in result["traces"] if result["kind"] == "replay" else [result]:
-        strip = section.pop("strip", None)
-        section["strips"] = [] if strip is None else [strip]
-    return result

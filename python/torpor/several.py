@@ -52,7 +52,7 @@ def over_recordings(result: Any) -> Over | None:
     >>> result = torpor.replay([recording] * 3, platform="i5-10600k", governors=["menu", "teo"])
     >>> over = torpor.over_recordings(result)
     >>> over["recordings"], over["rows"][0]["key"], over["rows"][0]["cells"][1]["higher"]
-    (3, 'wakeups', 3)
+    (3, 'wakeups', 0)
     """
     data = result.to_dict() if hasattr(result, "to_dict") else result
     traces = [trace for trace in data.get("traces", ()) if not _has_failed(trace)]

@@ -6,9 +6,12 @@ lines stay elided. The prose around a block is for its author to read again.
 """
 
 import re
+import textwrap
 
 from pages import Block
 
+#: Columns of a page.
+WIDTH = 120
 _LABEL = re.compile(r"\s{2,}|[\d−+±]")
 
 
@@ -18,23 +21,48 @@ def _label(line: str) -> str:
 
 
 def refreshed(shown: str, printed: str) -> str:
-    """Return the shown output with each line as it is printed now, as far as it is still there."""
-    lines, rest = [], printed.splitlines()
-    for line in shown.splitlines():
-        if line.strip() == "...":
-            lines.append(line)
-            continue
-        same = [n for n, now in enumerate(rest) if now.rstrip() == line.rstrip()]
-        alike = [n for n, now in enumerate(rest) if _label(now) == _label(line)]
-        found = next(iter(same or alike), None)
-        if found is None:
-            lines.append(line)
-            continue
-        now = rest[found].rstrip()
-        tail = line.find(" ...")
-        lines.append(now if tail < 0 else line)
-        rest = rest[found + 1 :]
-    return "".join(f"{line}\n" for line in lines)
+    """Return the shown output as it is printed now: each run of lines between elisions."""
+    rest = [line.rstrip() for line in printed.splitlines()]
+    made: list[str] = []
+    for run in re.split(r"^\.\.\.\n", shown, flags=re.M):
+        lines = run.splitlines()
+        first, last = _run(lines, rest)
+        made.append("".join(f"{line}\n" for line in _folded(rest[first:last])))
+        rest = rest[last:]
+    if "...\n" not in shown:
+        return "".join(f"{line}\n" for line in _folded(printed.splitlines()))
+    return "...\n".join(made)
+
+
+def _run(lines: list[str], rest: list[str]) -> tuple[int, int]:
+    """Return where a shown run begins and ends among the printed lines."""
+    if not lines:
+        return 0, 0
+    starts = (_find(line, rest, 0) for line in lines)
+    first = next((start for start in starts if start is not None), None)
+    if first is None:
+        return 0, 0
+    last = first
+    for line in lines:
+        found = _find(line, rest, last)
+        last = last if found is None or found - last > len(lines) else found
+    return first, last + 1
+
+
+def _find(line: str, rest: list[str], start: int) -> int | None:
+    label = _label(line)
+    alike = (n for n in range(start, len(rest)) if rest[n].strip() and _label(rest[n]) == label)
+    begun = (n for n in range(start, len(rest)) if len(label) > 7 and rest[n].startswith(label))
+    return next(alike, next(begun, None)) if label else None
+
+
+def _folded(lines: list[str]) -> list[str]:
+    """Fold sentences at the page's width; a table's line has columns two blanks apart."""
+    folded: list[str] = []
+    for line in lines:
+        is_text = len(line) > WIDTH and not re.search(r"\S {2,}\S", line)
+        folded += textwrap.wrap(line, WIDTH, subsequent_indent="  ") if is_text else [line]
+    return folded
 
 
 def write(block: Block, shown: str, now: str) -> None:

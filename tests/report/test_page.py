@@ -232,7 +232,8 @@ def test_finding_names_the_nearest_to_the_oracle_and_its_price() -> None:
         run("oracle", "oracle", over_oracle_pct=0.0, latency_mean_us=60.0),
     ]
     assert finding(runs) == (
-        "teo is nearest the oracle in idle energy in total, 4.25 % above it (the farthest, menu, is "
+        "teo is nearest the oracle in idle energy in total, 4.25 % above it "
+        "(the farthest, menu, is "
         "12.50 % above); its mean wake-up latency is 95.50 µs, 15.50 µs more than menu, "
         "the quickest."
     )
