@@ -237,8 +237,9 @@ after its first 64 KiB.
 
 ## Events
 
-Events of these kernel names become inputs. Others are counted and ignored. Where a recording has no
-`sched_waking`, wake-ups have the time of `sched_wakeup`, and the result says so (`wakeups_for_wakings`).
+Events of these kernel names become inputs. Others are counted and ignored. Where a recording
+has no `sched_waking`, wake-ups have the time of `sched_wakeup`, and the result says so
+(`wakeups_for_wakings`).
 
 {textwrap.fill(events, 110, break_on_hyphens=False)}
 
@@ -267,8 +268,8 @@ def results() -> str:
         f"""{HEAD}# Results
 
 Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
-it). `torpor.load` reads the output of `--json` and `--parquet`, of any kind, and converts results
-of earlier formats to the current one.
+it). `torpor.load` reads the output of `--json` and `--parquet`, of any kind. It refuses
+results of other formats.
 
 {changes}
 

@@ -145,7 +145,7 @@ def bound(
     >>> for row in torpor.bound(recording, platform="pixel6")[:2]:
     ...     print(row["knows"], round(row["closed_pct"]))
     teo 0
-    timer, tick 27
+    timer, tick 22
     """
     paths = _paths(traces)
     # Choices of a span decide about their CPU alone: the oracle must minimise the same.

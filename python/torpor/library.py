@@ -213,7 +213,7 @@ def schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of every kind of result; see docs/reference/schema.md.
 
     >>> " ".join(sorted(schema()["kinds"]))
-    'ab beside check diff fidelity replay reproduction simulation trace_stats'
+    'ab beside check diff fidelity outcomes replay reproduction simulation trace_stats'
     """
     from torpor import shapes
 
