@@ -96,18 +96,19 @@ def test_the_same_call_asks_the_same_and_runs_nothing_again(fixed, train, tmp_pa
 
 
 def test_a_calibration_finds_the_number_that_was_measured(recording, train, tmp_path):
-    measured = torpor.replay(recording, platform="i5-10600k,hz=300", governors=["menu"])
-    target = measured.runs[0]["metrics"]["tick_wakeups"]
+    edited = "i5-10600k,package_floor_power_mw=900"
+    measured = torpor.replay(recording, platform=edited, governors=["menu"])
+    target = measured.runs[0]["metrics"]["idle_power_mw"]
     found = torpor.tune(
         "menu",
-        ["platform.hz=100|250|300|1000"],
+        ["platform.package_floor_power_mw=600|900|1400|2000"],
         train,
         tmp_path / "s",
-        objectives=[f"tick_wakeups={target}@platform=i5-10600k"],
+        objectives=[f"idle_power_mw={target}@platform=i5-10600k"],
         trials=16,
     )
     assert [(trial.setting, trial.train) for trial in found.front] == [
-        ("menu,platform.hz=300", (0.0,))
+        ("menu,platform.package_floor_power_mw=900", (0.0,))
     ]
     with pytest.raises(torpor.SweepError, match="no point matches the objective"):
         torpor.tune(

@@ -150,7 +150,7 @@ def test_the_page_draws_filters_and_shows_a_point(driver, tmp_path):
     driver.execute_script("document.querySelector('#map tbody button').click()")
     shown = texts("#detail pre")[0]
     assert shown.startswith("torpor simulate 'workload ")
-    assert shown.endswith("-g my_teo.c,shift=3 -g teo -g oracle --seed 1 --seeds 1")
+    assert shown.endswith("-g my_teo.c,shift=3 -g oracle --seed 1 --seeds 1")
     assert driver.get_log("browser") == []
 
 
