@@ -14,6 +14,7 @@ pub use torpor_result::record::{
     ClusterOutcome, CpuOutcome, Head, LatencyOutcome, RunOutcome, StateOutcome, Strip,
 };
 use torpor_result::{Comparison, Info};
+use torpor_units::Energy;
 
 /// Of `torpor replay`: every governor on every recording.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -105,6 +106,18 @@ pub enum Proof {
     Bound,
     /// The search left paths out: there may be cheaper ones.
     Open,
+}
+
+impl Proof {
+    /// Returns the proof of an oracle that did not search `crowded_spans` spans in full, and whose
+    /// decisions cost at most `slack` more than the best.
+    pub(crate) fn of(crowded_spans: u64, slack: Energy) -> Proof {
+        match (crowded_spans, slack) {
+            (0, Energy::ZERO) => Proof::Exact,
+            (0, _) => Proof::Bound,
+            _ => Proof::Open,
+        }
+    }
 }
 
 /// What [`crate::verify`] found, in short and with nothing fitted.

@@ -71,14 +71,6 @@ pub struct Run {
     pub slack: Energy,
 }
 
-impl Run {
-    /// The total energy of CPUs and clusters.
-    pub fn energy(&self) -> Energy {
-        let cpus: Energy = self.cpus.iter().map(|cpu| cpu.energy).sum();
-        cpus + self.clusters.values().copied().sum()
-    }
-}
-
 /// Runs all deciders over all seats; `span` is what of the recording is replayed. A governor that
 /// fails takes nothing down but itself. `times` measures what the policy takes.
 pub fn run(

@@ -4,7 +4,7 @@
 use crate::causes::Causes;
 use crate::decision::Decision;
 use crate::error::EngineError;
-use crate::input::{Follower, Recording, TickGrid};
+use crate::input::{EventToExit, Follower, Recording, TickGrid};
 use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::oracle::Aim;
@@ -25,7 +25,7 @@ use torpor_result::idle::power_mw;
 use torpor_result::metric;
 use torpor_result::record::{self, Described, compare_exact};
 use torpor_trace::{Sink, SoFar, Trace};
-use torpor_units::{CpuId, Duration, Energy, Hz, Instant};
+use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own [`RunOutcome`].
@@ -191,8 +191,7 @@ impl<'a> Session<'a> {
         let runs = replay::run(&seats, deciders, span, times, shards, progress, shown)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let oracle = self.oracle(deciders, &runs, recording.observed());
-        let (runs, mut decisions) = self.outcomes(&seats, deciders, &recording, runs);
+        let (runs, mut decisions, oracle) = self.outcomes(&seats, deciders, &recording, runs);
         let causes = causes.map(|causes| {
             let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
             runs.flat_map(|(run, own)| causes.of_run(&run.governor, &seats, own)).collect()
@@ -290,7 +289,9 @@ impl<'a> Session<'a> {
         };
         let first_events = (!head.is_all).then_some(head.events.len() as u64);
         let trace = Trace { events: head.events, ..trace };
-        match verify::verify_trace(path, &trace, &request, self.catalog, progress) {
+        // The replay states how late exits are; a verification need not find it again.
+        let exits = EventToExit::default;
+        match verify::verify_trace(path, &trace, exits, &request, self.catalog, progress) {
             Ok(Fidelity { decisions, verdict, .. }) => {
                 Ok(Some(Agreement { decisions, verdict, first_events }))
             }
@@ -372,36 +373,18 @@ impl<'a> Session<'a> {
             .collect()
     }
 
-    fn oracle(
-        &self,
-        deciders: &[Decider],
-        runs: &[Result<Run, String>],
-        span: Duration,
-    ) -> Option<OracleOutcome> {
-        let platform = &self.request.platform;
-        let run = runs[oracle_index(deciders)?].as_ref().ok().filter(|_| platform.has_power())?;
-        let floor = summary::floor_energy(platform, span).unwrap_or(Energy::ZERO);
-        let proof = match (run.crowded_spans, run.slack) {
-            (0, Energy::ZERO) => Proof::Exact,
-            (0, _) => Proof::Bound,
-            _ => Proof::Open,
-        };
-        let power = |energy| power_mw(energy, span);
-        let (found_mw, bound_mw) =
-            (power(run.energy() + floor), power(run.energy() + floor - run.slack));
-        Some(OracleOutcome { proof, bound_mw, found_mw })
-    }
-
     fn outcomes(
         &self,
         seats: &[Seat<'_>],
         deciders: &[Decider],
         recording: &Recording,
         runs: Vec<Result<Run, String>>,
-    ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>) {
+    ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>, Option<OracleOutcome>) {
         let platform = &self.request.platform;
-        let oracle = oracle_index(deciders);
-        let oracle = oracle.and_then(|index| Some((index, runs[index].as_ref().ok()?.slack)));
+        let oracle = oracle_index(deciders).and_then(|index| {
+            let run = runs[index].as_ref().ok()?;
+            Some((index, run.crowded_spans, run.slack))
+        });
         let counted = runs.into_iter().map(|run| match run {
             Ok(run) => {
                 let (counts, decisions) = RunCounts::of_replay(platform, seats, recording, run);
@@ -410,14 +393,20 @@ impl<'a> Session<'a> {
             Err(error) => (Err(error), Vec::new()),
         });
         let (counts, decisions): (Vec<_>, Vec<_>) = counted.unzip();
-        let oracle = oracle.and_then(|(index, slack)| {
-            Some(counts[index].as_ref().ok()?.sums(platform).total() - slack)
+        let oracle = oracle.and_then(|(index, crowded_spans, slack)| {
+            let found = counts[index].as_ref().ok()?.sums(platform).total();
+            Some((found, Proof::of(crowded_spans, slack), found - slack))
         });
+        let power = |energy| power_mw(energy, recording.observed());
+        let outcome = oracle.filter(|_| platform.has_power()).map(|(found, proof, bound)| {
+            OracleOutcome { proof, bound_mw: power(bound), found_mw: power(found) }
+        });
+        let oracle = oracle.map(|(_, _, bound)| bound);
         let columns = self.request.governors.iter().zip(deciders).zip(counts);
         let replayed = columns.map(|((spec, decider), counts)| {
             summary::replayed(describe(spec, decider), platform, counts, oracle)
         });
-        (replayed.collect(), decisions)
+        (replayed.collect(), decisions, outcome)
     }
 }
 

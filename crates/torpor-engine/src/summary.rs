@@ -152,9 +152,8 @@ impl<'a> RunCounts<'a> {
     }
 }
 
-/// The floor of the package, where the machine has one.
-/// What the package's floor consumes.
-pub(crate) fn floor_energy(platform: &Platform, span: Duration) -> Option<Energy> {
+/// Returns the energy of the package's floor, where the machine has one.
+fn floor_energy(platform: &Platform, span: Duration) -> Option<Energy> {
     (platform.floor_power > Power::ZERO).then(|| platform.floor_power.over(span))
 }
 

@@ -6,7 +6,7 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::{catalog, server_states};
+use support::{catalog, server_states, source};
 use torpor_governor::{CpuSetup, Governor, GovernorError, Inputs, Instance, Setup, hosting};
 use torpor_units::{CpuId, Hz};
 
@@ -15,7 +15,7 @@ fn resolve(text: &str) -> Result<Governor, GovernorError> {
 }
 
 fn error(text: &str) -> String {
-    resolve(text).err().expect("it is refused").to_string()
+    resolve(text).expect_err(text).to_string()
 }
 
 fn instance(text: &str) -> Instance {
@@ -37,21 +37,9 @@ fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     dir
 }
 
-/// A governor that answers `state`, after the lines of `more`.
-fn governor(more: &str, state: &str) -> String {
-    format!(
-        "#include <linux/cpuidle.h>\n{more}\n\
-         static int pick(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop)\n\
-         {{ return {state}; }}\n\
-         static struct cpuidle_governor gov = {{ .name = \"mine\", .select = pick }};\n\
-         static int __init start(void) {{ return cpuidle_register_governor(&gov); }}\n\
-         postcore_initcall(start);\n"
-    )
-}
-
 /// What a governor in one file answers, on the first CPU.
 fn answer(name: &str, more: &str, state: &str) -> i32 {
-    let dir = folder(name, &[("mine.c", &governor(more, state))]);
+    let dir = folder(name, &[("mine.c", &source(state, more))]);
     let mut instance = instance(&dir.join("mine.c").display().to_string());
     instance.select(0, &Inputs::default()).unwrap().state
 }
@@ -60,7 +48,7 @@ fn answer(name: &str, more: &str, state: &str) -> i32 {
 fn a_folder_is_one_governor_of_several_files() {
     let makefile = "VECTOR := -DVECTOR=1\nobj-$(CONFIG_MINE) += mine.o\n\
                     mine-y := front.o back.o\nCFLAGS_back.o += $(VECTOR) $(CC_FLAGS_FPU)\n";
-    let front = governor("#include \"shared.h\"\n#include \"../gov.h\"", "back(2.5)")
+    let front = source("back(2.5)", "#include \"shared.h\"\n#include \"../gov.h\"")
         .replace("return back", "kernel_fpu_begin(); int i = back")
         .replace("(2.5);", "(2.5); kernel_fpu_end(); return i;")
         .replace("#include \"shared.h\"", "#include <asm/fpu/api.h>\n#include \"shared.h\"");
@@ -87,7 +75,7 @@ fn a_folder_is_one_governor_of_several_files() {
 #[test]
 fn an_error_in_a_part_names_its_file() {
     let files = [
-        ("front.c", &*governor("int back(void);", "back()")),
+        ("front.c", &*source("back()", "int back(void);")),
         ("back.c", "int back(void)\n{\n\treturn nobody_has_this(1);\n}\n"),
     ];
     let text = error(&format!("{}/", folder("part", &files).display()));
@@ -97,7 +85,7 @@ fn an_error_in_a_part_names_its_file() {
 
 #[test]
 fn a_folder_of_several_governors_is_refused() {
-    let (one, two) = (governor("", "0"), governor("", "1"));
+    let (one, two) = (source("0", ""), source("1", ""));
     let dir = folder("two", &[("one.c", &one), ("two.c", &two), ("none.c", "int x;\n")]);
     let text = error(&format!("{}/", dir.display()));
     assert!(text.contains("(none.c, one.c, two.c) these do: one.c, two.c"), "{text}");
@@ -111,7 +99,7 @@ fn a_lone_file_gets_the_governors_shared_header() {
     let more = "#include \"gov.h\"\n_Static_assert(RESIDENCY_THRESHOLD_NS == 15000, \"\");";
     assert_eq!(answer("gov-h", more, "1"), 1);
     // The one next to it counts.
-    let own = governor("#include \"gov.h\"", "OWN");
+    let own = source("OWN", "#include \"gov.h\"");
     let dir = folder("own-gov-h", &[("mine.c", &own), ("gov.h", "#define OWN 2\n")]);
     let mut instance = instance(&dir.join("mine.c").display().to_string());
     assert_eq!(instance.select(0, &Inputs::default()).unwrap().state, 2);
@@ -148,7 +136,7 @@ fn static_keys_and_masks_work_as_in_a_kernel() {
 #[test]
 fn random_numbers_repeat_and_differ_by_cpu() {
     let more = "#include <linux/random.h>";
-    let dir = folder("random", &[("mine.c", &governor(more, "get_random_u32_below(3)"))]);
+    let dir = folder("random", &[("mine.c", &source("get_random_u32_below(3)", more))]);
     let name = dir.join("mine.c").display().to_string();
     let draw = |cpu| -> Vec<i32> {
         let mut instance = instance(&name);
@@ -169,7 +157,7 @@ fn random_numbers_repeat_and_differ_by_cpu() {
 fn predictions_of_interrupts_are_what_is_missing() {
     let more = "#include <linux/interrupt.h>\n#include <linux/sched.h>";
     let state = "need_resched() ? 0 : irq_timings_next_event(1) > 5";
-    let dir = folder("timings", &[("mine.c", &governor(more, state))]);
+    let dir = folder("timings", &[("mine.c", &source(state, more))]);
     let text = error(&dir.join("mine.c").display().to_string());
     let first = text.lines().next().unwrap();
     assert!(first.ends_with("the kapi has no function irq_timings_next_event()"), "{text}");

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::catalog;
+use support::{catalog, source};
 use torpor_governor::{
     Catalog, CatalogOptions, CpuSetup, Governor, GovernorError, GovernorSpec, Inputs, Origin, Setup,
 };
@@ -28,18 +28,6 @@ fn scratch(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).unwrap();
     dir
-}
-
-/// A small governor that answers `state`.
-fn source(state: &str, more: &str) -> String {
-    format!(
-        "#include <linux/cpuidle.h>\n{more}\n\
-         static int pick(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop)\n\
-         {{ return {state}; }}\n\
-         static struct cpuidle_governor gov = {{ .name = \"mine\", .select = pick }};\n\
-         static int __init start(void) {{ return cpuidle_register_governor(&gov); }}\n\
-         postcore_initcall(start);\n"
-    )
 }
 
 fn write(dir: &Path, name: &str, text: &str) -> PathBuf {

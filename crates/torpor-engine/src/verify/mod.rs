@@ -25,7 +25,7 @@ mod walk;
 pub use outcome::*;
 
 use crate::error::EngineError;
-use crate::input::{self, Recording, TickFunction};
+use crate::input::{self, EventToExit, Recording, TickFunction};
 use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Progress};
 use crate::reading;
@@ -120,13 +120,16 @@ pub fn verify(
 ) -> Result<Fidelity, EngineError> {
     let trace = reading::whole(&request.trace, progress)?;
     let path = request.trace.display().to_string();
-    verify_trace(&path, &trace, request, catalog, progress)
+    let exits = || Recording::new(&trace, Some(&request.platform)).stats.event_to_exit;
+    verify_trace(&path, &trace, exits, request, catalog, progress)
 }
 
-/// Verifies a recording that has been read; `path` is what errors call it.
+/// Verifies a recording that has been read; `path` is what errors call it, `exits` how late the
+/// exits of its idle spans are.
 pub(crate) fn verify_trace(
     path: &str,
     trace: &Trace,
+    exits: impl FnOnce() -> EventToExit,
     request: &VerifyRequest,
     catalog: &Catalog,
     progress: &dyn Progress,
@@ -176,7 +179,7 @@ pub(crate) fn verify_trace(
         options,
         has_lengths,
         sysfs,
-        event_to_exit: Recording::new(trace, Some(&request.platform)).stats.event_to_exit,
+        event_to_exit: exits(),
     }))
 }
 

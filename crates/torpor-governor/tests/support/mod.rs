@@ -40,3 +40,15 @@ pub fn server_states() -> Vec<StateDesc> {
         state("C6", 133, 600, false),
     ]
 }
+
+/// Returns the source of a governor that answers `state`, after the lines of `more`.
+pub fn source(state: &str, more: &str) -> String {
+    format!(
+        "#include <linux/cpuidle.h>\n{more}\n\
+         static int pick(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop)\n\
+         {{ return {state}; }}\n\
+         static struct cpuidle_governor gov = {{ .name = \"mine\", .select = pick }};\n\
+         static int __init start(void) {{ return cpuidle_register_governor(&gov); }}\n\
+         postcore_initcall(start);\n"
+    )
+}
