@@ -171,3 +171,13 @@ fn a_version_is_found_in_ubuntus_folder() {
     assert_eq!(found, dir.join(name).join(format!("{name}.tar.bz2")));
     assert_eq!(hosting::locate(&dir.join("tree")), Some(dir.join("tree")));
 }
+
+/// The first proposal of utilization awareness takes a CPU's capacity from no header of its own.
+#[test]
+fn cpuidle_h_reaches_what_the_kernels_does() {
+    let more = "static cpumask_t seen;\n\
+                static int busy(void) { return need_resched() || cpumask_weight(&seen); }\n\
+                EXPORT_SYMBOL_GPL(busy);";
+    let state = "busy() + (arch_scale_cpu_capacity(dev->cpu) == SCHED_CAPACITY_SCALE)";
+    assert_eq!(answer("reach", more, state), 1);
+}

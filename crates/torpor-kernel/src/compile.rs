@@ -263,7 +263,7 @@ fn inputs_of(list: &str, tree: &Path) -> Vec<String> {
     words.filter_map(inside).collect()
 }
 
-fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
+pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
     let put = |name: &str, text: &str| {
         let path = job.scratch.path().join(name);
         let folder = fs::create_dir_all(path.parent().expect("a joined path has a parent"));
@@ -348,7 +348,13 @@ fn compile_as(
 }
 
 /// How a file becomes an object, or, with `-S`, assembly.
-fn compiler(job: &Job<'_>, module: &str, until: &str, file: &Path, object: &str) -> Command {
+pub(crate) fn compiler(
+    job: &Job<'_>,
+    module: &str,
+    until: &str,
+    file: &Path,
+    object: &str,
+) -> Command {
     let tree = job.tree.display();
     let mut command = Command::new(job.compiler);
     command.args(FLAGS);

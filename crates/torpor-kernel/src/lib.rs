@@ -19,6 +19,8 @@ mod compile;
 mod decided;
 mod error;
 mod generate;
+#[cfg(test)]
+mod headers;
 mod image;
 mod instance;
 mod kernels;
@@ -29,6 +31,9 @@ mod sim;
 mod source;
 mod symbols;
 mod task;
+#[cfg(test)]
+#[path = "../../../tests/upstream.rs"]
+mod upstream;
 
 pub use abi::Usage;
 pub use decided::{Contest, Decided, SeenCpu};

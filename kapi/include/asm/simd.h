@@ -4,6 +4,7 @@
 #define _KAPI_ASM_SIMD_H
 
 #include <linux/compiler.h>
+#include <linux/interrupt.h>
 
 /* The registers are the thread's own. */
 static __always_inline bool may_use_simd(void)

@@ -3,13 +3,21 @@
 #ifndef _KAPI_LINUX_CPUIDLE_H
 #define _KAPI_LINUX_CPUIDLE_H
 
+#include <asm/processor.h>
 #include <linux/bits.h>
+#include <linux/cpumask.h>
+#include <linux/export.h>
+#include <linux/gfp.h>
 #include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/sched/topology.h>
+#include <linux/static_key.h>
 #include <linux/version.h>
 
 #define CPUIDLE_STATE_MAX	10

@@ -4,6 +4,7 @@
 #define _KAPI_LINUX_DEVICE_H
 
 #include <linux/kobject.h>
+#include <linux/module.h>
 
 struct device {
 	struct kobject kobj;

@@ -6,4 +6,6 @@
 #define EXPORT_SYMBOL(sym)
 #define EXPORT_SYMBOL_GPL(sym)
 
+#define THIS_MODULE	((struct module *)0)
+
 #endif /* _KAPI_LINUX_EXPORT_H */

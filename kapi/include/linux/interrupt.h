@@ -7,6 +7,7 @@
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
 #include <linux/kernel.h>
+#include <linux/kobject.h>
 
 /* A governor is no interrupt handler, and predictions of interrupts are not modelled. */
 

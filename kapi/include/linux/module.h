@@ -8,11 +8,11 @@
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/kernel.h>
+#include <linux/kobject.h>
 #include <linux/moduleparam.h>
 
 struct module;
 
-#define THIS_MODULE	((struct module *)0)
 
 #define module_init(fn)	_kapi_initcall(fn)
 /* An image is dropped whole, so what a module undoes when it leaves is never run. */

@@ -3,6 +3,7 @@
 #ifndef _KAPI_LINUX_PM_QOS_H
 #define _KAPI_LINUX_PM_QOS_H
 
+#include <linux/device.h>
 #include <linux/limits.h>
 #include <linux/time64.h>
 #include <linux/version.h>
@@ -26,8 +27,6 @@ static inline int pm_qos_request(int class)
 	return limit_us < S32_MAX ? limit_us : S32_MAX;
 }
 
-struct device;
-
 /* No limit but the one above; until 4.14 that was said with a 0. */
 static inline s32 dev_pm_qos_raw_read_value(struct device *dev)
 {
@@ -37,6 +36,22 @@ static inline s32 dev_pm_qos_raw_read_value(struct device *dev)
 static inline s32 dev_pm_qos_read_value(struct device *dev)
 {
 	return dev_pm_qos_raw_read_value(dev);
+}
+#else
+enum dev_pm_qos_req_type {
+	DEV_PM_QOS_RESUME_LATENCY = 1,
+	DEV_PM_QOS_LATENCY_TOLERANCE,
+	DEV_PM_QOS_MIN_FREQUENCY,
+	DEV_PM_QOS_MAX_FREQUENCY,
+	DEV_PM_QOS_FLAGS,
+};
+
+/* No device limits anything. */
+static inline s32 dev_pm_qos_read_value(struct device *dev, enum dev_pm_qos_req_type type)
+{
+	bool is_upper = type == DEV_PM_QOS_RESUME_LATENCY || type == DEV_PM_QOS_MAX_FREQUENCY;
+
+	return is_upper ? S32_MAX : 0;
 }
 #endif
 

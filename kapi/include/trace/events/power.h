@@ -3,6 +3,8 @@
 #ifndef _KAPI_TRACE_EVENTS_POWER_H
 #define _KAPI_TRACE_EVENTS_POWER_H
 
+#include <linux/cpu.h>
+#include <linux/pm_qos.h>
 #include <linux/types.h>
 
 static inline void trace_cpu_idle(unsigned int state, unsigned int cpu) { }
