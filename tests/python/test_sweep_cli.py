@@ -72,6 +72,15 @@ def test_a_sweep_knows_the_recorded_machine(torpor, tmp_path):
     assert shares['{"recorded_on": "pixel6"}'] == pytest.approx(0.18, abs=0.01)
 
 
+def test_a_sweep_knows_what_absent_cpus_do(torpor, recording, tmp_path):
+    args = ["-o", tmp_path / "store", "-t", recording, "-p", "pixel6", "-g", "menu"]
+    torpor("sweep", *args, "--others", "busy", check=0)
+    torpor("sweep", *args, check=0)
+    rows = json.loads(torpor("sweep", "show", tmp_path / "store", "--json", check=0).stdout)
+    power = {row["options"]: row["cluster_power_mw"] for row in rows}
+    assert power['{"others": "busy"}'] > power["{}"]
+
+
 def test_the_first_governor_named_is_the_base(torpor, recording, tmp_path):
     store = tmp_path / "store"
     args = ["-o", store, "-t", recording, "-p", "pixel6"]

@@ -15,7 +15,7 @@ from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.progress import ProgressBar
 from torpor.options import ReplayOptions, fields
-from torpor.sweeps.axes import OPTIONS, Axes
+from torpor.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
 
 if TYPE_CHECKING:
     from torpor.sweeps.run import Progress
@@ -45,13 +45,15 @@ def _size(text: str | None) -> int | None:
     return int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
 
 
-_RECORDED_ON = fields(ReplayOptions)["recorded_on"][1]
+def _single(option: Any) -> Any:
+    return Annotated[
+        str | None, typer.Option(*option.flags, metavar=option.metavar, help=option.help)
+    ]
+
+
 #: Of every such command: what all points have in common, and how they are run.
 _MORE = {
-    "recorded_on": Annotated[
-        str | None,
-        typer.Option(*_RECORDED_ON.flags, metavar=_RECORDED_ON.metavar, help=_RECORDED_ON.help),
-    ],
+    **{name: _single(fields(ReplayOptions)[name][1]) for name in REPLAY_OPTIONS},
     "seeds": Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Seeds of a simulation; default: 10.")
     ],
@@ -135,7 +137,7 @@ def filled(axes: Axes, typed: dict[str, Any]) -> Axes:
     for name, value in typed.items():
         if not value:
             continue
-        if name in ("duration", "recorded_on"):
+        if name in ("duration", *REPLAY_OPTIONS):
             axes.options[name] = value
         else:
             setattr(axes, name, value)

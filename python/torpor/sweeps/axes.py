@@ -145,7 +145,7 @@ class Axes:
 
     def _check_options(self) -> None:
         known = [name for name in options.fields(options.SimulateOptions) if name not in _OWN]
-        known += _REPLAY_OPTIONS
+        known += REPLAY_OPTIONS
         for name in self.options:
             if name not in known:
                 raise SweepError(_engine.unknown_name("option", name, known, ""))
@@ -206,7 +206,7 @@ class Axes:
         is_replay = "trace" in chosen
         # Options of a simulation mean nothing to a replay, and would make points of their own.
         options = json.dumps(
-            {n: v for n, v in self.options.items() if (n in _REPLAY_OPTIONS) == is_replay},
+            {n: v for n, v in self.options.items() if (n in REPLAY_OPTIONS) == is_replay},
             sort_keys=True,
         )
         own = {
@@ -401,7 +401,7 @@ _OWN = (
     *("threads", "isolate", "trace", "strip"),
 )
 #: Options of a replay alone.
-_REPLAY_OPTIONS = ("recorded_on",)
+REPLAY_OPTIONS = ("recorded_on", "others")
 _EXPAND: dict[str, Any] = {
     "trace": _traces,
     "workload": _named("workload", _known(_engine.workloads)),
