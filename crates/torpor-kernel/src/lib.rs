@@ -32,6 +32,7 @@ mod source;
 mod symbols;
 mod task;
 #[cfg(test)]
+#[allow(unreachable_pub)]
 #[path = "../../../tests/upstream.rs"]
 mod upstream;
 
