@@ -89,11 +89,18 @@ pub(crate) fn read(text: &str, builder: &mut Builder) -> Unread {
 }
 
 fn put_all(pairs: &[Pair], builder: &mut Builder) {
-    // `grep -n` puts a 1 before every value, which is its line's number.
-    let numbered = |pair: &Pair| pair.value.is_empty() || pair.value.starts_with("1:");
-    let is_numbered = pairs.iter().all(numbered) && pairs.iter().any(|p| !p.value.is_empty());
+    // `grep -n` puts a 1 before every value, which is its line's number. A cut may end after it.
+    let values = || pairs.iter().map(|pair| pair.value.as_str()).filter(|value| !value.is_empty());
+    let count = values().count();
+    let is_cut = |at: usize, value: &str| at.saturating_add(1) == count && value == "1";
+    let is_numbered = values().any(|value| value.starts_with("1:"))
+        && values().enumerate().all(|(at, value)| value.starts_with("1:") || is_cut(at, value));
     for Pair { path, value, .. } in pairs {
-        let value = if is_numbered { value.strip_prefix("1:").unwrap_or(value) } else { value };
+        let value = match value.split_once(':') {
+            Some((_, value)) if is_numbered => value,
+            None if is_numbered => "",
+            _ => value,
+        };
         if let Some(key) = path::parse(path) {
             builder.put(key, path, value.as_bytes());
         }

@@ -90,6 +90,16 @@ proptest! {
 }
 
 #[test]
+fn a_cut_line_number_is_no_value() {
+    let text = "cpu0/cpuidle/state0/name:1:POLL\ncpu0/cpuidle/state0/usage:1:57\n\
+                cpu0/cpuidle/state0/time:1";
+    let read = read_ok(text.as_bytes());
+    let state = &read.cpus[0].states[0];
+    assert_eq!((state.usage, state.time_us), (Some(57), None));
+    assert!(!read.problems.is_empty() || !read.notes.is_empty());
+}
+
+#[test]
 fn two_dumps_in_one_file_are_refused() {
     let one = "cpu0/cpuidle/state0/name:POLL\ncpu0/cpuidle/state0/usage:1\n";
     let two = one.to_owned() + &one.replace("usage:1", "usage:2");

@@ -194,7 +194,7 @@ fn seeds_beyond_what_can_be_kept_are_refused_at_once() {
     );
 }
 
-/// Twice the names take about twice as long, not four times.
+/// Eight times the names take about 8 times as long; a square would be 64.
 #[test]
 fn thousands_of_names_take_time_in_proportion() {
     let took_s = |count: usize| {
@@ -210,8 +210,12 @@ fn thousands_of_names_take_time_in_proportion() {
         assert_eq!(outcome.runs[0].tasks.len(), count);
         begin.elapsed().as_secs_f64()
     };
-    let best = |count| (0..3).map(|_| took_s(count)).fold(f64::INFINITY, f64::min);
-    let (some, many) = (best(1_500), best(6_000));
-    println!("1500 names: {some:.3} s; 6000: {many:.3} s");
-    assert!(many < 8.0 * some, "1500 names take {some:.3} s, 6000 {many:.3} s");
+    // In turns, and the best of each, so that a noisy machine slows both.
+    let (mut some, mut many) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..4 {
+        some = some.min(took_s(1_000));
+        many = many.min(took_s(8_000));
+    }
+    println!("1000 names: {some:.3} s; 8000: {many:.3} s");
+    assert!(many < 24.0 * some, "1000 names take {some:.3} s, 8000 {many:.3} s");
 }
