@@ -252,7 +252,7 @@ impl Builder {
             note(&mut self.carries, &event.kind);
         }
         if hrtimers > 0 {
-            let clock = &self.meta.clock;
+            let clock = &mut self.meta.clock;
             self.hrtimers.align(&mut events, hrtimers, clock, &mut self.losses);
         }
         if let Output::Kept(_) = &self.output {

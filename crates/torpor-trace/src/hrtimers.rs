@@ -19,31 +19,34 @@ pub(crate) struct Hrtimers {
 
 #[derive(Clone, Copy, Debug)]
 enum Decided {
-    InTraceClock,
     Known(i64),
     Estimated(i64),
+    /// The timers that fired contradict the clock that the recording names.
+    Contradicted(i64),
     Unknown,
 }
 
 impl Hrtimers {
-    /// `hrtimers` of the events are such.
+    /// `hrtimers` of the events are such. A clock that they contradict loses its name.
     pub(crate) fn align(
         &mut self,
         events: &mut [Event],
         hrtimers: u64,
-        clock: &str,
+        clock: &mut String,
         losses: &mut Tally,
     ) {
-        let decided = *self.decided.get_or_insert_with(|| match self.known_offset_ns {
-            Some(offset_ns) => Decided::Known(offset_ns),
-            None if clock == "mono" => Decided::InTraceClock,
-            None => estimated(events).map_or(Decided::Unknown, Decided::Estimated),
-        });
+        let known_ns = self.known_offset_ns.or((clock == "mono").then_some(0));
+        let decided = *self.decided.get_or_insert_with(|| decide(known_ns, &delays_of(events)));
         let offset_ns = match decided {
-            Decided::InTraceClock | Decided::Known(0) => return,
+            Decided::Known(0) => return,
             Decided::Known(offset_ns) => offset_ns,
             Decided::Estimated(offset_ns) => {
                 losses.add(&loss::HRTIMER_CLOCK_ESTIMATED, hrtimers);
+                offset_ns
+            }
+            Decided::Contradicted(offset_ns) => {
+                losses.add(&loss::HRTIMER_CLOCK_CONTRADICTED, hrtimers);
+                UNKNOWN_CLOCK.clone_into(clock);
                 offset_ns
             }
             Decided::Unknown => return losses.add(&loss::HRTIMER_CLOCK_UNKNOWN, hrtimers),
@@ -61,19 +64,59 @@ impl Hrtimers {
     }
 }
 
-/// A timer's `now` was taken just before the event of its firing. The least delay between the two
-/// is the closest to none. Timers of other clocks are hours away from the median, and left out.
-fn estimated(events: &[Event]) -> Option<i64> {
-    let mut offsets: Vec<i64> = events
+/// Name of a clock whose times nothing explains.
+const UNKNOWN_CLOCK: &str = "unknown";
+
+/// Largest delay between a timer's `now` and the event of its firing, and how far `now` may lie
+/// after that event, as clocks are read one after the other.
+const DELAY_MAX_NS: i64 = 20_000_000;
+const EARLY_MAX_NS: i64 = 1_000_000;
+
+/// Timers that contradict a known offset are at least so many; fewer prove nothing.
+const MIN_FIRED: usize = 4;
+/// Share of the timers that must bear out a known offset, as a divisor: those of other clock bases
+/// do not.
+const BEARING_OUT: usize = 10;
+
+fn decide(known_ns: Option<i64>, delays: &[i64]) -> Decided {
+    let estimated = estimated(delays);
+    let Some(known_ns) = known_ns else {
+        return estimated.map_or(Decided::Unknown, Decided::Estimated);
+    };
+    let bears_out = |delay: &&i64| {
+        let rest = delay.saturating_sub(known_ns);
+        (-EARLY_MAX_NS..=DELAY_MAX_NS).contains(&rest)
+    };
+    let agree = delays.iter().filter(bears_out).count();
+    match estimated {
+        Some(offset_ns)
+            if delays.len() >= MIN_FIRED && agree.saturating_mul(BEARING_OUT) < delays.len() =>
+        {
+            Decided::Contradicted(offset_ns)
+        }
+        _ => Decided::Known(known_ns),
+    }
+}
+
+/// Times from each timer's `now` to the event of its firing, in ns, the least first. The two are
+/// in different clocks.
+fn delays_of(events: &[Event]) -> Vec<i64> {
+    let mut delays: Vec<i64> = events
         .iter()
         .filter_map(|event| match event.kind {
             EventKind::HrtimerExpireEntry { now, .. } => event.time.0.checked_sub(now.0),
             _ => None,
         })
         .collect();
-    offsets.sort_unstable();
-    let median = *offsets.get(offsets.len() / 2)?;
-    offsets.into_iter().find(|offset| median.saturating_sub(*offset) < 1_000_000)
+    delays.sort_unstable();
+    delays
+}
+
+/// A timer's `now` was taken just before the event of its firing. The least delay between the two
+/// is the closest to none. Timers of other clocks are hours away from the median, and left out.
+fn estimated(delays: &[i64]) -> Option<i64> {
+    let median = *delays.get(delays.len() / 2)?;
+    delays.iter().copied().find(|delay| median.saturating_sub(*delay) < EARLY_MAX_NS)
 }
 
 pub(crate) fn is_hrtimer(kind: &EventKind) -> bool {
@@ -83,5 +126,59 @@ pub(crate) fn is_hrtimer(kind: &EventKind) -> bool {
 fn shift(instant: &mut Instant, offset_ns: i64) {
     if *instant != Instant::NEVER {
         instant.0 = instant.0.saturating_add(offset_ns).max(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Function;
+    use torpor_units::CpuId;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    /// Timers that fire 2 us after they are due, in a clock so far ahead of theirs, and one that
+    /// is armed for a second later.
+    fn aligned(ahead_ns: &[i64], clock: &str) -> (Vec<Event>, String, Vec<String>) {
+        let function = Function { address: 7, symbol: None };
+        let fired = ahead_ns.iter().zip(1..).map(|(ahead, n)| {
+            let now = Instant(n * SECOND_NS);
+            let kind = EventKind::HrtimerExpireEntry { timer: 1, function, now };
+            Event { time: Instant(now.0 + ahead + 2_000), cpu: CpuId(0), kind }
+        });
+        let mut events: Vec<Event> = fired.collect();
+        let (mut clock, mut losses) = (clock.to_owned(), Tally::default());
+        let count = events.len() as u64;
+        Hrtimers::default().align(&mut events, count, &mut clock, &mut losses);
+        (events, clock, losses.into_losses().into_iter().map(|loss| loss.key).collect())
+    }
+
+    #[test]
+    fn timers_overrule_the_clock_that_a_recording_names() {
+        let (events, clock, losses) = aligned(&[1_000 * SECOND_NS; 8], "mono");
+        assert_eq!(delays_of(&events), [0; 8]);
+        assert_eq!(
+            (clock.as_str(), losses.as_slice()),
+            ("unknown", &["hrtimers_against_the_clock".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn a_clock_that_timers_bear_out_stays() {
+        // One in five is a timer of real time, which is years away.
+        let mut ahead = [0, 0, 0, 0, -1_700_000_000 * SECOND_NS].repeat(2);
+        let (events, clock, losses) = aligned(&ahead, "mono");
+        assert_eq!(delays_of(&events)[2..], [2_000; 8]);
+        assert_eq!((clock.as_str(), losses.len()), ("mono", 0));
+        // Three timers prove nothing.
+        ahead = vec![1_000 * SECOND_NS; 3];
+        assert_eq!(aligned(&ahead, "mono").1, "mono");
+    }
+
+    #[test]
+    fn another_clock_is_estimated() {
+        let (events, clock, losses) = aligned(&[3 * SECOND_NS; 3], "local");
+        assert_eq!(delays_of(&events), [0; 3]);
+        assert_eq!((clock.as_str(), losses[0].as_str()), ("local", "hrtimers_in_estimated_clock"));
     }
 }

@@ -94,6 +94,10 @@ losses! {
     HRTIMER_CLOCK_ESTIMATED, Info, "hrtimers_in_estimated_clock",
         "hrtimer expiries were moved from CLOCK_MONOTONIC to the trace's clock by an offset taken \
          from the timers that fired; `perf record -k CLOCK_MONOTONIC` makes that exact";
+    HRTIMER_CLOCK_CONTRADICTED, Loss, "hrtimers_against_the_clock",
+        "the times at which hrtimers fired contradict the clock that the recording names: the \
+         timers were moved by an offset taken from those that fired, and the clock counts as \
+         unknown; find out which tool shifted the times";
     PERF_LOST, Loss, "perf_lost_events",
         "perf could not keep up: record with a larger -m, or with fewer events";
     PERF_LOST_SAMPLES, Loss, "perf_lost_samples",
