@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from torpor import contradictions
 from torpor._engine import TorporError
 
 _Schema = dict[str, Any]
@@ -50,9 +51,8 @@ class _Misfit(Exception):  # noqa: N818
 class _Checks:
     """The schema's records, each compiled to a function when it is first met."""
 
-    def __init__(self, schema: _Schema, *, has_all: bool) -> None:
+    def __init__(self, schema: _Schema) -> None:
         self._defs: dict[str, _Schema] = schema["$defs"]
-        self._has_all = has_all
         self._named: dict[str, _Check] = {}
 
     def named(self, name: str) -> _Check:
@@ -122,7 +122,7 @@ class _Checks:
 
     def _object(self, schema: _Schema) -> _Check:
         properties = {key: self._of(of) for key, of in schema.get("properties", {}).items()}
-        required = schema.get("required", ()) if self._has_all else ()
+        required = schema.get("required", ())
         patterns = schema.get("patternProperties", {}).values()
         others = next(iter(patterns), schema.get("additionalProperties") or True)
         other = self._of(others)
@@ -132,6 +132,8 @@ class _Checks:
                 if key not in value:
                     raise _Misfit(None, f"a record with `{key}`")
             for key, item in value.items():
+                if not key.isascii() and not _is_text(key):
+                    raise _Misfit(key, "a key that is text")
                 try:
                     properties.get(key, other)(item)
                 except _Misfit as misfit:
@@ -201,56 +203,31 @@ def _told(schema: _Schema) -> str:
 
 
 @cache
-def _checks(*, has_all: bool) -> tuple[dict[str, str], _Checks]:
+def _checks() -> tuple[dict[str, str], _Checks]:
     from torpor import shapes
 
     schema = shapes.schema()
-    return schema["kinds"], _Checks(schema, has_all=has_all)
+    return schema["kinds"], _Checks(schema)
 
 
-def check(result: dict[str, Any], name: str, *, has_all: bool = True) -> None:
-    """Raise TorporError if a result does not have the shape of its kind.
+def check(result: dict[str, Any], name: str) -> None:
+    """Raise TorporError if a result does not have the shape of its kind, or contradicts itself.
 
-    ``name`` is the file's. Without ``has_all`` a key may be missing: results of earlier formats
-    have fewer.
+    ``name`` is the file's.
     """
-    kinds, _ = _checks(has_all=has_all)
+    kinds, _ = _checks()
     kind = result.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         expected = ", ".join(sorted(kinds))
         raise TorporError(f"`{name}`: `kind` is {_quoted(kind)}: expected one of {expected}")
-    check_record(result, kinds[kind], name, has_all=has_all)
-    if has_all and (problem := _contradiction(result)):
-        raise TorporError(f"`{name}`: {problem}\nhint: {_DAMAGED}")
+    check_record(result, kinds[kind], name)
+    if problem := contradictions.first(result):
+        raise TorporError(f"`{name}` contradicts itself: {problem}\nhint: {_DAMAGED}")
 
 
-def _contradiction(result: dict[str, Any]) -> str | None:
-    """Return where a result of the right shape has columns that do not fit one another."""
-    sections = result["traces"] if result["kind"] == "replay" else [result]
-    if not sections:
-        return "`traces` is empty: expected a recording"
-    for section in sections:
-        found = section.get("comparison")
-        compared = [found] if found else []
-        for key in ("task_comparisons", "flow_comparisons"):
-            compared += [named["comparison"] for named in section.get(key, ())]
-        for comparison in compared:
-            columns, base = len(comparison["labels"]), comparison["base"]
-            if base is not None and not 0 <= base < columns:
-                return f"`base` is {base}: expected one of {columns} columns"
-            for row in comparison["rows"]:
-                if len(row["cells"]) != columns:
-                    return f"`{row['key']}` has {len(row['cells'])} cells for {columns} columns"
-        if result["kind"] in ("replay", "simulation"):
-            runs, columns = len(section["runs"]), len(section["comparison"]["labels"])
-            if runs != columns:
-                return f"{runs} runs for {columns} columns"
-    return None
-
-
-def check_record(data: Any, record: str, name: str, *, has_all: bool = True) -> None:
+def check_record(data: Any, record: str, name: str) -> None:
     """Raise TorporError if data does not have the shape of this record of the schema."""
-    _, checks = _checks(has_all=has_all)
+    _, checks = _checks()
     try:
         checks.named(record)(data)
     except _Misfit as misfit:

@@ -145,6 +145,10 @@ DAMAGES = [
     (("comparison", "rows", 0, "cells"), [], "0 cells for 2 columns"),
     (("comparison", "labels"), ["menu"], "cells for 1 columns"),
     (("runs",), [], "0 runs for 2 columns"),
+    (("options", "\ud800"), 1, "expected a key that is text"),
+    (("runs", 0, "clusters", 0, "name"), "x", "`menu` has a cluster `x`, the platform has none"),
+    (("runs", 0, "cpus", 0, "states"), [], "states of `little` under `menu` are not the platform"),
+    (("runs", 1, "clusters", 0, "states", 0, "index"), 4, "are not the platform's 0 to"),
 ]
 
 
@@ -158,6 +162,47 @@ def test_a_damaged_result_is_refused_with_its_place(simulation, tmp_path, place,
     (tmp_path / "r.json").write_text(json.dumps(damaged), encoding="utf-8")
     with pytest.raises(torpor.TorporError, match=words):
         torpor.load(tmp_path / "r.json")
+
+
+def _reverse(strips):
+    strips[0]["rows"][0]["segments"].reverse()
+
+
+def _deepen(strips):
+    strips[0]["rows"][1]["segments"][-1][2] = 9
+
+
+def _drop_a_column(strips):
+    strips.append({**strips[0], "rows": strips[0]["rows"][1:]})
+
+
+STRIP_DAMAGES = [
+    (_reverse, "the sleeps of CPU 0 under `menu` are out of order"),
+    (_deepen, "CPU 0 sleeps in state 9, which its cluster does not have"),
+    (_drop_a_column, "the strip of CPU 0 does not have the columns of the one before"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), STRIP_DAMAGES)
+def test_strips_that_contradict_their_columns_are_refused(replay, tmp_path, damage, words):
+    damaged = replay.to_dict()
+    damage(damaged["traces"][0]["strips"])
+    (tmp_path / "r.json").write_text(json.dumps(damaged), encoding="utf-8")
+    with pytest.raises(torpor.TorporError, match=words):
+        torpor.load(tmp_path / "r.json")
+
+
+def test_an_arrow_footer_allocates_no_more_than_the_file(simulation, tmp_path):
+    file = tmp_path / "t.arrow"
+    simulation.write_table("summary", file)
+    sound, told = file.read_bytes(), Counter()
+    for place in range(len(sound) - 400, len(sound)):
+        file.write_bytes(sound[:place] + b"\x7f" + sound[place + 1 :])
+        try:
+            torpor.load(file)
+        except torpor.TorporError as error:
+            told["its blocks have more bytes" in str(error)] += 1
+    assert told[True] > 4, told
 
 
 def test_keys_of_a_later_torpor_are_ignored(simulation, tmp_path):
@@ -179,8 +224,8 @@ def test_the_check_agrees_with_jsonschema(simulation):
             conformance.check(damaged, "r.json")
             is_fine = True
         except torpor.TorporError as error:
-            # Columns that do not fit one another are none of the schema's business.
-            is_fine = "columns" in str(error)
+            # Parts that do not fit one another are none of the schema's business.
+            is_fine = "contradicts itself" in str(error)
         verdicts[is_fine] += 1
         wrong = problems(damaged, "simulation")
         assert is_fine == (not wrong), wrong

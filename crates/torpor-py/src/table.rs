@@ -12,7 +12,8 @@ use arrow_array::{
     ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
     TypedDictionaryArray,
 };
-use arrow_ipc::reader::FileReader;
+use arrow_ipc::reader::{FileReader, read_footer_length};
+use arrow_ipc::root_as_footer;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use arrow_select::concat::concat_batches;
@@ -27,7 +28,8 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use torpor_result::tables::{TABLES, of_kind};
@@ -36,6 +38,9 @@ use torpor_units::{UnknownName, WholeFile, open_regular};
 /// The names that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
+
+/// An Arrow IPC file ends with the length of its footer and a magic number.
+const ARROW_TRAILER_BYTES: usize = 10;
 
 /// A table of a result. Hand it to `polars.DataFrame`, `pyarrow.table` or
 /// `pandas.DataFrame.from_arrow`: they read it in place.
@@ -246,11 +251,46 @@ pub(crate) fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
         let file = open_regular(&path).map_err(|error| os_error(&path, error))?;
         let is_arrow = path.extension() == Some("arrow".as_ref());
         let read = without_panic(|| match is_arrow {
-            true => joined(FileReader::try_new(file, None)?),
+            true => {
+                lies_within(&file)?;
+                joined(FileReader::try_new(file, None)?)
+            }
             false => joined(ParquetRecordBatchReaderBuilder::try_new(file)?.build()?),
         });
         read.map_err(|error| value_error(format!("`{}` is not a table: {error}", path.display())))
     })
+}
+
+/// Refuses an Arrow IPC file whose footer names more bytes than the file has: the reader allocates
+/// them before it reads.
+fn lies_within(mut file: &File) -> Result<(), ArrowError> {
+    let invalid = |what: String| ArrowError::ParseError(what);
+    let bytes = file.metadata()?.len();
+    let mut trailer = [0; ARROW_TRAILER_BYTES];
+    file.seek(SeekFrom::Start(bytes.saturating_sub(ARROW_TRAILER_BYTES as u64)))?;
+    file.read_exact(&mut trailer)?;
+    let footer_bytes = read_footer_length(trailer)? as u64;
+    let footer_at = bytes.checked_sub(footer_bytes + ARROW_TRAILER_BYTES as u64);
+    let footer_at = footer_at.ok_or_else(|| {
+        invalid(format!("its footer has {footer_bytes} bytes and the file {bytes}"))
+    })?;
+    file.seek(SeekFrom::Start(footer_at))?;
+    let mut footer = Vec::new();
+    file.take(footer_bytes).read_to_end(&mut footer)?;
+    let footer = root_as_footer(&footer).map_err(|error| invalid(error.to_string()))?;
+    let blocks = footer.dictionaries().into_iter().chain(footer.recordBatches()).flatten();
+    let mut free_bytes = footer_at;
+    for block in blocks {
+        let named = u64::try_from(block.metaDataLength())
+            .ok()
+            .zip(u64::try_from(block.bodyLength()).ok())
+            .and_then(|(metadata, body)| metadata.checked_add(body));
+        free_bytes = named.and_then(|named| free_bytes.checked_sub(named)).ok_or_else(|| {
+            invalid(format!("its blocks have more bytes than the {footer_at} before its footer"))
+        })?;
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok(())
 }
 
 /// A table from the bytes of a Parquet file.
