@@ -168,11 +168,14 @@ def _is_text(value: str) -> bool:
 
 def _plain(value: Any, depth: int = _DEPTH) -> None:
     """Allow anything that what walks a result can walk."""
+    if isinstance(value, str) and not value.isascii() and not _is_text(value):
+        raise _Misfit(value, "text")
     if not isinstance(value, (dict, list)):
         return
     if depth == 0:
         raise _Misfit(value, f"no more than {_DEPTH} levels")
-    for item in value.values() if isinstance(value, dict) else value:
+    items = [*value, *value.values()] if isinstance(value, dict) else value
+    for item in items:
         _plain(item, depth - 1)
 
 

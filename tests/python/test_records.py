@@ -145,6 +145,7 @@ DAMAGES = [
     (("comparison", "rows", 0, "cells"), [], "0 cells for 2 columns"),
     (("comparison", "labels"), ["menu"], "cells for 1 columns"),
     (("runs",), [], "0 runs for 2 columns"),
+    (("options", "given"), {"seeds": ["\ud800"]}, "expected text"),
     (("options", "\ud800"), 1, "expected a key that is text"),
     (("runs", 0, "clusters", 0, "name"), "x", "`menu` has a cluster `x`, the platform has none"),
     (("runs", 0, "cpus", 0, "states"), [], "states of `little` under `menu` are not the platform"),
