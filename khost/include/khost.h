@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 8
+#define KHOST_ABI 9
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -61,6 +61,8 @@ struct khost_cpu {
 	unsigned long long counted_ps, figured_ns;
 	/* By its own clock, when it entered its idle state. */
 	unsigned long long entered_ns;
+	/* Since the simulator cleared it: timers that idle governors have set and that expired. */
+	unsigned int governor_timers;
 	/* The driver has refused that state; poll_until_ns is when it says so. */
 	unsigned int is_rejected;
 };

@@ -36,7 +36,9 @@ u64 khost_now_ns;
  *
  * Steps are counted in the source, so their number is the same whatever the compiler makes of it.
  *
- * The clock of timers stays at the machine's time: CPUs share it, and it must not go back.
+ * The clock of timers is read the same way. Seen from another CPU it may be behind what this one has
+ * read, by as much as this one has worked ahead; the kernel expects that of clocks, and never lets
+ * its own time go back.
  */
 u64 khost_local_ns(void)
 {
@@ -52,7 +54,7 @@ notrace unsigned long long sched_clock(void)
 
 static u64 read_clock(struct clocksource *source)
 {
-	return khost_now_ns;
+	return khost_local_ns();
 }
 
 static struct clocksource clock = {
@@ -83,7 +85,7 @@ static DEFINE_PER_CPU(struct clock_event_device, event_device);
 
 static int set_next_event(unsigned long delta, struct clock_event_device *device)
 {
-	khost_cpu->timer_ns = khost_now_ns + delta;
+	khost_cpu->timer_ns = khost_local_ns() + delta;
 	khost_touch(khost_cpu_number);
 	return 0;
 }

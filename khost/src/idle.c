@@ -51,13 +51,13 @@ static int enter(struct cpuidle_device *device, struct cpuidle_driver *driver, i
 static int enter_polling(struct cpuidle_device *device, struct cpuidle_driver *driver, int state)
 {
 	u64 limit_ns = cpuidle_poll_time(driver, device);
-	u64 end_ns = khost_now_ns + limit_ns;
+	u64 end_ns = khost_local_ns() + limit_ns;
 
 	device->poll_time_limit = false;
 	raw_local_irq_enable();
 	if (!current_set_polling_and_test()) {
 		while (!need_resched()) {
-			if (khost_now_ns >= end_ns) {
+			if (khost_local_ns() >= end_ns) {
 				device->poll_time_limit = true;
 				break;
 			}

@@ -62,6 +62,18 @@ void khost_traced(enum khost_traced kind, const void *timer, const void *functio
 		khost_host->traced(khost_host->context, &event);
 }
 
+/* Set by the linker script. */
+extern const char khost_governors_start[], khost_governors_end[];
+
+void khost_expires(const void *timer, const void *function, unsigned long long now_ns)
+{
+	const char *text = function;
+
+	if (text >= khost_governors_start && text < khost_governors_end)
+		khost_cpu->governor_timers++;
+	khost_traced(KHOST_HRTIMER_EXPIRE_ENTRY, timer, function, now_ns, 0);
+}
+
 void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int target)
 {
 	struct khost_event event = {

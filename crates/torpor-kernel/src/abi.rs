@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 8;
+pub(crate) const ABI: u32 = 9;
 pub(crate) const CPUS_MAX: usize = 256;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -54,6 +54,7 @@ pub(crate) struct Cpu {
     pub counted_ps: u64,
     pub figured_ns: u64,
     pub entered_ns: u64,
+    pub governor_timers: u32,
     pub is_rejected: u32,
 }
 

@@ -60,6 +60,7 @@ impl<W: Work> Sim<W> {
         let it = self.instance.cpu_mut(cpu);
         // A polling CPU looks at them and polls on, unless it finds something to do.
         it.irq_ns = if polls { 0 } else { held_ns as u32 };
+        it.governor_timers = 0;
         let before = it.switches;
         if asleep.is_some() && !polls {
             self.work.watch(cpu, self.now, Seen::Wakes);
@@ -70,11 +71,13 @@ impl<W: Work> Sim<W> {
             if !has_task && self.polls_on(cpu, sleep) {
                 held_ns = 0;
             } else {
-                let is_tick = raised == IRQ_TIMER && !has_task && !sleep.tick_stopped;
+                let is_timer = raised == IRQ_TIMER && !has_task;
+                let is_governors = is_timer && self.instance.cpu(cpu).governor_timers > 0;
+                let is_tick = is_timer && !is_governors && !sleep.tick_stopped;
                 let mut slept = sleep.slept(self.now);
                 slept.has_task = has_task;
-                if is_tick {
-                    slept.end = End::Tick;
+                if is_tick || is_governors {
+                    slept.end = if is_governors { End::GovernorTimer } else { End::Tick };
                     // After a sleep that is counted.
                     if !slept.is_rejected {
                         self.cpus[cpu].of_sleep = self.machine.overheads.interrupt;

@@ -131,6 +131,8 @@ pub enum End {
     Event,
     /// The tick, which brought nothing to run.
     Tick,
+    /// A timer of the idle governor's, which brought nothing to run.
+    GovernorTimer,
     PollTimeout,
 }
 

@@ -311,3 +311,38 @@ fn who_waits_for_io_boosts_nothing_where_schedutil_does_not_hear_of_it() {
     named.options.io_boosts.clear();
     assert_eq!(run(&named).runs[0].run.metrics["iops"], boosted, "the boost is the kernel's own");
 }
+
+#[test]
+fn a_governors_own_timer_is_no_tick() {
+    let Some(mut request) = hosted("a governor's timer when hosted", "frames", "i5-10600k", 500)
+    else {
+        return;
+    };
+    let mut wakeups = |governor: &str| {
+        request.governors = vec![governor.parse().unwrap()];
+        let counted = count(&request);
+        counted.cpus.iter().fold((0, 0), |(timers, ticks), cpu| {
+            let totals = &cpu.totals;
+            (timers + totals.governor_timer_wakeups, ticks + totals.tick_wakeups)
+        })
+    };
+    assert_eq!(wakeups("menu").0, 0);
+    let (timers, ticks) = wakeups("tide");
+    assert!(timers > 20, "{timers} timers, {ticks} ticks");
+}
+
+/// A poll that lasts as long as the next state's target residency counts as too shallow.
+#[test]
+fn a_poll_lasts_as_long_as_its_limit() {
+    let Some(mut request) = hosted("a poll's limit when hosted", "requests", "graviton3-vm", 200)
+    else {
+        return;
+    };
+    request.governors = vec!["menu".parse().unwrap()];
+    let counted = count(&request);
+    let sum = |of: &dyn Fn(&torpor_engine::totals::CpuTotals) -> u64| {
+        counted.cpus.iter().map(|cpu| of(&cpu.totals)).sum::<u64>()
+    };
+    let (timeouts, below) = (sum(&|t| t.poll_timeouts), sum(&|t| t.states[0].below));
+    assert!(timeouts > 0 && below >= timeouts, "{timeouts} limits, {below} too shallow");
+}

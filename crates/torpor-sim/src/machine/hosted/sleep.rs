@@ -91,6 +91,7 @@ impl<S: Sink> Hosted<'_, S> {
                 }
             }
             End::Tick => cpu.tally.ticked(cpu.opp),
+            End::GovernorTimer => cpu.tally.timer_expired(cpu.opp),
             End::PollTimeout => cpu.tally.poll_timed_out(),
         }
         if self.sink.wants(number) {
@@ -197,7 +198,7 @@ impl<S: Sink> Hosted<'_, S> {
         let energy = energy.fold(Energy::ZERO, |sum, part| sum + part);
         let cheapest = cpu.model.allowed().into_iter().map(cost).min().unwrap_or(Energy::ZERO);
         let handled = match end {
-            End::Tick => costs.awake(cpu.opp, cpu.model.tick_handling),
+            End::Tick | End::GovernorTimer => costs.awake(cpu.opp, cpu.model.tick_handling),
             _ => Energy::ZERO,
         };
         Decision {
@@ -224,6 +225,7 @@ impl<S: Sink> Hosted<'_, S> {
             end: match end {
                 End::Event => SleepEnd::Event,
                 End::Tick => SleepEnd::Tick,
+                End::GovernorTimer => SleepEnd::GovernorTimer,
                 End::PollTimeout => SleepEnd::PollTimeout,
             },
             latency: (end == End::Event).then(|| now.since(event)),
