@@ -64,6 +64,12 @@ static inline unsigned long ioboost_cpu(unsigned int cpu, u64 now, unsigned long
 	return ioboost ? ioboost_instead(cpu, now, max_cap, own) : own;
 }
 
+/* The performance that @cpu has at least, whatever limits its tasks. */
+static inline unsigned long ioboost_perf(unsigned int cpu)
+{
+	return ioboost && ioboost->perf_min ? ioboost->perf_min(cpu) : 0;
+}
+
 /* The utilisation to place @p by, at least; @p may be NULL. */
 static inline unsigned long ioboost_task(const struct task_struct *p)
 {

@@ -97,6 +97,14 @@ HOOKS = (
             ("sugov_next_freq_shared", "j_sg_cpu"),
         )
     ),
+    # The least performance, above what limits a task.
+    Hook(
+        SUGOV,
+        "sugov_effective_cpu_perf",
+        r"return max\(min, max\);",
+        "min = max(min, ioboost_perf(cpu));",
+        before=True,
+    ),
     # Placement. A boosted task is worth an energy estimate, however little it runs.
     Hook(
         FAIR,

@@ -128,6 +128,8 @@ struct khost_machine {
 	char governor[KHOST_NAME_LEN];
 	/* It is the only one that is linked, whatever name it registers. */
 	unsigned int governor_is_foreign;
+	/* An IO boost is linked, which its scheduler calls. */
+	unsigned int has_io_boost;
 	/* The module parameters that are set before it registers. */
 	unsigned int params;
 	const struct khost_param *param;

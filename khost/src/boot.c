@@ -85,6 +85,7 @@ static int init_thread(void *unused)
 	khost_set_params();
 	run_initcalls(__initcall0_start, __initcall_end);
 	check_governor();
+	khost_check_io_boost();
 	khost_start_idle_driver();
 	khost_start_freq_driver();
 	limit_latency();

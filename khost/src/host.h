@@ -74,6 +74,9 @@ void khost_register_clock(void);
 void khost_start_clock_event(int cpu);
 void khost_clock_event(int cpu);
 
+/* ioboost.c */
+void khost_check_io_boost(void);
+
 /* watch.c */
 void khost_sees_frequency(unsigned int cpu, unsigned int khz);
 

@@ -194,7 +194,15 @@ impl Catalog {
         Ok(files)
     }
 
-    /// The same, for a kernel that checks parameters itself.
+    /// Finds an IO boost's files, for a kernel that checks parameters itself.
+    pub fn unchecked_ioboost_files(
+        &self,
+        spec: &IoBoostSpec,
+    ) -> Result<SourceFiles, GovernorError> {
+        self.unchecked_files(&spec.0)
+    }
+
+    /// The same, of an idle governor.
     pub fn unchecked_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
         if let [(name, _), ..] = spec.config() {
             let reason = format!("{name} is the kernel's own there, and not chosen here");

@@ -111,6 +111,7 @@ pub(crate) struct Machine {
     pub core_of: [u16; CPUS_MAX],
     pub governor: [c_char; NAME_LEN],
     pub governor_is_foreign: u32,
+    pub has_io_boost: u32,
     pub params: u32,
     pub param: *const Param,
     pub records: u32,

@@ -2,7 +2,7 @@
 //! Compiles a tree's hosted files as they are, and links them with the host's.
 
 use crate::generate;
-use crate::{KHOST, KernelError, Release};
+use crate::{IO_BOOST, KHOST, KernelError, Release};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -64,10 +64,39 @@ const GOVERNOR_FLAGS: &[&str] = &[
     "-Werror=incompatible-pointer-types",
     "-Werror=int-conversion",
 ];
-/// How objects of the tree's own governors are called, and the file and the object of another.
+/// How objects of the tree's own governors are called, and the file of a policy from elsewhere.
 const OWN_GOVERNORS: &str = "drivers-cpuidle-governors-";
-const STAGED: &str = "hosted-governor.c";
-const FOREIGN: &str = "foreign-governor.o";
+const STAGED: &str = "hosted-policy.c";
+
+/// The tree's files that [`SCRIPT`] changes, in copies, and where those lie.
+const CHANGED: &[&str] = &["kernel/sched", "include/linux/sched.h"];
+const PATCHED: &str = "patched";
+const SCRIPT: &str = "kernel/ioboost/insert.py";
+
+/// What a policy from elsewhere decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyKind {
+    Idle,
+    IoBoost,
+}
+
+impl PolicyKind {
+    /// Of its object.
+    pub(crate) fn object(self) -> &'static str {
+        match self {
+            PolicyKind::Idle => "foreign-governor.o",
+            PolicyKind::IoBoost => "foreign-boost.o",
+        }
+    }
+
+    /// Whether it is linked in place of an object.
+    fn replaces(self, object: &str) -> bool {
+        match self {
+            PolicyKind::Idle => object.starts_with(OWN_GOVERNORS) || object == self.object(),
+            PolicyKind::IoBoost => object == self.object(),
+        }
+    }
+}
 
 pub(crate) fn flags() -> impl Iterator<Item = &'static str> {
     FLAGS.iter().chain(LINK).chain(GOVERNOR_FLAGS).copied()
@@ -82,6 +111,8 @@ pub(crate) struct Job<'a> {
     pub release: &'a Release,
     pub tree: &'a Path,
     pub hz: Hz,
+    /// Whether its scheduler calls an IO boost.
+    pub calls_io_boost: bool,
     pub compiler: &'a OsString,
     pub scratch: &'a Scratch,
     pub stop: Option<&'a AtomicBool>,
@@ -142,7 +173,7 @@ pub(crate) fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelE
     write_headers(job)?;
     let theirs = hosted.iter().map(|name| Unit {
         shown: (*name).to_owned(),
-        path: job.tree.join(name),
+        path: place(job, name),
         object: format!("{}.o", name.trim_end_matches(".c").replace('/', "-")),
     });
     let ours = KHOST.iter().filter(|(name, _)| name.ends_with(".c")).map(|(name, _)| Unit {
@@ -160,94 +191,107 @@ pub(crate) fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelE
     for unit in &units {
         let list = read(job, &format!("{}.d", unit.object))?;
         inputs.extend(inputs_of(&String::from_utf8_lossy(&list), job.tree));
+        inputs.extend(inputs_of(&String::from_utf8_lossy(&list), Path::new(PATCHED)));
         objects.push((unit.object.clone(), read(job, &unit.object)?));
     }
     Ok(Product { image: read(job, IMAGE)?, objects, inputs })
 }
 
-/// A governor's files, as they are compiled for the kernel of a job.
-pub(crate) struct GovernorFiles<'a> {
+/// Where a file of the tree is compiled from.
+fn place(job: &Job<'_>, name: &str) -> PathBuf {
+    let patched = Path::new(PATCHED).join(name);
+    match job.scratch.path().join(&patched).is_file() {
+        true => patched,
+        false => job.tree.join(name),
+    }
+}
+
+/// A policy's files, as they are compiled for the kernel of a job.
+pub(crate) struct PolicyFiles<'a> {
+    pub kind: PolicyKind,
     /// As messages name it.
     pub label: &'a str,
     pub module: &'a str,
     pub files: &'a SourceFiles,
 }
 
-/// An image of a kernel's objects with another governor in place of the tree's own.
-pub(crate) fn with_governor(
+/// A policy's object, and an image of a kernel's objects with it.
+pub(crate) fn with_policy(
     job: &Job<'_>,
     objects: &[(String, Vec<u8>)],
-    governor: &GovernorFiles<'_>,
-) -> Result<Vec<u8>, KernelError> {
-    let scratch_error = |source| KernelError::Read {
-        kernel: job.kernel.to_owned(),
-        path: job.scratch.path().to_owned(),
-        source,
-    };
+    policy: &PolicyFiles<'_>,
+) -> Result<(Vec<u8>, Vec<u8>), KernelError> {
     write_headers(job)?;
-    let folder = job.scratch.path().join("governor");
-    fs::create_dir(&folder).map_err(scratch_error)?;
-    let SourceFiles { main, main_flags, parts, files, .. } = governor.files;
-    for (name, text) in files {
-        // What a user calls it, a compiler might take for something else.
-        let name = if name == main { STAGED } else { name };
-        fs::write(folder.join(name), text).map_err(scratch_error)?;
-    }
-    let kept = objects.iter().filter(|(name, _)| !name.starts_with(OWN_GOVERNORS));
+    compile_policy(job, policy)?;
     let mut units = Vec::new();
-    for (name, object) in kept {
-        fs::write(job.scratch.path().join(name), object).map_err(scratch_error)?;
+    for (name, object) in objects.iter().filter(|(name, _)| !policy.kind.replaces(name)) {
+        let path = job.scratch.path().join(name);
+        fs::write(&path, object).map_err(|error| unreadable(job, &path, error))?;
         let (shown, path) = (name.clone(), PathBuf::new());
         units.push(Unit { shown, path, object: name.clone() });
     }
-    let staged = Path::new("governor").join(STAGED);
-    let error = |said: &str| {
-        let message = shown(job, said).replace(&staged.display().to_string(), main);
-        let missing = missing_names(&message);
-        let first = || message.lines().find(|l| l.contains("error")).unwrap_or("it does not link");
-        KernelError::Governor {
-            kernel: job.kernel.to_owned(),
-            release: job.release.to_string().into(),
-            governor: governor.label.into(),
-            summary: match missing.is_empty() {
-                true => first().trim().to_owned(),
-                false => format!("it has no {}", missing.join(", ")),
-            },
-            message: torpor_units::shown::lines(&message).into_owned(),
-        }
-    };
+    let object = policy.kind.object();
+    let shown = policy.files.main.clone();
+    units.push(Unit { shown, path: PathBuf::new(), object: object.to_owned() });
+    done(job, policy, run_linker(job, &units)?)?;
+    Ok((read(job, object)?, read(job, IMAGE)?))
+}
+
+/// Makes one object of a policy's files.
+fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelError> {
+    let folder = job.scratch.path().join("policy");
+    let failed = |error| unreadable(job, &folder, error);
+    fs::create_dir(&folder).map_err(failed)?;
+    let SourceFiles { main, main_flags, parts, files, .. } = policy.files;
+    for (name, text) in files {
+        // What a user calls it, a compiler might take for something else.
+        let name = if name == main { STAGED } else { name };
+        fs::write(folder.join(name), text).map_err(failed)?;
+    }
+    let staged = Path::new("policy").join(STAGED);
     let first = (staged.clone(), main_flags);
-    let parts = parts.iter().map(|part| (Path::new("governor").join(&part.file), &part.flags));
+    let parts = parts.iter().map(|part| (Path::new("policy").join(&part.file), &part.flags));
+    let object = policy.kind.object();
     let mut together = Command::new(job.compiler);
-    together.args(["-r", "-nostdlib", "-o", FOREIGN]);
+    together.args(["-r", "-nostdlib", "-o", object]);
     for (at, (file, flags)) in [first].into_iter().chain(parts).enumerate() {
-        let object = format!("part-{at}.o");
-        let mut command = compiler(job, governor.module, "-c", &file, &object);
+        let part = format!("part-{at}.o");
+        let mut command = compiler(job, policy.module, "-c", &file, &part);
         command.args(GOVERNOR_FLAGS).args(flags);
-        command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), governor.module));
-        let ran = execute(job, command)?;
-        if !ran.status.success() {
-            return Err(error(&ran.stderr));
-        }
-        together.arg(object);
+        command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), policy.module));
+        done(job, policy, execute(job, command)?)?;
+        together.arg(part);
     }
-    let ran = execute(job, together)?;
-    if !ran.status.success() {
-        return Err(error(&ran.stderr));
-    }
+    done(job, policy, execute(job, together)?)?;
     // Its names are its own: what it calls as the kernel calls something else does not clash.
     let mut command = Command::new("objcopy");
-    command.args(["--keep-global-symbol=no_symbol", FOREIGN]);
-    let ran = execute(job, command)?;
-    if !ran.status.success() {
-        return Err(error(&ran.stderr));
+    command.args(["--keep-global-symbol=no_symbol", object]);
+    done(job, policy, execute(job, command)?)
+}
+
+/// The error of a tool that a policy's files did not please.
+fn done(job: &Job<'_>, policy: &PolicyFiles<'_>, ran: Ran) -> Result<(), KernelError> {
+    if ran.status.success() {
+        return Ok(());
     }
-    units.push(Unit { shown: main.clone(), path: PathBuf::new(), object: FOREIGN.to_owned() });
-    let ran = run_linker(job, &units)?;
-    if !ran.status.success() {
-        return Err(error(&ran.stderr));
-    }
-    read(job, IMAGE)
+    let staged = Path::new("policy").join(STAGED).display().to_string();
+    let message = shown(job, &ran.stderr).replace(&staged, &policy.files.main);
+    let missing = missing_names(&message);
+    let first = || message.lines().find(|l| l.contains("error")).unwrap_or("it does not link");
+    Err(KernelError::Governor {
+        kernel: job.kernel.to_owned(),
+        release: job.release.to_string().into(),
+        governor: policy.label.into(),
+        summary: match missing.is_empty() {
+            true => first().trim().to_owned(),
+            false => format!("it has no {}", missing.join(", ")),
+        },
+        message: torpor_units::shown::lines(&message).into_owned(),
+    })
+}
+
+fn unreadable(job: &Job<'_>, path: &Path, source: io::Error) -> KernelError {
+    KernelError::Read { kernel: job.kernel.to_owned(), path: path.to_owned(), source }
 }
 
 fn read(job: &Job<'_>, name: &str) -> Result<Vec<u8>, KernelError> {
@@ -278,12 +322,53 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
     for (name, text) in generate::headers(job.tree, job.release, job.hz) {
         put(&format!("gen/{name}"), &text)?;
     }
+    if job.calls_io_boost {
+        for (name, text) in IO_BOOST {
+            put(name, text)?;
+        }
+        insert_calls(job)?;
+    }
     // What only a compiler knows; since 6.19.
     if job.tree.join(OFFSETS).exists() {
         let list = "rq-offsets.s";
         compile_as(job, "-S", OFFSETS, &job.tree.join(OFFSETS), list)?;
         let list = String::from_utf8_lossy(&read(job, list)?).into_owned();
         put("gen/generated/rq-offsets.h", &generate::offsets(&list))?;
+    }
+    Ok(())
+}
+
+/// Has the scheduler call an IO boost, in copies of the tree's files, as in a real kernel.
+fn insert_calls(job: &Job<'_>) -> Result<(), KernelError> {
+    let patched = job.scratch.path().join(PATCHED);
+    for changed in CHANGED {
+        let from = job.tree.join(changed);
+        copy(&from, &patched.join(changed)).map_err(|error| unreadable(job, &from, error))?;
+    }
+    let mut command = Command::new("python3");
+    command.args([SCRIPT, "install", PATCHED]);
+    let ran = execute(job, command)?;
+    match ran.status.success() {
+        true => Ok(()),
+        false => Err(KernelError::IoBoost {
+            kernel: job.kernel.to_owned(),
+            release: job.release.to_string().into(),
+            message: shown(job, ran.stderr.trim()),
+        }),
+    }
+}
+
+/// A file, or a folder without its folders.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_file() {
+        fs::create_dir_all(to.parent().unwrap_or(to))?;
+        return fs::copy(from, to).map(drop);
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
     }
     Ok(())
 }
@@ -366,6 +451,12 @@ pub(crate) fn compiler(
     for place in ["khost/include", "gen/wrap"] {
         command.arg("-I").arg(place);
     }
+    if job.calls_io_boost {
+        command.arg("-DKHOST_IO_BOOST");
+        for place in ["include", "kernel/sched", "kernel/sched/ioboost"] {
+            command.arg("-I").arg(Path::new(PATCHED).join(place));
+        }
+    }
     command.arg("-I").arg(job.tree.join("include"));
     command.arg("-I").arg("gen/uapi");
     command.arg("-I").arg(job.tree.join("include/uapi"));
@@ -407,11 +498,9 @@ fn link(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
 
 fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelError> {
     let is_stopped = || job.stop.is_some_and(|stop| stop.load(Relaxed));
+    let compiler = command.get_program().to_string_lossy().into_owned();
     run(command, job.scratch.path(), LIMIT, &is_stopped).map_err(|failure| {
-        let no_compiler = |source| GovernorError::NoCompiler {
-            compiler: job.compiler.to_string_lossy().into_owned(),
-            source,
-        };
+        let no_compiler = |source| GovernorError::NoCompiler { compiler, source };
         KernelError::Build(match failure {
             Failure::Start(source) => no_compiler(source),
             Failure::Scratch(source) => {

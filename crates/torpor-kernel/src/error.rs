@@ -61,6 +61,12 @@ pub enum KernelError {
         message: String,
     },
 
+    #[error(
+        "kernel `{kernel}` (Linux {release}) cannot call an IO boost: {message}\n\
+         hint: `--io-boost iowait` is the kernel's own, and `none` has it off"
+    )]
+    IoBoost { kernel: String, release: Box<str>, message: String },
+
     #[error("kernel `{kernel}`: its image cannot be loaded: {reason}")]
     Image { kernel: String, reason: String },
 

@@ -125,6 +125,7 @@ fn lacking(version: &str) -> Option<BTreeMap<String, Vec<String>>> {
         kernel: version,
         release: &release,
         tree: &tree,
+        calls_io_boost: false,
         hz: Hz::H250,
         compiler: &compiler,
         scratch: &scratch,

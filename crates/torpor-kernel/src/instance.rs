@@ -5,7 +5,6 @@ use crate::abi::{self, Call, Cpu, Usage};
 use crate::decided::Decided;
 use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
-use crate::kernels::IdleGovernor;
 use crate::region::{LINE, Region, Stacks};
 use crate::task::{Attributes, TaskSetup};
 use crate::{Cpufreq, Kernel, KernelError, Machine, Trouble, symbols};
@@ -67,7 +66,7 @@ impl Kernel {
         machine.check().map_err(refused)?;
         let image = Image::load(&self.image, self.hz.get())
             .map_err(|reason| KernelError::Image { kernel: self.name.clone(), reason })?;
-        let host = HostSide::new(&image, machine, &self.governor);
+        let host = HostSide::new(&image, machine, self);
         let mut instance = Instance {
             kernel: self.clone(),
             image,
@@ -331,7 +330,7 @@ fn kind_of(kind: u32) -> Kind {
 }
 
 impl HostSide {
-    fn new(image: &Image, machine: &Machine, governor: &IdleGovernor) -> Box<HostSide> {
+    fn new(image: &Image, machine: &Machine, kernel: &Kernel) -> Box<HostSide> {
         let mut host = Box::new(HostSide {
             table: abi::Host {
                 context: std::ptr::null_mut(),
@@ -363,12 +362,9 @@ impl HostSide {
         });
         // A name or a value with a NUL is cut there, as on a command line.
         let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
-        let own = |(name, value): &(String, String)| {
-            [text(&format!("{}.{name}", governor.module())), text(value)]
-        };
         let cpufreq = [text("cpufreq.default_governor"), text(machine.cpufreq.name())];
-        let all = governor.params.iter().map(own).chain([cpufreq]);
-        host.texts.extend(all.flatten().flatten());
+        let own = kernel.params().map(|(name, value)| [text(&name), text(value)]);
+        host.texts.extend(own.chain([cpufreq]).flatten().flatten());
         host.params = host
             .texts
             .chunks_exact(2)
@@ -394,8 +390,9 @@ impl HostSide {
             cluster: host.clusters.as_ptr(),
             cluster_of,
             core_of,
-            governor: abi::name(governor.name.as_deref().unwrap_or_default()),
-            governor_is_foreign: governor.is_foreign.into(),
+            governor: abi::name(kernel.governor.name.as_deref().unwrap_or_default()),
+            governor_is_foreign: kernel.governor.is_foreign.into(),
+            has_io_boost: kernel.io_boost.is_some().into(),
             params: host.params.len() as u32,
             param: host.params.as_ptr(),
             records: machine.records.into(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Kernels by name: found, compiled once, kept by content.
 
-use crate::compile::{self, GovernorFiles, Job, Product};
+use crate::compile::{self, Job, PolicyFiles, PolicyKind, Product};
 use crate::source::{Packed, Source};
-use crate::{KHOST, KernelError, KernelSpec, Release};
+use crate::{IO_BOOST, KHOST, KernelError, KernelSpec, Release};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,7 +14,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use torpor_governor::hosting::{Failure, Files, Key, Scratch, Store, default_compiler, run};
-use torpor_governor::{Catalog, CatalogOptions, GovernorError, GovernorSpec, Place};
+use torpor_governor::{
+    Catalog, CatalogOptions, GovernorError, GovernorSpec, IoBoostSpec, Place, SourceFiles,
+};
 use torpor_units::Hz;
 
 const RELEASE: &str = "release";
@@ -54,6 +56,13 @@ pub struct IdleGovernor {
     pub params: Vec<(String, String)>,
 }
 
+/// What its scheduler calls in place of schedutil's own IO boost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoBoost {
+    pub name: String,
+    pub params: Vec<(String, String)>,
+}
+
 /// A compiled kernel, ready to be started any number of times.
 #[derive(Clone)]
 pub struct Kernel {
@@ -64,6 +73,8 @@ pub struct Kernel {
     /// The tree's files that it is made of.
     pub hosted: Vec<String>,
     pub governor: IdleGovernor,
+    pub io_boost: Option<IoBoost>,
+    calls_io_boost: bool,
     spec: KernelSpec,
     /// Of its content.
     key: String,
@@ -71,13 +82,10 @@ pub struct Kernel {
     pub(crate) image: Arc<Vec<u8>>,
 }
 
-impl IdleGovernor {
-    /// What precedes a parameter's name on a kernel's command line.
-    pub(crate) fn module(&self) -> String {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let name = self.name.as_deref().unwrap_or_default();
-        name.chars().map(|c| if is_part(c) { c } else { '_' }).collect()
-    }
+/// What precedes a parameter's name on a kernel's command line.
+fn module(policy: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    policy.chars().map(|c| if is_part(c) { c } else { '_' }).collect()
 }
 
 impl Kernels {
@@ -108,16 +116,35 @@ impl Kernels {
         hz: Hz,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
+        self.resolve_as(&Variant { spec, hz, calls_io_boost: false }, progress)
+    }
+
+    /// The same, with a scheduler that calls an IO boost, once it has one: without, it is as it was.
+    pub fn resolve_for_io_boosts(
+        &self,
+        spec: &KernelSpec,
+        hz: Hz,
+        progress: compile::Progress<'_>,
+    ) -> Result<Kernel, KernelError> {
+        self.resolve_as(&Variant { spec, hz, calls_io_boost: true }, progress)
+    }
+
+    fn resolve_as(
+        &self,
+        variant: &Variant<'_>,
+        progress: compile::Progress<'_>,
+    ) -> Result<Kernel, KernelError> {
+        let &Variant { spec, hz, calls_io_boost } = variant;
         let name = spec.to_string();
         let (key, mut files) = match spec.find()? {
-            Source::Folder(tree) => self.of_folder(spec, &tree, hz, progress)?,
+            Source::Folder(tree) => self.of_folder(variant, &tree, progress)?,
             Source::Packed { from, identity } => {
-                let mut key = self.base_key(hz)?;
+                let mut key = self.base_key(variant)?;
                 key.add(identity.as_bytes());
                 let key = key.finish();
                 let files = self.entry("kernels", &key, &name, || {
                     let tree = self.unpacked(spec, &from, &identity)?;
-                    Ok(self.compile(spec, tree.path(), hz, progress)?.0)
+                    Ok(self.compile(variant, tree.path(), progress)?.0)
                 })?;
                 (key, files)
             }
@@ -133,8 +160,19 @@ impl Kernels {
             .into_iter()
             .filter_map(|(name, object)| Some((name.strip_prefix(OBJECTS)?.to_owned(), object)));
         let objects = Arc::new(objects.collect());
-        let (governor, spec) = (IdleGovernor::default(), spec.clone());
-        Ok(Kernel { name, release, hz, hosted, governor, spec, key, objects, image })
+        Ok(Kernel {
+            name,
+            release,
+            hz,
+            hosted,
+            governor: IdleGovernor::default(),
+            io_boost: None,
+            calls_io_boost,
+            spec: spec.clone(),
+            key,
+            objects,
+            image,
+        })
     }
 
     /// The kernel with an idle governor. Those of its tree are found by their names; any other's
@@ -154,21 +192,35 @@ impl Kernels {
             }
         }
         let sources = catalog.unchecked_files(spec)?;
-        let governor = IdleGovernor { name: Some(sources.name.clone()), is_foreign: true, params };
-        let mut key = Key::default();
-        for part in [kernel.key.as_str(), &sources.main, "governor"] {
-            key.add(part.as_bytes());
-        }
-        let parts = sources.parts.iter().map(|part| (&part.file, &part.flags));
-        for (file, flags) in [(&sources.main, &sources.main_flags)].into_iter().chain(parts) {
-            key.add(file.as_bytes());
-            flags.iter().for_each(|flag| key.add(flag.as_bytes()));
-        }
-        for (name, text) in &sources.files {
-            key.add(name.as_bytes());
-            key.add(text);
-        }
-        let mut files = self.entry("kernels", &key.finish(), &spec.to_string(), || {
+        let name = Some(sources.name.clone());
+        let linked = self.with_policy(kernel, PolicyKind::Idle, &spec.to_string(), &sources)?;
+        Ok(Kernel { governor: IdleGovernor { name, is_foreign: true, params }, ..linked })
+    }
+
+    /// A kernel that was resolved for IO boosts, with one.
+    pub fn with_io_boost(
+        &self,
+        kernel: &Kernel,
+        catalog: &Catalog,
+        spec: &IoBoostSpec,
+    ) -> Result<Kernel, KernelError> {
+        assert!(kernel.calls_io_boost, "it was resolved for IO boosts");
+        let sources = catalog.unchecked_ioboost_files(spec)?;
+        let (name, params) = (sources.name.clone(), spec.params().to_vec());
+        let linked = self.with_policy(kernel, PolicyKind::IoBoost, &spec.to_string(), &sources)?;
+        Ok(Kernel { io_boost: Some(IoBoost { name, params }), ..linked })
+    }
+
+    /// The kernel with a policy from elsewhere, compiled against its headers.
+    fn with_policy(
+        &self,
+        kernel: &Kernel,
+        kind: PolicyKind,
+        label: &str,
+        files: &SourceFiles,
+    ) -> Result<Kernel, KernelError> {
+        let key = key_with(kernel, kind, files);
+        let mut entry = self.entry("kernels", &key, label, || {
             let found = kernel.spec.find()?;
             let unpacked;
             let tree = match &found {
@@ -184,19 +236,22 @@ impl Kernels {
                 release: &kernel.release,
                 tree,
                 hz: kernel.hz,
+                calls_io_boost: kernel.calls_io_boost,
                 compiler: &self.compiler,
                 scratch: &scratch,
                 stop: self.stop.as_deref(),
                 progress: &|_, _| {},
             };
-            let label = spec.to_string();
-            let files =
-                GovernorFiles { label: &label, module: &governor.module(), files: &sources };
-            let image = compile::with_governor(&job, &kernel.objects, &files)?;
-            Ok(Files::from([(compile::IMAGE.to_owned(), image)]))
+            let policy = PolicyFiles { kind, label, module: &module(&files.name), files };
+            let (object, image) = compile::with_policy(&job, &kernel.objects, &policy)?;
+            let object = (format!("{OBJECTS}{}", kind.object()), object);
+            Ok(Files::from([(compile::IMAGE.to_owned(), image), object]))
         })?;
-        let image = Arc::new(files.remove(compile::IMAGE).unwrap_or_default());
-        Ok(Kernel { governor, image, ..kernel.clone() })
+        let image = Arc::new(entry.remove(compile::IMAGE).unwrap_or_default());
+        let mut objects = Vec::clone(&kernel.objects);
+        let object = entry.remove(&format!("{OBJECTS}{}", kind.object())).unwrap_or_default();
+        objects.push((kind.object().to_owned(), object));
+        Ok(Kernel { key, objects: Arc::new(objects), image, ..kernel.clone() })
     }
 
     fn unpacked(
@@ -219,14 +274,14 @@ impl Kernels {
     /// is not on it can matter only if a file on it has changed.
     fn of_folder(
         &self,
-        spec: &KernelSpec,
+        variant: &Variant<'_>,
         tree: &Path,
-        hz: Hz,
         progress: compile::Progress<'_>,
     ) -> Result<(String, Files), KernelError> {
+        let spec = variant.spec;
         let name = spec.to_string();
         spec.release(tree)?;
-        let mut key = self.base_key(hz)?;
+        let mut key = self.base_key(variant)?;
         for hosted in self.hosted(spec, tree)?.into_iter().chain(["Makefile"]) {
             key.add(hosted.as_bytes());
             key.add(&self.read(spec, &tree.join(hosted))?);
@@ -234,7 +289,7 @@ impl Kernels {
         let key = key.finish();
         let fresh: RefCell<Option<Files>> = RefCell::new(None);
         let list = self.entry("kernel-inputs", &key, &name, || {
-            let (files, inputs) = self.compile(spec, tree, hz, progress)?;
+            let (files, inputs) = self.compile(variant, tree, progress)?;
             *fresh.borrow_mut() = Some(files);
             Ok(Files::from([("list".to_owned(), inputs.into_bytes())]))
         })?;
@@ -248,18 +303,18 @@ impl Kernels {
         let key = whole.finish();
         let files = self.entry("kernels", &key, &name, || match fresh.take() {
             Some(files) => Ok(files),
-            None => Ok(self.compile(spec, tree, hz, progress)?.0),
+            None => Ok(self.compile(variant, tree, progress)?.0),
         })?;
         Ok((key, files))
     }
 
     fn compile(
         &self,
-        spec: &KernelSpec,
+        variant: &Variant<'_>,
         tree: &Path,
-        hz: Hz,
         progress: compile::Progress<'_>,
     ) -> Result<(Files, String), KernelError> {
+        let &Variant { spec, hz, calls_io_boost } = variant;
         let (name, release) = (spec.to_string(), spec.release(tree)?);
         let hosted = self.hosted(spec, tree)?;
         let scratch = self.store.scratch()?;
@@ -268,6 +323,7 @@ impl Kernels {
             release: &release,
             tree,
             hz,
+            calls_io_boost,
             compiler: &self.compiler,
             scratch: &scratch,
             stop: self.stop.as_deref(),
@@ -325,12 +381,13 @@ impl Kernels {
     }
 
     /// What an image depends on apart from its tree.
-    fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
+    fn base_key(&self, variant: &Variant<'_>) -> Result<Key, KernelError> {
         let mut key = Key::default();
         key.add(self.version()?.as_bytes());
-        key.add(&hz.get().to_le_bytes());
+        key.add(&variant.hz.get().to_le_bytes());
         compile::flags().for_each(|flag| key.add(flag.as_bytes()));
-        for (name, text) in KHOST {
+        let of_boosts = if variant.calls_io_boost { IO_BOOST } else { &[] };
+        for (name, text) in KHOST.iter().chain(of_boosts) {
             key.add(name.as_bytes());
             key.add(text.as_bytes());
         }
@@ -360,7 +417,42 @@ impl Kernels {
     }
 }
 
+/// A kernel as it is compiled.
+struct Variant<'a> {
+    spec: &'a KernelSpec,
+    hz: Hz,
+    calls_io_boost: bool,
+}
+
+/// The key of a kernel's image with a policy from elsewhere.
+fn key_with(kernel: &Kernel, kind: PolicyKind, files: &SourceFiles) -> String {
+    let mut key = Key::default();
+    for part in [kernel.key.as_str(), &files.main, kind.object()] {
+        key.add(part.as_bytes());
+    }
+    let parts = files.parts.iter().map(|part| (&part.file, &part.flags));
+    for (file, flags) in [(&files.main, &files.main_flags)].into_iter().chain(parts) {
+        key.add(file.as_bytes());
+        flags.iter().for_each(|flag| key.add(flag.as_bytes()));
+    }
+    for (name, text) in &files.files {
+        key.add(name.as_bytes());
+        key.add(text);
+    }
+    key.finish()
+}
+
 impl Kernel {
+    /// Parameters of its policies, as a kernel's command line has them.
+    pub(crate) fn params(&self) -> impl Iterator<Item = (String, &str)> {
+        let governor = self.governor.name.iter().map(|name| (name, &self.governor.params));
+        let boost = self.io_boost.iter().map(|boost| (&boost.name, &boost.params));
+        governor.chain(boost).flat_map(|(policy, params)| {
+            let policy = module(policy);
+            params.iter().map(move |(name, value)| (format!("{policy}.{name}"), &value[..]))
+        })
+    }
+
     /// Tells it apart by the content of all it is made from.
     pub fn id(&self) -> &str {
         &self.key

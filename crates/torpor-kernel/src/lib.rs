@@ -40,7 +40,7 @@ pub use abi::Usage;
 pub use decided::{Contest, Decided, SeenCpu};
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, Rejects, TaskHandle};
-pub use kernels::{IdleGovernor, Kernel, Kernels, KernelsOptions};
+pub use kernels::{IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
 pub use last_man::LastMan;
 pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
 pub use sim::{

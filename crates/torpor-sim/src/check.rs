@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a request may ask for.
 
-use crate::columns::{MAINLINE, NO_BOOST};
 use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
 use crate::options::Request;
@@ -83,12 +82,6 @@ fn check_kernels(request: &Request) -> Result<(), SimError> {
     let cannot = |what, given: String, hint: &str| {
         Err(SimError::Option { what, given, hint: format!("{hint}, or leave out --kernel") })
     };
-    let is_own = |boost: &String| [MAINLINE, NO_BOOST].contains(&&boost[..]);
-    if let Some(other) = options.io_boosts.iter().map(ToString::to_string).find(|b| !is_own(b)) {
-        let what = "a hosted kernel has its own IO boost, `iowait`, or `none`: another is called \
-                    from the middle of its scheduler, which is not edited";
-        return cannot(what, format!("`{other}`"), "--io-boost iowait");
-    }
     let is_other = |cpufreq: &&Cpufreq| !cpufreq.is_of_a_kernel();
     if let Some(other) = crate::columns::cpufreq(request).iter().find(is_other) {
         let what =

@@ -4,14 +4,15 @@
 
 use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
-use crate::options::Request;
+use crate::options::{Options, Request};
 use crate::outcome::{CpufreqInfo, IoBoostInfo, KernelInfo, Policies};
+use std::fmt;
 use torpor_engine::{Progress, describe_governor};
 use torpor_governor::{
     Catalog, CpufreqPolicy, Governor, GovernorError, GovernorSpec, IoBoost, IoBoostSpec, Place,
     Policy,
 };
-use torpor_kernel::{Kernel, KernelError, KernelSpec, Kernels};
+use torpor_kernel::{Kernel, KernelSpec, Kernels};
 use torpor_result::record::Described;
 use torpor_units::{Duration, Hz};
 
@@ -36,7 +37,38 @@ pub(crate) enum Decider {
     /// A governor, under Torpor's own scheduler.
     Governor(Governor),
     /// A kernel, with one of its governors, and whether its schedutil boosts who waits for IO.
-    Kernel { kernel: Box<Kernel>, hears_iowait: bool },
+    Kernel { kernel: Box<Kernel>, io_boost: KernelBoost },
+}
+
+/// A kernel's IO boost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KernelBoost {
+    /// What its schedutil does.
+    Own,
+    /// Its schedutil does not hear who wakes up from IO.
+    Off,
+    /// One from elsewhere, which its scheduler calls.
+    Linked(IoBoostSpec),
+}
+
+impl KernelBoost {
+    fn of(spec: &IoBoostSpec) -> KernelBoost {
+        match &spec.to_string()[..] {
+            MAINLINE => KernelBoost::Own,
+            NO_BOOST => KernelBoost::Off,
+            _ => KernelBoost::Linked(spec.clone()),
+        }
+    }
+}
+
+impl fmt::Display for KernelBoost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KernelBoost::Own => f.write_str(MAINLINE),
+            KernelBoost::Off => f.write_str(NO_BOOST),
+            KernelBoost::Linked(spec) => spec.fmt(f),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -101,46 +133,51 @@ pub fn kernel_id(
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<String, SimError> {
-    let kernel = resolve(&Kernels::of(catalog), spec, hz, progress)?;
+    let kernel = Kernels::of(catalog).resolve(spec, hz, &told(spec, progress))?;
     Ok(kernel.id().to_owned())
 }
 
-fn resolve(
-    kernels: &Kernels,
+fn told<'a>(
     spec: &KernelSpec,
-    hz: Hz,
-    progress: &dyn Progress,
-) -> Result<Kernel, KernelError> {
+    progress: &'a dyn Progress,
+) -> impl Fn(usize, usize) + Sync + use<'a> {
     let what = format!("compiling Linux {spec}");
-    let tell = |done: usize, all: usize| progress.advance(&what, done as u64, all as u64);
-    kernels.resolve(spec, hz, &tell)
+    move |done: usize, all: usize| progress.advance(&what, done as u64, all as u64)
 }
 
-/// Each governor in each kernel, under each frequency policy.
+/// Each governor in each kernel, with each IO boost, under each frequency policy.
 fn of_kernels(
     request: &Request,
     catalog: &Catalog,
     hz: Hz,
     progress: &dyn Progress,
 ) -> Result<Vec<Column>, SimError> {
-    let asked = &request.options.kernels;
+    let Options { kernels: asked, io_boosts, .. } = &request.options;
     let kernels = Kernels::of(catalog);
-    let compiled = asked.iter().map(|spec| resolve(&kernels, spec, hz, progress));
-    let compiled: Vec<Kernel> = compiled.collect::<Result<_, _>>()?;
     let cpufreq = cpufreq(request);
-    let boosts = match &request.options.io_boosts[..] {
-        [] => vec![MAINLINE.to_owned()],
-        boosts => boosts.iter().map(IoBoostSpec::to_string).collect(),
+    let boosts = match &io_boosts[..] {
+        [] => vec![KernelBoost::Own],
+        boosts => boosts.iter().map(KernelBoost::of).collect(),
     };
+    let mut compiled = Vec::new();
+    for (boost, spec) in boosts.iter().flat_map(|b| asked.iter().map(move |spec| (b, spec))) {
+        let tell = told(spec, progress);
+        let kernel = match boost {
+            KernelBoost::Linked(boost) => {
+                let kernel = kernels.resolve_for_io_boosts(spec, hz, &tell)?;
+                kernels.with_io_boost(&kernel, catalog, boost)?
+            }
+            _ => kernels.resolve(spec, hz, &tell)?,
+        };
+        compiled.push((boost, kernel));
+    }
     let mut columns = Vec::new();
-    let policies =
-        cpufreq.iter().flat_map(|policy| boosts.iter().map(move |boost| (policy, boost)));
-    for (policy, boost) in policies {
+    for policy in &cpufreq {
         let frequency = frequency(policy, catalog, hz)?;
-        let of_kernel = |kernel| request.governors.iter().map(move |spec| (kernel, spec));
-        for (kernel, spec) in compiled.iter().flat_map(of_kernel) {
+        let of_kernel = |of| request.governors.iter().map(move |spec| (of, spec));
+        for ((boost, kernel), spec) in compiled.iter().flat_map(of_kernel) {
             let mut label = spec.to_string();
-            if compiled.len() > 1 {
+            if asked.len() > 1 {
                 label += &format!(" + {}", kernel.name);
             }
             if cpufreq.len() > 1 {
@@ -150,12 +187,15 @@ fn of_kernels(
                 label += &format!(" + {boost}");
             }
             let kernel = Box::new(kernels.with_governor(kernel, catalog, spec)?);
-            let hears_iowait = frequency.is_some() && boost == MAINLINE;
-            let decider = Decider::Kernel { kernel, hears_iowait };
+            // Without schedutil nobody hears of anything.
+            let io_boost = match boost {
+                KernelBoost::Own if frequency.is_none() => KernelBoost::Off,
+                boost => (*boost).clone(),
+            };
             columns.push(Column {
                 label,
                 spec: spec.clone(),
-                decider,
+                decider: Decider::Kernel { kernel, io_boost },
                 cpufreq: policy.clone(),
                 frequency: frequency.clone(),
                 boost: None,
@@ -284,9 +324,8 @@ impl Column {
         let own = boost.map_or(NO_BOOST.to_owned(), |boost| boost.spec.to_string());
         let (kernel, io_boost) = match &self.decider {
             Decider::Governor(_) => (None, own),
-            Decider::Kernel { kernel, hears_iowait } => {
-                let boost = if *hears_iowait { MAINLINE } else { NO_BOOST };
-                (Some(kernel.name.clone()), boost.to_owned())
+            Decider::Kernel { kernel, io_boost } => {
+                (Some(kernel.name.clone()), io_boost.to_string())
             }
         };
         Policies { kernel, cpufreq: self.cpufreq.to_string(), io_boost }

@@ -36,8 +36,9 @@ impl Session<'_> {
                 Decider::Governor(governor) => {
                     (format!("{:?}", governor.param_settings()), governor.image_bytes())
                 }
-                Decider::Kernel { kernel, hears_iowait } => {
-                    (format!("{:?} {hears_iowait}", kernel.governor), kernel.image_bytes())
+                Decider::Kernel { kernel, io_boost } => {
+                    let policies = (&kernel.governor, &kernel.io_boost, io_boost);
+                    (format!("{policies:?}"), kernel.image_bytes())
                 }
             };
             let frequency = column.frequency.as_ref();

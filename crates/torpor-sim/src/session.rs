@@ -3,7 +3,7 @@
 //! seed, on all cores.
 
 use crate::check::check;
-use crate::columns::{self, Column, Decider};
+use crate::columns::{self, Column, Decider, KernelBoost};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::hosted::{self, Verdict};
@@ -187,8 +187,9 @@ impl<'a> Session<'a> {
     }
 
     /// The machine as a kernel has it.
-    fn machine(&self, column: &Column, hears_iowait: bool) -> torpor_kernel::Machine {
+    fn machine(&self, column: &Column, io_boost: &KernelBoost) -> torpor_kernel::Machine {
         use torpor_kernel::Cpufreq as Hosted;
+        let hears_iowait = *io_boost != KernelBoost::Off;
         let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
         machine.cpufreq = match &column.cpufreq {
             Cpufreq::Performance => Hosted::Performance,
@@ -240,8 +241,8 @@ impl<'a> Session<'a> {
         let plan = self.plan(column, seed);
         let governor = match &self.columns[column].decider {
             Decider::Governor(governor) => governor,
-            Decider::Kernel { kernel, hears_iowait } => {
-                let machine = self.machine(&self.columns[column], *hears_iowait);
+            Decider::Kernel { kernel, io_boost } => {
+                let machine = self.machine(&self.columns[column], io_boost);
                 let run = self.host(&plan, kernel, machine, sink, goes_on);
                 return match run {
                     Err(Halt::Interrupted) => Err(Halt::Interrupted),
@@ -289,11 +290,11 @@ impl<'a> Session<'a> {
     /// One run of a kernel's column, with Torpor's own scheduler held against the kernel's
     /// decisions.
     pub fn judge(&self, column: usize, seed: u64) -> Result<Verdict, Halt> {
-        let Decider::Kernel { kernel, hears_iowait } = &self.columns[column].decider else {
+        let Decider::Kernel { kernel, io_boost } = &self.columns[column].decider else {
             panic!("the column is of a kernel");
         };
         let plan = self.plan(column, seed);
-        let machine = self.machine(&self.columns[column], *hears_iowait);
+        let machine = self.machine(&self.columns[column], io_boost);
         let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         let cpufreq = self.cpufreq(column).transpose().map_err(|e| Halt::Boot(e.to_string()))?;
         hosted::judge(&plan, instance, machine, cpufreq, Instant(0) + self.request.options.duration)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The IO boost that is linked, for a scheduler that calls one: kernel/ioboost/hooks.h has the calls.
+ * It has the place of kernel/ioboost/core.c, which chooses by the command line.
+ */
+#include <linux/types.h>
+#include "host.h"
+
+#ifdef KHOST_IO_BOOST
+#include "sched.h"
+
+const struct ioboost_ops *ioboost;
+
+int ioboost_register(const struct ioboost_ops *ops)
+{
+	ioboost = ops;
+	return 0;
+}
+
+unsigned long ioboost_instead(unsigned int cpu, u64 now, unsigned long max_cap, unsigned long own)
+{
+	return ioboost->cpu_boost ? ioboost->cpu_boost(cpu, now, max_cap) : 0;
+}
+
+void khost_check_io_boost(void)
+{
+	if (khost_machine->has_io_boost && !ioboost)
+		khost_trouble(KHOST_REFUSED, "the file registers no IO boost here");
+	/* Nobody looks at uclamp values before somebody has set one. */
+	if (ioboost && ioboost->task_uclamp_min)
+		static_branch_enable(&sched_uclamp_used);
+}
+#else
+void khost_check_io_boost(void)
+{
+}
+#endif
