@@ -130,13 +130,17 @@ struct khost_machine {
 	unsigned int governor_is_foreign;
 	/* An IO boost is linked, which its scheduler calls. */
 	unsigned int has_io_boost;
+	/* A frequency governor is linked, which decides whatever its name is. */
+	unsigned int has_cpufreq;
 	/* The module parameters that are set before it registers. */
 	unsigned int params;
 	const struct khost_param *param;
+	/* What is written to the files of the frequency governor, in sysfs. */
+	unsigned int tunables;
+	const struct khost_param *tunable;
 	/* Whether tracepoints are handed to the simulator. */
 	unsigned int records;
-	/* schedutil's tunable, or KHOST_UNSET; whether it does not hear who wakes up from IO. */
-	unsigned int rate_limit_us;
+	/* Whether the frequency governor does not hear who wakes up from IO. */
 	unsigned int no_iowait_boost;
 	/* What PM QoS is asked for, or KHOST_UNSET. */
 	unsigned int latency_limit_us;

@@ -43,7 +43,7 @@ static void write_tunable(const char *name, const char *value)
 	struct attribute **at;
 
 	if (!tunables)
-		return;
+		khost_trouble(KHOST_REFUSED, "its frequency governor has no files, and no %s", name);
 	for (at = tunables_type->default_groups[0]->attrs; *at; at++) {
 		if (strcmp((*at)->name, name))
 			continue;
@@ -163,13 +163,10 @@ static void deafen(unsigned int cpu)
 
 static void apply_settings(void)
 {
-	char text[16];
 	unsigned int cpu;
 
-	if (khost_machine->rate_limit_us != KHOST_UNSET) {
-		snprintf(text, sizeof(text), "%u", khost_machine->rate_limit_us);
-		write_tunable("rate_limit_us", text);
-	}
+	for (unsigned int i = 0; i < khost_machine->tunables; i++)
+		write_tunable(khost_machine->tunable[i].name, khost_machine->tunable[i].value);
 	for_each_online_cpu(cpu) {
 		struct cpufreq_policy *policy = cpufreq_cpu_get_raw(cpu);
 		unsigned int khz = khost_cluster_of(cpu)->set_khz;
@@ -182,8 +179,32 @@ static void apply_settings(void)
 	}
 }
 
+/* What the linked governor calls to register: it is the one that decides. */
+static struct cpufreq_governor *linked;
+
+int khost_register_cpufreq(struct cpufreq_governor *governor)
+{
+	int result = cpufreq_register_governor(governor);
+
+	if (!result)
+		linked = governor;
+	return result;
+}
+
+static void choose_linked(void)
+{
+	struct khost_param choice = { .name = "cpufreq.default_governor" };
+
+	if (!linked)
+		khost_trouble(KHOST_REFUSED, "the file registers no frequency governor here");
+	choice.value = linked->name;
+	khost_set_param(&choice);
+}
+
 void khost_start_freq_driver(void)
 {
+	if (khost_machine->has_cpufreq)
+		choose_linked();
 	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
 		if (!khost_machine->cluster[i].opps)
 			return;

@@ -85,6 +85,7 @@ void khost_start_workers(void);
 
 /* params.c */
 void khost_set_params(void);
+void khost_set_param(const struct khost_param *given);
 
 /* idle.c, freq.c, topology.c */
 void khost_start_idle_driver(void);

@@ -64,7 +64,7 @@ const struct kernel_param_ops param_ops_string = {
 	.get = param_get_string,
 };
 
-static void set_param(const struct khost_param *given)
+void khost_set_param(const struct khost_param *given)
 {
 	size_t prefix = strchr(given->name, '.') + 1 - given->name;
 	const struct kernel_param *at;
@@ -91,5 +91,5 @@ static void set_param(const struct khost_param *given)
 void khost_set_params(void)
 {
 	for (unsigned int i = 0; i < khost_machine->params; i++)
-		set_param(&khost_machine->param[i]);
+		khost_set_param(&khost_machine->param[i]);
 }

@@ -202,6 +202,14 @@ impl Catalog {
         self.unchecked_files(&spec.0)
     }
 
+    /// The same, of a frequency governor.
+    pub fn unchecked_cpufreq_files(
+        &self,
+        spec: &CpufreqSpec,
+    ) -> Result<SourceFiles, GovernorError> {
+        self.unchecked_files(&spec.spec)
+    }
+
     /// The same, of an idle governor.
     pub fn unchecked_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
         if let [(name, _), ..] = spec.config() {

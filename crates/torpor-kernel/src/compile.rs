@@ -55,6 +55,7 @@ const LINK: &[&str] = &[
     "-Wl,-Bsymbolic",
     "-Wl,--no-warn-rwx-segments",
     "-Wl,--build-id=none",
+    "-Wl,-z,muldefs",
     "-Wl,-e,0",
 ];
 
@@ -77,6 +78,7 @@ const SCRIPT: &str = "kernel/ioboost/insert.py";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolicyKind {
     Idle,
+    Cpufreq,
     IoBoost,
 }
 
@@ -85,6 +87,7 @@ impl PolicyKind {
     pub(crate) fn object(self) -> &'static str {
         match self {
             PolicyKind::Idle => "foreign-governor.o",
+            PolicyKind::Cpufreq => "foreign-cpufreq.o",
             PolicyKind::IoBoost => "foreign-boost.o",
         }
     }
@@ -93,7 +96,20 @@ impl PolicyKind {
     fn replaces(self, object: &str) -> bool {
         match self {
             PolicyKind::Idle => object.starts_with(OWN_GOVERNORS) || object == self.object(),
-            PolicyKind::IoBoost => object == self.object(),
+            PolicyKind::Cpufreq | PolicyKind::IoBoost => object == self.object(),
+        }
+    }
+
+    /// What its names become. They are its own, so that what it calls as the kernel calls something
+    /// else does not clash; but what the kernel asks about its frequency governor by name is about
+    /// the one that is linked.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            PolicyKind::Idle | PolicyKind::IoBoost => &["--keep-global-symbol=no_symbol"],
+            PolicyKind::Cpufreq => &[
+                "--keep-global-symbol=schedutil_gov",
+                "--redefine-sym=cpufreq_register_governor=khost_register_cpufreq",
+            ],
         }
     }
 }
@@ -223,16 +239,16 @@ pub(crate) fn with_policy(
 ) -> Result<(Vec<u8>, Vec<u8>), KernelError> {
     write_headers(job)?;
     compile_policy(job, policy)?;
-    let mut units = Vec::new();
+    let object = policy.kind.object();
+    let shown = policy.files.main.clone();
+    // The first: its initcall comes before that of another of its name, and its symbols win.
+    let mut units = vec![Unit { shown, path: PathBuf::new(), object: object.to_owned() }];
     for (name, object) in objects.iter().filter(|(name, _)| !policy.kind.replaces(name)) {
         let path = job.scratch.path().join(name);
         fs::write(&path, object).map_err(|error| unreadable(job, &path, error))?;
         let (shown, path) = (name.clone(), PathBuf::new());
         units.push(Unit { shown, path, object: name.clone() });
     }
-    let object = policy.kind.object();
-    let shown = policy.files.main.clone();
-    units.push(Unit { shown, path: PathBuf::new(), object: object.to_owned() });
     done(job, policy, run_linker(job, &units)?)?;
     Ok((read(job, object)?, read(job, IMAGE)?))
 }
@@ -258,14 +274,16 @@ fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelE
         let part = format!("part-{at}.o");
         let mut command = compiler(job, policy.module, "-c", &file, &part);
         command.args(GOVERNOR_FLAGS).args(flags);
+        if policy.kind == PolicyKind::Cpufreq {
+            command.args(["-include", "khost/include/khost/scheduler.h"]);
+        }
         command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), policy.module));
         done(job, policy, execute(job, command)?)?;
         together.arg(part);
     }
     done(job, policy, execute(job, together)?)?;
-    // Its names are its own: what it calls as the kernel calls something else does not clash.
     let mut command = Command::new("objcopy");
-    command.args(["--keep-global-symbol=no_symbol", object]);
+    command.args(policy.kind.names()).arg(object);
     done(job, policy, execute(job, command)?)
 }
 

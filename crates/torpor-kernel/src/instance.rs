@@ -7,7 +7,7 @@ use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
 use crate::region::{LINE, Region, Stacks};
 use crate::task::{Attributes, TaskSetup};
-use crate::{Cpufreq, Kernel, KernelError, Machine, Trouble, symbols};
+use crate::{Kernel, KernelError, Machine, Trouble, symbols};
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;
@@ -362,14 +362,17 @@ impl HostSide {
         });
         // A name or a value with a NUL is cut there, as on a command line.
         let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
-        let cpufreq = [text("cpufreq.default_governor"), text(machine.cpufreq.name())];
+        let cpufreq = &machine.cpufreq;
+        let governor = [text("cpufreq.default_governor"), text(&cpufreq.governor)];
         let own = kernel.params().map(|(name, value)| [text(&name), text(value)]);
-        host.texts.extend(own.chain([cpufreq]).flatten().flatten());
-        host.params = host
-            .texts
-            .chunks_exact(2)
+        let tunables = cpufreq.tunables.iter().map(|(name, value)| [text(name), text(value)]);
+        host.texts.extend(own.chain([governor]).chain(tunables).flatten().flatten());
+        let pairs = host.texts.chunks_exact(2);
+        host.params = pairs
             .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
             .collect();
+        let (params, tunables) = host.params.split_at(host.params.len() - cpufreq.tunables.len());
+        let (params, tunables) = ((params.len(), params.as_ptr()), tunables.as_ptr());
         let mut core_of = [0; abi::CPUS_MAX];
         for (to, core) in core_of.iter_mut().zip(&machine.core_of) {
             *to = *core as u16;
@@ -393,18 +396,13 @@ impl HostSide {
             governor: abi::name(kernel.governor.name.as_deref().unwrap_or_default()),
             governor_is_foreign: kernel.governor.is_foreign.into(),
             has_io_boost: kernel.io_boost.is_some().into(),
-            params: host.params.len() as u32,
-            param: host.params.as_ptr(),
+            has_cpufreq: kernel.cpufreq.is_some().into(),
+            params: params.0 as u32,
+            param: params.1,
+            tunables: cpufreq.tunables.len() as u32,
+            tunable: tunables,
             records: machine.records.into(),
-            rate_limit_us: match &machine.cpufreq {
-                Cpufreq::Schedutil { rate_limit: Some(limit), .. } => us(*limit),
-                _ => abi::UNSET,
-            },
-            no_iowait_boost: matches!(
-                machine.cpufreq,
-                Cpufreq::Schedutil { hears_iowait: false, .. }
-            )
-            .into(),
+            no_iowait_boost: (!cpufreq.hears_iowait).into(),
             latency_limit_us: machine.latency_limit.map_or(abi::UNSET, us),
             online,
             states_off,
@@ -438,10 +436,7 @@ fn cluster(machine: &Machine, index: usize) -> abi::Cluster {
         states: given.states.len() as u32,
         opps: given.opps.len() as u32,
         transition_latency_ns: ns(given.transition_latency),
-        set_khz: match &machine.cpufreq {
-            Cpufreq::Userspace(khz) => khz[index],
-            _ => abi::UNSET,
-        },
+        set_khz: machine.cpufreq.set_khz.get(index).copied().unwrap_or(abi::UNSET),
         state,
         opp,
     }

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use torpor_governor::hosting::{Failure, Files, Key, Scratch, Store, default_compiler, run};
 use torpor_governor::{
-    Catalog, CatalogOptions, GovernorError, GovernorSpec, IoBoostSpec, Place, SourceFiles,
+    Catalog, CatalogOptions, CpufreqSpec, GovernorError, GovernorSpec, IoBoostSpec, Place,
+    SourceFiles,
 };
 use torpor_units::Hz;
 
@@ -74,6 +75,8 @@ pub struct Kernel {
     pub hosted: Vec<String>,
     pub governor: IdleGovernor,
     pub io_boost: Option<IoBoost>,
+    /// A frequency governor from elsewhere, by its file, which decides whatever its name is.
+    pub cpufreq: Option<String>,
     calls_io_boost: bool,
     spec: KernelSpec,
     /// Of its content.
@@ -167,6 +170,7 @@ impl Kernels {
             hosted,
             governor: IdleGovernor::default(),
             io_boost: None,
+            cpufreq: None,
             calls_io_boost,
             spec: spec.clone(),
             key,
@@ -209,6 +213,18 @@ impl Kernels {
         let (name, params) = (sources.name.clone(), spec.params().to_vec());
         let linked = self.with_policy(kernel, PolicyKind::IoBoost, &spec.to_string(), &sources)?;
         Ok(Kernel { io_boost: Some(IoBoost { name, params }), ..linked })
+    }
+
+    /// The kernel with a frequency governor from elsewhere.
+    pub fn with_cpufreq(
+        &self,
+        kernel: &Kernel,
+        catalog: &Catalog,
+        spec: &CpufreqSpec,
+    ) -> Result<Kernel, KernelError> {
+        let sources = catalog.unchecked_cpufreq_files(spec)?;
+        let linked = self.with_policy(kernel, PolicyKind::Cpufreq, &spec.to_string(), &sources)?;
+        Ok(Kernel { cpufreq: Some(sources.name.clone()), ..linked })
     }
 
     /// The kernel with a policy from elsewhere, compiled against its headers.

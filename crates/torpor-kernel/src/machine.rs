@@ -39,38 +39,32 @@ const LINE_PS: u32 = 30_000;
 
 /// The frequency governor, with what is written to its files in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cpufreq {
-    Performance,
-    Powersave,
-    /// With the frequency of each cluster, in kHz.
-    Userspace(Vec<u32>),
-    Schedutil {
-        rate_limit: Option<Duration>,
-        /// It learns which tasks wake up from IO, and boosts their CPUs.
-        hears_iowait: bool,
-    },
+pub struct Cpufreq {
+    /// As sysfs spells it. One that is linked ([`crate::Kernels::with_cpufreq`]) decides whatever its
+    /// name is.
+    pub governor: String,
+    /// Files of its folder, and what is written to them.
+    pub tunables: Vec<(String, String)>,
+    /// Of each cluster, what is written to `scaling_setspeed`, in kHz; empty: nothing.
+    pub set_khz: Vec<u32>,
+    /// It learns which tasks wake up from IO.
+    pub hears_iowait: bool,
 }
 
 impl Cpufreq {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Cpufreq::Performance => "performance",
-            Cpufreq::Powersave => "powersave",
-            Cpufreq::Userspace(_) => "userspace",
-            Cpufreq::Schedutil { .. } => "schedutil",
-        }
+    pub fn of(governor: &str) -> Cpufreq {
+        let governor = governor.to_owned();
+        Cpufreq { governor, tunables: Vec::new(), set_khz: Vec::new(), hears_iowait: true }
     }
 }
 
 impl From<CpufreqGovernor> for Cpufreq {
     fn from(governor: CpufreqGovernor) -> Cpufreq {
-        match governor {
-            CpufreqGovernor::Performance => Cpufreq::Performance,
-            CpufreqGovernor::Powersave => Cpufreq::Powersave,
-            CpufreqGovernor::Schedutil => {
-                Cpufreq::Schedutil { rate_limit: None, hears_iowait: true }
-            }
-        }
+        Cpufreq::of(match governor {
+            CpufreqGovernor::Performance => "performance",
+            CpufreqGovernor::Powersave => "powersave",
+            CpufreqGovernor::Schedutil => "schedutil",
+        })
     }
 }
 

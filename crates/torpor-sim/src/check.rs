@@ -6,6 +6,7 @@ use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
 use torpor_engine::{ORACLE, check_disabled_states};
+use torpor_governor::{CpufreqSpec, Release};
 use torpor_units::{CpuId, Duration};
 
 /// Shorter runs hold less than a tick of the slowest kernel.
@@ -77,15 +78,23 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
 fn check_kernels(request: &Request) -> Result<(), SimError> {
     let Request { options, .. } = request;
     if options.kernels.is_empty() {
-        return Ok(());
+        let of_kernel = |cpufreq: &&Cpufreq| matches!(cpufreq, Cpufreq::OfKernel { .. });
+        return match options.cpufreq.iter().find(of_kernel) {
+            None => Ok(()),
+            Some(cpufreq) => Err(SimError::Option {
+                what: "this frequency governor is a kernel's own",
+                given: format!("`{cpufreq}`"),
+                hint: "--kernel 6.12, which has it".to_owned(),
+            }),
+        };
     }
     let cannot = |what, given: String, hint: &str| {
         Err(SimError::Option { what, given, hint: format!("{hint}, or leave out --kernel") })
     };
-    let is_other = |cpufreq: &&Cpufreq| !cpufreq.is_of_a_kernel();
-    if let Some(other) = crate::columns::cpufreq(request).iter().find(is_other) {
-        let what =
-            "a hosted kernel has its own frequency policies, and its own release's schedutil";
+    let is_other = |spec: &&CpufreqSpec| spec.release() != Release::default();
+    let policies = crate::columns::cpufreq(request);
+    if let Some(other) = policies.iter().filter_map(Cpufreq::policy).find(is_other) {
+        let what = "a hosted kernel has its own release's schedutil";
         return cannot(what, format!("`{other}`"), "--cpufreq schedutil");
     }
     if options.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&CpuId(0))) {

@@ -14,7 +14,7 @@ use torpor_governor::{
 };
 use torpor_kernel::{Kernel, KernelSpec, Kernels};
 use torpor_result::record::Described;
-use torpor_units::{Duration, Hz};
+use torpor_units::Hz;
 
 /// What schedutil does of itself in the kernels that are simulated.
 pub(crate) const MAINLINE: &str = "iowait";
@@ -26,8 +26,7 @@ pub(crate) struct Column {
     spec: GovernorSpec,
     pub decider: Decider,
     pub cpufreq: Cpufreq,
-    /// What decides frequencies, if anything does; of a kernel's column, whose own decides, what
-    /// has its parameters.
+    /// What decides frequencies, if anything but a kernel does.
     pub frequency: Option<CpufreqPolicy>,
     pub boost: Option<Boost>,
 }
@@ -173,7 +172,6 @@ fn of_kernels(
     }
     let mut columns = Vec::new();
     for policy in &cpufreq {
-        let frequency = frequency(policy, catalog, hz)?;
         let of_kernel = |of| request.governors.iter().map(move |spec| (of, spec));
         for ((boost, kernel), spec) in compiled.iter().flat_map(of_kernel) {
             let mut label = spec.to_string();
@@ -186,18 +184,21 @@ fn of_kernels(
             if boosts.len() > 1 {
                 label += &format!(" + {boost}");
             }
-            let kernel = Box::new(kernels.with_governor(kernel, catalog, spec)?);
-            // Without schedutil nobody hears of anything.
+            let mut kernel = kernels.with_governor(kernel, catalog, spec)?;
+            if let Some(linked) = policy.linked() {
+                kernel = kernels.with_cpufreq(&kernel, catalog, linked)?;
+            }
+            // Where frequencies are held nobody hears of anything.
             let io_boost = match boost {
-                KernelBoost::Own if frequency.is_none() => KernelBoost::Off,
+                KernelBoost::Own if policy.is_held() => KernelBoost::Off,
                 boost => (*boost).clone(),
             };
             columns.push(Column {
                 label,
                 spec: spec.clone(),
-                decider: Decider::Kernel { kernel, io_boost },
+                decider: Decider::Kernel { kernel: Box::new(kernel), io_boost },
                 cpufreq: policy.clone(),
-                frequency: frequency.clone(),
+                frequency: None,
                 boost: None,
             });
         }
@@ -310,13 +311,6 @@ impl Column {
         let frequency = self.frequency.as_deref().filter(|_| self.is_ours());
         let boost = self.boost.as_ref().map(|boost| &*boost.policy);
         [governor, frequency, boost].into_iter().flatten()
-    }
-
-    /// Schedutil's, where the user has chosen it.
-    pub(crate) fn rate_limit(&self) -> Option<Duration> {
-        let settings = self.frequency.as_ref()?.param_settings();
-        let (_, us) = settings.iter().find(|(name, _)| name == "rate_limit_us")?;
-        us.parse().ok().filter(|us| *us >= 0).map(Duration::from_us)
     }
 
     pub(crate) fn policies(&self) -> Policies {

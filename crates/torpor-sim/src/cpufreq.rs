@@ -25,6 +25,11 @@ pub enum Cpufreq {
     Userspace(SetSpeeds),
     /// A C file decides.
     Policy(CpufreqSpec),
+    /// One that a hosted kernel has itself, with what is written to its files in sysfs.
+    OfKernel {
+        name: &'static str,
+        tunables: Vec<(String, String)>,
+    },
 }
 
 /// What was written to `scaling_setspeed` of each perf domain; the last goes for all that follow.
@@ -64,6 +69,9 @@ impl Cpufreq {
     /// What is no file: it decides nothing.
     pub const HELD: [&str; 3] = ["performance", "powersave", "userspace"];
 
+    /// What hosted kernels alone have.
+    pub const OF_KERNELS: [&str; 2] = ["conservative", "ondemand"];
+
     /// The policy that decides, if one does.
     pub fn policy(&self) -> Option<&CpufreqSpec> {
         match self {
@@ -72,17 +80,38 @@ impl Cpufreq {
         }
     }
 
+    /// Nothing decides.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self, Cpufreq::Performance | Cpufreq::Powersave | Cpufreq::Userspace(_))
+    }
+
     /// The kernel whose order of steps the run follows.
     pub fn release(&self) -> Release {
         self.policy().map_or(Release::default(), CpufreqSpec::release)
     }
 
-    /// Whether it is what a hosted kernel has itself.
-    pub(crate) fn is_of_a_kernel(&self) -> bool {
-        self.policy().is_none_or(|spec| {
-            let is_schedutil = matches!(spec.place(), Place::Builtin { name } if name == SCHEDUTIL);
-            is_schedutil && spec.release() == Release::default()
-        })
+    /// The file that a hosted kernel is linked with, if it does not have the governor itself.
+    pub(crate) fn linked(&self) -> Option<&CpufreqSpec> {
+        self.policy().filter(|spec| !matches!(spec.place(), Place::Builtin { .. }))
+    }
+
+    /// In a hosted kernel.
+    pub(crate) fn hosted(&self, clusters: usize) -> torpor_kernel::Cpufreq {
+        let of = torpor_kernel::Cpufreq::of;
+        match self {
+            Cpufreq::Performance => of("performance"),
+            Cpufreq::Powersave => of("powersave"),
+            Cpufreq::Userspace(speeds) => torpor_kernel::Cpufreq {
+                set_khz: (0..clusters).map(|n| speeds.khz(n)).collect(),
+                ..of("userspace")
+            },
+            Cpufreq::Policy(spec) => {
+                torpor_kernel::Cpufreq { tunables: spec.params().to_vec(), ..of(SCHEDUTIL) }
+            }
+            Cpufreq::OfKernel { name, tunables } => {
+                torpor_kernel::Cpufreq { tunables: tunables.clone(), ..of(name) }
+            }
+        }
     }
 }
 
@@ -103,6 +132,10 @@ impl fmt::Display for Cpufreq {
             Cpufreq::Powersave => f.write_str("powersave"),
             Cpufreq::Userspace(speeds) => write!(f, "userspace,freq_khz={speeds}"),
             Cpufreq::Policy(spec) => spec.fmt(f),
+            Cpufreq::OfKernel { name, tunables } => {
+                f.write_str(name)?;
+                tunables.iter().try_for_each(|(name, value)| write!(f, ",{name}={value}"))
+            }
         }
     }
 }
@@ -126,10 +159,15 @@ impl FromStr for Cpufreq {
                 });
             }
             _ => {
+                if let Some(name) = Cpufreq::OF_KERNELS.into_iter().find(|known| *known == name) {
+                    let tunables = tunables(text, rest)?;
+                    return Ok(Cpufreq::OfKernel { name, tunables });
+                }
                 let spec: CpufreqSpec = text.parse()?;
                 return match spec.place() {
                     Place::Builtin { name } if Catalog::cpufreq_names().all(|n| n != name) => {
-                        let known = Cpufreq::HELD.into_iter().chain(Catalog::cpufreq_names());
+                        let known = Cpufreq::HELD.into_iter().chain(Cpufreq::OF_KERNELS);
+                        let known = known.chain(Catalog::cpufreq_names());
                         let otherwise = format!("a file needs a path with `.c` (`./{name}.c`)");
                         let unknown = UnknownName::new("frequency policy", name, known, otherwise);
                         Err(SimError::UnknownCpufreq(unknown))
@@ -149,6 +187,24 @@ impl FromStr for Cpufreq {
     }
 }
 
+/// `,NAME=VALUE...`
+fn tunables(text: &str, rest: &str) -> Result<Vec<(String, String)>, SimError> {
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    let wrong = || SimError::Option {
+        what: "a tunable of a frequency governor is NAME=VALUE, as its file in sysfs has them",
+        given: text.to_owned(),
+        hint: "--cpufreq ondemand,up_threshold=90".to_owned(),
+    };
+    match rest.strip_prefix(',') {
+        Some(list) => list.split(',').map(pair).collect::<Option<_>>().ok_or_else(wrong),
+        None if rest.is_empty() => Ok(Vec::new()),
+        None => Err(wrong()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +221,8 @@ mod tests {
             "schedutil@6.1",
             "schedutil@6.1,rate_limit_us=500",
             "schedutil,rate_limit_us=500",
+            "ondemand",
+            "conservative,up_threshold=90,down_threshold=30",
             "./mine.c",
             "./a@b/mine.c@6.1,x=1",
         ] {
@@ -187,7 +245,9 @@ mod tests {
     #[test]
     fn a_wrong_policy_says_what_is_allowed() {
         for (text, allowed) in [
-            ("ondemand", "performance, powersave, userspace, schedutil"),
+            ("interactive", "performance, powersave, userspace, conservative, ondemand, schedutil"),
+            ("ondemand,up_threshold", "is NAME=VALUE"),
+            ("ondemand@6.1", "is NAME=VALUE"),
             ("userspace", "has freq_khz"),
             ("userspace,freq_khz=fast", "has freq_khz"),
             ("userspace,freq_khz=1/2/3/4/5", "up to 4"),

@@ -188,18 +188,10 @@ impl<'a> Session<'a> {
 
     /// The machine as a kernel has it.
     fn machine(&self, column: &Column, io_boost: &KernelBoost) -> torpor_kernel::Machine {
-        use torpor_kernel::Cpufreq as Hosted;
-        let hears_iowait = *io_boost != KernelBoost::Off;
         let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
-        machine.cpufreq = match &column.cpufreq {
-            Cpufreq::Performance => Hosted::Performance,
-            Cpufreq::Powersave => Hosted::Powersave,
-            Cpufreq::Userspace(speeds) => {
-                Hosted::Userspace((0..machine.clusters.len()).map(|n| speeds.khz(n)).collect())
-            }
-            Cpufreq::Policy(_) => {
-                Hosted::Schedutil { rate_limit: column.rate_limit(), hears_iowait }
-            }
+        machine.cpufreq = torpor_kernel::Cpufreq {
+            hears_iowait: *io_boost != KernelBoost::Off,
+            ..column.cpufreq.hosted(machine.clusters.len())
         };
         machine.latency_limit = self.request.options.latency_limit;
         let cpus = self.models.iter().enumerate();

@@ -102,7 +102,7 @@ impl Domain {
         let opp = match cpufreq {
             Cpufreq::Performance => freqs_khz.len().saturating_sub(1) as u16,
             Cpufreq::Userspace(speeds) => speeds.opp(number, &freqs_khz) as u16,
-            Cpufreq::Powersave | Cpufreq::Policy(_) => 0,
+            Cpufreq::Powersave | Cpufreq::Policy(_) | Cpufreq::OfKernel { .. } => 0,
         };
         let clock = cluster.clock;
         Domain {

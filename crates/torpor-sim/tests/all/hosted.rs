@@ -365,3 +365,43 @@ fn a_hosted_kernel_calls_the_io_boost_that_is_asked_for() {
     assert!((0.97..1.03).contains(&(linked / own)), "{linked} with Torpor's copy of that, {own}");
     assert!(per_task > 1.05 * none, "{none} without a boost, {per_task} with one of each task");
 }
+
+/// Where a busy phone's biggest CPU spends its time, by OPP, under a frequency governor.
+fn by_opp(request: &Request, governor: &str) -> Vec<Duration> {
+    let mut request = request.clone();
+    request.options.cpufreq = vec![governor.parse().unwrap()];
+    count(&request).cpus[6].busy_at.clone()
+}
+
+#[test]
+fn frequency_governors_of_the_tree_decide() {
+    let Some(request) = hosted("hosted frequency governors", "frames", "pixel6", 500) else {
+        return;
+    };
+    let used = |times: &[Duration]| times.iter().filter(|time| time.0 > 0).count();
+    let ondemand = by_opp(&request, "ondemand");
+    assert!(used(&ondemand) > 1, "{ondemand:?}");
+    let conservative = by_opp(&request, "conservative");
+    assert!(used(&conservative) > 1 && conservative != ondemand, "{conservative:?}");
+    assert_ne!(by_opp(&request, "ondemand,up_threshold=30"), ondemand);
+    let mut wrong = request;
+    wrong.options.cpufreq = vec!["ondemand,speed=1".parse().unwrap()];
+    let said = run(&wrong).runs[0].run.error.clone().expect("it has no such file");
+    assert!(said.contains("its frequency governor has no speed"), "{said}");
+}
+
+/// The tree's own schedutil, as a file from elsewhere, decides as the tree's own.
+#[test]
+fn a_frequency_governor_from_a_file_decides() {
+    let Some(request) = hosted("a linked frequency governor", "frames", "pixel6", 500) else {
+        return;
+    };
+    let tree = upstream::kernel_sources("6.12", "a linked frequency governor").unwrap();
+    let own = by_opp(&request, "schedutil");
+    let file = tree.join("kernel/sched/cpufreq_schedutil.c");
+    assert_eq!(by_opp(&request, &file.display().to_string()), own);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpufreq/hosted-halfway.c");
+    let halfway = by_opp(&request, &file.display().to_string());
+    let (at, _) = halfway.iter().enumerate().max_by_key(|(_, time)| time.0).unwrap();
+    assert_eq!(at, halfway.len() / 2, "{halfway:?}");
+}
