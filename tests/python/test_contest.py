@@ -181,6 +181,22 @@ def test_a_recording_is_known_by_its_content(tmp_path, recording, monkeypatch):
         corpus.scenarios(only=["web-server"])
 
 
+def test_a_recording_that_has_moved_counts_as_before(tmp_path, recording):
+    def of(folder):
+        (tmp_path / folder).mkdir()
+        shutil.copy(recording, tmp_path / folder / f"{folder}.data")
+        return contest(
+            [],
+            tmp_path / "store",
+            data=[tmp_path / folder],
+            only=["web-server,pixel6"],
+            has_rules=False,
+        ).standings
+
+    before = of("first")
+    assert before and of("second") == before
+
+
 def test_a_pattern_without_a_scenario_is_an_error():
     with pytest.raises(SweepError, match="no scenario of the corpus matches `reqests`"):
         read_corpus().scenarios(only=["reqests"])

@@ -4,7 +4,6 @@
 
 use crate::check::check;
 use crate::columns::{self, Column, Decider, KernelBoost};
-use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::hosted::{self, Verdict};
 use crate::machine::{Counted, Machine, Plan, Sink, govern};

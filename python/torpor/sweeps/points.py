@@ -81,12 +81,9 @@ def run_point(
     return row_of(name, point, metrics, error, (time.perf_counter_ns() - started_ns) / 1e6)
 
 
-def row_of(
-    name: str, point: Point, metrics: dict[str, float | None], error: str | None, run_ms: float
-) -> Row:
-    """Return a point as a store keeps it."""
+def named(point: Point) -> Row:
+    """Return what a row says of its point, as the sweep names it."""
     return {
-        "point": name,
         "kind": point.kind,
         "source": point.source,
         "platform": point.platform,
@@ -98,6 +95,16 @@ def row_of(
         "latency_limit": point.latency_limit,
         "seed": point.seed,
         "options": point.options,
+    }
+
+
+def row_of(
+    name: str, point: Point, metrics: dict[str, float | None], error: str | None, run_ms: float
+) -> Row:
+    """Return a point as a store keeps it."""
+    return {
+        "point": name,
+        **named(point),
         "error": error,
         "run_ms": run_ms,
         "torpor": _engine.__version__,

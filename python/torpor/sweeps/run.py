@@ -11,7 +11,7 @@ from pathlib import Path
 from torpor.sweeps.axes import Axes, Point, SweepError
 from torpor.sweeps.identity import Identities
 from torpor.sweeps.parts import Row
-from torpor.sweeps.points import Recordings, run_point
+from torpor.sweeps.points import Recordings, named, run_point
 from torpor.sweeps.store import Store, open_store
 
 #: More points than this are a mistake more often than a plan.
@@ -44,11 +44,16 @@ class Swept:
     is_interrupted: bool = False
 
     def rows(self) -> dict[str, Row]:
-        """Return the rows of the sweep's points by their names, with the distance to the oracle."""
+        """Return the rows of the sweep's points by their names, with the distance to the oracle.
+
+        A point is known by its content: what the store calls otherwise, a recording from another
+        folder say, is called as here.
+        """
         from torpor.sweeps.view import against_oracle
 
-        wanted = set(self.names.values())
-        mine = [row for row in self.store.rows() if row["point"] in wanted]
+        points = {name: point for point, name in self.names.items()}
+        kept = (row for row in self.store.rows() if row["point"] in points)
+        mine = [row | named(points[row["point"]]) for row in kept]
         return {row["point"]: row for row in against_oracle(mine)}
 
 

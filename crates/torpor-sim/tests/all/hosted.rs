@@ -360,7 +360,7 @@ fn a_hosted_kernel_calls_the_io_boost_that_is_asked_for() {
         count(&request).kinds[0].ios as f64
     };
     let [none, own, linked, per_task] =
-        ["none", "iowait", "iowait,boost_min=128", "per-task"].map(|boost| reads(boost));
+        ["none", "iowait", "iowait,boost_min=128", "per-task"].map(&mut reads);
     assert!(own > 1.1 * none, "{none} without a boost, {own} with the kernel's own");
     assert!((0.97..1.03).contains(&(linked / own)), "{linked} with Torpor's copy of that, {own}");
     assert!(per_task > 1.05 * none, "{none} without a boost, {per_task} with one of each task");
