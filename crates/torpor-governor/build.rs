@@ -26,6 +26,7 @@ const KAPI: &str = "../../kapi";
 const GOVERNORS: &str = "../../governors/cpuidle";
 const IOBOOSTS: &str = "../../governors/ioboost";
 const CPUFREQS: &str = "../../governors/cpufreq";
+const IOBOOST_CALLS: &str = "../../kernel/ioboost";
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
@@ -36,6 +37,7 @@ fn main() {
     for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS, CPUFREQS] {
         println!("cargo::rerun-if-changed={path}");
     }
+    println!("cargo::rerun-if-changed={IOBOOST_CALLS}");
 
     cc::Build::new().file("src/guard.c").opt_level(2).compile("torpor_guard");
 
@@ -46,6 +48,7 @@ fn main() {
     {
         write_policies(&mut table, kind, folder, &kapi, &out.join(POLICIES));
     }
+    write_ioboost_calls(&mut table, &manifest.join(IOBOOST_CALLS), &out.join(POLICIES));
     // `build/<crate>/out`, next to the folder `deps` of test programs. Relative, as above.
     let parts: Vec<_> = out.iter().collect();
     let made_in = parts[parts.len() - 3..].iter().collect::<PathBuf>().join(POLICIES);
@@ -85,6 +88,19 @@ fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, ou
             writeln!(table, "{},", shipped(&image)).unwrap();
         }
         writeln!(table, "] }},").unwrap();
+    }
+    writeln!(table, "];").unwrap();
+}
+
+/// What has a kernel's scheduler call an IO boost.
+fn write_ioboost_calls(table: &mut String, folder: &Path, out: &Path) {
+    let out = out.join("ioboost-calls");
+    fs::create_dir_all(&out).unwrap();
+    writeln!(table, "pub(crate) static IOBOOST_CALLS: [(&str, Shipped); 3] = [").unwrap();
+    for name in ["core.c", "hooks.h", "insert.py"] {
+        let copy = out.join(name);
+        fs::copy(folder.join(name), &copy).unwrap();
+        writeln!(table, "({name:?}, {}),", shipped(&copy)).unwrap();
     }
     writeln!(table, "];").unwrap();
 }

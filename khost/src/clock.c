@@ -36,9 +36,9 @@ u64 khost_now_ns;
  *
  * Steps are counted in the source, so their number is the same whatever the compiler makes of it.
  *
- * The clock of timers is read the same way. Seen from another CPU it may be behind what this one has
- * read, by as much as this one has worked ahead; the kernel expects that of clocks, and never lets
- * its own time go back.
+ * The clock of timers is read the same way. Another CPU may read less than this one has read, by as
+ * much as this one has worked ahead; the kernel expects that of clocks, and never lets its own time
+ * go back.
  */
 u64 khost_local_ns(void)
 {

@@ -85,6 +85,10 @@ static bool sugov_update_single_common(int flags)
 	sugov_iowait_boost(flags);
 	boost = sugov_iowait_apply(time);
 }
+unsigned long sugov_effective_cpu_perf(int min, int max)
+{
+	return max(min, max);
+}
 static int sugov_next_freq_shared(int time)
 {
 	boost = sugov_iowait_apply(time);

@@ -174,8 +174,12 @@ def test_every_governor_runs_under_every_frequency_policy(torpor):
         (("frames", "-p", "pixel6", "-g", "oracle"), "whose run the oracle can replay"),
         (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
         (
+            ("frames", "-p", "pixel6", "--cpufreq", "interactive"),
+            "no frequency policy is called `interactive`",
+        ),
+        (
             ("frames", "-p", "pixel6", "--cpufreq", "ondemand"),
-            "no frequency policy is called `ondemand`",
+            "hint: --kernel 6.12, which has it",
         ),
         (
             ("frames", "-p", "pixel6", "--cpufreq", "schedutil,rate_limit_us=1s"),

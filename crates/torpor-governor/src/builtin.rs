@@ -18,7 +18,7 @@ pub(crate) struct BuiltinFile {
 }
 
 /// A file of the folder `policies`, read once.
-struct Shipped {
+pub(crate) struct Shipped {
     path: &'static str,
     sha256: [u8; 32],
     bytes: OnceLock<Vec<u8>>,
@@ -58,6 +58,23 @@ impl Shipped {
         }
         Ok(self.bytes.get_or_init(|| bytes))
     }
+}
+
+/// What has a kernel's scheduler call an IO boost, by path in the repository: a script, and what it
+/// puts into a tree.
+pub fn ioboost_calls() -> Result<Vec<(String, Vec<u8>)>, GovernorError> {
+    let calls = IOBOOST_CALLS
+        .iter()
+        .map(|(name, file)| Ok((format!("kernel/ioboost/{name}"), file.bytes()?.to_vec())));
+    let is_header = |name: &&str| {
+        IOBOOSTS.iter().any(|boost| name.trim_end_matches(".h").starts_with(boost.name))
+            || *name == "ioboost.h"
+    };
+    let headers = KAPI.iter().filter_map(|(path, text)| {
+        let name = path.strip_prefix("include/").filter(is_header)?;
+        Some(Ok((format!("governors/ioboost/{name}"), text.as_bytes().to_vec())))
+    });
+    calls.chain(headers).collect()
 }
 
 /// Where the policies are.

@@ -67,6 +67,7 @@ mod tree;
 
 /// What other crates that compile C and call it build on.
 pub mod hosting {
+    pub use crate::builtin::ioboost_calls;
     pub use crate::child::{Failure, Ran, run};
     /// Files of a git revision.
     pub mod git {

@@ -2,7 +2,7 @@
 //! Compiles a tree's hosted files as they are, and links them with the host's.
 
 use crate::generate;
-use crate::{IO_BOOST, KHOST, KernelError, Release};
+use crate::{KHOST, KernelError, Release};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use torpor_governor::hosting::{Failure, Ran, Scratch, missing_names, run};
+use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, missing_names, run};
 use torpor_governor::{GovernorError, SourceFiles};
 use torpor_units::Hz;
 
@@ -326,7 +326,7 @@ fn inputs_of(list: &str, tree: &Path) -> Vec<String> {
 }
 
 pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
-    let put = |name: &str, text: &str| {
+    let put = |name: &str, text: &[u8]| {
         let path = job.scratch.path().join(name);
         let folder = fs::create_dir_all(path.parent().expect("a joined path has a parent"));
         folder.and_then(|()| fs::write(&path, text)).map_err(|source| {
@@ -335,14 +335,14 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
         })
     };
     for (name, text) in KHOST {
-        put(&format!("khost/{name}"), text)?;
+        put(&format!("khost/{name}"), text.as_bytes())?;
     }
     for (name, text) in generate::headers(job.tree, job.release, job.hz) {
-        put(&format!("gen/{name}"), &text)?;
+        put(&format!("gen/{name}"), text.as_bytes())?;
     }
     if job.calls_io_boost {
-        for (name, text) in IO_BOOST {
-            put(name, text)?;
+        for (name, text) in ioboost_calls()? {
+            put(&name, &text)?;
         }
         insert_calls(job)?;
     }
@@ -351,7 +351,7 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
         let list = "rq-offsets.s";
         compile_as(job, "-S", OFFSETS, &job.tree.join(OFFSETS), list)?;
         let list = String::from_utf8_lossy(&read(job, list)?).into_owned();
-        put("gen/generated/rq-offsets.h", &generate::offsets(&list))?;
+        put("gen/generated/rq-offsets.h", generate::offsets(&list).as_bytes())?;
     }
     Ok(())
 }

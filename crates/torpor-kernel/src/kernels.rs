@@ -3,7 +3,7 @@
 
 use crate::compile::{self, Job, PolicyFiles, PolicyKind, Product};
 use crate::source::{Packed, Source};
-use crate::{IO_BOOST, KHOST, KernelError, KernelSpec, Release};
+use crate::{KHOST, KernelError, KernelSpec, Release};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use torpor_governor::hosting::{Failure, Files, Key, Scratch, Store, default_compiler, run};
+use torpor_governor::hosting::{self, Failure, Files, Key, Scratch, Store, default_compiler, run};
 use torpor_governor::{
     Catalog, CatalogOptions, CpufreqSpec, GovernorError, GovernorSpec, IoBoostSpec, Place,
     SourceFiles,
@@ -402,10 +402,14 @@ impl Kernels {
         key.add(self.version()?.as_bytes());
         key.add(&variant.hz.get().to_le_bytes());
         compile::flags().for_each(|flag| key.add(flag.as_bytes()));
-        let of_boosts = if variant.calls_io_boost { IO_BOOST } else { &[] };
-        for (name, text) in KHOST.iter().chain(of_boosts) {
+        for (name, text) in KHOST {
             key.add(name.as_bytes());
             key.add(text.as_bytes());
+        }
+        let calls = if variant.calls_io_boost { hosting::ioboost_calls()? } else { Vec::new() };
+        for (name, text) in calls {
+            key.add(name.as_bytes());
+            key.add(&text);
         }
         Ok(key)
     }

@@ -26,7 +26,8 @@ pub(crate) struct Column {
     spec: GovernorSpec,
     pub decider: Decider,
     pub cpufreq: Cpufreq,
-    /// What decides frequencies, if anything but a kernel does.
+    /// What decides frequencies, if anything does; of a kernel's column, whose own decides, what
+    /// is held against it.
     pub frequency: Option<CpufreqPolicy>,
     pub boost: Option<Boost>,
 }
@@ -172,6 +173,11 @@ fn of_kernels(
     }
     let mut columns = Vec::new();
     for policy in &cpufreq {
+        // What the judge asks.
+        let frequency = match policy.linked() {
+            Some(_) => None,
+            None => frequency(policy, catalog, hz)?,
+        };
         let of_kernel = |of| request.governors.iter().map(move |spec| (of, spec));
         for ((boost, kernel), spec) in compiled.iter().flat_map(of_kernel) {
             let mut label = spec.to_string();
@@ -198,7 +204,7 @@ fn of_kernels(
                 spec: spec.clone(),
                 decider: Decider::Kernel { kernel: Box::new(kernel), io_boost },
                 cpufreq: policy.clone(),
-                frequency: None,
+                frequency: frequency.clone(),
                 boost: None,
             });
         }

@@ -93,16 +93,3 @@ fn without_a_prediction_placement_is_by_capacity() {
     assert_eq!(blind, on_big("powersave"), "as under a held frequency");
     assert!(seeing < 0.3, "{seeing}");
 }
-
-#[test]
-fn a_hosted_kernel_takes_no_file() {
-    let mut request = under(SCHEDUTIL, MIXED, 100);
-    request.options.kernels = vec!["6.12".parse().unwrap()];
-    let catalog = torpor_governor::Catalog::new(Default::default());
-    let error = torpor_sim::run(&request, &catalog, &torpor_engine::Unwatched).unwrap_err();
-    let error = error.to_string();
-    assert!(
-        error.contains("has its own frequency policies") && error.contains("hint: "),
-        "{error}"
-    );
-}
