@@ -35,5 +35,4 @@ esac
 
 cargo test --release -p torpor-governor --lib --test containment --test isolation
 # Without the hostile governors, whose ends are measured in time.
-cargo test --release -p torpor-engine --lib --test cancel --test fidelity --test governor_timers \
-    --test guest_corpus --test io_and_polling --test power --test recordings --test replay
+cargo test --release -p torpor-engine --lib --test all -- --skip hostile::

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! CPUs that poll, and governors that learn of IO waits and of load.
 
-mod support;
-
-use support::instance;
+use crate::support::instance;
 use torpor_engine::decision::{Decision, Keep};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::input::Span;
@@ -55,7 +53,7 @@ fn ends(decisions: &[Decision]) -> Vec<(i64, i64, SleepEnd)> {
 
 /// Two interrupts without a task, at 10 and 25 us, 5 us to handle each; a task at 60 us.
 fn two_interrupts_and_a_task() -> Vec<Span> {
-    let mut spans = support::spans(&[(10, 5), (10, 5), (30, 5)]);
+    let mut spans = crate::support::spans(&[(10, 5), (10, 5), (30, 5)]);
     spans[0].ends_visit = false;
     spans[1].ends_visit = false;
     spans
@@ -63,7 +61,7 @@ fn two_interrupts_and_a_task() -> Vec<Span> {
 
 #[test]
 fn polling_goes_on_after_interrupts_that_bring_no_task() {
-    let (model, spans) = (support::x86_cpu(), two_interrupts_and_a_task());
+    let (model, spans) = (crate::support::x86_cpu(), two_interrupts_and_a_task());
     let (decisions, totals) = replay(&model, &mut polls_for(100), &spans);
     assert_eq!(ends(&decisions), [(0, 60, SleepEnd::Event)]);
     assert_eq!((totals.wakeups, totals.poll_interrupts), (3, 2));
@@ -76,7 +74,7 @@ fn polling_goes_on_after_interrupts_that_bring_no_task() {
 
 #[test]
 fn a_poll_runs_out_of_time_between_interrupts_or_once_one_is_handled() {
-    let (model, spans) = (support::x86_cpu(), two_interrupts_and_a_task());
+    let (model, spans) = (crate::support::x86_cpu(), two_interrupts_and_a_task());
     let (decisions, totals) = replay(&model, &mut polls_for(20), &spans);
     let expected = [
         (0, 20, SleepEnd::PollTimeout),
@@ -93,7 +91,7 @@ fn a_poll_runs_out_of_time_between_interrupts_or_once_one_is_handled() {
 
 #[test]
 fn a_reschedule_interrupt_without_a_task_ends_polling_all_the_same() {
-    let (model, mut spans) = (support::x86_cpu(), two_interrupts_and_a_task());
+    let (model, mut spans) = (crate::support::x86_cpu(), two_interrupts_and_a_task());
     spans[0].is_resched = true;
     let (decisions, totals) = replay(&model, &mut polls_for(100), &spans);
     let expected = [(0, 10, SleepEnd::Event), (15, 60, SleepEnd::Event)];
@@ -103,8 +101,8 @@ fn a_reschedule_interrupt_without_a_task_ends_polling_all_the_same() {
 
 #[test]
 fn interrupts_are_saved_where_another_cpu_finds_this_one_polling() {
-    let model = support::x86_cpu();
-    let mut spans = support::spans(&[(10, 5), (10, 5), (50, 5)]);
+    let model = crate::support::x86_cpu();
+    let mut spans = crate::support::spans(&[(10, 5), (10, 5), (50, 5)]);
     spans[1].is_resched = true;
     spans[2].is_resched = true;
     let (_, totals) = replay(&model, &mut polls_for(20), &spans);
@@ -117,8 +115,8 @@ fn interrupts_are_saved_where_another_cpu_finds_this_one_polling() {
 /// `haltpoll` starts with a halt of 61 us, from which it learns to poll for 50 us.
 #[test]
 fn haltpolls_limit_is_noticed_when_the_loop_looks_at_the_clock() {
-    let spans = support::spans(&[(60, 40), (60, 40)]);
-    let arm = support::model(&support::arm_polling_cluster());
+    let spans = crate::support::spans(&[(60, 40), (60, 40)]);
+    let arm = crate::support::model(&crate::support::arm_polling_cluster());
     let (decisions, totals) = replay(&arm, &mut instance("haltpoll", &arm), &spans);
     // The event stream's next event is at 200 us, so the task at 160 us is met.
     assert_eq!(ends(&decisions), [(0, 61, SleepEnd::Event), (101, 160, SleepEnd::Event)]);
@@ -136,7 +134,7 @@ fn haltpolls_limit_is_noticed_when_the_loop_looks_at_the_clock() {
 
 #[test]
 fn the_announced_latency_of_wfi_bounds_polling_and_costs_nothing() {
-    let arm = support::model(&support::arm_polling_cluster());
+    let arm = crate::support::model(&crate::support::arm_polling_cluster());
     assert_eq!(arm.default_poll_limit, Duration::from_us(100));
     assert_eq!(arm.states[1].exit_latency, Duration::from_us(1));
     // WFI pays off after 1 us, not after 100.
@@ -148,10 +146,10 @@ fn the_announced_latency_of_wfi_bounds_polling_and_costs_nothing() {
 /// The state chosen for the last of many sleeps of 2.2 ms that end by a timer. c2 takes 230 us, and
 /// here pays off after 300 us.
 fn chosen(governor: &str, nr_iowait: u16, nr_running: u16) -> u8 {
-    let mut cluster = support::two_state_cluster();
+    let mut cluster = crate::support::two_state_cluster();
     cluster.idle_states[1].target_residency = Duration::from_us(300);
-    let model = support::model(&cluster);
-    let mut spans = support::spans(&[(2_200, 5); 24]);
+    let model = crate::support::model(&cluster);
+    let mut spans = crate::support::spans(&[(2_200, 5); 24]);
     spans.iter_mut().for_each(|s| (s.nr_iowait, s.nr_running) = (nr_iowait, nr_running));
     let (decisions, _) = replay(&model, &mut instance(governor, &model), &spans);
     decisions.last().unwrap().state
@@ -176,7 +174,7 @@ fn the_menu_of_2012_knows_the_load_at_the_last_tick() {
 
 #[test]
 fn a_tick_since_the_cpu_went_idle_found_no_load() {
-    let model = support::two_state_cpu();
+    let model = crate::support::two_state_cpu();
     struct Loads(Vec<u64>);
     impl Policy for Loads {
         fn select(&mut self, _: usize, inputs: &Inputs) -> Result<Selection, Fault> {
@@ -191,7 +189,7 @@ fn a_tick_since_the_cpu_went_idle_found_no_load() {
         }
     }
     // The tick at 4 ms wakes the CPU once.
-    let mut spans = support::spans(&[(6_000, 5)]);
+    let mut spans = crate::support::spans(&[(6_000, 5)]);
     spans[0].nr_running = 2;
     let mut loads = Loads(Vec::new());
     replay(&model, &mut loads, &spans);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! trace.dat in all the forms that trace-cmd writes, made here field by field.
 
-mod support;
-
-use support::dat::{Dat, Machine, Page, X86_64};
-use support::dat_sample::{dat, hrtimer, idle, unknown};
+use crate::support::dat::{Dat, Machine, Page, X86_64};
+use crate::support::dat_sample::{dat, hrtimer, idle, unknown};
 use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Trace, read_bytes};
 use torpor_units::StateIdx;
 

@@ -3,7 +3,7 @@
 //!
 //! `TORPOR_PELT_UPDATES` sets how many updates to compare with each kernel.
 
-#[path = "../../../tests/upstream.rs"]
+#[path = "../../../../tests/upstream.rs"]
 mod upstream;
 
 use std::path::{Path, PathBuf};

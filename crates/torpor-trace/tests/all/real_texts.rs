@@ -2,8 +2,6 @@
 //! Texts that kernels and trace-cmd wrote, where they are present next to the project. Counts are
 //! checked against what a plain search for an event's name finds.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -29,7 +27,7 @@ fn text_of(path: &Path) -> String {
 
 fn guest_texts() -> impl Iterator<Item = (&'static str, String)> {
     GUESTS.into_iter().filter_map(|name| {
-        let path = support::shared_trace(&format!("guest/{name}"))?;
+        let path = crate::support::shared_trace(&format!("guest/{name}"))?;
         Some((name, text_of(&path)))
     })
 }
@@ -119,7 +117,7 @@ fn the_probes_of_guests_have_names_and_values() {
 /// Counts of the recordings' own README.
 #[test]
 fn systrace_page_has_the_counts_its_readme_states() {
-    let Some(path) = support::shared_trace("surfaceflinger.systrace.html") else { return };
+    let Some(path) = crate::support::shared_trace("surfaceflinger.systrace.html") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::CpuIdle { .. })), 621);
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::SchedSwitch { .. })), 715);
@@ -137,7 +135,7 @@ fn systrace_page_has_the_counts_its_readme_states() {
 /// Its last line is an event cut short, and two CPUs' lines stand out of order.
 #[test]
 fn unsorted_report_is_sorted() {
-    let Some(path) = support::shared_trace("idle-unsorted.txt") else { return };
+    let Some(path) = crate::support::shared_trace("idle-unsorted.txt") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::CpuIdle { .. })), 8);
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::SchedSwitch { .. })), 6);
@@ -152,7 +150,7 @@ fn unsorted_report_is_sorted() {
 #[test]
 fn reports_of_trace_cmd_have_the_events_of_the_kernels_text() {
     for name in GUESTS {
-        let Some(path) = support::shared_trace(&format!("guest/{name}")) else { return };
+        let Some(path) = crate::support::shared_trace(&format!("guest/{name}")) else { return };
         let recording = path.with_file_name("trace.dat");
         let report =
             std::process::Command::new("trace-cmd").args(["report", "-t"]).arg(&recording).output();

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Hardware that enters a shallower state than the one requested.
 
-mod support;
-
-use support::{instance, state};
+use crate::support::{instance, state};
 use torpor_engine::decision::{Decision, Keep};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::totals::CpuTotals;
@@ -12,16 +10,16 @@ use torpor_units::Duration;
 
 /// C1 at 100 mW, 2 us to leave; C6 at 10 mW, 85 us to leave, 18 uJ a trip (200 us at 90 mW).
 fn replay(undemote: Option<Duration>) -> (Vec<Decision>, CpuTotals) {
-    let mut cluster = support::two_state_cluster();
+    let mut cluster = crate::support::two_state_cluster();
     cluster.idle_states = vec![state("C1", 0, 2, 2, 100.0), state("C6", 0, 85, 200, 10.0)];
     // Two sleeps of less than 200 us.
     let rule = Demotion { to: 0, after: 2, short: Duration::from_us(200), undemote };
     cluster.idle_states[1].demotion = Some(rule);
-    let model = support::model(&cluster);
+    let model = crate::support::model(&cluster);
     // Four sleeps of 100 us, one of 20 ms, one of 100 us.
     let mut pairs = vec![(100, 50); 4];
     pairs.extend([(20_000, 50), (100, 50)]);
-    let spans = support::spans(&pairs);
+    let spans = crate::support::spans(&pairs);
     let mut keep = Keep::new(vec![usize::MAX], None);
     let mut run = CpuRun::new(&model, &spans, 0);
     run.run(&mut instance("deepest", &model), &mut keep).unwrap();

@@ -2,7 +2,7 @@
 //! Import from device trees: a made board as source and as blob, errors in it, damage to it,
 //! and the kernel's own trees against the platforms that ship.
 
-#[path = "../../../tests/upstream.rs"]
+#[path = "../../../../tests/upstream.rs"]
 mod upstream;
 
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use torpor_platform::{
 };
 use torpor_units::{CpuId, Duration, Hz, Power};
 
-const BOARD: &[u8] = include_bytes!("data/board.dtb");
+const BOARD: &[u8] = include_bytes!("../data/board.dtb");
 
 fn options() -> ImportOptions {
     ImportOptions { hz: Some(Hz::H250), ..ImportOptions::named("board") }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `sched_wakeup` in every format, also without the `sched_waking` before it.
 
-mod support;
-
+use crate::support::proto::{bundle, event, message, trace};
 use std::io::Read;
 use std::path::Path;
-use support::proto::{bundle, event, message, trace};
 use torpor_trace::{EventKind, Trace, Wakeups, Woken, read_bytes};
 
 /// Renames an event in place: both names have one length.
@@ -50,10 +48,10 @@ fn check(name: &str, bytes: &[u8], from: &str, to: &str) {
 
 #[test]
 fn perf_recordings_may_have_wakeups_alone() {
-    let path = support::own_trace("plain.data");
+    let path = crate::support::own_trace("plain.data");
     let bytes = std::fs::read(path).unwrap();
     check("perf.data", &bytes, "name: sched_waking", "name: sched_wakeup");
-    let text = std::fs::read(support::own_trace("plain.perf-script.txt")).unwrap();
+    let text = std::fs::read(crate::support::own_trace("plain.perf-script.txt")).unwrap();
     check("perf script", &text, "sched_waking:", "sched_wakeup:");
 }
 
@@ -90,7 +88,7 @@ fn woken(trace: &Trace) -> Vec<Woken> {
 /// Without `sched_wakeup`, the next switch to the task names the CPU.
 #[test]
 fn switches_name_nearly_the_same_cpus() {
-    let Some(path) = support::shared_trace("emulator-android12.pftrace") else { return };
+    let Some(path) = crate::support::shared_trace("emulator-android12.pftrace") else { return };
     let with = torpor_trace::read(&path).unwrap();
     let mut without = with.clone();
     without.events.retain(|event| !matches!(event.kind, EventKind::SchedWakeup { .. }));

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A recording that is passed on while it is read is the recording that is read at once.
 
-mod support;
-
+use crate::support::dat::{Dat, Page, X86_64};
+use crate::support::dat_sample::{dat, hrtimer, idle, switch};
 use std::path::{Path, PathBuf};
-use support::dat::{Dat, Page, X86_64};
-use support::dat_sample::{dat, hrtimer, idle, switch};
 use torpor_trace::{Event, EventKind, Sink, SoFar, Source, Trace};
 
 #[derive(Default)]
@@ -106,10 +104,10 @@ fn a_long_recording_comes_in_parts_and_is_the_same() {
 
 #[test]
 fn short_recordings_of_every_format_come_at_once() {
-    let own = ["plain.data"].map(support::own_trace);
+    let own = ["plain.data"].map(crate::support::own_trace);
     let made = saved("short", &dat(6, "none", X86_64).bytes());
     let shared = ["pixel6a-startup.perfetto-trace", "perf_cpu_idle_zstd.data"];
-    let shared = shared.map(support::shared_trace).into_iter().flatten();
+    let shared = shared.map(crate::support::shared_trace).into_iter().flatten();
     for path in own.into_iter().chain([made.clone()]).chain(shared) {
         let (whole, rest, collected) = both(&path);
         assert_same(&whole, &rest, &collected);

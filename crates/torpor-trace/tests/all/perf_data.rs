@@ -2,10 +2,8 @@
 //! perf.data against perf itself: every event of the project's recordings, field by field, as
 //! `perf script` of Linux 6.1 printed it (tests/data/README.md says how both were made).
 
-mod support;
-
+use crate::support::perf::{as_stream, compressed, record, u64_at};
 use std::path::Path;
-use support::perf::{as_stream, compressed, record, u64_at};
 use torpor_trace::{
     Event, EventKind, Function, InterruptCause, PrevState, Trace, TraceError, read_bytes,
 };
@@ -182,8 +180,8 @@ fn assert_matches_perf_script(trace: &Trace, script: &Path) {
 
 #[test]
 fn every_event_is_what_perf_script_prints() {
-    let trace = torpor_trace::read(&support::own_trace("plain.data")).unwrap();
-    assert_matches_perf_script(&trace, &support::own_trace("plain.perf-script.txt"));
+    let trace = torpor_trace::read(&crate::support::own_trace("plain.data")).unwrap();
+    assert_matches_perf_script(&trace, &crate::support::own_trace("plain.perf-script.txt"));
     assert_eq!(trace.losses, []);
     assert_eq!(trace.meta.clock, "mono");
     assert_eq!(trace.meta.format, "perf.data");
@@ -197,28 +195,28 @@ fn every_event_is_what_perf_script_prints() {
 /// The stream is what perf writes to a pipe: no section table, descriptions before the samples.
 #[test]
 fn the_stream_of_a_pipe_reads_like_the_file() {
-    let file = std::fs::read(support::own_trace("plain.data")).unwrap();
-    let kallsyms = std::fs::read(support::own_trace("plain.data.kallsyms")).unwrap();
+    let file = std::fs::read(crate::support::own_trace("plain.data")).unwrap();
+    let kallsyms = std::fs::read(crate::support::own_trace("plain.data.kallsyms")).unwrap();
     let stream = as_stream(&file, |records| records.to_vec());
     let trace = torpor_trace::read_with_kallsyms("stream", &stream, Some(&kallsyms)).unwrap();
-    assert_matches_perf_script(&trace, &support::own_trace("plain.perf-script.txt"));
+    assert_matches_perf_script(&trace, &crate::support::own_trace("plain.perf-script.txt"));
     assert_eq!(trace.losses, []);
 }
 
 /// `perf record -z`: one zstd stream over all records, cut where a buffer was full.
 #[test]
 fn compressed_records_read_like_plain_ones() {
-    let file = std::fs::read(support::own_trace("plain.data")).unwrap();
-    let kallsyms = std::fs::read(support::own_trace("plain.data.kallsyms")).unwrap();
+    let file = std::fs::read(crate::support::own_trace("plain.data")).unwrap();
+    let kallsyms = std::fs::read(crate::support::own_trace("plain.data.kallsyms")).unwrap();
     let stream = as_stream(&file, compressed);
     let trace = torpor_trace::read_with_kallsyms("stream", &stream, Some(&kallsyms)).unwrap();
-    assert_matches_perf_script(&trace, &support::own_trace("plain.perf-script.txt"));
+    assert_matches_perf_script(&trace, &crate::support::own_trace("plain.perf-script.txt"));
     assert_eq!(trace.losses, []);
 }
 
 #[test]
 fn lost_events_are_counted() {
-    let file = std::fs::read(support::own_trace("plain.data")).unwrap();
+    let file = std::fs::read(crate::support::own_trace("plain.data")).unwrap();
     let stream = as_stream(&file, |records| {
         let lost = [5u64.to_le_bytes(), 42u64.to_le_bytes()].concat();
         [records, &record(2, &lost), &record(13, &7u64.to_le_bytes())].concat()
@@ -230,7 +228,7 @@ fn lost_events_are_counted() {
 
 #[test]
 fn a_cut_stream_keeps_its_first_events_and_says_so() {
-    let file = std::fs::read(support::own_trace("plain.data")).unwrap();
+    let file = std::fs::read(crate::support::own_trace("plain.data")).unwrap();
     let stream = as_stream(&file, |records| records.to_vec());
     let trace = read_bytes("cut", &stream[..stream.len() - 9_999]).unwrap();
     assert!((100..354).contains(&trace.events.len()), "{}", trace.events.len());
@@ -240,7 +238,7 @@ fn a_cut_stream_keeps_its_first_events_and_says_so() {
 /// A file describes its events at its end, so a cut one cannot be read at all.
 #[test]
 fn a_cut_file_is_refused_with_the_reason() {
-    let file = std::fs::read(support::own_trace("plain.data")).unwrap();
+    let file = std::fs::read(crate::support::own_trace("plain.data")).unwrap();
     let error = read_bytes("cut.data", &file[..30_000]).unwrap_err();
     assert!(matches!(error, TraceError::Malformed { offset: 30_000, .. }));
     let text = error.to_string();
@@ -254,7 +252,7 @@ fn a_cut_file_is_refused_with_the_reason() {
 /// Without `-k CLOCK_MONOTONIC` the timers' clock is found through the timers that fired.
 #[test]
 fn without_a_named_clock_the_timers_are_tied_by_those_that_fired() {
-    let file = std::fs::read(support::own_trace("plain.data")).unwrap();
+    let file = std::fs::read(crate::support::own_trace("plain.data")).unwrap();
     let mut other_clock = file.clone();
     let (attr_size, attrs_at, attrs_size) =
         (u64_at(&file, 16), u64_at(&file, 24), u64_at(&file, 32));

@@ -211,9 +211,9 @@ fn a_cpu_may_come_and_go() {
     assert!(replayed.runs.iter().all(|run| run.cpus.len() == 2));
 }
 
-#[path = "../../torpor-trace/tests/support/dat.rs"]
+#[path = "../../../torpor-trace/tests/support/dat.rs"]
 mod dat;
-#[path = "../../torpor-trace/tests/support/dat_sample.rs"]
+#[path = "../../../torpor-trace/tests/support/dat_sample.rs"]
 mod dat_sample;
 
 struct Parts(usize);

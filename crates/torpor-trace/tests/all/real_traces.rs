@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Recordings that other people made, where they are present next to the project.
 
-mod support;
-
 use std::process::Command;
 use torpor_trace::{Event, EventKind, PrevState, Probe, Trace, UNKNOWN_PID};
 
@@ -21,7 +19,7 @@ fn is_switch(kind: &EventKind) -> bool {
 /// Counts as the recordings' own README has them, taken with Perfetto's trace processor.
 #[test]
 fn pixel_6a_has_the_counts_its_readme_states() {
-    let Some(path) = support::shared_trace("pixel6a-startup.perfetto-trace") else { return };
+    let Some(path) = crate::support::shared_trace("pixel6a-startup.perfetto-trace") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     assert_eq!(count(&trace, is_idle), 6809);
     assert_eq!(count(&trace, is_switch), 11086);
@@ -42,7 +40,7 @@ fn pixel_6a_has_the_counts_its_readme_states() {
 /// interrupted: enough to name all of them here.
 #[test]
 fn pixel_6a_names_the_previous_task_of_almost_every_switch() {
-    let Some(path) = support::shared_trace("pixel6a-startup.perfetto-trace") else { return };
+    let Some(path) = crate::support::shared_trace("pixel6a-startup.perfetto-trace") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     let unknown =
         count(&trace, |kind| matches!(kind, EventKind::SchedSwitch { prev_pid: UNKNOWN_PID, .. }));
@@ -59,7 +57,7 @@ fn pixel_6a_names_the_previous_task_of_almost_every_switch() {
 
 #[test]
 fn android_emulator_has_the_counts_its_readme_states() {
-    let Some(path) = support::shared_trace("emulator-android12.pftrace") else { return };
+    let Some(path) = crate::support::shared_trace("emulator-android12.pftrace") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     assert_eq!(count(&trace, is_idle), 12_853);
     assert_eq!(count(&trace, is_switch), 23_536);
@@ -72,7 +70,7 @@ fn android_emulator_has_the_counts_its_readme_states() {
 #[test]
 fn perf_recordings_plain_and_compressed_have_their_events() {
     for (name, events) in [("perf_cpu_idle.data", 132), ("perf_cpu_idle_zstd.data", 494)] {
-        let Some(path) = support::shared_trace(name) else { return };
+        let Some(path) = crate::support::shared_trace(name) else { return };
         let trace = torpor_trace::read(&path).unwrap();
         assert_eq!(count(&trace, is_idle), events, "{name}");
         assert_eq!(trace.events.len(), events, "{name}");
@@ -85,7 +83,8 @@ fn perf_recordings_plain_and_compressed_have_their_events() {
 #[test]
 fn juno_says_the_same_in_both_versions() {
     let files = ["juno-sched-load.v6.dat", "juno-sched-load.v7.zstd.dat"];
-    let Some(paths) = files.map(support::shared_trace).into_iter().collect::<Option<Vec<_>>>()
+    let Some(paths) =
+        files.map(crate::support::shared_trace).into_iter().collect::<Option<Vec<_>>>()
     else {
         return;
     };
@@ -104,7 +103,9 @@ fn juno_says_the_same_in_both_versions() {
 /// Probes sit four bytes into their function there, and timers are given by address.
 #[test]
 fn guest_recordings_have_probes_and_named_timers() {
-    let Some(path) = support::shared_trace("guest/x86-6.12-menu-probes/trace.dat") else { return };
+    let Some(path) = crate::support::shared_trace("guest/x86-6.12-menu-probes/trace.dat") else {
+        return;
+    };
     let trace = torpor_trace::read(&path).unwrap();
     assert_eq!(trace.losses, []);
     assert_eq!(trace.meta.clock, "mono");
@@ -230,7 +231,7 @@ fn trace_cmd_reports_the_same_events_at_the_same_times() {
         "guest/x86-6.12-teo-mix-cpufreq/trace.dat",
         "guest/arm64-6.12-teo-mix-psci/trace.dat",
     ];
-    for path in names.into_iter().filter_map(support::shared_trace) {
+    for path in names.into_iter().filter_map(crate::support::shared_trace) {
         let report = Command::new("trace-cmd").arg("report").arg("-t").arg(&path).output();
         let Ok(report) = report else {
             println!("not run: trace-cmd is absent");

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Perfetto traces of a few bytes, checked by hand.
 
-mod support;
-
+use crate::support::proto::{bundle, cpu_idle, event, message, trace};
 use std::io::Write;
-use support::proto::{bundle, cpu_idle, event, message, trace};
 use torpor_trace::{
     EventKind, InterruptCause, PrevState, Severity, Trace, TraceError, UNKNOWN_PID, read_bytes,
     read_with_kallsyms,
@@ -21,7 +19,7 @@ fn loss(trace: &Trace, key: &str) -> u64 {
     trace.losses.iter().find(|loss| loss.key == key).map_or(0, |loss| loss.count)
 }
 
-fn one_idle() -> support::proto::Message {
+fn one_idle() -> crate::support::proto::Message {
     bundle(message().number(1, 2).message(2, cpu_idle(1_000, 2, 1)))
 }
 

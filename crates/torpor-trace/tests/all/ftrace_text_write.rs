@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is written as text is read back as it was.
 
-mod support;
-
 use proptest::prelude::*;
 use torpor_trace::{
     Event, EventKind, Function, InterruptCause, Meta, Name, Names, PrevState, Probe, Trace,
@@ -266,7 +264,7 @@ const HEADER_LINES: usize = 9;
 /// timers, which perf prints all of).
 #[test]
 fn a_recording_is_the_same_as_text() {
-    let recording = torpor_trace::read(&support::own_trace("plain.data")).unwrap();
+    let recording = torpor_trace::read(&crate::support::own_trace("plain.data")).unwrap();
     let text = read_bytes("written", &written(&recording)).unwrap();
     assert_eq!(spelled(&text), spelled(&recording));
     assert_eq!(text.event_counts, recording.event_counts);
@@ -276,7 +274,7 @@ fn a_recording_is_the_same_as_text() {
             *flags &= !ALL_LETTERS;
         }
     }
-    let perf = torpor_trace::read(&support::own_trace("plain.perf-script.txt")).unwrap();
+    let perf = torpor_trace::read(&crate::support::own_trace("plain.perf-script.txt")).unwrap();
     assert_eq!(spelled(&perf), spelled(&plain));
     assert_eq!(perf.event_counts, plain.event_counts);
 }

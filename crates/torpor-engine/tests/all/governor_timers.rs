@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Governors that set themselves timers, and entries that are given up.
 
-mod support;
-
-use support::instance;
+use crate::support::instance;
 use torpor_engine::decision::{Decision, Keep};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::input::Span;
@@ -14,7 +12,7 @@ use torpor_governor::{Fault, Inputs, Selection};
 use torpor_units::{Duration, Instant};
 
 fn replay<P: Policy>(policy: &mut P, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
-    let model = support::two_state_cpu();
+    let model = crate::support::two_state_cpu();
     let mut keep = Keep::new(vec![usize::MAX], None);
     let mut run = CpuRun::new(&model, spans, 0);
     run.run(policy, &mut keep).unwrap();
@@ -25,11 +23,11 @@ fn replay<P: Policy>(policy: &mut P, spans: &[Span]) -> (Vec<Decision>, CpuTotal
 fn burst_and_pause() -> Vec<Span> {
     let mut pairs = vec![(100, 50); 8];
     pairs.push((50_000, 50));
-    support::spans(&pairs)
+    crate::support::spans(&pairs)
 }
 
 fn menu(spec: &str, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
-    replay(&mut instance(spec, &support::two_state_cpu()), spans)
+    replay(&mut instance(spec, &crate::support::two_state_cpu()), spans)
 }
 
 #[test]
@@ -115,7 +113,7 @@ impl Policy for Forgetful {
 fn a_timer_left_armed_is_one_of_the_next_events() {
     // Two sleeps of 100 us with 50 us of work. A timer at 130 us expires during the work, and is
     // found before the second decision, at 151 us (WFI takes 1 us to leave).
-    let spans = support::spans(&[(100, 50), (100, 50)]);
+    let spans = crate::support::spans(&[(100, 50), (100, 50)]);
     let mut policy = Forgetful { timer: Some(Instant(130_000)), ..Forgetful::default() };
     let (_, totals) = replay(&mut policy, &spans);
     assert_eq!(policy.fired_at, [Instant(151_000)]);
@@ -131,7 +129,7 @@ fn a_timer_left_armed_is_one_of_the_next_events() {
 
 #[test]
 fn an_entry_is_given_up_when_work_is_there_at_once() {
-    let mut spans = support::spans(&[(100, 50), (0, 50), (300, 50)]);
+    let mut spans = crate::support::spans(&[(100, 50), (0, 50), (300, 50)]);
     // WFI's exit makes the CPU 1 us late: the second span's event comes while it is busy.
     let mut policy = Forgetful::default();
     let (decisions, totals) = replay(&mut policy, &spans);

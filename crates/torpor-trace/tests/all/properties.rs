@@ -2,18 +2,16 @@
 //! Damaged recordings: whatever the bytes, a reader ends with a trace that tells its losses, or
 //! with an error that says where and why.
 
-mod support;
-
+use crate::support::dat::{Machine, X86_64};
+use crate::support::dat_sample::dat;
+use crate::support::perf::{as_stream, compressed};
+use crate::support::proto::{Message, bundle, cpu_idle, event, message, trace};
 use proptest::prelude::*;
 use std::sync::OnceLock;
-use support::dat::{Machine, X86_64};
-use support::dat_sample::dat;
-use support::perf::{as_stream, compressed};
-use support::proto::{Message, bundle, cpu_idle, event, message, trace};
 use torpor_trace::{Severity, Trace, TraceError, read_bytes};
 
 fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), TestCaseError> {
-    support::is_sound(outcome).map_err(TestCaseError::fail)
+    crate::support::is_sound(outcome).map_err(TestCaseError::fail)
 }
 
 fn has_damage(trace: &Trace) -> bool {
@@ -53,7 +51,8 @@ fn synthetic() -> Vec<u8> {
 
 /// The same recording as text, and that in a web page.
 fn texts() -> [Vec<u8>; 2] {
-    let trace = torpor_trace::read(&support::own_trace("plain.data")).expect("it is committed");
+    let trace =
+        torpor_trace::read(&crate::support::own_trace("plain.data")).expect("it is committed");
     let mut text = Vec::new();
     torpor_trace::write_ftrace_text(&trace, &mut text).expect("memory is writable");
     let start = &b"<!DOCTYPE html><script class=\"trace-data\" type=\"application/text\">\n"[..];
@@ -67,11 +66,12 @@ fn originals() -> &'static [Vec<u8>] {
     ORIGINALS.get_or_init(|| {
         let mut all = vec![synthetic()];
         // A stream survives being cut, as it describes its events before they come.
-        let file = std::fs::read(support::own_trace("plain.data")).expect("it is committed");
+        let file = std::fs::read(crate::support::own_trace("plain.data")).expect("it is committed");
         all.push(as_stream(&file, |records| records.to_vec()));
         all.push(as_stream(&file, compressed));
         all.push(file);
-        let shared = ["perf_cpu_idle.data", "perf_cpu_idle_zstd.data"].map(support::shared_trace);
+        let shared =
+            ["perf_cpu_idle.data", "perf_cpu_idle_zstd.data"].map(crate::support::shared_trace);
         for path in shared.into_iter().flatten() {
             all.push(std::fs::read(path).expect("a recording is readable"));
         }
@@ -84,7 +84,7 @@ fn originals() -> &'static [Vec<u8>] {
         all.push(dat(7, "zstd", X86_64).bytes());
         // The first packets of a large trace are enough, and fast.
         let large = ["pixel6a-startup.perfetto-trace", "emulator-android12.pftrace"];
-        for path in large.map(support::shared_trace).into_iter().flatten() {
+        for path in large.map(crate::support::shared_trace).into_iter().flatten() {
             let bytes = std::fs::read(path).expect("a recording is readable");
             all.push(bytes[..100_000].to_vec());
         }
@@ -181,7 +181,7 @@ fn every_truncation_of_a_trace_dat_is_told() {
         .into();
     files.push((dat(6, "none", X86_64).bytes(), 97));
     let shared = ["juno-sched-load.v6.dat", "juno-sched-load.v7.zstd.dat"];
-    for path in shared.map(support::shared_trace).into_iter().flatten() {
+    for path in shared.map(crate::support::shared_trace).into_iter().flatten() {
         let bytes = std::fs::read(path).expect("a recording is readable");
         // Most of a file describes events, which a slow build reads slowly.
         let step = if cfg!(debug_assertions) { bytes.len() / 40 } else { 1_000 };

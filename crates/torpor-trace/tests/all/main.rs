@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Readers and writers of recordings from outside. One
+//! program: each one more is linked anew.
+
+mod ftrace_text;
+mod ftrace_text_write;
+mod input;
+mod perf_data;
+mod perfetto;
+mod perfetto_write;
+mod properties;
+mod real_texts;
+mod real_traces;
+mod stream;
+#[path = "../support/mod.rs"]
+mod support;
+mod trace_dat;
+mod wakeups;
