@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `menu-3.7` and `menu-3.8`: worked examples, and what each of the four changes does.
 
-mod support;
-
-use support::{Rng, catalog, state};
+use crate::support::{Rng, catalog, state};
 use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Selection, Setup, StateDesc};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
@@ -204,7 +202,7 @@ fn load_and_io_waiters_make_the_cpu_hasty() {
 #[test]
 fn without_its_changes_3_8_decides_as_3_7() {
     let off = "menu-3.8,typical_interval=0,repeat_timer=0,general_timer=0,zero_residency=0";
-    let states = support::server_states();
+    let states = crate::support::server_states();
     let (mut differs, mut deep) = ([0; 5], 0);
     for seed in 0..200 {
         let with = |spec: &str| Lone::with_states(spec, &states);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From a name to a governor: what is found where, and what the errors say.
 
-mod support;
-
+use crate::support::{catalog, source};
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{catalog, source};
 use torpor_governor::{
     Catalog, CatalogOptions, CpuSetup, Governor, GovernorError, GovernorSpec, Inputs, Origin, Setup,
 };
@@ -397,7 +395,7 @@ fn a_cpu_is_enabled_with_its_own_capacity() {
         postcore_initcall(start);\n";
     let path = write(&scratch("capacity"), "mine.c", text);
     let governor = resolve(path.to_str().unwrap()).unwrap_or_else(|e| panic!("{e}"));
-    let states = support::server_states();
+    let states = crate::support::server_states();
     let big = CpuSetup::new(CpuId(0), &states);
     let little = CpuSetup { capacity: 160, ..CpuSetup::new(CpuId(1), &states) };
     let mut instance = governor.instantiate(&Setup { cpus: &[big, little] }).unwrap();
@@ -470,7 +468,7 @@ fn the_kernels_configuration_can_be_chosen_and_is_told() {
     let path = write(&scratch("config"), "mine.c", &source("ANSWER", text));
     let path = path.to_str().unwrap();
     let chosen = |governor: &Governor| {
-        let states = support::server_states();
+        let states = crate::support::server_states();
         let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
         let mut instance = governor.instantiate(&setup).unwrap();
         instance.select(0, &Inputs::default()).unwrap().state

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `teo,own_timer=1`: when its timer is set, and what a sleep that goes on is.
 
-mod support;
-
-use support::lone::{FAR_US, Lone};
+use crate::support::lone::{FAR_US, Lone};
 use torpor_units::Duration;
 
 const SPEC: &str = "teo,own_timer=1";

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Timers that a governor arms, as the host sees them.
 
-mod support;
-
+use crate::support::{catalog, server_states};
 use std::path::Path;
-use support::{catalog, server_states};
 use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Setup};
 use torpor_units::{CpuId, Hz, Instant};
 

@@ -2,12 +2,10 @@
 //! Governors written for kernels from 3.7 on: what each one's interface is, which one a file gets,
 //! and that what such a governor sees is what its kernel would have shown it.
 
-mod support;
-
+use crate::support::{catalog, kernel_file, kernel_sources, state};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{catalog, kernel_file, kernel_sources, state};
 use torpor_governor::{
     CpuSetup, Governor, GovernorSpec, Inputs, Instance, Release, Setup, StateDesc,
 };

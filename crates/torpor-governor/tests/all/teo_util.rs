@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `teo` with `util_mode=`: worked examples, and what holds between the modes on any machine.
 
-mod support;
-
-use support::{Rng, catalog, server_states, state};
+use crate::support::{Rng, catalog, server_states, state};
 use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Setup, StateDesc};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 

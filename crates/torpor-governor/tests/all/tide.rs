@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `tide`: worked examples of its plans, its own timer and the price of latency.
 
-mod support;
-
-use support::catalog;
-use support::lone::{FAR_US, Lone};
+use crate::support::catalog;
+use crate::support::lone::{FAR_US, Lone};
 use torpor_governor::Selection;
 use torpor_units::{Duration, Hz};
 

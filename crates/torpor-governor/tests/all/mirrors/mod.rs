@@ -6,13 +6,10 @@
 
 mod mutations;
 mod pair;
-#[path = "../support/mod.rs"]
-mod support;
-
+use crate::support::{catalog, kernel_file, kernel_sources};
 use mutations::*;
 use pair::{Tally, run};
 use std::path::Path;
-use support::{catalog, kernel_file, kernel_sources};
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_units::Hz;
 
