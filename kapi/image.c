@@ -48,32 +48,6 @@ __hidden int cpuidle_register_governor(struct cpuidle_governor *gov)
 	return 0;
 }
 
-struct ioboost_ops;
-__hidden int ioboost_register(const struct ioboost_ops *ops);
-
-__hidden int ioboost_register(const struct ioboost_ops *ops)
-{
-	if (!ops)
-		return -EINVAL;
-	if (kapi_host.nr_ioboosts == ARRAY_SIZE(kapi_host.ioboosts))
-		return -ENOSPC;
-	kapi_host.ioboosts[kapi_host.nr_ioboosts++] = ops;
-	return 0;
-}
-
-struct cpufreq_ops;
-__hidden int cpufreq_register(const struct cpufreq_ops *ops);
-
-__hidden int cpufreq_register(const struct cpufreq_ops *ops)
-{
-	if (!ops)
-		return -EINVAL;
-	if (kapi_host.nr_cpufreqs == ARRAY_SIZE(kapi_host.cpufreqs))
-		return -ENOSPC;
-	kapi_host.cpufreqs[kapi_host.nr_cpufreqs++] = ops;
-	return 0;
-}
-
 /* The timer's place among the armed ones of its CPU. */
 static struct kapi_timer *find_timer(const struct hrtimer *timer)
 {

@@ -25,16 +25,15 @@ const COMPILER_ENV: &str = "TORPOR_POLICY_CC";
 const KAPI: &str = "../../kapi";
 const GOVERNORS: &str = "../../governors/cpuidle";
 const IOBOOSTS: &str = "../../governors/ioboost";
-const CPUFREQS: &str = "../../governors/cpufreq";
 const IOBOOST_CALLS: &str = "../../kernel/ioboost";
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
-    let [kapi, governors, ioboosts, cpufreqs] =
-        [KAPI, GOVERNORS, IOBOOSTS, CPUFREQS].map(|path| manifest.join(path));
+    let [kapi, governors, ioboosts] =
+        [KAPI, GOVERNORS, IOBOOSTS].map(|path| manifest.join(path));
     // Relative: in a copy of the checkout, built files and all, these are the copy's.
-    for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS, CPUFREQS] {
+    for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS] {
         println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-changed={IOBOOST_CALLS}");
@@ -42,12 +41,14 @@ fn main() {
     cc::Build::new().file("src/guard.c").opt_level(2).compile("torpor_guard");
 
     let mut table = String::new();
-    write_kapi(&mut table, &kapi, &[&ioboosts, &cpufreqs]);
-    for (kind, folder) in
-        [("GOVERNORS", &governors), ("IOBOOSTS", &ioboosts), ("CPUFREQS", &cpufreqs)]
-    {
-        write_policies(&mut table, kind, folder, &kapi, &out.join(POLICIES));
-    }
+    write_kapi(&mut table, &kapi, &ioboosts);
+    let out_policies = out.join(POLICIES);
+    write_policies(&mut table, "GOVERNORS", &governors, &out_policies, &|source, out| {
+        let images = HZ.map(|hz| shipped(&image(source, out, &kapi, hz)));
+        format!("Some([{}])", images.join(","))
+    });
+    // A kernel compiles them.
+    write_policies(&mut table, "IOBOOSTS", &ioboosts, &out_policies, &|_, _| "None".to_owned());
     write_ioboost_calls(&mut table, &manifest.join(IOBOOST_CALLS), &out.join(POLICIES));
     // `build/<crate>/out`, next to the folder `deps` of test programs. Relative, as above.
     let parts: Vec<_> = out.iter().collect();
@@ -58,10 +59,14 @@ fn main() {
     fs::write(out.join("embedded.rs"), table).unwrap();
 }
 
-fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, out: &Path) {
-    println!("cargo::rerun-if-env-changed={COMPILER_ENV}");
-    let compiler = env::var_os(COMPILER_ENV).map(PathBuf::from);
-    let compiler = compiler.unwrap_or_else(|| cc::Build::new().get_compiler().path().to_owned());
+/// Copies the sources of a folder, and lists them with the images that `images` makes.
+fn write_policies(
+    table: &mut String,
+    kind: &str,
+    folder: &Path,
+    out: &Path,
+    images: &dyn Fn(&Path, &Path) -> String,
+) {
     let out = out.join(folder.file_name().unwrap());
     // A policy that was renamed leaves nothing behind.
     let _ = fs::remove_dir_all(&out);
@@ -76,20 +81,25 @@ fn write_policies(table: &mut String, kind: &str, folder: &Path, kapi: &Path, ou
         let copy = out.join(source.file_name().unwrap());
         fs::copy(&source, &copy).unwrap();
         let copy = shipped(&copy);
-        writeln!(table, "BuiltinFile {{ name: {name:?}, source: {copy}, images: [").unwrap();
-        for hz in HZ {
-            let image = out.join(format!("{name}-{hz}.so"));
-            let mut command = Command::new(&compiler);
-            command.args(flags::image()).arg(flags::hz_define(hz));
-            command.arg("-I").arg(kapi.join("include")).arg("-o").arg(&image);
-            command.arg("-Werror").arg(&source).arg(kapi.join("image.c"));
-            let status = command.status().expect("the C compiler could not be started");
-            assert!(status.success(), "{} does not compile: {command:?}", source.display());
-            writeln!(table, "{},", shipped(&image)).unwrap();
-        }
-        writeln!(table, "] }},").unwrap();
+        writeln!(table, "BuiltinFile {{ name: {name:?}, source: {copy}, images: {} }},", images(&source, &out))
+            .unwrap();
     }
     writeln!(table, "];").unwrap();
+}
+
+/// Compiles a governor for a tick rate; returns the image's path.
+fn image(source: &Path, out: &Path, kapi: &Path, hz: u32) -> PathBuf {
+    println!("cargo::rerun-if-env-changed={COMPILER_ENV}");
+    let compiler = env::var_os(COMPILER_ENV).map(PathBuf::from);
+    let compiler = compiler.unwrap_or_else(|| cc::Build::new().get_compiler().path().to_owned());
+    let image = out.join(format!("{}-{hz}.so", source.file_stem().unwrap().to_str().unwrap()));
+    let mut command = Command::new(&compiler);
+    command.args(flags::image()).arg(flags::hz_define(hz));
+    command.arg("-I").arg(kapi.join("include")).arg("-o").arg(&image);
+    command.arg("-Werror").arg(source).arg(kapi.join("image.c"));
+    let status = command.status().expect("the C compiler could not be started");
+    assert!(status.success(), "{} does not compile: {command:?}", source.display());
+    image
 }
 
 /// What has a kernel's scheduler call an IO boost.
@@ -114,14 +124,14 @@ fn shipped(file: &Path) -> String {
 }
 
 /// The kapi as (path below `kapi/`, text), to compile foreign policies on machines without it. The
-/// headers of IO boosts and frequency policies, which no kernel has, lie among its own.
-fn write_kapi(table: &mut String, kapi: &Path, with_headers: &[&Path]) {
+/// headers of IO boosts, which no kernel has, lie among its own.
+fn write_kapi(table: &mut String, kapi: &Path, with_headers: &Path) {
     let mut files = vec![kapi.join("image.c")];
     collect_headers(&kapi.join("include"), &mut files);
     files.sort();
     let named = |file: PathBuf| (file.strip_prefix(kapi).unwrap().to_owned(), file);
     let own_header = |file: PathBuf| (Path::new("include").join(file.file_name().unwrap()), file);
-    let headers = with_headers.iter().flat_map(|folder| files_with_suffix(folder, "h"));
+    let headers = files_with_suffix(with_headers, "h").into_iter();
     let headers = headers.map(own_header);
     writeln!(table, "pub(crate) static KAPI: &[(&str, &str)] = &[").unwrap();
     for (name, file) in files.into_iter().map(named).chain(headers) {

@@ -156,6 +156,8 @@ struct khost_attributes {
 	unsigned int policy, priority;
 	int nice;
 	unsigned int uclamp_min, uclamp_max;
+	/* 0: the scheduler's own. */
+	unsigned long long slice_ns;
 	/* The CPUs that it may run on; none: all. */
 	unsigned long long affinity[KHOST_CPUS_MAX / 64];
 };
@@ -206,44 +208,6 @@ struct khost_event {
 	unsigned long long expires_ns, softexpires_ns;
 };
 
-/* A CPU as the scheduler sees it. */
-struct khost_seen {
-	unsigned int util_avg, runnable_avg, load_avg, util_est;
-	unsigned int nr_running;
-	unsigned int is_idle, needs_resched;
-};
-
-enum khost_decided { KHOST_WAKING = 1, KHOST_WOKEN, KHOST_FREQUENCY };
-
-/* What the kernel uses, before it places a task that wakes; what it has made of that, once the
- * task is on a queue; and what it uses for a frequency. */
-struct khost_decision {
-	/* enum khost_decided. */
-	unsigned int kind;
-	/* The simulator's number. */
-	unsigned int task;
-	/* The CPU that acts, and the one that the task is on. */
-	unsigned int cpu, target;
-	unsigned int util_avg, runnable_avg, util_est;
-	/* KHOST_WAKING: the one it was on before that. */
-	unsigned int recent_cpu;
-	/* KHOST_WAKING: it has never left its queue, and is not placed anew. */
-	unsigned int is_queued;
-	unsigned int overutilized;
-	/* KHOST_WOKEN: a task of its class has the CPU, which is to make way. */
-	unsigned int is_contended, preempts;
-	/* KHOST_WOKEN, since 6.6: both as they are on the queue, and the queue's virtual time. */
-	long long vruntime, deadline, curr_vruntime, curr_deadline, virtual_time;
-	/* Of the task that waits with the earliest deadline, if it is another; else its weight is 0. */
-	long long first_vruntime, first_deadline;
-	unsigned int is_protected, weight, curr_weight, first_weight;
-	unsigned long long queue_weight;
-	/* KHOST_FREQUENCY. */
-	unsigned int khz;
-	/* Not of KHOST_WOKEN. */
-	const struct khost_seen *cpus;
-};
-
 /* What the kernel asks of the simulator. */
 struct khost_host {
 	void *context;
@@ -256,8 +220,6 @@ struct khost_host {
 	/* The kernel cannot go on; @trace is where it was, innermost first. */
 	void (*trouble)(void *context, unsigned int kind, const char *text, unsigned long len,
 			void *const *trace, unsigned long depth);
-	/* Null unless the simulator wants to know. */
-	void (*decided)(void *context, const struct khost_decision *decision);
 	/*
 	 * What an attempt to enter an idle state takes that the driver refuses, in ns; 0 if it
 	 * enters. Null if it never refuses.

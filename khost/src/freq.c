@@ -91,7 +91,6 @@ static int init(struct cpufreq_policy *policy)
 /* The governor has resolved its target: the table has it. */
 static unsigned int fast_switch(struct cpufreq_policy *policy, unsigned int target_khz)
 {
-	khost_sees_frequency(policy->cpu, target_khz);
 	set_frequency(policy->cpus, target_khz);
 	return target_khz;
 }

@@ -77,9 +77,6 @@ void khost_clock_event(int cpu);
 /* ioboost.c */
 void khost_check_io_boost(void);
 
-/* watch.c */
-void khost_sees_frequency(unsigned int cpu, unsigned int khz);
-
 /* work.c */
 void khost_start_workers(void);
 

@@ -227,6 +227,7 @@ static void set_attributes(struct host_task *host, const struct khost_attributes
 		.sched_policy = attributes->policy,
 		.sched_priority = attributes->priority,
 		.sched_nice = attributes->nice,
+		.sched_runtime = attributes->slice_ns,
 	};
 
 	/* A kernel that nobody asks for clamps does not look at them, and has its own for realtime. */
@@ -241,6 +242,21 @@ static void set_attributes(struct host_task *host, const struct khost_attributes
 			      "%s: no policy %u, priority %u, nice %d, clamps %u and %u", task->comm,
 			      attributes->policy, attributes->priority, attributes->nice,
 			      attributes->uclamp_min, attributes->uclamp_max);
+}
+
+void khost_waking(struct task_struct *task)
+{
+	khost_traced_task(KHOST_SCHED_WAKING, khost_number(task), task_cpu(task));
+}
+
+void khost_wakeup(struct task_struct *task)
+{
+	khost_traced_task(KHOST_SCHED_WAKEUP, khost_number(task), task_cpu(task));
+}
+
+void khost_wakeup_new(struct task_struct *task)
+{
+	khost_traced_task(KHOST_SCHED_WAKEUP_NEW, khost_number(task), task_cpu(task));
 }
 
 static void fork_task(void *argument)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The layouts that an image and the host share; `kapi/include/torpor/context.h`,
-//! `kapi/include/linux/cpuidle.h`, `governors/ioboost/ioboost.h`, `governors/cpufreq/cpufreq.h` and
+//! `kapi/include/linux/cpuidle.h` and
 //! `kapi/image.c` have the C side.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
@@ -61,10 +61,6 @@ pub(crate) struct KapiHost {
     pub bug_file: *const c_char,
     pub warn_line: c_uint,
     pub bug_line: c_uint,
-    pub ioboosts: [*const IoboostOps; 4],
-    pub nr_ioboosts: c_uint,
-    pub nr_cpufreqs: c_uint,
-    pub cpufreqs: [*const CpufreqOps; 4],
 }
 
 #[repr(C)]
@@ -175,106 +171,4 @@ pub(crate) struct CpuidleGovernor {
     pub disable: Option<GuardedCall>,
     pub select: Option<Select>,
     pub reflect: Option<Reflect>,
-}
-
-/// `struct ioboost_task`.
-#[repr(C)]
-pub(crate) struct IoboostTask {
-    pub state: [u64; 7],
-    pub uclamp_max: u32,
-    pub reserved: u32,
-}
-
-pub(crate) type TaskEvent = unsafe extern "C" fn(c_uint, *mut IoboostTask, u64, c_uint);
-pub(crate) type CpuEvent = unsafe extern "C" fn(c_uint, u64, c_uint);
-pub(crate) type CpuBoost = unsafe extern "C" fn(c_uint, u64, c_ulong) -> c_ulong;
-/// Of a task, or of a domain.
-pub(crate) type Utilization = unsafe extern "C" fn(*const c_void) -> c_ulong;
-pub(crate) type RqBoost = unsafe extern "C" fn(c_uint) -> c_ulong;
-
-#[repr(C)]
-pub(crate) struct IoboostOps {
-    pub name: [u8; NAME_LEN],
-    pub enqueue: Option<TaskEvent>,
-    pub dequeue: Option<TaskEvent>,
-    pub update: Option<CpuEvent>,
-    pub cpu_boost: Option<CpuBoost>,
-    pub task_boost: Option<Utilization>,
-    pub task_uclamp_min: Option<Utilization>,
-    pub rq_boost: Option<RqBoost>,
-    pub perf_min: Option<RqBoost>,
-}
-
-/// `struct cpufreq_cpu`: what a frequency policy sees of a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct CpufreqCpu {
-    /// Of its tasks, at most `capacity`.
-    pub util: c_ulong,
-    /// Of tasks that wait for it, too.
-    pub runnable: c_ulong,
-    /// What an IO boost raises `util` to.
-    pub boost: c_ulong,
-    /// The least performance, whatever the clamps.
-    pub perf_min: c_ulong,
-    pub capacity: c_ulong,
-    /// How often it went idle with the tick stopped.
-    pub idle_calls: u64,
-    pub cpu: c_uint,
-    /// Of its runqueue.
-    pub uclamp_min: c_uint,
-    pub uclamp_max: c_uint,
-    pub reserved: c_uint,
-}
-
-impl CpufreqCpu {
-    /// Without tasks, so far.
-    pub fn idle(cpu: u32, capacity: u64) -> CpufreqCpu {
-        CpufreqCpu {
-            util: 0,
-            runnable: 0,
-            boost: 0,
-            perf_min: 0,
-            capacity,
-            idle_calls: 0,
-            cpu,
-            uclamp_min: 0,
-            uclamp_max: 1024,
-            reserved: 0,
-        }
-    }
-}
-
-#[repr(C)]
-pub(crate) struct CpufreqOpp {
-    pub freq_khz: c_uint,
-    pub flags: c_uint,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct CpufreqDomain {
-    pub cpus: *const CpufreqCpu,
-    pub opps: *const CpufreqOpp,
-    pub nr_cpus: c_uint,
-    pub nr_opps: c_uint,
-    pub transition_latency_ns: i64,
-    pub transition_delay_ns: i64,
-    /// Written by the policy, which may write anything.
-    pub due_ns: u64,
-    pub release: c_uint,
-    pub reserved: c_uint,
-    pub state: [u64; 16],
-}
-
-pub(crate) type CpufreqUpdate =
-    unsafe extern "C" fn(*mut CpufreqDomain, *const CpufreqCpu, u64, c_uint) -> c_int;
-
-#[repr(C)]
-pub(crate) struct CpufreqOps {
-    pub name: [u8; NAME_LEN],
-    /// It takes a domain only.
-    pub start: Option<GuardedCall>,
-    pub update: Option<CpufreqUpdate>,
-    pub performance: Option<Utilization>,
 }

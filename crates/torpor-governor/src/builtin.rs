@@ -13,8 +13,8 @@ use torpor_units::Hz;
 pub(crate) struct BuiltinFile {
     pub name: &'static str,
     source: Shipped,
-    /// For 100, 250, 300 and 1000 Hz.
-    images: [Shipped; 4],
+    /// For 100, 250, 300 and 1000 Hz; an IO boost has none, because kernels call it alone.
+    images: Option<[Shipped; 4]>,
 }
 
 /// A file of the folder `policies`, read once.
@@ -35,7 +35,8 @@ pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
     match kind {
         Kind::Governor => &GOVERNORS,
         Kind::IoBoost => &IOBOOSTS,
-        Kind::Cpufreq => &CPUFREQS,
+        // They are the kernel's.
+        Kind::Cpufreq => &[],
     }
 }
 
@@ -117,7 +118,8 @@ impl BuiltinFile {
 
     pub(crate) fn image(&self, hz: Hz) -> Result<ImageFile, GovernorError> {
         let i = Hz::ALL.iter().position(|h| *h == hz).expect("ALL has every rate");
-        let image = ImageFile::parse(self.images[i].bytes()?.to_vec());
+        let images = self.images.as_ref().expect("a governor has images");
+        let image = ImageFile::parse(images[i].bytes()?.to_vec());
         Ok(image.expect("the build has made a sound image"))
     }
 }
@@ -142,5 +144,57 @@ pub(crate) fn summary(source: &str) -> String {
     match text.find(". ") {
         Some(end) => text[..=end].to_owned(),
         None => text,
+    }
+}
+
+/// A module parameter that a source declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredParam {
+    pub name: String,
+    /// As `module_param()` names the type.
+    pub kind: String,
+    /// `MODULE_PARM_DESC()`, empty without.
+    pub description: String,
+}
+
+/// Returns the parameters of a source in their order.
+pub(crate) fn declared_params(source: &str) -> Vec<DeclaredParam> {
+    let mut params: Vec<DeclaredParam> = Vec::new();
+    for line in source.lines() {
+        if let Some(rest) = line.strip_prefix("module_param(") {
+            let mut parts = rest.split(',').map(str::trim);
+            if let (Some(name), Some(kind)) = (parts.next(), parts.next()) {
+                let (name, kind) = (name.to_owned(), kind.to_owned());
+                params.push(DeclaredParam { name, kind, description: String::new() });
+            }
+        } else if let Some((name, rest)) =
+            line.strip_prefix("MODULE_PARM_DESC(").and_then(|rest| rest.split_once(','))
+        {
+            let text = rest.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"'));
+            if let (Some(param), Some((text, _))) =
+                (params.iter_mut().find(|param| param.name == name), text)
+            {
+                param.description = text.to_owned();
+            }
+        }
+    }
+    params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_declares_its_parameters() {
+        let source = "static unsigned int x = 3;\nmodule_param(x, uint, 0644);\n\
+                      MODULE_PARM_DESC(x, \"how many (default 3)\");\nmodule_param(y, bool, 0);\n";
+        let param = |name: &str, kind: &str, description: &str| DeclaredParam {
+            name: name.into(),
+            kind: kind.into(),
+            description: description.into(),
+        };
+        let expected = [param("x", "uint", "how many (default 3)"), param("y", "bool", "")];
+        assert_eq!(declared_params(source), expected);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Finds governors, IO boosts and frequency policies by the names users give them.
+//! Finds governors, IO boosts and cpufreq governors by the names that users give them.
 
-use crate::builtin::{self, BuiltinFile};
+use crate::builtin::{self, BuiltinFile, DeclaredParam};
 use crate::compile::{self, Compiler};
 use crate::config;
 use crate::params::Param;
@@ -11,8 +11,7 @@ use crate::spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 use crate::store::Store;
 use crate::tree::{Part, Sources};
 use crate::{
-    CpufreqPolicy, Governor, GovernorError, IoBoost, Isolation, Kind, Label, Release, sha256_hex,
-    tree,
+    Governor, GovernorError, Isolation, Kind, Label, Release, sha256_hex, tree,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -38,8 +37,8 @@ pub struct CatalogOptions {
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Resolves names of governors, IO boosts and frequency policies: built-in ones at once, foreign
-/// ones by compiling them.
+/// Resolves names of governors, built-in ones at once, others by compiling them; and finds the
+/// sources of IO boosts and cpufreq governors.
 #[derive(Debug)]
 pub struct Catalog {
     compiler: Compiler,
@@ -55,6 +54,16 @@ pub struct Builtin {
     pub params: Vec<Param>,
     /// Of a governor.
     pub rating: Option<u32>,
+    pub source: &'static str,
+    pub source_sha256: String,
+}
+
+/// An IO boost that ships with Torpor.
+#[derive(Clone, Debug)]
+pub struct BuiltinBoost {
+    pub name: &'static str,
+    pub summary: String,
+    pub params: Vec<DeclaredParam>,
     pub source: &'static str,
     pub source_sha256: String,
 }
@@ -111,43 +120,24 @@ impl Catalog {
         builtin::files(Kind::Governor).iter().map(describe).collect()
     }
 
-    pub fn ioboosts() -> Result<Vec<Builtin>, GovernorError> {
+    /// The IO boosts that ship, with the parameters that their sources declare.
+    pub fn ioboosts() -> Result<Vec<BuiltinBoost>, GovernorError> {
         let describe = |file: &'static BuiltinFile| {
-            let boost = IoBoost::new(plain(file, Kind::IoBoost)?, &[])?;
-            Builtin::new(file, &boost, None)
+            let source = file.source()?;
+            Ok(BuiltinBoost {
+                name: file.name,
+                summary: builtin::summary(source),
+                params: builtin::declared_params(source),
+                source,
+                source_sha256: sha256_hex(source.as_bytes()),
+            })
         };
         builtin::files(Kind::IoBoost).iter().map(describe).collect()
-    }
-
-    pub fn cpufreq_names() -> impl Iterator<Item = &'static str> {
-        builtin::files(Kind::Cpufreq).iter().map(|b| b.name)
-    }
-
-    pub fn cpufreqs() -> Result<Vec<Builtin>, GovernorError> {
-        let describe = |file: &'static BuiltinFile| {
-            let policy = CpufreqPolicy::new(plain(file, Kind::Cpufreq)?, &[])?;
-            Builtin::new(file, &policy, None)
-        };
-        builtin::files(Kind::Cpufreq).iter().map(describe).collect()
     }
 
     /// Finds, compiles if need be, and checks the parameters.
     pub fn resolve(&self, spec: &GovernorSpec, hz: Hz) -> Result<Governor, GovernorError> {
         Governor::new(self.compiled(spec, hz)?, spec.params())
-    }
-
-    /// Finds, compiles if need be, and checks the parameters.
-    pub fn resolve_ioboost(&self, spec: &IoBoostSpec, hz: Hz) -> Result<IoBoost, GovernorError> {
-        IoBoost::new(self.compiled(&spec.0, hz)?, spec.params())
-    }
-
-    /// Finds, compiles if need be, and checks the parameters.
-    pub fn resolve_cpufreq(
-        &self,
-        spec: &CpufreqSpec,
-        hz: Hz,
-    ) -> Result<CpufreqPolicy, GovernorError> {
-        CpufreqPolicy::new(self.compiled(&spec.spec, hz)?, spec.params())
     }
 
     fn compiled(&self, spec: &GovernorSpec, hz: Hz) -> Result<Compiled, GovernorError> {
@@ -207,7 +197,7 @@ impl Catalog {
         &self,
         spec: &CpufreqSpec,
     ) -> Result<SourceFiles, GovernorError> {
-        self.unchecked_files(&spec.spec)
+        self.unchecked_files(&spec.0)
     }
 
     /// The same, of an idle governor.

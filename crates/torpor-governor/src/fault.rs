@@ -2,7 +2,6 @@
 use crate::Label;
 use crate::guard::Caught;
 use crate::instance::Inputs;
-use crate::ioboost::{BOOST_MAX, Flags};
 use std::fmt;
 use torpor_units::{CpuId, Instant};
 
@@ -36,39 +35,6 @@ pub enum Call {
     Timer {
         now: Instant,
     },
-    Enqueue {
-        task: usize,
-        now: Instant,
-        flags: Flags,
-    },
-    Dequeue {
-        task: usize,
-        now: Instant,
-        flags: Flags,
-    },
-    Update {
-        now: Instant,
-        flags: Flags,
-    },
-    CpuBoost {
-        now: Instant,
-        max_cap: u64,
-    },
-    TaskBoost {
-        task: usize,
-    },
-    TaskUclampMin {
-        task: usize,
-    },
-    RqBoost,
-    PerfMin,
-    /// Of a frequency policy.
-    Start,
-    UpdateFrequency {
-        now: Instant,
-        is_iowait: bool,
-    },
-    Performance,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,14 +52,6 @@ pub enum Cause {
     NoSuchState {
         index: i32,
         state_count: usize,
-    },
-    /// A utilization, or a performance, that no CPU can follow.
-    NoSuchBoost {
-        boost: u32,
-    },
-    NoSuchOpp {
-        index: i32,
-        opp_count: usize,
     },
 }
 
@@ -130,8 +88,6 @@ impl Call {
     /// Its name, and the CPU where it is one's.
     pub(crate) fn at(self, cpu: CpuId) -> String {
         match self {
-            // Of a task, wherever it is.
-            Call::TaskBoost { .. } | Call::TaskUclampMin { .. } => self.name().to_owned(),
             _ => format!("{} on {cpu}", self.name()),
         }
     }
@@ -139,27 +95,12 @@ impl Call {
     /// A message's end.
     pub(crate) fn inputs(self) -> String {
         let inputs = match self {
-            Call::Init
-            | Call::Enable
-            | Call::Disable
-            | Call::RqBoost
-            | Call::PerfMin
-            | Call::Start
-            | Call::Performance => return String::new(),
+            Call::Init | Call::Enable | Call::Disable => return String::new(),
             Call::Select(inputs) => inputs.to_string(),
             Call::Reflect { index, now, got_tick } => {
                 format!("index={index} now={now} got_tick={got_tick}")
             }
             Call::Timer { now } => format!("now={now}"),
-            Call::Enqueue { task, now, flags } | Call::Dequeue { task, now, flags } => {
-                format!("task={task} now={now} flags={flags}")
-            }
-            Call::Update { now, flags } => format!("now={now} flags={flags}"),
-            Call::CpuBoost { now, max_cap } => format!("now={now} max_cap={max_cap}"),
-            Call::TaskBoost { task } | Call::TaskUclampMin { task } => format!("task={task}"),
-            Call::UpdateFrequency { now, is_iowait } => {
-                format!("now={now} flags={}", Flags::IOWAIT.when(is_iowait))
-            }
         };
         format!("; its inputs: {inputs}")
     }
@@ -172,17 +113,6 @@ impl Call {
             Call::Select(_) => "select()",
             Call::Reflect { .. } => "reflect()",
             Call::Timer { .. } => "a timer's callback",
-            Call::Enqueue { .. } => "enqueue()",
-            Call::Dequeue { .. } => "dequeue()",
-            Call::Update { .. } => "update()",
-            Call::CpuBoost { .. } => "cpu_boost()",
-            Call::TaskBoost { .. } => "task_boost()",
-            Call::TaskUclampMin { .. } => "task_uclamp_min()",
-            Call::RqBoost => "rq_boost()",
-            Call::PerfMin => "perf_min()",
-            Call::Start => "start()",
-            Call::UpdateFrequency { .. } => "update()",
-            Call::Performance => "performance()",
         }
     }
 }
@@ -212,14 +142,6 @@ impl fmt::Display for Cause {
                 f,
                 "answered state {index}, but the driver has states 0 to {}",
                 state_count.saturating_sub(1)
-            ),
-            Cause::NoSuchBoost { boost } => {
-                write!(f, "answered {boost}, but utilization is 0 to {BOOST_MAX}")
-            }
-            Cause::NoSuchOpp { index, opp_count } => write!(
-                f,
-                "answered OPP {index}, but the clock has OPPs 0 to {}",
-                opp_count.saturating_sub(1)
             ),
         }
     }

@@ -2,13 +2,10 @@
 //! Guarded calls into images: see `guard.c`. This side prepares threads and runs the watchdog.
 
 use crate::Kind;
-use crate::abi::{
-    CpuBoost, CpuEvent, CpufreqCpu, CpufreqDomain, CpufreqUpdate, CpuidleDevice, CpuidleDriver,
-    GuardedCall, IoboostTask, Reflect, RqBoost, Select, TaskEvent, Utilization,
-};
+use crate::abi::{CpuidleDevice, CpuidleDriver, GuardedCall, Reflect, Select};
 use crate::fault::Call;
 use std::cell::{RefCell, UnsafeCell};
-use std::ffi::{c_int, c_uint, c_ulong, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
@@ -132,24 +129,6 @@ unsafe extern "C" {
     ) -> i64;
     fn torpor_guard_reflect(dev: *mut CpuidleDevice, index: c_int, reflect: Reflect) -> i64;
     fn torpor_guard_call(drv: *mut c_void, dev: *mut c_void, call: GuardedCall) -> i64;
-    fn torpor_guard_task_event(
-        cpu: c_uint,
-        task: *mut IoboostTask,
-        now: u64,
-        flags: c_uint,
-        event: TaskEvent,
-    ) -> i64;
-    fn torpor_guard_cpu_event(cpu: c_uint, now: u64, flags: c_uint, event: CpuEvent) -> i64;
-    fn torpor_guard_cpu_boost(cpu: c_uint, now: u64, max_cap: c_ulong, boost: CpuBoost) -> i64;
-    fn torpor_guard_utilization(what: *const c_void, of: Utilization) -> i64;
-    fn torpor_guard_cpufreq_update(
-        domain: *mut CpufreqDomain,
-        cpu: *const CpufreqCpu,
-        now: u64,
-        flags: c_uint,
-        update: CpufreqUpdate,
-    ) -> i64;
-    fn torpor_guard_rq_boost(cpu: c_uint, boost: RqBoost) -> i64;
 }
 
 /// What ended a call.
@@ -199,76 +178,6 @@ pub unsafe fn call(
 ) -> Result<c_int, Caught> {
     // SAFETY: as the caller promises.
     guarded(|| unsafe { torpor_guard_call(drv, dev, function) })
-}
-
-/// # Safety
-/// `event` belongs to a loaded image, and `task` is writable.
-#[inline]
-pub(crate) unsafe fn task_event(
-    event: TaskEvent,
-    cpu: c_uint,
-    task: *mut IoboostTask,
-    now: u64,
-    flags: c_uint,
-) -> Result<(), Caught> {
-    // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_task_event(cpu, task, now, flags, event) }).map(drop)
-}
-
-/// # Safety
-/// `event` belongs to a loaded image.
-#[inline]
-pub(crate) unsafe fn cpu_event(
-    event: CpuEvent,
-    cpu: c_uint,
-    now: u64,
-    flags: c_uint,
-) -> Result<(), Caught> {
-    // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_cpu_event(cpu, now, flags, event) }).map(drop)
-}
-
-/// # Safety
-/// `boost` belongs to a loaded image.
-#[inline]
-pub(crate) unsafe fn cpu_boost(
-    boost: CpuBoost,
-    cpu: c_uint,
-    now: u64,
-    max_cap: u64,
-) -> Result<u32, Caught> {
-    // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_cpu_boost(cpu, now, max_cap, boost) }).map(|b| b as u32)
-}
-
-/// # Safety
-/// `of` belongs to a loaded image, and takes what `what` points to.
-#[inline]
-pub(crate) unsafe fn utilization(of: Utilization, what: *const c_void) -> Result<u32, Caught> {
-    // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_utilization(what, of) }).map(|util| util as u32)
-}
-
-/// # Safety
-/// `update` belongs to a loaded image, in whose memory are `domain` and `cpu`.
-#[inline]
-pub(crate) unsafe fn cpufreq_update(
-    update: CpufreqUpdate,
-    domain: *mut CpufreqDomain,
-    cpu: *const CpufreqCpu,
-    now: u64,
-    flags: c_uint,
-) -> Result<c_int, Caught> {
-    // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_cpufreq_update(domain, cpu, now, flags, update) })
-}
-
-/// # Safety
-/// `boost` belongs to a loaded image.
-#[inline]
-pub(crate) unsafe fn rq_boost(boost: RqBoost, cpu: c_uint) -> Result<u32, Caught> {
-    // SAFETY: as the caller promises.
-    guarded(|| unsafe { torpor_guard_rq_boost(cpu, boost) }).map(|b| b as u32)
 }
 
 /// The result of a call: the low half of its answer, unless that is a code of the guard.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles, loads and calls CPU-idle governors, the kernel's own C source, unedited, frequency
-//! policies and IO boosts.
+//! Compiles, loads and calls CPU-idle governors, the kernel's own C source, unedited. Finds IO boosts
+//! and cpufreq governors, which a hosted kernel calls.
 //!
 //! ```
 //! use torpor_governor::{Catalog, CpuSetup, Inputs, Setup, StateDesc};
@@ -42,7 +42,6 @@ mod catalog;
 mod child;
 mod compile;
 mod config;
-mod cpufreq;
 mod elf;
 mod error;
 mod fault;
@@ -51,7 +50,6 @@ mod git;
 mod governor;
 mod guard;
 mod instance;
-mod ioboost;
 mod kind;
 mod load;
 mod makefile;
@@ -80,14 +78,13 @@ pub mod hosting {
 }
 
 pub use apart::{Isolation, NoAnswer, Pulse, SharedCount, apart};
-pub use catalog::{Builtin, Catalog, CatalogOptions, SourceFiles};
-pub use cpufreq::{CpufreqCpu, CpufreqInstance, CpufreqPolicy, CpufreqSetup, FreqDomain, FreqOpp};
+pub use builtin::DeclaredParam;
+pub use catalog::{Builtin, BuiltinBoost, Catalog, CatalogOptions, SourceFiles};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};
 pub use governor::Governor;
 pub use guard::set_call_limit;
 pub use instance::{CpuSetup, Inputs, Instance, NO_LATENCY_LIMIT, Selection, Setup, StateDesc};
-pub use ioboost::{Flags, IoBoost, IoBoostInstance, IoBoostSetup};
 pub use kind::{Kind, Label};
 pub use params::{Param, ParamType};
 pub use policy::{ChosenParam, Origin, Policy};

@@ -2,7 +2,7 @@
 //! Puts an image and its CPUs into fresh memory, and starts it.
 
 use crate::abi::{
-    self, CpufreqOps, CpuidleDevice, CpuidleDriver, CpuidleGovernor, IoboostOps, KapiCpu, KapiHost,
+    self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost,
     NAME_LEN, TorporImage,
 };
 use crate::elf::ImageFile;
@@ -10,7 +10,7 @@ use crate::fault::{Call, Cause, Fault};
 use crate::guard::{self, Caught};
 use crate::memory::{ALIGN_SLACK, Block, Memory, Plan};
 use crate::params::{self, ParamPlace};
-use crate::{GovernorError, Kind, Label};
+use crate::{GovernorError, Label};
 use std::ffi::CStr;
 use torpor_units::{CpuId, Hz};
 
@@ -267,27 +267,6 @@ impl Loaded {
         Ok(*by_name.or(by_rating).expect("there is at least one"))
     }
 
-    /// The IO boost that the image has registered: the one with the wanted name, else the first.
-    pub(crate) fn ioboost(&self, name: &str) -> Result<*const IoboostOps, GovernorError> {
-        // SAFETY: the host block lies in the image.
-        let host = unsafe { &*self.host };
-        let known = self.registered(&host.ioboosts, host.nr_ioboosts)?;
-        // SAFETY: just checked that they lie in the image.
-        let by_name = known.iter().find(|b| named(unsafe { &(***b).name }, name));
-        Ok(*by_name.unwrap_or(&known[0]))
-    }
-
-    /// The frequency policy that the image has registered: the one with the wanted name, else the
-    /// first.
-    pub(crate) fn cpufreq(&self, name: &str) -> Result<*const CpufreqOps, GovernorError> {
-        // SAFETY: the host block lies in the image.
-        let host = unsafe { &*self.host };
-        let known = self.registered(&host.cpufreqs, host.nr_cpufreqs)?;
-        // SAFETY: just checked that they lie in the image.
-        let by_name = known.iter().find(|p| named(unsafe { &(***p).name }, name));
-        Ok(*by_name.unwrap_or(&known[0]))
-    }
-
     /// What the image has registered of its kind: at least one, and all of it statics.
     fn registered<'a, T>(
         &self,
@@ -301,11 +280,7 @@ impl Loaded {
             self.image.contains(&(*p as usize)) && *p as usize + size_of::<T>() <= self.image.end
         };
         if known.is_empty() {
-            let function = match kind {
-                Kind::Governor => "cpuidle_register_governor",
-                Kind::IoBoost => "ioboost_register",
-                Kind::Cpufreq => "cpufreq_register",
-            };
+            let function = "cpuidle_register_governor";
             return broken(format!("it registers no {kind}; an initcall must call {function}()"));
         }
         if !known.iter().all(inside) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-use crate::{GovernorError, Kind, Label, Release};
+use crate::{GovernorError, Kind, Label};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
@@ -13,10 +13,7 @@ pub(crate) fn forms(kind: Kind) -> &'static str {
              `,CONFIG_X=y`"
         }
         Kind::IoBoost => "NAME or PATH.c, each with optional `,param=value` or `,CONFIG_X=y`",
-        Kind::Cpufreq => {
-            "NAME or PATH.c, each with optional `@6.1` or `@6.12`, and `,param=value` or \
-             `,CONFIG_X=y`"
-        }
+        Kind::Cpufreq => "NAME or PATH.c, each with optional `,tunable=value`",
     }
 }
 
@@ -42,13 +39,9 @@ pub struct GovernorSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IoBoostSpec(pub(crate) GovernorSpec);
 
-/// How a user names a frequency policy, with the kernel around it. Prints as it was typed, without
-/// the release that is the default.
+/// How a user names a cpufreq governor of a file. Prints as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CpufreqSpec {
-    pub(crate) spec: GovernorSpec,
-    release: Release,
-}
+pub struct CpufreqSpec(pub(crate) GovernorSpec);
 
 /// Where a policy's source is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +86,7 @@ impl GovernorSpec {
         GovernorSpec::parse_os(Kind::Governor, text)
     }
 
-    pub(crate) fn label(&self) -> Label {
+    pub fn label(&self) -> Label {
         Label { kind: self.kind, text: self.text.as_str().into() }
     }
 
@@ -156,6 +149,10 @@ impl IoBoostSpec {
         self.0.params()
     }
 
+    pub fn label(&self) -> Label {
+        self.0.label()
+    }
+
     /// As [`FromStr`], for what a command line or a file system gives.
     pub fn from_os(text: &OsStr) -> Result<IoBoostSpec, GovernorError> {
         GovernorSpec::parse_os(Kind::IoBoost, text).map(IoBoostSpec)
@@ -163,58 +160,32 @@ impl IoBoostSpec {
 }
 
 impl CpufreqSpec {
-    /// The kernels that a frequency policy can be asked to run in.
-    pub const RELEASES: [Release; 2] =
-        [Release { major: 6, minor: 1 }, Release { major: 6, minor: 12 }];
-
     /// Never [`Place::Tree`].
     pub fn place(&self) -> &Place {
-        self.spec.place()
+        self.0.place()
     }
 
     /// In the order they were given.
     pub fn params(&self) -> &[(String, String)] {
-        self.spec.params()
+        self.0.params()
     }
 
-    pub fn release(&self) -> Release {
-        self.release
+    pub fn label(&self) -> Label {
+        self.0.label()
     }
 }
 
 impl fmt::Display for CpufreqSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.release == Release::default() {
-            return self.spec.fmt(f);
-        }
-        let place = split(&self.spec.text).0;
-        write!(f, "{place}@{}{}", self.release, &self.spec.text[place.len()..])
+        self.0.fmt(f)
     }
 }
 
-/// An `@` belongs to a path if a `/` comes before it, unless it follows `.c`.
 impl FromStr for CpufreqSpec {
     type Err = GovernorError;
 
     fn from_str(text: &str) -> Result<CpufreqSpec, GovernorError> {
-        let end = text.find(".c@").map(|at| at + 2);
-        let end =
-            end.or_else(|| text.find(['@', '/', ',']).filter(|at| text[*at..].starts_with('@')));
-        let Some(at) = end else {
-            let spec = GovernorSpec::parse(Kind::Cpufreq, text)?;
-            return Ok(CpufreqSpec { spec, release: Release::default() });
-        };
-        let (place, rest) = (&text[..at], &text[at + 1..]);
-        let release = rest.split(',').next().unwrap_or(rest);
-        let found = CpufreqSpec::RELEASES.into_iter().find(|r| r.to_string() == release);
-        let Some(found) = found else {
-            let policy = Label { kind: Kind::Cpufreq, text: text.into() };
-            let reason = format!("`{release}` is not a release that it can run in");
-            return Err(GovernorError::Spec { policy, reason });
-        };
-        let spec =
-            GovernorSpec::parse(Kind::Cpufreq, &format!("{place}{}", &rest[release.len()..]))?;
-        Ok(CpufreqSpec { spec, release: found })
+        GovernorSpec::parse(Kind::Cpufreq, text).map(CpufreqSpec)
     }
 }
 

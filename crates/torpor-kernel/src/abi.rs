@@ -140,6 +140,7 @@ pub(crate) struct Attributes {
     pub nice: c_int,
     pub uclamp_min: u32,
     pub uclamp_max: u32,
+    pub slice_ns: u64,
     pub affinity: [u64; CPUS_MAX / 64],
 }
 
@@ -184,55 +185,7 @@ pub(crate) struct Host {
     pub log: extern "C" fn(*mut c_void, *const c_char, c_ulong),
     pub trouble:
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),
-    pub decided: Option<extern "C" fn(*mut c_void, *const Decision)>,
     pub rejects: Option<extern "C" fn(*mut c_void, u32, u32) -> u64>,
-}
-
-/// A CPU as the scheduler sees it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SeenCpu {
-    pub util_avg: u32,
-    pub runnable_avg: u32,
-    pub load_avg: u32,
-    pub util_est: u32,
-    pub nr_running: u32,
-    pub is_idle: u32,
-    pub needs_resched: u32,
-}
-
-pub(crate) const WAKING: u32 = 1;
-pub(crate) const WOKEN: u32 = 2;
-pub(crate) const FREQUENCY: u32 = 3;
-
-#[repr(C)]
-pub(crate) struct Decision {
-    pub kind: u32,
-    pub task: u32,
-    pub cpu: u32,
-    pub target: u32,
-    pub util_avg: u32,
-    pub runnable_avg: u32,
-    pub util_est: u32,
-    pub recent_cpu: u32,
-    pub is_queued: u32,
-    pub overutilized: u32,
-    pub is_contended: u32,
-    pub preempts: u32,
-    pub vruntime: i64,
-    pub deadline: i64,
-    pub curr_vruntime: i64,
-    pub curr_deadline: i64,
-    pub virtual_time: i64,
-    pub first_vruntime: i64,
-    pub first_deadline: i64,
-    pub is_protected: u32,
-    pub weight: u32,
-    pub curr_weight: u32,
-    pub first_weight: u32,
-    pub queue_weight: u64,
-    pub khz: u32,
-    pub cpus: *const SeenCpu,
 }
 
 /// Every call has one shape, so that one guard does for all.

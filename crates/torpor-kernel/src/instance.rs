@@ -2,7 +2,6 @@
 //! A started kernel: the calls into it, each of which ends whatever the kernel does.
 
 use crate::abi::{self, Call, Cpu, Usage};
-use crate::decided::Decided;
 use crate::error::{Kind, TroubleDetail};
 use crate::image::Image;
 use crate::region::{LINE, Region, Stacks};
@@ -49,7 +48,6 @@ struct HostSide {
     texts: Vec<CString>,
     params: Vec<abi::Param>,
     /// Since they were taken last, if anybody wants them.
-    decided: Vec<Decided>,
     rejects: Option<Rejects>,
 }
 
@@ -158,19 +156,10 @@ impl Instance {
         symbols::name(&self.kernel.image, ANCHOR, &[offset]).pop()
     }
 
-    /// From now on it keeps what it decides.
-    pub fn watch_decisions(&mut self) {
-        self.host.table.decided = Some(decided);
-    }
-
     /// From now on the idle driver refuses a state when it is said to.
     pub fn reject_entries(&mut self, rejects: Rejects) {
         self.host.rejects = Some(rejects);
         self.host.table.rejects = Some(self::rejects);
-    }
-
-    pub(crate) fn take_decided(&mut self) -> Vec<Decided> {
-        std::mem::take(&mut self.host.decided)
     }
 
     pub fn take_log(&mut self) -> Vec<String> {
@@ -339,7 +328,6 @@ impl HostSide {
                 traced,
                 log,
                 trouble,
-                decided: None,
                 rejects: None,
             },
             regions: Vec::new(),
@@ -357,7 +345,6 @@ impl HostSide {
             machine: None,
             texts: Vec::new(),
             params: Vec::new(),
-            decided: Vec::new(),
             rejects: None,
         });
         // A name or a value with a NUL is cut there, as on a command line.
@@ -504,14 +491,6 @@ extern "C" fn log(context: *mut c_void, text: *const c_char, len: c_ulong) {
     }
     // SAFETY: the kernel gives a text and its length.
     host.log.push_back(unsafe { line(text, len) });
-}
-
-extern "C" fn decided(context: *mut c_void, decision: *const abi::Decision) {
-    // SAFETY: as in `allocate`.
-    let host = unsafe { &mut *context.cast::<HostSide>() };
-    let cpus = host.states.len();
-    // SAFETY: the kernel gives a decision, with an entry for each CPU if it has any.
-    host.decided.push(unsafe { Decided::of(&*decision, cpus) });
 }
 
 extern "C" fn rejects(context: *mut c_void, cpu: u32, state: u32) -> u64 {

@@ -16,7 +16,6 @@
 
 mod abi;
 mod compile;
-mod decided;
 mod error;
 mod generate;
 #[cfg(test)]
@@ -37,7 +36,6 @@ mod task;
 mod upstream;
 
 pub use abi::Usage;
-pub use decided::{Contest, Decided, SeenCpu};
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, Rejects, TaskHandle};
 pub use kernels::{IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};

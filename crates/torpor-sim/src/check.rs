@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a request may ask for.
 
-use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
 use torpor_engine::{ORACLE, check_disabled_states};
-use torpor_governor::{CpufreqSpec, Release};
 use torpor_units::{CpuId, Duration};
 
 /// Shorter runs hold less than a tick of the slowest kernel.
@@ -56,7 +54,13 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
             hint: "--governor menu".to_owned(),
         });
     }
-    check_kernels(request)?;
+    if options.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&CpuId(0))) {
+        return Err(SimError::Option {
+            what: "a kernel starts on CPU 0, which stays online",
+            given: "--cpus without 0".to_owned(),
+            hint: "add 0 to --cpus".to_owned(),
+        });
+    }
     once(
         &options.kernels,
         "each kernel (--kernel) is given once",
@@ -64,7 +68,7 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
     )?;
     once(
         &options.cpufreq,
-        "each frequency policy (--cpufreq) is given once",
+        "each cpufreq governor (--cpufreq) is given once",
         "two columns would be the same; leave one out, or change its parameters",
     )?;
     once(
@@ -72,36 +76,6 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
         "each IO boost (--io-boost) is given once",
         "two columns would be the same; leave one out, or change its parameters",
     )
-}
-
-/// What a hosted kernel cannot be asked for: what would need another kernel.
-fn check_kernels(request: &Request) -> Result<(), SimError> {
-    let Request { options, .. } = request;
-    if options.kernels.is_empty() {
-        let of_kernel = |cpufreq: &&Cpufreq| matches!(cpufreq, Cpufreq::OfKernel { .. });
-        return match options.cpufreq.iter().find(of_kernel) {
-            None => Ok(()),
-            Some(cpufreq) => Err(SimError::Option {
-                what: "this frequency governor is a kernel's own",
-                given: format!("`{cpufreq}`"),
-                hint: "--kernel 6.12, which has it".to_owned(),
-            }),
-        };
-    }
-    let cannot = |what, given: String, hint: &str| {
-        Err(SimError::Option { what, given, hint: format!("{hint}, or leave out --kernel") })
-    };
-    let is_other = |spec: &&CpufreqSpec| spec.release() != Release::default();
-    let policies = crate::columns::cpufreq(request);
-    if let Some(other) = policies.iter().filter_map(Cpufreq::policy).find(is_other) {
-        let what = "a hosted kernel has its own release's schedutil";
-        return cannot(what, format!("`{other}`"), "--cpufreq schedutil");
-    }
-    if options.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&CpuId(0))) {
-        let what = "a hosted kernel starts on CPU 0, which stays online";
-        return cannot(what, "--cpus without 0".to_owned(), "add 0 to --cpus");
-    }
-    Ok(())
 }
 
 /// What columns are called has to tell them apart.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A session's runs and its journal: what decides a run, and whether it was run before.
 
-use crate::columns::{Column, Decider};
+use crate::columns::Column;
 use crate::error::Halt;
 use crate::options::{Options, Request};
 use crate::session::Session;
@@ -32,28 +32,9 @@ impl Session<'_> {
         };
         let shared = format!("{workload:?} {platform:?} {:?} {shared:?}", self.hz);
         let of_column = |column: &Column| {
-            let (settings, image) = match &column.decider {
-                Decider::Governor(governor) => {
-                    (format!("{:?}", governor.param_settings()), governor.image_bytes())
-                }
-                Decider::Kernel { kernel, io_boost } => {
-                    let policies = (&kernel.governor, &kernel.io_boost, io_boost);
-                    (format!("{policies:?}"), kernel.image_bytes())
-                }
-            };
-            let frequency = column.frequency.as_ref();
-            let frequency_settings = frequency.map(|policy| policy.param_settings());
-            let own = format!("{:?} {frequency_settings:?} {settings}", column.cpufreq);
-            let boost = column.boost.as_ref();
-            let boost_settings = format!("{:?}", boost.map(|boost| boost.policy.param_settings()));
-            journal.key(&[
-                shared.as_bytes(),
-                own.as_bytes(),
-                image,
-                frequency.map_or(&[][..], |policy| policy.image_bytes()),
-                boost_settings.as_bytes(),
-                boost.map_or(&[][..], |boost| boost.policy.image_bytes()),
-            ])
+            let Column { kernel, cpufreq, io_boost, .. } = column;
+            let own = format!("{cpufreq:?} {:?} {:?} {io_boost:?}", kernel.governor, kernel.io_boost);
+            journal.key(&[shared.as_bytes(), own.as_bytes(), kernel.image_bytes()])
         };
         self.columns.iter().map(of_column).collect()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Closed-loop simulation: tasks on a machine whose idle CPUs go through the engine's idle loop, so
-//! that a slow wake-up delays the work that it is for, and with it all that follows.
+//! Closed-loop simulation: tasks on simulated hardware under a kernel's own scheduler, idle loop and
+//! governors, so that a slow wake-up delays the work that it is for, and with it all that follows.
 
 #![warn(unreachable_pub)]
 
@@ -18,17 +18,15 @@ pub mod oracle;
 pub mod outcome;
 mod queue;
 pub mod record;
-pub mod sched;
 mod session;
 mod summary;
-mod thermal;
 pub mod workload;
 
 pub use columns::kernel_id;
 pub use cpufreq::Cpufreq;
 pub use error::{Halt, SimError, Stuck};
 pub use journal::Journal;
-pub use options::{Options, Overheads, Request};
+pub use options::{DEFAULT_KERNEL, Options, Overheads, Request};
 pub use session::{Session, run};
 pub use torpor_kernel::KernelSpec;
 pub use workload::Workload;

@@ -19,6 +19,14 @@ use crate::error::SimError;
 use crate::journal::Journal;
 use crate::workload::{self, Workload};
 
+/// The kernel that decides where none is named.
+pub const DEFAULT_KERNEL: &str = "6.12";
+
+fn default_kernel() -> KernelSpec {
+    let Ok(spec) = DEFAULT_KERNEL.parse::<KernelSpec>();
+    spec
+}
+
 /// A simulation: every governor, under every frequency policy with every IO boost, on the same
 /// workload, several seeds each.
 #[derive(Clone, Debug)]
@@ -52,8 +60,8 @@ pub struct Options {
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub io_boosts: Vec<IoBoostSpec>,
-    /// Kernels whose own scheduler, timers, idle loop and governors decide, each governor in each.
-    /// A result has more of them than the names.
+    /// Kernels whose own scheduler, timers, idle loop and governors decide, each governor in each;
+    /// [`DEFAULT_KERNEL`] if there is none. A result has more of them than the names.
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub kernels: Vec<KernelSpec>,
@@ -116,6 +124,9 @@ impl Request {
         enable_states(platform, &options.enabled_states)?;
         options.hz.get_or_insert(platform.hz);
         options.cpufreq = cpufreq(self);
+        if options.kernels.is_empty() {
+            options.kernels.push(default_kernel());
+        }
         governors.clear();
         for governor in &self.governors {
             match asks_for_oracle(governor)? {
@@ -139,7 +150,7 @@ impl Default for Options {
             hz: None,
             cpufreq: Vec::new(),
             io_boosts: Vec::new(),
-            kernels: Vec::new(),
+            kernels: vec![default_kernel()],
             latency_limit: None,
             disabled_states: Vec::new(),
             enabled_states: Vec::new(),

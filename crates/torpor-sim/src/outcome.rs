@@ -4,7 +4,6 @@
 use crate::options::Options;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use torpor_engine::outcome::PlatformInfo;
 use torpor_result::record::{Head, LatencyOutcome, RunOutcome, Strip};
 use torpor_result::{Comparison, Info, Values};
@@ -46,10 +45,7 @@ pub struct WorkloadInfo {
 pub struct OptionsInfo {
     #[serde(flatten)]
     pub asked: Options,
-    /// Those that are C files, of which each has a name in `cpufreq`.
-    pub cpufreq_policies: Vec<CpufreqInfo>,
-    pub io_boosts: Vec<IoBoostInfo>,
-    /// Whose scheduler, timers and governors decide; none with Torpor's own.
+    /// The kernels that decide.
     pub kernels: Vec<KernelInfo>,
 }
 
@@ -65,24 +61,6 @@ pub struct KernelInfo {
     pub image_sha256: String,
 }
 
-/// A frequency policy that was run with.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct CpufreqInfo {
-    /// As the user named it.
-    pub cpufreq: String,
-    pub source_sha256: String,
-    pub params: BTreeMap<String, String>,
-}
-
-/// An IO boost that was run with.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct IoBoostInfo {
-    /// As the user named it.
-    pub io_boost: String,
-    pub source_sha256: String,
-    pub params: BTreeMap<String, String>,
-}
-
 /// One governor under one frequency policy with one IO boost over all seeds. Metrics are means over
 /// seeds; counters of states and the latency histogram are sums.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -93,8 +71,6 @@ pub struct GovernorOutcome {
     pub policies: Policies,
     /// Clocks, by cluster.
     pub perf_domains: Vec<PerfDomainOutcome>,
-    /// Of a machine that has them, under Torpor's own scheduler.
-    pub thermal_zones: Vec<ThermalZoneOutcome>,
     pub seeds: Vec<SeedOutcome>,
     pub tasks: Vec<TaskOutcome>,
     pub devices: Vec<DeviceOutcome>,
@@ -106,8 +82,8 @@ pub struct GovernorOutcome {
 /// What else decides in a column.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Policies {
-    /// As the user named it; null with Torpor's own scheduler.
-    pub kernel: Option<String>,
+    /// As the user named it.
+    pub kernel: String,
     pub cpufreq: String,
     /// As the user named it; `none` without.
     pub io_boost: String,
@@ -125,17 +101,6 @@ pub struct PerfDomainOutcome {
     pub freq_transitions_per_s: Option<f64>,
     /// Of its CPUs, busy and idle, and its power apart from them; mean over seeds.
     pub energy_uj: Option<f64>,
-}
-
-/// What clusters heat; temperatures in degrees Celsius, means over seeds but for the highest.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-pub struct ThermalZoneOutcome {
-    pub name: String,
-    pub temperature_mean_c: f64,
-    pub temperature_max_c: f64,
-    pub temperature_end_c: f64,
-    /// Share of time with the frequency of one of its clusters limited.
-    pub limited_pct: f64,
 }
 
 #[derive(Clone, Debug, JsonSchema, Serialize)]

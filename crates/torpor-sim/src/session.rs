@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A whole request: every column (a governor under a frequency policy with an IO boost) with every
-//! seed, on all cores.
+//! A whole request: every column with every seed, on all cores.
 
 use crate::check::check;
-use crate::columns::{self, Column, Decider, KernelBoost};
+use crate::columns::{self, Column, IoBoost};
 use crate::error::{Halt, SimError};
-use crate::machine::hosted::{self, Verdict};
-use crate::machine::{Counted, Machine, Plan, Sink, govern};
+use crate::machine::{self, Counted, Plan, Sink, Topology};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
 use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
 use crate::record::{self, Recorder, Sleeps};
-use crate::sched::Topology;
 use crate::summary::{self, SeedRun};
 use crate::workload::{Device, DeviceRef, Workload};
 use rayon::prelude::*;
@@ -23,12 +20,8 @@ use torpor_engine::decision::Unobserved;
 use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
 use torpor_engine::strip::{self, Slept};
-use torpor_engine::{EngineError, Progress, Unwatched, state_descs};
-use torpor_governor::{
-    Catalog, CpuSetup, CpufreqInstance, Governor, GovernorError, Instance, IoBoostInstance,
-    IoBoostSetup, NoAnswer, Policy, Pulse, Setup, StateDesc,
-};
-use torpor_kernel::Kernel;
+use torpor_engine::{EngineError, Progress, Unwatched};
+use torpor_governor::{Catalog, GovernorError, Isolation, NoAnswer, Pulse};
 use torpor_platform::format_cpu_list;
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip};
@@ -67,7 +60,7 @@ pub struct Session<'a> {
     pub(crate) columns: Vec<Column>,
     topology: Topology,
     models: Vec<CpuModel>,
-    states: Vec<Vec<StateDesc>>,
+    isolation: Isolation,
     /// With what each CPU has of its own.
     workload: Workload,
     devices: Vec<Device>,
@@ -107,13 +100,6 @@ impl<'a> Session<'a> {
             })
             .collect();
         let topology = Topology::new(platform, options.cpus.as_deref());
-        let states = models
-            .iter()
-            .zip(&topology.cluster_of)
-            .map(|(model, (cluster, _))| {
-                state_descs(&platform.clusters[*cluster].idle_states, model)
-            })
-            .collect();
         if let Some(last) = workload.last_cpu().filter(|cpu| cpu.index() >= topology.cpus) {
             return Err(SimError::NoSuchCpu {
                 workload: workload.name.clone(),
@@ -138,7 +124,7 @@ impl<'a> Session<'a> {
             let online = &topology.online;
             device.irq_cpu = device
                 .irq_cpu
-                .and_then(|cpu| online.first_common(&[], cpu.index()).map(|cpu| CpuId(cpu as u32)));
+                .and_then(|cpu| online.first_from(cpu.index()).map(|cpu| CpuId(cpu as u32)));
             Ok(device)
         };
         let devices: Result<Vec<Device>, SimError> = workload.devices.iter().map(device).collect();
@@ -148,15 +134,15 @@ impl<'a> Session<'a> {
             columns: columns::columns(request, catalog, hz, progress)?,
             topology,
             models,
-            states,
+            isolation: catalog.options().isolation,
             workload: of_machine,
             devices: devices?,
             overheads: Overheads::of(platform),
         })
     }
 
-    /// The plan of a column's run with one seed.
-    pub fn plan(&self, column: usize, seed: u64) -> Plan<'_> {
+    /// Returns the plan of the runs with a seed.
+    pub fn plan(&self, seed: u64) -> Plan<'_> {
         Plan {
             platform: &self.request.platform,
             topology: &self.topology,
@@ -164,33 +150,16 @@ impl<'a> Session<'a> {
             workload: &self.workload,
             devices: &self.devices,
             overheads: self.overheads,
-            cpufreq: &self.columns[column].cpufreq,
             seed,
         }
     }
 
-    /// The private image of a governor for one run.
-    fn instance(&self, governor: &Governor) -> Result<Instance, String> {
-        let cpus: Vec<CpuSetup<'_>> = self
-            .states
-            .iter()
-            .zip(&self.models)
-            .enumerate()
-            .map(|(number, (states, model))| CpuSetup {
-                cpu: CpuId(number as u32),
-                states,
-                capacity: u64::from(model.capacity),
-            })
-            .collect();
-        governor.instantiate(&Setup { cpus: &cpus }).map_err(|e| e.to_string())
-    }
-
-    /// The machine as a kernel has it.
-    fn machine(&self, column: &Column, io_boost: &KernelBoost) -> torpor_kernel::Machine {
+    /// Returns the hardware as the kernel of a column sees it.
+    fn hardware(&self, column: &Column) -> torpor_kernel::Machine {
         let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
         machine.cpufreq = torpor_kernel::Cpufreq {
-            hears_iowait: *io_boost != KernelBoost::Off,
-            ..column.cpufreq.hosted(machine.clusters.len())
+            hears_iowait: column.io_boost != IoBoost::Off,
+            ..column.cpufreq.settings(machine.clusters.len())
         };
         machine.latency_limit = self.request.options.latency_limit;
         let cpus = self.models.iter().enumerate();
@@ -203,25 +172,8 @@ impl<'a> Session<'a> {
         machine
     }
 
-    /// The private image of a column's IO boost for one run, if it has one.
-    fn io_boost(&self, column: usize) -> Option<Result<IoBoostInstance, GovernorError>> {
-        let boost = self.columns[column].boost.as_ref()?;
-        let cpus = self.models.iter().enumerate();
-        let cpus: Vec<(CpuId, u64)> =
-            cpus.map(|(number, model)| (CpuId(number as u32), model.capacity.into())).collect();
-        let tasks = self.request.workload.tasks_max;
-        Some(boost.policy.instantiate(&IoBoostSetup { cpus: &cpus, tasks }))
-    }
-
-    /// The private image of a column's frequency policy for one run, if it has one.
-    fn cpufreq(&self, column: usize) -> Option<Result<CpufreqInstance, GovernorError>> {
-        let Column { cpufreq, frequency, .. } = &self.columns[column];
-        let platform = &self.request.platform;
-        Some(govern(frequency.as_ref()?, platform, &self.topology, cpufreq.release()))
-    }
-
-    /// One column, one seed. Columns go through the governors for each IO boost of each frequency
-    /// policy.
+    /// Runs one column with one seed. Columns go through the governors for each IO boost of each
+    /// cpufreq governor.
     pub fn simulate<S: Sink>(
         &self,
         column: usize,
@@ -229,66 +181,17 @@ impl<'a> Session<'a> {
         sink: S,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<Result<(Counted, S), String>, Halt> {
-        let plan = self.plan(column, seed);
-        let governor = match &self.columns[column].decider {
-            Decider::Governor(governor) => governor,
-            Decider::Kernel { kernel, io_boost } => {
-                let machine = self.machine(&self.columns[column], io_boost);
-                let run = self.host(&plan, kernel, machine, sink, goes_on);
-                return match run {
-                    Err(Halt::Interrupted) => Err(Halt::Interrupted),
-                    run => Ok(run.map_err(|halt| halt.to_string())),
-                };
-            }
-        };
-        let instance = match self.instance(governor) {
+        let mut hardware = self.hardware(&self.columns[column]);
+        hardware.records = S::RECORDS;
+        let instance = match self.columns[column].kernel.boot(&hardware) {
             Ok(instance) => instance,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(error.to_string())),
         };
-        let mut machine = Machine::new(&plan, instance, sink);
-        match self.io_boost(column) {
-            Some(Ok(boost)) => machine = machine.with_io_boost(boost),
-            Some(Err(error)) => return Ok(Err(error.to_string())),
-            None => {}
-        }
-        match self.cpufreq(column) {
-            Some(Ok(policy)) => machine = machine.with_cpufreq(policy),
-            Some(Err(error)) => return Ok(Err(error.to_string())),
-            None => {}
-        }
-        match machine.run(Instant(0) + self.request.options.duration, goes_on) {
-            Ok(()) => Ok(Ok(machine.finish())),
-            Err(Halt::Interrupted) => Err(Halt::Interrupted),
-            Err(halt) => Ok(Err(halt.to_string())),
-        }
-    }
-
-    /// One run of a kernel.
-    fn host<S: Sink>(
-        &self,
-        plan: &Plan<'_>,
-        kernel: &Kernel,
-        mut machine: torpor_kernel::Machine,
-        sink: S,
-        goes_on: &mut dyn FnMut(Instant) -> bool,
-    ) -> Result<(Counted, S), Halt> {
-        machine.records = S::RECORDS;
-        let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
         let end = Instant(0) + self.request.options.duration;
-        hosted::run(plan, instance, machine, sink, end, goes_on)
-    }
-
-    /// One run of a kernel's column, with Torpor's own scheduler held against the kernel's
-    /// decisions.
-    pub fn judge(&self, column: usize, seed: u64) -> Result<Verdict, Halt> {
-        let Decider::Kernel { kernel, io_boost } = &self.columns[column].decider else {
-            panic!("the column is of a kernel");
-        };
-        let plan = self.plan(column, seed);
-        let machine = self.machine(&self.columns[column], io_boost);
-        let instance = kernel.boot(&machine).map_err(|error| Halt::Boot(error.to_string()))?;
-        let cpufreq = self.cpufreq(column).transpose().map_err(|e| Halt::Boot(e.to_string()))?;
-        hosted::judge(&plan, instance, machine, cpufreq, Instant(0) + self.request.options.duration)
+        match machine::run(&self.plan(seed), instance, hardware, sink, end, goes_on) {
+            Err(Halt::Interrupted) => Err(Halt::Interrupted),
+            run => Ok(run.map_err(|halt| halt.to_string())),
+        }
     }
 
     /// How long a run counts as: one that is held against its oracle, twice.
@@ -299,11 +202,15 @@ impl<'a> Session<'a> {
 
     /// Whether the column's runs have a process of their own.
     pub fn runs_apart(&self, column: usize) -> bool {
-        self.columns[column].foreign().any(Policy::runs_apart)
+        match self.isolation {
+            Isolation::Foreign => !self.columns[column].foreign.is_empty(),
+            Isolation::All => true,
+            Isolation::None => false,
+        }
     }
 
-    /// Does `work` here, or in a process of its own if one of the column's policies is to have
-    /// one. It tells how far it is, in simulated time, and is answered whether to go on.
+    /// Does `work` here, or in a process of its own if one of the column's policies needs one.
+    /// `work` reports how far it is, in simulated time.
     pub fn where_it_runs<T: Serialize + DeserializeOwned>(
         &self,
         column: usize,
@@ -313,13 +220,15 @@ impl<'a> Session<'a> {
         if !self.runs_apart(column) {
             return work(goes_on);
         }
-        let labels: Vec<_> =
-            self.columns[column].foreign().map(|policy| policy.policy_label()).collect();
+        let Column { spec, foreign, .. } = &self.columns[column];
+        let governor = spec.label();
+        let labels = if foreign.is_empty() { std::slice::from_ref(&governor) } else { foreign };
+        let labels: Vec<_> = labels.iter().collect();
         let there = |pulse: &Pulse| {
-            let mut told = Instant(0);
+            let mut last = Instant(0);
             let mut tell = |now: Instant| {
-                pulse.add(now.since(told).0.max(0) as u64);
-                told = now;
+                pulse.add(now.since(last).0.max(0) as u64);
+                last = now;
                 true
             };
             work(&mut tell).unwrap_or_else(|halt| Err(halt.to_string()))
@@ -427,7 +336,7 @@ impl<'a> Session<'a> {
             torpor_engine::oracle::note(against.map(|against| against.crowded_spans).sum());
         let crowded = crowded.into_iter().collect();
         let kernels = columns::kernels(&self.columns);
-        let notes = [summary::notes(self.request, &kernels), crowded, self.config_notes()].concat();
+        let notes = [summary::notes(self.request, &kernels), crowded].concat();
         let wants_strip = options.strip && !interrupted;
         let strips = match &by_column[0][0].1 {
             first if wants_strip => self.strips(first, progress),
@@ -455,8 +364,6 @@ impl<'a> Session<'a> {
             },
             options: OptionsInfo {
                 asked: Options { seeds: finished as u32, ..options.clone() },
-                cpufreq_policies: columns::cpufreq_policies(&self.columns),
-                io_boosts: columns::io_boosts(&self.columns),
                 kernels,
             },
             catalogue: metric::of_simulation(),
@@ -498,17 +405,12 @@ impl<'a> Session<'a> {
         strip::strips(&lanes, labels.zip(kept))
     }
 
-    fn config_notes(&self) -> Vec<String> {
-        let policies = self.columns.iter().flat_map(Column::foreign);
-        torpor_engine::summary::config_notes(policies)
-    }
-
     /// The first run once more, with its events; a governor that fails has its error elsewhere.
     fn record(&self, path: &Path, progress: &dyn Progress) -> Result<(), SimError> {
         let options = &self.request.options;
         let goes_on = &mut |_| !progress.cancelled();
         let write = |recorder: Recorder| {
-            record::write(&recorder.into_trace(&self.plan(0, options.seed)), path)
+            record::write(&recorder.into_trace(&self.plan(options.seed)), path)
         };
         // Where the recorder lies in another process, that process writes.
         let mut failed = None;

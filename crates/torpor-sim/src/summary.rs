@@ -9,7 +9,6 @@ use crate::outcome::{
     DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, NamedComparison, PerfDomainOutcome,
     Policies, SeedOutcome, TaskOutcome,
 };
-use crate::thermal::thermal_zones;
 use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
 use torpor_engine::cluster::has_static_power;
@@ -60,7 +59,6 @@ pub(crate) fn column(
     let events = done.iter().map(|(_, c)| c.events).sum();
     let tasks = tasks(request, &done);
     let perf_domains = perf_domains(platform, done.iter().map(|(_, counted)| counted));
-    let thermal_zones = thermal_zones(platform, &done);
     let devices = devices(request, &done);
     let flows = flows(request, &done);
     let whole = match failed {
@@ -78,7 +76,6 @@ pub(crate) fn column(
         run,
         policies,
         perf_domains,
-        thermal_zones,
         seeds,
         tasks,
         devices,
@@ -368,12 +365,12 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     let Request { platform, options, .. } = request;
     let cpufreq = &options.cpufreq;
     let frequencies = match &cpufreq[..] {
-        [Cpufreq::Performance] => "at the highest frequency".to_owned(),
+        [Cpufreq::OfKernel { name: "performance", .. }] => "at the highest frequency".to_owned(),
         _ if platform.clusters.iter().all(|c| c.opps.is_empty()) => {
             format!("at one frequency, because the OPPs of `{}` are not known", platform.name)
         }
         [only] => format!("under {only}"),
-        several => format!("under {} frequency policies", several.len()),
+        several => format!("under {} cpufreq governors", several.len()),
     };
     let mut notes = vec![format!(
         "closed-loop simulation of {:.6} s {frequencies}: metrics are means over {} \
@@ -390,23 +387,14 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             platform.cpu_count()
         ));
     }
-    if !options.io_boosts.is_empty() && !cpufreq.iter().all(|c| c.policy().is_some()) {
+    if !options.io_boosts.is_empty() && cpufreq.iter().any(Cpufreq::is_held) {
         notes.push(
-            "an IO boost raises frequencies only under schedutil or a policy of your own; under \
-             other policies it only affects placement"
+            "an IO boost raises frequencies only where a governor follows utilization; where they \
+             are held it only affects placement"
                 .to_owned(),
         );
     }
     notes.extend(request.workload.notes.iter().cloned());
-    if kernels.is_empty() {
-        notes.push(
-            "the scheduler follows the kernel's rules in outline (docs/fidelity.md, `sched-`)"
-                .to_owned(),
-        );
-    }
-    if !platform.thermal_zones.is_empty() && !kernels.is_empty() {
-        notes.push("nothing gets hot under a hosted kernel: thermal zones are left out".to_owned());
-    }
     notes.extend(kernels.iter().map(|info| {
         format!(
             "Linux {} (--kernel {}) decides: its scheduler, tick, timers, idle loop, governors and \
@@ -477,7 +465,6 @@ mod tests {
             shared_energy: Vec::new(),
             awake_energy: Energy::ZERO,
             domains: Vec::new(),
-            zones: Vec::new(),
             alive: Vec::new(),
             against_oracle: None,
         }

@@ -61,10 +61,6 @@ struct kapi_host {
 	const char *bug_file;
 	unsigned int warn_line;
 	unsigned int bug_line;
-	const void *ioboosts[4];
-	unsigned int nr_ioboosts;
-	unsigned int nr_cpufreqs;
-	const void *cpufreqs[4];
 };
 
 extern struct kapi_host kapi_host __attribute__((visibility("hidden")));

@@ -12,9 +12,6 @@ impl<W: Work> Sim<W> {
     /// Takes over what the kernel has decided.
     pub(super) fn follow(&mut self) {
         self.take_timers();
-        for decided in self.instance.take_decided() {
-            self.work.decided(self.now, decided);
-        }
         for word in 0..self.cpus.len().div_ceil(64) {
             let mut touched = self.instance.take_touched(word);
             while touched != 0 {

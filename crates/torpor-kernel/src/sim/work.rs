@@ -2,7 +2,7 @@
 //! What the hardware asks of who simulates tasks and devices, and what it shows them.
 
 use super::timers::Traced;
-use crate::{Attributes, Decided, TaskSetup};
+use crate::{Attributes, TaskSetup};
 use torpor_units::{Duration, Instant};
 
 /// A task of the simulation, in the order of their making.
@@ -152,9 +152,6 @@ pub trait Work {
     fn handle(&mut self, _cpu: usize, _now: Instant, _handled: &mut Handled) {}
 
     fn watch(&mut self, _cpu: usize, _now: Instant, _seen: Seen) {}
-
-    /// What the kernel has decided, if its instance watches that.
-    fn decided(&mut self, _now: Instant, _decided: Decided) {}
 }
 
 impl<F: FnMut(TaskId, Instant) -> Step> Work for F {

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use torpor_engine::input::Recording;
 use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorSpec};
-use torpor_platform::{Overheads, Platform};
+use torpor_platform::{CpufreqGovernor, Overheads, Platform};
 use torpor_trace::Trace;
 use torpor_units::{CpuId, Duration, Instant};
 
@@ -94,7 +94,7 @@ pub fn check(
             seeds: 1,
             threads: Some(1),
             // Work was read as that of the highest frequency, and so is compared there.
-            cpufreq: vec![Cpufreq::Performance],
+            cpufreq: vec![Cpufreq::from(CpufreqGovernor::Performance)],
             ..Options::default()
         },
     };
@@ -106,7 +106,7 @@ pub fn check(
     let run = session.where_it_runs(0, goes_on, |goes_on| {
         let run = session.simulate(0, 1, Recorder::default(), goes_on)?;
         Ok(run.and_then(|(counted, recorder)| {
-            let simulated = recorder.into_trace(&session.plan(0, 1));
+            let simulated = recorder.into_trace(&session.plan(1));
             compare(&story, trace, &request, &counted, simulated, progress)
                 .map_err(|error| error.to_string())
         }))

@@ -4,10 +4,10 @@
 //!
 //! FIDELITY(sim-call): the caller spins as a task that can be preempted.
 
-use super::Plan;
-use super::cpu::Line;
-use super::events::{EventSource, Listed};
-use super::world::{Host, World};
+use super::irq::Line;
+use super::events::Source;
+use super::world::World;
+use super::{Machine, Plan, Sink};
 use crate::error::Halt;
 use crate::workload::Op;
 use std::cmp::Reverse;
@@ -26,9 +26,6 @@ enum Due {
     Answered { task: u32 },
 }
 
-/// Calls as a source of events.
-pub(super) struct Calls;
-
 /// Calls under way.
 #[derive(Default)]
 pub(super) struct CallState {
@@ -42,25 +39,19 @@ pub(super) fn sources(plan: &Plan<'_>) -> usize {
     usize::from(steps.any(|step| matches!(step.op, Op::Call { .. })))
 }
 
-impl<'a, H: Host<'a>> EventSource<H> for Calls {
-    fn count(plan: &Plan<'_>) -> usize {
-        sources(plan)
-    }
-
-    fn start(_: &mut H, _: usize) -> Result<(), Halt> {
-        Ok(())
-    }
-
-    fn happen(host: &mut H, _: usize) -> Result<(), Halt> {
-        let world = host.world();
+impl<S: Sink> Machine<'_, S> {
+    /// The next step of a call is due.
+    pub(super) fn call_due(&mut self) -> Result<(), Halt> {
+        let world = &mut self.world;
         let Reverse((.., due)) = world.calls.due.pop().expect("a call is due");
         world.plan_calls();
         match due {
             Due::Arrives { task, cpu, handling } => {
-                host.interrupt(cpu as usize, Line::Call { task, handling })
+                self.interrupt(cpu as usize, Line::Call { task, handling });
             }
-            Due::Answered { task } => host.release(task),
+            Due::Answered { task } => self.release(task),
         }
+        Ok(())
     }
 }
 
@@ -85,6 +76,6 @@ impl World<'_> {
 
     fn plan_calls(&mut self) {
         let at = self.calls.due.peek().map_or(Instant::NEVER, |Reverse((at, ..))| *at);
-        self.agenda.set(Calls::nth(0), at);
+        self.agenda.set(Source::Call.nth(0), at);
     }
 }

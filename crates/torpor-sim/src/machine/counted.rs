@@ -3,8 +3,7 @@
 
 use super::device::DeviceTotals;
 use super::flow::FlowTotals;
-use super::freq::DomainCounted;
-use super::heat::ZoneCounted;
+use super::domain::DomainCounted;
 use serde::{Deserialize, Serialize};
 use torpor_result::{CpuTotals, TaskTotals};
 use torpor_units::{Duration, Energy};
@@ -29,8 +28,6 @@ pub struct Counted {
     pub awake_energy: Energy,
     /// By cluster.
     pub domains: Vec<DomainCounted>,
-    /// One for each of the platform's thermal zones; none under a hosted kernel.
-    pub zones: Vec<ZoneCounted>,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
     /// Where it was asked for.

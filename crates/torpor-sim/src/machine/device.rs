@@ -14,11 +14,11 @@
 
 mod flash;
 
-use super::Plan;
-use super::cpu::Line;
-use super::events::{EventSource, Listed};
+use super::irq::Line;
+use super::events::Source;
 use super::task::{Blocked, State};
-use super::world::{Host, World};
+use super::world::World;
+use super::{Machine, Sink};
 use crate::error::Halt;
 use crate::workload::{Device, Stream, StreamName, Transfer, TransferKind};
 use std::cmp::Reverse;
@@ -54,9 +54,6 @@ enum Due {
     /// The IPI that takes completions to a CPU arrives there.
     Handed(usize),
 }
-
-/// Devices as sources of events.
-pub(super) struct Devices;
 
 /// A device with its requests.
 pub(super) struct DeviceState {
@@ -166,20 +163,6 @@ fn queue_count(device: &Device, cpus: usize) -> usize {
     device.nr_hw_queues.map_or(cpus, |queues| (queues as usize).min(cpus))
 }
 
-impl<'a, H: Host<'a>> EventSource<H> for Devices {
-    fn count(plan: &Plan<'_>) -> usize {
-        plan.devices.len()
-    }
-
-    fn start(_: &mut H, _: usize) -> Result<(), Halt> {
-        Ok(())
-    }
-
-    fn happen(host: &mut H, device: usize) -> Result<(), Halt> {
-        host.device_due(device)
-    }
-}
-
 impl World<'_> {
     /// A request of the task that runs on this CPU.
     pub(super) fn submit(
@@ -250,7 +233,7 @@ impl World<'_> {
         let (queues, cpus) = (self.devices[device].queues.len(), self.plan.topology.cpus);
         let first = (request.queue as usize * cpus).div_ceil(queues);
         let online = &self.plan.topology.online;
-        online.first_common(&[], first).expect("the CPU that submitted it is online")
+        online.first_from(first).expect("the CPU that submitted it is online")
     }
 
     /// `blk_mq_complete_need_ipi()`.
@@ -264,15 +247,14 @@ impl World<'_> {
     fn plan_device(&mut self, device: usize) {
         let first = self.devices[device].due.peek();
         let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
-        self.agenda.set(Devices::nth(device), at);
+        self.agenda.set(Source::Device.nth(device), at);
     }
 }
 
-/// What devices make of their host's CPUs.
-pub(super) trait Requests<'a>: Host<'a> {
+impl<'a, S: Sink> Machine<'a, S> {
     /// Something is due at a device.
-    fn device_due(&mut self, device: usize) -> Result<(), Halt> {
-        let world = self.world();
+    pub(super) fn device_due(&mut self, device: usize) -> Result<(), Halt> {
+        let world = &mut self.world;
         let now = world.now;
         let plan = world.plan;
         let flash = || plan.devices[device].flash.as_ref().expect("it has dies");
@@ -310,34 +292,35 @@ pub(super) trait Requests<'a>: Host<'a> {
             }
         };
         world.plan_device(device);
-        self.interrupt(cpu, line)
+        self.interrupt(cpu, line);
+        Ok(())
     }
 
     /// The driver's handler: takes all that the device has served for this CPU.
-    fn handle_device(&mut self, number: usize, device: usize) {
-        let world = self.world();
+    pub(super) fn handle_device(&mut self, number: usize, device: usize) {
+        let world = &mut self.world;
         let (plan, now) = (world.plan, world.now);
         if world.devices[device].by_cpu[number].handles_until <= now {
-            self.hold_up(number, plan.overheads.interrupt + plan.devices[device].irq);
+            self.hold_up(plan.overheads.interrupt + plan.devices[device].irq);
         }
         loop {
-            let world = self.world();
+            let world = &mut self.world;
             let served = world.devices[device].by_cpu[number].served.pop_front();
             let Some((request, at)) = served else { break };
             let submitter = request.cpu as usize;
             if world.completes_here(number, submitter) {
                 self.complete(number, device, request, at);
             } else {
-                self.hand_over(number, submitter, device, (request, at));
+                self.hand_over(submitter, device, (request, at));
             }
         }
         let held_until = self.held_until(number);
-        self.world().devices[device].by_cpu[number].handles_until = held_until;
+        self.world.devices[device].by_cpu[number].handles_until = held_until;
     }
 
     /// An IPI to the CPU that submitted, unless one is on its way.
-    fn hand_over(&mut self, number: usize, to: usize, device: usize, what: (Request, Instant)) {
-        let world = self.world();
+    fn hand_over(&mut self, to: usize, device: usize, what: (Request, Instant)) {
+        let world = &mut self.world;
         let handed = &mut world.devices[device].by_cpu[to].handed;
         handed.push_back(what);
         if handed.len() > 1 {
@@ -347,15 +330,15 @@ pub(super) trait Requests<'a>: Host<'a> {
         let at = world.now + overheads.ipi_delivery;
         world.devices[device].push(at, Due::Handed(to));
         world.plan_device(device);
-        self.hold_up(number, overheads.ipi_send);
+        self.hold_up(overheads.ipi_send);
     }
 
     /// Completions that another CPU had the interrupt of.
-    fn handle_completions(&mut self, number: usize, device: usize) {
-        let overheads = self.world().plan.overheads;
-        self.hold_up(number, overheads.interrupt);
+    pub(super) fn handle_completions(&mut self, number: usize, device: usize) {
+        let overheads = self.world.plan.overheads;
+        self.hold_up(overheads.interrupt);
         loop {
-            let handed = self.world().devices[device].by_cpu[number].handed.pop_front();
+            let handed = self.world.devices[device].by_cpu[number].handed.pop_front();
             let Some((request, at)) = handed else { return };
             self.complete(number, device, request, at);
         }
@@ -364,10 +347,10 @@ pub(super) trait Requests<'a>: Host<'a> {
     /// The request is over: its tag is free, its task has a result. `at` is when the device was
     /// done with it.
     fn complete(&mut self, number: usize, device: usize, request: Request, at: Instant) {
-        let softirq = self.world().plan.devices[device].softirq;
-        self.hold_up(number, softirq);
+        let softirq = self.world.plan.devices[device].softirq;
+        self.hold_up(softirq);
         let held_until = self.held_until(number);
-        let world = self.world();
+        let world = &mut self.world;
         let now = world.now;
         let free_at = held_until.max(now);
         let state = &mut world.devices[device];
@@ -386,12 +369,10 @@ pub(super) trait Requests<'a>: Host<'a> {
         let task = &mut world.tasks[request.task as usize];
         task.io_done.push_back((request.submitted, request.kind));
         if matches!(task.state, State::Blocked(Blocked::Io(_))) {
-            self.wake(request.task, Some(number), at, false);
+            self.wake(request.task, at, false);
         }
     }
 }
-
-impl<'a, H: Host<'a>> Requests<'a> for H {}
 
 impl DeviceState {
     fn push(&mut self, at: Instant, due: Due) {

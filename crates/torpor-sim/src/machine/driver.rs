@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The idle driver and the hardware below it: what becomes of a state that a governor has selected.
 
-use crate::sched::Topology;
+use super::Topology;
 use crate::workload::{Stream, StreamName};
 use torpor_platform::{Platform, Rejects};
 use torpor_units::Duration;
@@ -16,7 +16,6 @@ pub(super) struct Driver {
 
 struct State {
     rejects: Option<(Rejects, Stream)>,
-    refill: Duration,
 }
 
 impl Driver {
@@ -26,7 +25,7 @@ impl Driver {
             let states = &platform.clusters[topology.cluster_of[cpu].0].idle_states;
             let states = states.iter().enumerate().map(|(index, state)| {
                 let stream = || name.number(cpu as u64).number(index as u64).stream();
-                State { rejects: state.rejects.map(|r| (r, stream())), refill: state.refill }
+                State { rejects: state.rejects.map(|r| (r, stream())) }
             });
             states.collect::<Vec<_>>()
         };
@@ -48,11 +47,5 @@ impl Driver {
         }
         let (rejects, stream) = self.states[cpu][state].rejects.as_mut()?;
         (100.0 * stream.unit() < rejects.pct).then_some(rejects.time)
-    }
-
-    /// What the first task after a sleep in the state loses to cold caches.
-    #[inline]
-    pub(super) fn refill(&self, cpu: usize, state: usize) -> Duration {
-        self.states[cpu][state].refill
     }
 }

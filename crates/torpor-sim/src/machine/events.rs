@@ -1,85 +1,62 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Who makes something happen of itself. Each kind of event source is a file of its own, which
-//! implements [`EventSource`], and a word in the list below; nothing else tells them apart.
+//! Parts of the workload that make something happen by themselves. Each has one entry on the agenda.
 
-use super::{Machine, Plan};
+use super::{Machine, Plan, Sink, call};
 use crate::error::Halt;
-use crate::machine::Sink;
 use crate::queue::Who;
-use torpor_engine::policy::Policy;
 
-use super::call::Calls;
-use super::cpu::Cpus;
-use super::device::Devices;
-use super::freq::Clocks;
-use super::heat::Zones;
-use super::sources::{Interrupts, Starts};
-
-/// Things of one kind, each with one entry on the agenda.
-pub(super) trait EventSource<M> {
-    /// How many there are in a run.
-    fn count(plan: &Plan<'_>) -> usize;
-
-    /// At the beginning; sets when the first thing happens.
-    fn start(machine: &mut M, index: usize) -> Result<(), Halt>;
-
-    /// The time that was set has come. Whatever happens next is set here, or taken off.
-    fn happen(machine: &mut M, index: usize) -> Result<(), Halt>;
+/// A kind of event source. Of what is due at the same time at the start, the first kind comes first.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    /// Interrupts of the workload.
+    Interrupt,
+    /// Tasks of a kind that are there from the start.
+    Start,
+    Device,
+    /// Calls of functions on other CPUs; one source for all.
+    Call,
 }
 
-/// Has a place in the list of sources.
-pub(super) trait Listed {
-    const KIND: u8;
+const SOURCES: [Source; 4] = [Source::Interrupt, Source::Start, Source::Device, Source::Call];
 
-    /// Whom the agenda knows.
+impl Source {
+    /// Returns the name of one of this kind on the agenda.
     #[inline]
-    fn nth(index: usize) -> Who {
-        Who { kind: Self::KIND, index: index as u32 }
+    pub(super) fn nth(self, index: usize) -> Who {
+        Who { kind: self as u8, index: index as u32 }
+    }
+
+    fn count(self, plan: &Plan<'_>) -> usize {
+        match self {
+            Source::Interrupt => plan.workload.interrupts.len(),
+            Source::Start => plan.workload.tasks.len(),
+            Source::Device => plan.devices.len(),
+            Source::Call => call::sources(plan),
+        }
     }
 }
 
-macro_rules! event_sources {
-    ($($source:ident),+) => {
-        enum Kind { $($source),+ }
-
-        $(impl Listed for $source {
-            const KIND: u8 = Kind::$source as u8;
-        })+
-
-        /// How many there are of each kind.
-        pub(super) fn counts<'a, P: Policy, S: Sink>(plan: &Plan<'a>) -> Vec<usize> {
-            vec![$(<$source as EventSource<Machine<'a, P, S>>>::count(plan)),+]
-        }
-
-        impl<P: Policy, S: Sink> Machine<'_, P, S> {
-            /// In the order of the list, which orders what happens at once at the beginning.
-            pub(super) fn start_sources(&mut self) -> Result<(), Halt> {
-                $(for index in 0..<$source as EventSource<Self>>::count(self.world.plan) {
-                    <$source as EventSource<Self>>::start(self, index)?;
-                })+
-                Ok(())
-            }
-
-            #[inline]
-            pub(super) fn happen(&mut self, who: Who) -> Result<(), Halt> {
-                let index = who.index as usize;
-                match who.kind {
-                    $($source::KIND => <$source as EventSource<Self>>::happen(self, index),)+
-                    kind => unreachable!("there is no event source {kind}"),
-                }
-            }
-        }
-    };
+/// Returns the number of sources of each kind.
+pub(super) fn counts(plan: &Plan<'_>) -> [usize; 4] {
+    SOURCES.map(|source| source.count(plan))
 }
 
-/// How many there are of each kind that a workload has whoever schedules it.
-pub(super) fn shared_counts(plan: &Plan<'_>) -> Vec<usize> {
-    let mut counts = vec![0; usize::from(Calls::KIND) + 1];
-    counts[usize::from(Interrupts::KIND)] = plan.workload.interrupts.len();
-    counts[usize::from(Starts::KIND)] = plan.workload.tasks.len();
-    counts[usize::from(Devices::KIND)] = plan.devices.len();
-    counts[usize::from(Calls::KIND)] = super::call::sources(plan);
-    counts
-}
+impl<S: Sink> Machine<'_, S> {
+    /// Sets when each source is due for the first time.
+    pub(super) fn start_sources(&mut self) {
+        (0..self.world.plan.workload.interrupts.len()).for_each(|index| self.arm_source(index));
+        (0..self.world.plan.workload.tasks.len()).for_each(|kind| self.arm_start(kind));
+    }
 
-event_sources![Interrupts, Starts, Cpus, Devices, Clocks, Calls, Zones];
+    /// Does what is due first. Its source is set anew, or taken off the agenda.
+    pub(super) fn happen(&mut self) -> Result<(), Halt> {
+        let Some((_, who)) = self.world.agenda.peek() else { return Ok(()) };
+        let index = who.index as usize;
+        match SOURCES[usize::from(who.kind)] {
+            Source::Interrupt => self.source_fires(index),
+            Source::Start => self.start_next(index),
+            Source::Device => self.device_due(index),
+            Source::Call => self.call_due(),
+        }
+    }
+}

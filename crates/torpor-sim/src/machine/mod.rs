@@ -1,408 +1,444 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The simulated machine: CPUs, tasks and devices, and the loop that takes what happens next.
-//!
-//! Every CPU has one entry on the [`Agenda`]: the next moment at which something happens to it of
-//! itself (a state left, a timer, the tick, work done). What others do to it moves that entry.
+//! A workload on simulated hardware under a kernel. The kernel decides; the machine supplies tasks,
+//! devices and interrupts, and counts what the CPUs do.
 
-mod balance;
-mod boost;
 mod call;
 mod counted;
-mod cpu;
 mod device;
+mod domain;
 mod driver;
 mod effects;
 mod events;
 mod flow;
-mod freq;
-mod heat;
 mod hint;
-pub mod hosted;
-mod idle;
-mod place;
+mod host;
+mod irq;
+mod mask;
 mod program;
-mod record;
 mod rest;
-mod schedule;
 mod sink;
+mod sleep;
 mod sources;
 mod task;
+mod topology;
 mod trace;
-mod wake;
 mod world;
 
 pub use counted::{AgainstOracle, Counted, CpuCounted};
 pub use device::DeviceTotals;
+pub use domain::DomainCounted;
 pub use flow::FlowTotals;
-pub use freq::DomainCounted;
-pub(crate) use freq::govern;
-pub use heat::ZoneCounted;
+pub use mask::CpuMask;
 pub use sink::Sink;
+pub use topology::Topology;
 pub use trace::TIMER_SYMBOLS;
 
-use crate::cpufreq::Cpufreq;
 use crate::error::Halt;
 use crate::options::Overheads;
 use crate::queue::Agenda;
-use crate::sched::{Clamp, CpuMask, FairQueue, RunqueueClamp, Topology, Tournament, Tunables};
+use crate::workload::attributes::nice_of;
 use crate::workload::{Device, Workload};
-use boost::Boost;
-use cpu::{Cpu, Line, Mode, Timer};
+use domain::Domain;
 use driver::Driver;
-use freq::{BusyAt, Domain};
-use heat::Zone;
+use irq::Irq;
 use rest::Rest;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use task::{Blocked, State};
-use torpor_engine::idle_loop::IdleCpu;
-use torpor_engine::input::{SleepSource, Span, WakeStamp};
+use std::collections::VecDeque;
+use task::{Blocked, FULL_SPEED, State};
 use torpor_engine::model::CpuModel;
-use torpor_engine::pelt;
-use torpor_engine::policy::Policy;
-use torpor_governor::{CpufreqInstance, IoBoostInstance};
-use torpor_kernel::LastMan;
+use torpor_engine::totals::Tally;
+use torpor_kernel::{
+    Attributes, Handled, Instance, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup, Work,
+};
 use torpor_platform::Platform;
-use torpor_units::{Duration, Instant};
-use world::{Host, World};
+use torpor_trace::{EventKind, PrevState};
+use torpor_units::{CpuId, Duration, Instant};
+use world::World;
 
-/// So many events at one moment mean that time does not pass any more.
-const EVENTS_AT_ONCE_MAX: u64 = 10_000_000;
-/// How often the run is asked whether to go on: after so many events, and steps of tasks, of which
-/// one event may have many.
-const EFFORT_A_LOOK: u64 = 1 << 16;
+/// The number of a task that the kernel does not have any more.
+const GONE: u32 = u32::MAX;
 
-/// What a machine is made of; shared by all runs.
+/// The parts of a machine, which all runs share.
 pub struct Plan<'a> {
     pub platform: &'a Platform,
     pub topology: &'a Topology,
-    /// One a CPU.
+    /// By CPU.
     pub models: &'a [CpuModel],
     pub workload: &'a Workload,
     /// One for each of the workload's.
     pub devices: &'a [Device],
     pub overheads: Overheads,
-    pub cpufreq: &'a Cpufreq,
     pub seed: u64,
 }
 
-pub struct Machine<'a, P, S> {
-    world: World<'a>,
-    policy: P,
+/// Runs a plan's workload from 0 to `end` on a kernel that has been started.
+pub fn run<S: Sink>(
+    plan: &Plan<'_>,
+    mut instance: Instance,
+    hardware: torpor_kernel::Machine,
     sink: S,
-    cpus: Vec<Cpu<'a>>,
-    /// CPUs with nothing to run.
-    idle_cpus: CpuMask,
-    /// CPUs with tasks that wait.
-    crowded: CpuMask,
-    /// Runnable tasks of each CPU.
-    counts: Tournament,
-    /// Placement asks whether CPUs are overutilized.
-    keeps_utils: bool,
-    overutilized: usize,
-    /// The idle CPU whose utilization is renewed next.
-    refresh_next: usize,
-    tunables: Tunables,
-    affinity: Vec<Option<CpuMask>>,
-    /// One a cluster.
-    domains: Vec<Domain>,
-    /// What frequencies follow; none where they are held.
-    governed: Option<CpufreqInstance>,
-    /// A task has clamps: without, nothing is kept for them, as in the kernel.
-    has_uclamp: bool,
-    /// One of these, or an IO boost, wants to know when tasks come and go.
-    is_watched: bool,
-    /// By CPU: of its runnable tasks, and what it was busy with.
-    clamps: Vec<RunqueueClamp>,
-    busy: Vec<BusyAt>,
-    boost: Boost,
-
-    timer_sequence: u64,
-    rest: Rest,
-    /// One for each of the platform's.
-    zones: Vec<Zone>,
-    /// Where latencies of states depend on other CPUs.
-    last_man: Option<LastMan>,
-    driver: Driver,
+    end: Instant,
+    goes_on: &mut dyn FnMut(Instant) -> bool,
+) -> Result<(Counted, S), Halt> {
+    let mut driver = Driver::new(plan.platform, plan.topology, plan.seed);
+    if driver.rejects_any() {
+        instance.reject_entries(Box::new(move |cpu, state| driver.rejects(cpu, state)));
+    }
+    let mut sim = Sim::new(instance, hardware, Machine::new(plan, sink));
+    let mut is_interrupted = false;
+    let ended = sim.run(end, &mut |now| {
+        is_interrupted = !goes_on(now);
+        !is_interrupted
+    });
+    let events = sim.stats().events;
+    let (mut machine, asleep) = sim.into_work();
+    if let Some(halt) = machine.halt {
+        return Err(halt);
+    }
+    if is_interrupted {
+        return Err(Halt::Interrupted);
+    }
+    ended?;
+    machine.world.now = end;
+    machine.world.events += events;
+    for (number, slept) in asleep.into_iter().enumerate() {
+        machine.cut(number, slept);
+    }
+    Ok(machine.close())
 }
 
-impl<'a, P: Policy, S: Sink> Machine<'a, P, S> {
-    pub fn new(plan: &'a Plan<'a>, policy: P, sink: S) -> Machine<'a, P, S> {
-        let Plan { topology, models, workload, platform, .. } = *plan;
-        let domains: Vec<Domain> = (platform.clusters.iter().enumerate())
-            .map(|(number, cluster)| Domain::new(number, cluster, plan.cpufreq))
-            .collect();
-        let domain_of = |slot: usize| &domains[topology.cluster_of[slot].0];
-        let cpus: Vec<Cpu<'a>> = models
-            .iter()
-            .enumerate()
-            .map(|(slot, model)| new_cpu(model, slot, domain_of(slot)))
-            .collect();
-        let count = cpus.len();
-        let has_hint = workload.flows.iter().any(|flow| flow.hint.is_some());
-        let has_uclamp = has_hint || workload.tasks.iter().any(|t| t.clamp != Clamp::NONE);
-        let busy = (0..count).map(|slot| BusyAt::new(domain_of(slot).opp_count())).collect();
-        Machine {
-            world: World::new(plan, Agenda::new(&events::counts::<P, S>(plan))),
-            policy,
+struct Machine<'a, S> {
+    world: World<'a>,
+    sink: S,
+    /// Why the workload cannot go on.
+    halt: Option<Halt>,
+    cpus: Vec<Cpu<'a>>,
+    rest: Rest,
+    domains: Vec<Domain>,
+    /// By the kernel's numbers of tasks.
+    numbered: Vec<Numbered>,
+    /// By the workload's.
+    number_of: Vec<u32>,
+    outside: Vec<Outside>,
+    acting: Acting,
+}
+
+/// On whose behalf the workload acts.
+enum Acting {
+    Nobody,
+    /// A task, by its number.
+    Task(usize),
+    /// The handler of a CPU's interrupt.
+    Handler {
+        cpu: usize,
+        handled: Handled,
+    },
+}
+
+/// A task as the kernel knows it.
+struct Numbered {
+    id: u32,
+    /// What it is to do before it is asked again.
+    steps: VecDeque<Step>,
+    sleeps_until: Instant,
+    has_run: bool,
+}
+
+struct Cpu<'a> {
+    model: &'a CpuModel,
+    tally: Tally,
+    irqs: VecDeque<Irq>,
+    cluster: usize,
+    opp: u16,
+    asleep: Option<Asleep>,
+    idle_since: Option<Instant>,
+    task: Option<u32>,
+    task_time: Duration,
+    overhead: Duration,
+    busy_at: Vec<Duration>,
+}
+
+/// The state that a CPU is in.
+#[derive(Clone, Copy)]
+struct Asleep {
+    state: usize,
+    /// By the kernel, and by the hardware.
+    entered: Instant,
+    since: Instant,
+    /// The state that the hardware has entered, and when a demoted one has gone on to `state`.
+    got: usize,
+    undemoted: Option<Instant>,
+    /// Its end is in the recording already.
+    is_told: bool,
+    /// The driver refuses it: no sleep.
+    is_rejected: bool,
+}
+
+impl<'a, S: Sink> Machine<'a, S> {
+    fn new(plan: &'a Plan<'a>, sink: S) -> Machine<'a, S> {
+        let domains: Vec<Domain> = plan.platform.clusters.iter().map(Domain::new).collect();
+        let cpus = plan.models.iter().enumerate().map(|(number, model)| {
+            let cluster = plan.topology.cluster_of[number].0;
+            Cpu {
+                model,
+                tally: Tally::new(model),
+                irqs: VecDeque::new(),
+                cluster,
+                opp: domains[cluster].opp,
+                asleep: None,
+                idle_since: Some(Instant(0)),
+                task: None,
+                task_time: Duration::ZERO,
+                overhead: Duration::ZERO,
+                busy_at: vec![Duration::ZERO; domains[cluster].opp_count()],
+            }
+        });
+        let mut machine = Machine {
+            world: World::new(plan, Agenda::new(&events::counts(plan))),
             sink,
-            cpus,
-            idle_cpus: CpuMask::empty(count),
-            crowded: CpuMask::empty(count),
-            counts: Tournament::new(count),
-            keeps_utils: topology.is_asymmetric,
-            overutilized: 0,
-            refresh_next: 0,
-            tunables: Tunables::new(topology.online_count, models[0].tick.hz.tick()),
-            affinity: workload
-                .tasks
-                .iter()
-                .map(|t| t.cpus.as_ref().map(|cpus| topology.mask(cpus)))
-                .collect(),
-            rest: Rest::new(platform, topology, domains.iter().map(|d| d.opp)),
-            zones: platform.thermal_zones.iter().map(Zone::new).collect(),
-            driver: Driver::new(platform, topology, plan.seed),
+            halt: None,
+            cpus: cpus.collect(),
+            rest: Rest::new(plan.platform, plan.topology, domains.iter().map(|d| d.opp)),
             domains,
-            governed: None,
-            has_uclamp,
-            is_watched: has_uclamp,
-            clamps: vec![RunqueueClamp::default(); count],
-            busy,
-            boost: Boost::default(),
-            timer_sequence: 0,
-            last_man: LastMan::of_platform(platform),
-        }
-    }
-
-    /// With something that boosts what waits for IO: made for the plan's CPUs, and for as many
-    /// tasks as its workload may have.
-    pub fn with_io_boost(mut self, boost: IoBoostInstance) -> Self {
-        self.has_uclamp |= boost.sets_uclamp_min();
-        self.is_watched = true;
-        self.boost = boost.into();
-        self
-    }
-
-    /// With a frequency policy, made for the plan's domains.
-    pub fn with_cpufreq(mut self, policy: CpufreqInstance) -> Self {
-        if self.domains.iter().any(|domain| !domain.freqs_khz.is_empty()) {
-            self.keeps_utils = true;
-            self.is_watched = true;
-            self.governed = Some(policy);
-        }
-        self
-    }
-
-    /// Runs from 0 to `end`. `goes_on` is asked now and then, with the time.
-    pub fn run(
-        &mut self,
-        end: Instant,
-        goes_on: &mut dyn FnMut(Instant) -> bool,
-    ) -> Result<(), Halt> {
-        self.start()?;
-        let (mut moment, mut since, mut look_at) = (Instant(-1), 0, EFFORT_A_LOOK);
-        while let Some((time, who)) = self.world.agenda.peek() {
-            if time >= end {
-                break;
-            }
-            if time != moment {
-                (moment, since) = (time, self.world.events);
-            } else if self.world.events - since > EVENTS_AT_ONCE_MAX {
-                return Err(self.world.stuck_anywhere("time does not pass any more").into());
-            }
-            assert!(time >= self.world.now, "time never runs backwards");
-            self.world.now = time;
-            self.world.events += 1;
-            if self.world.events + self.world.steps >= look_at {
-                look_at = self.world.events + self.world.steps + EFFORT_A_LOOK;
-                if !goes_on(time) {
-                    return Err(Halt::Interrupted);
-                }
-            }
-            self.happen(who)?;
-            let of_policy = self.governed.as_ref().and_then(CpufreqInstance::fault);
-            if let Some(fault) = self.boost.fault().or(of_policy) {
-                return Err(fault.clone().into());
-            }
-        }
-        self.world.now = end;
-        self.cut();
-        Ok(())
-    }
-
-    fn start(&mut self) -> Result<(), Halt> {
+            numbered: Vec::new(),
+            number_of: Vec::new(),
+            outside: Vec::new(),
+            acting: Acting::Nobody,
+        };
+        machine.start_sources();
         if S::RECORDS {
-            self.record_first_frequencies();
+            (0..machine.cpus.len()).for_each(|cpu| machine.record_frequency(cpu));
         }
-        self.start_sources()
+        machine
     }
 
-    /// The end of the run: what is under way is counted up to now.
-    fn cut(&mut self) {
-        for device in &mut self.world.devices {
-            device.count_to(self.world.now);
+    fn emit(&mut self, cpu: usize, kind: EventKind) {
+        if S::RECORDS {
+            self.sink.event(self.world.now, cpu, kind);
         }
-        for number in 0..self.cpus.len() {
-            self.account(number);
-            let now = self.world.now;
-            let cpu = &mut self.cpus[number];
-            self.busy[number].settle(cpu, now);
-            cpu.overhead -= cpu.ahead(now);
-            if let Some(pending) = &cpu.pending {
-                cpu.idle.cut(&cpu.span, pending, now);
-                if !pending.is_rejected() {
-                    self.rest.left(number, cpu.rests_in, now);
-                    let slept = now.since(pending.from);
-                    self.sink.cut(number, pending.state(), cpu.span.opp, slept);
-                }
-                self.end_span(number, now, now);
+    }
+
+    fn record_frequency(&mut self, cpu: usize) {
+        if let Some(freq_khz) = self.domains[self.cpus[cpu].cluster].freq_khz() {
+            self.emit(cpu, EventKind::CpuFrequency { freq_khz });
+        }
+    }
+
+    fn pid(&self, id: u32) -> i32 {
+        self.world.tasks[id as usize].pid
+    }
+
+    /// The pid of a task of the kernel's, unless it is gone.
+    fn pid_of(&self, TaskId(number): TaskId) -> Option<i32> {
+        let id = self.numbered[number].id;
+        (id != GONE).then(|| self.pid(id))
+    }
+
+    fn record_switch(&mut self, cpu: usize, next: Option<u32>, at: Instant) {
+        let before = std::mem::replace(&mut self.cpus[cpu].task, next);
+        if !S::RECORDS {
+            return;
+        }
+        let (prev_pid, prev_state) = match before {
+            Some(id) => {
+                let task = &self.world.tasks[id as usize];
+                (task.pid, prev_state(task.state))
             }
-            self.leave_span(number, false);
-        }
-        for zone in 0..self.zones.len() {
-            self.heat_up(zone);
-        }
+            None => (0, PrevState::Runnable),
+        };
+        let (next_pid, next_comm) = match next {
+            Some(id) => (self.pid(id), Some(trace::name_of(self.world.tasks[id as usize].kind))),
+            None => (0, None),
+        };
+        let switch = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm };
+        self.sink.event(at, cpu, switch);
     }
 
-    pub fn finish(self) -> (Counted, S) {
+    fn runs(&mut self, cpu: usize, number: usize, switched: Instant, from: Instant) {
+        let Numbered { id, sleeps_until, has_run, .. } = self.numbered[number];
+        if id == GONE {
+            return;
+        }
+        self.numbered[number].has_run = true;
+        let task = &mut self.world.tasks[id as usize];
+        if task.cpu != cpu {
+            task.cpu = cpu;
+            self.world.kinds[task.kind].migrations += u64::from(has_run);
+        }
+        self.wakes_of_itself(id, sleeps_until);
+        self.world.begins(id, from);
+        self.record_switch(cpu, Some(id), switched);
+    }
+
+    /// Its timer has woken it.
+    fn wakes_of_itself(&mut self, id: u32, until: Instant) {
+        if self.world.tasks[id as usize].state != State::Blocked(Blocked::Timer) {
+            return;
+        }
+        self.world.woken(id, until);
+    }
+
+    fn busy(&mut self, cpu: usize, time: Duration) {
+        let cpu = &mut self.cpus[cpu];
+        cpu.busy_at[usize::from(cpu.opp)] += time;
+    }
+
+    fn close(mut self) -> (Counted, S) {
         let now = self.world.now;
+        self.world.devices.iter_mut().for_each(|device| device.count_to(now));
         let domains = self.domains.into_iter().map(|domain| domain.close(now)).collect();
         let online = &self.world.plan.topology.online;
-        let cpus = self.cpus.into_iter().zip(self.busy).enumerate();
-        let cpus = cpus.map(|(number, (cpu, busy))| CpuCounted {
+        let cpus = self.cpus.into_iter().enumerate().map(|(number, cpu)| CpuCounted {
             is_online: online.contains(number),
-            totals: cpu.idle.close(),
+            totals: cpu.tally.close(cpu.model),
             task_time: cpu.task_time,
             overhead: cpu.overhead,
-            busy_at: busy.by_opp,
+            busy_at: cpu.busy_at,
         });
-        let zones = self.zones.into_iter().map(Zone::close).collect();
-        let counted = self.world.close(cpus.collect(), self.rest.close(now), domains);
-        (Counted { zones, ..counted }, self.sink)
-    }
-}
-
-impl<'a, P: Policy, S: Sink> Host<'a> for Machine<'a, P, S> {
-    #[inline]
-    fn world(&mut self) -> &mut World<'a> {
-        &mut self.world
+        (self.world.close(cpus.collect(), self.rest.close(now), domains), self.sink)
     }
 
-    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool) {
-        self.wake_up(id, by, event, sync);
+    fn fail(&mut self, halt: Halt) {
+        self.halt.get_or_insert(halt);
     }
 
-    fn leave(&mut self, number: usize, _: u32, state: State) -> Result<(), Halt> {
-        self.leaves(number, state)
-    }
-
-    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt> {
-        self.timer_sequence += 1;
+    fn setup(&self, id: u32, number: usize, near: usize) -> TaskSetup {
         let kind = &self.world.plan.workload.tasks[self.world.tasks[id as usize].kind];
-        let timer = Timer {
-            expires: until + kind.timer_slack,
-            sequence: self.timer_sequence,
-            softexpires: until,
-            task: id,
-        };
-        self.cpus[number].timers.push(Reverse(timer));
-        if S::RECORDS {
-            self.record_timer_start(number, &timer);
+        TaskSetup {
+            name: kind.name.clone(),
+            number: number as u32 + 1,
+            forked_on: CpuId(near as u32),
+            timer_slack: kind.timer_slack,
+            attributes: self.attributes(id),
         }
-        self.leaves(number, State::Blocked(Blocked::Timer))
     }
 
-    fn admit(&mut self, id: u32, by: Option<usize>, near: usize) {
-        self.begin(id, by, near);
-    }
-
-    fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt> {
-        self.raise(number, line)
-    }
-
-    fn has_interrupts(&self) -> bool {
-        self.cpus.iter().any(|cpu| !cpu.irqs.is_empty())
-    }
-
-    fn hold_up(&mut self, number: usize, length: Duration) {
-        self.cpus[number].hold_up(self.world.now, length);
-    }
-
-    fn held_until(&self, number: usize) -> Instant {
-        self.cpus[number].from
-    }
-
-    /// Sending IPIs takes the waker's time; a better task may have come to this CPU.
-    #[inline]
-    fn stops(&self, number: usize, _: u32) -> bool {
-        let cpu = &self.cpus[number];
-        cpu.from > self.world.now || cpu.needs_resched
-    }
-
-    fn reclamp(&mut self, id: u32) {
-        self.set_clamp(id);
-    }
-
-    fn release(&mut self, id: u32) -> Result<(), Halt> {
-        let number = self.world.tasks[id as usize].cpu;
-        let runs = self.cpus[number].running == Some(id);
-        if runs {
-            self.account(number);
+    fn attributes(&self, id: u32) -> Attributes {
+        let task = &self.world.tasks[id as usize];
+        let kind = &self.world.plan.workload.tasks[task.kind];
+        Attributes {
+            policy: Policy::Normal,
+            nice: nice_of(kind.weight),
+            uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
+            slice: kind.slice,
+            affinity: kind.cpus.iter().flatten().copied().collect(),
         }
-        self.world.tasks[id as usize].work = 0;
-        if runs { self.go_on(number) } else { Ok(()) }
     }
 }
 
-/// FIDELITY(sim-rcu): RCU never holds the tick.
-fn new_cpu<'a>(model: &'a CpuModel, slot: usize, domain: &Domain) -> Cpu<'a> {
-    let start = Instant(0);
-    let span = Span {
-        start,
-        wake: Instant::NEVER,
-        resume: Instant::NEVER,
-        next_hrtimer: Instant::NEVER,
-        next_wheel: Instant::NEVER,
-        freq_khz: 0,
-        opp: domain.opp,
-        util: 0,
-        source: SleepSource::TimerEvents,
-        stamp: WakeStamp::WakingEvent,
-        ends_visit: false,
-        is_resched: false,
-        nr_iowait: 0,
-        nr_running: 0,
-        rcu_holds_tick: false,
-    };
-    Cpu {
-        mode: Mode::Asleep,
-        idle: IdleCpu::new(model, slot, start),
-        pending: None,
-        rests_in: 0,
-        cold: Duration::ZERO,
-        span,
-        idle_since: None,
-        ended: None,
-        running: None,
-        queue: FairQueue::default(),
-        load: pelt::Runqueue::new(
-            0,
-            pelt::Scale { capacity: model.capacity, freq: domain.freq_scale() },
-        ),
-        util_est: 0,
-        from: start,
-        timers: BinaryHeap::new(),
-        irqs: VecDeque::new(),
-        iowait: 0,
-        needs_resched: false,
-        ipi: Instant::NEVER,
-        tick: Instant::NEVER,
-        speed: domain.speed(model.capacity),
-        capacity: u64::from(model.capacity),
-        available: u64::from(model.capacity),
-        task_time: Duration::ZERO,
-        overhead: Duration::ZERO,
-        is_overutilized: false,
-        idle_calls: 0,
+impl<S: Sink> Work for Machine<'_, S> {
+    fn next(&mut self, TaskId(number): TaskId, now: Instant) -> Step {
+        self.world.now = now;
+        loop {
+            let numbered = &mut self.numbered[number];
+            if let Some(step) = numbered.steps.pop_front() {
+                return step;
+            }
+            let (id, until) = (numbered.id, numbered.sleeps_until);
+            let cpu = self.world.tasks[id as usize].cpu;
+            // A time that has come already.
+            self.wakes_of_itself(id, until);
+            self.world.begins(id, now);
+            self.acting = Acting::Task(number);
+            let went = self.advance(cpu, id);
+            self.acting = Acting::Nobody;
+            if let Err(halt) = went {
+                self.fail(halt);
+                return Step::Halt;
+            }
+            let work = std::mem::take(&mut self.world.tasks[id as usize].work);
+            if work > 0 {
+                self.numbered[number].steps.push_back(Step::Run(Duration(work / FULL_SPEED)));
+            }
+        }
+    }
+
+    fn due(&self) -> Instant {
+        if self.halt.is_some() {
+            return Instant::NEVER;
+        }
+        self.world.agenda.peek().map_or(Instant::NEVER, |(at, _)| at)
+    }
+
+    fn happens(&mut self, now: Instant, outside: &mut Vec<Outside>) {
+        self.world.now = now;
+        match self.happen() {
+            Ok(()) => outside.append(&mut self.outside),
+            Err(halt) => self.fail(halt),
+        }
+    }
+
+    fn handle(&mut self, cpu: usize, now: Instant, handled: &mut Handled) {
+        self.world.now = now;
+        if S::RECORDS {
+            self.record_exit_first(cpu);
+        }
+        self.acting = Acting::Handler { cpu, handled: std::mem::take(handled) };
+        while let Some(irq) = self.cpus[cpu].irqs.pop_front() {
+            self.emit(cpu, EventKind::IrqEntry { irq: irq.line.number(), name: None });
+            let taken = self.take_interrupt(cpu, irq);
+            self.emit(cpu, EventKind::IrqExit { irq: irq.line.number() });
+            if let Err(halt) = taken {
+                self.fail(halt);
+                break;
+            }
+        }
+        if let Acting::Handler { handled: done, .. } =
+            std::mem::replace(&mut self.acting, Acting::Nobody)
+        {
+            *handled = done;
+        }
+    }
+
+    fn watch(&mut self, cpu: usize, now: Instant, seen: Seen) {
+        self.world.now = now;
+        match seen {
+            Seen::Runs { task: TaskId(number), switched, from } => {
+                self.runs(cpu, number, switched, from);
+            }
+            Seen::Preempted(TaskId(number)) => {
+                let id = self.numbered[number].id;
+                if id != GONE {
+                    let kind = self.world.tasks[id as usize].kind;
+                    self.world.kinds[kind].preemptions += 1;
+                }
+            }
+            Seen::Idles => self.record_switch(cpu, None, now),
+            Seen::Computed { task: TaskId(number), time } => {
+                self.cpus[cpu].task_time += time;
+                self.busy(cpu, time);
+                let id = self.numbered[number].id;
+                if id != GONE {
+                    self.world.tasks[id as usize].cpu_time += time;
+                }
+            }
+            Seen::HeldUp(time) => {
+                self.cpus[cpu].overhead += time;
+                self.busy(cpu, time);
+            }
+            Seen::Sleeps { state, entered, is_rejected, got } => {
+                self.sleeps(cpu, (state, got), entered, is_rejected);
+            }
+            Seen::Undemotes => self.undemotes(cpu),
+            Seen::Wakes if S::RECORDS => self.record_exit_first(cpu),
+            Seen::Wakes => {}
+            Seen::Traced(event) => self.record_traced(cpu, event),
+            Seen::Slept(slept) => self.slept(cpu, &slept),
+            Seen::PollsOn => self.polls_on(cpu),
+            Seen::Frequency { khz } => self.changes_frequency(cpu, khz),
+            Seen::SentIpi(to) => {
+                self.world.ipis += 1;
+                let cause = torpor_trace::InterruptCause::Reschedule;
+                self.emit(cpu, EventKind::IpiSend { target_cpu: CpuId(to as u32), cause });
+            }
+        }
+    }
+}
+
+fn prev_state(state: State) -> PrevState {
+    match state {
+        State::Runnable => PrevState::Runnable,
+        State::Blocked(Blocked::Io(wait)) if wait.is_uninterruptible() => PrevState::DiskSleep,
+        State::Blocked(_) => PrevState::Sleeping,
+        State::Dead => PrevState::Dead,
     }
 }

@@ -2,10 +2,8 @@
 //! What tasks do: their programs, step by step.
 
 use super::call::SPIN;
-use super::cpu::work_of;
-use super::effects::Effects;
-use super::task::{Blocked, State};
-use super::world::Host;
+use super::task::{Blocked, State, work_of};
+use super::{Machine, Sink};
 use crate::error::{Halt, Stuck};
 use crate::workload::{Draw, Op, TransferKind};
 use torpor_units::Duration;
@@ -15,12 +13,11 @@ const STEPS_AT_ONCE_MAX: u32 = 100_000;
 /// So many of the tasks in a deadlock are named.
 const NAMED: usize = 5;
 
-/// What every host of a workload does alike.
-pub(super) trait Programs<'a>: Host<'a> {
+impl<'a, S: Sink> Machine<'a, S> {
     /// Goes through the program of the CPU's task until it uses time or leaves the CPU.
-    fn advance(&mut self, number: usize, id: u32) -> Result<(), Halt> {
+    pub(super) fn advance(&mut self, number: usize, id: u32) -> Result<(), Halt> {
         loop {
-            let world = self.world();
+            let world = &mut self.world;
             let workload = world.plan.workload;
             world.steps += 1;
             let now = world.now;
@@ -41,7 +38,7 @@ pub(super) trait Programs<'a>: Host<'a> {
                 task.pass_began = now;
                 task.passes = task.passes.saturating_sub(1);
                 if task.passes == 0 {
-                    self.leave(number, id, State::Dead)?;
+                    self.leave(id, State::Dead);
                     return self.check_deadlock().map_err(Halt::from);
                 }
                 task.step = 0;
@@ -72,12 +69,14 @@ pub(super) trait Programs<'a>: Host<'a> {
                     if let Some(activity) = workload.tasks[task.kind].activity {
                         length = world.runs[activity].scale(length, now);
                     }
-                    return self.sleep_until(number, id, now + length);
+                    self.sleep_until(id, now + length);
+                        return Ok(());
                 }
                 Op::Until(at) => {
                     task.step += 1;
                     if now < *at {
-                        return self.sleep_until(number, id, *at);
+                        self.sleep_until(id, *at);
+                        return Ok(());
                     }
                     task.called = *at;
                     let kind = task.kind;
@@ -89,7 +88,8 @@ pub(super) trait Programs<'a>: Host<'a> {
                     let late = now.since(task.next_period);
                     if late.is_negative() {
                         let until = task.next_period;
-                        return self.sleep_until(number, id, until);
+                        self.sleep_until(id, until);
+                        return Ok(());
                     }
                     task.called = task.next_period;
                     if late > Duration::ZERO {
@@ -108,34 +108,36 @@ pub(super) trait Programs<'a>: Host<'a> {
                         task.called = held.take(*count).unwrap_or(task.called);
                         let until = (*not_before).max(now + *at_least);
                         if now < until {
-                            return self.sleep_until(number, id, until);
+                            self.sleep_until(id, until);
+                        return Ok(());
                         }
                         continue;
                     }
                     held.waiters.push_back(id);
                     let blocked = Blocked::Channel { channel, count: *count };
-                    return self.wait_for_others(number, id, blocked);
+                    return self.wait_for_others(id, blocked);
                 }
                 Op::Await { channel, release } => {
                     task.step += 1;
                     // On the list before the mutex is free, so that no signal is missed.
                     world.channels[*channel].waiters.push_back(id);
                     if let Some(mutex) = release {
-                        self.post(*mutex, 1, number, now, false);
+                        self.post(*mutex, 1, now, false);
                     }
                     let blocked = Blocked::Channel { channel: *channel, count: 0 };
-                    return self.wait_for_others(number, id, blocked);
+                    return self.wait_for_others(id, blocked);
                 }
                 Op::Notify { channel, all } => {
                     task.step += 1;
-                    self.notify(*channel, *all, number);
+                    self.notify(*channel, *all);
                 }
                 Op::Timer { timer, period, is_absolute } => {
                     task.step += 1;
                     let next = task.timers[*timer] + *period;
                     task.timers[*timer] = next;
                     if now < next {
-                        return self.sleep_until(number, id, next);
+                        self.sleep_until(id, next);
+                        return Ok(());
                     }
                     if !is_absolute {
                         task.timers[*timer] = now;
@@ -146,24 +148,24 @@ pub(super) trait Programs<'a>: Host<'a> {
                 Op::Wake { channel, count, sync } => {
                     let channel = *channel + task.group;
                     task.step += 1;
-                    self.post(channel, *count, number, now, *sync);
+                    self.post(channel, *count, now, *sync);
                 }
                 Op::Barrier(barrier) => {
                     task.step += 1;
                     let there = &mut world.barriers[*barrier];
                     if there.len() as u32 + 1 < workload.barriers[*barrier].parties {
                         there.push(id);
-                        return self.wait_for_others(number, id, Blocked::Barrier(*barrier));
+                        return self.wait_for_others(id, Blocked::Barrier(*barrier));
                     }
                     for other in std::mem::take(there) {
-                        self.wake(other, Some(number), now, false);
+                        self.wake(other, now, false);
                     }
                 }
                 Op::IoFill { iodepth, runtime, number_ios, wait } => {
                     let is_over = runtime.is_some_and(|r| now.since(task.started) >= r)
                         || number_ios.is_some_and(|n| task.ios_submitted >= n);
                     if is_over && task.io_depth == 0 {
-                        self.leave(number, id, State::Dead)?;
+                        self.leave(id, State::Dead);
                         return self.check_deadlock().map_err(Halt::from);
                     }
                     let is_full = is_over || task.io_depth >= *iodepth;
@@ -227,13 +229,15 @@ pub(super) trait Programs<'a>: Host<'a> {
                     let next = task.timers[0] + *period;
                     task.timers[0] = next;
                     if now < next {
-                        return self.sleep_until(number, id, next);
+                        self.sleep_until(id, next);
+                        return Ok(());
                     }
                 }
                 Op::IoWait(wait) => {
                     let Some((submitted, kind)) = task.io_done.pop_front() else {
                         task.slept_for_io = true;
-                        return self.leave(number, id, State::Blocked(Blocked::Io(*wait)));
+                        self.leave(id, State::Blocked(Blocked::Io(*wait)));
+                            return Ok(());
                     };
                     task.step += 1;
                     task.io_depth -= 1;
@@ -268,7 +272,8 @@ pub(super) trait Programs<'a>: Host<'a> {
                         task.work = if *asleep { 0 } else { SPIN };
                         world.call(id, *cpu, handling);
                         if *asleep {
-                            return self.leave(number, id, State::Blocked(Blocked::Call));
+                            self.leave(id, State::Blocked(Blocked::Call));
+                            return Ok(());
                         }
                     }
                     if world.tasks[id as usize].work > 0 {
@@ -298,23 +303,23 @@ pub(super) trait Programs<'a>: Host<'a> {
                     }
                 }
             }
-            // Sending IPIs takes the waker's time; a better task may have come to this CPU.
-            if self.stops(number, id) {
+            // The kernel does first what the program has asked of it.
+            if self.stops(id) {
                 return Ok(());
             }
         }
     }
 
-    fn wait_for_others(&mut self, number: usize, id: u32, blocked: Blocked) -> Result<(), Halt> {
-        self.world().under_way -= 1;
-        self.leave(number, id, State::Blocked(blocked))?;
+    fn wait_for_others(&mut self, id: u32, blocked: Blocked) -> Result<(), Halt> {
+        self.world.under_way -= 1;
+        self.leave(id, State::Blocked(blocked));
         self.check_deadlock().map_err(Halt::from)
     }
 
     /// Tasks wait for one another, and nothing is left that could wake any of them.
     fn check_deadlock(&mut self) -> Result<(), Stuck> {
         let has_interrupts = self.has_interrupts();
-        let world = self.world();
+        let world = &mut self.world;
         if world.under_way > 0 || world.live == 0 || has_interrupts || world.help_may_come() {
             return Ok(());
         }
@@ -352,8 +357,6 @@ pub(super) trait Programs<'a>: Host<'a> {
         Err(stuck)
     }
 }
-
-impl<'a, H: Host<'a>> Programs<'a> for H {}
 
 fn drawn(streams: &mut [crate::workload::Stream], draw: &Draw) -> Duration {
     draw.dist.draw(&mut streams[draw.stream])

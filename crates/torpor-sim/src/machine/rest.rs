@@ -6,7 +6,7 @@
 //! CPUs are in it or deeper: until then a CPU in it takes the shallower one's power. The package
 //! takes its awake power while any CPU works or polls, or rises to it and falls from it.
 
-use crate::sched::Topology;
+use super::Topology;
 use torpor_platform::{Cluster, Platform, Scope, StatePower};
 use torpor_units::{Duration, Energy, Instant, Power};
 
@@ -290,13 +290,6 @@ impl Rest {
         let waited = std::mem::replace(&mut self.package_inside[cluster].1, Duration::ZERO);
         self.clusters[cluster].settle(now, waited);
         self.clusters[cluster].opp = usize::from(opp);
-    }
-
-    /// Of a cluster apart from its CPUs, up to now.
-    pub(super) fn energy(&mut self, cluster: usize, now: Instant) -> Energy {
-        let opp = self.clusters[cluster].opp as u16;
-        self.set_opp(cluster, opp, now);
-        self.clusters[cluster].static_energy + self.clusters[cluster].unsaved
     }
 
     fn pass_package(&mut self, now: Instant) {

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What comes from outside the machine: first tasks and interrupts.
 
-use super::Plan;
-use super::cpu::Line;
-use super::effects::Effects;
-use super::events::{EventSource, Listed};
-use super::world::Host;
+use super::{Machine, Sink};
+use super::irq::Line;
+use super::events::Source;
 use crate::error::Halt;
 use crate::workload::{Arrivals, Interrupt, Runs, Stream, StreamName, Workload};
 use torpor_units::{Duration, Instant};
-
-/// The workload's interrupts, and the tasks of each kind that are still to start, as sources of
-/// events.
-pub(super) struct Interrupts;
-pub(super) struct Starts;
 
 /// An interrupt source of the workload, on its way.
 pub(super) struct SourceState {
@@ -44,40 +37,10 @@ pub(super) fn sources(workload: &Workload, seed: u64) -> Vec<SourceState> {
     workload.interrupts.iter().map(make).collect()
 }
 
-impl<'a, H: Host<'a>> EventSource<H> for Interrupts {
-    fn count(plan: &Plan<'_>) -> usize {
-        plan.workload.interrupts.len()
-    }
-
-    fn start(host: &mut H, source: usize) -> Result<(), Halt> {
-        host.arm_source(source);
-        Ok(())
-    }
-
-    fn happen(host: &mut H, source: usize) -> Result<(), Halt> {
-        host.source_fires(source)
-    }
-}
-
-impl<'a, H: Host<'a>> EventSource<H> for Starts {
-    fn count(plan: &Plan<'_>) -> usize {
-        plan.workload.tasks.len()
-    }
-
-    fn start(host: &mut H, kind: usize) -> Result<(), Halt> {
-        host.arm_start(kind);
-        Ok(())
-    }
-
-    fn happen(host: &mut H, kind: usize) -> Result<(), Halt> {
-        host.start_next(kind)
-    }
-}
-
-trait Arrive<'a>: Host<'a> {
+impl<'a, S: Sink> Machine<'a, S> {
     /// The first interrupt of a source.
-    fn arm_source(&mut self, source: usize) {
-        let world = self.world();
+    pub(super) fn arm_source(&mut self, source: usize) {
+        let world = &mut self.world;
         let interrupt = &world.plan.workload.interrupts[source];
         let state = &mut world.sources[source];
         let at = match &interrupt.arrivals {
@@ -91,12 +54,12 @@ trait Arrive<'a>: Host<'a> {
         state.burst_began = at;
         state.is_active = interrupt.max != Some(0);
         if state.is_active {
-            world.agenda.set(Interrupts::nth(source), at);
+            world.agenda.set(Source::Interrupt.nth(source), at);
         }
     }
 
-    fn source_fires(&mut self, source: usize) -> Result<(), Halt> {
-        let world = self.world();
+    pub(super) fn source_fires(&mut self, source: usize) -> Result<(), Halt> {
+        let world = &mut self.world;
         let interrupt = &world.plan.workload.interrupts[source];
         let now = world.now;
         let state = &mut world.sources[source];
@@ -104,36 +67,35 @@ trait Arrive<'a>: Host<'a> {
         let cpu = interrupt.cpus[(state.fired % interrupt.cpus.len() as u64) as usize].index();
         let next = state.next(interrupt, now, &mut world.runs);
         state.is_active = next != Instant::NEVER;
-        world.agenda.set(Interrupts::nth(source), next);
+        world.agenda.set(Source::Interrupt.nth(source), next);
         if next == now {
             // Taken off and set again, so that whoever else is due now gets a turn.
-            world.agenda.set(Interrupts::nth(source), Instant::NEVER);
-            world.agenda.set(Interrupts::nth(source), next);
+            world.agenda.set(Source::Interrupt.nth(source), Instant::NEVER);
+            world.agenda.set(Source::Interrupt.nth(source), next);
         }
-        self.interrupt(cpu, Line::Source { source, handling })
+        self.interrupt(cpu, Line::Source { source, handling });
+        Ok(())
     }
 
     /// Tasks of a kind that are there from the beginning.
-    fn arm_start(&mut self, kind: usize) {
-        let world = self.world();
+    pub(super) fn arm_start(&mut self, kind: usize) {
+        let world = &mut self.world;
         if world.starts_left(kind) {
             let at = Instant(0) + world.plan.workload.tasks[kind].start;
-            world.agenda.set(Starts::nth(kind), at);
+            world.agenda.set(Source::Start.nth(kind), at);
         }
     }
 
-    fn start_next(&mut self, kind: usize) -> Result<(), Halt> {
-        let world = self.world();
+    pub(super) fn start_next(&mut self, kind: usize) -> Result<(), Halt> {
+        let world = &mut self.world;
         let task = &world.plan.workload.tasks[kind];
         let at_once = if task.stagger == Duration::ZERO { task.count } else { 1 };
         world.begun[kind] += at_once;
         let next = if world.starts_left(kind) { world.now + task.stagger } else { Instant::NEVER };
-        world.agenda.set(Starts::nth(kind), next);
+        world.agenda.set(Source::Start.nth(kind), next);
         self.spawn(kind, at_once, None)
     }
 }
-
-impl<'a, H: Host<'a>> Arrive<'a> for H {}
 
 /// A length between interrupts that was drawn at `now`, as the source's activity has it.
 fn in_runs(runs: &mut [Runs], of: &Interrupt, length: Duration, now: Instant) -> Duration {

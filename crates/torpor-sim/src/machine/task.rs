@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tasks.
 
-use crate::sched::{Clamp, Entity};
-use crate::workload::{IoWait, Stream, StreamName, TaskKind, TransferKind};
+use crate::workload::{Clamp, IoWait, Stream, StreamName, TaskKind, TransferKind};
 use std::collections::VecDeque;
-use torpor_engine::pelt;
 use torpor_units::{Duration, Instant};
 
 /// Work is counted in ns at 2^-20 of full speed, so that no fraction is ever lost: a CPU's speed is
 /// a whole number of these, by its capacity and, to 1/1024, its frequency.
 pub(super) const FULL_SPEED: i64 = 1 << 20;
 
-/// Of a task that has not run on its CPU: long ago.
-pub(super) const NEVER_RAN: Instant = Instant(i64::MIN / 2);
-
-/// `UTIL_EST_MARGIN`: closer estimates are left alone.
-const UTIL_EST_MARGIN: u64 = 1024 / 100;
+/// Returns the work of a drawn length at full speed; what takes longer than 2.4 hours takes that.
+pub(super) fn work_of(length: Duration) -> i64 {
+    length.0.saturating_mul(FULL_SPEED)
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -47,13 +44,7 @@ pub(super) enum Blocked {
 pub(super) struct Task {
     pub state: State,
     pub cpu: usize,
-    /// The one before, as far as placement has looked (`recent_used_cpu`).
-    pub recent_cpu: usize,
     pub kind: usize,
-    pub entity: Entity,
-    pub load: pelt::Task,
-    /// `util_est.ewma`; 0 while it has never slept.
-    pub util_est: u64,
     /// The event that caused a wake-up that has not caused it to run yet.
     pub woken_by: Option<Instant>,
     /// The event that last woke it, or the time that it was late for.
@@ -67,14 +58,8 @@ pub(super) struct Task {
     /// Steps since time last passed for it.
     pub last_step: Instant,
     pub steps_at_once: u32,
-    /// As its runqueue counts it.
-    pub clamp: Clamp,
-    /// As it was asked for: by its kind, or by a hint session.
+    /// As its kind or a hint session asks.
     pub uclamp: Clamp,
-    /// When it ran last on this CPU, whose cache may hold its data.
-    pub ran_at: Instant,
-    /// From going to wait for IO until it runs again, if its engine marks that.
-    pub in_iowait: bool,
     pub pid: i32,
     /// When the current pass began.
     pub pass_began: Instant,
@@ -123,14 +108,7 @@ impl Task {
             pid,
             state: State::Runnable,
             cpu: 0,
-            recent_cpu: 0,
-            entity: Entity::new(own.weight),
-            load: pelt::Task::default(),
-            util_est: 0,
-            clamp: own.clamp,
             uclamp: own.clamp,
-            in_iowait: false,
-            ran_at: NEVER_RAN,
             step: 0,
             loops: Vec::with_capacity(own.depth),
             passes: own.repeat.unwrap_or(u64::MAX),
@@ -151,21 +129,6 @@ impl Task {
             last_step: now,
             woken_by: None,
             cpu_time: Duration::ZERO,
-        }
-    }
-
-    /// `task_util_est()`.
-    pub(super) fn util(&self) -> u64 {
-        self.load.util().max(self.util_est)
-    }
-
-    /// `util_est_update()`: it goes to sleep with this utilization on a CPU of this capacity.
-    pub(super) fn update_util_est(&mut self, capacity: u64) {
-        let (seen, ewma) = (self.load.util(), self.util_est);
-        if ewma <= seen {
-            self.util_est = seen;
-        } else if ewma - seen > UTIL_EST_MARGIN && seen <= capacity {
-            self.util_est = ewma - ((ewma - seen) >> 2);
         }
     }
 }

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tracepoints as a recording has them, from what a run knows.
 
-use torpor_trace::{EventKind, Function, Name};
-use torpor_units::{Instant, StateIdx};
+use torpor_trace::{Function, Name};
+use torpor_units::StateIdx;
 
 /// Names after those of the tasks.
-pub const TIMER_SYMBOLS: [&str; 3] = ["tick_nohz_handler", "hrtimer_wakeup", "watchdog_timer_fn"];
+pub const TIMER_SYMBOLS: [&str; 2] = ["tick_nohz_handler", "hrtimer_wakeup"];
 
 /// Where the functions and timers would lie in a kernel's memory; any place does.
 const FUNCTIONS: u64 = 0xffff_ffff_8110_0000;
-const TICK_TIMERS: u64 = 0xffff_8880_0000_0000;
-const WATCHDOG_TIMERS: u64 = 0xffff_8880_0000_8000;
 const OTHER_FUNCTIONS: u64 = 0xffff_ffff_8120_0000;
 const KERNEL_TIMERS: u64 = 0xffff_8881_0000_0000;
-const TASK_TIMERS: u64 = 0xffff_c900_0000_0000;
 
 /// One of [`TIMER_SYMBOLS`], which follow the names of so many kinds of tasks.
 pub(super) fn function(kinds: usize, which: usize) -> Function {
@@ -34,18 +31,6 @@ pub(super) fn state_none() -> StateIdx {
     StateIdx(-1)
 }
 
-pub(super) fn tick_timer(cpu: usize) -> u64 {
-    TICK_TIMERS + 0x1_0000 * cpu as u64
-}
-
-pub(super) fn watchdog_timer(cpu: usize) -> u64 {
-    WATCHDOG_TIMERS + 0x1_0000 * cpu as u64
-}
-
-pub(super) fn task_timer(pid: i32) -> u64 {
-    TASK_TIMERS + 0x100 * pid as u64
-}
-
 /// A timer of a hosted kernel.
 pub(super) fn kernel_timer(id: u32) -> u64 {
     KERNEL_TIMERS + 0x100 * u64::from(id)
@@ -54,24 +39,4 @@ pub(super) fn kernel_timer(id: u32) -> u64 {
 /// What it calls, if that has no name here.
 pub(super) fn other_function(id: u32) -> Function {
     Function { address: OTHER_FUNCTIONS + 0x100 * u64::from(id), symbol: None }
-}
-
-pub(super) fn timer_start(
-    kinds: usize,
-    pid: i32,
-    expires: Instant,
-    softexpires: Instant,
-) -> EventKind {
-    let (timer, function) = (task_timer(pid), function(kinds, 1));
-    EventKind::HrtimerStart { timer, function, expires, softexpires }
-}
-
-/// The tick's handler, and the timer set again.
-pub(super) fn tick(kinds: usize, cpu: usize, now: Instant, expires: Instant) -> [EventKind; 3] {
-    let (timer, function) = (tick_timer(cpu), function(kinds, 0));
-    [
-        EventKind::HrtimerExpireEntry { timer, function, now },
-        EventKind::HrtimerExpireExit { timer },
-        EventKind::HrtimerStart { timer, function, expires, softexpires: expires },
-    ]
 }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The workload on its way: what tasks are at, what they wait on, devices and interrupt sources.
-//! It is the same whoever schedules the tasks; that is a [`Host`].
+//! The state of the workload: where tasks are in their programs, what they wait on, devices and
+//! interrupt sources.
 
 use super::call::CallState;
-use super::cpu::Line;
 use super::device::{self, DeviceState};
 use super::flow::FlowTotals;
-use super::freq::DomainCounted;
+use super::domain::DomainCounted;
 use super::hint::Session;
 use super::rest::RestEnergy;
 use super::sources::{self, SourceState};
 use super::task::{Blocked, State, Task};
 use super::{Counted, CpuCounted, Plan};
-use crate::error::{Halt, Stuck};
+use crate::error::Stuck;
 use crate::queue::Agenda;
 use crate::workload::{Effect, Runs, Workload};
 use std::collections::VecDeque;
 use torpor_result::TaskTotals;
-use torpor_units::{Duration, Instant};
+use torpor_units::Instant;
 
 pub(super) struct World<'a> {
     pub plan: &'a Plan<'a>,
@@ -85,44 +84,6 @@ impl Channel {
         }
         event
     }
-}
-
-/// What the workload asks of who schedules its tasks.
-pub(super) trait Host<'a>: Sized {
-    fn world(&mut self) -> &mut World<'a>;
-
-    /// A task that waited goes on: on behalf of CPU `by`, for an event at `event`.
-    fn wake(&mut self, id: u32, by: Option<usize>, event: Instant, sync: bool);
-
-    /// The CPU's task stops to wait for something, or ends.
-    fn leave(&mut self, number: usize, id: u32, state: State) -> Result<(), Halt>;
-
-    fn sleep_until(&mut self, number: usize, id: u32, until: Instant) -> Result<(), Halt>;
-
-    /// A new task, started by CPU `by` or by nobody, then near a CPU.
-    fn admit(&mut self, id: u32, by: Option<usize>, near: usize);
-
-    /// An interrupt reaches the CPU, which is to handle it with [`super::program::Programs`].
-    fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt>;
-
-    /// Some CPU has an interrupt to handle.
-    fn has_interrupts(&self) -> bool;
-
-    /// The kernel's own work holds up what runs on a CPU; `length` is that of the biggest CPU at
-    /// its highest frequency.
-    fn hold_up(&mut self, number: usize, length: Duration);
-
-    /// Until when it does.
-    fn held_until(&self, number: usize) -> Instant;
-
-    /// The task cannot go on at once: it is held up, or has to make way.
-    fn stops(&self, number: usize, id: u32) -> bool;
-
-    /// The task's `uclamp_min` has changed.
-    fn reclamp(&mut self, id: u32);
-
-    /// The task spins no more.
-    fn release(&mut self, id: u32) -> Result<(), Halt>;
 }
 
 impl<'a> World<'a> {
@@ -252,7 +213,6 @@ impl<'a> World<'a> {
             shared_energy: rest.unsaved,
             awake_energy: rest.of_package,
             domains,
-            zones: Vec::new(),
             alive,
             against_oracle: None,
         }
@@ -282,20 +242,6 @@ impl<'a> World<'a> {
             place: place.to_owned(),
             time: self.now,
             reason: reason.into(),
-        }
-    }
-
-    pub(super) fn stuck_anywhere(&self, reason: &str) -> Stuck {
-        let latest = (0..self.tasks.len()).max_by_key(|t| self.tasks[*t].last_step);
-        match latest {
-            Some(task) => self.stuck(task as u32, reason),
-            None => Stuck {
-                task: "none".to_owned(),
-                instance: 0,
-                place: "no phase".to_owned(),
-                time: self.now,
-                reason: reason.to_owned(),
-            },
         }
     }
 }

@@ -96,6 +96,12 @@ static TASK: Shape = Shape {
             "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
         ),
         optional(
+            "slice_us",
+            TIME,
+            "The slice that it asks for with `sched_setattr()`, which EEVDF makes its deadlines of: \
+             100 to 100000. Without it, the scheduler's own.",
+        ),
+        optional(
             "activity",
             Kind::Word,
             "The `activity` that its `sleep_us` follow. Default: none.",

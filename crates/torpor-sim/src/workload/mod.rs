@@ -2,6 +2,7 @@
 //! What the simulated machine has to do: tasks, interrupts, devices. Read from TOML, checked.
 
 mod activity;
+pub(crate) mod attributes;
 mod background;
 mod builtin;
 mod command;
@@ -16,6 +17,7 @@ mod rtapp;
 mod stream;
 
 pub use activity::{Activity, Runs};
+pub use attributes::Clamp;
 pub use builtin::{Builtin, builtins, resolve, text};
 pub use command::{is_command, job_file_to_toml, to_toml};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
@@ -24,7 +26,6 @@ pub use read::{from_toml, json_schema};
 pub use rtapp::from_rtapp;
 pub use stream::{Stream, StreamName};
 
-use crate::sched::Clamp;
 use std::collections::BTreeSet;
 use torpor_units::{CpuId, Duration, Instant};
 
@@ -94,6 +95,8 @@ pub struct TaskKind {
     pub timer_slack: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
+    /// The slice that it asks for with `sched_setattr()`; 0 for the scheduler's own.
+    pub slice: Duration,
     /// What its sleeps have in common with others.
     pub activity: Option<usize>,
     pub clamp: Clamp,

@@ -99,7 +99,7 @@ fn recorded(workload: Workload, ms: i64) -> (Trace, Platform) {
     let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
     let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
     let (_, recorder) = run.unwrap();
-    let mut trace = recorder.into_trace(&session.plan(0, 1));
+    let mut trace = recorder.into_trace(&session.plan(1));
     trace.window = Some((Instant(0), Instant(0) + Duration(ms * 1_000_000)));
     (trace, request.platform)
 }

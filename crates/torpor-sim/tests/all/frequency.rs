@@ -146,7 +146,7 @@ fn the_same_bytes_come_out_on_one_thread_and_on_two() {
 #[test]
 fn a_column_is_a_governor_under_a_policy() {
     let mut request = request(two_speeds(1, ""), load(PERIODIC), &["menu", "teo"], 100);
-    request.options.cpufreq = vec![Cpufreq::Performance, Cpufreq::Powersave];
+    request.options.cpufreq = ["performance", "powersave"].map(|name| name.parse().unwrap()).into();
     let outcome = run(&request);
     let columns = outcome.runs.iter();
     let columns: Vec<_> = columns.map(|c| (&c.run.governor[..], &c.policies.cpufreq[..])).collect();

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! IO: jobs and devices worked by hand, against queueing theory, and what the scheduler sees.
 
-use crate::support::{big_little, count, count_seed, load, machine, request, run};
-use torpor_engine::policy::{Policy, Reflection};
-use torpor_governor::{Catalog, Fault, Inputs, Selection};
+use crate::support::{big_little, catalog, count, count_seed, load, machine, request, run};
 use torpor_platform::Platform;
 use torpor_sim::Session;
-use torpor_sim::machine::{Counted, Machine};
+use torpor_sim::machine::Counted;
 use torpor_sim::record::Recorder;
 use torpor_trace::{EventKind, PrevState};
-use torpor_units::{Duration, Instant};
+use torpor_units::Duration;
 
 /// A machine with a device `d`: 100 us a read, 20 us and 5 us a KiB a write.
 fn with_device(cpus: usize, keys: &str) -> Platform {
@@ -219,44 +217,21 @@ fn a_completion_goes_to_the_submitter_where_capacities_differ() {
     }
 }
 
-/// Takes the shallowest state, and notes `nr_iowait_cpu()` at each sleep.
-struct Noting<'a>(&'a mut Vec<u32>);
-
-impl Policy for Noting<'_> {
-    fn select(&mut self, _: usize, inputs: &Inputs) -> Result<Selection, Fault> {
-        self.0.push(inputs.nr_iowait);
-        Ok(Selection { state: 0, stop_tick: false, asked_sleep_length: false })
-    }
-
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
-        default
-    }
-}
-
 #[test]
-fn the_scheduler_sees_each_engines_wait_as_the_kernels() {
-    for (keys, in_iowait, state) in [
-        ("ioengine = \"psync\"", true, PrevState::DiskSleep),
-        ("ioengine = \"libaio\"", false, PrevState::Sleeping),
-        ("ioengine = \"io_uring\"", true, PrevState::Sleeping),
-        ("ioengine = \"io_uring\"\niowait = false", false, PrevState::Sleeping),
+fn each_engine_waits_as_the_kernel_does() {
+    for (keys, state) in [
+        ("ioengine = \"psync\"", PrevState::DiskSleep),
+        ("ioengine = \"libaio\"", PrevState::Sleeping),
+        ("ioengine = \"io_uring\"", PrevState::Sleeping),
+        ("ioengine = \"io_uring\"\niowait = false", PrevState::Sleeping),
     ] {
         let platform = with_device(1, "queue_depth = 8");
         let request = request(platform, load(&job(keys)), &["shallowest"], 50);
-        let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
-        let plan = session.plan(0, 1);
-        let mut noted = Vec::new();
-        let mut machine = Machine::new(&plan, Noting(&mut noted), Recorder::default());
-        machine.run(Instant(50_000_000), &mut |_| true).unwrap();
-        let (counted, recorder) = machine.finish();
-        // The first sleep is before the job has begun; ticks cut some in two.
-        assert!(noted.len() as u64 > ios(&counted) && ios(&counted) > 450);
-        assert!(noted[1..].iter().all(|n| *n == u32::from(in_iowait)), "{keys}");
-        let trace = recorder.into_trace(&plan);
+        let session = Session::new(&request, &catalog()).unwrap();
+        let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
+        let (counted, recorder) = run.unwrap();
+        assert!(ios(&counted) > 400, "{keys}: {}", ios(&counted));
+        let trace = recorder.into_trace(&session.plan(1));
         let left = trace.events.iter().filter_map(|event| match event.kind {
             EventKind::SchedSwitch { prev_pid: 1.., prev_state, .. } => Some(prev_state),
             _ => None,
@@ -328,7 +303,7 @@ fn a_slip_in_a_job_is_told_with_key_value_and_what_is_allowed() {
     // Which devices there are shows with the machine.
     let workload = load("[[fio]]\nname = \"j\"\ndevice = \"nmve\"\n");
     let request = request(machine(1, ""), workload, &["menu"], 20);
-    let catalog = Catalog::new(Default::default());
+    let catalog = catalog();
     let Err(error) = Session::new(&request, &catalog) else { panic!("it is unknown") };
     let error = error.to_string();
     for part in [

@@ -3,9 +3,8 @@
 
 mod attacks;
 mod background;
-mod boost;
-mod boost_placement;
 mod calls;
+mod columns;
 mod commands;
 mod complaints;
 mod cores;
@@ -15,11 +14,8 @@ mod driver;
 mod extract;
 mod flows;
 mod frequency;
-mod governed;
-mod heat;
 mod hosted;
 mod io;
-mod judge;
 mod online;
 mod oracle;
 mod page_cache;
@@ -28,7 +24,6 @@ mod recording;
 mod rtapp;
 mod shipped;
 mod stuck;
-mod sugov;
 mod support;
 #[path = "../../../../tests/upstream.rs"]
 mod upstream;

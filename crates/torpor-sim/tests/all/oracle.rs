@@ -154,7 +154,7 @@ fn a_runs_choices_replayed_over_its_idleness_make_the_runs_sleeps() {
         let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
         let run = session.simulate(0, 1, Kept::default(), &mut |_| true);
         let Ok(Ok((_, mut kept))) = run else { panic!("{governor}: the run failed") };
-        for (cpu, model) in session.plan(0, 1).models.iter().enumerate() {
+        for (cpu, model) in session.plan(1).models.iter().enumerate() {
             // The end of the run cuts the last sleep, of which no decision is reported.
             kept.spans[cpu].pop();
             let there = &kept.decisions[cpu];

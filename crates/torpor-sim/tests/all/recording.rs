@@ -15,7 +15,7 @@ fn recorded(governor: &str) -> (Trace, Vec<Decision>, torpor_sim::Request) {
     let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
     let (_, recorder) = run.unwrap();
     let decisions = recorder.decisions.clone();
-    (recorder.into_trace(&session.plan(0, 1)), decisions, request)
+    (recorder.into_trace(&session.plan(1)), decisions, request)
 }
 
 /// Events by CPU in order, names as text: what must survive writing and reading.

@@ -7,11 +7,11 @@
 
 struct task_struct;
 void khost_waking(struct task_struct *task);
-void khost_woken(struct task_struct *task);
-void khost_woken_new(struct task_struct *task);
+void khost_wakeup(struct task_struct *task);
+void khost_wakeup_new(struct task_struct *task);
 
 #define trace_sched_waking(task) khost_waking(task)
-#define trace_sched_wakeup(task) khost_woken(task)
-#define trace_sched_wakeup_new(task) khost_woken_new(task)
+#define trace_sched_wakeup(task) khost_wakeup(task)
+#define trace_sched_wakeup_new(task) khost_wakeup_new(task)
 
 #endif

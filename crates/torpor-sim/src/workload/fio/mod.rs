@@ -82,6 +82,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         activity: None,
         timer_slack: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
+        slice: Duration::ZERO,
         clamp: clamp(report, table),
         groups: 1,
         repeat: None,

@@ -12,7 +12,7 @@ mod object;
 
 use super::{Barrier, TaskKind, Workload};
 use crate::error::SimError;
-use crate::sched::Clamp;
+use crate::workload::Clamp;
 use events::{Names, Program};
 use json::Value;
 use object::Object;
@@ -193,7 +193,8 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         each_cpu: false,
         activity: None,
         timer_slack: Duration::ZERO,
-        weight: crate::sched::NICE_WEIGHTS[(nice + 20.0) as usize],
+        weight: crate::workload::attributes::NICE_WEIGHTS[(nice + 20.0) as usize],
+        slice: Duration::ZERO,
         repeat: (passes >= 0.0).then_some(passes as u64),
         draws: program.draws,
         depth: program.depth,

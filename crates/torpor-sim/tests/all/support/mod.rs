@@ -5,12 +5,19 @@
 
 use torpor_engine::Unwatched;
 use torpor_engine::decision::Unobserved;
-use torpor_governor::Catalog;
+use std::path::Path;
+use torpor_governor::{Catalog, CatalogOptions};
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Halt, Options, Request, Session, Workload, workload};
 use torpor_units::Duration;
+
+/// Compiled kernels stay between runs.
+pub fn catalog() -> Catalog {
+    let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    Catalog::new(CatalogOptions { cache_dir, ..Default::default() })
+}
 
 /// One cluster of full-size CPUs: C1 with 2 us to leave, C6 with 85; interrupts take no time.
 pub fn machine(cpus: usize, extra: &str) -> Platform {
@@ -155,7 +162,7 @@ pub fn count(request: &Request) -> Result<Counted, String> {
 }
 
 pub fn count_seed(request: &Request, seed: u64) -> Result<Counted, String> {
-    let session = Session::new(request, &Catalog::new(Default::default())).unwrap();
+    let session = Session::new(request, &catalog()).unwrap_or_else(|e| panic!("{e}"));
     let run = session.simulate(0, seed, Unobserved, &mut |_| true);
     match run {
         Ok(run) => run.map(|(counted, _)| counted),
@@ -165,6 +172,6 @@ pub fn count_seed(request: &Request, seed: u64) -> Result<Counted, String> {
 }
 
 pub fn run(request: &Request) -> Outcome {
-    torpor_sim::run(request, &Catalog::new(Default::default()), &Unwatched)
+    torpor_sim::run(request, &catalog(), &Unwatched)
         .unwrap_or_else(|e| panic!("{e}"))
 }

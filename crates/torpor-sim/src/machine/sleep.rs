@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Sleeps of a hosted kernel, as they are counted, recorded and handed to the oracle.
+//! Sleeps of CPUs, as they are counted, recorded and given to the oracle.
 
-use super::{Asleep, Cpu, Hosted};
-use crate::machine::{Sink, trace};
+use super::{Asleep, Cpu, Machine, Sink, trace};
 use torpor_engine::decision::Decision;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
@@ -34,7 +33,7 @@ impl Cpu<'_> {
     }
 }
 
-impl<S: Sink> Hosted<'_, S> {
+impl<S: Sink> Machine<'_, S> {
     pub(super) fn sleeps(
         &mut self,
         number: usize,

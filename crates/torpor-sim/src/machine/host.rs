@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What programs, devices and event sources ask of a hosted kernel.
+//! Requests of programs, devices and event sources to the kernel.
 
-use super::{Acting, GONE, Hosted, Numbered};
-use crate::error::Halt;
-use crate::machine::Sink;
-use crate::machine::cpu::{Irq, Line};
-use crate::machine::task::{Blocked, FULL_SPEED, State};
-use crate::machine::world::{Host, World};
+use super::irq::{Irq, Line};
+use super::task::{Blocked, FULL_SPEED, State};
+use super::{Acting, GONE, Machine, Numbered, Sink};
 use std::collections::VecDeque;
 use torpor_kernel::{Outside, Step, TaskId};
 use torpor_units::{Duration, Instant};
 
-impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
-    fn world(&mut self) -> &mut World<'a> {
-        &mut self.world
-    }
-
-    fn wake(&mut self, id: u32, _: Option<usize>, event: Instant, sync: bool) {
+impl<S: Sink> Machine<'_, S> {
+    /// Wakes a task for an event that came at `event`.
+    pub(super) fn wake(&mut self, id: u32, event: Instant, sync: bool) {
         self.world.woken(id, event);
         let task = TaskId(self.number_of[id as usize] as usize);
         match &mut self.acting {
@@ -29,7 +23,8 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         }
     }
 
-    fn leave(&mut self, _: usize, id: u32, state: State) -> Result<(), Halt> {
+    /// A task stops to wait for something, or ends.
+    pub(super) fn leave(&mut self, id: u32, state: State) {
         let number = self.number_of[id as usize] as usize;
         self.world.tasks[id as usize].state = state;
         let step = match state {
@@ -42,24 +37,19 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
             _ => Step::Wait,
         };
         self.numbered[number].steps.push_back(step);
-        Ok(())
     }
 
-    fn sleep_until(&mut self, _: usize, id: u32, until: Instant) -> Result<(), Halt> {
+    pub(super) fn sleep_until(&mut self, id: u32, until: Instant) {
         let task = &mut self.world.tasks[id as usize];
         task.state = State::Blocked(Blocked::Timer);
         let numbered = &mut self.numbered[self.number_of[id as usize] as usize];
         numbered.sleeps_until = until;
         numbered.steps.push_back(Step::Sleep(until));
-        Ok(())
     }
 
-    fn admit(&mut self, id: u32, _: Option<usize>, near: usize) {
-        let online = &self.world.plan.topology.online;
-        let near = (0..self.cpus.len())
-            .map(|step| (near + step) % self.cpus.len())
-            .find(|cpu| online.contains(*cpu))
-            .expect("a CPU is online");
+    /// Starts a task on `near`, or on an online CPU after it.
+    pub(super) fn admit(&mut self, id: u32, near: usize) {
+        let near = self.world.plan.topology.online.first_from(near).expect("a CPU is online");
         let number = self.numbered.len();
         self.numbered.push(Numbered {
             id,
@@ -78,25 +68,28 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         }
     }
 
-    fn interrupt(&mut self, number: usize, line: Line) -> Result<(), Halt> {
+    /// An interrupt comes to a CPU.
+    pub(super) fn interrupt(&mut self, number: usize, line: Line) {
         let at = self.world.now;
         self.cpus[number].irqs.push_back(Irq { at, line });
         self.outside.push(Outside::Interrupt(number));
-        Ok(())
     }
 
-    fn has_interrupts(&self) -> bool {
+    /// Whether a CPU has an interrupt to handle.
+    pub(super) fn has_interrupts(&self) -> bool {
         self.cpus.iter().any(|cpu| !cpu.irqs.is_empty())
     }
 
-    fn hold_up(&mut self, _: usize, length: Duration) {
+    /// A handler takes this long on the biggest CPU at its highest frequency.
+    pub(super) fn hold_up(&mut self, length: Duration) {
         match &mut self.acting {
             Acting::Handler { handled, .. } => handled.time += length,
             _ => unreachable!("tasks hold nothing up"),
         }
     }
 
-    fn held_until(&self, number: usize) -> Instant {
+    /// Returns when the handler that a CPU runs has done what it has by now.
+    pub(super) fn held_until(&self, number: usize) -> Instant {
         let Acting::Handler { cpu, handled } = &self.acting else { return self.world.now };
         assert_eq!(number, *cpu, "a handler asks of its own CPU");
         let domain = &self.domains[self.cpus[number].cluster];
@@ -107,13 +100,14 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         self.world.now + Duration(time as i64)
     }
 
-    /// What it does to the kernel is done first.
-    fn stops(&self, _: usize, id: u32) -> bool {
+    /// Whether the kernel has something to do for the task before its program goes on.
+    pub(super) fn stops(&self, id: u32) -> bool {
         let number = self.number_of[id as usize] as usize;
         !self.numbered[number].steps.is_empty()
     }
 
-    fn reclamp(&mut self, id: u32) {
+    /// A task's `uclamp_min` has changed.
+    pub(super) fn reclamp(&mut self, id: u32) {
         let task = TaskId(self.number_of[id as usize] as usize);
         let change = Step::Change(task, self.attributes(id));
         match &self.acting {
@@ -122,9 +116,9 @@ impl<'a, S: Sink> Host<'a> for Hosted<'a, S> {
         }
     }
 
-    fn release(&mut self, id: u32) -> Result<(), Halt> {
+    /// A task that spins need not any more.
+    pub(super) fn release(&mut self, id: u32) {
         let task = TaskId(self.number_of[id as usize] as usize);
         self.outside.push(Outside::Release(task));
-        Ok(())
     }
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Clocks: the frequency of a cluster's CPUs, and how long they had it.
+
+use super::task::FULL_SPEED;
+use torpor_platform::Cluster;
+use torpor_units::{Duration, Instant};
+
+/// `SCHED_CAPACITY_SCALE`.
+const SCALE: i64 = 1024;
+
+/// The clock that a cluster's CPUs share.
+pub(super) struct Domain {
+    /// The frequencies of its OPPs, rising; empty where they are not known.
+    freqs_khz: Vec<u32>,
+    pub opp: u16,
+    since: Instant,
+    time_at: Vec<Duration>,
+    transitions: u64,
+}
+
+/// Counters of a clock over a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct DomainCounted {
+    pub transitions: u64,
+    /// Time at each OPP; one entry where none is known.
+    pub time_at: Vec<Duration>,
+}
+
+impl Domain {
+    /// Starts at the highest frequency, which lasts until the governor's first decision.
+    pub(super) fn new(cluster: &Cluster) -> Domain {
+        let freqs_khz: Vec<u32> = cluster.opps.iter().map(|opp| opp.freq_khz).collect();
+        Domain {
+            opp: freqs_khz.len().saturating_sub(1) as u16,
+            since: Instant(0),
+            time_at: vec![Duration::ZERO; freqs_khz.len().max(1)],
+            transitions: 0,
+            freqs_khz,
+        }
+    }
+
+    pub(super) fn opp_count(&self) -> usize {
+        self.time_at.len()
+    }
+
+    pub(super) fn freq_khz(&self) -> Option<u32> {
+        self.freqs_khz.get(usize::from(self.opp)).copied()
+    }
+
+    /// Returns the OPP of a frequency; 0 kHz stands for the highest.
+    pub(super) fn opp_of(&self, khz: u32) -> u16 {
+        let last = self.time_at.len() - 1;
+        let found = self.freqs_khz.iter().position(|freq| *freq >= khz && khz > 0);
+        found.unwrap_or(last) as u16
+    }
+
+    /// Changes to another OPP; false if the clock has that already.
+    pub(super) fn change(&mut self, opp: u16, now: Instant) -> bool {
+        if opp == self.opp {
+            return false;
+        }
+        self.pass(now);
+        self.opp = opp;
+        self.transitions += 1;
+        true
+    }
+
+    /// Returns the work that a CPU of this capacity does in a ns.
+    pub(super) fn speed(&self, capacity: u32) -> i64 {
+        let full = i64::from(capacity) * (FULL_SPEED / SCALE);
+        match (self.freq_khz(), self.freqs_khz.last()) {
+            (Some(khz), Some(&highest)) => (full * i64::from(khz) / i64::from(highest)).max(1),
+            _ => full,
+        }
+    }
+
+    fn pass(&mut self, now: Instant) {
+        self.time_at[usize::from(self.opp)] += now.since(self.since);
+        self.since = now;
+    }
+
+    pub(super) fn close(mut self, now: Instant) -> DomainCounted {
+        self.pass(now);
+        DomainCounted { transitions: self.transitions, time_at: self.time_at }
+    }
+}
