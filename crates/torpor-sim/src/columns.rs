@@ -164,7 +164,7 @@ fn of_kernels(
         let tell = told(spec, progress);
         let kernel = match boost {
             KernelBoost::Linked(boost) => {
-                let kernel = kernels.resolve_for_io_boosts(spec, hz, &tell)?;
+                let kernel = kernels.resolve(spec, hz, &tell)?;
                 kernels.with_io_boost(&kernel, catalog, boost)?
             }
             _ => kernels.resolve(spec, hz, &tell)?,
