@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Embeds the host's files, so that kernels can be compiled where the repository is not.
+//! Embeds the host's files, so that kernels can be compiled where the repository is not, and puts
+//! images of kernels that `scripts/kernel_images.py` has made where a wheel takes them from.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 const KHOST: &str = "../../khost";
+const IMAGES: &str = "../../images";
+/// Names the folder where it is elsewhere, now and when they are used.
+const IMAGES_ENV: &str = "TORPOR_KERNEL_IMAGES";
+/// Of the folder next to the extension.
+const INSTALLED: &str = "kernels";
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
@@ -26,6 +32,28 @@ fn main() {
     table.push_str("];\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("khost.rs"), table).unwrap();
+    put_images(&manifest.join(IMAGES), &out);
+}
+
+/// Those for the machine that is built for, and what describes them.
+fn put_images(images: &Path, out: &Path) {
+    println!("cargo::rerun-if-env-changed={IMAGES_ENV}");
+    println!("cargo::rerun-if-changed={IMAGES}");
+    let images = env::var_os(IMAGES_ENV).map_or(images.to_owned(), PathBuf::from);
+    let arch = format!("-{}-", env::var("CARGO_CFG_TARGET_ARCH").unwrap());
+    let place = out.join(INSTALLED);
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).unwrap();
+    for entry in fs::read_dir(images).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if name.ends_with(".json") || (name.ends_with(".so") && name.contains(&arch)) {
+            fs::copy(entry.path(), place.join(name)).unwrap();
+        }
+    }
+    // `build/<crate>/out`, next to the folder `deps` of test programs.
+    let parts: Vec<_> = out.iter().collect();
+    let made_in = parts[parts.len() - 3..].iter().collect::<PathBuf>().join(INSTALLED);
+    println!("cargo::rustc-env=TORPOR_KERNEL_IMAGES_BUILT={}", made_in.display());
 }
 
 fn collect(dir: &Path, found: &mut Vec<PathBuf>) {

@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 9
+#define KHOST_ABI 10
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -108,6 +108,9 @@ struct khost_cluster {
 	struct khost_opp opp[KHOST_OPPS_MAX];
 };
 
+/* Of policies that are linked. */
+enum khost_policy_kind { KHOST_IDLE, KHOST_CPUFREQ, KHOST_IO_BOOST, KHOST_POLICY_KINDS };
+
 /* A setting that is the kernel's own. */
 #define KHOST_UNSET ~0u
 
@@ -126,12 +129,11 @@ struct khost_machine {
 	unsigned short core_of[KHOST_CPUS_MAX];
 	/* An idle governor's name; empty: the highest rated. */
 	char governor[KHOST_NAME_LEN];
-	/* It is the only one that is linked, whatever name it registers. */
-	unsigned int governor_is_foreign;
-	/* An IO boost is linked, which its scheduler calls. */
-	unsigned int has_io_boost;
-	/* A frequency governor is linked, which decides whatever its name is. */
-	unsigned int has_cpufreq;
+	/*
+	 * Of each kind, the policy that decides of those that are linked and not the tree's own,
+	 * whatever name it registers; empty: the tree's own decides.
+	 */
+	char linked[KHOST_POLICY_KINDS][KHOST_NAME_LEN];
 	/* The module parameters that are set before it registers. */
 	unsigned int params;
 	const struct khost_param *param;

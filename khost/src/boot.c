@@ -20,6 +20,7 @@
 #include <linux/timer.h>
 #include <linux/version.h>
 #include <linux/hrtimer.h>
+#include <khost/policy.h>
 #include "host.h"
 
 const struct khost_host *khost_host;
@@ -33,6 +34,8 @@ int rcu_expedited, rcu_normal;
 extern char param_governor[];
 extern struct cpuidle_governor *cpuidle_curr_governor;
 extern initcall_entry_t __initcall_start[], __initcall0_start[], __initcall_end[];
+extern const struct khost_policy *__start_khost_policies[] __weak;
+extern const struct khost_policy *__stop_khost_policies[] __weak;
 
 static DECLARE_COMPLETION(kthreadd_done);
 static bool is_up;
@@ -49,13 +52,31 @@ static void choose_governor(void)
 	strscpy(param_governor, khost_machine->governor, CPUIDLE_NAME_LEN);
 }
 
+/*
+ * Before the tree's own policies, so that one of the same name comes too late. The idle governor
+ * that registers here is the one that the command line asks for.
+ */
+static void start_linked_policies(void)
+{
+	const struct khost_policy **at;
+
+	for (at = __start_khost_policies; at < __stop_khost_policies; at++) {
+		if (!strcmp((*at)->name, khost_machine->linked[(*at)->kind]))
+			(*at)->init();
+	}
+	if (!*khost_machine->linked[KHOST_IDLE])
+		return;
+	if (!cpuidle_curr_governor)
+		khost_trouble(KHOST_REFUSED, "%s registers no idle governor here",
+			      khost_machine->governor);
+	strscpy(param_governor, cpuidle_curr_governor->name, CPUIDLE_NAME_LEN);
+}
+
 static void check_governor(void)
 {
 	const char *wanted = khost_machine->governor;
 
-	if (khost_machine->governor_is_foreign && !cpuidle_curr_governor)
-		khost_trouble(KHOST_REFUSED, "%s registers no idle governor here", wanted);
-	if (khost_machine->governor_is_foreign || !*wanted)
+	if (*khost_machine->linked[KHOST_IDLE] || !*wanted)
 		return;
 	if (!cpuidle_curr_governor || strcmp(wanted, cpuidle_curr_governor->name))
 		khost_trouble(KHOST_REFUSED, "it has no idle governor %s", wanted);
@@ -83,6 +104,7 @@ static int init_thread(void *unused)
 	khost_register_clock();
 	choose_governor();
 	khost_set_params();
+	start_linked_policies();
 	run_initcalls(__initcall0_start, __initcall_end);
 	check_governor();
 	khost_check_io_boost();

@@ -202,7 +202,7 @@ static void choose_linked(void)
 
 void khost_start_freq_driver(void)
 {
-	if (khost_machine->has_cpufreq)
+	if (*khost_machine->linked[KHOST_CPUFREQ])
 		choose_linked();
 	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
 		if (!khost_machine->cluster[i].opps)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The IO boost that is linked, for a scheduler that calls one: kernel/ioboost/hooks.h has the calls.
- * It has the place of kernel/ioboost/core.c, which chooses by the command line.
+ * The IO boost that the machine chooses, for a scheduler that calls one: kernel/ioboost/hooks.h has
+ * the calls. It has the place of kernel/ioboost/core.c, which chooses by the command line.
  */
 #include <linux/types.h>
 #include "host.h"
 
-#ifdef KHOST_IO_BOOST
+#ifdef KHOST_CALLS_IO_BOOST
 #include "sched.h"
 
 const struct ioboost_ops *ioboost;
@@ -24,7 +24,7 @@ unsigned long ioboost_instead(unsigned int cpu, u64 now, unsigned long max_cap, 
 
 void khost_check_io_boost(void)
 {
-	if (khost_machine->has_io_boost && !ioboost)
+	if (*khost_machine->linked[KHOST_IO_BOOST] && !ioboost)
 		khost_trouble(KHOST_REFUSED, "the file registers no IO boost here");
 	/* Nobody looks at uclamp values before somebody has set one. */
 	if (ioboost && ioboost->task_uclamp_min)

@@ -64,6 +64,12 @@ const struct kernel_param_ops param_ops_string = {
 	.get = param_get_string,
 };
 
+/* Policies from elsewhere have a mark before their name: the tree may have one of that name. */
+static const char *shown(const char *name)
+{
+	return name + strspn(name, "+=");
+}
+
 void khost_set_param(const struct khost_param *given)
 {
 	size_t prefix = strchr(given->name, '.') + 1 - given->name;
@@ -78,13 +84,13 @@ void khost_set_param(const struct khost_param *given)
 			if (at->ops->set && !at->ops->set(given->value, at))
 				return;
 			khost_trouble(KHOST_REFUSED, "`%s` is not a value for %s", given->value,
-				      given->name);
+				      shown(given->name));
 		}
 		len += scnprintf(known + len, sizeof(known) - len, "%s%s", len ? ", " : "",
 				 at->name + prefix);
 	}
-	khost_trouble(KHOST_REFUSED, "it has no parameter %s; the governor has %s", given->name,
-		      len ? known : "none");
+	khost_trouble(KHOST_REFUSED, "it has no parameter %s; the governor has %s",
+		      shown(given->name), len ? known : "none");
 }
 
 /* As parse_args() does before the first initcall. */

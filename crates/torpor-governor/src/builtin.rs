@@ -51,7 +51,7 @@ impl Shipped {
         if let Some(bytes) = self.bytes.get() {
             return Ok(bytes);
         }
-        let path = folder().join(self.path);
+        let path = policies().join(self.path);
         let refuse = |reason: String| GovernorError::Shipped { path: path.clone(), reason };
         let bytes = std::fs::read(&path).map_err(|e| refuse(e.to_string()))?;
         if <[u8; 32]>::from(Sha256::digest(&bytes)) != self.sha256 {
@@ -79,15 +79,21 @@ pub fn ioboost_calls() -> Result<Vec<(String, Vec<u8>)>, GovernorError> {
 }
 
 /// Where the policies are.
-fn folder() -> PathBuf {
-    if let Some(named) = std::env::var_os(POLICIES_ENV).filter(|name| !name.is_empty()) {
+fn policies() -> PathBuf {
+    shipped_folder(INSTALLED, POLICIES_ENV, MADE_IN)
+}
+
+/// A folder of files that ship with Torpor: the one that the variable names, else that of the name
+/// next to the extension, else where Cargo has made it.
+pub fn shipped_folder(name: &str, env: &str, made_in: &str) -> PathBuf {
+    if let Some(named) = std::env::var_os(env).filter(|name| !name.is_empty()) {
         return named.into();
     }
     let own = own_file();
     let above: Vec<&Path> = own.ancestors().skip(1).take(3).collect();
-    let built = above.iter().map(|dir| dir.join(MADE_IN));
-    let mut places = above.iter().map(|dir| dir.join(INSTALLED)).take(1).chain(built);
-    places.find(|dir| dir.is_dir()).unwrap_or_else(|| above[0].join(INSTALLED))
+    let built = above.iter().map(|dir| dir.join(made_in));
+    let mut places = above.iter().map(|dir| dir.join(name)).take(1).chain(built);
+    places.find(|dir| dir.is_dir()).unwrap_or_else(|| above[0].join(name))
 }
 
 /// The program or the extension that this code is part of.

@@ -65,7 +65,7 @@ mod tree;
 
 /// What other crates that compile C and call it build on.
 pub mod hosting {
-    pub use crate::builtin::ioboost_calls;
+    pub use crate::builtin::{ioboost_calls, shipped_folder};
     pub use crate::child::{Failure, Ran, run};
     /// Files of a git revision.
     pub mod git {
@@ -73,6 +73,7 @@ pub mod hosting {
     }
     pub use crate::compile::{Key, default_compiler, missing_names};
     pub use crate::guard::{Caught, call};
+    pub use crate::sha256_hex;
     pub use crate::store::{Entry, Files, Scratch, Store};
     pub use crate::tree::{Archive, SOURCES_ENV, locate, open_tarball, tarball_key};
 }
@@ -93,7 +94,8 @@ pub use release::Release;
 pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 pub use tree::Part;
 
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+/// A SHA-256 in hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest;
     sha2::Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -89,7 +89,8 @@ impl Store {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, note: String) {
+    /// Notes what a user should know.
+    pub fn note(&self, note: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.push(shown::line(&note).into_owned());
     }

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 9;
+pub(crate) const ABI: u32 = 10;
 pub(crate) const CPUS_MAX: usize = 256;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -110,9 +110,7 @@ pub(crate) struct Machine {
     pub cluster_of: [u8; CPUS_MAX],
     pub core_of: [u16; CPUS_MAX],
     pub governor: [c_char; NAME_LEN],
-    pub governor_is_foreign: u32,
-    pub has_io_boost: u32,
-    pub has_cpufreq: u32,
+    pub linked: [[c_char; NAME_LEN]; 3],
     pub params: u32,
     pub param: *const Param,
     pub tunables: u32,

@@ -2,9 +2,10 @@
 //! Compiles a tree's hosted files as they are, and links them with the host's.
 
 use crate::generate;
+use crate::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::{KHOST, KernelError, Release};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, missing_names, run};
+use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, run};
 use torpor_governor::{GovernorError, SourceFiles};
 use torpor_units::Hz;
 
@@ -59,63 +60,16 @@ const LINK: &[&str] = &[
     "-Wl,-e,0",
 ];
 
-/// A governor may be of another release: what does not fit is an error, not a warning.
-const GOVERNOR_FLAGS: &[&str] = &[
-    "-Werror=implicit-function-declaration",
-    "-Werror=incompatible-pointer-types",
-    "-Werror=int-conversion",
-];
-/// How objects of the tree's own governors are called, and the file of a policy from elsewhere.
-const OWN_GOVERNORS: &str = "drivers-cpuidle-governors-";
-const STAGED: &str = "hosted-policy.c";
+/// Where the tree has its idle governors.
+const OWN_GOVERNORS: &str = "drivers/cpuidle/governors/";
 
 /// The tree's files that [`SCRIPT`] changes, in copies, and where those lie.
 const CHANGED: &[&str] = &["kernel/sched", "include/linux/sched.h"];
 const PATCHED: &str = "patched";
 const SCRIPT: &str = "kernel/ioboost/insert.py";
 
-/// What a policy from elsewhere decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PolicyKind {
-    Idle,
-    Cpufreq,
-    IoBoost,
-}
-
-impl PolicyKind {
-    /// Of its object.
-    pub(crate) fn object(self) -> &'static str {
-        match self {
-            PolicyKind::Idle => "foreign-governor.o",
-            PolicyKind::Cpufreq => "foreign-cpufreq.o",
-            PolicyKind::IoBoost => "foreign-boost.o",
-        }
-    }
-
-    /// Whether it is linked in place of an object.
-    fn replaces(self, object: &str) -> bool {
-        match self {
-            PolicyKind::Idle => object.starts_with(OWN_GOVERNORS) || object == self.object(),
-            PolicyKind::Cpufreq | PolicyKind::IoBoost => object == self.object(),
-        }
-    }
-
-    /// What its names become. They are its own, so that what it calls as the kernel calls something
-    /// else does not clash; but what the kernel asks about its frequency governor by name is about
-    /// the one that is linked.
-    fn names(self) -> &'static [&'static str] {
-        match self {
-            PolicyKind::Idle | PolicyKind::IoBoost => &["--keep-global-symbol=no_symbol"],
-            PolicyKind::Cpufreq => &[
-                "--keep-global-symbol=schedutil_gov",
-                "--redefine-sym=cpufreq_register_governor=khost_register_cpufreq",
-            ],
-        }
-    }
-}
-
 pub(crate) fn flags() -> impl Iterator<Item = &'static str> {
-    FLAGS.iter().chain(LINK).chain(GOVERNOR_FLAGS).copied()
+    FLAGS.iter().chain(LINK).copied()
 }
 
 /// How far it is: files done, and all of them.
@@ -127,8 +81,6 @@ pub(crate) struct Job<'a> {
     pub release: &'a Release,
     pub tree: &'a Path,
     pub hz: Hz,
-    /// Whether its scheduler calls an IO boost.
-    pub calls_io_boost: bool,
     pub compiler: &'a OsString,
     pub scratch: &'a Scratch,
     pub stop: Option<&'a AtomicBool>,
@@ -141,6 +93,7 @@ pub(crate) struct Product {
     pub objects: Vec<(String, Vec<u8>)>,
     /// The tree's files that were read, by their path in it.
     pub inputs: BTreeSet<String>,
+    pub policies: Vec<LinkedPolicy>,
 }
 
 /// The hosted files of a tree, and whether each release has them.
@@ -178,39 +131,72 @@ pub(crate) fn hosted_of(tree: &Path) -> Result<Vec<&'static str>, &'static str> 
     Ok(found)
 }
 
-struct Unit {
+struct Unit<'a> {
     /// As messages name it.
     shown: String,
     path: PathBuf,
     object: String,
+    /// Not the tree's or the host's: an image does without what does not fit.
+    policy: Option<PolicyFiles<'a>>,
 }
 
-pub(crate) fn compile(job: &Job<'_>, hosted: &[&str]) -> Result<Product, KernelError> {
-    write_headers(job)?;
+pub(crate) fn compile(
+    job: &Job<'_>,
+    hosted: &[&str],
+    shipped: &[(PolicyKind, SourceFiles)],
+) -> Result<Product, KernelError> {
+    let calls_io_boost = write_headers(job)?.is_none();
     let theirs = hosted.iter().map(|name| Unit {
         shown: (*name).to_owned(),
         path: place(job, name),
         object: format!("{}.o", name.trim_end_matches(".c").replace('/', "-")),
+        policy: None,
     });
     let ours = KHOST.iter().filter(|(name, _)| name.ends_with(".c")).map(|(name, _)| Unit {
         shown: format!("khost/{name}"),
         path: job.scratch.path().join("khost").join(name),
         object: format!("khost-{}.o", name.trim_end_matches(".c").replace('/', "-")),
+        policy: None,
     });
-    let units: Vec<Unit> = theirs.chain(ours).collect();
+    let fits = |kind: PolicyKind| calls_io_boost || kind != PolicyKind::IoBoost;
+    let policies = shipped.iter().filter(|(kind, _)| fits(*kind)).map(|(kind, files)| {
+        let name = &files.name;
+        let policy = PolicyFiles { kind: *kind, label: name, linked: name, files };
+        let (shown, object) = (files.main.clone(), policy.object());
+        Unit { shown, path: PathBuf::new(), object, policy: Some(policy) }
+    });
+    let mut units: Vec<Unit<'_>> = theirs.chain(ours).chain(policies).collect();
     compile_all(job, &units)?;
-    link(job, &units)?;
-    let (mut inputs, mut objects) = (BTreeSet::new(), Vec::new());
+    units.retain(|unit| job.scratch.path().join(&unit.object).exists());
+    link(job, &mut units)?;
+    product(job, &units)
+}
+
+/// What the compiler and the linker have made.
+fn product(job: &Job<'_>, units: &[Unit<'_>]) -> Result<Product, KernelError> {
+    let (mut inputs, mut objects) = (BTreeSet::from(["Makefile".to_owned()]), Vec::new());
+    let mut policies = Vec::new();
     if job.tree.join(OFFSETS).exists() {
         inputs.insert(OFFSETS.to_owned());
     }
-    for unit in &units {
-        let list = read(job, &format!("{}.d", unit.object))?;
+    for unit in units {
+        let list = read(job, &format!("{}.d", unit.object)).unwrap_or_default();
         inputs.extend(inputs_of(&String::from_utf8_lossy(&list), job.tree));
         inputs.extend(inputs_of(&String::from_utf8_lossy(&list), Path::new(PATCHED)));
-        objects.push((unit.object.clone(), read(job, &unit.object)?));
+        let object = read(job, &unit.object)?;
+        let own = unit.shown.strip_prefix(OWN_GOVERNORS).map(|file| file.trim_end_matches(".c"));
+        let own = own.map(|name| (LinkedPolicy::TREE, name));
+        let linked = unit.policy.as_ref().map(|policy| (policy.kind.name(), policy.linked));
+        policies.extend(own.or(linked).map(|(kind, name)| LinkedPolicy {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            params: policy::params_of(&object),
+        }));
+        objects.push((unit.object.clone(), object));
     }
-    Ok(Product { image: read(job, IMAGE)?, objects, inputs })
+    // What is put into copies of the tree's files is not the tree's.
+    inputs.retain(|input| job.tree.join(input).is_file());
+    Ok(Product { image: read(job, IMAGE)?, objects, inputs, policies })
 }
 
 /// Where a file of the tree is compiled from.
@@ -222,97 +208,11 @@ fn place(job: &Job<'_>, name: &str) -> PathBuf {
     }
 }
 
-/// A policy's files, as they are compiled for the kernel of a job.
-pub(crate) struct PolicyFiles<'a> {
-    pub kind: PolicyKind,
-    /// As messages name it.
-    pub label: &'a str,
-    pub module: &'a str,
-    pub files: &'a SourceFiles,
-}
-
-/// A policy's object, and an image of a kernel's objects with it.
-pub(crate) fn with_policy(
-    job: &Job<'_>,
-    objects: &[(String, Vec<u8>)],
-    policy: &PolicyFiles<'_>,
-) -> Result<(Vec<u8>, Vec<u8>), KernelError> {
-    write_headers(job)?;
-    compile_policy(job, policy)?;
-    let object = policy.kind.object();
-    let shown = policy.files.main.clone();
-    // The first: its initcall comes before that of another of its name, and its symbols win.
-    let mut units = vec![Unit { shown, path: PathBuf::new(), object: object.to_owned() }];
-    for (name, object) in objects.iter().filter(|(name, _)| !policy.kind.replaces(name)) {
-        let path = job.scratch.path().join(name);
-        fs::write(&path, object).map_err(|error| unreadable(job, &path, error))?;
-        let (shown, path) = (name.clone(), PathBuf::new());
-        units.push(Unit { shown, path, object: name.clone() });
-    }
-    done(job, policy, run_linker(job, &units)?)?;
-    Ok((read(job, object)?, read(job, IMAGE)?))
-}
-
-/// Makes one object of a policy's files.
-fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelError> {
-    let folder = job.scratch.path().join("policy");
-    let failed = |error| unreadable(job, &folder, error);
-    fs::create_dir(&folder).map_err(failed)?;
-    let SourceFiles { main, main_flags, parts, files, .. } = policy.files;
-    for (name, text) in files {
-        // What a user calls it, a compiler might take for something else.
-        let name = if name == main { STAGED } else { name };
-        fs::write(folder.join(name), text).map_err(failed)?;
-    }
-    let staged = Path::new("policy").join(STAGED);
-    let first = (staged.clone(), main_flags);
-    let parts = parts.iter().map(|part| (Path::new("policy").join(&part.file), &part.flags));
-    let object = policy.kind.object();
-    let mut together = Command::new(job.compiler);
-    together.args(["-r", "-nostdlib", "-o", object]);
-    for (at, (file, flags)) in [first].into_iter().chain(parts).enumerate() {
-        let part = format!("part-{at}.o");
-        let mut command = compiler(job, policy.module, "-c", &file, &part);
-        command.args(GOVERNOR_FLAGS).args(flags);
-        if policy.kind == PolicyKind::Cpufreq {
-            command.args(["-include", "khost/include/khost/scheduler.h"]);
-        }
-        command.arg(format!("-fmacro-prefix-map={}={}", staged.display(), policy.module));
-        done(job, policy, execute(job, command)?)?;
-        together.arg(part);
-    }
-    done(job, policy, execute(job, together)?)?;
-    let mut command = Command::new("objcopy");
-    command.args(policy.kind.names()).arg(object);
-    done(job, policy, execute(job, command)?)
-}
-
-/// The error of a tool that a policy's files did not please.
-fn done(job: &Job<'_>, policy: &PolicyFiles<'_>, ran: Ran) -> Result<(), KernelError> {
-    if ran.status.success() {
-        return Ok(());
-    }
-    let staged = Path::new("policy").join(STAGED).display().to_string();
-    let message = shown(job, &ran.stderr).replace(&staged, &policy.files.main);
-    let missing = missing_names(&message);
-    let first = || message.lines().find(|l| l.contains("error")).unwrap_or("it does not link");
-    Err(KernelError::Governor {
-        kernel: job.kernel.to_owned(),
-        release: job.release.to_string().into(),
-        governor: policy.label.into(),
-        summary: match missing.is_empty() {
-            true => first().trim().to_owned(),
-            false => format!("it has no {}", missing.join(", ")),
-        },
-        message: torpor_units::shown::lines(&message).into_owned(),
-    })
-}
-
-fn unreadable(job: &Job<'_>, path: &Path, source: io::Error) -> KernelError {
+pub(crate) fn unreadable(job: &Job<'_>, path: &Path, source: io::Error) -> KernelError {
     KernelError::Read { kernel: job.kernel.to_owned(), path: path.to_owned(), source }
 }
 
-fn read(job: &Job<'_>, name: &str) -> Result<Vec<u8>, KernelError> {
+pub(crate) fn read(job: &Job<'_>, name: &str) -> Result<Vec<u8>, KernelError> {
     let path = job.scratch.path().join(name);
     let kernel = job.kernel.to_owned();
     fs::read(&path).map_err(|source| KernelError::Read { kernel, path, source })
@@ -325,7 +225,9 @@ fn inputs_of(list: &str, tree: &Path) -> Vec<String> {
     words.filter_map(inside).collect()
 }
 
-pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
+/// Writes what a tree's files include and its `make` would generate. Returns why its scheduler can
+/// call no IO boost, if so.
+pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError> {
     let put = |name: &str, text: &[u8]| {
         let path = job.scratch.path().join(name);
         let folder = fs::create_dir_all(path.parent().expect("a joined path has a parent"));
@@ -340,12 +242,10 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
     for (name, text) in generate::headers(job.tree, job.release, job.hz) {
         put(&format!("gen/{name}"), text.as_bytes())?;
     }
-    if job.calls_io_boost {
-        for (name, text) in ioboost_calls()? {
-            put(&name, &text)?;
-        }
-        insert_calls(job)?;
+    for (name, text) in ioboost_calls()? {
+        put(&name, &text)?;
     }
+    let no_calls = insert_calls(job)?;
     // What only a compiler knows; since 6.19.
     if job.tree.join(OFFSETS).exists() {
         let list = "rq-offsets.s";
@@ -353,11 +253,12 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<(), KernelError> {
         let list = String::from_utf8_lossy(&read(job, list)?).into_owned();
         put("gen/generated/rq-offsets.h", generate::offsets(&list).as_bytes())?;
     }
-    Ok(())
+    Ok(no_calls)
 }
 
-/// Has the scheduler call an IO boost, in copies of the tree's files, as in a real kernel.
-fn insert_calls(job: &Job<'_>) -> Result<(), KernelError> {
+/// Has the scheduler call an IO boost, in copies of the tree's files, as in a real kernel. A tree
+/// that lacks a place for a call stays as it is; returns which.
+fn insert_calls(job: &Job<'_>) -> Result<Option<String>, KernelError> {
     let patched = job.scratch.path().join(PATCHED);
     for changed in CHANGED {
         let from = job.tree.join(changed);
@@ -366,14 +267,11 @@ fn insert_calls(job: &Job<'_>) -> Result<(), KernelError> {
     let mut command = Command::new("python3");
     command.args([SCRIPT, "install", PATCHED]);
     let ran = execute(job, command)?;
-    match ran.status.success() {
-        true => Ok(()),
-        false => Err(KernelError::IoBoost {
-            kernel: job.kernel.to_owned(),
-            release: job.release.to_string().into(),
-            message: shown(job, ran.stderr.trim()),
-        }),
+    if ran.status.success() {
+        return Ok(None);
     }
+    fs::remove_dir_all(&patched).map_err(|error| unreadable(job, &patched, error))?;
+    Ok(Some(shown(job, ran.stderr.trim())))
 }
 
 /// A file, or a folder without its folders.
@@ -393,7 +291,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 /// On all cores. The error is that of the first file in the list that has one, whichever core was
 /// faster.
-fn compile_all(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
+fn compile_all(job: &Job<'_>, units: &[Unit<'_>]) -> Result<(), KernelError> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let first: Mutex<Option<(usize, KernelError)>> = Mutex::new(None);
     let work = || {
@@ -422,7 +320,15 @@ fn compile_all(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
     }
 }
 
-fn compile_one(job: &Job<'_>, unit: &Unit) -> Result<(), KernelError> {
+fn compile_one(job: &Job<'_>, unit: &Unit<'_>) -> Result<(), KernelError> {
+    if let Some(policy) = &unit.policy {
+        let compiled = policy::compile_policy(job, policy);
+        if let Err(KernelError::Governor { .. }) = compiled {
+            let _ = fs::remove_file(job.scratch.path().join(&unit.object));
+            return Ok(());
+        }
+        return compiled;
+    }
     compile_as(job, "-c", &unit.shown, &unit.path, &unit.object)
 }
 
@@ -469,8 +375,8 @@ pub(crate) fn compiler(
     for place in ["khost/include", "gen/wrap"] {
         command.arg("-I").arg(place);
     }
-    if job.calls_io_boost {
-        command.arg("-DKHOST_IO_BOOST");
+    if job.scratch.path().join(PATCHED).is_dir() {
+        command.arg("-DKHOST_CALLS_IO_BOOST");
         for place in ["include", "kernel/sched", "kernel/sched/ioboost"] {
             command.arg("-I").arg(Path::new(PATCHED).join(place));
         }
@@ -493,28 +399,42 @@ pub(crate) fn compiler(
     command
 }
 
-fn run_linker(job: &Job<'_>, units: &[Unit]) -> Result<Ran, KernelError> {
+/// The tool of that name for the same machine as the compiler's.
+pub(crate) fn objcopy(compiler: &OsStr) -> OsString {
+    let prefix = compiler.to_str().and_then(|name| name.strip_suffix("-gcc"));
+    prefix.map_or("objcopy".into(), |prefix| format!("{prefix}-objcopy").into())
+}
+
+pub(crate) fn run_linker(job: &Job<'_>, objects: &[String]) -> Result<Ran, KernelError> {
     let mut command = Command::new(job.compiler);
-    command.args(LINK).arg("-Wl,-T,khost/kernel.lds").arg("-o").arg(IMAGE);
-    command.args(units.iter().map(|unit| &unit.object));
+    command.args(LINK).arg("-Wl,-T,khost/kernel.lds").arg("-o").arg(IMAGE).args(objects);
     execute(job, command)
 }
 
-fn link(job: &Job<'_>, units: &[Unit]) -> Result<(), KernelError> {
-    let ran = run_linker(job, units)?;
-    if ran.status.success() {
-        return Ok(());
+/// Makes the image, without policies that use what the kernel does not have.
+fn link(job: &Job<'_>, units: &mut Vec<Unit<'_>>) -> Result<(), KernelError> {
+    loop {
+        let objects: Vec<String> = units.iter().map(|unit| unit.object.clone()).collect();
+        let ran = run_linker(job, &objects)?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        let message = shown(job, &ran.stderr);
+        let is_named = |unit: &Unit<'_>| message.contains(&format!("{}: in function", unit.object));
+        units.retain(|unit| unit.policy.is_none() || !is_named(unit));
+        if units.len() < objects.len() {
+            continue;
+        }
+        let list = missing(&message, units);
+        if list.is_empty() {
+            return Err(KernelError::Image { kernel: job.kernel.to_owned(), reason: message });
+        }
+        let release = job.release.to_string();
+        return Err(KernelError::Missing { kernel: job.kernel.to_owned(), release, list });
     }
-    let message = shown(job, &ran.stderr);
-    let list = missing(&message, units);
-    if list.is_empty() {
-        return Err(KernelError::Image { kernel: job.kernel.to_owned(), reason: message });
-    }
-    let release = job.release.to_string();
-    Err(KernelError::Missing { kernel: job.kernel.to_owned(), release, list })
 }
 
-fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelError> {
+pub(crate) fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelError> {
     let is_stopped = || job.stop.is_some_and(|stop| stop.load(Relaxed));
     let compiler = command.get_program().to_string_lossy().into_owned();
     run(command, job.scratch.path(), LIMIT, &is_stopped).map_err(|failure| {
@@ -531,7 +451,7 @@ fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelError> {
 }
 
 /// With files as the user knows them.
-fn shown(job: &Job<'_>, said: &str) -> String {
+pub(crate) fn shown(job: &Job<'_>, said: &str) -> String {
     let said = said.replace(&format!("{}/", job.tree.display()), "");
     let said = said.replace(&format!("{}/", job.scratch.path().display()), "");
     torpor_units::shown::lines(&said).into_owned()
@@ -549,7 +469,7 @@ fn summary(message: &str) -> String {
 }
 
 /// Each symbol that nobody has, with the first file and function that use it.
-fn missing(message: &str, units: &[Unit]) -> Vec<String> {
+fn missing(message: &str, units: &[Unit<'_>]) -> Vec<String> {
     let mut place = String::new();
     let mut seen = BTreeSet::new();
     let mut list = Vec::new();
@@ -586,6 +506,7 @@ mod tests {
             shown: format!("{}.c", name.replace('-', "/")),
             path: PathBuf::new(),
             object: format!("{name}.o"),
+            policy: None,
         };
         let message = "/usr/bin/ld: kernel-sched-fair.o: in function `pick':\n\
                        fair.c:(.text+0x1): undefined reference to `other'\n\

@@ -125,7 +125,6 @@ fn lacking(version: &str) -> Option<BTreeMap<String, Vec<String>>> {
         kernel: version,
         release: &release,
         tree: &tree,
-        calls_io_boost: false,
         hz: Hz::H250,
         compiler: &compiler,
         scratch: &scratch,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Kernels by name: found, compiled once, kept by content.
 
-use crate::compile::{self, Job, PolicyFiles, PolicyKind, Product};
+use crate::compile::{self, Job, Product};
+use crate::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::source::{Packed, Source};
-use crate::{KHOST, KernelError, KernelSpec, Release};
+use crate::{KernelError, KernelSpec, Release, shipped};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,15 +14,21 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use torpor_governor::hosting::{self, Failure, Files, Key, Scratch, Store, default_compiler, run};
+use torpor_governor::hosting::{Failure, Files, Key, Scratch, Store, default_compiler, run};
 use torpor_governor::{
     Catalog, CatalogOptions, CpufreqSpec, GovernorError, GovernorSpec, IoBoostSpec, Place,
     SourceFiles,
 };
 use torpor_units::Hz;
 
-const RELEASE: &str = "release";
+/// The kernel that is simulated unless another is named.
+pub const DEFAULT_KERNEL: &str = "6.12";
+
+const MAKEFILE: &str = "Makefile";
 const HOSTED: &str = "hosted";
+const SOURCE: &str = "source-sha256";
+const INPUTS: &str = "inputs";
+const POLICIES: &str = "policies.json";
 /// The folder of an entry that has what its image is linked of.
 const OBJECTS: &str = "objects/";
 
@@ -43,6 +50,8 @@ pub struct Kernels {
     compiler: OsString,
     stop: Option<Arc<AtomicBool>>,
     version: OnceLock<String>,
+    /// See [`policy::made_with`].
+    made_with: OnceLock<String>,
     /// Trees of tarballs and revisions, by what tells them apart: to unpack one takes long.
     unpacked: Mutex<HashMap<String, Arc<Scratch>>>,
 }
@@ -52,9 +61,11 @@ pub struct Kernels {
 pub struct IdleGovernor {
     /// `None`: the kernel's highest rated.
     pub name: Option<String>,
-    /// From elsewhere than the kernel's own tree: it is the only one of its image.
+    /// Not of the kernel's own tree.
     pub is_foreign: bool,
     pub params: Vec<(String, String)>,
+    /// What it is linked as, if it is foreign.
+    pub(crate) linked: Option<String>,
 }
 
 /// What its scheduler calls in place of schedutil's own IO boost.
@@ -62,6 +73,7 @@ pub struct IdleGovernor {
 pub struct IoBoost {
     pub name: String,
     pub params: Vec<(String, String)>,
+    pub(crate) linked: String,
 }
 
 /// A compiled kernel, ready to be started any number of times.
@@ -77,18 +89,18 @@ pub struct Kernel {
     pub io_boost: Option<IoBoost>,
     /// A frequency governor from elsewhere, by its file, which decides whatever its name is.
     pub cpufreq: Option<String>,
-    calls_io_boost: bool,
+    /// Of the tree's files that it is made of: names and contents.
+    pub source_sha256: String,
+    /// The tree's files that were read when it was compiled; none of a shipped image.
+    pub inputs: Arc<Vec<String>>,
+    pub(crate) policies: Arc<Vec<LinkedPolicy>>,
     spec: KernelSpec,
-    /// Of its content.
+    /// Of its content, whatever compiler and machine its image is for.
     key: String,
+    /// The name of its entry in the cache; none of a shipped image.
+    stored: Option<String>,
     objects: Arc<Vec<(String, Vec<u8>)>>,
     pub(crate) image: Arc<Vec<u8>>,
-}
-
-/// What precedes a parameter's name on a kernel's command line.
-fn module(policy: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    policy.chars().map(|c| if is_part(c) { c } else { '_' }).collect()
 }
 
 impl Kernels {
@@ -98,6 +110,7 @@ impl Kernels {
             compiler: options.compiler.unwrap_or_else(default_compiler),
             stop: options.stop,
             version: OnceLock::new(),
+            made_with: OnceLock::new(),
             unpacked: Mutex::default(),
         }
     }
@@ -113,51 +126,79 @@ impl Kernels {
         self.store.take_notes()
     }
 
+    /// The image of a release that ships with Torpor, if it is one; else compiled from source.
     pub fn resolve(
         &self,
         spec: &KernelSpec,
         hz: Hz,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
-        self.resolve_as(&Variant { spec, hz, calls_io_boost: false }, progress)
+        if let Some((image, manifest)) = shipped::find(spec, hz, self.made_with()?)? {
+            return self.shipped(spec, hz, image, manifest);
+        }
+        self.resolve_source(spec, hz, progress)
     }
 
-    /// The same, with a scheduler that calls an IO boost, once it has one: without, it is as it was.
-    pub fn resolve_for_io_boosts(
+    fn shipped(
+        &self,
+        spec: &KernelSpec,
+        hz: Hz,
+        image: Vec<u8>,
+        manifest: shipped::Manifest,
+    ) -> Result<Kernel, KernelError> {
+        let release = Release::from_parts(&manifest.release);
+        let reason = || "its manifest names no release".to_owned();
+        let kernel = spec.to_string();
+        let release = release.ok_or_else(|| KernelError::Image { kernel, reason: reason() })?;
+        Ok(Kernel {
+            name: spec.to_string(),
+            release,
+            hz,
+            hosted: manifest.hosted,
+            governor: IdleGovernor::default(),
+            io_boost: None,
+            cpufreq: None,
+            key: content_key(self.made_with()?, &manifest.source_sha256, hz),
+            source_sha256: manifest.source_sha256,
+            inputs: Arc::default(),
+            policies: Arc::new(manifest.policies),
+            spec: spec.clone(),
+            stored: None,
+            objects: Arc::default(),
+            image: Arc::new(image),
+        })
+    }
+
+    /// Compiles a kernel, or finds it in the cache, even if its image ships with Torpor.
+    pub fn resolve_source(
         &self,
         spec: &KernelSpec,
         hz: Hz,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
-        self.resolve_as(&Variant { spec, hz, calls_io_boost: true }, progress)
-    }
-
-    fn resolve_as(
-        &self,
-        variant: &Variant<'_>,
-        progress: compile::Progress<'_>,
-    ) -> Result<Kernel, KernelError> {
-        let &Variant { spec, hz, calls_io_boost } = variant;
         let name = spec.to_string();
-        let (key, mut files) = match spec.find()? {
-            Source::Folder(tree) => self.of_folder(variant, &tree, progress)?,
+        let (stored, mut files) = match spec.find()? {
+            Source::Folder(tree) => self.of_folder(spec, hz, &tree, progress)?,
             Source::Packed { from, identity } => {
-                let mut key = self.base_key(variant)?;
+                let mut key = self.base_key(hz)?;
                 key.add(identity.as_bytes());
                 let key = key.finish();
                 let files = self.entry("kernels", &key, &name, || {
                     let tree = self.unpacked(spec, &from, &identity)?;
-                    Ok(self.compile(variant, tree.path(), progress)?.0)
+                    self.compile(spec, hz, tree.path(), progress)
                 })?;
                 (key, files)
             }
         };
         let text = |name: &str| String::from_utf8_lossy(&files[name]).into_owned();
-        let release = Release::of_makefile(&text(RELEASE)).ok_or_else(|| KernelError::Image {
-            kernel: name.clone(),
-            reason: "its release is not kept with it".to_owned(),
-        })?;
-        let hosted = text(HOSTED).lines().map(str::to_owned).collect();
+        let broken =
+            |reason: &str| KernelError::Image { kernel: name.clone(), reason: reason.to_owned() };
+        let release = Release::of_makefile(&text(MAKEFILE))
+            .ok_or_else(|| broken("its release is not kept with it"))?;
+        let policies = serde_json::from_slice(&files[POLICIES])
+            .map_err(|_| broken("its policies are not kept with it"))?;
+        let lines = |name: &str| text(name).lines().map(str::to_owned).collect();
+        let (hosted, inputs, source_sha256) = (lines(HOSTED), lines(INPUTS), text(SOURCE));
         let image = Arc::new(files.remove(compile::IMAGE).unwrap_or_default());
         let objects = files
             .into_iter()
@@ -171,16 +212,20 @@ impl Kernels {
             governor: IdleGovernor::default(),
             io_boost: None,
             cpufreq: None,
-            calls_io_boost,
+            key: content_key(self.made_with()?, &source_sha256, hz),
+            source_sha256,
+            inputs: Arc::new(inputs),
+            policies: Arc::new(policies),
             spec: spec.clone(),
-            key,
+            stored: Some(stored),
             objects,
             image,
         })
     }
 
-    /// The kernel with an idle governor. Those of its tree are found by their names; any other's
-    /// file is compiled against the kernel's headers and linked in place of them.
+    /// The kernel with an idle governor. A name is the tree's own governor, unless that lacks a
+    /// parameter that Torpor's of the name has; any other file is compiled against the kernel's
+    /// headers and linked.
     pub fn with_governor(
         &self,
         kernel: &Kernel,
@@ -189,30 +234,44 @@ impl Kernels {
     ) -> Result<Kernel, KernelError> {
         let params = spec.params().to_vec();
         if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
-            if kernel.hosted.contains(&format!("drivers/cpuidle/governors/{name}.c")) {
-                let name = Some(name.clone());
-                let governor = IdleGovernor { name, is_foreign: false, params };
+            let own = kernel.policy(LinkedPolicy::TREE, name);
+            let ours = kernel.policy(PolicyKind::Idle.name(), name);
+            let linked = match (own, ours) {
+                (Some(own), Some(ours)) if !own.takes(&params) && ours.takes(&params) => Some(true),
+                (Some(_), _) => Some(false),
+                (None, ours) => ours.map(|_| true),
+            };
+            if let Some(is_foreign) = linked {
+                let (name, linked) = (Some(name.clone()), is_foreign.then(|| name.clone()));
+                let governor = IdleGovernor { name, is_foreign, params, linked };
                 return Ok(Kernel { governor, ..kernel.clone() });
             }
         }
         let sources = catalog.unchecked_files(spec)?;
-        let name = Some(sources.name.clone());
         let linked = self.with_policy(kernel, PolicyKind::Idle, &spec.to_string(), &sources)?;
-        Ok(Kernel { governor: IdleGovernor { name, is_foreign: true, params }, ..linked })
+        let (name, foreign) = (Some(sources.name), Some(FOREIGN.to_owned()));
+        let governor = IdleGovernor { name, is_foreign: true, params, linked: foreign };
+        Ok(Kernel { governor, ..linked })
     }
 
-    /// A kernel that was resolved for IO boosts, with one.
+    /// The kernel with an IO boost in place of schedutil's own.
     pub fn with_io_boost(
         &self,
         kernel: &Kernel,
         catalog: &Catalog,
         spec: &IoBoostSpec,
     ) -> Result<Kernel, KernelError> {
-        assert!(kernel.calls_io_boost, "it was resolved for IO boosts");
+        let params = spec.params().to_vec();
+        if let Place::Builtin { name } = spec.place() {
+            if kernel.policy(PolicyKind::IoBoost.name(), name).is_some() {
+                let io_boost = IoBoost { name: name.clone(), params, linked: name.clone() };
+                return Ok(Kernel { io_boost: Some(io_boost), ..kernel.clone() });
+            }
+        }
         let sources = catalog.unchecked_ioboost_files(spec)?;
-        let (name, params) = (sources.name.clone(), spec.params().to_vec());
         let linked = self.with_policy(kernel, PolicyKind::IoBoost, &spec.to_string(), &sources)?;
-        Ok(Kernel { io_boost: Some(IoBoost { name, params }), ..linked })
+        let io_boost = IoBoost { name: sources.name, params, linked: FOREIGN.to_owned() };
+        Ok(Kernel { io_boost: Some(io_boost), ..linked })
     }
 
     /// The kernel with a frequency governor from elsewhere.
@@ -235,7 +294,11 @@ impl Kernels {
         label: &str,
         files: &SourceFiles,
     ) -> Result<Kernel, KernelError> {
-        let key = key_with(kernel, kind, files);
+        let kernel = &self.with_objects(kernel)?;
+        let stored = kernel.stored.as_deref().unwrap_or_default();
+        let key = key_with(stored, kind, files);
+        let policy = PolicyFiles { kind, label, linked: FOREIGN, files };
+        let object_file = format!("{OBJECTS}{}", policy.object());
         let mut entry = self.entry("kernels", &key, label, || {
             let found = kernel.spec.find()?;
             let unpacked;
@@ -247,27 +310,53 @@ impl Kernels {
                 }
             };
             let scratch = self.store.scratch()?;
-            let job = Job {
-                kernel: &kernel.name,
-                release: &kernel.release,
-                tree,
-                hz: kernel.hz,
-                calls_io_boost: kernel.calls_io_boost,
-                compiler: &self.compiler,
-                scratch: &scratch,
-                stop: self.stop.as_deref(),
-                progress: &|_, _| {},
-            };
-            let policy = PolicyFiles { kind, label, module: &module(&files.name), files };
-            let (object, image) = compile::with_policy(&job, &kernel.objects, &policy)?;
-            let object = (format!("{OBJECTS}{}", kind.object()), object);
+            let job = self.job(kernel, tree, &scratch);
+            let (object, image) = policy::link_with(&job, &kernel.objects, &policy)?;
+            let object = (object_file.clone(), object);
             Ok(Files::from([(compile::IMAGE.to_owned(), image), object]))
         })?;
         let image = Arc::new(entry.remove(compile::IMAGE).unwrap_or_default());
         let mut objects = Vec::clone(&kernel.objects);
-        let object = entry.remove(&format!("{OBJECTS}{}", kind.object())).unwrap_or_default();
-        objects.push((kind.object().to_owned(), object));
-        Ok(Kernel { key, objects: Arc::new(objects), image, ..kernel.clone() })
+        let object = entry.remove(&object_file).unwrap_or_default();
+        objects.retain(|(name, _)| *name != policy.object());
+        objects.push((policy.object(), object));
+        Ok(Kernel {
+            key: key_with(&kernel.key, kind, files),
+            stored: Some(key),
+            objects: Arc::new(objects),
+            image,
+            ..kernel.clone()
+        })
+    }
+
+    fn job<'a>(&'a self, kernel: &'a Kernel, tree: &'a Path, scratch: &'a Scratch) -> Job<'a> {
+        Job {
+            kernel: &kernel.name,
+            release: &kernel.release,
+            tree,
+            hz: kernel.hz,
+            compiler: &self.compiler,
+            scratch,
+            stop: self.stop.as_deref(),
+            progress: &|_, _| {},
+        }
+    }
+
+    /// The kernel with what its image is linked of. One that ships is compiled for that.
+    fn with_objects(&self, kernel: &Kernel) -> Result<Kernel, KernelError> {
+        if kernel.stored.is_some() {
+            return Ok(kernel.clone());
+        }
+        let compiled = self.resolve_source(&kernel.spec, kernel.hz, &|_, _| {})?;
+        if compiled.source_sha256 != kernel.source_sha256 {
+            self.store.note(format!(
+                "kernel `{}`: the source found here is Linux {}; the image that ships with Torpor \
+                 is of Linux {}",
+                kernel.name, compiled.release, kernel.release
+            ));
+        }
+        let Kernel { governor, io_boost, cpufreq, .. } = kernel.clone();
+        Ok(Kernel { governor, io_boost, cpufreq, ..compiled })
     }
 
     fn unpacked(
@@ -290,47 +379,44 @@ impl Kernels {
     /// is not on it can matter only if a file on it has changed.
     fn of_folder(
         &self,
-        variant: &Variant<'_>,
+        spec: &KernelSpec,
+        hz: Hz,
         tree: &Path,
         progress: compile::Progress<'_>,
     ) -> Result<(String, Files), KernelError> {
-        let spec = variant.spec;
         let name = spec.to_string();
         spec.release(tree)?;
-        let mut key = self.base_key(variant)?;
-        for hosted in self.hosted(spec, tree)?.into_iter().chain(["Makefile"]) {
+        let mut key = self.base_key(hz)?;
+        for hosted in self.hosted(spec, tree)?.into_iter().chain([MAKEFILE]) {
             key.add(hosted.as_bytes());
             key.add(&self.read(spec, &tree.join(hosted))?);
         }
         let key = key.finish();
         let fresh: RefCell<Option<Files>> = RefCell::new(None);
         let list = self.entry("kernel-inputs", &key, &name, || {
-            let (files, inputs) = self.compile(variant, tree, progress)?;
+            let files = self.compile(spec, hz, tree, progress)?;
+            let inputs = Files::from([("list".to_owned(), files[INPUTS].clone())]);
             *fresh.borrow_mut() = Some(files);
-            Ok(Files::from([("list".to_owned(), inputs.into_bytes())]))
+            Ok(inputs)
         })?;
         let mut whole = Key::default();
         whole.add(key.as_bytes());
-        for input in String::from_utf8_lossy(&list["list"]).lines() {
-            whole.add(input.as_bytes());
-            // One that is gone makes another image, or none.
-            whole.add(&fs::read(tree.join(input)).unwrap_or_default());
-        }
+        whole.add(source_sha256(tree, String::from_utf8_lossy(&list["list"]).lines()).as_bytes());
         let key = whole.finish();
         let files = self.entry("kernels", &key, &name, || match fresh.take() {
             Some(files) => Ok(files),
-            None => Ok(self.compile(variant, tree, progress)?.0),
+            None => self.compile(spec, hz, tree, progress),
         })?;
         Ok((key, files))
     }
 
     fn compile(
         &self,
-        variant: &Variant<'_>,
+        spec: &KernelSpec,
+        hz: Hz,
         tree: &Path,
         progress: compile::Progress<'_>,
-    ) -> Result<(Files, String), KernelError> {
-        let &Variant { spec, hz, calls_io_boost } = variant;
+    ) -> Result<Files, KernelError> {
         let (name, release) = (spec.to_string(), spec.release(tree)?);
         let hosted = self.hosted(spec, tree)?;
         let scratch = self.store.scratch()?;
@@ -339,24 +425,29 @@ impl Kernels {
             release: &release,
             tree,
             hz,
-            calls_io_boost,
             compiler: &self.compiler,
             scratch: &scratch,
             stop: self.stop.as_deref(),
             progress,
         };
-        let Product { image, objects, inputs } = compile::compile(&job, &hosted)?;
-        let makefile = self.read(spec, &tree.join("Makefile"))?;
+        let Product { image, objects, inputs, policies } =
+            compile::compile(&job, &hosted, &policy::shipped()?)?;
+        let makefile = self.read(spec, &tree.join(MAKEFILE))?;
+        let source = source_sha256(tree, inputs.iter().map(String::as_str));
+        let inputs: Vec<String> = inputs.into_iter().collect();
+        let policies = serde_json::to_vec(&policies).expect("names are text");
         let mut files = Files::from([
             (compile::IMAGE.to_owned(), image),
-            (RELEASE.to_owned(), makefile),
+            (MAKEFILE.to_owned(), makefile),
             (HOSTED.to_owned(), hosted.join("\n").into_bytes()),
+            (INPUTS.to_owned(), inputs.join("\n").into_bytes()),
+            (SOURCE.to_owned(), source.into_bytes()),
+            (POLICIES.to_owned(), policies),
         ]);
         let objects =
             objects.into_iter().map(|(name, object)| (format!("{OBJECTS}{name}"), object));
         files.extend(objects);
-        let inputs: Vec<String> = inputs.into_iter().collect();
-        Ok((files, inputs.join("\n")))
+        Ok(files)
     }
 
     fn hosted(&self, spec: &KernelSpec, tree: &Path) -> Result<Vec<&'static str>, KernelError> {
@@ -397,21 +488,21 @@ impl Kernels {
     }
 
     /// What an image depends on apart from its tree.
-    fn base_key(&self, variant: &Variant<'_>) -> Result<Key, KernelError> {
+    fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
         let mut key = Key::default();
         key.add(self.version()?.as_bytes());
-        key.add(&variant.hz.get().to_le_bytes());
-        compile::flags().for_each(|flag| key.add(flag.as_bytes()));
-        for (name, text) in KHOST {
-            key.add(name.as_bytes());
-            key.add(text.as_bytes());
-        }
-        let calls = if variant.calls_io_boost { hosting::ioboost_calls()? } else { Vec::new() };
-        for (name, text) in calls {
-            key.add(name.as_bytes());
-            key.add(&text);
-        }
+        key.add(&hz.get().to_le_bytes());
+        key.add(self.made_with()?.as_bytes());
         Ok(key)
+    }
+
+    /// A hash of what Torpor itself adds to a kernel.
+    pub fn made_with(&self) -> Result<&str, KernelError> {
+        if let Some(known) = self.made_with.get() {
+            return Ok(known);
+        }
+        let made_with = policy::made_with()?;
+        Ok(self.made_with.get_or_init(|| made_with))
     }
 
     fn version(&self) -> Result<&str, KernelError> {
@@ -437,43 +528,74 @@ impl Kernels {
     }
 }
 
-/// A kernel as it is compiled.
-struct Variant<'a> {
-    spec: &'a KernelSpec,
-    hz: Hz,
-    calls_io_boost: bool,
+/// A hash of files of a tree, by their names.
+fn source_sha256<'a>(tree: &Path, inputs: impl Iterator<Item = &'a str>) -> String {
+    let mut key = Key::default();
+    for input in inputs {
+        key.add(input.as_bytes());
+        // One that is gone makes another image, or none.
+        key.add(&fs::read(tree.join(input)).unwrap_or_default());
+    }
+    key.finish()
 }
 
-/// The key of a kernel's image with a policy from elsewhere.
-fn key_with(kernel: &Kernel, kind: PolicyKind, files: &SourceFiles) -> String {
+fn content_key(made_with: &str, source_sha256: &str, hz: Hz) -> String {
     let mut key = Key::default();
-    for part in [kernel.key.as_str(), &files.main, kind.object()] {
+    key.add(made_with.as_bytes());
+    key.add(source_sha256.as_bytes());
+    key.add(&hz.get().to_le_bytes());
+    key.finish()
+}
+
+/// The key of a kernel with a policy from elsewhere.
+fn key_with(kernel: &str, kind: PolicyKind, files: &SourceFiles) -> String {
+    let mut key = Key::default();
+    for part in [kernel, &files.name, kind.name()] {
         key.add(part.as_bytes());
     }
-    let parts = files.parts.iter().map(|part| (&part.file, &part.flags));
-    for (file, flags) in [(&files.main, &files.main_flags)].into_iter().chain(parts) {
-        key.add(file.as_bytes());
-        flags.iter().for_each(|flag| key.add(flag.as_bytes()));
-    }
-    for (name, text) in &files.files {
-        key.add(name.as_bytes());
-        key.add(text);
-    }
+    policy::add_files(&mut key, files);
     key.finish()
 }
 
 impl Kernel {
     /// Parameters of its policies, as a kernel's command line has them.
     pub(crate) fn params(&self) -> impl Iterator<Item = (String, &str)> {
-        let governor = self.governor.name.iter().map(|name| (name, &self.governor.params));
-        let boost = self.io_boost.iter().map(|boost| (&boost.name, &boost.params));
-        governor.chain(boost).flat_map(|(policy, params)| {
-            let policy = module(policy);
-            params.iter().map(move |(name, value)| (format!("{policy}.{name}"), &value[..]))
+        let IdleGovernor { name, params, linked, .. } = &self.governor;
+        let governor = name.iter().map(move |name| (name, linked.as_ref(), params));
+        let boosts = self.io_boost.iter();
+        let boosts = boosts.map(|boost| (&boost.name, Some(&boost.linked), &boost.params));
+        governor.chain(boosts).flat_map(|(policy, linked, params)| {
+            let mark = linked.map_or(String::new(), |linked| policy::mark(linked).to_string());
+            let module = mark + &policy::module(policy);
+            params.iter().map(move |(name, value)| (format!("{module}.{name}"), &value[..]))
         })
     }
 
-    /// Tells it apart by the content of all it is made from.
+    /// What each kind of policy is linked as that decides in place of the tree's own.
+    pub(crate) fn linked(&self) -> [&str; 3] {
+        [
+            self.governor.linked.as_deref().unwrap_or_default(),
+            self.cpufreq.as_ref().map_or("", |_| FOREIGN),
+            self.io_boost.as_ref().map_or("", |boost| &boost.linked),
+        ]
+    }
+
+    fn policy(&self, kind: &str, name: &str) -> Option<&LinkedPolicy> {
+        self.policies.iter().find(|policy| policy.kind == kind && policy.name == name)
+    }
+
+    /// The policies that its image has: idle governors of its own tree (kind `tree`), and Torpor's.
+    pub fn policies(&self) -> &[LinkedPolicy] {
+        &self.policies
+    }
+
+    /// Its idle governor as results name it, if it is of the kernel's own tree: `menu@6.12.117`.
+    pub fn own_governor(&self) -> Option<String> {
+        let name = self.governor.name.as_ref().filter(|_| !self.governor.is_foreign)?;
+        Some(format!("{name}@{}", self.release))
+    }
+
+    /// Tells it apart by the content of all it is made from, on every machine the same.
     pub fn id(&self) -> &str {
         &self.key
     }

@@ -25,7 +25,9 @@ mod instance;
 mod kernels;
 mod last_man;
 mod machine;
+mod policy;
 mod region;
+mod shipped;
 mod sim;
 mod source;
 mod symbols;
@@ -38,9 +40,10 @@ mod upstream;
 pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, Rejects, TaskHandle};
-pub use kernels::{IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
+pub use kernels::{DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
 pub use last_man::LastMan;
 pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
+pub use policy::LinkedPolicy;
 pub use sim::{
     CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats,
     TimerFunction, TimerId, Traced, Work,

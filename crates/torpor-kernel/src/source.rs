@@ -80,6 +80,14 @@ impl fmt::Display for Release {
 }
 
 impl Release {
+    /// `6.12.117` or `6.12`.
+    pub(crate) fn from_parts(text: &str) -> Option<Release> {
+        let mut parts = text.split('.').map(|part| part.parse().ok());
+        let (major, minor) = (parts.next()??, parts.next()??);
+        let sublevel = parts.next().unwrap_or(Some(0))?;
+        parts.next().is_none().then_some(Release { major, minor, sublevel })
+    }
+
     pub fn of_makefile(text: &str) -> Option<Release> {
         let number = |name: &str| {
             let line = text.lines().take(20).find_map(|line| {

@@ -95,21 +95,21 @@ pub(crate) fn columns(
         boosts => boosts.iter().map(IoBoost::new).collect(),
     };
     let mut compiled = Vec::new();
-    for (boost, spec) in boosts.iter().flat_map(|b| asked.iter().map(move |spec| (b, spec))) {
-        let report = reports(spec, progress);
+    for spec in asked {
+        compiled.push(kernels.resolve(spec, hz, &reports(spec, progress))?);
+    }
+    let mut boosted = Vec::new();
+    for (boost, kernel) in boosts.iter().flat_map(|b| compiled.iter().map(move |k| (b, k))) {
         let kernel = match boost {
-            IoBoost::Called(boost) => {
-                let kernel = kernels.resolve_for_io_boosts(spec, hz, &report)?;
-                kernels.with_io_boost(&kernel, catalog, boost)?
-            }
-            _ => kernels.resolve(spec, hz, &report)?,
+            IoBoost::Called(spec) => kernels.with_io_boost(kernel, catalog, spec)?,
+            _ => kernel.clone(),
         };
-        compiled.push((boost, kernel));
+        boosted.push((boost, kernel));
     }
     let mut columns = Vec::new();
     for policy in &cpufreq {
         let of_kernel = |of| request.governors.iter().map(move |spec| (of, spec));
-        for ((boost, kernel), spec) in compiled.iter().flat_map(of_kernel) {
+        for ((boost, kernel), spec) in boosted.iter().flat_map(of_kernel) {
             let mut label = spec.to_string();
             if asked.len() > 1 {
                 label += &format!(" + {}", kernel.name);
@@ -171,7 +171,7 @@ pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
                 kernel: kernel.name.clone(),
                 release: kernel.release.to_string(),
                 hosted_files: kernel.hosted.len() as u64,
-                image_sha256: crate::journal::sha256(kernel.image_bytes()),
+                source_sha256: kernel.source_sha256.clone(),
             });
         }
     }
@@ -187,7 +187,7 @@ impl Column {
             kind: "governor",
             origin: match self.spec.place() {
                 Place::Builtin { .. } if !governor.is_foreign => {
-                    format!("kernel {} (Linux {})", self.kernel.name, self.kernel.release)
+                    format!("Linux {}", self.kernel.release)
                 }
                 _ => self.spec.to_string(),
             },

@@ -110,11 +110,6 @@ fn checksum(key: &str, text: &str) -> String {
     hex(&sum)[..SUM_CHARS].to_owned()
 }
 
-/// In hex digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

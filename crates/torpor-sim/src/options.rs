@@ -8,7 +8,7 @@ use std::sync::Arc;
 use torpor_engine::oracle::Aim;
 use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
-use torpor_kernel::KernelSpec;
+use torpor_kernel::{DEFAULT_KERNEL, KernelSpec};
 use torpor_platform::Platform;
 use torpor_result::options::{self, Given};
 use torpor_units::{CpuId, Duration, Hz};
@@ -18,9 +18,6 @@ use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
 use crate::journal::Journal;
 use crate::workload::{self, Workload};
-
-/// The kernel that decides where none is named.
-pub const DEFAULT_KERNEL: &str = "6.12";
 
 fn default_kernel() -> KernelSpec {
     let Ok(spec) = DEFAULT_KERNEL.parse::<KernelSpec>();

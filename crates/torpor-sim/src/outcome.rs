@@ -57,8 +57,8 @@ pub struct KernelInfo {
     pub release: String,
     /// How many files of its tree were compiled.
     pub hosted_files: u64,
-    /// Of what was made of them.
-    pub image_sha256: String,
+    /// A hash of the tree's files that it is made of.
+    pub source_sha256: String,
 }
 
 /// One governor under one frequency policy with one IO boost over all seeds. Metrics are means over

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Policies that are linked with a kernel and not its tree's own: all that ship with Torpor, and
+//! what a user names.
+
+use crate::compile::{self, Job, execute, read, shown, unreadable};
+use crate::{KHOST, KernelError};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use torpor_governor::hosting::{Key, Ran, ioboost_calls, missing_names};
+use torpor_governor::{Catalog, CatalogOptions, GovernorError, SourceFiles};
+
+/// A policy may be of another release: what does not fit is an error, not a warning.
+const FLAGS: &[&str] = &[
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=int-conversion",
+];
+/// Its file, whatever a user calls it.
+const STAGED: &str = "hosted-policy.c";
+/// What a policy from elsewhere is linked as.
+pub(crate) const FOREIGN: &str = "foreign";
+/// Names are the policy's own, so that what it calls as the kernel calls something else does not
+/// clash; but what the kernel asks about schedutil is about the one that is linked.
+const NAMES: &[&str] = &[
+    "--keep-global-symbol=schedutil_gov",
+    "--redefine-sym=cpufreq_register_governor=khost_register_cpufreq",
+];
+/// What follows a module's name where its object lists a parameter.
+const PARAM_TYPE: &[u8] = b".parmtype=";
+
+/// What a policy decides. `enum khost_policy_kind` has the same order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyKind {
+    Idle,
+    Cpufreq,
+    IoBoost,
+}
+
+/// A policy's files, as they are compiled for the kernel of a job.
+pub(crate) struct PolicyFiles<'a> {
+    pub kind: PolicyKind,
+    /// As messages name it.
+    pub label: &'a str,
+    /// What it is linked as.
+    pub linked: &'a str,
+    pub files: &'a SourceFiles,
+}
+
+/// A policy that an image has: `kind` is `tree` for an idle governor of the tree's own.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct LinkedPolicy {
+    pub kind: String,
+    pub name: String,
+    pub params: Vec<String>,
+}
+
+impl PolicyKind {
+    pub(crate) fn name(self) -> &'static str {
+        ["cpuidle", "cpufreq", "ioboost"][self as usize]
+    }
+}
+
+impl LinkedPolicy {
+    /// The kind of the tree's own idle governors.
+    pub(crate) const TREE: &'static str = "tree";
+
+    pub(crate) fn takes(&self, params: &[(String, String)]) -> bool {
+        params.iter().all(|(name, _)| self.params.contains(name))
+    }
+}
+
+impl PolicyFiles<'_> {
+    pub(crate) fn object(&self) -> String {
+        format!("policy-{}-{}.o", self.kind.name(), self.linked)
+    }
+
+    /// The module that its parameters belong to.
+    fn module(&self) -> String {
+        format!("{}{}", mark(self.linked), module(&self.files.name))
+    }
+
+    fn folder(&self) -> PathBuf {
+        Path::new("policies").join(format!("{}-{}", self.kind.name(), self.linked))
+    }
+}
+
+/// What precedes the name of a module that is not the tree's own, which may have one of that name.
+pub(crate) fn mark(linked: &str) -> char {
+    if linked == FOREIGN { '=' } else { '+' }
+}
+
+/// What precedes a parameter's name on a kernel's command line.
+pub(crate) fn module(policy: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    policy.chars().map(|c| if is_part(c) { c } else { '_' }).collect()
+}
+
+/// The idle governors and IO boosts that ship with Torpor.
+pub(crate) fn shipped() -> Result<Vec<(PolicyKind, SourceFiles)>, GovernorError> {
+    let catalog = Catalog::new(CatalogOptions::default());
+    let idle = Catalog::builtin_names()
+        .map(|name| Ok((PolicyKind::Idle, catalog.unchecked_files(&name.parse()?)?)));
+    let boosts = Catalog::ioboost_names()
+        .map(|name| Ok((PolicyKind::IoBoost, catalog.unchecked_ioboost_files(&name.parse()?)?)));
+    idle.chain(boosts).collect()
+}
+
+/// A hash of what an image is made with apart from a kernel's tree and a compiler.
+pub(crate) fn made_with() -> Result<String, GovernorError> {
+    let mut key = Key::default();
+    compile::flags().chain(FLAGS.iter().copied()).for_each(|flag| key.add(flag.as_bytes()));
+    for (name, text) in KHOST {
+        key.add(name.as_bytes());
+        key.add(text.as_bytes());
+    }
+    for (name, text) in ioboost_calls()? {
+        key.add(name.as_bytes());
+        key.add(&text);
+    }
+    for (kind, files) in shipped()? {
+        key.add(kind.name().as_bytes());
+        add_files(&mut key, &files);
+    }
+    Ok(key.finish())
+}
+
+pub(crate) fn add_files(key: &mut Key, files: &SourceFiles) {
+    let parts = files.parts.iter().map(|part| (&part.file, &part.flags));
+    for (file, flags) in [(&files.main, &files.main_flags)].into_iter().chain(parts) {
+        key.add(file.as_bytes());
+        flags.iter().for_each(|flag| key.add(flag.as_bytes()));
+    }
+    for (name, text) in &files.files {
+        key.add(name.as_bytes());
+        key.add(text);
+    }
+}
+
+/// Names of the parameters that an object lists, sorted.
+pub(crate) fn params_of(object: &[u8]) -> Vec<String> {
+    let strings = object.split(|byte| *byte == 0);
+    let name = |text: &[u8]| {
+        let at = text.windows(PARAM_TYPE.len()).position(|part| part == PARAM_TYPE)?;
+        let name = text[at + PARAM_TYPE.len()..].split(|byte| *byte == b':').next()?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    };
+    let mut names: Vec<String> = strings.filter_map(name).collect();
+    names.sort();
+    names
+}
+
+/// Makes one object of a policy's files.
+pub(crate) fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelError> {
+    let folder = policy.folder();
+    let staged = stage(job, policy, &folder)?;
+    let parts = policy.files.parts.iter();
+    let parts = parts.map(|part| (folder.join(&part.file), &part.flags));
+    let object = policy.object();
+    let mut objects = Vec::new();
+    for (file, flags) in [(staged.clone(), &policy.files.main_flags)].into_iter().chain(parts) {
+        let part = match policy.files.parts.is_empty() {
+            true => object.clone(),
+            false => folder.join(format!("part-{}.o", objects.len())).display().to_string(),
+        };
+        let mut command = compile::compiler(job, &policy.module(), "-c", &file, &part);
+        command.args(FLAGS).args(flags);
+        command.arg(format!("-DKHOST_POLICY_KIND={}", policy.kind as u32));
+        command.arg(format!("-DKHOST_POLICY_NAME=\"{}\"", policy.linked));
+        if policy.kind == PolicyKind::Cpufreq {
+            command.args(["-include", "khost/include/khost/scheduler.h"]);
+        }
+        let name = module(&policy.files.name);
+        command.arg(format!("-fmacro-prefix-map={}={name}", staged.display()));
+        done(job, policy, execute(job, command)?)?;
+        objects.push(part);
+    }
+    if objects != [object.clone()] {
+        let mut together = Command::new(job.compiler);
+        together.args(["-r", "-nostdlib", "-o", &object]).args(&objects);
+        done(job, policy, execute(job, together)?)?;
+    }
+    let mut command = Command::new(compile::objcopy(job.compiler));
+    command.args(NAMES).arg(&object);
+    done(job, policy, execute(job, command)?)
+}
+
+/// Puts a policy's files into a folder of its own; the path of the one that registers it.
+fn stage(job: &Job<'_>, policy: &PolicyFiles<'_>, folder: &Path) -> Result<PathBuf, KernelError> {
+    let place = job.scratch.path().join(folder);
+    let failed = |error| unreadable(job, &place, error);
+    fs::create_dir_all(&place).map_err(failed)?;
+    for (name, text) in &policy.files.files {
+        // What a user calls it, a compiler might take for something else.
+        let name = if *name == policy.files.main { STAGED } else { name };
+        fs::write(place.join(name), text).map_err(failed)?;
+    }
+    Ok(folder.join(STAGED))
+}
+
+/// The error of a tool that a policy's files did not please.
+pub(crate) fn done(job: &Job<'_>, policy: &PolicyFiles<'_>, ran: Ran) -> Result<(), KernelError> {
+    if ran.status.success() {
+        return Ok(());
+    }
+    let staged = policy.folder().join(STAGED).display().to_string();
+    let message = shown(job, &ran.stderr).replace(&staged, &policy.files.main);
+    let missing = missing_names(&message);
+    let first = || message.lines().find(|l| l.contains("error")).unwrap_or("it does not link");
+    Err(KernelError::Governor {
+        kernel: job.kernel.to_owned(),
+        release: job.release.to_string().into(),
+        governor: policy.label.into(),
+        summary: match missing.is_empty() {
+            true => first().trim().to_owned(),
+            false => format!("it has no {}", missing.join(", ")),
+        },
+        message: torpor_units::shown::lines(&message).into_owned(),
+    })
+}
+
+/// A policy's object, and an image of a kernel's objects with it.
+pub(crate) fn link_with(
+    job: &Job<'_>,
+    objects: &[(String, Vec<u8>)],
+    policy: &PolicyFiles<'_>,
+) -> Result<(Vec<u8>, Vec<u8>), KernelError> {
+    let no_calls = compile::write_headers(job)?;
+    if let (PolicyKind::IoBoost, Some(message)) = (policy.kind, no_calls) {
+        return Err(KernelError::IoBoost {
+            kernel: job.kernel.to_owned(),
+            release: job.release.to_string().into(),
+            message,
+        });
+    }
+    compile_policy(job, policy)?;
+    let object = policy.object();
+    // The first, because its symbols win.
+    let mut names = vec![object.clone()];
+    for (name, bytes) in objects.iter().filter(|(name, _)| *name != object) {
+        let path = job.scratch.path().join(name);
+        fs::write(&path, bytes).map_err(|error| unreadable(job, &path, error))?;
+        names.push(name.clone());
+    }
+    done(job, policy, compile::run_linker(job, &names)?)?;
+    Ok((read(job, &object)?, read(job, compile::IMAGE)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_from_an_object() {
+        let object =
+            b"\0+teo.parmtype=util_mode:charp\0license=GPL\0+teo.parmtype=own_timer:bool\0";
+        assert_eq!(params_of(object), ["own_timer", "util_mode"]);
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Images of kernels that ship with Torpor: files, never part of the extension, which links crates
+//! that the GPL, version 2, does not go with. `scripts/kernel_images.py` makes them.
+
+use crate::policy::LinkedPolicy;
+use crate::{KernelError, KernelSpec, Release};
+use std::fs;
+use std::path::Path;
+use torpor_governor::hosting;
+use torpor_units::Hz;
+
+/// Of the folder, next to the extension or where the build has put it.
+const FOLDER: &str = "kernels";
+const MANIFEST: &str = "manifest.json";
+/// Names the folder where it is elsewhere.
+const IMAGES_ENV: &str = "TORPOR_KERNEL_IMAGES";
+
+/// What the images of one release are made of.
+#[derive(serde::Deserialize)]
+pub(crate) struct Manifest {
+    pub release: String,
+    pub source_sha256: String,
+    /// See [`crate::policy::made_with`]: images of an older Torpor are of no use.
+    made_with: String,
+    pub hosted: Vec<String>,
+    pub policies: Vec<LinkedPolicy>,
+    images: Vec<ImageFile>,
+}
+
+#[derive(Clone, serde::Deserialize)]
+struct ImageFile {
+    file: String,
+    arch: String,
+    hz: u32,
+    sha256: String,
+}
+
+/// The shipped image of a release, if that is named, and there is one for this machine. A damaged
+/// one is an error.
+pub(crate) fn find(
+    spec: &KernelSpec,
+    hz: Hz,
+    made_with: &str,
+) -> Result<Option<(Vec<u8>, Manifest)>, KernelError> {
+    let folder = hosting::shipped_folder(FOLDER, IMAGES_ENV, env!("TORPOR_KERNEL_IMAGES_BUILT"));
+    let Some((manifest, file)) = listed(&folder, &spec.to_string(), hz, made_with) else {
+        return Ok(None);
+    };
+    let path = folder.join(&file.file);
+    let bytes = fs::read(&path).map_err(|source| KernelError::Read {
+        kernel: spec.to_string(),
+        path: path.clone(),
+        source,
+    })?;
+    match hosting::sha256_hex(&bytes) == file.sha256 {
+        true => Ok(Some((bytes, manifest))),
+        false => Err(KernelError::Image {
+            kernel: spec.to_string(),
+            reason: format!("{} is damaged; install Torpor anew", path.display()),
+        }),
+    }
+}
+
+fn listed(folder: &Path, named: &str, hz: Hz, made_with: &str) -> Option<(Manifest, ImageFile)> {
+    let asked = Release::from_parts(named)?;
+    let manifest = fs::read(folder.join(MANIFEST)).ok()?;
+    let manifest: Manifest = serde_json::from_slice(&manifest).ok()?;
+    let release = Release::from_parts(&manifest.release)?;
+    let is_asked = (release.major, release.minor) == (asked.major, asked.minor)
+        && (named.matches('.').count() == 1 || release == asked);
+    if !is_asked || manifest.made_with != made_with {
+        return None;
+    }
+    let fits = |image: &&ImageFile| image.arch == std::env::consts::ARCH && image.hz == hz.get();
+    let image = manifest.images.iter().find(fits)?.clone();
+    Some((manifest, image))
+}
