@@ -128,14 +128,10 @@ def ioboosts() -> str:
 
 
 def cpufreq() -> str:
-    """Name, parameters with their meaning, and the DOC block of the source, where there is one."""
-    parts = [f"{HEAD}# Frequency policies\n"]
-    for known in torpor.frequency_policies():
-        params = listed(known["params"])
-        if known["origin"] == "built in":
-            parts += policy("cpufreq", known["name"], "", params)
-        else:
-            parts += [f"## `{known['name']}`\n", f"{known['summary']}\n", *params]
+    """Name and summary of the kernel's cpufreq governors."""
+    parts = [f"{HEAD}# cpufreq governors\n"]
+    for known in torpor.cpufreq_governors():
+        parts += [f"## `{known['name']}`\n", f"{known['summary']}\n"]
     return "\n".join(parts)
 
 

@@ -30,8 +30,7 @@ const IOBOOST_CALLS: &str = "../../kernel/ioboost";
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
-    let [kapi, governors, ioboosts] =
-        [KAPI, GOVERNORS, IOBOOSTS].map(|path| manifest.join(path));
+    let [kapi, governors, ioboosts] = [KAPI, GOVERNORS, IOBOOSTS].map(|path| manifest.join(path));
     // Relative: in a copy of the checkout, built files and all, these are the copy's.
     for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS] {
         println!("cargo::rerun-if-changed={path}");
@@ -81,8 +80,12 @@ fn write_policies(
         let copy = out.join(source.file_name().unwrap());
         fs::copy(&source, &copy).unwrap();
         let copy = shipped(&copy);
-        writeln!(table, "BuiltinFile {{ name: {name:?}, source: {copy}, images: {} }},", images(&source, &out))
-            .unwrap();
+        writeln!(
+            table,
+            "BuiltinFile {{ name: {name:?}, source: {copy}, images: {} }},",
+            images(&source, &out)
+        )
+        .unwrap();
     }
     writeln!(table, "];").unwrap();
 }

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from torpor.idle_spans import Spans, bound, spans
     from torpor.library import (
         check_extraction,
+        cpufreq_governors,
         extract_workload,
-        frequency_policies,
         governors,
         idle_predict_toml,
         import_platform,
@@ -104,12 +104,12 @@ __all__ = [
     "check_kinds",
     "compare",
     "convert_trace",
+    "cpufreq_governors",
     "diff",
     "doctor",
     "explain",
     "extract_workload",
     "fidelity",
-    "frequency_policies",
     "gate",
     "governors",
     "idle_predict",
@@ -160,7 +160,7 @@ _NAMES = {
     "explanation": "explain",
     "gates": "GateError Limit gate read_limits",
     "idle_spans": "Spans bound spans",
-    "library": "check_extraction extract_workload frequency_policies governors "
+    "library": "check_extraction extract_workload cpufreq_governors governors "
     "idle_predict_toml import_platform ioboosts platform_toml platforms schema toml_schema "
     "toml_schema_path workload_toml workloads",
     "live": "Stat ab build_governors idle_predict kernel_status load_governors record_trace "

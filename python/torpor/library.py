@@ -148,13 +148,11 @@ def ioboosts() -> list[Policy]:
     return found
 
 
-def frequency_policies() -> list[Policy]:
-    """Return the built-in frequency policies, as ``governors`` does; their ``rating`` is None.
+def cpufreq_governors() -> list[Policy]:
+    """Return the kernel's cpufreq governors, each with ``name`` and ``summary``.
 
-    Those whose ``origin`` is ``engine`` hold a frequency; the others are C files that choose one.
-
-    >>> sorted(policy["name"] for policy in frequency_policies())
-    ['performance', 'powersave', 'schedutil', 'userspace']
+    >>> [governor["name"] for governor in cpufreq_governors()]
+    ['conservative', 'ondemand', 'performance', 'powersave', 'schedutil', 'userspace']
     """
     found: list[Policy] = json.loads(_engine.cpufreqs())
     return found

@@ -219,9 +219,9 @@ class SimulateOptions(_Run, total=False):
     cpufreq: Annotated[
         str | Iterable[str],
         Option(
-            "Frequency policy: performance, powersave, userspace,freq_khz=N (or N/M, one for each "
-            "cluster), schedutil or PATH.c, each with @6.1 (in that kernel; default: 6.12) and "
-            ",param=value. Each governor runs under each of them. Default: the machine's.",
+            "cpufreq governor: schedutil, ondemand, conservative, performance, powersave, "
+            "userspace,freq_khz=N (or N/M, one for each cluster) or PATH.c, with ,tunable=value. "
+            "Each governor runs under each of them. Default: the machine's.",
             ("--cpufreq",),
             "POLICY",
             kind=list,
@@ -248,9 +248,9 @@ class SimulateOptions(_Run, total=False):
     kernels: Annotated[
         str | Iterable[str],
         Option(
-            "Use a Linux kernel's own source for scheduler, tick, timers, idle loop, governors "
-            "and schedutil. An installed release (6.12), a tree, a tarball or TREE:REV. Each "
-            "governor runs in each of them. Default: Torpor's own scheduler.",
+            "The kernel whose scheduler, tick, timers, idle loop and governors decide: a release "
+            "(6.1), a tree, a tarball or TREE:REV. Each governor runs in each of them. Default: "
+            "6.12.",
             ("--kernel", "-k"),
             "K",
             kind=list,
@@ -261,8 +261,7 @@ class SimulateOptions(_Run, total=False):
         str | Iterable[str],
         Option(
             f"IO boost: {_BOOSTS} or PATH.c, each with ,param=value. Each governor runs "
-            "with each of them. Default: iowait under schedutil (or a file in its place), as in "
-            "the kernel.",
+            "with each of them. Default: iowait where the frequency is not held, as in the kernel.",
             ("--io-boost",),
             "B",
             kind=list,

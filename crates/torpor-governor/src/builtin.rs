@@ -26,6 +26,15 @@ pub(crate) struct Shipped {
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
+/// Other names of governors that ship: the release that each follows. In a simulation `menu` is the
+/// kernel's own.
+const ALIASES: [(&str, &str); 2] = [("menu-6.1", "menu"), ("teo-6.1", "teo")];
+
+/// Returns the file's name of a governor that ships.
+pub fn file_name(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, file)| file)
+}
+
 /// The folder's name where Torpor is installed: next to the extension.
 const INSTALLED: &str = "policies";
 /// Names the folder where it is neither next to the program nor where Cargo has made it.

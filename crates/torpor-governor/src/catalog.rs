@@ -10,9 +10,7 @@ use crate::program::{self, Build, Harness, Program};
 use crate::spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 use crate::store::Store;
 use crate::tree::{Part, Sources};
-use crate::{
-    Governor, GovernorError, Isolation, Kind, Label, Release, sha256_hex, tree,
-};
+use crate::{Governor, GovernorError, Isolation, Kind, Label, Release, sha256_hex, tree};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -266,7 +264,8 @@ impl Builtin {
 
 fn builtin_file(kind: Kind, name: &str) -> Result<&'static BuiltinFile, GovernorError> {
     let files = builtin::files(kind);
-    files.iter().find(|b| b.name == name).ok_or_else(|| {
+    let file = if kind == Kind::Governor { builtin::file_name(name) } else { name };
+    files.iter().find(|b| b.name == file).ok_or_else(|| {
         let tree = crate::spec::tree_hint(kind, name);
         let otherwise = format!("a file needs a path with `.c` (`./{name}.c`){tree}");
         UnknownName::new(kind.noun(), name, files.iter().map(|b| b.name), otherwise).into()

@@ -65,7 +65,7 @@ mod tree;
 
 /// What other crates that compile C and call it build on.
 pub mod hosting {
-    pub use crate::builtin::{ioboost_calls, shipped_folder};
+    pub use crate::builtin::{file_name, ioboost_calls, shipped_folder};
     pub use crate::child::{Failure, Ran, run};
     /// Files of a git revision.
     pub mod git {

@@ -2,8 +2,7 @@
 //! Puts an image and its CPUs into fresh memory, and starts it.
 
 use crate::abi::{
-    self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost,
-    NAME_LEN, TorporImage,
+    self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost, NAME_LEN, TorporImage,
 };
 use crate::elf::ImageFile;
 use crate::fault::{Call, Cause, Fault};

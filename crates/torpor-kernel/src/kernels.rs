@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use torpor_governor::hosting::{Failure, Files, Key, Scratch, Store, default_compiler, run};
+use torpor_governor::hosting::{self, Failure, Files, Key, Scratch, Store, default_compiler, run};
 use torpor_governor::{
     Catalog, CatalogOptions, CpufreqSpec, GovernorError, GovernorSpec, IoBoostSpec, Place,
     SourceFiles,
@@ -235,14 +235,15 @@ impl Kernels {
         let params = spec.params().to_vec();
         if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
             let own = kernel.policy(LinkedPolicy::TREE, name);
-            let ours = kernel.policy(PolicyKind::Idle.name(), name);
+            let file = hosting::file_name(name);
+            let ours = kernel.policy(PolicyKind::Idle.name(), file);
             let linked = match (own, ours) {
                 (Some(own), Some(ours)) if !own.takes(&params) && ours.takes(&params) => Some(true),
                 (Some(_), _) => Some(false),
                 (None, ours) => ours.map(|_| true),
             };
             if let Some(is_foreign) = linked {
-                let (name, linked) = (Some(name.clone()), is_foreign.then(|| name.clone()));
+                let (name, linked) = (Some(name.clone()), is_foreign.then(|| file.to_owned()));
                 let governor = IdleGovernor { name, is_foreign, params, linked };
                 return Ok(Kernel { governor, ..kernel.clone() });
             }

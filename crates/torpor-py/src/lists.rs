@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
 use torpor_engine::{Contents, Progress, TraceInfo};
-use torpor_governor::{Builtin, Catalog};
+use torpor_governor::{Builtin, BuiltinBoost, Catalog};
 use torpor_platform::ImportOptions;
+use torpor_sim::Cpufreq;
 use torpor_units::CpuId;
 
 /// The built-in governors and the engine's oracle, as a JSON list.
@@ -34,36 +35,41 @@ pub(crate) fn governors() -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn ioboosts() -> PyResult<String> {
     let builtins = Catalog::ioboosts().map_err(governor_error)?;
+    let described = |boost: &BuiltinBoost| {
+        let params = boost.params.iter().map(|param| {
+            json!({
+                "name": param.name,
+                "type": param.kind,
+                "default": null,
+                "description": param.description,
+            })
+        });
+        json!({
+            "name": boost.name,
+            "summary": boost.summary,
+            "rating": null,
+            "origin": "built in",
+            "source_sha256": boost.source_sha256,
+            "params": params.collect::<Vec<_>>(),
+        })
+    };
     Ok(serde_json::Value::Array(builtins.iter().map(described).collect()).to_string())
 }
 
-/// The built-in frequency policies, and the ways to hold a frequency, as a JSON list.
+/// The cpufreq governors of a kernel, as a JSON list.
 #[pyfunction]
-pub(crate) fn cpufreqs() -> PyResult<String> {
-    let builtins = Catalog::cpufreqs().map_err(governor_error)?;
-    let speed = json!({
-        "name": "freq_khz",
-        "type": "uint",
-        "default": null,
-        "description": "of all clusters, or N/M: of each",
-    });
-    let held = [
-        ("performance", "The highest OPP, always.", vec![]),
-        ("powersave", "The lowest OPP, always.", vec![]),
-        ("userspace", "The lowest OPP that is not below the frequency given, always.", vec![speed]),
-    ];
-    let held = held.into_iter().map(|(name, summary, params)| {
+pub(crate) fn cpufreqs() -> String {
+    let described = |(name, summary): (&str, &str)| {
         json!({
             "name": name,
             "summary": summary,
             "rating": null,
-            "origin": "engine",
+            "origin": "kernel",
             "source_sha256": null,
-            "params": params,
+            "params": [],
         })
-    });
-    let list = builtins.iter().map(described).chain(held).collect();
-    Ok(serde_json::Value::Array(list).to_string())
+    };
+    serde_json::Value::Array(Cpufreq::SUMMARIES.into_iter().map(described).collect()).to_string()
 }
 
 fn described(builtin: &Builtin) -> serde_json::Value {

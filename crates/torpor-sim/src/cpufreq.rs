@@ -49,9 +49,27 @@ impl fmt::Display for SetSpeeds {
 }
 
 impl Cpufreq {
-    /// The governors of a kernel.
-    pub const NAMES: [&str; 6] =
-        ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"];
+    /// The governors of a kernel, each in a sentence.
+    pub const SUMMARIES: [(&str, &str); 6] = [
+        ("conservative", "Moves the frequency in steps, by the share of time that CPUs were busy."),
+        ("ondemand", "Sets the frequency by the share of time that CPUs were busy."),
+        ("performance", "Holds the highest OPP."),
+        ("powersave", "Holds the lowest OPP."),
+        ("schedutil", "Sets the frequency by the scheduler's utilization (PELT)."),
+        (
+            "userspace",
+            "Holds the lowest OPP that is not below `freq_khz`, N or N/M for each cluster.",
+        ),
+    ];
+    const NAMES: [&str; 6] = {
+        let mut names = [""; 6];
+        let mut number = 0;
+        while number < names.len() {
+            names[number] = Cpufreq::SUMMARIES[number].0;
+            number += 1;
+        }
+        names
+    };
     /// Those that take no tunables.
     const WITHOUT_TUNABLES: [&str; 2] = ["performance", "powersave"];
 

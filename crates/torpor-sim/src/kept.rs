@@ -33,7 +33,8 @@ impl Session<'_> {
         let shared = format!("{workload:?} {platform:?} {:?} {shared:?}", self.hz);
         let of_column = |column: &Column| {
             let Column { kernel, cpufreq, io_boost, .. } = column;
-            let own = format!("{cpufreq:?} {:?} {:?} {io_boost:?}", kernel.governor, kernel.io_boost);
+            let own =
+                format!("{cpufreq:?} {:?} {:?} {io_boost:?}", kernel.governor, kernel.io_boost);
             journal.key(&[shared.as_bytes(), own.as_bytes(), kernel.id().as_bytes()])
         };
         self.columns.iter().map(of_column).collect()

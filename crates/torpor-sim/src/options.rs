@@ -90,6 +90,9 @@ pub struct Options {
     /// Where finished runs are kept, and found again.
     #[serde(skip)]
     pub journal: Option<Arc<Journal>>,
+    /// The kernel's own work takes no time: a workload from a recording has it in its tasks' work.
+    #[serde(skip)]
+    pub is_kernel_free: bool,
     /// Keep decisions of the first seed for the report's strips.
     #[serde(skip_serializing)]
     pub strip: bool,
@@ -158,6 +161,7 @@ impl Default for Options {
             trace: None,
             against_oracle: None,
             journal: None,
+            is_kernel_free: false,
             strip: false,
             given: Given::new(),
         }

@@ -162,6 +162,9 @@ impl<'a> Session<'a> {
             ..column.cpufreq.settings(machine.clusters.len())
         };
         machine.latency_limit = self.request.options.latency_limit;
+        if self.request.options.is_kernel_free {
+            (machine.overheads.step_ps, machine.overheads.remote_step_ps) = (0, 0);
+        }
         let cpus = self.models.iter().enumerate();
         machine.is_online = cpus.map(|(number, _)| self.topology.online.contains(number)).collect();
         let off = |model: &CpuModel| {

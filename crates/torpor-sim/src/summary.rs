@@ -72,16 +72,7 @@ pub(crate) fn column(
             *value = mean(seeds.iter().map(|seed| seed.metrics[key]));
         }
     }
-    GovernorOutcome {
-        run,
-        policies,
-        perf_domains,
-        seeds,
-        tasks,
-        devices,
-        flows,
-        events,
-    }
+    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, events }
 }
 
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {

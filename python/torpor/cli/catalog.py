@@ -27,7 +27,7 @@ def governors(
         bool, typer.Option("--ioboost", help="List the IO boosts instead.")
     ] = False,
     is_cpufreq: Annotated[
-        bool, typer.Option("--cpufreq", help="List the frequency policies instead.")
+        bool, typer.Option("--cpufreq", help="List the cpufreq governors instead.")
     ] = False,
     is_json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -37,8 +37,8 @@ def governors(
     if is_ioboost:
         found, heading, others = library.ioboosts(), "IO boost", "PATH.c"
     elif is_cpufreq:
-        found, heading = library.frequency_policies(), "frequency policy"
-        others = "PATH.c; @6.1 after a name: in that kernel"
+        found, heading = library.cpufreq_governors(), "cpufreq governor"
+        others = "PATH.c"
     else:
         found, heading = library.governors(), "governor"
         others = "PATH.c, NAME@TREE or NAME@TREE:REV, such as teo@linux-6.12.tar.xz"
@@ -50,7 +50,7 @@ def governors(
     print_note(f"Others: {others}.")
     if not is_ioboost and not is_cpufreq:
         print_note("IO boosts: `torpor governors --ioboost`.")
-        print_note("Frequency policies: `torpor governors --cpufreq`.")
+        print_note("cpufreq governors: `torpor governors --cpufreq`.")
 
 
 def platforms(is_json: Annotated[bool, _JSON] = False) -> None:

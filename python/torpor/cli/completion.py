@@ -58,11 +58,11 @@ def studies(incomplete: str) -> Iterable[str]:
     return _starting(incomplete, names())
 
 
-def frequency_policies(incomplete: str) -> Iterable[str]:
-    """Names of frequency policies, without their parameters."""
+def cpufreq_governors(incomplete: str) -> Iterable[str]:
+    """Names of cpufreq governors, without their tunables."""
     from torpor import library
 
-    return _starting(incomplete, (p["name"] for p in library.frequency_policies()))
+    return _starting(incomplete, (p["name"] for p in library.cpufreq_governors()))
 
 
 def _releases(incomplete: str) -> Iterable[str]:
@@ -84,5 +84,5 @@ _BY_METAVAR = {
     "STUDY": studies,
     "B": io_boosts,
     "K": _releases,
-    "POLICY": frequency_policies,
+    "POLICY": cpufreq_governors,
 }

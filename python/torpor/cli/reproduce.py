@@ -41,13 +41,9 @@ def reproduce(
             "--kernel",
             "-k",
             metavar="K",
-            help="Let a Linux kernel's own source decide, as in torpor simulate. Repeat it for "
-            "several. Default: Torpor's own scheduler.",
+            help="Another kernel, as in torpor simulate. Repeat it to compare several.",
         ),
     ] = None,
-    is_own: Annotated[
-        bool, typer.Option("--own", help="With --kernel: Torpor's own scheduler as well, first.")
-    ] = False,
     is_calibrated: Annotated[
         bool,
         typer.Option(
@@ -78,15 +74,18 @@ def reproduce(
     check(folder=None, files=(report,))
     form = options.form(form, is_json=is_json)
     if is_calibrated:
-        if study is None or kernels or report or form != "text":
+        if study is None or len(kernels or []) > 1 or report or form != "text":
             raise typer.BadParameter(
-                "expected a STUDY, and no --kernel, --format, --json or --report"
+                "expected a STUDY, at most one --kernel, and no --format, --json or --report"
             )
-        fits = studies.calibrate(study, duration=duration, seeds=seeds, threads=threads)
+        kernel = kernels[0] if kernels else None
+        fits = studies.calibrate(
+            study, duration=duration, seeds=seeds, kernel=kernel, threads=threads
+        )
         write_stdout(_fits_text(fits, stdout_width()))
         return
     names = [study] if study is not None else studies.names()
-    ways: list[str | None] = [*([None] if is_own or not kernels else []), *(kernels or [])]
+    ways: list[str | None] = [*(kernels or [None])]
     results: list[shapes.Reproduction] = []
     words = ("reproduce", study, duration, seeds, *map(str, ways))
     with journaled.journal(journal, None, *words) as kept:
@@ -140,9 +139,7 @@ def _text(result: "shapes.Reproduction", width: int) -> str:
         f"{seeds}; * calibrated, = counted before, ° so by definition"
     )
     parts.append(wrap(ran, folded))
-    kernel = result["kernel"]
-    if kernel is not None:
-        parts.append(f"Linux {kernel['release']} (--kernel {kernel['kernel']}) decides.")
+    parts.append(f"Linux {result['kernel']['release']} decides.")
     for table in result["tables"]:
         parts.append("\n" + render(_table(table), width=width).rstrip("\n"))
         for column, title in table["most"].items():
@@ -286,8 +283,7 @@ def _count_row(drawn: "Table", title: str, results: "list[shapes.Reproduction]")
 
 
 def _decided(result: "shapes.Reproduction") -> str:
-    kernel = result["kernel"]
-    return "Torpor" if kernel is None else f"Linux {kernel['kernel']}"
+    return f"Linux {result['kernel']['release']}"
 
 
 def _per_cent(value: float | None) -> str:

@@ -53,7 +53,7 @@ def io_boost(
         ),
     ] = None,
     cpufreq: Annotated[
-        str, typer.Option(metavar="POLICY", help="The frequency policy to boost.")
+        str, typer.Option(metavar="POLICY", help="The cpufreq governor to boost.")
     ] = study.DEFAULT_CPUFREQ,
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="Simulated time per run, such as 2s.")

@@ -68,6 +68,7 @@ def calibrate(
     *,
     duration: str | None = None,
     seeds: int | None = None,
+    kernel: str | None = None,
     threads: int | None = None,
     watch: Callable[[Simulation], None] | None = None,
 ) -> list[Fit]:
@@ -81,6 +82,7 @@ def calibrate(
         study: Name of a study that ships, or the path of a TOML file.
         duration: Simulated time a run, instead of the study's.
         seeds: Runs a governor, instead of the study's.
+        kernel: Another kernel than the default, as in :func:`torpor.simulate`.
         threads: Worker threads; default: one a core. The result does not depend on it.
         watch: Called with each simulation as it ends.
 
@@ -102,7 +104,7 @@ def calibrate(
         raise files.StudyError(f"study `{path}`: no row of it has `fits`: there is nothing to find")
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        calls = Calls(duration, seeds or content["seeds"], None, threads, None, watch)
+        calls = Calls(duration, seeds or content["seeds"], kernel, threads, None, watch)
         runs = Runs(path, content, calls)
         runs.works_in(Path(folder))
         for (of, *_), rows in groups.items():

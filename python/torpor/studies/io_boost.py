@@ -35,8 +35,8 @@ DEFAULT_BOOSTS = (
     "per-task-v2,levels=4",
 )
 
-#: As kernels before 6.9 had it on machines with a slow clock, the author's among them.
-DEFAULT_CPUFREQ = "schedutil@6.1,rate_limit_us=10000"
+#: The rate limit is that of kernels before 6.9 on machines with a slow clock, as the author's.
+DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
 
 #: More combinations of OPPs than this, and clusters are gone through one by one.
 COMBINATIONS_MAX = 100

@@ -51,8 +51,7 @@ def reproduce(
         study: Name of a study that ships, or the path of a TOML file.
         duration: Simulated time a run, instead of the study's.
         seeds: Runs a governor, instead of the study's.
-        kernel: Let a Linux kernel's own source decide, as in :func:`torpor.simulate`. Its
-            schedutil stands in for those of other releases (``notes``), and columns that it
+        kernel: Another kernel than the default, as in :func:`torpor.simulate`. Columns that it
             cannot serve are left out (``left_out``).
         threads: Worker threads; default: one a core. The result does not depend on it.
         journal: Keep every finished run in this file, and take from it what an earlier call has
@@ -97,7 +96,7 @@ def reproduce(
         "tables": tables,
         "counts": judge.count([cell for row in judged for cell in row.right().values()]),
         "judged": judge.study(judged),
-        "notes": [*runs.notes, *content.get("note", [])],
+        "notes": content.get("note", []),
         "left_out": list(runs.left_out),
         "failures": runs.failures,
     }
@@ -163,14 +162,12 @@ class Runs:
         # What ran, each once, in the order of its first row.
         self.platforms: dict[str, None] = {}
         self.durations: dict[str, None] = {}
-        self.notes: dict[str, None] = {}
         self.left_out: dict[str, None] = {}
         self.failures: list[str] = []
         self.kernel: results.KernelInfo | None = None
 
     def works_in(self, folder: Path) -> None:
-        """Keep sources of governors there, and finished runs if they are kept nowhere else."""
-        self._sources = folder
+        """Keep finished runs there if they are kept nowhere else."""
         # Each seed's own values are read from it.
         self._journal = self._journal or folder / "runs"
 
@@ -284,7 +281,7 @@ class Runs:
             # A kernel serves a column or it does not: the others are none the worse.
             self._first_error = self._first_error or error
             (column,) = columns
-            reason = self._shown(str(error)).partition("\nhint: ")[0].replace("\n", " ")
+            reason = str(error).partition("\nhint: ")[0].replace("\n", " ")
             self.left_out[f"{column}: {reason}"] = None
             return {column: {}}
 
@@ -298,7 +295,7 @@ class Runs:
     ) -> dict[str, _Metrics]:
         calls = self._calls
         governors = list(dict.fromkeys(columns.values()))
-        asked = [self._governor(governor) for governor in governors]
+        asked = list(governors)
         if ran.against_oracle:
             asked.append(ORACLE)
 
@@ -308,7 +305,7 @@ class Runs:
                 platform=machine.platform,
                 governors=asked,
                 duration=ran.duration,
-                cpufreq=self._cpufreq(machine.cpufreq) or (),
+                cpufreq=machine.cpufreq or (),
                 io_boosts=machine.io_boost or (),
                 kernels=calls.kernel or (),
                 disabled_states=ran.disabled_states,
@@ -333,40 +330,12 @@ class Runs:
         for index, governor in enumerate(governors):
             ended = result["runs"][index]
             if ended["error"]:
-                self.failures.append(f"{title}: {governor}: {self._shown(ended['error'])}")
+                self.failures.append(f"{title}: {governor}: {ended['error']}")
                 found[governor] = {}
                 continue
             of_seeds = [_metrics(one.to_dict()["runs"][index], duration_s, 1) for one in alone]
             found[governor] = _over_seeds(_metrics(ended, duration_s, seeds), of_seeds)
         return {column: found[governor] for column, governor in columns.items()}
-
-    def _shown(self, text: str) -> str:
-        """A message without the folder of this call."""
-        return text.replace(f"{self._sources}{os.sep}", "")
-
-    def _governor(self, spec: str) -> str:
-        """A governor of a study is Torpor's of that name, whichever the hosted kernel has."""
-        if self._calls.kernel is None:
-            return spec
-        source = _engine.governor_source(spec)
-        if not source["is_builtin"]:
-            return spec
-        folder = self._sources / source["name"]
-        folder.mkdir(exist_ok=True)
-        for name, text in source["files"].items():
-            (folder / Path(name).name).write_bytes(text)
-        _, comma, params = spec.partition(",")
-        return f"{folder / Path(source['main']).name}{comma}{params}"
-
-    def _cpufreq(self, asked: str) -> str:
-        """What a hosted kernel has of a frequency policy is its own release's."""
-        own = re.sub(r"^schedutil@[^,]*", "schedutil", asked)
-        if self._calls.kernel is None or own == asked:
-            return asked
-        self.notes[f"{asked.partition(',')[0]}: the kernel's own schedutil stands in for it."] = (
-            None
-        )
-        return own
 
     def beside(self, name: str) -> str | Path:
         """Return what ships, by its name, or the path of a file next to the study."""

@@ -23,6 +23,8 @@ pub(super) struct Cpu {
     pub(super) of_sleep: Duration,
     pub(super) asleep: Option<Sleep>,
     pub(super) history: SleepHistory,
+    /// The handler of a device's interrupt runs until then, with interrupts off.
+    pub(super) handles_until: Instant,
     /// Those whose request to a device is done.
     pub(super) completed: Vec<usize>,
     /// What the next task loses to caches that the sleeps before it have left cold.

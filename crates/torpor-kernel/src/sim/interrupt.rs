@@ -11,8 +11,14 @@ use torpor_units::{Duration, Instant};
 impl<W: Work> Sim<W> {
     /// An interrupt comes to a CPU: at once if it is awake, else once it is out of its state.
     pub(super) fn raise(&mut self, cpu: usize, bits: u32) -> Result<(), Trouble> {
-        self.instance.cpu_mut(cpu).raised |= bits;
         let now = self.now;
+        // A device's handler runs with interrupts off, and the next one waits for its end.
+        let handles_until = self.cpus[cpu].handles_until;
+        if bits == IRQ_DEVICE && handles_until > now {
+            self.push(handles_until, Event::Ipi(cpu, bits));
+            return Ok(());
+        }
+        self.instance.cpu_mut(cpu).raised |= bits;
         let Some(sleep) = &mut self.cpus[cpu].asleep else { return self.interrupt(cpu) };
         if sleep.event.is_some() {
             return Ok(());
@@ -56,6 +62,9 @@ impl<W: Work> Sim<W> {
             held += overheads.ipi_handling;
         }
         let mut held_ns = self.cpus[cpu].time_for(held).0 as u64;
+        if raised & IRQ_DEVICE != 0 {
+            self.cpus[cpu].handles_until = self.now + Duration(held_ns as i64);
+        }
         let polls = asleep.is_some_and(|sleep| sleep.polls());
         let it = self.instance.cpu_mut(cpu);
         // A polling CPU looks at them and polls on, unless it finds something to do.

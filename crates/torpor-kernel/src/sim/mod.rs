@@ -116,6 +116,7 @@ impl<W: Work> Sim<W> {
                 asleep: None,
                 history: Default::default(),
                 cold: Duration::ZERO,
+                handles_until: now,
                 completed: Vec::new(),
                 capacity: u64::from(machine.clusters[cluster].capacity),
                 khz_max: machine.clusters[cluster].opps.last().map_or(0, |opp| u64::from(opp.khz)),

@@ -148,7 +148,7 @@ pub trait Work {
     /// It is time.
     fn happens(&mut self, _now: Instant, _outside: &mut Vec<Outside>) {}
 
-    /// The CPU handles the interrupts of devices that have come.
+    /// The CPU handles the interrupts of devices that have come. What they wake is woken next.
     fn handle(&mut self, _cpu: usize, _now: Instant, _handled: &mut Handled) {}
 
     fn watch(&mut self, _cpu: usize, _now: Instant, _seen: Seen) {}

@@ -94,6 +94,7 @@ pub fn check(
             seeds: 1,
             threads: Some(1),
             // Work was read as that of the highest frequency, and so is compared there.
+            is_kernel_free: true,
             cpufreq: vec![Cpufreq::from(CpufreqGovernor::Performance)],
             ..Options::default()
         },

@@ -4,8 +4,8 @@
 //!
 //! FIDELITY(sim-call): the caller spins as a task that can be preempted.
 
-use super::irq::Line;
 use super::events::Source;
+use super::irq::Line;
 use super::world::World;
 use super::{Machine, Plan, Sink};
 use crate::error::Halt;

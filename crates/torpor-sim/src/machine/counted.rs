@@ -2,8 +2,8 @@
 //! What a run comes to, before anything is made of it.
 
 use super::device::DeviceTotals;
-use super::flow::FlowTotals;
 use super::domain::DomainCounted;
+use super::flow::FlowTotals;
 use serde::{Deserialize, Serialize};
 use torpor_result::{CpuTotals, TaskTotals};
 use torpor_units::{Duration, Energy};

@@ -14,8 +14,8 @@
 
 mod flash;
 
-use super::irq::Line;
 use super::events::Source;
+use super::irq::Line;
 use super::task::{Blocked, State};
 use super::world::World;
 use super::{Machine, Sink};

@@ -97,4 +97,3 @@ impl<'a, S: Sink> Machine<'a, S> {
         Ok(())
     }
 }
-

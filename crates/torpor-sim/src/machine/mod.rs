@@ -40,7 +40,7 @@ use crate::workload::attributes::nice_of;
 use crate::workload::{Device, Workload};
 use domain::Domain;
 use driver::Driver;
-use irq::Irq;
+use irq::{Irq, Line};
 use rest::Rest;
 use std::collections::VecDeque;
 use task::{Blocked, FULL_SPEED, State};
@@ -147,6 +147,8 @@ struct Cpu<'a> {
     model: &'a CpuModel,
     tally: Tally,
     irqs: VecDeque<Irq>,
+    /// The interrupt that its handler is at.
+    handles: Option<Line>,
     cluster: usize,
     opp: u16,
     asleep: Option<Asleep>,
@@ -182,6 +184,7 @@ impl<'a, S: Sink> Machine<'a, S> {
                 model,
                 tally: Tally::new(model),
                 irqs: VecDeque::new(),
+                handles: None,
                 cluster,
                 opp: domains[cluster].opp,
                 asleep: None,
@@ -213,7 +216,22 @@ impl<'a, S: Sink> Machine<'a, S> {
 
     fn emit(&mut self, cpu: usize, kind: EventKind) {
         if S::RECORDS {
+            self.end_handler(cpu, &kind);
             self.sink.event(self.world.now, cpu, kind);
+        }
+    }
+
+    /// A handler ends with the first event that is no wake-up.
+    fn end_handler(&mut self, cpu: usize, next: &EventKind) {
+        let wakes = matches!(
+            next,
+            EventKind::SchedWaking { .. }
+                | EventKind::SchedWakeup { .. }
+                | EventKind::SchedWakeupNew { .. }
+        );
+        if let Some(line) = self.cpus[cpu].handles.take_if(|_| !wakes) {
+            let exit = EventKind::IrqExit { irq: line.number() };
+            self.sink.event(self.world.now, cpu, exit);
         }
     }
 
@@ -250,6 +268,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             None => (0, None),
         };
         let switch = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm };
+        self.end_handler(cpu, &switch);
         self.sink.event(at, cpu, switch);
     }
 
@@ -375,9 +394,8 @@ impl<S: Sink> Work for Machine<'_, S> {
         self.acting = Acting::Handler { cpu, handled: std::mem::take(handled) };
         while let Some(irq) = self.cpus[cpu].irqs.pop_front() {
             self.emit(cpu, EventKind::IrqEntry { irq: irq.line.number(), name: None });
-            let taken = self.take_interrupt(cpu, irq);
-            self.emit(cpu, EventKind::IrqExit { irq: irq.line.number() });
-            if let Err(halt) = taken {
+            self.cpus[cpu].handles = Some(irq.line);
+            if let Err(halt) = self.take_interrupt(cpu, irq) {
                 self.fail(halt);
                 break;
             }

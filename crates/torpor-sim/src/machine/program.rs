@@ -70,7 +70,7 @@ impl<'a, S: Sink> Machine<'a, S> {
                         length = world.runs[activity].scale(length, now);
                     }
                     self.sleep_until(id, now + length);
-                        return Ok(());
+                    return Ok(());
                 }
                 Op::Until(at) => {
                     task.step += 1;
@@ -109,7 +109,7 @@ impl<'a, S: Sink> Machine<'a, S> {
                         let until = (*not_before).max(now + *at_least);
                         if now < until {
                             self.sleep_until(id, until);
-                        return Ok(());
+                            return Ok(());
                         }
                         continue;
                     }
@@ -237,7 +237,7 @@ impl<'a, S: Sink> Machine<'a, S> {
                     let Some((submitted, kind)) = task.io_done.pop_front() else {
                         task.slept_for_io = true;
                         self.leave(id, State::Blocked(Blocked::Io(*wait)));
-                            return Ok(());
+                        return Ok(());
                     };
                     task.step += 1;
                     task.io_depth -= 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What comes from outside the machine: first tasks and interrupts.
 
-use super::{Machine, Sink};
-use super::irq::Line;
 use super::events::Source;
+use super::irq::Line;
+use super::{Machine, Sink};
 use crate::error::Halt;
 use crate::workload::{Arrivals, Interrupt, Runs, Stream, StreamName, Workload};
 use torpor_units::{Duration, Instant};

@@ -4,8 +4,8 @@
 
 use super::call::CallState;
 use super::device::{self, DeviceState};
-use super::flow::FlowTotals;
 use super::domain::DomainCounted;
+use super::flow::FlowTotals;
 use super::hint::Session;
 use super::rest::RestEnergy;
 use super::sources::{self, SourceState};

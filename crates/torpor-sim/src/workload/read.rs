@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Workload files: from keys to the model, with every mistake reported at its place.
 
+use super::attributes::Clamp;
 use super::keys::WORKLOAD;
 use super::names::Names;
 use super::program;
@@ -9,7 +10,6 @@ use super::{
     Workload, device, fio,
 };
 use crate::error::SimError;
-use super::attributes::Clamp;
 use sha2::{Digest, Sha256};
 use torpor_toml::{Report, Table};
 use torpor_units::{CpuId, Duration};

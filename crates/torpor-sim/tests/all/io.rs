@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! IO: jobs and devices worked by hand, against queueing theory, and what the scheduler sees.
 
-use crate::support::{big_little, catalog, count, count_seed, load, machine, request, run};
+use crate::support::{
+    big_little, catalog, count, count_seed, load, machine, near, request, run, takes,
+};
 use torpor_platform::Platform;
 use torpor_sim::Session;
 use torpor_sim::machine::Counted;
@@ -38,14 +40,14 @@ fn one_request_at_a_time_takes_device_and_interrupt_and_wake_up_and_work() {
     // C1 takes 2 us to leave; then 4 us of handler, 3 us of completion. The task takes the result
     // 109 us after it submitted, and works 5 + 6 us up to the next submission.
     let latency = counted.kinds[0].io_latency.latencies();
-    assert_eq!(latency.max(), Some(Duration::from_us(109)));
-    assert_eq!(latency.quantile(0.01), Some(Duration::from_us(109)));
-    assert_eq!(ios(&counted), 1_000_000 / 120);
+    takes(latency.max().unwrap(), Duration::from_us(109), 2);
+    takes(latency.quantile(0.01).unwrap(), Duration::from_us(109), 2);
+    near(ios(&counted) as f64, 1e6 / 120.0, 0.01);
     // The device has a request for 100 us and until it is handled, 2 us later.
     let totals = &counted.devices[0];
     assert_eq!(totals.service.0, 100_000 * totals.requests as i64);
     let busy = totals.busy.0 as f64 / 1e9;
-    assert!((busy - 102.0 / 120.0).abs() < 1e-3, "{busy}");
+    near(busy, 102.0 / 120.0, 0.005);
 }
 
 #[test]
@@ -61,7 +63,7 @@ fn a_request_takes_longer_by_direction_and_size() {
         let counted = count(&request(platform, load(&job(keys)), &["shallowest"], 100)).unwrap();
         let latency = counted.kinds[0].io_latency.latencies();
         // And C1's 2 us.
-        assert_eq!(latency.max(), Some(Duration(ns + 2_000)), "{keys}");
+        takes(latency.max().unwrap(), Duration(ns + 2_000), 2);
     }
 }
 
@@ -91,7 +93,8 @@ fn a_request_without_a_tag_is_not_served_before_it_has_one() {
     let job = job("numjobs = 3\nthinktime_us = 20000");
     let counted = count(&request(platform, load(&job), &["shallowest"], 10)).unwrap();
     let response = counted.devices[0].response.latencies();
-    assert_eq!((response.count(), response.max()), (3, Some(Duration::from_us(112))));
+    assert_eq!(response.count(), 3);
+    near(response.max().unwrap().0 as f64, 112_000.0, 0.05);
 }
 
 /// Little: requests under way are their rate times their time; and a device is busy for as long
@@ -192,7 +195,8 @@ fn interrupts_go_to_the_queues_cpu() {
     ] {
         let found = overheads(queues);
         for (number, us) in found.iter().enumerate() {
-            assert_eq!(*us > 0.0, number == cpu, "{queues}: {found:?}");
+            // The kernel's own work takes a tenth of that.
+            assert_eq!(*us > 500.0, number == cpu, "{queues}: {found:?}");
         }
     }
 }
@@ -212,7 +216,8 @@ fn a_completion_goes_to_the_submitter_where_capacities_differ() {
             // A little CPU takes four times as long.
             let each = f64::from(us) * if number < 2 { 4.0 } else { 1.0 };
             let requests = counted.devices[0].requests as f64;
-            assert!((found[number] / requests - each).abs() < 0.02, "{cpu}: {found:?}");
+            // The kernel's own work is less than a microsecond.
+            assert!((found[number] / requests - each).abs() < 0.7, "{cpu}: {found:?}");
         }
     }
 }

@@ -2,16 +2,8 @@
 //! Each governor against an oracle of its own run.
 
 use crate::support::{big_little, load, machine, polling_machine, request, run};
-use torpor_engine::decision::{Decision, Observer};
-use torpor_engine::idle_loop::CpuRun;
-use torpor_engine::input::Span;
-use torpor_engine::policy::{Choice, Choices, Script};
 use torpor_governor::Catalog;
 use torpor_platform::Platform;
-use torpor_sim::Session;
-use torpor_sim::machine::Sink;
-use torpor_trace::EventKind;
-use torpor_units::Instant;
 
 const PERIODIC: &str =
     "[[task]]\nname = \"t\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";
@@ -117,70 +109,6 @@ cpus = "0-1"
 interval_us = { dist = "exponential", mean = 150 }
 handling_us = 5
 "#;
-
-/// Spans and decisions of a run, by CPU.
-#[derive(Default)]
-struct Kept {
-    spans: [Vec<Span>; 2],
-    decisions: [Vec<Decision>; 2],
-}
-
-impl Observer for Kept {
-    fn wants(&self, _: usize) -> bool {
-        true
-    }
-
-    fn decision(&mut self, decision: &Decision) {
-        self.decisions[decision.slot].push(*decision);
-    }
-}
-
-impl Sink for Kept {
-    const RECORDS: bool = false;
-    const TAKES_SPANS: bool = true;
-
-    fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
-
-    fn span(&mut self, cpu: usize, span: Span) {
-        self.spans[cpu].push(span);
-    }
-}
-
-/// So what the oracle is given is what there was.
-#[test]
-fn a_runs_choices_replayed_over_its_idleness_make_the_runs_sleeps() {
-    for governor in ["menu", "teo", "shallowest", "deepest"] {
-        let request = request(machine(2, ""), load(MIXED), &[governor], 200);
-        let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
-        let run = session.simulate(0, 1, Kept::default(), &mut |_| true);
-        let Ok(Ok((_, mut kept))) = run else { panic!("{governor}: the run failed") };
-        for (cpu, model) in session.plan(1).models.iter().enumerate() {
-            // The end of the run cuts the last sleep, of which no decision is reported.
-            kept.spans[cpu].pop();
-            let there = &kept.decisions[cpu];
-            let mut choices = Choices::default();
-            for &Decision { state, stop_tick, .. } in there {
-                choices.push(&[Choice { state, stop_tick }], 1);
-            }
-            let mut again = Kept::default();
-            let mut replay = CpuRun::new(model, &kept.spans[cpu], cpu);
-            replay.run(&mut Script::of(choices), &mut again).unwrap();
-            let sleeps = |all: &[Decision]| -> Vec<_> {
-                all.iter().map(|d| (d.from, d.resume, d.state, d.end)).collect()
-            };
-            assert!(there.len() > 200, "{governor}, cpu {cpu}: {} decisions", there.len());
-            let (there, again) = (sleeps(there), sleeps(&again.decisions[cpu]));
-            let first = there.iter().zip(&again).position(|(a, b)| a != b);
-            assert_eq!(
-                first,
-                None,
-                "{governor}, cpu {cpu}: {:?}",
-                first.map(|k| (there[k], again[k]))
-            );
-            assert!(there.len() - again.len() <= 2, "{} {}", there.len(), again.len());
-        }
-    }
-}
 
 #[test]
 fn nobody_is_cheaper_than_the_oracle() {

@@ -3,9 +3,9 @@
 
 #![allow(dead_code)]
 
+use std::path::Path;
 use torpor_engine::Unwatched;
 use torpor_engine::decision::Unobserved;
-use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
@@ -171,7 +171,22 @@ pub fn count_seed(request: &Request, seed: u64) -> Result<Counted, String> {
     }
 }
 
+/// The kernel's own work on the way of one event.
+const KERNELS_WORK: Duration = Duration(400);
+
+/// Checks a time that has the kernel's own work in it, which is a little for each of `events`.
+#[track_caller]
+pub fn takes(found: Duration, expected: Duration, events: i64) {
+    let most = expected + Duration(KERNELS_WORK.0 * events);
+    assert!((expected..=most).contains(&found), "{found}, not {expected} to {most}");
+}
+
+/// Checks a number within a share of the expected one.
+#[track_caller]
+pub fn near(found: f64, expected: f64, share: f64) {
+    assert!((found / expected - 1.0).abs() <= share, "{found}, not {expected}");
+}
+
 pub fn run(request: &Request) -> Outcome {
-    torpor_sim::run(request, &catalog(), &Unwatched)
-        .unwrap_or_else(|e| panic!("{e}"))
+    torpor_sim::run(request, &catalog(), &Unwatched).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -1,91 +1,30 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Workloads under Linux 6.12's own scheduler, timers and governors.
+//! What the kernel decides, and what is asked of it.
 
 use crate::upstream;
 
-use crate::support::{load, request};
+use crate::support::{catalog, load, request, run};
 use std::path::Path;
 use torpor_engine::Unwatched;
-use torpor_engine::decision::Unobserved;
-use torpor_governor::{Catalog, CatalogOptions};
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
-use torpor_sim::outcome::Outcome;
-use torpor_sim::{Request, Session, workload};
+use torpor_sim::{Request, workload};
 use torpor_units::{CpuId, Duration};
 
-/// Compiled kernels stay between runs.
-fn catalog() -> Catalog {
-    let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
-    Catalog::new(CatalogOptions { cache_dir, ..Default::default() })
-}
-
-/// A shipped workload on a shipped platform, under 6.12's menu.
-fn hosted(test: &str, workload: &str, platform: &str, ms: i64) -> Option<Request> {
-    let tree = upstream::kernel_sources("6.12", test)?;
+/// A shipped workload on a shipped platform, under menu.
+fn shipped(workload: &str, platform: &str, ms: i64) -> Request {
     let workload = workload::resolve(workload).unwrap_or_else(|e| panic!("{e}"));
     let platform = Platform::resolve(platform).unwrap_or_else(|e| panic!("{e}"));
-    let mut request = request(platform, workload, &["menu"], ms);
-    request.options.kernels = vec![tree.display().to_string().parse().unwrap()];
-    Some(request)
-}
-
-fn run(request: &Request) -> Outcome {
-    torpor_sim::run(request, &catalog(), &Unwatched).unwrap_or_else(|e| panic!("{e}"))
+    request(platform, workload, &["menu"], ms)
 }
 
 fn count(request: &Request) -> Counted {
-    let request = request.resolved().unwrap();
-    let session = Session::new(&request, &catalog()).unwrap_or_else(|e| panic!("{e}"));
-    let run = session.simulate(0, 1, Unobserved, &mut |_| true).unwrap();
-    run.unwrap_or_else(|e| panic!("{e}")).0
-}
-
-/// One reader at a time leaves a scheduler nothing to decide: what the hardware, the device and the
-/// kernel's own work take is then all there is. The last is a little more in a hosted kernel, whose
-/// way into a wait takes time.
-#[test]
-fn reads_one_after_another_take_as_long_as_under_our_own_scheduler() {
-    let Some(hosted) = hosted("reads in a hosted kernel", "fio-randread", "pixel6", 1_000) else {
-        return;
-    };
-    let mut own = hosted.clone();
-    own.options.kernels.clear();
-    let [hosted, own] = [hosted, own].map(|request| count(&request).kinds[0].ios as f64);
-    assert!(own > 1_000.0 && (0.985..1.0).contains(&(hosted / own)), "{hosted} and {own} reads");
-}
-
-/// Two of four readers meet in one of four dies as often under either; see `dies.rs`.
-#[test]
-fn requests_wait_for_their_die_as_under_our_own_scheduler() {
-    let Some(mut hosted) = hosted("dies in a hosted kernel", "fio-randread", "rk3399", 500) else {
-        return;
-    };
-    let job = "[[fio]]\nname = \"job\"\ndevice = \"nvme\"\nnumjobs = 4\n";
-    hosted.workload = load(job);
-    hosted.governors = vec!["shallowest".parse().unwrap()];
-    hosted.options.cpufreq = vec!["performance".parse().unwrap()];
-    let pooled = |request: &Request, is_pooled: bool| {
-        let mut request = request.clone();
-        let drive = request.platform.io_devices.iter_mut().find(|d| d.name == "nvme").unwrap();
-        let flash = drive.flash.as_mut().unwrap();
-        (flash.dies, flash.channels) = (4, 4);
-        drive.parallelism = 4;
-        drive.flash = drive.flash.take().filter(|_| !is_pooled);
-        count(&request).kinds[0].ios as f64
-    };
-    let mut own = hosted.clone();
-    own.options.kernels.clear();
-    let [of_dies, of_own] = [&hosted, &own].map(|request| pooled(request, false));
-    assert!((0.97..1.01).contains(&(of_dies / of_own)), "{of_dies} and {of_own} reads");
-    assert!(pooled(&hosted, true) > 1.2 * of_dies, "{of_dies}");
+    crate::support::count(&request.resolved().unwrap()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
 fn a_cpus_time_is_all_accounted_for() {
-    let Some(request) = hosted("a hosted kernel's time", "requests", "pixel6", 1_000) else {
-        return;
-    };
+    let request = shipped("requests", "pixel6", 1_000);
     let counted = count(&request);
     let handling = request.platform.tick_handling;
     for (number, cpu) in counted.cpus.iter().enumerate() {
@@ -102,10 +41,8 @@ fn a_cpus_time_is_all_accounted_for() {
 }
 
 #[test]
-fn results_are_the_same_on_any_number_of_threads_and_say_which_kernel_decided() {
-    let Some(mut request) = hosted("a hosted kernel on threads", "frames", "pixel6", 300) else {
-        return;
-    };
+fn a_result_names_its_kernel_on_any_threads() {
+    let mut request = shipped("frames", "pixel6", 300);
     request.options.seeds = 3;
     let text = |threads| {
         let mut request = request.clone();
@@ -117,15 +54,13 @@ fn results_are_the_same_on_any_number_of_threads_and_say_which_kernel_decided() 
     assert!(alone.contains("\"release\":\"6.12."), "{alone}");
     let outcome = run(&request);
     assert_eq!(outcome.options.kernels.len(), 1);
-    assert_eq!(outcome.options.kernels[0].image_sha256.len(), 64);
+    assert_eq!(outcome.options.kernels[0].source_sha256.len(), 64);
     assert!(outcome.notes.iter().any(|note| note.starts_with("Linux 6.12.")), "{outcome:?}");
 }
 
 #[test]
 fn no_governor_is_cheaper_than_the_oracle_of_its_own_run() {
-    let Some(mut request) = hosted("a hosted kernel's oracle", "frames", "pixel6", 1_000) else {
-        return;
-    };
+    let mut request = shipped("frames", "pixel6", 1_000);
     request.governors.push("oracle".parse().unwrap());
     let outcome = run(&request);
     let over = outcome.runs[0].run.metrics["over_oracle_pct"].expect("its power is known");
@@ -134,9 +69,7 @@ fn no_governor_is_cheaper_than_the_oracle_of_its_own_run() {
 
 #[test]
 fn a_deadlock_is_the_error_of_its_row() {
-    let Some(mut request) = hosted("a deadlock in a hosted kernel", "pipe", "pixel6", 300) else {
-        return;
-    };
+    let mut request = shipped("pipe", "pixel6", 300);
     request.workload = load(
         "[[task]]\nname = \"a\"\nphase = [{ run_us = 50 }, { wait = \"x\" }, { wake = \"y\" }]\n\
          [[task]]\nname = \"b\"\nphase = [{ wait = \"y\" }, { wake = \"x\" }]\n",
@@ -147,7 +80,7 @@ fn a_deadlock_is_the_error_of_its_row() {
 }
 
 #[test]
-fn what_a_hosted_kernel_cannot_do_is_said_before_it_runs() {
+fn an_impossible_request_fails_before_it_runs() {
     let mut request =
         request(Platform::resolve("pixel6").unwrap(), workload::resolve("pipe").unwrap(), &[], 300);
     request.governors = vec!["menu".parse().unwrap()];
@@ -157,10 +90,6 @@ fn what_a_hosted_kernel_cannot_do_is_said_before_it_runs() {
         run.expect_err("it cannot be run").to_string()
     };
     assert!(error(&request).contains("kernel `/nowhere/linux`"), "{}", error(&request));
-    request.options.cpufreq = vec!["schedutil@6.1".parse().unwrap()];
-    let said = error(&request);
-    assert!(said.contains("`schedutil@6.1`") && said.contains("--cpufreq schedutil"), "{said}");
-    request.options.cpufreq.clear();
     request.options.cpus = Some(vec![CpuId(1), CpuId(2)]);
     assert!(error(&request).contains("add 0 to --cpus"), "{}", error(&request));
     request.options.cpus = None;
@@ -171,8 +100,8 @@ fn what_a_hosted_kernel_cannot_do_is_said_before_it_runs() {
 /// A kernel with a bug, one with an endless loop, and one without: each ends as it does, in its row.
 #[test]
 fn a_kernel_that_goes_wrong_ends_its_own_row() {
-    let Some(mut request) = hosted("a kernel with a bug", "pipe", "pixel6", 100) else { return };
-    let whole = upstream::kernel_sources("6.12", "a kernel with a bug").expect("it is there");
+    let mut request = shipped("pipe", "pixel6", 100);
+    let Some(whole) = upstream::kernel_sources("6.12", "a kernel with a bug") else { return };
     let place = "void sched_tick(void)\n{\n";
     let tree = |name: &str, patch: &str| {
         let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trees").join(name);
@@ -198,7 +127,7 @@ fn a_kernel_that_goes_wrong_ends_its_own_row() {
 
 #[test]
 fn a_cpu_that_is_offline_is_never_brought_up() {
-    let Some(mut request) = hosted("offline CPUs", "requests", "pixel6", 500) else { return };
+    let mut request = shipped("requests", "pixel6", 500);
     let online = [0, 1, 4, 7];
     request.options.cpus = Some(online.map(CpuId).to_vec());
     let counted = count(&request);
@@ -220,9 +149,7 @@ fn entries(counted: &Counted) -> Vec<Vec<u64>> {
 
 #[test]
 fn a_state_may_be_off_for_one_cpu() {
-    let Some(mut request) = hosted("a state of one CPU", "idle-predict", "pixel6", 2_000) else {
-        return;
-    };
+    let mut request = shipped("idle-predict", "pixel6", 2_000);
     let before = entries(&count(&request));
     assert!(before.iter().all(|states| states[1] > 0), "{before:?}");
     request.options.disabled_states =
@@ -236,9 +163,7 @@ fn a_state_may_be_off_for_one_cpu() {
 
 #[test]
 fn a_latency_limit_is_the_kernels_own_pm_qos() {
-    let Some(mut request) = hosted("a latency limit", "idle-predict", "rk3399", 1_000) else {
-        return;
-    };
+    let mut request = shipped("idle-predict", "rk3399", 1_000);
     let latencies: Vec<i64> =
         request.platform.clusters[0].idle_states.iter().map(|s| s.latency.0).collect();
     let deepest = latencies.len() - 1;
@@ -261,7 +186,7 @@ fn at_opps(request: &Request, policy: &str) -> Vec<Vec<Duration>> {
 
 #[test]
 fn frequencies_are_held_where_the_cpufreq_core_holds_them() {
-    let Some(request) = hosted("held frequencies", "requests", "rk3399", 300) else { return };
+    let request = shipped("requests", "rk3399", 300);
     let span = request.options.duration;
     for times in at_opps(&request, "powersave") {
         assert_eq!(times[0], span, "{times:?}");
@@ -279,7 +204,7 @@ fn frequencies_are_held_where_the_cpufreq_core_holds_them() {
 
 #[test]
 fn a_rate_limit_is_kept_between_two_changes() {
-    let Some(mut request) = hosted("a rate limit", "requests", "pixel6", 1_000) else { return };
+    let mut request = shipped("requests", "pixel6", 1_000);
     let mut changes = |policy: &str| {
         request.options.cpufreq = vec![policy.parse().unwrap()];
         let domains = count(&request).domains;
@@ -292,9 +217,7 @@ fn a_rate_limit_is_kept_between_two_changes() {
 
 #[test]
 fn who_waits_for_io_boosts_nothing_where_schedutil_does_not_hear_of_it() {
-    let Some(mut request) = hosted("no iowait boost", "fio-randread", "rk3399", 1_000) else {
-        return;
-    };
+    let mut request = shipped("fio-randread", "rk3399", 1_000);
     request.options.cpufreq = vec!["schedutil".parse().unwrap()];
     request.options.io_boosts = ["iowait", "none"].map(|boost| boost.parse().unwrap()).to_vec();
     let outcome = run(&request);
@@ -310,10 +233,7 @@ fn who_waits_for_io_boosts_nothing_where_schedutil_does_not_hear_of_it() {
 
 #[test]
 fn a_governors_own_timer_is_no_tick() {
-    let Some(mut request) = hosted("a governor's timer when hosted", "frames", "i5-10600k", 500)
-    else {
-        return;
-    };
+    let mut request = shipped("frames", "i5-10600k", 500);
     let mut wakeups = |governor: &str| {
         request.governors = vec![governor.parse().unwrap()];
         let counted = count(&request);
@@ -330,10 +250,7 @@ fn a_governors_own_timer_is_no_tick() {
 /// A poll that lasts as long as the next state's target residency counts as too shallow.
 #[test]
 fn a_poll_lasts_as_long_as_its_limit() {
-    let Some(mut request) = hosted("a poll's limit when hosted", "requests", "graviton3-vm", 200)
-    else {
-        return;
-    };
+    let mut request = shipped("requests", "graviton3-vm", 200);
     request.governors = vec!["menu".parse().unwrap()];
     let counted = count(&request);
     let sum = |of: &dyn Fn(&torpor_engine::totals::CpuTotals) -> u64| {
@@ -345,9 +262,7 @@ fn a_poll_lasts_as_long_as_its_limit() {
 
 #[test]
 fn a_hosted_kernel_calls_the_io_boost_that_is_asked_for() {
-    let Some(mut request) = hosted("a hosted IO boost", "fio-randread", "rk3399", 1_500) else {
-        return;
-    };
+    let mut request = shipped("fio-randread", "rk3399", 1_500);
     request.workload = load(
         "[[fio]]\nname = \"reader\"\ndevice = \"nvme\"\nioengine = \"psync\"\ncpus_allowed = \"0-3\"\n",
     );
@@ -375,9 +290,7 @@ fn by_opp(request: &Request, governor: &str) -> Vec<Duration> {
 
 #[test]
 fn frequency_governors_of_the_tree_decide() {
-    let Some(request) = hosted("hosted frequency governors", "frames", "pixel6", 500) else {
-        return;
-    };
+    let request = shipped("frames", "pixel6", 500);
     let used = |times: &[Duration]| times.iter().filter(|time| time.0 > 0).count();
     let ondemand = by_opp(&request, "ondemand");
     assert!(used(&ondemand) > 1, "{ondemand:?}");
@@ -393,9 +306,7 @@ fn frequency_governors_of_the_tree_decide() {
 /// The tree's own schedutil, as a file from elsewhere, decides as the tree's own.
 #[test]
 fn a_frequency_governor_from_a_file_decides() {
-    let Some(request) = hosted("a linked frequency governor", "frames", "pixel6", 500) else {
-        return;
-    };
+    let request = shipped("frames", "pixel6", 500);
     let tree = upstream::kernel_sources("6.12", "a linked frequency governor").unwrap();
     let own = by_opp(&request, "schedutil");
     let file = tree.join("kernel/sched/cpufreq_schedutil.c");
