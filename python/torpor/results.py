@@ -234,16 +234,6 @@ class CpuRow(TypedDict):
 
 
 @final
-class CpufreqInfo(TypedDict):
-    """A frequency policy that was run with."""
-
-    #: As the user named it.
-    cpufreq: str
-    params: dict[str, str]
-    source_sha256: str
-
-
-@final
 class DecisionsInfo(TypedDict):
     """What was compared."""
 
@@ -465,8 +455,8 @@ class GovernorOutcome(TypedDict):
     governor: str
     #: As the user named it; `none` without.
     io_boost: str
-    #: As the user named it; null with Torpor's own scheduler.
-    kernel: str | None
+    #: As the user named it.
+    kernel: str
     kind: str
     latency: "LatencyOutcome"
     metrics: Metrics
@@ -480,8 +470,6 @@ class GovernorOutcome(TypedDict):
     sleep_length_sources: dict[str, int]
     source_sha256: str | None
     tasks: list["TaskOutcome"]
-    #: Of a machine that has them, under Torpor's own scheduler.
-    thermal_zones: list["ThermalZoneOutcome"]
 
 
 @final
@@ -546,26 +534,16 @@ class InterruptStats(TypedDict):
 
 
 @final
-class IoBoostInfo(TypedDict):
-    """An IO boost that was run with."""
-
-    #: As the user named it.
-    io_boost: str
-    params: dict[str, str]
-    source_sha256: str
-
-
-@final
 class KernelInfo(TypedDict):
     """A kernel that was run."""
 
     #: How many files of its tree were compiled.
     hosted_files: int
-    #: Of what was made of them.
-    image_sha256: str
     #: As the user named it.
     kernel: str
     release: str
+    #: A hash of the tree's files that it is made of.
+    source_sha256: str
 
 
 @final
@@ -753,8 +731,6 @@ class SimulateOptions(TypedDict):
     #: Frequency policies: each governor runs under all of them. The platform's own if there is
     #: none.
     cpufreq: list[str]
-    #: Those that are C files, of which each has a name in `cpufreq`.
-    cpufreq_policies: list["CpufreqInfo"]
     #: The CPUs that are online, all by default. The others are in their deepest state
     #: throughout.
     cpus: list[int] | None
@@ -765,8 +741,7 @@ class SimulateOptions(TypedDict):
     given: dict[str, Any]
     #: The simulated kernel's tick rate; the platform's own by default.
     hz: int | None
-    io_boosts: list["IoBoostInfo"]
-    #: Whose scheduler, timers and governors decide; none with Torpor's own.
+    #: The kernels that decide.
     kernels: list["KernelInfo"]
     #: PM QoS limit on the exit latency of any chosen state.
     latency_limit_ns: int | None
@@ -919,20 +894,6 @@ class TaskStats(TypedDict):
     switches: int
     #: Sleeps after which it was the first to run.
     wakeups: int
-
-
-@final
-class ThermalZoneOutcome(TypedDict):
-    """What clusters heat; temperatures in degrees Celsius, means over seeds but for the
-    highest.
-    """
-
-    #: Share of time with the frequency of one of its clusters limited.
-    limited_pct: float
-    name: str
-    temperature_end_c: float
-    temperature_max_c: float
-    temperature_mean_c: float
 
 
 @final

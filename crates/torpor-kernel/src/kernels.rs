@@ -567,7 +567,9 @@ impl Kernel {
         let boosts = boosts.map(|boost| (&boost.name, Some(&boost.linked), &boost.params));
         governor.chain(boosts).flat_map(|(policy, linked, params)| {
             let mark = linked.map_or(String::new(), |linked| policy::mark(linked).to_string());
-            let module = mark + &policy::module(policy);
+            // A policy that ships has the name of its file, whatever name it was asked for by.
+            let file = linked.filter(|linked| *linked != FOREIGN).unwrap_or(policy);
+            let module = mark + &policy::module(file);
             params.iter().map(move |(name, value)| (format!("{module}.{name}"), &value[..]))
         })
     }
