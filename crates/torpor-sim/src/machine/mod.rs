@@ -221,13 +221,14 @@ impl<'a, S: Sink> Machine<'a, S> {
         }
     }
 
-    /// A handler ends with the first event that is no wake-up.
+    /// A handler ends with the first event that is no part of a wake-up.
     fn end_handler(&mut self, cpu: usize, next: &EventKind) {
         let wakes = matches!(
             next,
             EventKind::SchedWaking { .. }
                 | EventKind::SchedWakeup { .. }
                 | EventKind::SchedWakeupNew { .. }
+                | EventKind::IpiSend { .. }
         );
         if let Some(line) = self.cpus[cpu].handles.take_if(|_| !wakes) {
             let exit = EventKind::IrqExit { irq: line.number() };

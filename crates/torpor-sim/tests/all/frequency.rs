@@ -146,7 +146,7 @@ fn a_recording_holds_every_change_of_frequency() {
             std::env::temp_dir().join(format!("torpor-freq-{}.{ending}", std::process::id()));
         let bursts = BUSY.replace("run_us = 1000000 }", "run_us = 20000 }, { sleep_us = 60000 }");
         let mut request =
-            under("schedutil", request(two_speeds(2, ""), load(&bursts), &["menu"], 1_000));
+            under("schedutil", request(two_speeds(2, ""), load(&bursts), &["shallowest"], 1_000));
         let transitions = count(&request).unwrap().domains[0].transitions as usize;
         request.options.trace = Some(path.clone());
         run(&request);
