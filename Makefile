@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 #
 #   make demo    build, replay the recording that ships with the project, write report.html
+#   make kernel HZ=250   the source of the default kernel, an image of it, and Torpor with that
 #   make test    everything CI runs
 #   make test-long    damages every recording ten thousand times, and replays some (two hours);
 #                      hosts the newest kernels
@@ -27,7 +28,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long attack fuzz aarch64 docs docs-links guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
+.PHONY: demo kernel test test-long attack fuzz aarch64 docs docs-links guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -43,6 +44,11 @@ demo: install
 	@echo "  $(BIN)/torpor replay RECORDING -g ./my.c   a governor of yours, as the kernel has it"
 	@echo "  $(BIN)/torpor simulate frames -p pixel6    a machine that you do not have"
 	@echo "  $(BIN)/torpor doctor                       what this machine lacks"
+
+# One tick rate: a compiler makes the others when they are asked for.
+kernel: build/deps
+	@python3 scripts/kernel_images.py --hz $(or $(HZ),250)
+	@scripts/install.sh $(VENV)
 
 test: install-test
 	@scripts/install-test-packages.sh
@@ -122,4 +128,4 @@ install-test: build/deps-test
 	@scripts/install.sh $(VENV)
 
 clean:
-	rm -rf build target report.html
+	rm -rf build target report.html images/*.so images/manifest.json

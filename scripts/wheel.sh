@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # wheel.sh [ARCHITECTURE]: builds the sdist and, from it alone, a wheel for Linux; audits and tries both.
 #
-# The wheel is for any CPython from 3.10 on (abi3) and an old C library: zig links against the
+# The wheel has images of the default kernel for its architecture; their corresponding source lands
+# next to it. The wheel is for any CPython from 3.10 on (abi3) and an old C library: zig links against the
 # glibc that $GLIBC names. Both land in build/dist. A wheel of this machine's architecture is
 # installed into an empty venv, where no compiler is found, and has to give a first table.
 set -eu
@@ -27,6 +28,9 @@ PATH=$PWD/$tools/bin:$PATH
 rm -rf $dist $unpacked
 mkdir -p $dist $unpacked
 
+echo "images of the default kernel"
+scripts/kernel_images.py --arch "$architecture" --archive
+
 echo "sdist"
 maturin sdist --out $dist >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
 # With the time of now: all files of an sdist are of one date, by which cargo sees no change.
@@ -35,6 +39,7 @@ tar -xmzf $dist/torpor-*.tar.gz -C $unpacked --strip-components 1
 echo "wheel for $target, glibc $glibc (log: build/wheel.log)"
 (
     cd $unpacked
+    export TORPOR_KERNEL_IMAGES="$OLDPWD/images"
     export TORPOR_COMMIT="$commit" TORPOR_POLICY_CC="$policy_cc" CARGO_TARGET_DIR=../../target/wheel
     maturin build --release --locked --zig --target "$target" --compatibility "$tag" \
         --out ../dist

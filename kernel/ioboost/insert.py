@@ -117,7 +117,8 @@ HOOKS = (
         FAIR,
         "find_energy_efficient_cpu",
         r"fits = util_fits_cpu\(.*",
-        "fits = util_fits_cpu(max(util, ioboost_rq(cpu, p)), util_min, util_max, cpu);",
+        "if (ioboost_rq(cpu, p) > util) "
+        "fits = util_fits_cpu(ioboost_rq(cpu, p), util_min, util_max, cpu);",
     ),
     Hook(
         FAIR,

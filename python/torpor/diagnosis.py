@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from torpor import kernel_sources
+
 if TYPE_CHECKING:
     from torpor.kernel.system import System
 
@@ -101,10 +103,22 @@ def _sources(_system: "System") -> str:
     found = [f"{name} ({where})" for name, where in source_packages()]
     if not found:
         raise _Unusable(
-            "none in /usr/src nor in $TORPOR_KERNEL_SOURCES",
-            "install linux-source-6.12 (Debian); a tree or tarball of your own needs only its path",
+            "none in /usr/src, in $TORPOR_KERNEL_SOURCES or fetched",
+            "`torpor kernel fetch 6.12`; a tree or tarball of your own needs only its path",
         )
     return ", ".join(found)
+
+
+def _default_kernel(_system: "System") -> str:
+    from torpor import _engine
+
+    release = _engine.default_kernel()
+    if not _engine.has_hosted_kernel(release, 250):
+        raise _Unusable(
+            f"no image of Linux {release} ships for this machine, and its source is not here",
+            f"`torpor kernel fetch {release}`",
+        )
+    return f"Linux {release}"
 
 
 def _hosting(system: "System") -> str:
@@ -182,6 +196,7 @@ _PROBES: "tuple[tuple[str, str, Callable[[System], str]], ...]" = (
     ("C compiler", "governors from files and kernel trees; `simulate --kernel`", _compiler),
     ("sanitizers", "`check`", _sanitizers),
     ("kernel sources", "governors and kernels by release: `teo@6.12`, `--kernel 6.12`", _sources),
+    ("default kernel", "`simulate`", _default_kernel),
     ("hosted kernels", "`simulate --kernel`", _hosting),
     ("git", "governors and kernels by revision: `teo@TREE:REV`", _git),
     ("idle states", "`snapshot`, `stat`, `platform import`, `record`, `ab`", _idle_states),
@@ -194,10 +209,9 @@ _PROBES: "tuple[tuple[str, str, Callable[[System], str]], ...]" = (
 
 def source_packages() -> Iterator[tuple[str, str]]:
     """Yield the releases that are found by name, and where."""
-    folders = [os.environ.get("TORPOR_KERNEL_SOURCES"), "/usr/src"]
     seen = set()
-    for folder in filter(None, folders):
-        for path in sorted(Path(folder).glob("linux-source-*")):
+    for folder in kernel_sources.folders():
+        for path in sorted(folder.glob("linux-source-*")):
             name = re.match(r"linux-source-(\d+\.\d+)", path.name)
             if name and name[1] not in seen:
                 seen.add(name[1])

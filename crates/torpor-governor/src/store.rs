@@ -156,7 +156,8 @@ impl Store {
     }
 }
 
-fn default_folder() -> Option<PathBuf> {
+/// The user's folder of Torpor's; it may not be there yet.
+pub(crate) fn default_folder() -> Option<PathBuf> {
     let from =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")))?;

@@ -28,6 +28,8 @@ const SOURCE_DIR: &str = "/usr/src";
 /// The largest governor of any kernel has 40 KiB.
 const SOURCE_MAX: u64 = 16 << 20;
 pub const SOURCES_ENV: &str = "TORPOR_KERNEL_SOURCES";
+/// In the user's cache: what `torpor kernel fetch` has fetched.
+const FETCHED: &str = "sources";
 
 /// A governor's files, and what they include in quotes.
 pub(crate) struct Sources {
@@ -255,8 +257,8 @@ pub(crate) fn from_tree(
         None => {
             return Err(not_in_tree(label, tree, "folder or tarball of a kernel's source", || {
                 format!(
-                    "a version such as 6.12 is looked up as linux-source-6.12 in ${SOURCES_ENV} \
-                     and in {SOURCE_DIR}"
+                    "a version such as 6.12 is looked up as linux-source-6.12 in ${SOURCES_ENV}, \
+                     {SOURCE_DIR} and what `torpor kernel fetch` has fetched"
                 )
             }));
         }
@@ -365,7 +367,8 @@ pub fn locate(tree: &Path) -> Option<PathBuf> {
         return None;
     }
     let given = std::env::var_os(SOURCES_ENV).map(PathBuf::from);
-    given.into_iter().chain([SOURCE_DIR.into()]).find_map(|dir| {
+    let fetched = crate::store::default_folder().map(|cache| cache.join(FETCHED));
+    given.into_iter().chain([SOURCE_DIR.into()]).chain(fetched).find_map(|dir| {
         // Ubuntu's packages have a third number: linux-source-6.8.0.
         let names = [version.to_owned(), format!("{version}.0")];
         let mut places = names.iter().flat_map(|name| {

@@ -60,6 +60,8 @@ const LINK: &[&str] = &[
     "-Wl,-e,0",
 ];
 
+/// No compiler reads these: the tree's release is in the one, a place for [`SCRIPT`] in the other.
+pub(crate) const MAKEFILES: [&str; 2] = ["Makefile", "kernel/sched/Makefile"];
 /// Where the tree has its idle governors.
 const OWN_GOVERNORS: &str = "drivers/cpuidle/governors/";
 
@@ -154,7 +156,7 @@ pub(crate) fn compile(
     });
     let ours = KHOST.iter().filter(|(name, _)| name.ends_with(".c")).map(|(name, _)| Unit {
         shown: format!("khost/{name}"),
-        path: job.scratch.path().join("khost").join(name),
+        path: Path::new("khost").join(name),
         object: format!("khost-{}.o", name.trim_end_matches(".c").replace('/', "-")),
         policy: None,
     });
@@ -174,8 +176,8 @@ pub(crate) fn compile(
 
 /// What the compiler and the linker have made.
 fn product(job: &Job<'_>, units: &[Unit<'_>]) -> Result<Product, KernelError> {
-    let (mut inputs, mut objects) = (BTreeSet::from(["Makefile".to_owned()]), Vec::new());
-    let mut policies = Vec::new();
+    let mut inputs = BTreeSet::from(MAKEFILES.map(str::to_owned));
+    let (mut objects, mut policies) = (Vec::new(), Vec::new());
     if job.tree.join(OFFSETS).exists() {
         inputs.insert(OFFSETS.to_owned());
     }
@@ -185,12 +187,13 @@ fn product(job: &Job<'_>, units: &[Unit<'_>]) -> Result<Product, KernelError> {
         inputs.extend(inputs_of(&String::from_utf8_lossy(&list), Path::new(PATCHED)));
         let object = read(job, &unit.object)?;
         let own = unit.shown.strip_prefix(OWN_GOVERNORS).map(|file| file.trim_end_matches(".c"));
-        let own = own.map(|name| (LinkedPolicy::TREE, name));
-        let linked = unit.policy.as_ref().map(|policy| (policy.kind.name(), policy.linked));
-        policies.extend(own.or(linked).map(|(kind, name)| LinkedPolicy {
+        let own = own.map(|name| (LinkedPolicy::TREE, name, policy::module(name)));
+        let linked = unit.policy.as_ref();
+        let linked = linked.map(|policy| (policy.kind.name(), policy.linked, policy.module()));
+        policies.extend(own.or(linked).map(|(kind, name, module)| LinkedPolicy {
             kind: kind.to_owned(),
             name: name.to_owned(),
-            params: policy::params_of(&object),
+            params: policy::params_of(&object, &module),
         }));
         objects.push((unit.object.clone(), object));
     }

@@ -9,11 +9,18 @@ use torpor_units::{CpuId, Instant};
 pub enum KernelError {
     #[error(
         "kernel `{kernel}`: it is not a folder, a tarball or an installed release\n\
-         hint: a release such as 6.12 is looked up as linux-source-6.12 in ${} and in /usr/src; \
-         Debian's package of that name brings it; a revision is TREE:REV",
-        torpor_governor::hosting::SOURCES_ENV
+         hint: `torpor kernel fetch VERSION` fetches the source of a release such as 6.12, and \
+         Debian's package linux-source-VERSION has it, too; a revision is TREE:REV"
     )]
     NotFound { kernel: String },
+
+    #[error(
+        "the source of Linux {kernel} is not on this machine\n\
+         hint: `torpor kernel fetch {kernel}` fetches it (Debian's package linux-source-{kernel}); \
+         from elsewhere, put it into ${}",
+        torpor_governor::hosting::SOURCES_ENV
+    )]
+    NoSource { kernel: String },
 
     #[error("kernel `{kernel}`: read {}: {source}", path.display())]
     Read { kernel: String, path: PathBuf, source: std::io::Error },

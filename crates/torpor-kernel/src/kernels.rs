@@ -139,6 +139,17 @@ impl Kernels {
         self.resolve_source(spec, hz, progress)
     }
 
+    /// Whether a kernel can be resolved on this machine: its image ships, or its source is found.
+    pub fn has(&self, spec: &KernelSpec, hz: Hz) -> Result<bool, KernelError> {
+        if shipped::find(spec, hz, self.made_with()?)?.is_some() {
+            return Ok(true);
+        }
+        match spec.find() {
+            Err(KernelError::NoSource { .. } | KernelError::NotFound { .. }) => Ok(false),
+            found => found.map(|_| true),
+        }
+    }
+
     fn shipped(
         &self,
         spec: &KernelSpec,
@@ -388,7 +399,7 @@ impl Kernels {
         let name = spec.to_string();
         spec.release(tree)?;
         let mut key = self.base_key(hz)?;
-        for hosted in self.hosted(spec, tree)?.into_iter().chain([MAKEFILE]) {
+        for hosted in self.hosted(spec, tree)?.into_iter().chain(compile::MAKEFILES) {
             key.add(hosted.as_bytes());
             key.add(&self.read(spec, &tree.join(hosted))?);
         }

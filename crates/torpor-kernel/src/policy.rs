@@ -4,6 +4,7 @@
 
 use crate::compile::{self, Job, execute, read, shown, unreadable};
 use crate::{KHOST, KernelError};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,8 +27,6 @@ const NAMES: &[&str] = &[
     "--keep-global-symbol=schedutil_gov",
     "--redefine-sym=cpufreq_register_governor=khost_register_cpufreq",
 ];
-/// What follows a module's name where its object lists a parameter.
-const PARAM_TYPE: &[u8] = b".parmtype=";
 
 /// What a policy decides. `enum khost_policy_kind` has the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +75,7 @@ impl PolicyFiles<'_> {
     }
 
     /// The module that its parameters belong to.
-    fn module(&self) -> String {
+    pub(crate) fn module(&self) -> String {
         format!("{}{}", mark(self.linked), module(&self.files.name))
     }
 
@@ -137,17 +136,19 @@ pub(crate) fn add_files(key: &mut Key, files: &SourceFiles) {
     }
 }
 
-/// Names of the parameters that an object lists, sorted.
-pub(crate) fn params_of(object: &[u8]) -> Vec<String> {
-    let strings = object.split(|byte| *byte == 0);
+/// Names of the parameters of a module in its object, sorted: `module.name`, as a command line has
+/// them, is a string there.
+pub(crate) fn params_of(object: &[u8], module: &str) -> Vec<String> {
+    let prefix = format!("{module}.");
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let name = |text: &[u8]| {
-        let at = text.windows(PARAM_TYPE.len()).position(|part| part == PARAM_TYPE)?;
-        let name = text[at + PARAM_TYPE.len()..].split(|byte| *byte == b':').next()?;
-        Some(String::from_utf8_lossy(name).into_owned())
+        let at = text.windows(prefix.len()).position(|part| part == prefix.as_bytes())?;
+        let name = &text[at + prefix.len()..];
+        let is_name = !name.is_empty() && name.iter().all(is_part);
+        is_name.then(|| String::from_utf8_lossy(name).into_owned())
     };
-    let mut names: Vec<String> = strings.filter_map(name).collect();
-    names.sort();
-    names
+    let names: BTreeSet<String> = object.split(|byte| *byte == 0).filter_map(name).collect();
+    names.into_iter().collect()
 }
 
 /// Makes one object of a policy's files.
@@ -252,8 +253,7 @@ mod tests {
 
     #[test]
     fn parameters_are_read_from_an_object() {
-        let object =
-            b"\0+teo.parmtype=util_mode:charp\0license=GPL\0+teo.parmtype=own_timer:bool\0";
-        assert_eq!(params_of(object), ["own_timer", "util_mode"]);
+        let object = b"\x7fELF\0+teo.util_mode\0+teo.license=GPL\0\x01+teo.own_timer\0teo.x\0";
+        assert_eq!(params_of(object, "+teo"), ["own_timer", "util_mode"]);
     }
 }

@@ -43,7 +43,16 @@ pub(crate) fn find(
     made_with: &str,
 ) -> Result<Option<(Vec<u8>, Manifest)>, KernelError> {
     let folder = hosting::shipped_folder(FOLDER, IMAGES_ENV, env!("TORPOR_KERNEL_IMAGES_BUILT"));
-    let Some((manifest, file)) = listed(&folder, &spec.to_string(), hz, made_with) else {
+    find_in(&folder, spec, hz, made_with)
+}
+
+fn find_in(
+    folder: &Path,
+    spec: &KernelSpec,
+    hz: Hz,
+    made_with: &str,
+) -> Result<Option<(Vec<u8>, Manifest)>, KernelError> {
+    let Some((manifest, file)) = listed(folder, &spec.to_string(), hz, made_with) else {
         return Ok(None);
     };
     let path = folder.join(&file.file);
@@ -62,7 +71,7 @@ pub(crate) fn find(
 }
 
 fn listed(folder: &Path, named: &str, hz: Hz, made_with: &str) -> Option<(Manifest, ImageFile)> {
-    let asked = Release::from_parts(named)?;
+    let asked = Release::from_parts(named).filter(|_| !Path::new(named).exists())?;
     let manifest = fs::read(folder.join(MANIFEST)).ok()?;
     let manifest: Manifest = serde_json::from_slice(&manifest).ok()?;
     let release = Release::from_parts(&manifest.release)?;
@@ -74,4 +83,41 @@ fn listed(folder: &Path, named: &str, hz: Hz, made_with: &str) -> Option<(Manife
     let fits = |image: &&ImageFile| image.arch == std::env::consts::ARCH && image.hz == hz.get();
     let image = manifest.images.iter().find(fits)?.clone();
     Some((manifest, image))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env::consts::ARCH;
+
+    fn shipped(folder: &Path, name: &str, hz: Hz, made_with: &str) -> Option<Vec<u8>> {
+        let found = find_in(folder, &name.parse().unwrap(), hz, made_with);
+        found.unwrap().map(|(image, _)| image)
+    }
+
+    #[test]
+    fn an_image_is_found_by_release_rate_and_making() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = format!(
+            r#"{{"release": "6.12.117", "source_sha256": "s", "made_with": "m", "hosted": [],
+                "policies": [], "images": [
+                {{"file": "a.so", "arch": "none", "hz": 250, "sha256": ""}},
+                {{"file": "b.so", "arch": "{ARCH}", "hz": 250, "sha256": "{}"}}]}}"#,
+            hosting::sha256_hex(b"image"),
+        );
+        fs::write(dir.path().join(MANIFEST), manifest).unwrap();
+        fs::write(dir.path().join("b.so"), "image").unwrap();
+        let find = |name: &str, hz, made_with: &str| shipped(dir.path(), name, hz, made_with);
+        for name in ["6.12", "6.12.117"] {
+            assert_eq!(find(name, Hz::H250, "m").as_deref(), Some(&b"image"[..]), "{name}");
+        }
+        for name in ["6.1", "6.12.116", "6.12.0", "/usr/src/6.12", "linux"] {
+            assert_eq!(find(name, Hz::H250, "m"), None, "{name}");
+        }
+        assert_eq!(find("6.12", Hz::H100, "m"), None);
+        assert_eq!(find("6.12", Hz::H250, "of an older Torpor"), None);
+        fs::write(dir.path().join("b.so"), "damaged").unwrap();
+        let error = find_in(dir.path(), &"6.12".parse().unwrap(), Hz::H250, "m");
+        assert!(error.err().expect("it is damaged").to_string().contains("b.so is damaged"));
+    }
 }

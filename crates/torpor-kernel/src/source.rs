@@ -10,6 +10,7 @@ use torpor_governor::hosting::{self, Scratch, Store};
 
 /// What hosting takes of a tree.
 const WANTED: &[&str] = &[
+    "COPYING",
     "Makefile",
     "drivers/base",
     "drivers/cpufreq",
@@ -110,8 +111,7 @@ impl KernelSpec {
         if let Some(rev) = &self.rev {
             return self.find_revision(rev);
         }
-        let found = hosting::locate(&self.tree)
-            .ok_or_else(|| KernelError::NotFound { kernel: kernel() })?;
+        let found = hosting::locate(&self.tree).ok_or_else(|| self.not_found())?;
         let read_error =
             |source| KernelError::Read { kernel: kernel(), path: found.clone(), source };
         if found.is_dir() {
@@ -125,6 +125,14 @@ impl KernelSpec {
         })?;
         let identity = hosting::tarball_key("kernel", &found).map_err(read_error)?;
         Ok(Source::Packed { from: Packed::Tarball(found), identity })
+    }
+
+    fn not_found(&self) -> KernelError {
+        let kernel = self.text.clone();
+        match Release::from_parts(&kernel) {
+            Some(_) => KernelError::NoSource { kernel },
+            None => KernelError::NotFound { kernel },
+        }
     }
 
     fn find_revision(&self, rev: &str) -> Result<Source, KernelError> {
@@ -156,7 +164,12 @@ impl KernelSpec {
                 lacks: compile::lacks(tree),
             });
         }
-        for needed in ["kernel/sched/core.c", "include/linux/sched.h", "include/asm-generic"] {
+        for needed in [
+            "kernel/sched/core.c",
+            "kernel/sched/Makefile",
+            "include/linux/sched.h",
+            "include/asm-generic",
+        ] {
             if !tree.join(needed).exists() {
                 return Err(no_kernel(needed));
             }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use torpor_governor::{Catalog, GovernorError, GovernorSpec, Origin};
+use torpor_kernel::{DEFAULT_KERNEL, Kernels};
 use torpor_sim::KernelSpec;
 
 type Files = BTreeMap<String, Cow<'static, [u8]>>;
@@ -47,6 +48,20 @@ pub(crate) fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<Govern
         files: found.files.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect(),
         params: spec.params().to_vec(),
     })
+}
+
+/// Whether a kernel to host is on this machine: its image ships with Torpor, or its source is found.
+#[pyfunction]
+pub(crate) fn has_hosted_kernel(kernel: &str, hz: u32) -> PyResult<bool> {
+    let Ok(spec): Result<KernelSpec, Infallible> = kernel.parse();
+    let has = Kernels::of(&catalog(None, None)).has(&spec, parse_hz(hz)?);
+    has.map_err(|error| sim_error(error.into()))
+}
+
+/// The release that is hosted unless another is named.
+#[pyfunction]
+pub(crate) fn default_kernel() -> &'static str {
+    DEFAULT_KERNEL
 }
 
 /// What tells a kernel to host apart from all others: a hash of all it is made from. Compiles it,

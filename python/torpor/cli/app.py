@@ -79,7 +79,7 @@ study_app = _App(
     **_SETTINGS,  # type: ignore[arg-type]
 )
 kernel_app = _App(
-    help="Governors in the running kernel.",
+    help="Governors in the running kernel, and sources of kernels to simulate.",
     **_SETTINGS,  # type: ignore[arg-type]
 )
 
@@ -175,7 +175,7 @@ trace_app.command("convert")(recording.convert)
 app.add_typer(trace_app, name="trace")
 for each in (
     *(kernel.build, kernel.load, kernel.use, kernel.unload),
-    *(kernel.restore, kernel.status),
+    *(kernel.restore, kernel.status, kernel.fetch),
 ):
     kernel_app.command()(each)
 app.add_typer(kernel_app, name="kernel")

@@ -2,12 +2,15 @@
 """`torpor kernel`: governors in the running kernel."""
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor.cli.console import print_note, write_stdout
+from torpor import kernel_sources
+from torpor.cli.console import fail, print_note, write_stdout
 
 if TYPE_CHECKING:
     from torpor.kernel.status import Status
@@ -136,6 +139,39 @@ def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON."
 
     found = find(make_system())
     write_stdout(json.dumps(found, indent=1) if is_json else _text(found))
+
+
+def fetch(
+    kernel: Annotated[
+        str | None,
+        typer.Argument(metavar="[VERSION]", help="Such as 6.1. Default: that of `simulate`."),
+    ] = None,
+) -> None:
+    """Fetch the source of a kernel to simulate, as Debian packages it. Does not require root.
+
+    Prints its folder. It stays in the user's cache; what is there is not fetched again.
+    """
+    from torpor import _engine
+
+    write_stdout(str(_fetched(kernel or _engine.default_kernel())))
+
+
+def _fetched(kernel: str) -> Path:
+    try:
+        return kernel_sources.fetch(kernel, say=print_note)
+    except kernel_sources.UnavailableError as error:
+        fail(str(error))
+
+
+def obtain(kernels: Sequence[str]) -> None:
+    """On a terminal, fetch the sources of kernels to simulate that this machine lacks."""
+    from torpor import _engine
+
+    if not sys.stderr.isatty():
+        return
+    for kernel in kernels:
+        if kernel_sources.is_release(kernel) and not _engine.has_hosted_kernel(kernel, 250):
+            _fetched(kernel)
 
 
 def _text(found: "Status") -> str:

@@ -10,6 +10,7 @@ from torpor import simulate as run_simulation
 from torpor.cli import journaled, options, progress
 from torpor.cli.console import print_note
 from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver
+from torpor.cli.kernel import obtain
 from torpor.options import SimulateOptions
 from torpor.simulations import DEFAULT_GOVERNORS, Simulation
 
@@ -65,6 +66,7 @@ def simulate(
     form = options.form(form, is_json=is_json, is_csv=is_csv)
     check(folder=parquet, files=(trace, report))
     governors = governors or list(DEFAULT_GOVERNORS)
+    obtain(given.get("kernels") or ())
     told = options.decisive(SimulateOptions, given)
     with journaled.journal(
         journal, report or trace, "simulate", named, platform, governors, told
