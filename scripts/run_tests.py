@@ -117,6 +117,10 @@ def main() -> int:
     os.environ["RUSTDOCFLAGS"] = "-D warnings"
     total = Count()
     python = sys.executable
+    # Simulations compile it.
+    sources = ROOT / "build" / "kernel-sources"
+    os.environ.setdefault("TORPOR_KERNEL_SOURCES", str(sources))
+    total += run("Kernel source", ["tests/kernel_sources.sh", "6.12"])
     if has_cargo("fmt"):
         total += run("Rust format", ["cargo", "fmt", "--all", "--check"])
     else:

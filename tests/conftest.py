@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Signals as in the foreground of a terminal, and which tests share a process: those of a file."""
+"""Signals as in the foreground of a terminal, which tests share a process, and the kernel's source."""
+
+import os
+from pathlib import Path
 
 import foreground
 import pytest
 
 foreground.listen()
+
+# Where `make test` puts the source that simulations compile.
+_SOURCES = Path(__file__).parents[1] / "build" / "kernel-sources"
+os.environ.setdefault("TORPOR_KERNEL_SOURCES", str(_SOURCES))
 
 
 @pytest.hookimpl(tryfirst=True)

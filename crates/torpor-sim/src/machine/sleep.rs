@@ -278,8 +278,8 @@ impl<S: Sink> Machine<'_, S> {
         {
             cpu.tally.slept_before(cpu.opp, opp, state, time);
         }
-        cpu.opp = opp;
-        if S::RECORDS {
+        let changes = std::mem::replace(&mut cpu.opp, opp) != opp;
+        if S::RECORDS && changes {
             self.record_frequency(number);
         }
     }
