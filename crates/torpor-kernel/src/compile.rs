@@ -282,9 +282,17 @@ fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelE
         together.arg(part);
     }
     done(job, policy, execute(job, together)?)?;
-    let mut command = Command::new("objcopy");
+    let mut command = objcopy(job)?;
     command.args(policy.kind.names()).arg(object);
     done(job, policy, execute(job, command)?)
+}
+
+/// The compiler's own: one for another architecture makes objects that this machine's cannot read.
+fn objcopy(job: &Job<'_>) -> Result<Command, KernelError> {
+    let mut ask = Command::new(job.compiler);
+    ask.arg("-print-prog-name=objcopy");
+    let name = execute(job, ask)?.stdout;
+    Ok(Command::new(if name.trim().is_empty() { "objcopy" } else { name.trim() }))
 }
 
 /// The error of a tool that a policy's files did not please.
