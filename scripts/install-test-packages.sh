@@ -4,7 +4,7 @@
 # sudo that asks for no password, on a Debian or Ubuntu. Asks apt once. Names what is still missing:
 # a test that needs it says so and does not run; nothing else depends on it.
 set -u
-PACKAGES="qemu-system-x86 qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+PACKAGES="qemu-system-x86 qemu-system-arm qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     device-tree-compiler flex bison bc cpio kmod libelf-dev trace-cmd linux-perf chromium
     chromium-driver git zstd util-linux"
 LOG=build/test-packages.log
@@ -21,6 +21,14 @@ names() {
     echo "  $2" >&2
     exit 0
 }
+
+# Rust's library for the hosts that some tests emulate.
+TARGET=aarch64-unknown-linux-gnu
+if command -v rustup >/dev/null && ! rustup target list --installed | grep -qx $TARGET; then
+    mkdir -p build
+    timeout 300 rustup target add $TARGET >"$LOG" 2>&1 ||
+        echo "not installed, so that some tests do not run: Rust's $TARGET" >&2
+fi
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     names " $(echo $PACKAGES)" "this machine has no apt-get: install what it calls these"

@@ -20,6 +20,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/smp.h>
 #include "host.h"
+#include "stack.h"
 
 struct task_struct *khost_current;
 static struct task_struct *currents[NR_CPUS];
@@ -36,54 +37,6 @@ static void *call_stack;
 static struct task_struct *switched_from;
 /* The simulator's stack is to finish a switch to a simulated task. */
 static bool finish_switch;
-
-#ifdef __x86_64__
-asm(".text\n"
-    ".type khost_swap, @function\n"
-    "khost_swap:\n"
-    "	push %rbp\n"
-    "	push %rbx\n"
-    "	push %r12\n"
-    "	push %r13\n"
-    "	push %r14\n"
-    "	push %r15\n"
-    "	mov %rsp, (%rdi)\n"
-    "	mov %rsi, %rsp\n"
-    "	pop %r15\n"
-    "	pop %r14\n"
-    "	pop %r13\n"
-    "	pop %r12\n"
-    "	pop %rbx\n"
-    "	pop %rbp\n"
-    "	ret\n"
-    ".type khost_thread_entry, @function\n"
-    "khost_thread_entry:\n"
-    "	xor %ebp, %ebp\n"
-    "	mov %rbx, %rdi\n"
-    "	mov %r12, %rsi\n"
-    "	call khost_thread_main\n"
-    "	ud2\n");
-
-static void *first_frame(void *top, void *body, void *argument)
-{
-	extern char khost_thread_entry[];
-	unsigned long *frame = top;
-
-	/* The entry makes its call with the stack aligned to 16 bytes, as it is at the top. */
-	*--frame = (unsigned long)khost_thread_entry;
-	*--frame = 0;
-	*--frame = (unsigned long)body;
-	*--frame = (unsigned long)argument;
-	*--frame = 0;
-	*--frame = 0;
-	*--frame = 0;
-	return frame;
-}
-#else
-#error "a hosted kernel needs an x86-64 machine: khost/src/context.c switches stacks for no other"
-#endif
-
-void khost_swap(void **save, void *load);
 
 static bool has_stack(struct task_struct *task)
 {
@@ -127,7 +80,9 @@ __attribute__((used)) void khost_thread_main(int (*body)(void *), void *argument
 
 static void set_entry(struct task_struct *task, int (*body)(void *), void *argument)
 {
-	task->thread.stack_pointer = first_frame(task->stack + KHOST_STACK_SIZE, body, argument);
+	void *top = task->stack + KHOST_STACK_SIZE;
+
+	task->thread.stack_pointer = khost_first_frame(top, body, argument);
 }
 
 void khost_give_stack(struct task_struct *task, int (*body)(void *), void *argument)

@@ -9,7 +9,7 @@
 
 struct task_struct;
 
-/* As x86-64 has it. */
+/* As x86-64 and arm64 have it. */
 #define KHOST_STACK_SIZE (16UL << 10)
 
 /* context.c */

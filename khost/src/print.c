@@ -89,6 +89,9 @@ void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int t
 		khost_host->traced(khost_host->context, &event);
 }
 
+/* A compiler for aarch64 may sign return addresses, above the 48 bits that they have. */
+#define ADDRESS_MASK GENMASK(47, 0)
+
 /* By frame pointers, which all hosted files are compiled with. */
 static int trace_back(void **trace, int most)
 {
@@ -99,7 +102,7 @@ static int trace_back(void **trace, int most)
 	while (depth < most) {
 		void **outer = frame[0];
 
-		trace[depth++] = frame[1];
+		trace[depth++] = (void *)((unsigned long)frame[1] & ADDRESS_MASK);
 		if (outer <= frame || outer >= end)
 			break;
 		frame = outer;

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: Long enough for a compiler on a busy machine, short enough to notice one that hangs.
 _PATIENCE_S = 60
 
+#: Machines that khost/src/stack.h switches stacks for.
+_HOSTS = ("x86_64", "aarch64")
+
 _SANITIZERS = ("-fsanitize=address,undefined",)
 _GCC = "install gcc and libc6-dev (Debian, Ubuntu), or gcc and glibc-devel (Fedora)"
 
@@ -122,10 +125,11 @@ def _default_kernel(_system: "System") -> str:
 
 
 def _hosting(system: "System") -> str:
-    if system.architecture != "x86_64":
-        raise _Unusable(f"kernels are hosted on x86-64 only, and this is {system.architecture}")
+    if system.architecture not in _HOSTS:
+        known = " and ".join(_HOSTS)
+        raise _Unusable(f"kernels are hosted on {known}, and this is {system.architecture}")
     _compiler(system)
-    return "x86-64, C compiler"
+    return f"{system.architecture}, C compiler"
 
 
 def _git(_system: "System") -> str:

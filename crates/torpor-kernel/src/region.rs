@@ -41,46 +41,61 @@ impl Region {
     }
 }
 
-const PAGE: usize = 4096;
 /// Stacks that are mapped at a time.
 const STACKS: usize = 64;
+/// Stacks begin at so many different places: in one place all would share a few sets of the host's
+/// caches.
+const PLACES: usize = 64;
+
+/// The size of the host's pages: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
+fn page_size() -> usize {
+    // SAFETY: it asks for a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).expect("every system has a page size")
+}
 
 /// Stacks of a kernel's threads. Below each lies a page that nobody may touch, so that one that
-/// overflows ends the run. They begin at different places of a page: in one place all would share
-/// a few sets of the host's caches.
+/// overflows ends the run.
 pub(crate) struct Stacks {
     start: NonNull<c_void>,
+    page: usize,
     stride: usize,
     used: usize,
 }
 
 impl Stacks {
     pub(crate) fn new(stack_size: usize) -> Option<Stacks> {
-        let stride = PAGE + stack_size.next_multiple_of(PAGE) + PAGE;
+        Stacks::with_page(stack_size, page_size())
+    }
+
+    fn with_page(stack_size: usize, page: usize) -> Option<Stacks> {
+        let stride = page + (stack_size + PLACES * LINE).next_multiple_of(page);
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let size = stride * STACKS;
         // SAFETY: fresh memory, wherever there is some.
         let memory = unsafe { libc::mmap(std::ptr::null_mut(), size, access, kind, -1, 0) };
         let start = NonNull::new(memory).filter(|_| memory != libc::MAP_FAILED)?;
-        Some(Stacks { start, stride, used: 0 })
+        Some(Stacks { start, page, stride, used: 0 })
     }
 
     pub(crate) fn take(&mut self) -> Option<*mut c_void> {
         let guard = self.start.as_ptr().wrapping_byte_add(self.used * self.stride);
         // SAFETY: the page belongs to this mapping, and nobody has anything in it.
-        if self.used == STACKS || unsafe { libc::mprotect(guard, PAGE, libc::PROT_NONE) } != 0 {
+        if self.used == STACKS
+            || unsafe { libc::mprotect(guard, self.page, libc::PROT_NONE) } != 0
+        {
             return None;
         }
-        let place = self.used % (PAGE / LINE) * LINE;
+        let place = self.used % PLACES * LINE;
         self.used += 1;
-        Some(guard.wrapping_byte_add(PAGE + place))
+        Some(guard.wrapping_byte_add(self.page + place))
     }
 
     /// Whether an address lies in a page that nobody may touch.
     pub(crate) fn guards(&self, address: usize) -> bool {
         let offset = address.wrapping_sub(self.start.as_ptr() as usize);
-        offset < self.used * self.stride && offset % self.stride < PAGE
+        offset < self.used * self.stride && offset % self.stride < self.page
     }
 }
 
@@ -95,5 +110,28 @@ impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this size; the kernel that had it is gone or never runs again.
         unsafe { libc::munmap(self.start.as_ptr(), self.size) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of a host may be larger than a stack.
+    #[test]
+    fn stacks_are_whole_and_guarded_with_pages_of_any_size() {
+        const SIZE: usize = 16 << 10;
+        for page in [4 << 10, 16 << 10, 64 << 10].into_iter().filter(|page| *page >= page_size()) {
+            let mut stacks = Stacks::with_page(SIZE, page).expect("there is memory");
+            for _ in 0..STACKS {
+                let stack = stacks.take().expect("so many are mapped");
+                // SAFETY: the stack is ours, and has this size.
+                unsafe { stack.cast::<u8>().write_bytes(1, SIZE) };
+                let bottom = stack as usize;
+                assert!(!stacks.guards(bottom) && !stacks.guards(bottom + SIZE - 1));
+                assert!(stacks.guards(bottom - PLACES * LINE), "{page}");
+            }
+            assert!(stacks.take().is_none(), "there are no more");
+        }
     }
 }
