@@ -30,10 +30,10 @@ use torpor_engine::decision::Unobserved;
 use torpor_engine::totals::Tally;
 use torpor_governor::CpufreqInstance;
 use torpor_kernel::{
-    Attributes, Decided, Handled, Instance, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup,
-    Work,
+    Attributes, Decided, Handled, Instance, Ipi, Outside, Policy, Seen, Sim, Step, TaskId,
+    TaskSetup, Work,
 };
-use torpor_trace::{EventKind, PrevState};
+use torpor_trace::{EventKind, InterruptCause, PrevState};
 use torpor_units::{CpuId, Duration, Instant};
 
 /// A task's number in the kernel that is there no more.
@@ -366,6 +366,13 @@ impl<'a, S: Sink> Hosted<'a, S> {
     }
 }
 
+fn cause_of(ipi: Ipi) -> InterruptCause {
+    match ipi {
+        Ipi::Reschedule => InterruptCause::Reschedule,
+        Ipi::Call => InterruptCause::CallFunction,
+    }
+}
+
 impl<S: Sink> Work for Hosted<'_, S> {
     fn next(&mut self, TaskId(number): TaskId, now: Instant) -> Step {
         self.world.now = now;
@@ -482,10 +489,14 @@ impl<S: Sink> Work for Hosted<'_, S> {
             }
             Seen::PollsOn => self.polls_on(cpu),
             Seen::Frequency { khz } => self.changes_frequency(cpu, khz),
-            Seen::SentIpi(to) => {
+            Seen::SentIpi { to, ipi } => {
                 self.world.ipis += 1;
-                let cause = torpor_trace::InterruptCause::Reschedule;
-                self.emit(cpu, EventKind::IpiSend { target_cpu: CpuId(to as u32), cause });
+                let (target_cpu, cause) = (CpuId(to as u32), cause_of(ipi));
+                self.emit(cpu, EventKind::IpiSend { target_cpu, cause });
+            }
+            Seen::TakesIpi(ipi) => {
+                self.emit(cpu, EventKind::InterruptEntry { cause: cause_of(ipi) });
+                self.emit(cpu, EventKind::InterruptExit { cause: cause_of(ipi) });
             }
         }
     }
