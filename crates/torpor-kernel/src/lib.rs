@@ -45,7 +45,7 @@ pub use last_man::LastMan;
 pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
 pub use policy::LinkedPolicy;
 pub use sim::{
-    CpuStats, End, Handled, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats,
+    CpuStats, End, Handled, Ipi, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats,
     TimerFunction, TimerId, Traced, Work,
 };
 pub use source::{KernelSpec, Release};

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import torpor
 
-_LINE = re.compile(r" *(.*?)-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{9}): (\w+): (.*)")
+LINE = re.compile(r" *(.*?)-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{9}): (\w+): (.*)")
 _FIELD = re.compile(r"(\w+)=(\S*)")
-_SWITCH = re.compile(
+SWITCH = re.compile(
     r"prev_comm=(.*) prev_pid=(\d+) .*prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+)"
 )
 
 #: What cpu_idle calls the end of a sleep: -1 in 32 bits.
-_EXIT = 0xFFFFFFFF
+EXIT = 0xFFFFFFFF
 
 
 @dataclass
@@ -96,7 +96,7 @@ class _Reader:
 
     def read(self, lines: Iterable[str]) -> Story:
         for line in lines:
-            if found := _LINE.match(line):
+            if found := LINE.match(line):
                 _, pid, cpu, seconds, ns, name, text = found.groups()
                 handler = getattr(self, name, None)
                 if handler:
@@ -105,8 +105,8 @@ class _Reader:
         return self.story
 
     def cpu_idle(self, now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
-        state = int(_fields(text)["state"])
-        if state != _EXIT:
+        state = int(fields(text)["state"])
+        if state != EXIT:
             cpu.sleep = Sleep(state, now_ns, now_ns)
             if cpu.last:
                 cpu.last.idle_ns = now_ns
@@ -118,27 +118,27 @@ class _Reader:
 
     def cpu_idle_miss(self, _now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
         if cpu.left:
-            cpu.left.miss = _fields(text)["type"]
+            cpu.left.miss = fields(text)["type"]
 
     def hrtimer_start(self, _now_ns: int, _cpu: _Cpu, pid: int, text: str) -> None:
-        fields = _fields(text)
-        if fields["function"] == "hrtimer_wakeup":
-            times = int(fields["softexpires"]), int(fields["expires"])
-            self.timers[fields["hrtimer"]] = (pid, *times)
+        found = fields(text)
+        if found["function"] == "hrtimer_wakeup":
+            times = int(found["softexpires"]), int(found["expires"])
+            self.timers[found["hrtimer"]] = (pid, *times)
 
     def hrtimer_expire_entry(self, _now_ns: int, _cpu: _Cpu, _pid: int, text: str) -> None:
-        if started := self.timers.pop(_fields(text)["hrtimer"], None):
+        if started := self.timers.pop(fields(text)["hrtimer"], None):
             pid, soft_ns, hard_ns = started
             self.woken[pid] = (soft_ns, hard_ns)
 
     def sched_waking(self, now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
-        self.woken.setdefault(int(_fields(text)["pid"]), (now_ns, None))
+        self.woken.setdefault(int(fields(text)["pid"]), (now_ns, None))
         waker = self.turns.get(cpu.running)
         if waker and waker.wakes_ns is None:
             waker.wakes_ns = now_ns
 
     def sched_switch(self, now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
-        leaving, state, name, coming = _SWITCH.match(text).group(2, 3, 4, 5)
+        leaving, state, name, coming = SWITCH.match(text).group(2, 3, 4, 5)
         leaving, coming = int(leaving), int(coming)
         cpu.last = None
         # The first in a recording may have no name yet.
@@ -155,5 +155,6 @@ class _Reader:
         cpu.running, cpu.left = coming, None
 
 
-def _fields(text: str) -> dict[str, str]:
+def fields(text: str) -> dict[str, str]:
+    """What an event says, by name."""
     return dict(_FIELD.findall(text))

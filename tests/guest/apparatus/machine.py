@@ -42,6 +42,13 @@ COMMON = [
 ]
 
 
+#: With that, CPUs run at the same time as far as tasks can notice.
+TURN_US = 10
+
+#: The emulator gives its turn to another CPU when a timer of any device expires. This one is of a
+#: filter on a network without a device in the guest.
+TURNS = "-netdev hubport,id=hub,hubid=0 -object filter-buffer,id=turns,netdev=hub,interval={}"
+
 #: What no healthy kernel writes into its log. Architectures differ in how they spell a trace.
 COMPLAINTS = (
     *("WARNING:", "BUG:", "UBSAN:", "Oops", "Call Trace", "Call trace", "lockup"),
@@ -142,11 +149,14 @@ def run(
     psci_states: tuple[IdleState, ...] = (),
     capacities: tuple[int, ...] = (),
     icount_shift: int = ICOUNT_SHIFT,
+    turn_us: int | None = None,
 ) -> Result:
     """Boot `kernel` with `files` in its root, by path, and run `script` with busybox's shell.
 
     The script stops at the first command that fails. What it leaves in /out comes back, beside
     its exit status and the kernel's log. `arguments` are added to the kernel's command line.
+    A CPU's turn takes `turn_us` at most, while others are awake; without, it takes until the next
+    timer of any of them.
     An arm64 machine can have idle states of its own, `psci_states`, and be told the `capacities` of
     its CPUs, in DMIPS for each MHz.
 
@@ -170,6 +180,8 @@ def run(
             emulator = [board.emulator, *hardware]
             tree = edited(emulator, psci_states, capacities, Path(folder))
             hardware += ["-dtb", str(tree)]
+        if turn_us:
+            hardware += TURNS.format(turn_us).split()
         command = [
             *(board.emulator, *COMMON, "-icount", f"shift={icount_shift},sleep=off", *hardware),
             *board.line_options.format(out).split(),

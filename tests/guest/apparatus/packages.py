@@ -21,10 +21,12 @@ CACHE = ROOT / "build" / "guest"
 #: The build tools among a kernel's headers run on the machine that builds.
 HOST_ARCH = "amd64"
 
-#: The package that depends on the newest image of a series, by the series.
+#: The package that depends on the newest image of a series, by the series. Images for clouds have
+#: no cpufreq.
 IMAGES = {
     "6.1": "linux-image-cloud-{arch}",
     "6.12": "linux-image-6.12-cloud-{arch}",
+    "6.12-cpufreq": "linux-image-6.12-{arch}",
 }
 
 #: How long a list of what the archive holds is believed.
@@ -102,7 +104,7 @@ def _unpack(arch: str, series: str, root: Path) -> None:
     shutil.rmtree(folder)
 
     # It names the headers that all flavours share by where they would be installed.
-    makefile = next(root.glob("usr/src/linux-headers-*-cloud-*/Makefile"))
+    makefile = next(root.glob("usr/src/linux-headers-*[!n]/Makefile"))
     text = makefile.read_text(encoding="utf-8")
     makefile.write_text(text.replace("include /usr/", f"include {root}/usr/"), encoding="utf-8")
 

@@ -2,7 +2,7 @@
 //! What the hardware does after the kernel has decided: it looks at what a call has touched.
 
 use super::cpu::Sleep;
-use super::work::{Seen, Slept, TaskId, Work};
+use super::work::{Ipi, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
 use crate::Overheads;
 use crate::abi::{self, NEVER};
@@ -65,7 +65,9 @@ impl<W: Work> Sim<W> {
         if sent != 0 {
             let sender = self.instance.acting_cpu();
             self.stats.ipis += 1;
-            self.work.watch(sender, self.now, Seen::SentIpi(cpu));
+            if let Some(ipi) = Ipi::of(sent) {
+                self.work.watch(sender, self.now, Seen::SentIpi { to: cpu, ipi });
+            }
             self.push(self.now + self.machine.ipi_delivery, Event::Ipi(cpu, sent));
         }
         self.queue_timer(cpu, timer_ns);

@@ -2,7 +2,7 @@
 //! Interrupts: how they reach a CPU, asleep or not, and what comes of them there.
 
 use super::cpu::Sleep;
-use super::work::{End, Handled, Seen, Slept, TaskId, Work};
+use super::work::{End, Handled, Ipi, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
 use crate::Trouble;
 use crate::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER};
@@ -73,6 +73,9 @@ impl<W: Work> Sim<W> {
         let before = it.switches;
         if asleep.is_some() && !polls {
             self.work.watch(cpu, self.now, Seen::Wakes);
+        }
+        if let Some(ipi) = Ipi::of(raised) {
+            self.work.watch(cpu, self.now, Seen::TakesIpi(ipi));
         }
         self.instance.interrupt(cpu)?;
         let has_task = self.instance.cpu(cpu).switches != before;

@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 use timers::Timers;
 pub use timers::{TimerFunction, TimerId, Traced};
 use torpor_units::{CpuId, Duration, Instant};
-pub use work::{End, Handled, Outside, Seen, Slept, Step, TaskId, Work};
+pub use work::{End, Handled, Ipi, Outside, Seen, Slept, Step, TaskId, Work};
 
 /// Events are in the order of their time, then of their making.
 #[derive(PartialEq, Eq)]

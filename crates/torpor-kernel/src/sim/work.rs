@@ -2,6 +2,7 @@
 //! What the hardware asks of who simulates tasks and devices, and what it shows them.
 
 use super::timers::Traced;
+use crate::abi::{IRQ_CALL, IRQ_RESCHEDULE};
 use crate::{Attributes, TaskSetup};
 use torpor_units::{Duration, Instant};
 
@@ -97,8 +98,29 @@ pub enum Seen {
     Frequency {
         khz: u32,
     },
-    /// To a CPU.
-    SentIpi(usize),
+    SentIpi {
+        to: usize,
+        ipi: Ipi,
+    },
+    TakesIpi(Ipi),
+}
+
+/// What one CPU interrupts another for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ipi {
+    Reschedule,
+    /// A function that the other must call, and maybe to reschedule.
+    Call,
+}
+
+impl Ipi {
+    pub(super) fn of(bits: u32) -> Option<Ipi> {
+        match bits {
+            _ if bits & IRQ_CALL != 0 => Some(Ipi::Call),
+            _ if bits & IRQ_RESCHEDULE != 0 => Some(Ipi::Reschedule),
+            _ => None,
+        }
+    }
 }
 
 /// A sleep that is over.

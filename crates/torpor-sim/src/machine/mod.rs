@@ -47,10 +47,10 @@ use task::{Blocked, FULL_SPEED, State};
 use torpor_engine::model::CpuModel;
 use torpor_engine::totals::Tally;
 use torpor_kernel::{
-    Attributes, Handled, Instance, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup, Work,
+    Attributes, Handled, Instance, Ipi, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup, Work,
 };
 use torpor_platform::Platform;
-use torpor_trace::{EventKind, PrevState};
+use torpor_trace::{EventKind, InterruptCause, PrevState};
 use torpor_units::{CpuId, Duration, Instant};
 use world::World;
 
@@ -444,12 +444,23 @@ impl<S: Sink> Work for Machine<'_, S> {
             Seen::Slept(slept) => self.slept(cpu, &slept),
             Seen::PollsOn => self.polls_on(cpu),
             Seen::Frequency { khz } => self.changes_frequency(cpu, khz),
-            Seen::SentIpi(to) => {
+            Seen::SentIpi { to, ipi } => {
                 self.world.ipis += 1;
-                let cause = torpor_trace::InterruptCause::Reschedule;
-                self.emit(cpu, EventKind::IpiSend { target_cpu: CpuId(to as u32), cause });
+                let (target_cpu, cause) = (CpuId(to as u32), cause_of(ipi));
+                self.emit(cpu, EventKind::IpiSend { target_cpu, cause });
+            }
+            Seen::TakesIpi(ipi) => {
+                self.emit(cpu, EventKind::InterruptEntry { cause: cause_of(ipi) });
+                self.emit(cpu, EventKind::InterruptExit { cause: cause_of(ipi) });
             }
         }
+    }
+}
+
+fn cause_of(ipi: Ipi) -> InterruptCause {
+    match ipi {
+        Ipi::Reschedule => InterruptCause::Reschedule,
+        Ipi::Call => InterruptCause::CallFunction,
     }
 }
 

@@ -8,7 +8,9 @@ use std::path::Path;
 use torpor_engine::Unwatched;
 use torpor_platform::Platform;
 use torpor_sim::machine::Counted;
-use torpor_sim::{Request, workload};
+use torpor_sim::record::Recorder;
+use torpor_sim::{Request, Session, workload};
+use torpor_trace::{EventKind, InterruptCause};
 use torpor_units::{CpuId, Duration};
 
 /// A shipped workload on a shipped platform, under menu.
@@ -315,4 +317,27 @@ fn a_frequency_governor_from_a_file_decides() {
     let halfway = by_opp(&request, &file.display().to_string());
     let (at, _) = halfway.iter().enumerate().max_by_key(|(_, time)| time.0).unwrap();
     assert_eq!(at, halfway.len() / 2, "{halfway:?}");
+}
+
+/// A tick that finds a task running has an idle CPU look after all idle ones' load: `kick_ilb()`.
+#[test]
+fn a_recording_says_what_an_ipi_is_for() {
+    let request = shipped("periodic", "pixel6", 1_000);
+    let request = request.resolved().unwrap();
+    let session = Session::new(&request, &catalog()).unwrap_or_else(|e| panic!("{e}"));
+    let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
+    let (_, recorder) = run.unwrap_or_else(|e| panic!("{e}"));
+    let events = recorder.into_trace(&session.plan(1)).events;
+    let is_call = |cause| cause == InterruptCause::CallFunction;
+    let sent = events.iter().filter_map(|event| match event.kind {
+        EventKind::IpiSend { target_cpu, cause } => Some((target_cpu, is_call(cause))),
+        _ => None,
+    });
+    let taken = events.iter().filter_map(|event| match event.kind {
+        EventKind::InterruptEntry { cause } => Some((event.cpu, is_call(cause))),
+        _ => None,
+    });
+    let [sent, taken]: [Vec<_>; 2] = [sent.collect(), taken.collect()];
+    assert!((20..150).contains(&sent.iter().filter(|(_, is_call)| *is_call).count()), "{sent:?}");
+    assert_eq!(sent, taken);
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * DOC: steps - a workload of the simulator's as threads of a guest
+ *
+ *     steps SECONDS THREAD...
+ *
+ * A thread is NAME:STEP:STEP..., and repeats its steps: rUS computes, sUS sleeps, pUS sleeps until
+ * its next period begins, b blocks until somebody wakes it, wNAME wakes another.
+ *
+ * An emulator's CPUs are all equally fast at every frequency. So a thread computes until it has had
+ * its CPU for long enough, where time on a CPU counts by its capacity and its frequency: as on a
+ * machine whose CPUs are as fast as its kernel takes them to be. What it takes to sleep and to wake
+ * others is part of that.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CPUS_MAX 64
+#define STEPS_MAX 16
+#define THREADS_MAX 32
+/* Rounds of the loop between two looks at the clock, and looks between two at the speed. */
+#define ROUNDS 500
+#define LOOKS 32
+
+struct step {
+	char kind;
+	double us;
+	int other;
+};
+
+struct thread {
+	char name[16];
+	struct step steps[STEPS_MAX];
+	int step_count;
+	/* How often it was woken and has not blocked since. */
+	_Atomic unsigned int woken;
+};
+
+static struct thread threads[THREADS_MAX];
+static int thread_count;
+static struct timespec end;
+
+static struct {
+	double capacity, khz_max;
+	int khz_file;
+} cpus[CPUS_MAX];
+
+static double number_in(const char *format, int cpu, double otherwise)
+{
+	char path[128];
+	double number = otherwise;
+	FILE *file;
+
+	snprintf(path, sizeof(path), format, cpu);
+	file = fopen(path, "r");
+	if (!file)
+		return otherwise;
+	if (fscanf(file, "%lf", &number) != 1)
+		number = otherwise;
+	fclose(file);
+	return number;
+}
+
+static void look_at_cpus(void)
+{
+	char path[128];
+
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		cpus[cpu].capacity =
+			number_in("/sys/devices/system/cpu/cpu%d/cpu_capacity", cpu, 1024) / 1024;
+		cpus[cpu].khz_max =
+			number_in("/sys/devices/system/cpu/cpu%d/cpufreq/cpuinfo_max_freq", cpu, 1);
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu);
+		cpus[cpu].khz_file = open(path, O_RDONLY);
+	}
+}
+
+/* How fast the CPU computes that the thread is on, of the fastest. */
+static double speed(void)
+{
+	int cpu = sched_getcpu();
+	char text[32] = "";
+
+	if (cpus[cpu].khz_file < 0 || pread(cpus[cpu].khz_file, text, sizeof(text) - 1, 0) <= 0)
+		return cpus[cpu].capacity;
+	return cpus[cpu].capacity * atof(text) / cpus[cpu].khz_max;
+}
+
+static double now_us(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return 1e6 * time.tv_sec + time.tv_nsec / 1e3;
+}
+
+/* What the kernel and this program take besides counts as well: it is since the last time. */
+static void compute(double us)
+{
+	static _Thread_local double last_us;
+	double rate = 0;
+
+	for (int looks = 0; us > 0; looks++) {
+		double time_us;
+
+		if (looks % LOOKS == 0)
+			rate = speed();
+		for (volatile int rounds = ROUNDS; rounds > 0; rounds--)
+			;
+		time_us = now_us(CLOCK_THREAD_CPUTIME_ID);
+		us -= rate * (time_us - last_us);
+		last_us = time_us;
+	}
+}
+
+static void sleep_until(double us)
+{
+	struct timespec until = { us / 1e6, 0 };
+
+	until.tv_nsec = (us - 1e6 * until.tv_sec) * 1e3;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+static void block(struct thread *self)
+{
+	while (!atomic_load(&self->woken))
+		syscall(SYS_futex, &self->woken, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	atomic_fetch_sub(&self->woken, 1);
+}
+
+static void wake(struct thread *other)
+{
+	atomic_fetch_add(&other->woken, 1);
+	syscall(SYS_futex, &other->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void *body(void *argument)
+{
+	struct thread *self = argument;
+	double end_us = 1e6 * end.tv_sec + end.tv_nsec / 1e3;
+	double due_us = now_us(CLOCK_MONOTONIC);
+
+	prctl(PR_SET_NAME, self->name);
+	for (int at = 0; now_us(CLOCK_MONOTONIC) < end_us; at = (at + 1) % self->step_count) {
+		const struct step *step = &self->steps[at];
+
+		switch (step->kind) {
+		case 'r':
+			compute(step->us);
+			break;
+		case 's':
+			sleep_until(now_us(CLOCK_MONOTONIC) + step->us);
+			break;
+		case 'p':
+			due_us += step->us;
+			sleep_until(due_us);
+			break;
+		case 'b':
+			block(self);
+			break;
+		case 'w':
+			wake(&threads[step->other]);
+			break;
+		}
+	}
+	return NULL;
+}
+
+static int by_name(const char *name)
+{
+	for (int n = 0; n < thread_count; n++) {
+		if (!strcmp(threads[n].name, name))
+			return n;
+	}
+	fprintf(stderr, "steps: no thread %s\n", name);
+	exit(2);
+}
+
+static void read_steps(struct thread *thread, char *text)
+{
+	char *word;
+
+	strsep(&text, ":");
+	while ((word = strsep(&text, ":"))) {
+		struct step *step = &thread->steps[thread->step_count++];
+
+		if (thread->step_count > STEPS_MAX || !strchr("rspbw", *word)) {
+			fprintf(stderr, "steps: %s: no step, or one too many\n", word);
+			exit(2);
+		}
+		step->kind = *word;
+		if (*word == 'w')
+			step->other = by_name(word + 1);
+		else
+			step->us = atof(word + 1);
+	}
+}
+
+int main(int count, char **words)
+{
+	pthread_t started[THREADS_MAX];
+
+	thread_count = count - 2;
+	if (thread_count < 1 || thread_count > THREADS_MAX) {
+		fprintf(stderr, "steps SECONDS THREAD...\n");
+		return 2;
+	}
+	for (int n = 0; n < thread_count; n++)
+		sscanf(words[n + 2], "%15[^:]", threads[n].name);
+	for (int n = 0; n < thread_count; n++)
+		read_steps(&threads[n], words[n + 2]);
+	look_at_cpus();
+	/* Utilization is forgotten, and frequencies are down. */
+	sleep(1);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += atoi(words[1]);
+	for (int n = 0; n < thread_count; n++)
+		pthread_create(&started[n], NULL, body, &threads[n]);
+	/* One that waits for another may wait for ever now. */
+	sleep_until(1e6 * end.tv_sec + end.tv_nsec / 1e3);
+	return 0;
+}
