@@ -79,12 +79,13 @@ def fetch(
 ) -> Path:
     """Return the unpacked source of a release, fetched if it is not in the folder.
 
-    The folder is by default the user's cache. ``also`` names further parts of the tree, ``say``
+    The folder is by default the one that $TORPOR_KERNEL_SOURCES names, else the user's cache. ``also`` names further parts of the tree, ``say``
     is given a line before anything is fetched. Raises :class:`UnavailableError`.
     """
     if not is_release(release):
         raise UnavailableError(f"`{release}` is not a release such as 6.12")
-    folder = folder or cache_folder()
+    named = os.environ.get(SOURCES_ENV)
+    folder = folder or (Path(named) if named else cache_folder())
     place = folder / f"linux-source-{release}"
     if _is_complete(place, also):
         return place

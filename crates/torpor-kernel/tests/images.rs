@@ -9,8 +9,8 @@ use support::{
     MS, US, change_file, compile, kernel_sources, kernels, linux_6_12, machine, start, task,
 };
 use torpor_governor::{Catalog, CatalogOptions};
-use torpor_kernel::{Kernel, Kernels, KernelsOptions, Stats, Step, TaskId};
-use torpor_units::{CpuId, Duration, Instant};
+use torpor_kernel::{DEFAULT_KERNEL, Kernel, Kernels, KernelsOptions, Stats, Step, TaskId};
+use torpor_units::{CpuId, Duration, Hz, Instant};
 
 fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");
@@ -105,4 +105,24 @@ fn parameters_choose_between_two_governors_of_a_name() {
         Err(error) => error.to_string(),
     };
     assert!(refused.contains("`nonesuch` is not a value for teo.util_mode"), "{refused}");
+}
+
+#[test]
+fn a_shipped_image_needs_neither_source_nor_compiler() {
+    let test = "a shipped image";
+    let cache = tempfile::tempdir().unwrap();
+    let cache_dir = Some(cache.path().join("cache"));
+    let compiler = Some("/nowhere/cc".into());
+    let kernels = Kernels::new(KernelsOptions { compiler, cache_dir, stop: None });
+    let spec = DEFAULT_KERNEL.parse().unwrap();
+    let Ok(shipped) = kernels.resolve(&spec, Hz::H250, &|_, _| {}) else {
+        eprintln!("not run: {test}: `make kernel` has made none");
+        return;
+    };
+    assert!(kernels.has(&spec, Hz::H250).unwrap());
+    let Some(compiled) = linux_6_12(test) else { return };
+    assert_eq!(shipped.source_sha256, compiled.source_sha256);
+    assert_eq!(shipped.id(), compiled.id());
+    assert_eq!(shipped.policies(), compiled.policies());
+    assert_eq!(run(&shipped), run(&compiled));
 }
