@@ -124,8 +124,14 @@ build/deps-bench: build/deps
 install: build/deps
 	@scripts/install.sh $(VENV)
 
-install-test: build/deps-test
+install-test: build/deps-test build/kernel-images
 	@scripts/install.sh $(VENV)
+
+# Where the kernel's source cannot be had, the tests that simulate fail, and say so.
+build/kernel-images: $(shell find khost governors kernel/ioboost crates/torpor-kernel/src -type f)
+	@source=$$(tests/kernel_sources.sh 6.12) && python3 scripts/kernel_images.py --source "$$source" ||\
+		echo "no images of the default kernel: see above" >&2
+	@touch $@
 
 clean:
 	rm -rf build target report.html images/*.so images/manifest.json

@@ -43,7 +43,7 @@ def on_a_full_disk(*args, cwd):
     def fill():
         resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM_BYTES, ROOM_BYTES))
 
-    env = {**os.environ, "XDG_CACHE_HOME": str(cwd / "cache")}
+    env = {**os.environ}
     command = [sys.executable, "-m", "torpor", *map(str, args)]
     return subprocess.run(
         command, cwd=cwd, env=env, preexec_fn=fill, capture_output=True, text=True, timeout=120

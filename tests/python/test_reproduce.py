@@ -268,14 +268,14 @@ def test_a_platform_may_stand_beside_the_study(tmp_path):
 
 def test_a_row_may_have_a_duration_of_its_own(tmp_path):
     path = tmp_path / "own.toml"
-    # Under schedutil the first 100 ms are others than the next.
+    # Under schedutil the first 100 ms are others than the next; the start adds some wake-ups.
     whole = STUDY.replace("seeds", 'cpufreq = "performance"\nseeds').replace("power_mw", "wakeups")
     rows = whole[whole.index("[[table.row]]") :]
     study = whole + rows.replace("metric", 'duration = "300ms"\nmetric')
     path.write_text(study)
     result = studies.reproduce(path)
     here, there = (row["cells"]["a"]["ours"] for row in result["tables"][0]["rows"])
-    assert there == pytest.approx(3 * here, abs=3)
+    assert there == pytest.approx(3 * here, rel=0.2)
     assert result["durations"] == ["100ms", "300ms"]
     # What is asked for holds for every row.
     here, there = studies.reproduce(path, duration="50ms")["tables"][0]["rows"]
@@ -390,24 +390,21 @@ def test_what_is_repeated_or_so_by_definition_does_not_count(tmp_path):
     assert result["counts"]["sign"]["of"] == 1
 
 
-def test_a_study_runs_under_a_hosted_kernel_beside_its_own_scheduler(tmp_path, torpor):
-    kernel = str(kernel_sources("6.12"))
+def test_a_study_compares_kernels(tmp_path, torpor):
+    kernel = str(kernel_sources("6.1"))
     column = '[[column]]\nname = "c"\ngovernor = "menu"\nio_boost = "per-task"\n[[table]]'
     study = STUDY.replace("[[table]]", column, 1).replace('["a", "b"]', '["a", "b", "c"]')
-    study = study.replace("duration", 'cpufreq = "schedutil@6.1"\nduration')
+    study = study.replace("duration", 'cpufreq = "schedutil"\nduration')
     (tmp_path / "mine.toml").write_text(study)
-    ways = ("reproduce", "./mine.toml", "--own", "--kernel", kernel)
-    own, hosted = json.loads(torpor(*ways, "--json", check=0).stdout)
-    assert own["kernel"] is None and hosted["kernel"]["release"].startswith("6.12")
-    values = [result["tables"][0]["rows"][0]["cells"] for result in (own, hosted)]
+    ways = ("reproduce", "./mine.toml", "--kernel", "6.12", "--kernel", kernel)
+    new, old = json.loads(torpor(*ways, "--json", check=0).stdout)
+    releases = [result["kernel"]["release"] for result in (new, old)]
+    assert releases[0].startswith("6.12.") and releases[1].startswith("6.1.")
+    values = [result["tables"][0]["rows"][0]["cells"] for result in (new, old)]
     assert values[0]["b"]["ours"] != values[1]["b"]["ours"]
-    assert own["left_out"] == [] and values[0]["c"]["ours"] is not None
-    assert hosted["left_out"] == [] and values[1]["c"]["ours"] is not None
-    assert "schedutil@6.1: the kernel's own schedutil stands in for it." in hosted["notes"]
+    assert new["left_out"] == [] and values[0]["c"]["ours"] is not None
     lines = torpor(*ways, check=0).stdout.splitlines()
     assert [line for line in lines if line.startswith("Linux 6.12") and "decides." in line]
     counted = lines[next(n for n, line in enumerate(lines) if line.startswith("Counts")) :]
-    assert [line.split()[:2] for line in counted if line.startswith("mine")] == [
-        ["mine", "Torpor"],
-        ["mine", "Linux"],
-    ]
+    shown = [line.split()[:3] for line in counted if line.startswith("mine")]
+    assert shown == [["mine", "Linux", release] for release in releases]

@@ -3,7 +3,7 @@
 //! cpufreq governor.
 
 use crate::cpufreq::Cpufreq;
-use crate::error::SimError;
+use crate::error::{Halt, SimError};
 use crate::options::{Options, Request};
 use crate::outcome::{KernelInfo, Policies};
 use std::fmt;
@@ -186,14 +186,23 @@ impl Column {
             name: governor.name.clone().unwrap_or_default(),
             kind: "governor",
             origin: match self.spec.place() {
-                Place::Builtin { .. } if !governor.is_foreign => {
-                    format!("Linux {}", self.kernel.release)
+                Place::Builtin { .. } => {
+                    self.kernel.own_governor().unwrap_or_else(|| self.spec.to_string())
                 }
                 _ => self.spec.to_string(),
             },
             source_sha256: None,
             params: governor.params.iter().cloned().collect(),
             config: self.spec.config().iter().cloned().collect(),
+        }
+    }
+
+    /// Returns the reason of a run's end, with the policies that may have caused it.
+    pub(crate) fn explains(&self, halt: &Halt) -> String {
+        let labels: Vec<String> = self.foreign.iter().map(Label::to_string).collect();
+        match labels.is_empty() {
+            true => halt.to_string(),
+            false => format!("{}: {halt}", labels.join(", ")),
         }
     }
 

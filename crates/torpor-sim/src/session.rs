@@ -193,7 +193,7 @@ impl<'a> Session<'a> {
         let end = Instant(0) + self.request.options.duration;
         match machine::run(&self.plan(seed), instance, hardware, sink, end, goes_on) {
             Err(Halt::Interrupted) => Err(Halt::Interrupted),
-            run => Ok(run.map_err(|halt| halt.to_string())),
+            run => Ok(run.map_err(|halt| self.columns[column].explains(&halt))),
         }
     }
 
