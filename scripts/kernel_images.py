@@ -82,7 +82,7 @@ def archive(tree: Path, release: str, files: list[str], place: Path) -> None:
     """Write the tree's files that images are made of, with its licence."""
     top = f"linux-{release}-hosted"
     with tarfile.open(place, "w:xz") as tar:
-        for file in sorted({*files, "COPYING"}):
+        for file in sorted({*map(os.path.normpath, files), "COPYING"}):
             text = (tree / file).read_bytes()
             entry = tarfile.TarInfo(f"{top}/{file}")
             entry.size = len(text)

@@ -79,8 +79,9 @@ def fetch(
 ) -> Path:
     """Return the unpacked source of a release, fetched if it is not in the folder.
 
-    The folder is by default the one that $TORPOR_KERNEL_SOURCES names, else the user's cache. ``also`` names further parts of the tree, ``say``
-    is given a line before anything is fetched. Raises :class:`UnavailableError`.
+    The folder is by default the one that $TORPOR_KERNEL_SOURCES names, else the user's cache.
+    ``also`` names further parts of the tree, ``say`` is given a line before anything is fetched.
+    Raises :class:`UnavailableError`.
     """
     if not is_release(release):
         raise UnavailableError(f"`{release}` is not a release such as 6.12")
@@ -265,9 +266,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--also", action="append", default=[], metavar="PATH")
     given = parser.parse_args(arguments)
     try:
-        place = fetch(
-            given.release, given.folder, tuple(given.also), lambda line: print(line, file=sys.stderr)
-        )
+        also = tuple(given.also)
+        place = fetch(given.release, given.folder, also, lambda line: print(line, file=sys.stderr))
     except UnavailableError as error:
         print(error, file=sys.stderr)
         return UNAVAILABLE
