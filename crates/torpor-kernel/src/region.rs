@@ -82,8 +82,7 @@ impl Stacks {
     pub(crate) fn take(&mut self) -> Option<*mut c_void> {
         let guard = self.start.as_ptr().wrapping_byte_add(self.used * self.stride);
         // SAFETY: the page belongs to this mapping, and nobody has anything in it.
-        if self.used == STACKS
-            || unsafe { libc::mprotect(guard, self.page, libc::PROT_NONE) } != 0
+        if self.used == STACKS || unsafe { libc::mprotect(guard, self.page, libc::PROT_NONE) } != 0
         {
             return None;
         }
