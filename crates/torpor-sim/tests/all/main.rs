@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! All tests of the crate from outside, as one program: many would be linked one by one.
 
+mod aarch64;
 mod attacks;
 mod background;
 mod calls;
