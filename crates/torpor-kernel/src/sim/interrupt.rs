@@ -37,7 +37,7 @@ impl<W: Work> Sim<W> {
             }
             _ => now.max(since),
         };
-        self.push(at, Event::Awake(cpu, number));
+        self.queue.push(at, cpu, Event::Awake(number));
         Ok(())
     }
 
