@@ -90,43 +90,47 @@ static void after_waking(struct task_struct *task, struct khost_decision *decisi
 	look_at_queue(decision, &rq->cfs, &task->se, &curr->se);
 }
 
-/* Who looks on takes no time. */
-static void tell(struct khost_decision *decision, struct task_struct *task,
-		 void (*fill)(struct task_struct *task, struct khost_decision *decision))
+/* Who looks on takes no time. Out of the way of those whom nobody watches. */
+static noinline void tell(enum khost_decided kind, struct task_struct *task, unsigned int khz,
+			  unsigned int target,
+			  void (*fill)(struct task_struct *task, struct khost_decision *decision))
 {
 	unsigned long long counted_ps = khost_cpu->counted_ps;
+	struct khost_decision decision = {
+		.kind = kind,
+		.task = task ? khost_number(task) : 0,
+		.cpu = smp_processor_id(),
+		.target = target,
+		.khz = khz,
+	};
 
-	if (task) {
-		decision->task = khost_number(task);
-		decision->target = task_cpu(task);
+	if (kind == KHOST_FREQUENCY || decision.task) {
+		fill(task, &decision);
+		khost_host->decided(khost_host->context, &decision);
 	}
-	decision->cpu = smp_processor_id();
-	fill(task, decision);
-	khost_host->decided(khost_host->context, decision);
 	khost_cpu->counted_ps = counted_ps;
 }
 
 void khost_waking(struct task_struct *task)
 {
-	struct khost_decision decision = { .kind = KHOST_WAKING };
-
-	khost_traced_task(KHOST_SCHED_WAKING, khost_number(task), task_cpu(task));
-	if (khost_host->decided && khost_number(task))
-		tell(&decision, task, before_waking);
+	if (khost_machine->records)
+		khost_traced_task(KHOST_SCHED_WAKING, khost_number(task), task_cpu(task));
+	if (khost_host->decided)
+		tell(KHOST_WAKING, task, 0, task_cpu(task), before_waking);
 }
 
 void khost_woken(struct task_struct *task)
 {
-	struct khost_decision decision = { .kind = KHOST_WOKEN };
-
-	khost_traced_task(KHOST_SCHED_WAKEUP, khost_number(task), task_cpu(task));
-	if (khost_host->decided && khost_number(task))
-		tell(&decision, task, after_waking);
+	if (khost_machine->records)
+		khost_traced_task(KHOST_SCHED_WAKEUP, khost_number(task), task_cpu(task));
+	if (khost_host->decided)
+		tell(KHOST_WOKEN, task, 0, task_cpu(task), after_waking);
 }
 
 void khost_woken_new(struct task_struct *task)
 {
-	khost_traced_task(KHOST_SCHED_WAKEUP_NEW, khost_number(task), task_cpu(task));
+	if (khost_machine->records)
+		khost_traced_task(KHOST_SCHED_WAKEUP_NEW, khost_number(task), task_cpu(task));
 }
 
 static void before_switch(struct task_struct *none, struct khost_decision *decision)
@@ -137,8 +141,6 @@ static void before_switch(struct task_struct *none, struct khost_decision *decis
 
 void khost_sees_frequency(unsigned int cpu, unsigned int khz)
 {
-	struct khost_decision decision = { .kind = KHOST_FREQUENCY, .target = cpu, .khz = khz };
-
 	if (khost_host->decided)
-		tell(&decision, NULL, before_switch);
+		tell(KHOST_FREQUENCY, NULL, khz, cpu, before_switch);
 }

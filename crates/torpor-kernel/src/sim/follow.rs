@@ -51,6 +51,7 @@ impl<W: Work> Sim<W> {
         self.spend(cpu);
         let abi::Cpu {
             timer_ns,
+            sent,
             task,
             khz,
             idle_state,
@@ -62,9 +63,8 @@ impl<W: Work> Sim<W> {
             ..
         } = *self.instance.cpu(cpu);
         // Another CPU waited for it, so it woke within the call; it may sleep again.
-        let is_over = |sleep: &Sleep| sleep.number != sleeps || idle_state < 0;
-        if let Some(sleep) = self.cpus[cpu].asleep.filter(is_over) {
-            self.cpus[cpu].asleep = None;
+        let is_over = |sleep: &mut Sleep| sleep.number != sleeps || idle_state < 0;
+        if let Some(sleep) = self.cpus[cpu].asleep.take_if(is_over) {
             self.polling.retain(|other| *other != cpu);
             // One that the hardware had not entered yet never was.
             match &mut self.machine.last_man {
@@ -76,8 +76,8 @@ impl<W: Work> Sim<W> {
                 self.left(cpu, slept);
             }
         }
-        let sent = std::mem::take(&mut self.instance.cpu_mut(cpu).sent);
         if sent != 0 {
+            self.instance.cpu_mut(cpu).sent = 0;
             let sender = self.instance.acting_cpu();
             self.stats.ipis += 1;
             self.work.watch(sender, self.now, Seen::SentIpi(cpu));

@@ -319,6 +319,11 @@ impl<W: Work> Sim<W> {
                             self.queue.push(sleep.since, cpu, event);
                             return Ok(());
                         }
+                        // Its work would have come late: no tracepoint has reported it.
+                        assert!(
+                            !sleep.polls() || !self.instance.needs_resched(cpu),
+                            "the kernel reports what it gives to polling CPUs"
+                        );
                         self.interrupt(cpu)
                     }
                     _ => Ok(()),

@@ -28,8 +28,9 @@ pub(super) struct Queue<E> {
     /// A binary tree, its root in 1, the children of `n` in `2n` and `2n + 1`: of the CPUs below each
     /// node, the one whose first event is the earliest.
     winners: Vec<u16>,
-    /// CPUs whose key the tree does not have yet: most get their next event right after the last.
-    changed: Vec<u16>,
+    /// The CPU whose event was taken last, which most often gets another: the tree does not have
+    /// that yet.
+    taken: Option<u16>,
     pushed: u64,
 }
 
@@ -43,7 +44,7 @@ impl<E> Queue<E> {
             events: (0..cpus).map(|_| Vec::with_capacity(8)).collect(),
             keys: vec![NONE; leaves],
             winners,
-            changed: Vec::with_capacity(8),
+            taken: None,
             pushed: 0,
         }
     }
@@ -51,10 +52,17 @@ impl<E> Queue<E> {
     /// When the next event comes; [`Instant::NEVER`] if none does.
     #[inline]
     pub(super) fn next_time(&mut self) -> Instant {
-        while let Some(cpu) = self.changed.pop() {
-            self.play(cpu.into());
+        let first = self.first();
+        time(self.keys[first])
+    }
+
+    /// The CPU that has the next event, if any has.
+    #[inline]
+    fn first(&mut self) -> usize {
+        match self.taken.take() {
+            Some(cpu) => self.play(cpu),
+            None => self.winners[1].into(),
         }
-        time(self.keys[usize::from(self.winners[1])])
     }
 
     #[inline]
@@ -66,45 +74,52 @@ impl<E> Queue<E> {
         while place > 0 && events[place - 1].0 < key {
             place -= 1;
         }
-        if place == events.len() {
-            events.push((key, event));
-            self.changes(cpu, key);
-        } else {
-            events.insert(place, (key, event));
+        if place < events.len() {
+            return events.insert(place, (key, event));
+        }
+        events.push((key, event));
+        self.keys[cpu] = key;
+        if self.taken != Some(cpu as u16) {
+            self.advance(cpu);
         }
     }
 
     /// Takes the next event off, with its CPU.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(usize, E)> {
-        self.next_time();
-        let cpu = usize::from(self.winners[1]);
-        let (_, event) = self.events[cpu].pop()?;
-        let key = self.events[cpu].last().map_or(NONE, |(key, _)| *key);
-        self.changes(cpu, key);
+        let cpu = self.first();
+        let events = &mut self.events[cpu];
+        let (_, event) = events.pop()?;
+        self.keys[cpu] = events.last().map_or(NONE, |(key, _)| *key);
+        self.taken = Some(cpu as u16);
         Some((cpu, event))
     }
 
+    /// Brings the tree up to date with a CPU that had won everywhere; returns who has won.
     #[inline]
-    fn changes(&mut self, cpu: usize, key: Key) {
-        self.keys[cpu] = key;
-        if self.changed.last() != Some(&(cpu as u16)) {
-            self.changed.push(cpu as u16);
-        }
-    }
-
-    /// Brings the tree up to date with a CPU's new key.
-    #[inline]
-    fn play(&mut self, cpu: usize) {
+    fn play(&mut self, cpu: u16) -> usize {
         let (keys, winners) = (&self.keys[..], &mut self.winners[..]);
-        let (mut winner, mut key) = (cpu as u16, keys[cpu]);
-        let mut node = keys.len() + cpu;
+        let (mut winner, mut key) = (cpu, keys[usize::from(cpu)]);
+        let mut node = keys.len() + usize::from(cpu);
         while node > 1 {
             let other = winners[node ^ 1];
             let other_key = keys[usize::from(other)];
             (winner, key) = if other_key < key { (other, other_key) } else { (winner, key) };
             node /= 2;
             winners[node] = winner;
+        }
+        winner.into()
+    }
+
+    /// Brings the tree up to date with a CPU whose key is less than it was. What it finds of the one
+    /// that was taken is put right later, where [`Queue::play`] comes by.
+    #[inline]
+    fn advance(&mut self, cpu: usize) {
+        let (keys, winners) = (&self.keys[..], &mut self.winners[..]);
+        let mut node = (keys.len() + cpu) / 2;
+        while node > 0 && keys[usize::from(winners[node])] >= keys[cpu] {
+            winners[node] = cpu as u16;
+            node /= 2;
         }
     }
 }
