@@ -98,6 +98,7 @@ static int init_thread(void *unused)
 	khost_start_workers();
 	run_initcalls(__initcall_start, __initcall0_start);
 	smp_init();
+	khost_keep_masks();
 	/* They go idle, each for itself, before one looks for the tasks of another. */
 	cpu_relax();
 	sched_init_smp();

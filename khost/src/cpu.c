@@ -105,6 +105,12 @@ static void send(int cpu, unsigned int interrupt)
 	khost_touch(cpu);
 }
 
+/* It sees the flag that it polls. */
+void khost_polling_has_work(int cpu)
+{
+	khost_touch(cpu);
+}
+
 void arch_smp_send_reschedule(int cpu)
 {
 	send(cpu, KHOST_IRQ_RESCHEDULE);

@@ -89,6 +89,7 @@ void khost_start_idle_driver(void);
 int khost_idle_usage(void *usage, unsigned long cpu);
 void khost_start_freq_driver(void);
 void khost_setup_topology(void);
+void khost_keep_masks(void);
 
 /* boot.c */
 extern const struct khost_host *khost_host;

@@ -48,7 +48,11 @@ int _printk_deferred(const char *fmt, ...)
 void khost_traced(enum khost_traced kind, const void *timer, const void *function,
 		  unsigned long long expires_ns, unsigned long long softexpires_ns)
 {
-	struct khost_event event = {
+	struct khost_event event;
+
+	if (!khost_machine->records)
+		return;
+	event = (struct khost_event) {
 		.kind = kind,
 		.cpu = khost_cpu_number,
 		.switches = khost_cpu->switches,
@@ -57,9 +61,7 @@ void khost_traced(enum khost_traced kind, const void *timer, const void *functio
 		.expires_ns = expires_ns,
 		.softexpires_ns = softexpires_ns,
 	};
-
-	if (khost_machine->records)
-		khost_host->traced(khost_host->context, &event);
+	khost_host->traced(khost_host->context, &event);
 }
 
 /* Set by the linker script. */
@@ -74,6 +76,7 @@ void khost_expires(const void *timer, const void *function, unsigned long long n
 	khost_traced(KHOST_HRTIMER_EXPIRE_ENTRY, timer, function, now_ns, 0);
 }
 
+/* A number of 0 is a task of the kernel's own. */
 void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int target)
 {
 	struct khost_event event = {
@@ -84,8 +87,7 @@ void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int t
 		.switches = khost_cpu->switches,
 	};
 
-	/* A number of 0 is a task of the kernel's own. */
-	if (khost_machine->records && task)
+	if (task)
 		khost_host->traced(khost_host->context, &event);
 }
 

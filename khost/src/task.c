@@ -246,17 +246,20 @@ static void set_attributes(struct host_task *host, const struct khost_attributes
 
 void khost_waking(struct task_struct *task)
 {
-	khost_traced_task(KHOST_SCHED_WAKING, khost_number(task), task_cpu(task));
+	if (khost_machine->records)
+		khost_traced_task(KHOST_SCHED_WAKING, khost_number(task), task_cpu(task));
 }
 
 void khost_wakeup(struct task_struct *task)
 {
-	khost_traced_task(KHOST_SCHED_WAKEUP, khost_number(task), task_cpu(task));
+	if (khost_machine->records)
+		khost_traced_task(KHOST_SCHED_WAKEUP, khost_number(task), task_cpu(task));
 }
 
 void khost_wakeup_new(struct task_struct *task)
 {
-	khost_traced_task(KHOST_SCHED_WAKEUP_NEW, khost_number(task), task_cpu(task));
+	if (khost_machine->records)
+		khost_traced_task(KHOST_SCHED_WAKEUP_NEW, khost_number(task), task_cpu(task));
 }
 
 static void fork_task(void *argument)

@@ -50,6 +50,36 @@ void khost_setup_topology(void)
 	}
 }
 
+/* Once all CPUs are up, these stay as they are. */
+static bool masks_are_final;
+
+void khost_keep_masks(void)
+{
+	masks_are_final = true;
+}
+
+const struct cpumask *(cpu_coregroup_mask)(int cpu)
+{
+	static const struct cpumask *masks[NR_CPUS];
+
+	if (!masks_are_final)
+		return cpu_coregroup_mask(cpu);
+	if (!masks[cpu])
+		masks[cpu] = cpu_coregroup_mask(cpu);
+	return masks[cpu];
+}
+
+const struct cpumask *(cpu_clustergroup_mask)(int cpu)
+{
+	static const struct cpumask *masks[NR_CPUS];
+
+	if (!masks_are_final)
+		return cpu_clustergroup_mask(cpu);
+	if (!masks[cpu])
+		masks[cpu] = cpu_clustergroup_mask(cpu);
+	return masks[cpu];
+}
+
 /* Devices, as far as the frequency core and the energy model ask for one of a CPU. */
 
 typeof(cpu_subsys) cpu_subsys = { .name = "cpu" };

@@ -60,6 +60,7 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// What the kernel's work has taken since it was last asked; `clock.c` has the same rule.
+    #[inline]
     pub(crate) fn take_spent_ns(&mut self) -> u64 {
         let counted_ns = std::mem::take(&mut self.counted_ps) / 1_000;
         counted_ns.max(std::mem::take(&mut self.figured_ns))

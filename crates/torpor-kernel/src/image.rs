@@ -71,6 +71,7 @@ impl Image {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn calls(&self) -> &Calls {
         // SAFETY: a constant of the image, which is mapped as long as this lives; its first fields
         // are checked before any other is used.

@@ -96,23 +96,27 @@ impl Instance {
         self.cpus
     }
 
+    #[inline]
     pub fn now(&self) -> Instant {
         // SAFETY: a variable of the image; no call is under way.
         Instant(unsafe { *self.image.calls().now_ns } as i64)
     }
 
+    #[inline]
     pub fn set_now(&mut self, now: Instant) {
         assert!(now >= self.now(), "time does not go back");
         // SAFETY: a variable of the image; no call is under way.
         unsafe { *self.image.calls().now_ns = now.0 as u64 };
     }
 
+    #[inline]
     pub(crate) fn cpu(&self, cpu: usize) -> &Cpu {
         assert!(cpu < self.cpus, "there is such a CPU");
         // SAFETY: an array of the image with as many; no call is under way.
         unsafe { &*self.image.calls().cpus.add(cpu) }
     }
 
+    #[inline]
     pub(crate) fn cpu_mut(&mut self, cpu: usize) -> &mut Cpu {
         assert!(cpu < self.cpus, "there is such a CPU");
         // SAFETY: an array of the image with as many; no call is under way.
@@ -120,12 +124,14 @@ impl Instance {
     }
 
     /// The CPU of the last call.
+    #[inline]
     pub(crate) fn acting_cpu(&self) -> usize {
         // SAFETY: a variable of the image; no call is under way.
         unsafe { *self.image.calls().acting_cpu as usize }
     }
 
     /// Whether the task that has a CPU is to make way for another.
+    #[inline]
     pub(crate) fn needs_resched(&self, cpu: usize) -> bool {
         let flags = self.cpu(cpu).flags;
         // SAFETY: null before the kernel has started, else the flags of a task, none of which goes.
@@ -133,6 +139,7 @@ impl Instance {
     }
 
     /// Takes the mask of up to 64 CPUs, from `64 * word` on, with which something has happened.
+    #[inline]
     pub(crate) fn take_touched(&mut self, word: usize) -> u64 {
         assert!(word < abi::CPUS_MAX / 64, "there is such a word");
         // SAFETY: an array of the image with as many; no call is under way.
@@ -167,14 +174,17 @@ impl Instance {
     }
 
     /// Serves what is raised on a CPU.
+    #[inline]
     pub(crate) fn interrupt(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.plain(self.image.calls().interrupt, cpu)
     }
 
+    #[inline]
     pub(crate) fn block(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.plain(self.image.calls().block, cpu)
     }
 
+    #[inline]
     pub(crate) fn block_io(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.plain(self.image.calls().block_io, cpu)
     }
@@ -187,6 +197,7 @@ impl Instance {
         self.plain(self.image.calls().exit, cpu)
     }
 
+    #[inline]
     pub(crate) fn sleep(&mut self, cpu: usize, until: Instant) -> Result<(), Trouble> {
         let mut until = until.0 as u64;
         let sleep = self.image.calls().sleep;
@@ -195,6 +206,7 @@ impl Instance {
     }
 
     /// A task that is about to sleep wakes another `sync`.
+    #[inline]
     pub(crate) fn wake(&mut self, task: TaskHandle, cpu: usize, sync: bool) -> Result<(), Trouble> {
         let calls = self.image.calls();
         let wake = if sync { calls.wake_sync } else { calls.wake };
@@ -216,6 +228,7 @@ impl Instance {
     }
 
     /// The next device interrupt that is raised on the CPU wakes the task.
+    #[inline]
     pub(crate) fn completes(&mut self, task: TaskHandle, cpu: usize) -> Result<(), Trouble> {
         let completes = self.image.calls().completes;
         // SAFETY: the kernel has given the handle.
@@ -247,6 +260,7 @@ impl Instance {
         Ok(TaskHandle(NonNull::new(task).expect("a call that ends well has made one")))
     }
 
+    #[inline]
     fn plain(&mut self, call: Call, cpu: usize) -> Result<(), Trouble> {
         // SAFETY: such a call takes a CPU's number alone.
         unsafe { self.call(call, std::ptr::null_mut(), cpu as *mut c_void) }
@@ -254,6 +268,7 @@ impl Instance {
 
     /// # Safety
     /// `call` takes what `one` and `other` point to.
+    #[inline]
     unsafe fn call(
         &mut self,
         call: Call,

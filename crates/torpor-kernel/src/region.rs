@@ -82,8 +82,7 @@ impl Stacks {
     pub(crate) fn take(&mut self) -> Option<*mut c_void> {
         let guard = self.start.as_ptr().wrapping_byte_add(self.used * self.stride);
         // SAFETY: the page belongs to this mapping, and nobody has anything in it.
-        if self.used == STACKS || unsafe { libc::mprotect(guard, self.page, libc::PROT_NONE) } != 0
-        {
+        if self.used == STACKS || !unsafe { forbid(guard, self.page) } {
             return None;
         }
         let place = self.used % PLACES * LINE;
@@ -95,6 +94,21 @@ impl Stacks {
     pub(crate) fn guards(&self, address: usize) -> bool {
         let offset = address.wrapping_sub(self.start.as_ptr() as usize);
         offset < self.used * self.stride && offset % self.stride < self.page
+    }
+}
+
+/// Takes a page away, so that touching it is a segmentation fault.
+///
+/// # Safety
+/// The page is the caller's, and empty.
+unsafe fn forbid(page: *mut c_void, size: usize) -> bool {
+    // Since Linux 6.13; libc has no name for it yet. Without, each page splits the mapping: 2 ms
+    // of the 12 that a kernel with 256 CPUs took to start.
+    const MADV_GUARD_INSTALL: libc::c_int = 102;
+    // SAFETY: as the caller promises.
+    unsafe {
+        libc::madvise(page, size, MADV_GUARD_INSTALL) == 0
+            || libc::mprotect(page, size, libc::PROT_NONE) == 0
     }
 }
 

@@ -12,6 +12,15 @@
 #define arch_set_freq_scale topology_set_freq_scale
 #define arch_scale_freq_ref topology_get_freq_ref
 
+/*
+ * The scheduler asks for these masks with each pair of CPUs. Its table of topology levels gets the
+ * functions of khost/src/topology.c, which remember them; a call gets the tree's own.
+ */
+const struct cpumask *khost_tree_coregroup_mask(int cpu);
+const struct cpumask *khost_tree_clustergroup_mask(int cpu);
+#define cpu_coregroup_mask(cpu) khost_tree_coregroup_mask(cpu)
+#define cpu_clustergroup_mask(cpu) khost_tree_clustergroup_mask(cpu)
+
 #include <asm-generic/topology.h>
 
 #endif

@@ -12,13 +12,23 @@ impl<W: Work> Sim<W> {
     /// Takes over what the kernel has decided.
     pub(super) fn follow(&mut self) {
         self.take_timers();
+        let mut one_polls = false;
         for word in 0..self.cpus.len().div_ceil(64) {
             let mut touched = self.instance.take_touched(word);
             while touched != 0 {
-                self.look_at(64 * word + touched.trailing_zeros() as usize);
+                let cpu = 64 * word + touched.trailing_zeros() as usize;
+                self.look_at(cpu);
+                one_polls |= self.cpus[cpu].asleep.as_ref().is_some_and(Sleep::polls);
                 touched &= touched - 1;
             }
         }
+        if one_polls {
+            self.look_at_polling();
+        }
+    }
+
+    /// Ends the polling of CPUs that have got something to do, of which each was touched.
+    fn look_at_polling(&mut self) {
         for at in 0..self.polling.len() {
             let cpu = self.polling[at];
             let now = self.now;
@@ -27,7 +37,7 @@ impl<W: Work> Sim<W> {
                 sleep.event = Some(now);
                 sleep.is_resched = true;
                 let (at, number) = (now.max(sleep.since), sleep.number);
-                self.push(at, Event::Awake(cpu, number));
+                self.queue.push(at, cpu, Event::Awake(number));
             }
         }
     }
@@ -36,6 +46,7 @@ impl<W: Work> Sim<W> {
         self.spend(cpu);
         let abi::Cpu {
             timer_ns,
+            sent,
             task,
             khz,
             idle_state,
@@ -47,9 +58,8 @@ impl<W: Work> Sim<W> {
             ..
         } = *self.instance.cpu(cpu);
         // Another CPU waited for it, so it woke within the call; it may sleep again.
-        let is_over = |sleep: &Sleep| sleep.number != sleeps || idle_state < 0;
-        if let Some(sleep) = self.cpus[cpu].asleep.filter(is_over) {
-            self.cpus[cpu].asleep = None;
+        let is_over = |sleep: &mut Sleep| sleep.number != sleeps || idle_state < 0;
+        if let Some(sleep) = self.cpus[cpu].asleep.take_if(is_over) {
             self.polling.retain(|other| *other != cpu);
             // One that the hardware had not entered yet never was.
             match &mut self.machine.last_man {
@@ -61,14 +71,14 @@ impl<W: Work> Sim<W> {
                 self.left(cpu, slept);
             }
         }
-        let sent = std::mem::take(&mut self.instance.cpu_mut(cpu).sent);
         if sent != 0 {
+            self.instance.cpu_mut(cpu).sent = 0;
             let sender = self.instance.acting_cpu();
             self.stats.ipis += 1;
             if let Some(ipi) = Ipi::of(sent) {
                 self.work.watch(sender, self.now, Seen::SentIpi { to: cpu, ipi });
             }
-            self.push(self.now + self.machine.ipi_delivery, Event::Ipi(cpu, sent));
+            self.queue.push(self.now + self.machine.ipi_delivery, cpu, Event::Ipi(sent));
         }
         self.queue_timer(cpu, timer_ns);
         if khz != self.cpus[cpu].khz {
@@ -112,13 +122,13 @@ impl<W: Work> Sim<W> {
                 self.polling.push(cpu);
             }
             if let Some(time) = demotion.and_then(|rule| rule.undemote).filter(|_| got != state) {
-                self.push(sleep.since + time, Event::Undemotes(cpu, sleeps));
+                self.queue.push(sleep.since + time, cpu, Event::Undemotes(sleeps));
             }
             if poll_until_ns != 0 {
-                self.push(Instant(poll_until_ns as i64), Event::PollEnd(cpu, poll_until_ns));
+                self.queue.push(Instant(poll_until_ns as i64), cpu, Event::PollEnd(poll_until_ns));
             }
             match sleep.since > self.now {
-                true => self.push(sleep.since, Event::Sleeps(cpu)),
+                true => self.queue.push(sleep.since, cpu, Event::Sleeps),
                 false => self.tell_sleep(cpu),
             }
         }
@@ -186,7 +196,7 @@ impl<W: Work> Sim<W> {
     pub(super) fn queue_timer(&mut self, cpu: usize, timer_ns: u64) {
         if timer_ns < self.cpus[cpu].timer_queued {
             self.cpus[cpu].timer_queued = timer_ns;
-            self.push(Instant(timer_ns as i64).max(self.now), Event::Timer(cpu));
+            self.queue.push(Instant(timer_ns as i64).max(self.now), cpu, Event::Timer);
         }
     }
 
@@ -263,7 +273,7 @@ impl<W: Work> Sim<W> {
         if it.done_at < it.done_queued {
             it.done_queued = it.done_at;
             let at = it.done_at;
-            self.push(at, Event::Done(cpu));
+            self.queue.push(at, cpu, Event::Done);
         }
     }
 

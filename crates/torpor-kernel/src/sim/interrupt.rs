@@ -2,7 +2,7 @@
 //! Interrupts: how they reach a CPU, asleep or not, and what comes of them there.
 
 use super::cpu::Sleep;
-use super::work::{End, Handled, Ipi, Seen, Slept, TaskId, Work};
+use super::work::{End, Ipi, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
 use crate::Trouble;
 use crate::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER};
@@ -15,7 +15,7 @@ impl<W: Work> Sim<W> {
         // A device's handler runs with interrupts off, and the next one waits for its end.
         let handles_until = self.cpus[cpu].handles_until;
         if bits == IRQ_DEVICE && handles_until > now {
-            self.push(handles_until, Event::Ipi(cpu, bits));
+            self.queue.push(handles_until, cpu, Event::Ipi(bits));
             return Ok(());
         }
         self.instance.cpu_mut(cpu).raised |= bits;
@@ -43,7 +43,7 @@ impl<W: Work> Sim<W> {
             }
             _ => now.max(since),
         };
-        self.push(at, Event::Awake(cpu, number));
+        self.queue.push(at, cpu, Event::Awake(number));
         Ok(())
     }
 
@@ -52,8 +52,8 @@ impl<W: Work> Sim<W> {
         self.account(cpu);
         let asleep = self.cpus[cpu].asleep.take();
         let raised = self.instance.cpu(cpu).raised;
-        let mut handled = std::mem::take(&mut self.handled);
-        let mut held = self.handle_devices(cpu, raised, &mut handled)?;
+        let has_device = raised & IRQ_DEVICE != 0;
+        let mut held = if has_device { self.handle_devices(cpu)? } else { Duration::ZERO };
         let overheads = self.machine.overheads;
         if raised & IRQ_TIMER != 0 {
             held += overheads.interrupt;
@@ -103,30 +103,29 @@ impl<W: Work> Sim<W> {
         if polls {
             self.instance.cpu_mut(cpu).figured_ns += held_ns;
         }
-        for what in handled.outside.drain(..) {
+        if has_device { self.take_outside() } else { Ok(()) }
+    }
+
+    /// Passes on what the handlers of devices have brought about elsewhere.
+    fn take_outside(&mut self) -> Result<(), Trouble> {
+        let mut outside = std::mem::take(&mut self.handled.outside);
+        for what in outside.drain(..) {
             self.takes(what)?;
         }
-        self.handled = handled;
+        self.handled.outside = outside;
         Ok(())
     }
 
     /// What devices have for this CPU; returns what that takes.
-    fn handle_devices(
-        &mut self,
-        cpu: usize,
-        raised: u32,
-        handled: &mut Handled,
-    ) -> Result<Duration, Trouble> {
-        if raised & IRQ_DEVICE == 0 {
-            return Ok(Duration::ZERO);
-        }
+    fn handle_devices(&mut self, cpu: usize) -> Result<Duration, Trouble> {
+        let mut handled = std::mem::take(&mut self.handled);
         handled.time = Duration::ZERO;
         handled.woken.clear();
         for task in std::mem::take(&mut self.cpus[cpu].completed) {
             self.instance.completes(self.tasks[task].as_ref().expect("it asked").handle, cpu)?;
             handled.time = self.machine.overheads.interrupt;
         }
-        self.work.handle(cpu, self.now, handled);
+        self.work.handle(cpu, self.now, &mut handled);
         for TaskId(task) in handled.woken.drain(..) {
             let now = self.now;
             let it = self.task(task);
@@ -138,7 +137,9 @@ impl<W: Work> Sim<W> {
             let handle = it.handle;
             self.instance.completes(handle, cpu)?;
         }
-        Ok(handled.time)
+        let time = handled.time;
+        self.handled = handled;
+        Ok(time)
     }
 
     /// Whether a polling CPU still polls after an interrupt; the kernel is back in its loop then.

@@ -5,6 +5,7 @@
 mod cpu;
 mod follow;
 mod interrupt;
+mod queue;
 mod stats;
 mod timers;
 mod work;
@@ -12,51 +13,31 @@ mod work;
 use crate::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
 use crate::{Instance, Machine, TaskHandle, TaskSetup, Trouble};
 use cpu::Cpu;
+use queue::Queue;
 pub use stats::{CpuStats, Stats, TaskStats};
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use timers::Timers;
 pub use timers::{TimerFunction, TimerId, Traced};
 use torpor_units::{CpuId, Duration, Instant};
 pub use work::{End, Handled, Ipi, Outside, Seen, Slept, Step, TaskId, Work};
 
-/// Events are in the order of their time, then of their making.
-#[derive(PartialEq, Eq)]
-struct Queued {
-    time: Instant,
-    number: u64,
-    event: Event,
-}
-
-impl Ord for Queued {
-    /// The heap has its greatest first: that is the earliest.
-    fn cmp(&self, other: &Queued) -> Ordering {
-        (other.time, other.number).cmp(&(self.time, self.number))
-    }
-}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Queued) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What comes to a CPU.
+#[derive(Clone, Copy)]
 enum Event {
-    /// A clock event device may have reached what it is set to.
-    Timer(usize),
-    Ipi(usize, u32),
-    /// A CPU is out of its idle state, or a polling one has seen that there is something to do.
-    Awake(usize, u32),
-    /// What a CPU's task had to compute may be done.
-    Done(usize),
+    /// Its clock event device may have reached what it is set to.
+    Timer,
+    Ipi(u32),
+    /// It is out of its idle state, or a polling one has seen that there is something to do.
+    Awake(u32),
+    /// What its task had to compute may be done.
+    Done,
     /// The hardware enters the state that the kernel has entered before.
-    Sleeps(usize),
+    Sleeps,
     /// The time is up after which the hardware takes a demoted CPU to the requested state.
-    Undemotes(usize, u32),
+    Undemotes(u32),
     /// A polling state's time is up.
-    PollEnd(usize, u64),
-    Completion(usize, usize),
+    PollEnd(u64),
+    /// A device has done what a task asked for.
+    Completion(usize),
 }
 
 struct Task {
@@ -83,8 +64,7 @@ pub struct Sim<W> {
     machine: Machine,
     work: W,
     now: Instant,
-    queue: BinaryHeap<Queued>,
-    queued: u64,
+    queue: Queue<Event>,
     cpus: Vec<Cpu>,
     /// By number.
     tasks: Vec<Option<Task>>,
@@ -137,8 +117,7 @@ impl<W: Work> Sim<W> {
             machine,
             work,
             now,
-            queue: BinaryHeap::new(),
-            queued: 0,
+            queue: Queue::new(cpus.len()),
             cpus,
             tasks: Vec::new(),
             polling: Vec::new(),
@@ -183,7 +162,7 @@ impl<W: Work> Sim<W> {
         const ASK_EVERY: u64 = 1 << 14;
         let mut outside = Vec::new();
         loop {
-            let inside = self.queue.peek().map_or(Instant::NEVER, |queued| queued.time);
+            let inside = self.queue.next_time();
             let due = self.work.due();
             let time = inside.min(due);
             if time >= until || time == Instant::NEVER {
@@ -196,8 +175,8 @@ impl<W: Work> Sim<W> {
                 for what in outside.drain(..) {
                     self.takes(what)?;
                 }
-            } else if let Some(Queued { event, .. }) = self.queue.pop() {
-                self.handle(event)?;
+            } else if let Some((cpu, event)) = self.queue.pop() {
+                self.handle(cpu, event)?;
             }
             self.follow();
             self.stats.events += 1;
@@ -238,11 +217,6 @@ impl<W: Work> Sim<W> {
 
     pub fn instance(&mut self) -> &mut Instance {
         &mut self.instance
-    }
-
-    fn push(&mut self, time: Instant, event: Event) {
-        self.queued += 1;
-        self.queue.push(Queued { time, number: self.queued, event });
     }
 
     fn takes(&mut self, what: Outside) -> Result<(), Trouble> {
@@ -298,9 +272,9 @@ impl<W: Work> Sim<W> {
         self.tasks[index].as_mut().expect("the kernel knows the tasks that there are")
     }
 
-    fn handle(&mut self, event: Event) -> Result<(), Trouble> {
+    fn handle(&mut self, cpu: usize, event: Event) -> Result<(), Trouble> {
         match event {
-            Event::Timer(cpu) => {
+            Event::Timer => {
                 let set = self.instance.cpu(cpu).timer_ns;
                 self.cpus[cpu].timer_queued = NEVER;
                 if set <= self.now.0 as u64 {
@@ -310,8 +284,8 @@ impl<W: Work> Sim<W> {
                 self.queue_timer(cpu, set);
                 Ok(())
             }
-            Event::Ipi(cpu, bits) => self.raise(cpu, bits),
-            Event::Awake(cpu, number) => {
+            Event::Ipi(bits) => self.raise(cpu, bits),
+            Event::Awake(number) => {
                 // Unless that sleep has ended otherwise.
                 let is_that = self.cpus[cpu].asleep.is_some_and(|sleep| sleep.number == number);
                 match is_that || self.instance.cpu(cpu).raised != 0 {
@@ -319,7 +293,7 @@ impl<W: Work> Sim<W> {
                     false => Ok(()),
                 }
             }
-            Event::Done(cpu) => {
+            Event::Done => {
                 let it = &mut self.cpus[cpu];
                 if self.now >= it.done_queued {
                     it.done_queued = Instant::NEVER;
@@ -330,28 +304,33 @@ impl<W: Work> Sim<W> {
                 self.queue_done(cpu);
                 Ok(())
             }
-            Event::Undemotes(cpu, number) => {
+            Event::Undemotes(number) => {
                 self.undemote(cpu, number);
                 Ok(())
             }
-            Event::Sleeps(cpu) => {
+            Event::Sleeps => {
                 self.tell_sleep(cpu);
                 Ok(())
             }
-            Event::PollEnd(cpu, end_ns) => {
+            Event::PollEnd(end_ns) => {
                 let is_over = self.instance.cpu(cpu).poll_until_ns == end_ns;
                 match self.cpus[cpu].asleep {
                     Some(sleep) if is_over && sleep.event.is_none() => {
                         if sleep.since > self.now {
-                            self.push(sleep.since, event);
+                            self.queue.push(sleep.since, cpu, event);
                             return Ok(());
                         }
+                        // Its work would have come late: no tracepoint has reported it.
+                        assert!(
+                            !sleep.polls() || !self.instance.needs_resched(cpu),
+                            "the kernel reports what it gives to polling CPUs"
+                        );
                         self.interrupt(cpu)
                     }
                     _ => Ok(()),
                 }
             }
-            Event::Completion(task, cpu) => {
+            Event::Completion(task) => {
                 self.task(task).woken_at = Some(self.now);
                 self.cpus[cpu].completed.push(task);
                 self.raise(cpu, IRQ_DEVICE)
@@ -404,7 +383,7 @@ impl<W: Work> Sim<W> {
                 }
                 Step::Io(time) => {
                     task.has_left = true;
-                    self.push(now + time, Event::Completion(index, cpu));
+                    self.queue.push(now + time, cpu, Event::Completion(index));
                     return self.instance.block_io(cpu);
                 }
                 Step::Yield => {
