@@ -164,12 +164,15 @@ def _fetched(kernel: str) -> Path:
 
 
 def obtain(kernels: Sequence[str]) -> None:
-    """On a terminal, fetch the sources of kernels to simulate that this machine lacks."""
+    """On a terminal, fetch the sources of kernels to simulate that this machine lacks.
+
+    Without names, that of the default kernel.
+    """
     from torpor import _engine
 
     if not sys.stderr.isatty():
         return
-    for kernel in kernels:
+    for kernel in kernels or [_engine.default_kernel()]:
         if kernel_sources.is_release(kernel) and not _engine.has_hosted_kernel(kernel, 250):
             _fetched(kernel)
 

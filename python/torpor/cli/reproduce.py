@@ -10,6 +10,7 @@ from torpor import studies
 from torpor.cli import EXIT_FINDING, journaled, options, values
 from torpor.cli.console import bare_table, render, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, write_report
+from torpor.cli.kernel import obtain
 from torpor.comparison import format_number
 from torpor.posting import post
 from torpor.studies import judge
@@ -71,6 +72,7 @@ def reproduce(
     """
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
+    obtain(kernels or ())
     check(folder=None, files=(report,))
     form = options.form(form, is_json=is_json)
     if is_calibrated:

@@ -90,7 +90,7 @@ def _inputs(result: Any) -> list[tuple[str, str, str | None]]:
         found.append(("governor", result["governor"], result["source_sha256"]))
     if result["kind"] == "reproduction" and result["kernel"]:
         kernel = result["kernel"]
-        found.append(("kernel", kernel["release"], kernel["image_sha256"]))
+        found.append(("kernel", kernel["release"], kernel["source_sha256"]))
     if result["kind"] == "ab":
         named = ", ".join(" ".join([g["name"], *g["parameters"]]) for g in result["governors"])
         found += [("kernel", result["kernel"], None), ("governors", named, None)]
