@@ -219,6 +219,7 @@ class Axes:
         if is_replay:
             yield Point(kind="replay", source=chosen["trace"], options=options, **own)
             return
+        own["kernel"] = own.get("kernel") or _engine.default_kernel()
         has_oracle = "oracle" in self.governor
         if own["governor"].partition(",")[0] == "oracle":
             # In closed loop the future depends on the choices: the oracle is a distance from each
