@@ -57,7 +57,7 @@ test: install-test
 test-long:
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
 	@cargo test --release -p torpor-sim --test damaged -- --ignored --nocapture
-	@cargo test --release -p torpor-kernel --test releases --test governors -- --ignored
+	@cargo test --release -p torpor-sim --test kernel -- --ignored
 
 attack: install-test
 	@PYTHONPATH=tests $(BIN)/python -m attack --minutes $(or $(MINUTES),60)
@@ -128,7 +128,7 @@ install-test: build/deps-test build/kernel-images
 	@scripts/install.sh $(VENV)
 
 # Where the kernel's source cannot be had, the tests that simulate fail, and say so.
-build/kernel-images: $(shell find khost governors kernel/ioboost crates/torpor-kernel/src -type f)
+build/kernel-images: $(shell find khost governors kernel/ioboost crates/torpor-sim/src/kernel -type f)
 	@source=$$(tests/kernel_sources.sh 6.12) && python3 scripts/kernel_images.py --source "$$source" ||\
 		echo "no images of the default kernel: see above" >&2
 	@touch $@

@@ -33,7 +33,7 @@ ARCHES = {"x86_64": "x86_64-linux-gnu-gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 
 def default_kernel() -> str:
     """Return the release that Torpor hosts unless another is named."""
-    text = (ROOT / "crates/torpor-kernel/src/kernels.rs").read_text(encoding="utf-8")
+    text = (ROOT / "crates/torpor-sim/src/kernel/kernels.rs").read_text(encoding="utf-8")
     found = re.search(r'DEFAULT_KERNEL: &str = "([\d.]+)"', text)
     assert found, "kernels.rs names the default kernel"
     return found[1]
@@ -49,7 +49,7 @@ def build(tree: Path, arch: str, hz: int, folder: Path) -> tuple[dict, dict]:
     half = folder / f"half-{arch}-{hz}.so"
     # As scripts/install.sh, so that both build the same.
     os.environ.setdefault("CARGO_PROFILE_RELEASE_LTO", "off")
-    command = ["cargo", "run", "--release", "-q", "-p", "torpor-kernel", "--example", "image", "--"]
+    command = ["cargo", "run", "--release", "-q", "-p", "torpor-sim", "--example", "image", "--"]
     command += [str(tree), str(hz), compiler(arch), str(half)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

@@ -7,15 +7,12 @@
 //!
 //! `cargo bench -p torpor-benches --bench calls` measures the built-in governors;
 //! with `-- menu@TREE ...` those named.
-//! Loading an instance is measured in any case, and the calls of frequency policies and IO boosts.
+//! Loading an instance is measured in any case.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
 use torpor_benches::bare::{Bare, Step, add};
-use torpor_governor::{
-    Catalog, CpuSetup, CpufreqCpu, CpufreqSetup, Flags, FreqDomain, FreqOpp, Governor,
-    GovernorSpec, Inputs, IoBoostSetup, Release, Setup, StateDesc,
-};
+use torpor_governor::{Catalog, CpuSetup, Governor, GovernorSpec, Inputs, Setup, StateDesc};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 const STEPS: usize = 20_000;
@@ -32,8 +29,6 @@ fn main() {
         compare(&governor, &steps);
     }
     loading(&catalog);
-    frequencies(&catalog);
-    boosts(&catalog);
 }
 
 fn states() -> Vec<StateDesc> {
@@ -120,67 +115,5 @@ fn loading(catalog: &Catalog) {
             black_box(governor.instantiate(&setup).expect("it loads"));
         }
         println!("load, enable and drop, {:>2} CPUs: {:?}", cpus.len(), started.elapsed() / COUNT);
-    }
-}
-
-/// Four CPUs of one clock, whose utilization goes up and down.
-fn frequencies(catalog: &Catalog) {
-    const CPUS: [CpuId; 4] = [CpuId(0), CpuId(1), CpuId(2), CpuId(3)];
-    let opp = |step: u32| FreqOpp { freq_khz: step * 200_000, is_inefficient: false };
-    let opps: Vec<FreqOpp> = (1..=12).map(opp).collect();
-    let domain = FreqDomain {
-        cpus: &CPUS,
-        capacity: 1024,
-        opps: &opps,
-        transition_latency: Duration::ZERO,
-        transition_delay: Some(Duration::ZERO),
-    };
-    for name in Catalog::cpufreq_names() {
-        let policy = catalog.resolve_cpufreq(&name.parse().expect("a name"), Hz::H250);
-        let setup = CpufreqSetup { domains: &[domain], release: Release::default() };
-        let mut policy = policy.expect("built in").instantiate(&setup).expect("it loads");
-        let (mut best_ns, mut now_ns, mut sum) = (f64::MAX, 1, 0);
-        for _ in 0..ROUNDS {
-            let started = Clock::now();
-            for step in 0..STEPS as u64 {
-                now_ns += 1_000_000;
-                for place in 0..CPUS.len() {
-                    let util = (step * 7 + place as u64 * 300) % 1024;
-                    policy.show(0, place, CpufreqCpu { util, ..CpufreqCpu::idle(0, 1024) });
-                }
-                let answer = policy.update(0, 0, Instant(now_ns), false);
-                sum += answer.expect("built-in policies do not fail").unwrap_or(0);
-            }
-            best_ns = best_ns.min(started.elapsed().as_nanos() as f64 / STEPS as f64);
-        }
-        black_box(sum);
-        println!("frequency policy {name:<23} {best_ns:>8.1} ns per update of four CPUs");
-    }
-}
-
-/// A task waits for IO every 100 us: what a wake-up tells a boost and asks it.
-fn boosts(catalog: &Catalog) {
-    for name in Catalog::ioboost_names() {
-        let boost = catalog.resolve_ioboost(&name.parse().expect("a name"), Hz::H250);
-        let setup = IoBoostSetup { cpus: &[(CpuId(0), 1024)], tasks: 1 };
-        let mut boost = boost.expect("built in").instantiate(&setup).expect("it loads");
-        let mut best_ns = f64::MAX;
-        let (mut now_ns, mut sum) = (1, 0);
-        for _ in 0..ROUNDS {
-            let started = Clock::now();
-            for _ in 0..STEPS {
-                now_ns += 100_000;
-                let now = Instant(now_ns);
-                let fault = "built-in boosts do not fail";
-                boost.enqueue(0, 0, now, Flags::IOWAIT | Flags::WAKEUP).expect(fault);
-                boost.update(0, now, Flags::IOWAIT).expect(fault);
-                sum += boost.cpu_boost(0, now, 1024).expect(fault);
-                sum += boost.task_boost(0).expect(fault) + boost.rq_boost(0).expect(fault);
-                boost.dequeue(0, 0, now, Flags::IOWAIT | Flags::SLEEP).expect(fault);
-            }
-            best_ns = best_ns.min(started.elapsed().as_nanos() as f64 / STEPS as f64);
-        }
-        black_box(sum);
-        println!("IO boost {name:<31} {best_ns:>8.1} ns per wake-up, six calls");
     }
 }

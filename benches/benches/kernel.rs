@@ -8,8 +8,9 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant as Wall;
-use torpor_kernel::{Kernel, Kernels, Machine, Sim, Step, TaskId, TaskSetup};
 use torpor_platform::Platform;
+use torpor_sim::hardware::{Sim, Step, TaskId};
+use torpor_sim::kernel::{Kernel, Kernels, Machine, TaskSetup};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// A round gets some 50 samples at 250 a second; all of them place the own part to some 4 ns of 60.
@@ -130,7 +131,7 @@ fn machine(cpus: usize) -> Machine {
         Machine::of_platform(&Platform::resolve("i5-10600k").unwrap_or_else(|e| panic!("{e}")));
     let cluster = machine.clusters[0].clone();
     let clusters = (0..cpus.div_ceil(8))
-        .map(|n| torpor_kernel::Cluster { cache: n as u32, ..cluster.clone() });
+        .map(|n| torpor_sim::kernel::Cluster { cache: n as u32, ..cluster.clone() });
     machine.clusters = clusters.collect();
     machine.set_cpus((0..cpus).map(|cpu| cpu / 8).collect());
     machine

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use torpor_governor::{Catalog, GovernorError, GovernorSpec, Origin};
-use torpor_kernel::{DEFAULT_KERNEL, Kernels};
 use torpor_sim::KernelSpec;
+use torpor_sim::kernel::{DEFAULT_KERNEL, Kernels};
 
 type Files = BTreeMap<String, Cow<'static, [u8]>>;
 

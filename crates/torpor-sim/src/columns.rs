@@ -4,12 +4,12 @@
 
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
+use crate::kernel::{Kernel, KernelSpec, Kernels};
 use crate::options::{Options, Request};
 use crate::outcome::{KernelInfo, Policies};
 use std::fmt;
 use torpor_engine::Progress;
 use torpor_governor::{Catalog, CpufreqSpec, GovernorSpec, IoBoostSpec, Label, Place};
-use torpor_kernel::{Kernel, KernelSpec, Kernels};
 use torpor_result::record::Described;
 use torpor_units::Hz;
 

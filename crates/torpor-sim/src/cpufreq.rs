@@ -95,19 +95,19 @@ impl Cpufreq {
     }
 
     /// Returns the settings of the kernel's cpufreq core, for so many clusters.
-    pub(crate) fn settings(&self, clusters: usize) -> torpor_kernel::Cpufreq {
-        let of = torpor_kernel::Cpufreq::of;
+    pub(crate) fn settings(&self, clusters: usize) -> crate::kernel::Cpufreq {
+        let of = crate::kernel::Cpufreq::of;
         match self {
-            Cpufreq::Userspace(speeds) => torpor_kernel::Cpufreq {
+            Cpufreq::Userspace(speeds) => crate::kernel::Cpufreq {
                 set_khz: (0..clusters).map(|n| speeds.khz(n)).collect(),
                 ..of("userspace")
             },
             // The governor of the file wins, whatever its name.
             Cpufreq::File(spec) => {
-                torpor_kernel::Cpufreq { tunables: spec.params().to_vec(), ..of("schedutil") }
+                crate::kernel::Cpufreq { tunables: spec.params().to_vec(), ..of("schedutil") }
             }
             Cpufreq::OfKernel { name, tunables } => {
-                torpor_kernel::Cpufreq { tunables: tunables.clone(), ..of(name) }
+                crate::kernel::Cpufreq { tunables: tunables.clone(), ..of(name) }
             }
         }
     }

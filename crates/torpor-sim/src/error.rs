@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+use crate::kernel::{KernelError, Trouble};
 use std::path::PathBuf;
 use thiserror::Error;
 use torpor_engine::EngineError;
 use torpor_governor::{Fault, GovernorError};
-use torpor_kernel::{KernelError, Trouble};
 use torpor_platform::PlatformError;
 use torpor_toml::{Problem, render};
 use torpor_units::{CpuId, Instant, UnknownName};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a user can ask of a simulation.
 
+use crate::kernel::{DEFAULT_KERNEL, KernelSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
@@ -8,7 +9,6 @@ use std::sync::Arc;
 use torpor_engine::oracle::Aim;
 use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
-use torpor_kernel::{DEFAULT_KERNEL, KernelSpec};
 use torpor_platform::Platform;
 use torpor_result::options::{self, Given};
 use torpor_units::{CpuId, Duration, Hz};

@@ -155,9 +155,9 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the hardware as the kernel of a column sees it.
-    fn hardware(&self, column: &Column) -> torpor_kernel::Machine {
-        let mut machine = torpor_kernel::Machine::of_platform(&self.request.platform);
-        machine.cpufreq = torpor_kernel::Cpufreq {
+    fn hardware(&self, column: &Column) -> crate::kernel::Machine {
+        let mut machine = crate::kernel::Machine::of_platform(&self.request.platform);
+        machine.cpufreq = crate::kernel::Cpufreq {
             hears_iowait: column.io_boost != IoBoost::Off,
             ..column.cpufreq.settings(machine.clusters.len())
         };

@@ -4,8 +4,8 @@
 use super::irq::{Irq, Line};
 use super::task::{Blocked, FULL_SPEED, State};
 use super::{Acting, GONE, Machine, Numbered, Sink};
+use crate::hardware::{Outside, Step, TaskId};
 use std::collections::VecDeque;
-use torpor_kernel::{Outside, Step, TaskId};
 use torpor_units::{Duration, Instant};
 
 impl<S: Sink> Machine<'_, S> {

@@ -34,6 +34,8 @@ pub use topology::Topology;
 pub use trace::TIMER_SYMBOLS;
 
 use crate::error::Halt;
+use crate::hardware::{Handled, Ipi, Outside, Seen, Sim, Step, TaskId, Work};
+use crate::kernel::{Attributes, Instance, Policy, TaskSetup};
 use crate::options::Overheads;
 use crate::queue::Agenda;
 use crate::workload::attributes::nice_of;
@@ -46,9 +48,6 @@ use std::collections::VecDeque;
 use task::{Blocked, FULL_SPEED, State};
 use torpor_engine::model::CpuModel;
 use torpor_engine::totals::Tally;
-use torpor_kernel::{
-    Attributes, Handled, Instance, Ipi, Outside, Policy, Seen, Sim, Step, TaskId, TaskSetup, Work,
-};
 use torpor_platform::Platform;
 use torpor_trace::{EventKind, InterruptCause, PrevState};
 use torpor_units::{CpuId, Duration, Instant};
@@ -74,7 +73,7 @@ pub struct Plan<'a> {
 pub fn run<S: Sink>(
     plan: &Plan<'_>,
     mut instance: Instance,
-    hardware: torpor_kernel::Machine,
+    hardware: crate::kernel::Machine,
     sink: S,
     end: Instant,
     goes_on: &mut dyn FnMut(Instant) -> bool,

@@ -2,11 +2,11 @@
 //! Sleeps of CPUs, as they are counted, recorded and given to the oracle.
 
 use super::{Asleep, Cpu, Machine, Sink, trace};
+use crate::hardware::{End, Slept, TimerFunction, TimerId, Traced};
 use torpor_engine::decision::Decision;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::totals::hardware_parts;
-use torpor_kernel::{End, Slept, TimerFunction, TimerId, Traced};
 use torpor_trace::EventKind;
 use torpor_units::{Duration, Energy, Instant};
 

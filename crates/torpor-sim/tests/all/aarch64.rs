@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use torpor_engine::Unwatched;
 use torpor_governor::{Catalog, CatalogOptions, GovernorSpec};
-use torpor_kernel::Kernels;
 use torpor_platform::Platform;
 use torpor_result::options::Options as _;
+use torpor_sim::kernel::Kernels;
 use torpor_sim::{Options, Request, workload};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";

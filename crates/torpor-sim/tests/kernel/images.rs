@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One image has all of Torpor's policies, and decides as the kernel does without them.
 
-mod support;
-
-use std::fs;
-use std::path::Path;
-use support::{
+use crate::support::{
     MS, US, change_file, compile, kernel_sources, kernels, linux_6_12, machine, start, task,
 };
+use std::fs;
+use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
-use torpor_kernel::{DEFAULT_KERNEL, Kernel, Kernels, KernelsOptions, Stats, Step, TaskId};
+use torpor_sim::hardware::{Stats, Step, TaskId};
+use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel, Kernels, KernelsOptions};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 fn catalog() -> Catalog {
@@ -30,7 +29,7 @@ fn without_places(test: &str) -> Option<Kernel> {
 }
 
 /// A second of tasks that wait for IO, sleep and compute, with the kernel's own counters.
-fn run(kernel: &Kernel) -> (Stats, Vec<Vec<torpor_kernel::Usage>>) {
+fn run(kernel: &Kernel) -> (Stats, Vec<Vec<torpor_sim::kernel::Usage>>) {
     let mut turn = 0;
     let work = move |task: TaskId, now: Instant| {
         turn += 1;

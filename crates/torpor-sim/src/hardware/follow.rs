@@ -4,8 +4,8 @@
 use super::cpu::Sleep;
 use super::work::{Ipi, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
-use crate::Overheads;
-use crate::abi::{self, NEVER};
+use crate::kernel::Overheads;
+use crate::kernel::abi::{self, NEVER};
 use torpor_units::{Duration, Instant};
 
 impl<W: Work> Sim<W> {

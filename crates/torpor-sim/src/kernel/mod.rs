@@ -5,16 +5,14 @@
 //! A kernel is named as `--kernel` names it: a release whose source package is installed (`6.12`),
 //! a tree's folder, a tarball, or a revision (`TREE:REV`). [`Kernels::resolve`] compiles the files
 //! that `khost/hosted.txt` lists, together with the host's own in `khost/`, once: images are kept
-//! by their content. [`Kernel::boot`] starts a private copy on a [`Machine`], and [`Sim`] is the
-//! hardware around it.
+//! by their content. [`Kernel::boot`] starts a private copy on a [`Machine`];
+//! [`hardware`](crate::hardware) is around it.
 //!
 //! **Isolation.** Each [`Instance`] has its own copy of all of the kernel's memory.
 //! **Containment.** A BUG, a WARN, a fault or an endless loop in it ends in a [`Trouble`]: that
 //! instance is of no more use, everything else goes on.
 
-#![warn(unreachable_pub)]
-
-mod abi;
+pub(crate) mod abi;
 mod compile;
 mod error;
 mod generate;
@@ -23,32 +21,25 @@ mod headers;
 mod image;
 mod instance;
 mod kernels;
-mod last_man;
 mod machine;
 mod policy;
 mod region;
 mod shipped;
-mod sim;
 mod source;
 mod symbols;
 mod task;
 #[cfg(test)]
 #[allow(unreachable_pub)]
-#[path = "../../../tests/upstream.rs"]
+#[path = "../../../../tests/upstream.rs"]
 mod upstream;
 
 pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use instance::{Instance, Rejects, TaskHandle};
 pub use kernels::{DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
-pub use last_man::LastMan;
 pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
 pub use policy::LinkedPolicy;
-pub use sim::{
-    CpuStats, End, Handled, Ipi, Outside, Seen, Sim, Slept, Stats, Step, TaskId, TaskStats,
-    TimerFunction, TimerId, Traced, Work,
-};
 pub use source::{KernelSpec, Release};
+pub use task::{Attributes, CpuSet, Policy, TaskSetup};
 
 include!(concat!(env!("OUT_DIR"), "/khost.rs"));
-pub use task::{Attributes, CpuSet, Policy, TaskSetup};

@@ -10,7 +10,7 @@
 use std::env;
 use std::error::Error;
 use std::fs;
-use torpor_kernel::{Kernels, KernelsOptions};
+use torpor_sim::kernel::{Kernels, KernelsOptions};
 use torpor_units::Hz;
 
 fn main() -> Result<(), Box<dyn Error>> {

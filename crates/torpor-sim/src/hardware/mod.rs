@@ -5,14 +5,16 @@
 mod cpu;
 mod follow;
 mod interrupt;
+mod last_man;
 mod queue;
 mod stats;
 mod timers;
 mod work;
 
-use crate::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
-use crate::{Instance, Machine, TaskHandle, TaskSetup, Trouble};
+use crate::kernel::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
+use crate::kernel::{Instance, Machine, TaskHandle, TaskSetup, Trouble};
 use cpu::Cpu;
+pub use last_man::LastMan;
 use queue::Queue;
 pub use stats::{CpuStats, Stats, TaskStats};
 use timers::Timers;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Idle governors of the tree, of other trees and of files in a hosted Linux 6.12.
 
-mod support;
-
+use crate::support::{
+    MS, US, kernel_file, kernel_sources, kernels, linux_6_12, machine, start, task,
+};
 use std::fs;
 use std::path::Path;
-use support::{MS, US, kernel_file, kernel_sources, kernels, linux_6_12, machine, start, task};
 use torpor_governor::{Catalog, CatalogOptions};
-use torpor_kernel::{Kernel, KernelError, Stats, Step, TaskId};
+use torpor_sim::hardware::{Stats, Step, TaskId};
+use torpor_sim::kernel::{Kernel, KernelError};
 use torpor_units::{Duration, Instant};
 
 fn with(kernel: &Kernel, governor: &str) -> Result<Kernel, KernelError> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Kernels by name: found, compiled once, kept by content.
 
-use crate::compile::{self, Job, Product};
-use crate::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
-use crate::source::{Packed, Source};
-use crate::{KernelError, KernelSpec, Release, shipped};
+use crate::kernel::compile::{self, Job, Product};
+use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
+use crate::kernel::source::{Packed, Source};
+use crate::kernel::{KernelError, KernelSpec, Release, shipped};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;

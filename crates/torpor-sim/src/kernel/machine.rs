@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a hosted kernel knows of its machine, and what of it the kernel never sees.
 
-use crate::LastMan;
-use crate::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
+use crate::hardware::LastMan;
+use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
 use torpor_platform::{CpufreqGovernor, Demotion, Platform};
 use torpor_units::Duration;
 
@@ -24,7 +24,7 @@ pub struct Machine {
     pub overheads: Overheads,
     /// Of a platform with states whose latencies depend on other CPUs.
     pub last_man: Option<LastMan>,
-    /// Whether the kernel's tracepoints are shown as [`crate::Seen::Traced`].
+    /// Whether the kernel's tracepoints are shown as [`crate::hardware::Seen::Traced`].
     pub records: bool,
 }
 
@@ -40,7 +40,7 @@ const LINE_PS: u32 = 30_000;
 /// The frequency governor, with what is written to its files in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpufreq {
-    /// As sysfs spells it. One that is linked ([`crate::Kernels::with_cpufreq`]) decides whatever its
+    /// As sysfs spells it. One that is linked ([`crate::kernel::Kernels::with_cpufreq`]) decides whatever its
     /// name is.
     pub governor: String,
     /// Files of its folder, and what is written to them.

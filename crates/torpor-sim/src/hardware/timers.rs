@@ -4,7 +4,7 @@
 use super::Sim;
 use super::TaskId;
 use super::work::{Seen, Work};
-use crate::{Instance, abi};
+use crate::kernel::{Instance, abi};
 use std::collections::HashMap;
 use torpor_units::{CpuId, Instant};
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Other releases, tick rates and forms of a name than those that all other tests run.
 
-mod support;
-
+use crate::support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
 use std::path::Path;
 use std::process::Command;
-use support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
-use torpor_kernel::{Kernel, Step, TaskId};
+use torpor_sim::hardware::{Step, TaskId};
+use torpor_sim::kernel::Kernel;
 use torpor_units::{Duration, Hz, Instant};
 
 fn resolve(name: &str, hz: Hz) -> Kernel {
@@ -77,7 +76,7 @@ fn ticks_at(hz: Hz) {
     let mut sim = start(&kernel, &machine("i5-10600k"), work);
     let setup = pinned("busy", 3);
     sim.add_task(setup).unwrap();
-    let events = |sim: &mut torpor_kernel::Sim<_>, until| {
+    let events = |sim: &mut torpor_sim::hardware::Sim<_>, until| {
         sim.run(Instant(until), &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
         sim.stats().events
     };

@@ -4,8 +4,8 @@
 use super::cpu::Sleep;
 use super::work::{End, Ipi, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
-use crate::Trouble;
-use crate::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER};
+use crate::kernel::Trouble;
+use crate::kernel::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER};
 use torpor_units::{Duration, Instant};
 
 impl<W: Work> Sim<W> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Puts a private copy of an image into memory.
 
-use crate::abi::{self, Calls};
+use crate::kernel::abi::{self, Calls};
 use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
 use std::io::{self, Write};

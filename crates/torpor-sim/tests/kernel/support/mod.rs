@@ -2,15 +2,14 @@
 //! What the tests share.
 #![allow(dead_code)]
 
-#[path = "../../../../tests/upstream.rs"]
+#[path = "../../../../../tests/upstream.rs"]
 mod upstream;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use torpor_kernel::{
-    Attributes, CpuSet, Kernel, Kernels, KernelsOptions, Machine, Sim, TaskSetup, Work,
-};
 use torpor_platform::Platform;
+use torpor_sim::hardware::{Sim, Work};
+use torpor_sim::kernel::{Attributes, CpuSet, Kernel, Kernels, KernelsOptions, Machine, TaskSetup};
 use torpor_units::{CpuId, Duration, Hz};
 
 #[allow(unused_imports)] // each file of tests uses some

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A started kernel: the calls into it, each of which ends whatever the kernel does.
 
-use crate::abi::{self, Call, Cpu, Usage};
-use crate::error::{Kind, TroubleDetail};
-use crate::image::Image;
-use crate::region::{LINE, Region, Stacks};
-use crate::task::{Attributes, TaskSetup};
-use crate::{Kernel, KernelError, Machine, Trouble, symbols};
+use crate::kernel::abi::{self, Call, Cpu, Usage};
+use crate::kernel::error::{Kind, TroubleDetail};
+use crate::kernel::image::Image;
+use crate::kernel::region::{LINE, Region, Stacks};
+use crate::kernel::task::{Attributes, TaskSetup};
+use crate::kernel::{Kernel, KernelError, Machine, Trouble, symbols};
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;

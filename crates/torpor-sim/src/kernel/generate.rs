@@ -2,7 +2,7 @@
 //! The headers that a kernel's `make` would generate, and a wrapper for each header of `asm/` that
 //! the generic one does for.
 
-use crate::{KHOST, Release};
+use crate::kernel::{KHOST, Release};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Linux 6.12, as Debian ships its source, on simulated machines.
 
-mod support;
-
+use crate::support::{MS, US, linux_6_12, machine, pinned, start, task};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use support::{MS, US, linux_6_12, machine, pinned, start, task};
-use torpor_kernel::{
-    Attributes, Cluster, CpuSet, Machine, Overheads, Policy, Sim, Step, TaskId, TaskSetup, Work,
-};
+use torpor_sim::hardware::{Sim, Step, TaskId, Work};
+use torpor_sim::kernel::{Attributes, Cluster, CpuSet, Machine, Overheads, Policy, TaskSetup};
 use torpor_units::{CpuId, Duration, Instant};
 
 const SECOND: Instant = Instant(1_000 * MS);
@@ -263,7 +260,8 @@ fn clamps_move_a_task_to_other_cpus_and_frequencies() {
         sim.add_task(TaskSetup { attributes, ..task("clamped") }).unwrap();
         run(&mut sim, SECOND);
         let cpus = sim.stats().cpus;
-        let sum = |cpus: &[torpor_kernel::CpuStats]| cpus.iter().map(|c| c.busy.0).sum::<i64>();
+        let sum =
+            |cpus: &[torpor_sim::hardware::CpuStats]| cpus.iter().map(|c| c.busy.0).sum::<i64>();
         (sum(&cpus[6..]) as f64, sum(&cpus) as f64)
     };
     // A hundredth of a big CPU.

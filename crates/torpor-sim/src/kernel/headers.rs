@@ -2,8 +2,8 @@
 //! Compares what a governor reaches through each header of the kapi with what it reaches through
 //! the kernel's header of that name.
 
-use crate::compile::{Job, compiler, write_headers};
-use crate::{Release, upstream};
+use crate::kernel::compile::{Job, compiler, write_headers};
+use crate::kernel::{Release, upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is no kernel, what does not build, and what goes wrong inside one.
 
-mod support;
-
+use crate::support::{change_file, kernel_sources, kernels, machine, start, task};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use support::{change_file, kernel_sources, kernels, machine, start, task};
-use torpor_kernel::{Attributes, Kernel, KernelError, Step, TaskId, TroubleKind};
+use torpor_sim::hardware::{Step, TaskId};
+use torpor_sim::kernel::{Attributes, Kernel, KernelError, TroubleKind};
 use torpor_units::{CpuId, Duration, Hz, Instant};
 
 fn resolve(tree: &Path) -> Result<Kernel, KernelError> {

@@ -2,8 +2,8 @@
 //! Policies that are linked with a kernel and not its tree's own: all that ship with Torpor, and
 //! what a user names.
 
-use crate::compile::{self, Job, execute, read, shown, unreadable};
-use crate::{KHOST, KernelError};
+use crate::kernel::compile::{self, Job, execute, read, shown, unreadable};
+use crate::kernel::{KHOST, KernelError};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

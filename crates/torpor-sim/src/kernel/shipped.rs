@@ -2,8 +2,8 @@
 //! Images of kernels that ship with Torpor: files, never part of the extension, which links crates
 //! that the GPL, version 2, does not go with. `scripts/kernel_images.py` makes them.
 
-use crate::policy::LinkedPolicy;
-use crate::{KernelError, KernelSpec, Release};
+use crate::kernel::policy::LinkedPolicy;
+use crate::kernel::{KernelError, KernelSpec, Release};
 use std::fs;
 use std::path::Path;
 use torpor_governor::hosting;
@@ -20,7 +20,7 @@ const IMAGES_ENV: &str = "TORPOR_KERNEL_IMAGES";
 pub(crate) struct Manifest {
     pub release: String,
     pub source_sha256: String,
-    /// See [`crate::policy::made_with`]: images of an older Torpor are of no use.
+    /// See [`crate::kernel::policy::made_with`]: images of an older Torpor are of no use.
     made_with: String,
     pub hosted: Vec<String>,
     pub policies: Vec<LinkedPolicy>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A task as the kernel is asked to make or change it.
 
-use crate::abi;
+use crate::kernel::abi;
 use torpor_units::{CpuId, Duration};
 
 /// How a task begins.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Finds a kernel's source: a release's package, a folder, a tarball, a revision.
 
-use crate::{KernelError, compile};
+use crate::kernel::{KernelError, compile};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};

@@ -2,8 +2,8 @@
 //! What the hardware asks of who simulates tasks and devices, and what it shows them.
 
 use super::timers::Traced;
-use crate::abi::{IRQ_CALL, IRQ_RESCHEDULE};
-use crate::{Attributes, TaskSetup};
+use crate::kernel::abi::{IRQ_CALL, IRQ_RESCHEDULE};
+use crate::kernel::{Attributes, TaskSetup};
 use torpor_units::{Duration, Instant};
 
 /// A task of the simulation, in the order of their making.

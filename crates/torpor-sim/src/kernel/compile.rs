@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Compiles a tree's hosted files as they are, and links them with the host's.
 
-use crate::generate;
-use crate::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
-use crate::{KHOST, KernelError, Release};
+use crate::kernel::generate;
+use crate::kernel::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
+use crate::kernel::{KHOST, KernelError, Release};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
