@@ -18,7 +18,7 @@ fn switches(name: &str, compiler: &str, run: &[&str]) {
         .args(["-std=gnu11", "-O2", "-fno-omit-frame-pointer", "-Wall", "-Werror", "-I"])
         .arg(root.join("../../khost/src"))
         .arg("-o")
-        .args([&program, &root.join("tests/stack.c")])
+        .args([&program, &root.join("tests/kernel/stack.c")])
         .status();
     assert!(compiled.expect("it starts").success(), "{test}: it does not compile");
     let program = program.to_str().expect("a path of ours is a text");
