@@ -32,32 +32,6 @@ pub struct Platform {
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
     pub clusters: Vec<Cluster>,
     pub io_devices: Vec<IoDevice>,
-    pub thermal_zones: Vec<ThermalZone>,
-}
-
-/// What clusters heat. Temperatures are in thousandths of a degree Celsius, as the kernel's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThermalZone {
-    pub name: String,
-    /// Those that heat it and that it limits.
-    pub clusters: Vec<usize>,
-    /// To the surroundings, and to itself.
-    pub resistance_c_per_w: f64,
-    pub capacity_j_per_c: f64,
-    pub ambient_mc: i64,
-    pub initial_mc: i64,
-    /// Between two looks while a trip is crossed, and otherwise.
-    pub polling_delay_passive: Duration,
-    pub polling_delay: Duration,
-    /// Rising in temperature.
-    pub trips: Vec<Trip>,
-}
-
-/// A passive trip point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trip {
-    pub temperature_mc: i64,
-    pub hysteresis_mc: i64,
 }
 
 /// Time that a simulated kernel spends on its own work, on the biggest CPU at its highest

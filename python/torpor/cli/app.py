@@ -79,7 +79,7 @@ study_app = _App(
     **_SETTINGS,  # type: ignore[arg-type]
 )
 kernel_app = _App(
-    help="Governors in the running kernel, and sources of kernels to simulate.",
+    help="Governors in the running kernel; kernel sources.",
     **_SETTINGS,  # type: ignore[arg-type]
 )
 

@@ -46,24 +46,6 @@ def _cells(cause: Any) -> Sequence[str]:
     return [*(str(cause[key]) for key in ("sleeps", "above", "below", "woken")), mean, most]
 
 
-def zones_text(section: Any, width: int) -> str:
-    """Return how hot a simulated machine got, where its platform has thermal zones."""
-    runs = [run for run in section["runs"] if run.get("thermal_zones") and not run["error"]]
-    if not runs:
-        return ""
-    table = bare_table()
-    for heading in ("thermal zone", "governor"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("mean °C", "highest °C", "last °C", "limited %"):
-        table.add_column(heading, justify="right")
-    keys = ("temperature_mean_c", "temperature_max_c", "temperature_end_c", "limited_pct")
-    labels = short_labels([run["governor"] for run in runs])
-    for run, label in zip(runs, labels, strict=True):
-        for zone in run["thermal_zones"]:
-            table.add_row(zone["name"], label, *(format_number(zone[key]) for key in keys))
-    return f"\n{render(table, width=width)}\n"
-
-
 def lines_text(result: Any, width: int) -> str:
     """Return a line for each recording and governor."""
     known = {metric["key"]: metric for metric in result["catalogue"]}

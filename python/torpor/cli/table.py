@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import bare_table, render, text_width, wrap
-from torpor.cli.more_tables import FULL_TABLES, causes_text, lines_text, over_text, zones_text
+from torpor.cli.more_tables import FULL_TABLES, causes_text, lines_text, over_text
 from torpor.comparison import (
     SLEEP_LENGTH_WORDS,
     Cell,
@@ -44,7 +44,6 @@ def comparison_text(result: "Result", width: int) -> str:
             names = short_labels(section["comparison"]["labels"])
             parts.append(rows_text(names, rows(section["comparison"]), width))
         parts.append(causes_text(result, section, width))
-        parts.append(zones_text(section, width))
         parts.append(_below(section, narrow))
     if is_short:
         parts.append(lines_text(result, width))

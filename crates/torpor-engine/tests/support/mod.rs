@@ -87,7 +87,6 @@ pub(crate) fn model(cluster: &Cluster) -> CpuModel {
         overheads: Default::default(),
         cpufreq_governor: Default::default(),
         io_devices: vec![],
-        thermal_zones: vec![],
         floor_power: Power::ZERO,
         awake_power: Power::ZERO,
         awake_rise: Duration::ZERO,

@@ -8,7 +8,6 @@ mod io_device;
 mod keys;
 mod polling;
 mod state_keys;
-mod thermal;
 
 use crate::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
 use sha2::{Digest, Sha256};
@@ -77,9 +76,6 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
 
     let mut clusters: Vec<_> = clusters.into_iter().collect::<Option<_>>()?;
     clusters.sort_by_key(|cluster| cluster.cpus.first().copied());
-    let zones = file.tables("thermal_zone").iter();
-    let zones = zones.map(|zone| thermal::build(report, zone, &clusters, &mut sources));
-    let thermal_zones: Vec<_> = zones.collect();
     Some(Platform {
         name: file.text("name")?.to_owned(),
         title: file.text("title")?.to_owned(),
@@ -104,7 +100,6 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         awake_rise: file.number("package_awake_rise_us").map_or(Duration::ZERO, from_us),
         clusters,
         io_devices: devices.into_iter().collect::<Option<_>>()?,
-        thermal_zones: thermal_zones.into_iter().collect::<Option<_>>()?,
     })
 }
 

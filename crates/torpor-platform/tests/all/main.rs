@@ -6,4 +6,3 @@ mod device_tree;
 mod import;
 mod messages;
 mod shipped;
-mod thermal;
