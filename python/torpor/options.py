@@ -202,6 +202,15 @@ class SimulateOptions(_Run, total=False):
             default="10s",
         ),
     ]
+    warm_up: Annotated[
+        str,
+        Option(
+            "Simulated time before that in which nothing is counted; default: 0s.",
+            ("--warm-up",),
+            "TIME",
+            default="0s",
+        ),
+    ]
     seeds: Annotated[
         int,
         Option(

@@ -39,6 +39,13 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
             hint: "--duration 10s".to_owned(),
         });
     }
+    if options.warm_up > DURATION_MAX {
+        return Err(SimError::Option {
+            what: "a warm-up lasts at most 30 days",
+            given: options.warm_up.to_string(),
+            hint: "--warm-up 1s".to_owned(),
+        });
+    }
     let is_wrong = options.seeds == 0 || options.seeds > SEEDS_MAX;
     if is_wrong || options.seed.checked_add(u64::from(options.seeds)).is_none() {
         return Err(SimError::Option {

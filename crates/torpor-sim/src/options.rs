@@ -11,7 +11,7 @@ use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_platform::Platform;
 use torpor_result::options::{self, Given};
-use torpor_units::{CpuId, Duration, Hz};
+use torpor_units::{CpuId, Duration, Hz, Instant};
 
 use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
@@ -40,6 +40,9 @@ pub struct Request {
 pub struct Options {
     #[serde(rename(serialize = "duration_ns"), deserialize_with = "options::duration")]
     pub duration: Duration,
+    /// Time before that in which nothing is counted.
+    #[serde(rename(serialize = "warm_up_ns"), deserialize_with = "options::duration")]
+    pub warm_up: Duration,
     /// The first seed, and how many: each governor meets all of them.
     pub seed: u64,
     pub seeds: u32,
@@ -112,6 +115,13 @@ fn as_texts<S: Serializer>(policies: &[Cpufreq], to: S) -> Result<S::Ok, S::Erro
     to.collect_seq(policies.iter().map(Cpufreq::to_string))
 }
 
+impl Options {
+    /// Returns when a run starts to count, and when it ends.
+    pub(crate) fn times(&self) -> (Instant, Instant) {
+        (Instant(0) + self.warm_up, Instant(0) + self.warm_up + self.duration)
+    }
+}
+
 impl Request {
     /// With the background, everything that the options leave to the platform, the platform as they want it, and
     /// the oracle no governor: with it, each governor is held against an oracle of its own.
@@ -145,6 +155,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             duration: Duration(10_000_000_000),
+            warm_up: Duration::ZERO,
             seed: 1,
             seeds: 10,
             hz: None,

@@ -115,6 +115,11 @@ impl Sink for Idleness<'_> {
         self.cpus[cpu].push(span);
     }
 
+    fn start_over(&mut self) {
+        self.cpus.iter_mut().for_each(Vec::clear);
+        (self.too_deep, self.too_shallow) = (Energy::ZERO, Energy::ZERO);
+    }
+
     fn cut(&mut self, cpu: usize, state: usize, opp: u16, slept: Duration) {
         self.slept(cpu, state, opp, slept);
     }

@@ -42,6 +42,12 @@ impl Sink for Sleeps {
 
     fn event(&mut self, _: Instant, _: usize, _: EventKind) {}
 
+    fn start_over(&mut self) {
+        for slept in self.kept.drain(..) {
+            self.most[slept.lane] += 1;
+        }
+    }
+
     fn cut(&mut self, cpu: usize, state: usize, _: u16, slept: Duration) {
         let Sleeps { end, .. } = *self;
         self.keep(Slept { lane: cpu, from: end - slept, to: end, state: state as u8 });
@@ -70,6 +76,11 @@ impl Sink for Recorder {
 
     fn event(&mut self, time: Instant, cpu: usize, kind: EventKind) {
         self.events.push(Event { time, cpu: CpuId(cpu as u32), kind });
+    }
+
+    fn start_over(&mut self) {
+        self.events.clear();
+        self.decisions.clear();
     }
 }
 

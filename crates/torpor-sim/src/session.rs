@@ -93,7 +93,7 @@ impl<'a> Session<'a> {
                 };
                 let table = &platform.clusters[cluster];
                 let model = CpuModel::new(platform, table, grid, limit, is_disabled);
-                let mut model = model.within(table, options.duration);
+                let mut model = model.within(table, options.warm_up + options.duration);
                 // Power that depends on several CPUs is summed up as time goes by, not kept.
                 model.watches_deepest = false;
                 model
@@ -190,8 +190,8 @@ impl<'a> Session<'a> {
             Ok(instance) => instance,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let end = Instant(0) + self.request.options.duration;
-        match machine::run(&self.plan(seed), instance, hardware, sink, end, goes_on) {
+        let times = self.request.options.times();
+        match machine::run(&self.plan(seed), instance, hardware, sink, times, goes_on) {
             Err(Halt::Interrupted) => Err(Halt::Interrupted),
             run => Ok(run.map_err(|halt| self.columns[column].explains(&halt))),
         }
@@ -199,8 +199,9 @@ impl<'a> Session<'a> {
 
     /// How long a run counts as: one that is held against its oracle, twice.
     fn work(&self) -> Duration {
-        let Options { duration, against_oracle, .. } = self.request.options;
-        if against_oracle.is_some() { duration + duration } else { duration }
+        let Options { duration, warm_up, against_oracle, .. } = self.request.options;
+        let run = warm_up + duration;
+        if against_oracle.is_some() { run + run } else { run }
     }
 
     /// Whether the column's runs have a process of their own.
@@ -274,7 +275,7 @@ impl<'a> Session<'a> {
                 Ok(run) => run,
                 Err(error) => return Ok(Err(error)),
             };
-        let duration = self.request.options.duration.0;
+        let (_, Instant(duration)) = self.request.options.times();
         let searched = |done: usize, all: usize| {
             Instant(duration + (i128::from(duration) * done as i128 / all as i128) as i64)
         };
@@ -339,7 +340,7 @@ impl<'a> Session<'a> {
             torpor_engine::oracle::note(against.map(|against| against.crowded_spans).sum());
         let crowded = crowded.into_iter().collect();
         let kernels = columns::kernels(&self.columns);
-        let notes = [summary::notes(self.request, &kernels), crowded].concat();
+        let mut notes = [summary::notes(self.request, &kernels), crowded].concat();
         let wants_strip = options.strip && !interrupted;
         let strips = match &by_column[0][0].1 {
             first if wants_strip => self.strips(first, progress),
@@ -353,6 +354,7 @@ impl<'a> Session<'a> {
                 summary::column(column.describe(), column.policies(), self.request, runs)
             })
             .collect();
+        notes.extend(summary::seed_notes(&runs));
         if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
             self.record(path, progress)?;
         }
@@ -385,10 +387,10 @@ impl<'a> Session<'a> {
     fn strips(&self, first: &SeedRun, progress: &dyn Progress) -> Vec<Strip> {
         let Ok(counted) = first else { return Vec::new() };
         let options = &self.request.options;
-        let end = Instant(options.duration.0);
+        let (start, end) = options.times();
         let cpus = counted.cpus.iter().enumerate();
         let lanes = strip::lanes(
-            cpus.map(|(cpu, of)| (CpuId(cpu as u32), (Instant(0), end), of.totals.decisions)),
+            cpus.map(|(cpu, of)| (CpuId(cpu as u32), (start, end), of.totals.decisions)),
             self.columns.len(),
         );
         let kept: Vec<Option<Vec<Slept>>> = (0..self.columns.len())

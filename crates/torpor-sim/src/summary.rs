@@ -351,6 +351,28 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
         .collect()
 }
 
+/// Points of a percentage within which the seeds of a run agree; a governor that learns one of two
+/// habits early is far beyond.
+const AGREE_PCT: f64 = 10.0;
+
+/// Runs whose seeds disagree, which a mean hides.
+pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
+    let keys = [("above_pct", "too deep"), ("below_pct", "too shallow")];
+    let told = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));
+    told.filter_map(|(outcome, (key, title))| {
+        let values = outcome.seeds.iter().filter_map(|seed| seed.metrics[key]);
+        let (low, high) = values.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+        (high - low > AGREE_PCT).then(|| {
+            format!(
+                "seeds disagree under {}: {title} from {low:.1} to {high:.1} %, so the mean is \
+                 that of no run; --warm-up leaves out the start, --seeds 1 --seed N shows one",
+                outcome.run.governor
+            )
+        })
+    })
+    .collect()
+}
+
 /// What the numbers of a resolved request do not say, where it applies.
 pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     let Request { platform, options, .. } = request;
@@ -364,10 +386,18 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
         several => format!("under {} cpufreq governors", several.len()),
     };
     let mut notes = vec![format!(
-        "closed-loop simulation of {:.6} s {frequencies}: metrics are means over {} \
-         seeds, and every governor uses the same ones",
+        "closed-loop simulation of {:.6} s {frequencies}{}: metrics are means over {} \
+         seeds, and every governor uses the same ones{}",
         options.duration.0 as f64 / 1e9,
-        options.seeds
+        match options.warm_up {
+            Duration::ZERO => String::new(),
+            warm_up => format!(", after {:.6} s that do not count", warm_up.0 as f64 / 1e9),
+        },
+        options.seeds,
+        match options.background {
+            Some(_) => "",
+            None => "; the workload's tasks are the machine's only ones (--background)",
+        }
     )];
     notes.push(torpor_result::latency::source_note(&platform.name));
     if let Some(online) = &options.cpus {

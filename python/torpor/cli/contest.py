@@ -8,6 +8,7 @@ import typer
 
 from torpor.cli import EXIT_FINDING, options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli.kernel import obtain
 
 #: A contest shares its points with sweeps only where asked to.
 _STORE = Path("contest")
@@ -97,6 +98,7 @@ def contest(
             raise typer.BadParameter(f"--data {folder}: expected a folder")
     if plot is not None and plot.suffix != ".svg":
         raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
+    obtain(())
     with progress.if_watched() as bar, sweeping.kept(store):
         found = run.contest(
             entries or [],

@@ -17,6 +17,7 @@ from torpor.cli.console import (
     write_post,
     write_stdout,
 )
+from torpor.cli.kernel import obtain
 from torpor.comparison import format_number
 from torpor.studies import adaptation as learning
 from torpor.studies import io_boost as study
@@ -80,6 +81,7 @@ def io_boost(
         raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg or .html")
     if plot is not None and not plot.parent.is_dir():
         fail(f"`{plot}`: there is no folder `{plot.parent}`")
+    obtain(())
     result = study.io_boost(
         workload or study.DEFAULT_WORKLOAD,
         platform=platform,
@@ -125,6 +127,7 @@ def adaptation(
     if plot is not None and plot.suffix != ".svg":
         raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
     form = options.form(form, is_json=is_json)
+    obtain(())
     found = learning.adaptation(
         platform=platform, governors=governors or learning.DEFAULT_GOVERNORS, changes=changes
     )

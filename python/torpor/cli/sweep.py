@@ -75,6 +75,7 @@ def sweep(
     if is_dry_run:
         _tell_plan(axes, store, part)
         return
+    sweeping.obtain_kernels(axes)
     with progress.if_watched() as bar:
         done = run.sweep(
             axes,

@@ -13,6 +13,7 @@ import typer
 
 from torpor.cli import options
 from torpor.cli.console import print_note
+from torpor.cli.kernel import obtain
 from torpor.cli.progress import ProgressBar
 from torpor.options import ReplayOptions, fields
 from torpor.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
@@ -59,6 +60,10 @@ _MORE = {
     ],
     "duration": Annotated[
         str | None, typer.Option(metavar="TIME", help="Simulated time a run; default: 10s.")
+    ],
+    "warm_up": Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Time before that which is not counted; default: 0s."),
     ],
 }
 _HOW = {
@@ -137,11 +142,17 @@ def filled(axes: Axes, typed: dict[str, Any]) -> Axes:
     for name, value in typed.items():
         if not value:
             continue
-        if name in ("duration", *REPLAY_OPTIONS):
+        if name in ("duration", "warm_up", *REPLAY_OPTIONS):
             axes.options[name] = value
         else:
             setattr(axes, name, value)
     return axes
+
+
+def obtain_kernels(axes: Axes) -> None:
+    """Fetch the sources of kernels that the axes' simulations need and this machine lacks."""
+    if axes.workload:
+        obtain(axes.kernel)
 
 
 def shown_by(bar: ProgressBar | None) -> "Callable[[Progress], None] | None":

@@ -65,6 +65,7 @@ def tune(
 
     wanted = [tuning.read_param(text) for text in params]
     train = sweeping.filled(Axes(), typed)
+    sweeping.obtain_kernels(train)
     held = None
     if held_traces or held_workloads:
         held = sweeping.filled(Axes(), typed | {"trace": None, "workload": None})

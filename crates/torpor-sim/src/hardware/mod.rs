@@ -192,6 +192,11 @@ impl<W: Work> Sim<W> {
         Ok(true)
     }
 
+    /// Returns what does the work.
+    pub fn work_mut(&mut self) -> &mut W {
+        &mut self.work
+    }
+
     /// What does the work, and what is under way: the sleep of each CPU that is in one.
     pub fn into_work(mut self) -> (W, Vec<Option<Slept>>) {
         let now = self.now;

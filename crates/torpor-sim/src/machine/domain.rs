@@ -79,6 +79,13 @@ impl Domain {
         self.since = now;
     }
 
+    /// Forgets what it has counted.
+    pub(super) fn start_over(&mut self, now: Instant) {
+        self.pass(now);
+        self.time_at.fill(Duration::ZERO);
+        self.transitions = 0;
+    }
+
     pub(super) fn close(mut self, now: Instant) -> DomainCounted {
         self.pass(now);
         DomainCounted { transitions: self.transitions, time_at: self.time_at }

@@ -33,6 +33,12 @@ impl FlowTotals {
         self.begun += 1;
     }
 
+    /// Forgets those that have ended.
+    pub(super) fn start_over(&mut self) {
+        self.begun = self.under_way.iter().map(|group| group.len() as u64).sum();
+        (self.ended, self.late, self.time) = (0, 0, LatencyHistogram::default());
+    }
+
     /// One of the group ends, and took so long; none is under way otherwise.
     pub(super) fn end(
         &mut self,

@@ -69,13 +69,14 @@ pub struct Plan<'a> {
     pub seed: u64,
 }
 
-/// Runs a plan's workload from 0 to `end` on a kernel that has been started.
+/// Runs a plan's workload from 0 to `end` on a kernel that has been started, and counts what
+/// happens after `warm_up`.
 pub fn run<S: Sink>(
     plan: &Plan<'_>,
     mut instance: Instance,
     hardware: crate::kernel::Machine,
     sink: S,
-    end: Instant,
+    (warm_up, end): (Instant, Instant),
     goes_on: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<(Counted, S), Halt> {
     let mut driver = Driver::new(plan.platform, plan.topology, plan.seed);
@@ -84,11 +85,21 @@ pub fn run<S: Sink>(
     }
     let mut sim = Sim::new(instance, hardware, Machine::new(plan, sink));
     let mut is_interrupted = false;
-    let ended = sim.run(end, &mut |now| {
+    let mut goes_on = |now| {
         is_interrupted = !goes_on(now);
         !is_interrupted
-    });
-    let events = sim.stats().events;
+    };
+    let mut ended = Ok(true);
+    let mut before = 0;
+    if warm_up > Instant(0) {
+        ended = sim.run(warm_up, &mut goes_on);
+        before = sim.stats().events;
+        sim.work_mut().start_over(warm_up);
+    }
+    if matches!(ended, Ok(true)) {
+        ended = sim.run(end, &mut goes_on);
+    }
+    let events = sim.stats().events - before;
     let (mut machine, asleep) = sim.into_work();
     if let Some(halt) = machine.halt {
         return Err(halt);
@@ -301,6 +312,28 @@ impl<'a, S: Sink> Machine<'a, S> {
         cpu.busy_at[usize::from(cpu.opp)] += time;
     }
 
+    /// The warm-up is over: forgets what it has counted.
+    fn start_over(&mut self, now: Instant) {
+        self.world.now = now;
+        self.world.start_over();
+        self.rest.take(now);
+        self.domains.iter_mut().for_each(|domain| domain.start_over(now));
+        for cpu in &mut self.cpus {
+            cpu.tally = Tally::new(cpu.model);
+            (cpu.task_time, cpu.overhead) = (Duration::ZERO, Duration::ZERO);
+            cpu.busy_at.fill(Duration::ZERO);
+            cpu.idle_since = cpu.idle_since.map(|_| now);
+            if let Some(asleep) = &mut cpu.asleep {
+                asleep.got = asleep.in_hardware();
+                (asleep.since, asleep.undemoted) = (now, None);
+            }
+        }
+        self.sink.start_over();
+        if S::RECORDS {
+            (0..self.cpus.len()).for_each(|cpu| self.record_frequency(cpu));
+        }
+    }
+
     fn close(mut self) -> (Counted, S) {
         let now = self.world.now;
         self.world.devices.iter_mut().for_each(|device| device.count_to(now));
@@ -313,7 +346,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             overhead: cpu.overhead,
             busy_at: cpu.busy_at,
         });
-        (self.world.close(cpus.collect(), self.rest.close(now), domains), self.sink)
+        (self.world.close(cpus.collect(), self.rest.take(now), domains), self.sink)
     }
 
     fn fail(&mut self, halt: Halt) {

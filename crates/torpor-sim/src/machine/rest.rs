@@ -302,20 +302,21 @@ impl Rest {
         }
     }
 
-    pub(super) fn close(mut self, end: Instant) -> RestEnergy {
-        self.pass_package(end);
-        self.awake.pass(end, self.asleep.inside < self.asleep.members);
-        let awake = self.awake.time();
-        let waited: Vec<Duration> = self.package_inside.iter().map(|(_, w)| *w).collect();
+    /// Returns the energy since the beginning, or since the last call.
+    pub(super) fn take(&mut self, now: Instant) -> RestEnergy {
+        self.pass_package(now);
+        self.awake.pass(now, self.asleep.inside < self.asleep.members);
+        let of_package = self.awake_power.over(self.awake.time());
+        (self.awake.whole, self.awake.doubled) = (Duration::ZERO, 0);
         let (of_clusters, unsaved) = self
             .clusters
-            .into_iter()
-            .zip(waited)
-            .map(|(mut cluster, waited)| {
-                cluster.settle(end, waited);
-                (cluster.static_energy, cluster.unsaved)
+            .iter_mut()
+            .zip(&mut self.package_inside)
+            .map(|(cluster, (_, waited))| {
+                cluster.settle(now, std::mem::take(waited));
+                (std::mem::take(&mut cluster.static_energy), std::mem::take(&mut cluster.unsaved))
             })
             .unzip();
-        RestEnergy { of_clusters, unsaved, of_package: self.awake_power.over(awake) }
+        RestEnergy { of_clusters, unsaved, of_package }
     }
 }

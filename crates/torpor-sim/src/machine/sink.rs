@@ -19,6 +19,9 @@ pub trait Sink: Observer {
 
     fn span(&mut self, _cpu: usize, _span: Span) {}
 
+    /// The warm-up is over: forgets what it has taken.
+    fn start_over(&mut self) {}
+
     /// The end of the run cuts a sleep, of which no decision is reported.
     fn cut(&mut self, _cpu: usize, _state: usize, _opp: u16, _slept: Duration) {}
 }

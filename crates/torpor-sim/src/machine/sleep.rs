@@ -12,7 +12,7 @@ use torpor_units::{Duration, Energy, Instant};
 
 impl Asleep {
     /// The state that the hardware is in.
-    fn in_hardware(&self) -> usize {
+    pub(super) fn in_hardware(&self) -> usize {
         self.undemoted.map_or(self.got, |_| self.state)
     }
 

@@ -16,11 +16,13 @@ use crate::queue::Agenda;
 use crate::workload::{Effect, Runs, Workload};
 use std::collections::VecDeque;
 use torpor_result::TaskTotals;
-use torpor_units::Instant;
+use torpor_units::{Duration, Instant};
 
 pub(super) struct World<'a> {
     pub plan: &'a Plan<'a>,
     pub now: Instant,
+    /// What is counted is counted since then.
+    pub counts_from: Instant,
     pub agenda: Agenda,
     pub tasks: Vec<Task>,
     pub free: Vec<u32>,
@@ -98,6 +100,7 @@ impl<'a> World<'a> {
         World {
             plan,
             now: Instant(0),
+            counts_from: Instant(0),
             agenda,
             tasks: Vec::with_capacity(tasks_at_first(workload)),
             free: Vec::new(),
@@ -188,6 +191,21 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Forgets what it has counted.
+    pub(super) fn start_over(&mut self) {
+        self.counts_from = self.now;
+        for totals in &mut self.kinds {
+            *totals = TaskTotals { started: totals.started, ..TaskTotals::default() };
+        }
+        self.tasks.iter_mut().for_each(|task| task.cpu_time = Duration::ZERO);
+        for device in &mut self.devices {
+            device.count_to(self.now);
+            device.totals = device::DeviceTotals::default();
+        }
+        self.flows.iter_mut().for_each(FlowTotals::start_over);
+        self.ipis = 0;
+    }
+
     /// Everything counted, with what its CPUs and clocks did.
     pub(super) fn close(
         self,
@@ -202,7 +220,7 @@ impl<'a> World<'a> {
             alive.push((task.kind, task.instance, task.cpu_time));
         }
         Counted {
-            span: self.now.since(Instant(0)),
+            span: self.now.since(self.counts_from),
             cpus,
             kinds,
             devices: self.devices.into_iter().map(|device| device.totals).collect(),

@@ -28,4 +28,5 @@ mod stuck;
 mod support;
 #[path = "../../../../tests/upstream.rs"]
 mod upstream;
+mod warm_up;
 mod worked;
