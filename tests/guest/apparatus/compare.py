@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Guests beside simulations of them: how far apart the same load is in both.
 
-    PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.compare [--kernel K] [FOLDER]
+    PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.compare [FOLDER]
 
 prints the table of docs/concepts/simulation.md from the recordings of tests/data/guest, or from
-those of another folder; with a kernel as `torpor simulate --kernel` takes it, the table of
-simulations under that kernel's own scheduler beside it.
+those of another folder.
 """
 
 import argparse
@@ -27,8 +26,11 @@ CORPUS = ROOT / "tests" / "data" / "guest"
 
 KERNELS = ("amd64-6.12", "arm64-6.12")
 
-#: Governors by their names in the guest and here. The first is the kernel's own, and calibrates.
-GOVERNORS = {"menu": "menu-6.12", "t-teo-6.12": "teo-6.12"}
+#: The release that the guests have.
+RELEASE = "6.12"
+
+#: Governors by their names in the guest and in a simulated kernel. The first calibrates.
+GOVERNORS = {"menu": "menu", "t-teo-6.12": "teo"}
 
 
 @dataclass(frozen=True)
@@ -145,11 +147,8 @@ class Row:
         return max(gaps, key=lambda state: abs(gaps[state]))
 
 
-def compare(folder: Path, kernel: str, linux: str | None = None) -> list[Row]:
-    """Simulate all that was recorded of a kernel, in folders named as those of the corpus.
-
-    Under our own scheduler, or under that of the source of `linux`.
-    """
+def compare(folder: Path, kernel: str) -> list[Row]:
+    """Simulate all that was recorded of a kernel, in folders named as those of the corpus."""
     stories = {
         (governor, case): events.read(folder / f"{kernel}-{governor}-{case}" / "trace.dat.gz")
         for governor in GOVERNORS
@@ -165,20 +164,12 @@ def compare(folder: Path, kernel: str, linux: str | None = None) -> list[Row]:
         sysfs = folder / f"{kernel}-{governor}-{case}" / "sysfs-before.txt"
         platform = cases.platform_toml(sysfs, costs)
         workload = cases.workload_toml(case, story, costs)
-        simulated = _simulate(case, story, workload, platform, _column(governor, linux))
+        simulated = _simulate(case, story, workload, platform, GOVERNORS[governor])
         rows += _rows(kernel, governor, case, story, simulated)
     return rows
 
 
-def _column(governor: str, linux: str | None) -> dict[str, str]:
-    """What `torpor.simulate` is to run a guest's governor in."""
-    if linux is None:
-        return {"governors": GOVERNORS[governor]}
-    # Its tree has the version that the guest had.
-    return {"governors": GOVERNORS[governor].removesuffix("-6.12"), "kernels": linux}
-
-
-def _simulate(case: str, story: Story, text: str, platform: str, column: dict[str, str]) -> Story:
+def _simulate(case: str, story: Story, text: str, platform: str, governor: str) -> Story:
     pids = story.pids(cases.CASES[case].program)
     end_ns = max(turn.end_ns for pid in pids for turn in story.turns.get(pid, []))
     with tempfile.TemporaryDirectory(prefix="compare-") as name:
@@ -193,7 +184,8 @@ def _simulate(case: str, story: Story, text: str, platform: str, column: dict[st
             duration=f"{2 * (end_ns - cases.begin_ns(case, story))}ns",
             seeds=1,
             trace=folder / "trace.txt",
-            **column,
+            governors=governor,
+            kernels=RELEASE,
         )
         assert not simulated.failures, f"{case}: {simulated.failures}"
         return events.read(folder / "trace.txt")
@@ -253,54 +245,13 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-#: Of `hosted_table`, with digits.
-HOSTED = {
-    "wakeups_per_s": 0,
-    "own_per_s": 0,
-    "above": 1,
-    "below": 1,
-    "late_p50_us": 0,
-    "late_p99_us": 0,
-}
-
-HOSTED_HEADS = [
-    *("case", "kernel", "governor", "wake-ups/s", "of them own", "above %", "below %"),
-    *("late p50 µs", "late p99 µs", "residency %"),
-]
-
-
-def hosted_table(ours: list[Row], hosted: list[Row]) -> str:
-    """The rows in Markdown, each cell the guest's value, our scheduler's and the kernel's own."""
-    lines = [HOSTED_HEADS, ["---"] * len(HOSTED_HEADS)]
-    for own, one in zip(ours, hosted, strict=True):
-        if own.case.endswith(" Hz") and int(own.case.split()[0]) not in SHOWN_HZ:
-            continue
-        three = (own.guest, own.simulated, one.simulated)
-        state = own.farthest_state
-        lines.append(
-            [
-                *(own.case, own.kernel, own.governor.removeprefix("t-")),
-                *(
-                    " / ".join(f"{getattr(figures, name):.{digits}f}" for figures in three)
-                    for name, digits in HOSTED.items()
-                ),
-                f"{state}: " + " / ".join(f"{f.residency.get(state, 0):.1f}" for f in three),
-            ]
-        )
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path, nargs="?", default=CORPUS)
-    parser.add_argument("--kernel")
     given = parser.parse_args()
     rows = [row for kernel in KERNELS for row in compare(given.folder, kernel)]
     print(table(rows))
-    if given.kernel:
-        of_kernel = [r for k in KERNELS for r in compare(given.folder, k, given.kernel)]
-        print("\n" + hosted_table(rows, of_kernel))
 
 
 if __name__ == "__main__":
