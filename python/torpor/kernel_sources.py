@@ -184,7 +184,7 @@ def _findable(package: str, work: Path) -> list[str]:
             problem = str(error)
         else:
             return options
-    raise UnavailableError(f"{package}: {problem}")
+    raise UnavailableError(f"no package {package} can be found: {problem}")
 
 
 def _all_suites() -> str:
