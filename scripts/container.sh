@@ -42,6 +42,8 @@ torpor() { in_store run --volume "$PWD/demo:/work:ro" "$container" -- "$entry" "
 torpor --version
 torpor replay web-server.perf.data --platform pixel6 >"$place/table.txt"
 grep 'idle power' "$place/table.txt"
+torpor simulate frames -p pixel6 --duration 100ms >"$place/table.txt"
+grep 'passes' "$place/table.txt"
 in_store run --volume "$PWD/governors/cpuidle:/work:ro" "$container" -- "$entry" check ./teo.c \
     --decisions 300
 status=0

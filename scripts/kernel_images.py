@@ -28,6 +28,8 @@ import kernel_sources  # noqa: E402
 IMAGES = ROOT / "images"
 DIST = ROOT / "build" / "dist"
 RATES = (100, 250, 300, 1000)
+#: In a kernel's tree; the corresponding source has it.
+LICENSE = "COPYING"
 ARCHES = {"x86_64": "x86_64-linux-gnu-gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 
 
@@ -79,10 +81,10 @@ def origin(tree: Path) -> dict | None:
 
 
 def archive(tree: Path, release: str, files: list[str], place: Path) -> None:
-    """Write the tree's files that images are made of, with its licence."""
+    """Write the tree's files that images are made of, with its license."""
     top = f"linux-{release}-hosted"
     with tarfile.open(place, "w:xz") as tar:
-        for file in sorted({*map(os.path.normpath, files), "COPYING"}):
+        for file in sorted({*map(os.path.normpath, files), LICENSE}):
             text = (tree / file).read_bytes()
             entry = tarfile.TarInfo(f"{top}/{file}")
             entry.size = len(text)
@@ -100,9 +102,12 @@ def main() -> None:
     given = parser.parse_args()
     release = default_kernel()
     try:
-        tree = given.source or kernel_sources.fetch(release, say=lambda line: print(line))
+        also = (LICENSE,) if given.archive else ()
+        tree = given.source or kernel_sources.fetch(release, also=also, say=print)
     except kernel_sources.UnavailableError as error:
-        sys.exit(str(error))
+        sys.exit(f"the source of Linux {release} cannot be fetched: {error}")
+    if given.archive and not (tree / LICENSE).is_file():
+        sys.exit(f"{tree} has no {LICENSE}, and no archive is complete without it")
 
     given.output.mkdir(parents=True, exist_ok=True)
     for old in (*given.output.glob("*.so"), *given.output.glob("*.json")):

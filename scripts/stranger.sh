@@ -3,7 +3,8 @@
 # stranger.sh WHEEL SUITE...: what somebody goes through who has a bare Debian and a wheel, timed.
 #
 # For each suite (bookworm, trixie): a chroot with Python alone; as root and as a user, the wheel is
-# installed, gives a first table, and, once there is a compiler, one of the user's own governor.
+# installed, gives a first table, simulates without compiler and kernel source, and, once there is a
+# compiler, replays with the user's own governor. Each begins with an empty home.
 # Its results have to be those that this machine's Torpor ($TORPOR, if given) gives, byte for byte.
 # Needs root, mmdebstrap and a network; chroots stay in build/stranger. A wheel of another
 # architecture needs qemu-user-static and arch-test, too, and its times are the emulator's.
@@ -13,6 +14,8 @@ wheel=$(realpath "$1")
 shift
 own=docs/tutorials/own-governor-to-gate.md
 recording=demo/web-server.perf.data
+first="simulate frames -p pixel6 --duration 1s --seeds 2"
+table="replay /opt/stranger/web-server.perf.data -p pixel6"
 simulation="simulate frames -p pixel6 -g menu -g teo --duration 500ms --format csv"
 architecture=$(basename "$wheel" .whl | sed 's/.*manylinux_[0-9]*_[0-9]*_//')
 case $architecture in
@@ -61,16 +64,26 @@ for suite in "$@"; do
         chroot "$root" env -i HOME="/$who" PATH=/usr/bin:/bin:/usr/sbin:/sbin LC_ALL=C.UTF-8 \
             setpriv --reuid "$(basename "$who")" --regid "$(basename "$who")" --init-groups -- "$@"
     }
-    for who in root home/stranger; do
-        echo " as $(basename "$who")"
-        chroot "$root" rm -rf "/$who/venv"
+    users="root home/stranger"
+    # What an earlier run has left.
+    [ ! -e "$root/usr/bin/gcc" ] || timed "gcc and libc6-dev removed" chroot "$root" \
+        apt-get purge --yes --auto-remove gcc libc6-dev
+    if chroot "$root" sh -c 'command -v cc gcc clang || ls -d /usr/src/linux*' 2>/dev/null; then
+        echo "$root is not bare: it has the above" >&2
+        exit 1
+    fi
+    for who in $users; do
+        echo " as $(basename "$who"), without compiler and kernel source"
+        chroot "$root" sh -c "rm -rf /$who/venv /$who/.cache"
         torpor=/$who/venv/bin/torpor
-        table="$torpor replay /opt/stranger/web-server.perf.data -p pixel6"
         timed "a venv" in_chroot "$who" python3 -m venv "/$who/venv"
         timed "the wheel and what it depends on" in_chroot "$who" "/$who/venv/bin/pip" install \
             --no-index --find-links /opt/wheels torpor
         # shellcheck disable=SC2086 # words
-        timed "the first table" in_chroot "$who" $table
+        timed "the first table" in_chroot "$who" $torpor $table
+        # shellcheck disable=SC2086
+        timed "the first simulation" in_chroot "$who" $torpor $first
+        grep -q passes build/stranger/log
         # shellcheck disable=SC2086
         timed "a simulation" in_chroot "$who" sh -c "$torpor $simulation >/$who/simulated.csv"
         if [ -n "${TORPOR:-}" ]; then
@@ -79,12 +92,15 @@ for suite in "$@"; do
             cmp build/stranger/here.csv "$root/$who/simulated.csv"
             echo "  the simulation's figures are this machine's, byte for byte"
         fi
-        [ -e "$root/usr/bin/gcc" ] || timed "gcc and libc6-dev, by apt" chroot "$root" \
-            sh -c 'apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev'
-        # shellcheck disable=SC2086
-        timed "a table of one's own governor" in_chroot "$who" $table -g menu -g /opt/stranger/next.c
-        grep -q 'next.c' build/stranger/log
         timed "torpor doctor" in_chroot "$who" sh -c "$torpor doctor || [ \$? = 1 ]"
+    done
+    timed "gcc and libc6-dev, by apt" chroot "$root" \
+        sh -c 'apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev'
+    for who in $users; do
+        # shellcheck disable=SC2086
+        timed "a table of one's own governor, as $(basename "$who")" in_chroot "$who" \
+            "/$who/venv/bin/torpor" $table -g menu -g /opt/stranger/next.c
+        grep -q 'next.c' build/stranger/log
     done
     umount "$root/proc"
 done

@@ -19,6 +19,10 @@ run replay "$root/demo/web-server.perf.data" --platform pixel6 --report report.h
 grep 'idle power' table.txt
 run simulate frames -p pixel6 -g menu -g teo --duration 100ms >table.txt
 grep 'passes' table.txt | sed -n 1p
+# Each tick rate has an image.
+for hz in 100 300 1000; do
+    run simulate frames -p "pixel6,hz=$hz" -g menu --duration 20ms >table.txt
+done
 test -s report.html
 status=0
 run doctor >doctor.txt || status=$?

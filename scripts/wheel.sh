@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # wheel.sh [ARCHITECTURE]: builds the sdist and, from it alone, a wheel for Linux; audits and tries both.
 #
-# The wheel has images of the default kernel for its architecture; their corresponding source lands
-# next to it. The wheel is for any CPython from 3.10 on (abi3) and an old C library: zig links against the
+# The wheel has images of the default kernel for its architecture, and there is none without them;
+# their corresponding source lands next to it. The wheel is for any CPython from 3.10 on (abi3) and an old C library: zig links against the
 # glibc that $GLIBC names. Both land in build/dist. A wheel of this machine's architecture is
 # installed into an empty venv, where no compiler is found, and has to give a first table.
 set -eu
@@ -29,7 +29,11 @@ rm -rf $dist $unpacked
 mkdir -p $dist $unpacked
 
 echo "images of the default kernel"
-scripts/kernel_images.py --arch "$architecture" --archive
+scripts/kernel_images.py --arch "$architecture" --archive || {
+    echo "no wheel: a wheel has an image of the default kernel for each tick rate, and those cannot be" \
+        "built here; the reason is above" >&2
+    exit 1
+}
 
 echo "sdist"
 maturin sdist --out $dist >build/wheel.log 2>&1 || { cat build/wheel.log >&2; exit 1; }
@@ -45,6 +49,13 @@ echo "wheel for $target, glibc $glibc (log: build/wheel.log)"
         --out ../dist
 ) >>build/wheel.log 2>&1 || { tail -40 build/wheel.log >&2; exit 1; }
 wheel=$(echo $dist/torpor-*.whl)
+images=$(sed -n 's/^ *"file": "\(.*\)",$/\1/p' images/manifest.json)
+for file in README.md manifest.json $images; do
+    python3 -m zipfile -l "$wheel" | grep -q "^torpor/kernels/$file " || {
+        echo "$wheel has no torpor/kernels/$file" >&2
+        exit 1
+    }
+done
 
 echo "audit"
 auditwheel show "$wheel" | tee build/wheel-audit.txt

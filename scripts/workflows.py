@@ -52,6 +52,8 @@ def why_not(step: dict[str, Any]) -> str:
         return f"an action of GitHub's: {step['uses'].partition('@')[0]}"
     if "sh.rustup.rs" in step["run"]:
         return "installs packages and rustup: scripts/stranger_clone.sh does the same in a chroot"
+    if "sources.tar" in step["run"]:
+        return "passes the kernel's source between jobs; $TORPOR_KERNEL_SOURCES names it here"
     return "" if "--global" not in step["run"] else "changes the user's own settings of git"
 
 
@@ -59,6 +61,9 @@ def main() -> int:
     """Check and list; or run the jobs that are named."""
     if not sys.argv[1:]:
         for name, job in jobs():
+            if "uses" in job:
+                print(f"{name}: the jobs of {job['uses']}")
+                continue
             print(f"{name}, on {job.get('container', job['runs-on'])}")
             for step in job["steps"]:
                 reason = why_not(step)
@@ -75,7 +80,7 @@ def main() -> int:
     subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, CLONE], check=True)
     environment = os.environ | {"CI": "true", "GITHUB_WORKSPACE": str(CLONE)}
     for name in sys.argv[1:]:
-        for step in known[name]["steps"]:
+        for step in known[name].get("steps", []):
             if why_not(step):
                 continue
             text = commands(known[name], step)

@@ -14,6 +14,8 @@ const KHOST: &str = "../../khost";
 const IMAGES: &str = "../../images";
 /// Names the folder where it is elsewhere, now and when they are used.
 const IMAGES_ENV: &str = "TORPOR_KERNEL_IMAGES";
+/// Names the licence of images, and where their source is.
+const NOTICE: &str = "README.md";
 /// Of the folder next to the extension.
 const INSTALLED: &str = "kernels";
 
@@ -40,15 +42,16 @@ fn main() {
     put_images(&manifest.join(IMAGES), &out);
 }
 
-/// Those for the machine that is built for, and what describes them.
-fn put_images(images: &Path, out: &Path) {
+/// Those for the machine that is built for, what describes them, and their licence.
+fn put_images(notice: &Path, out: &Path) {
     println!("cargo::rerun-if-env-changed={IMAGES_ENV}");
     println!("cargo::rerun-if-changed={IMAGES}");
-    let images = env::var_os(IMAGES_ENV).map_or(images.to_owned(), PathBuf::from);
+    let images = env::var_os(IMAGES_ENV).map_or(notice.to_owned(), PathBuf::from);
     let arch = format!("-{}-", env::var("CARGO_CFG_TARGET_ARCH").unwrap());
     let place = out.join(INSTALLED);
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).unwrap();
+    fs::copy(notice.join(NOTICE), place.join(NOTICE)).unwrap();
     for entry in fs::read_dir(images).into_iter().flatten().flatten() {
         let name = entry.file_name().into_string().unwrap();
         if name.ends_with(".json") || (name.ends_with(".so") && name.contains(&arch)) {

@@ -118,8 +118,8 @@ def _default_kernel(_system: "System") -> str:
     release = _engine.default_kernel()
     if not _engine.has_hosted_kernel(release, 250):
         raise _Unusable(
-            f"no image of Linux {release} ships for this machine, and its source is not here",
-            f"`torpor kernel fetch {release}`",
+            f"no image of Linux {release} is installed, and its source is not here",
+            f"`torpor kernel fetch {release}`; the first simulation compiles it",
         )
     return f"Linux {release}"
 

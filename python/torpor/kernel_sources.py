@@ -128,12 +128,18 @@ def _is_complete(place: Path, also: tuple[str, ...]) -> bool:
     if all((place / part).exists() for part in also):
         return True
     # Not every release has every part.
+    return set(also) <= _further_parts(place)
+
+
+def _further_parts(place: Path) -> set[str]:
+    """Return the parts beyond :data:`WANTED` that a tree was fetched with."""
     origin = place / ORIGIN
-    asked = json.loads(origin.read_text(encoding="utf-8"))["also"] if origin.is_file() else []
-    return set(also) <= set(asked)
+    return set(json.loads(origin.read_text(encoding="utf-8"))["also"] if origin.is_file() else [])
 
 
 def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], None]) -> None:
+    # Whoever fetched the tree that this replaces still needs its parts.
+    parts = sorted(_further_parts(place).union(also))
     # apt may fetch as a user of its own.
     work.chmod(0o755)
     options = _findable(place.name, work)
@@ -141,12 +147,12 @@ def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], 
     _apt(work, *options, "download", place.name)
     [package] = work.glob("*.deb")
     tree = work / "tree"
-    _unpack(package, place.name, tree, (*WANTED, *also))
+    _unpack(package, place.name, tree, (*WANTED, *parts))
     origin = {
         "package": place.name,
         "version": _run(["dpkg-deb", "-f", package, "Version"]).strip(),
         "sha256": _sha256(package),
-        "also": sorted(also),
+        "also": parts,
     }
     (tree / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
     # A folder with less in it may be there, and somebody may read it.
@@ -178,7 +184,7 @@ def _findable(package: str, work: Path) -> list[str]:
             problem = str(error)
         else:
             return options
-    raise UnavailableError(f"{package}: {problem}")
+    raise UnavailableError(f"no package {package} can be found: {problem}")
 
 
 def _all_suites() -> str:

@@ -69,6 +69,16 @@ def test_kernel_sources_are_listed_by_release(examine, monkeypatch, tmp_path):
     assert f"6.1 ({tmp_path})" in found
 
 
+def test_a_default_kernel_that_is_missing_is_explained(examine, monkeypatch, tmp_path):
+    from torpor import _engine
+
+    monkeypatch.setattr(_engine, "has_hosted_kernel", lambda kernel, hz: False)
+    finding = examine()["default kernel"]
+    release = _engine.default_kernel()
+    assert finding["reason"].startswith(f"no image of Linux {release} is installed")
+    assert f"`torpor kernel fetch {release}`" in finding["hint"]
+
+
 def test_an_idle_driver_is_shown_with_its_governor(examine, fake):
     folder = fake.root / "sys/devices/system/cpu/cpuidle"
     folder.mkdir(parents=True, exist_ok=True)

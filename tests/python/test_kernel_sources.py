@@ -97,6 +97,13 @@ def test_what_is_there_is_not_fetched_again(apt):
     assert apt.read_text(encoding="utf-8") == calls, "the release has no such part"
 
 
+def test_a_fetch_keeps_parts_of_the_one_before(apt):
+    kernel_sources.fetch("6.12", also=("arch/arm64/boot/dts",))
+    place = kernel_sources.fetch("6.12", also=("drivers/net",))
+    assert (place / "drivers/net/big.c").is_file()
+    assert (place / "arch/arm64/boot/dts/a.dts").is_file()
+
+
 def test_why_a_source_cannot_be_had_is_one_line(apt, tmp_path, monkeypatch):
     (tmp_path / "tools" / "apt-get").write_text("#!/bin/sh\necho E: no network >&2\nexit 100\n")
     with pytest.raises(kernel_sources.UnavailableError, match="E: no network") as error:

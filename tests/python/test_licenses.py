@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Licenses: of each file, and of what is installed."""
 
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -59,6 +61,19 @@ def test_policies_are_files_and_no_part_of_the_extension():
                 assert text.encode() not in extension, f"{source.name}: {text}"
         found = {path.name for path in (INSTALLED / "policies" / folder).iterdir()}
         assert found == expected
+
+
+def test_images_of_kernels_are_files_with_their_license():
+    folder = INSTALLED / "kernels"
+    notice = (folder / "README.md").read_text(encoding="utf-8")
+    text = re.search(r"`torpor-VERSION\.dist-info/(licenses/\S+)`", notice)[1]
+    [license_file] = [path for path in distribution("torpor").files if str(path).endswith(text)]
+    assert "GNU GENERAL PUBLIC LICENSE" in license_file.read_text(encoding="utf-8")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["license"] == "GPL-2.0-only"
+    images = {image["file"]: image["sha256"] for image in manifest["images"]}
+    installed = {path.name: path.read_bytes() for path in folder.glob("*.so")}
+    assert {name: hashlib.sha256(image).hexdigest() for name, image in installed.items()} == images
 
 
 def test_the_package_names_every_license_and_has_the_texts():

@@ -35,4 +35,6 @@ def doctor(
             if finding["hint"]:
                 lines.append(wrap(f"{indent}hint: {finding['hint']}", width, indent))
     write_stdout("\n".join(lines))
-    print_note("Replay and simulation with built-in governors need none of these.")
+    print_note(
+        "Replay with built-in governors needs none of these; simulation needs the default kernel."
+    )
