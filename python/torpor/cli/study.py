@@ -39,7 +39,7 @@ def io_boost(
     ] = None,
     platform: Annotated[
         str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
-    ] = "rk3399",
+    ] = study.DEFAULT_PLATFORM,
     governor: Annotated[
         str, typer.Option("--governor", "-g", metavar="G", help="The idle governor.")
     ] = "teo",
