@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What the simulator and a hosted kernel share: the simulated CPUs as both see them, and the calls
- * into the kernel. No header of the kernel is needed here; crates/torpor-kernel/src/abi.rs has the
+ * into the kernel. No header of the kernel is needed here; crates/torpor-sim/src/kernel/abi.rs has the
  * same layout.
  */
 #ifndef KHOST_H
