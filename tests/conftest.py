@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Signals as in the foreground of a terminal, which tests share a process, and the kernel's source."""
+"""Signals as in a terminal's foreground, tests that share a process, and the kernel's source."""
 
 import os
 from pathlib import Path

@@ -339,8 +339,8 @@ mod tests {
     use std::time::{Duration, Instant};
     use torpor_units::CpuId;
 
-    fn label(kind: Kind) -> Label {
-        Label { kind, text: "mine.c".into() }
+    fn label() -> Label {
+        Label { kind: Kind::Governor, text: "mine.c".into() }
     }
 
     /// What a call of a policy in a process of its own comes to, and how long that takes. The
@@ -352,10 +352,8 @@ mod tests {
         goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> (Result<bool, NoAnswer>, Duration) {
         let begun = Instant::now();
-        let labels = [&label(Kind::Governor), &label(Kind::IoBoost)];
-        let answer = apart(&labels, goes_on, |_| {
-            let kind = if call == Call::RqBoost { Kind::IoBoost } else { Kind::Governor };
-            guard::note(kind, CpuId(7), || call);
+        let answer = apart(&[&label()], goes_on, |_| {
+            guard::note(Kind::Governor, CpuId(7), || call);
             // SAFETY: the function takes nothing.
             let end = unsafe { guard::call(function, std::ptr::null_mut(), std::ptr::null_mut()) };
             end.is_err_and(|caught| caught.is_time_out())
@@ -386,10 +384,6 @@ mod tests {
             died(reflect),
             "governor `mine.c` has ended its process in reflect() on cpu7: it exited with status 3; \
              its inputs: index=2 now=0.000000009 s got_tick=true"
-        );
-        assert_eq!(
-            died(Call::RqBoost),
-            "IO boost `mine.c` has ended its process in rq_boost() on cpu7: it exited with status 3"
         );
     }
 

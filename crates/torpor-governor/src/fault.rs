@@ -85,11 +85,9 @@ impl fmt::Display for Fault {
 }
 
 impl Call {
-    /// Its name, and the CPU where it is one's.
+    /// Its name and its CPU.
     pub(crate) fn at(self, cpu: CpuId) -> String {
-        match self {
-            _ => format!("{} on {cpu}", self.name()),
-        }
+        format!("{} on {cpu}", self.name())
     }
 
     /// A message's end.

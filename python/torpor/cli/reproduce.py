@@ -87,7 +87,7 @@ def reproduce(
         write_stdout(_fits_text(fits, stdout_width()))
         return
     names = [study] if study is not None else studies.names()
-    ways: list[str | None] = [*(kernels or [None])]
+    ways: list[str | None] = [*kernels] if kernels else [None]
     results: list[shapes.Reproduction] = []
     words = ("reproduce", study, duration, seeds, *map(str, ways))
     with journaled.journal(journal, None, *words) as kept:
@@ -141,7 +141,7 @@ def _text(result: "shapes.Reproduction", width: int) -> str:
         f"{seeds}; * calibrated, = counted before, ° so by definition"
     )
     parts.append(wrap(ran, folded))
-    parts.append(f"Linux {result['kernel']['release']} decides.")
+    parts.append(f"{_decided(result)} decides.")
     for table in result["tables"]:
         parts.append("\n" + render(_table(table), width=width).rstrip("\n"))
         for column, title in table["most"].items():
@@ -285,7 +285,8 @@ def _count_row(drawn: "Table", title: str, results: "list[shapes.Reproduction]")
 
 
 def _decided(result: "shapes.Reproduction") -> str:
-    return f"Linux {result['kernel']['release']}"
+    kernel = result["kernel"]
+    return "No kernel" if kernel is None else f"Linux {kernel['release']}"
 
 
 def _per_cent(value: float | None) -> str:

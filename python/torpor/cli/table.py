@@ -67,8 +67,6 @@ def _heading(result: "Result", section: "Section", width: int) -> str:
     where = f"on {platform['name']} ({platform['title']}), tick {options['hz']} Hz"
     if options["latency_limit_ns"] is not None:
         where += f", latency limit {options['latency_limit_ns'] / 1e3:g} µs"
-    if options.get("warm_up_ns"):
-        where += f", after {options['warm_up_ns'] / 1e9:g} s of warm-up"
     for disabled in options["disabled_states"]:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
         where += f", state {disabled['state']}{cpu} disabled"
