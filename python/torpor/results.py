@@ -748,6 +748,8 @@ class SimulateOptions(TypedDict):
     #: The first seed, and how many: each governor meets all of them.
     seed: int
     seeds: int
+    #: Time before that in which nothing is counted.
+    warm_up_ns: int
 
 
 @final

@@ -122,7 +122,7 @@ def simulate(
 
     >>> result = torpor.simulate("periodic", platform="pixel6", duration="1s", seeds=2)
     >>> result.metrics("menu")["throughput"]
-    98.0
+    99.0
     """
     if isinstance(governors, str):
         governors = [governors]

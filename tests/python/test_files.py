@@ -15,6 +15,9 @@ from torpor.files import write_whole
 ROOM_BYTES = 64
 
 SIMULATE = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "--duration", "50ms")
+#: Its recording is longer than a kernel's image, which is a file in memory.
+LONGER = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "--duration", "5s", "--seeds", "1")
+ROOM_OF_LONGER_BYTES = 1_000_000
 REPLAY = ("replay", "-p", "pixel6", "-g", "menu")
 
 #: Command, the option that names the output, and the output.
@@ -23,8 +26,8 @@ OUTPUTS = [
     ((*REPLAY, "@"), "--decisions", "d.parquet"),
     ((*REPLAY, "@"), "--decisions", "d.arrow"),
     ((*SIMULATE, "--seeds", "1"), "--report", "r.html"),
-    ((*SIMULATE, "--seeds", "1"), "--trace", "t.perfetto-trace"),
-    ((*SIMULATE, "--seeds", "1"), "--trace", "t.txt"),
+    (LONGER, "--trace", "t.perfetto-trace"),
+    (LONGER, "--trace", "t.txt"),
     (("workload", "extract", "@"), "-o", "w.toml"),
     (("snapshot", "cpu"), "-o", "s.json"),
     (("platform", "import", "cpu"), "-o", "p.toml"),
@@ -40,8 +43,10 @@ def sysfs(tmp_path):
 
 
 def on_a_full_disk(*args, cwd):
+    room = ROOM_OF_LONGER_BYTES if args[: len(LONGER)] == LONGER else ROOM_BYTES
+
     def fill():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM_BYTES, ROOM_BYTES))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
     env = {**os.environ}
     command = [sys.executable, "-m", "torpor", *map(str, args)]

@@ -82,7 +82,7 @@ def simulate(
                 **given,
             )
         kept.tell(outcome)
-        if trace is not None and not outcome.interrupted:
+        if trace is not None and not outcome.interrupted and not outcome.runs[0]["error"]:
             print_note(f"trace: {trace}")
 
         def write_trace(file: Path) -> None:

@@ -138,7 +138,7 @@ mod tests {
             let mut stacks = Stacks::with_page(SIZE, page).expect("there is memory");
             for _ in 0..STACKS {
                 let stack = stacks.take().expect("so many are mapped");
-                // SAFETY: the stack is ours, and has this size.
+                // SAFETY: the stack was taken just now, and has this size.
                 unsafe { stack.cast::<u8>().write_bytes(1, SIZE) };
                 let bottom = stack as usize;
                 assert!(!stacks.guards(bottom) && !stacks.guards(bottom + SIZE - 1));
