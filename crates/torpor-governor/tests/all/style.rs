@@ -56,7 +56,6 @@ fn policies_know_nothing_of_torpor() {
     for (folder, initcall) in [
         ("governors/cpuidle", "\npostcore_initcall("),
         ("governors/ioboost", "\ncore_initcall("),
-        ("governors/cpufreq", "\ncore_initcall("),
     ] {
         for (path, text) in files_below(folder) {
             let name = path.display();
