@@ -18,7 +18,6 @@ HZ = (100, 250, 300, 1000)
 MIRRORS = {
     "cpuidle": "haltpoll ladder menu menu-3.7 menu-3.8 menu-6.12 teo teo-6.6 teo-6.12 tide",
     "ioboost": "intel-pstate iowait",
-    "cpufreq": "schedutil",
 }
 
 
