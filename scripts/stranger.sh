@@ -17,11 +17,11 @@ recording=demo/web-server.perf.data
 first="simulate frames -p pixel6 --duration 1s --seeds 2"
 table="replay /opt/stranger/web-server.perf.data -p pixel6"
 simulation="simulate frames -p pixel6 -g menu -g teo --duration 500ms --format csv"
-architecture=$(basename "$wheel" .whl | sed 's/.*manylinux_[0-9]*_[0-9]*_//')
-case $architecture in
-x86_64) debian=amd64 ;;
-aarch64) debian=arm64 ;;
-*) echo "$wheel: $architecture is not known; expected x86_64 or aarch64" >&2 && exit 1 ;;
+# A name ends with one tag or several, each with the architecture.
+case $wheel in
+*manylinux*_x86_64.whl) architecture=x86_64 debian=amd64 ;;
+*manylinux*_aarch64.whl) architecture=aarch64 debian=arm64 ;;
+*) echo "$wheel is not a manylinux wheel for x86_64 or aarch64" >&2 && exit 1 ;;
 esac
 houses=build/stranger/wheels-$debian
 [ "$architecture" = "$(uname -m)" ] || arch-test "$debian" || {
@@ -47,7 +47,8 @@ for suite in "$@"; do
     echo "$suite, $debian, Python $python"
     # What the wheel depends on, by the host's network.
     python3 -m pip download --quiet --only-binary=:all: --python-version "$python" \
-        --platform "manylinux2014_$architecture" --dest "$houses" "$wheel"
+        --platform "manylinux_2_17_$architecture" --platform "manylinux2014_$architecture" \
+        --dest "$houses" "$wheel"
     rm -rf "$root/opt/wheels" "$root/opt/stranger"
     cp -r "$houses" "$root/opt/wheels"
     mkdir "$root/opt/stranger"
