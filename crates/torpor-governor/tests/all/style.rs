@@ -53,10 +53,9 @@ fn c_files_are_licensed_tabbed_and_narrow() {
 /// A policy includes only what a kernel has: it must load there as it is.
 #[test]
 fn policies_know_nothing_of_torpor() {
-    for (folder, initcall) in [
-        ("governors/cpuidle", "\npostcore_initcall("),
-        ("governors/ioboost", "\ncore_initcall("),
-    ] {
+    for (folder, initcall) in
+        [("governors/cpuidle", "\npostcore_initcall("), ("governors/ioboost", "\ncore_initcall(")]
+    {
         for (path, text) in files_below(folder) {
             let name = path.display();
             for word in ["torpor/", "kapi", "__KERNEL__"] {
