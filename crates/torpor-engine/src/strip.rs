@@ -43,12 +43,17 @@ impl From<&Decision> for Slept {
     }
 }
 
+/// Returns the number of sleeps that any CPU may show of each of so many governors.
+pub fn most(governors: usize) -> usize {
+    SLEEPS.min(SLEEPS_OF_ALL / governors.max(1))
+}
+
 /// The lanes of CPUs, given how often each is expected to sleep, for so many governors.
 pub fn lanes(
     cpus: impl IntoIterator<Item = (CpuId, (Instant, Instant), u64)>,
     governors: usize,
 ) -> Vec<Lane> {
-    let sleeps = SLEEPS.min(SLEEPS_OF_ALL / governors.max(1));
+    let sleeps = most(governors);
     let mut lanes: Vec<Lane> = cpus
         .into_iter()
         .map(|(cpu, window, expected)| Lane {

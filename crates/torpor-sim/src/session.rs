@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use torpor_engine::decision::Unobserved;
 use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
@@ -26,6 +27,9 @@ use torpor_platform::format_cpu_list;
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip};
 use torpor_units::{CpuId, Duration, Hz, Instant};
+
+/// Sleeps that the first runs keep at most, of 32 bytes each.
+const SLEEPS_MAX: usize = 2 << 20;
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own result.
@@ -65,6 +69,8 @@ pub struct Session<'a> {
     workload: Workload,
     devices: Vec<Device>,
     overheads: Overheads,
+    /// Of the first seed in each column, until the strips are made.
+    sleeps: Vec<Mutex<Option<Vec<Slept>>>>,
 }
 
 impl<'a> Session<'a> {
@@ -128,10 +134,12 @@ impl<'a> Session<'a> {
             Ok(device)
         };
         let devices: Result<Vec<Device>, SimError> = workload.devices.iter().map(device).collect();
+        let columns = columns::columns(request, catalog, hz, progress)?;
         Ok(Session {
             request,
             hz,
-            columns: columns::columns(request, catalog, hz, progress)?,
+            sleeps: columns.iter().map(|_| Mutex::default()).collect(),
+            columns,
             topology,
             models,
             isolation: catalog.options().isolation,
@@ -267,8 +275,18 @@ impl<'a> Session<'a> {
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<SeedRun, Halt> {
         let Some(aim) = self.request.options.against_oracle else {
-            let run = self.simulate(column, seed, Unobserved, goes_on)?;
-            return Ok(run.map(|(counted, _)| counted));
+            if !self.keeps_sleeps(column, seed) {
+                let run = self.simulate(column, seed, Unobserved, goes_on)?;
+                return Ok(run.map(|(counted, _)| counted));
+            }
+            let most = vec![strip::most(self.columns.len()) + 1; self.models.len()];
+            let end = Instant(0) + self.request.options.duration;
+            let run =
+                self.simulate(column, seed, Sleeps { most, end, kept: Vec::new() }, goes_on)?;
+            return Ok(run.map(|(counted, sleeps)| {
+                *self.sleeps_of(column) = Some(sleeps.kept);
+                counted
+            }));
         };
         let (counted, idleness) =
             match self.simulate(column, seed, Idleness::new(&self.models), goes_on)? {
@@ -282,6 +300,19 @@ impl<'a> Session<'a> {
         let against = idleness.close(aim, &mut |done, all| goes_on(searched(done, all)));
         let against = against.ok_or(Halt::Interrupted)?;
         Ok(against.map(|against| Counted { against_oracle: Some(against), ..counted }))
+    }
+
+    /// Whether a run keeps its sleeps for the strips, which saves them one: of the first seed, in
+    /// this process, and while all columns' sleeps fit.
+    fn keeps_sleeps(&self, column: usize, seed: u64) -> bool {
+        let columns = self.columns.len();
+        let all = (strip::most(columns) + 1) * self.models.len() * columns;
+        let Options { strip, seed: first, .. } = self.request.options;
+        strip && seed == first && all <= SLEEPS_MAX && !self.runs_apart(column)
+    }
+
+    fn sleeps_of(&self, column: usize) -> MutexGuard<'_, Option<Vec<Slept>>> {
+        self.sleeps[column].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self, progress: &dyn Progress) -> Result<Outcome, SimError> {
@@ -382,8 +413,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The first seed once more in every column, for as long as every column's choices are kept;
-    /// how often each CPU decided in `first` says how many.
+    /// The first sleeps of the first seed in every column, which is run once more where they are not
+    /// kept; how often each CPU decided in `first` says how many.
     fn strips(&self, first: &SeedRun, progress: &dyn Progress) -> Vec<Strip> {
         let Ok(counted) = first else { return Vec::new() };
         let options = &self.request.options;
@@ -396,6 +427,9 @@ impl<'a> Session<'a> {
         let kept: Vec<Option<Vec<Slept>>> = (0..self.columns.len())
             .into_par_iter()
             .map(|column| {
+                if let Some(kept) = self.sleeps_of(column).take() {
+                    return Some(kept);
+                }
                 let most = lanes.iter().map(|lane| lane.most + 1).collect();
                 let sink = Sleeps { most, end, kept: Vec::new() };
                 let goes_on = &mut |_| !progress.cancelled();
