@@ -280,7 +280,7 @@ impl<'a> Session<'a> {
                 return Ok(run.map(|(counted, _)| counted));
             }
             let most = vec![strip::most(self.columns.len()) + 1; self.models.len()];
-            let end = Instant(0) + self.request.options.duration;
+            let (_, end) = self.request.options.times();
             let run =
                 self.simulate(column, seed, Sleeps { most, end, kept: Vec::new() }, goes_on)?;
             return Ok(run.map(|(counted, sleeps)| {

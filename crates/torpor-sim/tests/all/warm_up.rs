@@ -89,3 +89,18 @@ fn longer_slice_means_fewer_preemptions() {
     assert!((240..=260).contains(&own), "{own}");
     assert!((45..=55).contains(&long), "{long}");
 }
+
+/// A run that is held against its oracle runs once more for its strips; another keeps them at once.
+#[test]
+fn strips_are_of_the_measured_part() {
+    let strips = |oracle| {
+        let mut request = request(big_little(), frames(""), &["menu", "teo"], 60);
+        request.options.warm_up = Duration(40 * MS);
+        request.options.strip = true;
+        request.options.against_oracle = oracle;
+        serde_json::to_value(run(&request).strips).unwrap()
+    };
+    let once = strips(None);
+    assert_eq!(once, strips(Some(torpor_engine::oracle::Aim::Energy)));
+    assert!(once.as_array().is_some_and(|strips| !strips.is_empty()), "{once}");
+}
