@@ -57,11 +57,12 @@ def _find(line: str, rest: list[str], start: int) -> int | None:
 
 
 def _folded(lines: list[str]) -> list[str]:
-    """Fold sentences at the page's width; a table's line has columns two blanks apart."""
+    """Fold sentences at the page's width; a table has rules, and columns two blanks apart."""
     folded: list[str] = []
     for line in lines:
-        is_text = len(line) > WIDTH and not re.search(r"\S {2,}\S", line)
-        folded += textwrap.wrap(line, WIDTH, subsequent_indent="  ") if is_text else [line]
+        is_table = _label(line) == "─" or re.search(r"\S {2,}\S", line)
+        is_folded = len(line) > WIDTH and not is_table
+        folded += textwrap.wrap(line, WIDTH, subsequent_indent="  ") if is_folded else [line]
     return folded
 
 
