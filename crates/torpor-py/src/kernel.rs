@@ -64,20 +64,21 @@ pub(crate) fn default_kernel() -> &'static str {
     DEFAULT_KERNEL
 }
 
-/// What tells a kernel to host apart from all others: a hash of all it is made from. Compiles it,
-/// if that was not done before.
+/// Returns what tells a kernel from all others: a hash of all it is made from. Compiles it if that
+/// was not done before, or if policies are to be linked to it.
 #[pyfunction]
-#[pyo3(signature = (kernel, hz, progress = None))]
+#[pyo3(signature = (kernel, hz, is_linked, progress = None))]
 pub(crate) fn hosted_kernel_id(
     py: Python<'_>,
     kernel: &str,
     hz: u32,
+    is_linked: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let hz = parse_hz(hz)?;
     let Ok(spec): Result<KernelSpec, Infallible> = kernel.parse();
     watched(py, progress, |watch| {
         let catalog = catalog(None, Some(watch.stop()));
-        torpor_sim::kernel_id(&spec, hz, &catalog, watch).map_err(sim_error)
+        torpor_sim::kernel_id(&spec, hz, is_linked, &catalog, watch).map_err(sim_error)
     })?
 }

@@ -60,23 +60,28 @@ impl fmt::Display for IoBoost {
 }
 
 /// Returns what identifies a kernel: a hash of everything that it is made of. Compiles it if need
-/// be.
+/// be, or if policies from elsewhere are to be linked to it.
 pub fn kernel_id(
     spec: &KernelSpec,
     hz: Hz,
+    is_linked: bool,
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<String, SimError> {
-    let kernel = Kernels::of(catalog).resolve(spec, hz, &reports(spec, progress))?;
+    let (kernels, reports) = (Kernels::of(catalog), reports(spec, progress));
+    let kernel = kernels.resolve(spec, hz, &reports)?;
+    if is_linked {
+        kernels.with_objects(&kernel, &reports)?;
+    }
     Ok(kernel.id().to_owned())
 }
 
 /// Reports how many files of a kernel are compiled.
 fn reports<'a>(
-    spec: &KernelSpec,
+    kernel: &dyn fmt::Display,
     progress: &'a dyn Progress,
 ) -> impl Fn(usize, usize) + Sync + use<'a> {
-    let what = format!("compiling Linux {spec}");
+    let what = format!("compiling Linux {kernel}");
     move |done: usize, all: usize| progress.advance(&what, done as u64, all as u64)
 }
 
@@ -101,7 +106,9 @@ pub(crate) fn columns(
     let mut boosted = Vec::new();
     for (boost, kernel) in boosts.iter().flat_map(|b| compiled.iter().map(move |k| (b, k))) {
         let kernel = match boost {
-            IoBoost::Called(spec) => kernels.with_io_boost(kernel, catalog, spec)?,
+            IoBoost::Called(spec) => {
+                kernels.with_io_boost(kernel, catalog, spec, &reports(&kernel.name, progress))?
+            }
             _ => kernel.clone(),
         };
         boosted.push((boost, kernel));
@@ -120,9 +127,10 @@ pub(crate) fn columns(
             if boosts.len() > 1 {
                 label += &format!(" + {boost}");
             }
-            let mut kernel = kernels.with_governor(kernel, catalog, spec)?;
+            let reports = reports(&kernel.name, progress);
+            let mut kernel = kernels.with_governor(kernel, catalog, spec, &reports)?;
             if let Some(file) = policy.file() {
-                kernel = kernels.with_cpufreq(&kernel, catalog, file)?;
+                kernel = kernels.with_cpufreq(&kernel, catalog, file, &reports)?;
             }
             // Where the frequency is held, nothing hears of waits for IO.
             let io_boost = match boost {

@@ -44,7 +44,8 @@ class Identities:
             if point.kind == "replay"
             else self._source(point.source),
             "platform": self._platform(point.platform),
-            "kernel": point.kernel and self._kernel(point.kernel, point.hz, point.platform),
+            "kernel": point.kernel
+            and self._kernel(point.kernel, point.hz, point.platform, _has_file(point)),
             "cpufreq": point.cpufreq and self._policy(point.cpufreq),
             "io_boost": point.io_boost and self._policy(point.io_boost),
             "hz": point.hz,
@@ -56,9 +57,10 @@ class Identities:
         }
         return _digest(json.dumps(identity, sort_keys=True).encode())
 
-    def _hosted(self, kernel: str, hz: int | None, platform: str) -> str:
+    def _hosted(self, kernel: str, hz: int | None, platform: str, is_linked: bool) -> str:
         hz = hz or platform_hz(platform)
-        return _engine.hosted_kernel_id(kernel, hz, self._progress)
+        # Compiled here, where a signal ends it: the threads that run points wait for it.
+        return _engine.hosted_kernel_id(kernel, hz, is_linked, self._progress)
 
 
 @cache
@@ -92,6 +94,18 @@ def _governor(spec: str) -> list[Any]:
     files = {name: hashlib.sha256(text).hexdigest() for name, text in found["files"].items()}
     # The name counts, too: a hosted kernel's own governors have theirs.
     return [name, found["main"], sorted(files.items()), sorted(found["params"])]
+
+
+def _has_file(point: Point) -> bool:
+    """Return whether a policy of the point does not ship, and is linked to the kernel."""
+    policies = filter(None, (point.cpufreq, point.io_boost))
+    is_file = any(os.path.isfile(split_file(policy)[0]) for policy in policies)
+    return is_file or point.governor.partition(",")[0] not in _shipped_governors()
+
+
+@cache
+def _shipped_governors() -> frozenset[str]:
+    return frozenset(entry["name"] for entry in json.loads(_engine.governors()))
 
 
 def _policy(spec: str) -> list[str]:

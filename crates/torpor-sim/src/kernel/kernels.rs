@@ -242,6 +242,7 @@ impl Kernels {
         kernel: &Kernel,
         catalog: &Catalog,
         spec: &GovernorSpec,
+        progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
         let params = spec.params().to_vec();
         if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
@@ -260,7 +261,8 @@ impl Kernels {
             }
         }
         let sources = catalog.unchecked_files(spec)?;
-        let linked = self.with_policy(kernel, PolicyKind::Idle, &spec.to_string(), &sources)?;
+        let linked =
+            self.with_policy(kernel, PolicyKind::Idle, &spec.to_string(), &sources, progress)?;
         let (name, foreign) = (Some(sources.name), Some(FOREIGN.to_owned()));
         let governor = IdleGovernor { name, is_foreign: true, params, linked: foreign };
         Ok(Kernel { governor, ..linked })
@@ -272,6 +274,7 @@ impl Kernels {
         kernel: &Kernel,
         catalog: &Catalog,
         spec: &IoBoostSpec,
+        progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
         let params = spec.params().to_vec();
         if let Place::Builtin { name } = spec.place() {
@@ -281,7 +284,8 @@ impl Kernels {
             }
         }
         let sources = catalog.unchecked_ioboost_files(spec)?;
-        let linked = self.with_policy(kernel, PolicyKind::IoBoost, &spec.to_string(), &sources)?;
+        let linked =
+            self.with_policy(kernel, PolicyKind::IoBoost, &spec.to_string(), &sources, progress)?;
         let io_boost = IoBoost { name: sources.name, params, linked: FOREIGN.to_owned() };
         Ok(Kernel { io_boost: Some(io_boost), ..linked })
     }
@@ -292,9 +296,11 @@ impl Kernels {
         kernel: &Kernel,
         catalog: &Catalog,
         spec: &CpufreqSpec,
+        progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
         let sources = catalog.unchecked_cpufreq_files(spec)?;
-        let linked = self.with_policy(kernel, PolicyKind::Cpufreq, &spec.to_string(), &sources)?;
+        let linked =
+            self.with_policy(kernel, PolicyKind::Cpufreq, &spec.to_string(), &sources, progress)?;
         Ok(Kernel { cpufreq: Some(sources.name.clone()), ..linked })
     }
 
@@ -305,8 +311,9 @@ impl Kernels {
         kind: PolicyKind,
         label: &str,
         files: &SourceFiles,
+        progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
-        let kernel = &self.with_objects(kernel)?;
+        let kernel = &self.with_objects(kernel, progress)?;
         let stored = kernel.stored.as_deref().unwrap_or_default();
         let key = key_with(stored, kind, files);
         let policy = PolicyFiles { kind, label, linked: FOREIGN, files };
@@ -355,11 +362,15 @@ impl Kernels {
     }
 
     /// The kernel with what its image is linked of. One that ships is compiled for that.
-    fn with_objects(&self, kernel: &Kernel) -> Result<Kernel, KernelError> {
+    pub(crate) fn with_objects(
+        &self,
+        kernel: &Kernel,
+        progress: compile::Progress<'_>,
+    ) -> Result<Kernel, KernelError> {
         if kernel.stored.is_some() {
             return Ok(kernel.clone());
         }
-        let compiled = self.resolve_source(&kernel.spec, kernel.hz, &|_, _| {})?;
+        let compiled = self.resolve_source(&kernel.spec, kernel.hz, progress)?;
         if compiled.source_sha256 != kernel.source_sha256 {
             self.store.note(format!(
                 "kernel `{}`: the source found here is Linux {}; the image that ships with Torpor \

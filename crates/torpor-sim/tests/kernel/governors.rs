@@ -14,7 +14,7 @@ use torpor_units::{Duration, Instant};
 fn with(kernel: &Kernel, governor: &str) -> Result<Kernel, KernelError> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");
     let catalog = Catalog::new(CatalogOptions { cache_dir: Some(cache), ..Default::default() });
-    kernels().with_governor(kernel, &catalog, &governor.parse().unwrap())
+    kernels().with_governor(kernel, &catalog, &governor.parse().unwrap(), &|_, _| {})
 }
 
 /// A second of a task that sleeps for times that come again and again.

@@ -59,9 +59,11 @@ fn policies_that_are_not_chosen_change_nothing() {
     assert!(stats.tasks[0].wakeups > 200, "{stats:?}");
     assert_eq!((stats, usage), run(&unchanged));
 
-    let boosted = kernels().with_io_boost(&image, &catalog(), &"per-task".parse().unwrap());
+    let boosted =
+        kernels().with_io_boost(&image, &catalog(), &"per-task".parse().unwrap(), &|_, _| {});
     assert_ne!(run(&boosted.unwrap()), run(&unchanged), "a chosen one has a say");
-    let error = kernels().with_io_boost(&unchanged, &catalog(), &"per-task".parse().unwrap());
+    let error =
+        kernels().with_io_boost(&unchanged, &catalog(), &"per-task".parse().unwrap(), &|_, _| {});
     let error = error.err().expect("its scheduler has no place for it").to_string();
     assert!(error.contains("cannot call an IO boost"), "{error}");
     assert!(error.contains("kernel/sched/Makefile"), "{error}");
@@ -75,23 +77,26 @@ fn policies_by_name_need_no_compiler() {
     let cache_dir = Some(cache.path().join("cache"));
     let kernels = Kernels::new(KernelsOptions { compiler, cache_dir, stop: None });
     for name in Catalog::builtin_names() {
-        let chosen = kernels.with_governor(&kernel, &catalog(), &name.parse().unwrap()).unwrap();
+        let chosen =
+            kernels.with_governor(&kernel, &catalog(), &name.parse().unwrap(), &|_, _| {}).unwrap();
         chosen.boot(&machine("rk3399")).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
     for name in Catalog::ioboost_names() {
-        let chosen = kernels.with_io_boost(&kernel, &catalog(), &name.parse().unwrap()).unwrap();
+        let chosen =
+            kernels.with_io_boost(&kernel, &catalog(), &name.parse().unwrap(), &|_, _| {}).unwrap();
         chosen.boot(&machine("rk3399")).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
     let file = format!("{}/../../governors/cpuidle/deepest.c", env!("CARGO_MANIFEST_DIR"));
-    let error = kernels.with_governor(&kernel, &catalog(), &file.parse().unwrap());
+    let error = kernels.with_governor(&kernel, &catalog(), &file.parse().unwrap(), &|_, _| {});
     assert!(error.err().expect("a file is compiled").to_string().contains("no C compiler"));
 }
 
 #[test]
 fn parameters_choose_between_two_governors_of_a_name() {
     let Some(kernel) = linux_6_12("two governors of one name") else { return };
-    let with =
-        |spec: &str| kernels().with_governor(&kernel, &catalog(), &spec.parse().unwrap()).unwrap();
+    let with = |spec: &str| {
+        kernels().with_governor(&kernel, &catalog(), &spec.parse().unwrap(), &|_, _| {}).unwrap()
+    };
     let own = Some(format!("teo@{}", kernel.release));
     assert_eq!(with("teo").own_governor(), own);
     assert_eq!(with("teo,nonesuch=1").own_governor(), own);
