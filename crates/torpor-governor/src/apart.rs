@@ -59,17 +59,16 @@ enum Answer<T> {
     Panicked(String),
 }
 
-/// Runs `work`, which calls the policies `labels`, in a copy of this process.
+/// Runs `work`, which calls the policy `label`, in a copy of this process.
 ///
 /// `goes_on` is called now and then with how much more is done, and ends the work by its `false`.
 /// `work` has its own thread only: it must wait for no other.
 pub fn apart<T: Serialize + DeserializeOwned>(
-    labels: &[&Label],
+    label: &Label,
     goes_on: &mut dyn FnMut(u64) -> bool,
     work: impl FnOnce(&Pulse) -> T,
 ) -> Result<T, NoAnswer> {
-    let failed =
-        |source| NoAnswer::Died(GovernorError::Process { policy: labels[0].clone(), source });
+    let failed = |source| NoAnswer::Died(GovernorError::Process { policy: label.clone(), source });
     let page = Mapped::<Page>::new().map_err(failed)?;
     let mut answer = memory_file().map_err(failed)?;
     // SAFETY: no preconditions.
@@ -104,9 +103,8 @@ pub fn apart<T: Serialize + DeserializeOwned>(
         Status::Exited(_) | Status::Killed(_) | Status::Stopped(_) => {}
     }
     let call = page.get().guard.last_call().map(Box::new);
-    let is_its = |label: &&&Label| call.as_ref().is_none_or(|last| last.kind == label.kind);
-    let policy = (*labels.iter().find(is_its).unwrap_or(&labels[0])).clone();
-    Err(NoAnswer::Died(GovernorError::Died { policy, call, how: status.to_string() }))
+    let (policy, how) = (label.clone(), status.to_string());
+    Err(NoAnswer::Died(GovernorError::Died { policy, call, how }))
 }
 
 /// The copy's whole life.
@@ -352,8 +350,8 @@ mod tests {
         goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> (Result<bool, NoAnswer>, Duration) {
         let begun = Instant::now();
-        let answer = apart(&[&label()], goes_on, |_| {
-            guard::note(Kind::Governor, CpuId(7), || call);
+        let answer = apart(&label(), goes_on, |_| {
+            guard::note(CpuId(7), || call);
             // SAFETY: the function takes nothing.
             let end = unsafe { guard::call(function, std::ptr::null_mut(), std::ptr::null_mut()) };
             end.is_err_and(|caught| caught.is_time_out())

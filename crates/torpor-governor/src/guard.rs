@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Guarded calls into images: see `guard.c`. This side prepares threads and runs the watchdog.
 
-use crate::Kind;
 use crate::abi::{CpuidleDevice, CpuidleDriver, GuardedCall, Reflect, Select};
 use crate::fault::Call;
 use std::cell::{RefCell, UnsafeCell};
@@ -59,7 +58,6 @@ pub(crate) struct Shared {
 /// The last call that a process made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastCall {
-    pub kind: Kind,
     pub cpu: CpuId,
     pub call: Call,
     pub is_in_flight: bool,
@@ -74,8 +72,8 @@ impl Shared {
         // SAFETY: in bounds. What a policy has left running can still write there: whatever the
         // bytes are, they are looked at as bytes.
         let bytes = unsafe { self.call.get().read_volatile() };
-        let (kind, cpu, call) = postcard::from_bytes::<Option<_>>(&bytes).ok()??;
-        Some(LastCall { kind, cpu, call, is_in_flight })
+        let (cpu, call) = postcard::from_bytes::<Option<_>>(&bytes).ok()??;
+        Some(LastCall { cpu, call, is_in_flight })
     }
 }
 
@@ -84,18 +82,18 @@ static NOTES: AtomicPtr<[u8; 128]> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Notes the call that comes, for those who see the end of this process.
 #[inline(always)]
-pub(crate) fn note(kind: Kind, cpu: CpuId, call: impl FnOnce() -> Call) {
+pub(crate) fn note(cpu: CpuId, call: impl FnOnce() -> Call) {
     let notes = NOTES.load(Relaxed);
     if !notes.is_null() {
-        write_note(notes, kind, cpu, call());
+        write_note(notes, cpu, call());
     }
 }
 
 #[inline(never)]
-fn write_note(notes: *mut [u8; 128], kind: Kind, cpu: CpuId, call: Call) {
+fn write_note(notes: *mut [u8; 128], cpu: CpuId, call: Call) {
     // SAFETY: the page lives as long as the process, whose only working thread this is.
     let notes = unsafe { &mut *notes };
-    postcard::to_slice(&Some((kind, cpu, call)), notes).expect("a call fits");
+    postcard::to_slice(&Some((cpu, call)), notes).expect("a call fits");
 }
 
 /// The process was made by a fork to call governors, and ends where one cannot be ended otherwise.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One loaded governor with its CPUs: where calls are made.
 
+use crate::GovernorError;
 use crate::abi::{
     self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost, Reflect, Select,
 };
@@ -9,7 +10,6 @@ use crate::guard::{self, Caught};
 use crate::load::Loaded;
 use crate::memory::Plan;
 use crate::states::States;
-use crate::{GovernorError, Kind};
 use std::fmt;
 use torpor_units::{CpuId, Duration, Instant};
 
@@ -201,7 +201,7 @@ impl Instance {
         }
         let Some(function) = function else { return Ok(0) };
         let Slot { cpu, dev, drv, .. } = self.slots[slot];
-        guard::note(Kind::Governor, self.cpu_id(slot), || call);
+        guard::note(self.cpu_id(slot), || call);
         // SAFETY: the function, driver and device belong to the loaded image.
         let result = unsafe {
             (*self.host).cpu = cpu;
@@ -220,7 +220,7 @@ impl Instance {
             return Err(fault.clone());
         }
         let Slot { cpu, dev, drv, state_count } = self.slots[slot];
-        guard::note(Kind::Governor, self.cpu_id(slot), || Call::Select(*inputs));
+        guard::note(self.cpu_id(slot), || Call::Select(*inputs));
         // SAFETY: the pointers lead into the image's memory, and `&mut self` makes us its only
         // user.
         let result = unsafe {
@@ -270,7 +270,7 @@ impl Instance {
         let Slot { cpu, dev, .. } = self.slots[slot];
         let Some(reflect) = self.reflect else { return Ok(()) };
         let call = Call::Reflect { index, now, got_tick };
-        guard::note(Kind::Governor, self.cpu_id(slot), || call);
+        guard::note(self.cpu_id(slot), || call);
         // SAFETY: as in `select`.
         let result = unsafe {
             (*self.host).cpu = cpu;
@@ -298,7 +298,7 @@ impl Instance {
         }
         for _ in 0..abi::TIMERS_MAX {
             let function = self.loaded.fire_timer;
-            guard::note(Kind::Governor, self.cpu_id(slot), || Call::Timer { now });
+            guard::note(self.cpu_id(slot), || Call::Timer { now });
             // SAFETY: as in `select`; the function is the image's own.
             let fired = unsafe {
                 (*self.host).cpu = self.slots[slot].cpu;

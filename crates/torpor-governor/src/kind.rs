@@ -9,7 +9,7 @@ pub enum Kind {
     Governor,
     /// How far waiting for IO raises utilization: a `struct ioboost_ops`.
     IoBoost,
-    /// The frequency of a clock: a `struct cpufreq_ops`.
+    /// The frequency of a clock: a `struct cpufreq_governor`.
     Cpufreq,
 }
 

@@ -201,7 +201,7 @@ impl Loaded {
         for (name, value) in params {
             store_param(&self.label, &self.params, name, value)?;
         }
-        guard::note(self.label.kind, self.cpus[0], || Call::Init);
+        guard::note(self.cpus[0], || Call::Init);
         // SAFETY: the image was loaded just now; its table names its own function.
         let started = unsafe { guard::call(self.init, std::ptr::null_mut(), std::ptr::null_mut()) };
         let code = started.map_err(|caught| self.fault(self.cpus[0], Call::Init, caught))?;

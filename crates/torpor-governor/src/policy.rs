@@ -104,7 +104,7 @@ impl Policy {
         let learnt = if runs_apart {
             let learn = |_: &Pulse| policy.learn(start).map_err(|e| e.to_string());
             let goes_on = |_| !stop.as_ref().is_some_and(|stop| stop.load(Relaxed));
-            match apart(&[&policy.label], &mut { goes_on }, learn) {
+            match apart(&policy.label, &mut { goes_on }, learn) {
                 Ok(learnt) => learnt.map_err(GovernorError::Told)?,
                 Err(NoAnswer::Died(error)) => return Err(error),
                 Err(NoAnswer::Interrupted) => return Err(GovernorError::Interrupted),

@@ -233,9 +233,7 @@ impl<'a> Session<'a> {
             return work(goes_on);
         }
         let Column { spec, foreign, .. } = &self.columns[column];
-        let governor = spec.label();
-        let labels = if foreign.is_empty() { std::slice::from_ref(&governor) } else { foreign };
-        let labels: Vec<_> = labels.iter().collect();
+        let label = foreign.first().cloned().unwrap_or_else(|| spec.label());
         let there = |pulse: &Pulse| {
             let mut last = Instant(0);
             let mut tell = |now: Instant| {
@@ -250,7 +248,7 @@ impl<'a> Session<'a> {
             now += Duration(done as i64);
             goes_on(now)
         };
-        match torpor_governor::apart(&labels, &mut tick, there) {
+        match torpor_governor::apart(&label, &mut tick, there) {
             Ok(answer) => Ok(answer),
             Err(NoAnswer::Interrupted) => Err(Halt::Interrupted),
             Err(NoAnswer::Died(error)) => Ok(Err(error.to_string())),

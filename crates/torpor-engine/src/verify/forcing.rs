@@ -39,7 +39,7 @@ pub(super) fn force(
         force_here(governor, calls, seats, has_history, progress).map_err(|e| e.to_string())
     };
     let goes_on = &mut |_| !progress.cancelled();
-    match torpor_governor::apart(&[governor.policy_label()], goes_on, there) {
+    match torpor_governor::apart(governor.policy_label(), goes_on, there) {
         Ok(answers) => answers.map_err(GovernorError::Told),
         Err(NoAnswer::Died(error)) => Err(error),
         Err(NoAnswer::Interrupted) => Ok(Vec::new()),
