@@ -75,7 +75,7 @@ fn cpu_s() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Where the code of the running kernel lies, and how often a sample hit it.
+/// Addresses of the running kernel's code, and the number of samples in them.
 static CODE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 static IN_KERNEL: AtomicU64 = AtomicU64::new(0);
 static SAMPLES: AtomicU64 = AtomicU64::new(0);

@@ -42,7 +42,7 @@ fn main() {
     put_images(&manifest.join(IMAGES), &out);
 }
 
-/// Those for the machine that is built for, what describes them, and their licence.
+/// Copies the target's images, their manifest and their license to the build's output.
 fn put_images(notice: &Path, out: &Path) {
     println!("cargo::rerun-if-env-changed={IMAGES_ENV}");
     println!("cargo::rerun-if-changed={IMAGES}");

@@ -39,7 +39,7 @@ pub struct GovernorSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IoBoostSpec(pub(crate) GovernorSpec);
 
-/// How a user names a cpufreq governor of a file. Prints as it was typed.
+/// Names a cpufreq governor's file as the user typed it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CpufreqSpec(pub(crate) GovernorSpec);
 

@@ -22,7 +22,7 @@ pub enum Cpufreq {
     File(CpufreqSpec),
 }
 
-/// What is written to `scaling_setspeed` of each perf domain; the last holds for all that follow.
+/// Values for `scaling_setspeed` of each perf domain; the last holds for all that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetSpeeds([u32; 4]);
 
@@ -70,7 +70,7 @@ impl Cpufreq {
         }
         names
     };
-    /// Those that take no tunables.
+    /// Governors without tunables.
     const WITHOUT_TUNABLES: [&str; 2] = ["performance", "powersave"];
 
     fn of_kernel(name: &'static str) -> Cpufreq {

@@ -22,7 +22,7 @@ pub use timers::{TimerFunction, TimerId, Traced};
 use torpor_units::{CpuId, Duration, Instant};
 pub use work::{End, Handled, Ipi, Outside, Seen, Slept, Step, TaskId, Work};
 
-/// What comes to a CPU.
+/// Events of a CPU.
 #[derive(Clone, Copy)]
 enum Event {
     /// Its clock event device may have reached what it is set to.
@@ -30,7 +30,7 @@ enum Event {
     Ipi(u32),
     /// It is out of its idle state, or a polling one has seen that there is something to do.
     Awake(u32),
-    /// What its task had to compute may be done.
+    /// The task's computation may be done.
     Done,
     /// The hardware enters the state that the kernel has entered before.
     Sleeps,

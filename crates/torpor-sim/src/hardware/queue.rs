@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the hardware does next: a short list for each CPU, and a tournament of their first entries.
+//! The hardware's next events: a short list for each CPU, and a tournament of their first entries.
 
 use torpor_units::Instant;
 

@@ -105,7 +105,7 @@ pub enum Seen {
     TakesIpi(Ipi),
 }
 
-/// What one CPU interrupts another for.
+/// Reasons for which one CPU interrupts another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipi {
     Reschedule,

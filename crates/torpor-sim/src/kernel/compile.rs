@@ -62,7 +62,7 @@ const LINK: &[&str] = &[
 
 /// No compiler reads these: the tree's release is in the one, a place for [`SCRIPT`] in the other.
 pub(crate) const MAKEFILES: [&str; 2] = ["Makefile", "kernel/sched/Makefile"];
-/// Where the tree has its idle governors.
+/// Folder of a tree's idle governors.
 const OWN_GOVERNORS: &str = "drivers/cpuidle/governors/";
 
 /// The tree's files that [`SCRIPT`] changes, in copies, and where those lie.
@@ -174,7 +174,7 @@ pub(crate) fn compile(
     product(job, &units)
 }
 
-/// What the compiler and the linker have made.
+/// Output of the compiler and the linker.
 fn product(job: &Job<'_>, units: &[Unit<'_>]) -> Result<Product, KernelError> {
     let mut inputs = BTreeSet::from(MAKEFILES.map(str::to_owned));
     let (mut objects, mut policies) = (Vec::new(), Vec::new());

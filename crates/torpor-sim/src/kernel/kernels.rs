@@ -32,7 +32,7 @@ const POLICIES: &str = "policies.json";
 /// The folder of an entry that has what its image is linked of.
 const OBJECTS: &str = "objects/";
 
-/// Where [`Kernels`] works and with what.
+/// Folders and tools that [`Kernels`] works with.
 #[derive(Clone, Debug, Default)]
 pub struct KernelsOptions {
     /// For compiled kernels; by default `$XDG_CACHE_HOME/torpor`. It has to be the user's own: what
@@ -64,11 +64,11 @@ pub struct IdleGovernor {
     /// Not of the kernel's own tree.
     pub is_foreign: bool,
     pub params: Vec<(String, String)>,
-    /// What it is linked as, if it is foreign.
+    /// Link name, if it is foreign.
     pub(crate) linked: Option<String>,
 }
 
-/// What its scheduler calls in place of schedutil's own IO boost.
+/// IO boost that its scheduler calls in place of schedutil's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoBoost {
     pub name: String,
@@ -121,7 +121,7 @@ impl Kernels {
         Kernels::new(KernelsOptions { cache_dir, compiler, stop })
     }
 
-    /// What happened on the way that a user should know; each is reported once.
+    /// Returns what a user should know of the work so far; each note is returned once.
     pub fn take_notes(&self) -> Vec<String> {
         self.store.take_notes()
     }
@@ -510,7 +510,7 @@ impl Kernels {
         }
     }
 
-    /// What an image depends on apart from its tree.
+    /// Returns a key of everything besides its tree that an image depends on.
     fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
         let mut key = Key::default();
         key.add(self.version()?.as_bytes());
@@ -596,7 +596,7 @@ impl Kernel {
         })
     }
 
-    /// What each kind of policy is linked as that decides in place of the tree's own.
+    /// Link names of policies that decide in place of the tree's own, by kind.
     pub(crate) fn linked(&self) -> [&str; 3] {
         [
             self.governor.linked.as_deref().unwrap_or_default(),

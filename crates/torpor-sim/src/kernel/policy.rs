@@ -19,7 +19,7 @@ const FLAGS: &[&str] = &[
 ];
 /// Its file, whatever a user calls it.
 const STAGED: &str = "hosted-policy.c";
-/// What a policy from elsewhere is linked as.
+/// Link name of a policy from elsewhere.
 pub(crate) const FOREIGN: &str = "foreign";
 /// Names are the policy's own, so that what it calls as the kernel calls something else does not
 /// clash; but what the kernel asks about schedutil is about the one that is linked.
@@ -28,7 +28,7 @@ const NAMES: &[&str] = &[
     "--redefine-sym=cpufreq_register_governor=khost_register_cpufreq",
 ];
 
-/// What a policy decides. `enum khost_policy_kind` has the same order.
+/// Decisions that a policy can take, in the order of `enum khost_policy_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolicyKind {
     Idle,
@@ -41,7 +41,7 @@ pub(crate) struct PolicyFiles<'a> {
     pub kind: PolicyKind,
     /// As messages name it.
     pub label: &'a str,
-    /// What it is linked as.
+    /// Link name.
     pub linked: &'a str,
     pub files: &'a SourceFiles,
 }
@@ -84,12 +84,12 @@ impl PolicyFiles<'_> {
     }
 }
 
-/// What precedes the name of a module that is not the tree's own, which may have one of that name.
+/// Prefix of a module from elsewhere: the tree may have one of the same name.
 pub(crate) fn mark(linked: &str) -> char {
     if linked == FOREIGN { '=' } else { '+' }
 }
 
-/// What precedes a parameter's name on a kernel's command line.
+/// Prefix of a parameter on a kernel's command line.
 pub(crate) fn module(policy: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     policy.chars().map(|c| if is_part(c) { c } else { '_' }).collect()

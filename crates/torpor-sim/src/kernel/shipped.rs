@@ -15,7 +15,7 @@ const MANIFEST: &str = "manifest.json";
 /// Names the folder where it is elsewhere.
 const IMAGES_ENV: &str = "TORPOR_KERNEL_IMAGES";
 
-/// What the images of one release are made of.
+/// Sources and settings of a release's images.
 #[derive(serde::Deserialize)]
 pub(crate) struct Manifest {
     pub release: String,

@@ -147,7 +147,7 @@ enum Acting {
 /// A task as the kernel knows it.
 struct Numbered {
     id: u32,
-    /// What it is to do before it is asked again.
+    /// Steps left before the workload is asked again.
     steps: VecDeque<Step>,
     sleeps_until: Instant,
     has_run: bool,

@@ -21,7 +21,7 @@ use torpor_units::{Duration, Instant};
 pub(super) struct World<'a> {
     pub plan: &'a Plan<'a>,
     pub now: Instant,
-    /// What is counted is counted since then.
+    /// Start of the time that counters cover.
     pub counts_from: Instant,
     pub agenda: Agenda,
     pub tasks: Vec<Task>,
