@@ -18,4 +18,4 @@ python3 make_seeds.py corpus/ftrace_text ../crates/torpor-trace/tests/data/*.txt
 python3 make_packed.py corpus/packed ../crates/torpor-trace/tests/data/*.txt
 python3 make_dumps.py corpus/counters
 mkdir -p corpus/device_tree
-cp ../crates/torpor-platform/tests/data/*.dtb corpus/device_tree
+cp ../crates/torpor-machine/tests/data/*.dtb corpus/device_tree

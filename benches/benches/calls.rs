@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 use torpor_benches::bare::{Bare, Step, add};
 use torpor_governor::{Catalog, CpuSetup, Governor, GovernorSpec, Inputs, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const STEPS: usize = 20_000;
 const ROUNDS: usize = 60;

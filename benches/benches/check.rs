@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 use torpor_check::{Options, check, hosted};
 use torpor_governor::{Catalog, Governor, GovernorSpec};
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 const DECISIONS: u64 = 3_000_000;
 const ROUNDS: usize = 3;

@@ -8,10 +8,10 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant as Wall;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_sim::hardware::{Sim, Step, TaskId};
 use torpor_sim::kernel::{Kernel, Kernels, Machine, TaskSetup};
-use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// A round gets some 50 samples at 250 a second; all of them place the own part to some 4 ns of 60.
 const ROUNDS: usize = 15;

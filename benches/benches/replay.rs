@@ -16,7 +16,7 @@ use torpor_engine::policy::{Policy, Reflection};
 use torpor_governor::{
     Catalog, CpuSetup, Fault, Governor, GovernorSpec, Inputs, Instance, Selection, Setup, StateDesc,
 };
-use torpor_units::{CpuId, Duration};
+use torpor_machine::units::{CpuId, Duration};
 
 const ROUNDS: usize = 80;
 const AIM: f64 = 2.0;
@@ -49,7 +49,7 @@ fn main() {
 }
 
 fn compare(catalog: &Catalog, spec: &GovernorSpec, platform: &str, recording: &Recording) -> f64 {
-    let machine = torpor_platform::resolve(platform).unwrap_or_else(|e| panic!("{e}"));
+    let machine = torpor_machine::platform::resolve(platform).unwrap_or_else(|e| panic!("{e}"));
     let cluster = &machine.clusters[0];
     let grid = recording.tick.unwrap_or(TickGrid::new(machine.hz, Duration::ZERO));
     let model = CpuModel::new(&machine, cluster, grid, Duration::MAX, |_| false);

@@ -14,9 +14,9 @@
 use std::process::Command;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::Duration;
 use torpor_sim::{Options, Request, Session, Workload, workload};
-use torpor_units::Duration;
 
 const ROUNDS: usize = 5;
 const AIM: f64 = 3.0;
@@ -216,7 +216,7 @@ idle_state = [
 "#,
         cpus - 1
     );
-    torpor_platform::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
+    torpor_machine::platform::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The toy runs for as long as Python has simpy; otherwise it says why it does not.

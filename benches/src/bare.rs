@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use torpor_governor::{Governor, Inputs, NO_LATENCY_LIMIT, StateDesc};
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// One pass through the idle loop, as a governor sees it.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ pub struct Step {
     /// `None` for a state that does not poll.
     pub poll_timed_out: Option<bool>,
     /// When the governor learns how it went.
-    pub reflected: torpor_units::Instant,
+    pub reflected: torpor_machine::units::Instant,
     pub got_tick: bool,
 }
 

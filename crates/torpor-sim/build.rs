@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-#[path = "../torpor-toml/shipped.rs"]
+#[path = "../torpor-machine/shipped.rs"]
 mod shipped;
 
 const KHOST: &str = "../../khost";

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use torpor_counters::{delta, read_bytes, since_boot, to_json};
+use torpor_machine::counters::{delta, read_bytes, since_boot, to_json};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(snapshot) = read_bytes("fuzz", bytes) else {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use torpor_platform::{ImportOptions, from_toml, import_device_tree};
+use torpor_machine::platform::{ImportOptions, from_toml, import_device_tree};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(imported) = import_device_tree("fuzz", bytes, &ImportOptions::named("fuzz")) else {

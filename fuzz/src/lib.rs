@@ -2,7 +2,7 @@
 //! What every reader promises, whatever the bytes.
 
 use torpor_trace::{Event, EventKind, read_bytes};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// What follows a gap of more than 30 days is damage, and left out.
 const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);

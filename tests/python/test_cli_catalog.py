@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BOARD = ROOT / "crates" / "torpor-platform" / "tests" / "data" / "board.dtb"
+BOARD = ROOT / "crates" / "torpor-machine" / "tests" / "data" / "board.dtb"
 
 
 def test_governors_are_listed_with_their_parameters(torpor):

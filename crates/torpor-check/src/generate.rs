@@ -5,7 +5,7 @@ use crate::block::{CPUS_MAX, Cpu, STATES_MAX, State, Step, flag, op};
 use crate::rng::Rng;
 use crate::sequence::{Sequence, plain_step};
 use torpor_governor::NO_LATENCY_LIMIT;
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 /// The most that Linux can be configured for (x86-64, arm64).
 const NR_CPUS: u64 = 8192;

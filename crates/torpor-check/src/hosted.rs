@@ -8,7 +8,7 @@ use crate::sequence::Sequence;
 use torpor_governor::{
     CpuSetup, Governor, GovernorError, Inputs, Instance, Selection, Setup, StateDesc,
 };
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const POLL_MIN_NS: i64 = 10_000;
 

@@ -33,7 +33,7 @@ use judge::{Breach, Judge};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use torpor_governor::{Build, Catalog, GovernorError, GovernorSpec};
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 /// A program that ends this often has shown enough; each end costs a start.
 const CRASHES_MAX: u64 = 64;

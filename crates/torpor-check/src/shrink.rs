@@ -313,7 +313,7 @@ fn remove_state(sequence: &mut Sequence, state: usize) {
 mod tests {
     use super::*;
     use crate::generate;
-    use torpor_units::Hz;
+    use torpor_machine::units::Hz;
 
     /// Shrinks with a test that no driver takes part in.
     fn shrunk(seed: u64, test: impl Fn(&Sequence) -> bool) -> Sequence {

@@ -8,7 +8,7 @@ mod upstream;
 use std::path::Path;
 use torpor_check::{Kind, Options, check};
 use torpor_governor::{Catalog, CatalogOptions, CpuSetup, Governor, Inputs, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");

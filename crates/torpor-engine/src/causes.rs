@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use torpor_machine::units::CpuId;
 use torpor_trace::Names;
-use torpor_units::CpuId;
 
 /// What sleeps are laid to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]

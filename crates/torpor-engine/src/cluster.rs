@@ -3,9 +3,9 @@
 
 use crate::input::CpuInput;
 use crate::options::Others;
-use torpor_platform::Cluster;
+use torpor_machine::platform::Cluster;
+use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
-use torpor_units::{Energy, Instant, Power};
 
 /// Whether anything is to be counted for a cluster.
 pub fn has_static_power(cluster: &Cluster) -> bool {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::input::CutSleeps;
     use crate::testing;
-    use torpor_units::CpuId;
+    use torpor_machine::units::CpuId;
 
     #[test]
     fn a_cluster_rests_only_while_all_its_cpus_do() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a sleep costs: `power · time + overhead`, by the break-even definition.
 
-use torpor_platform::{Cluster, IdleState, StatePower};
+use torpor_machine::platform::{Cluster, IdleState, StatePower};
+use torpor_machine::units::{Duration, Energy, Power};
 use torpor_result::RELATIVE_UNIT;
-use torpor_units::{Duration, Energy, Power};
 
 /// Power and fixed overhead of one idle state at one OPP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use crate::input::{SleepSource, WakeStamp};
 use crate::model::{SleepEnd, Verdict};
 use torpor_governor::SharedCount;
-use torpor_units::{Duration, Energy, Instant};
+use torpor_machine::units::{Duration, Energy, Instant};
 
 /// One pass through the idle loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -144,7 +144,7 @@ mod tests {
         let options = Options { decisions: true, threads: Some(1), ..Options::default() };
         let request = Request {
             traces: vec![root.join("demo/web-server.perf.data")],
-            platform: torpor_platform::resolve("i5-10600k").unwrap(),
+            platform: torpor_machine::platform::resolve("i5-10600k").unwrap(),
             governors: vec!["shallowest".parse().unwrap(); governors],
             options,
         };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use thiserror::Error;
 use torpor_governor::GovernorError;
-use torpor_platform::PlatformError;
+use torpor_machine::platform::PlatformError;
+use torpor_machine::units::{CpuId, Duration};
 use torpor_trace::TraceError;
-use torpor_units::{CpuId, Duration};
 
 /// Why a replay could not be done.
 #[derive(Debug, Error)]

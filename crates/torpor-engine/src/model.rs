@@ -7,8 +7,8 @@ use crate::idle_loop::Spared;
 use crate::input::TickGrid;
 use crate::poll;
 use torpor_governor::StateDesc;
-use torpor_platform::{Cluster, Demotion, IdleState, Platform, PollLoop};
-use torpor_units::{Duration, Instant};
+use torpor_machine::platform::{Cluster, Demotion, IdleState, Platform, PollLoop};
+use torpor_machine::units::{Duration, Instant};
 
 /// `CPUIDLE_STATE_MAX`.
 pub const MAX_STATES: usize = 10;

@@ -9,9 +9,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use torpor_governor::GovernorSpec;
-use torpor_platform::{Platform, PlatformError};
+use torpor_machine::platform::{Platform, PlatformError};
+use torpor_machine::units::{CpuId, Duration, Hz};
 use torpor_result::options::{self, Given, index};
-use torpor_units::{CpuId, Duration, Hz};
 
 /// A replay: every governor on every recording, on one machine.
 #[derive(Clone, Debug)]

@@ -10,11 +10,11 @@ use crate::verify::{DecisionsInfo, VerdictInfo};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use torpor_machine::units::Energy;
 pub use torpor_result::record::{
     ClusterOutcome, CpuOutcome, Head, LatencyOutcome, RunOutcome, StateOutcome, Strip,
 };
 use torpor_result::{Comparison, Info};
-use torpor_units::Energy;
 
 /// Of `torpor replay`: every governor on every recording.
 #[derive(Clone, Debug, JsonSchema, Serialize)]

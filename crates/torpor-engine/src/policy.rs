@@ -2,7 +2,7 @@
 //! What decides: a hosted governor, or a script of decisions made beforehand.
 
 use torpor_governor::{Fault, Inputs, Instance, Selection};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// How a sleep went, as `cpuidle_reflect()` and the device structure tell a governor.
 #[derive(Clone, Copy, Debug)]

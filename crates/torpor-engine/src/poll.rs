@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! When a polling loop notices that there is work, and that its time is up.
 
-use torpor_platform::PollLoop;
-use torpor_units::{Duration, Instant};
+use torpor_machine::platform::PollLoop;
+use torpor_machine::units::{Duration, Instant};
 
 /// When a loop begun at `from` sees the task that has been there since `wake`.
 pub(crate) fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Instant {

@@ -11,7 +11,7 @@ use crate::options::Progress;
 use crate::stats::Stats;
 use crate::trace_info::TraceInfo;
 use std::path::Path;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 use torpor_trace::{Event, Sink, SoFar, Source, Trace, TraceError};
 
 /// The first events of a recording.

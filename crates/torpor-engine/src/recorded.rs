@@ -4,8 +4,8 @@
 use crate::input::{Draft, EventToExit};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{Event, EventKind, Sink, SoFar};
-use torpor_units::{CpuId, Instant, StateIdx};
 
 /// One CPU of a recording. A sleep counts if the recording has both its ends.
 #[derive(Clone, Debug, Serialize)]

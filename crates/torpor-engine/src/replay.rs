@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_governor::{
     CpuSetup, Fault, Governor, GovernorError, Instance, NoAnswer, Policy, Pulse, Setup, StateDesc,
 };
-use torpor_platform::Cluster;
+use torpor_machine::platform::Cluster;
+use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
-use torpor_units::{Energy, Instant, Power};
 
 /// One CPU of the recording on its place of the machine.
 pub struct Seat<'a> {

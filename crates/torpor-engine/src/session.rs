@@ -20,12 +20,12 @@ use crate::verify::{self, Fidelity, VerifyOptions, VerifyRequest};
 use std::collections::BTreeMap;
 use std::path::Path;
 use torpor_governor::{Catalog, Governor, GovernorSpec, Origin, Place};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::idle::power_mw;
 use torpor_result::metric;
 use torpor_result::record::{self, Described, compare_exact};
 use torpor_trace::{Sink, SoFar, Trace};
-use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
 /// has its error in its own [`RunOutcome`].
@@ -504,7 +504,7 @@ fn check_named_cpus(
     Err(EngineError::NotRecorded {
         cpu: missing.0,
         path: path.to_owned(),
-        shown: format!("CPU {}", torpor_platform::format_cpu_list(&shown)),
+        shown: format!("CPU {}", torpor_machine::platform::format_cpu_list(&shown)),
     })
 }
 

@@ -3,8 +3,8 @@
 
 use crate::decision::Decision;
 use std::cmp::Reverse;
+use torpor_machine::units::{CpuId, Instant};
 use torpor_result::record::{Strip, StripRow};
-use torpor_units::{CpuId, Instant};
 
 /// Of the busiest CPU under a governor, and as many again of all the others together, so that a
 /// result stays a small file on a machine of any size.
@@ -129,7 +129,7 @@ fn strip(lane: &Lane, rows: &[(String, Vec<Slept>)]) -> Strip {
 #[cfg(test)]
 mod tests {
     use super::{Lane, SLEEPS, lanes};
-    use torpor_units::{CpuId, Instant};
+    use torpor_machine::units::{CpuId, Instant};
 
     fn most_of(sleeps: &[u64], governors: usize) -> Vec<usize> {
         let cpus = sleeps.iter().enumerate();

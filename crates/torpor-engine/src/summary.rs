@@ -11,11 +11,11 @@ use crate::outcome::*;
 use crate::replay::{Run, Seat};
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::{BTreeMap, BTreeSet};
-use torpor_platform::{Cluster, Platform};
+use torpor_machine::platform::{Cluster, Platform};
+use torpor_machine::units::{CpuId, Duration, Energy, Hz, Power};
 use torpor_result::idle::power_mw;
 use torpor_result::record::Described;
 use torpor_result::{Apart, Info, Sums, metric};
-use torpor_units::{CpuId, Duration, Energy, Hz, Power};
 
 pub fn platform_info(platform: &Platform) -> PlatformInfo {
     PlatformInfo {

@@ -5,8 +5,8 @@
 use crate::policy::{Policy, Reflection};
 use std::time;
 use torpor_governor::{Fault, Inputs, Selection};
+use torpor_machine::units::{Duration, Instant};
 use torpor_result::{Latencies, LatencyHistogram};
-use torpor_units::{Duration, Instant};
 
 /// Pairs of looks at the clock, of which the middle one is what a look takes.
 const LOOKS: usize = 1_001;

@@ -3,9 +3,9 @@
 
 use crate::input::SleepSource;
 use crate::model::{CpuModel, Verdict};
+use torpor_machine::units::{Duration, Energy, Instant};
 pub use torpor_result::{CpuTotals, StateTotals};
 use torpor_result::{DeepTimes, LatencyHistogram};
-use torpor_units::{Duration, Energy, Instant};
 
 /// Sleeps in one state at one OPP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

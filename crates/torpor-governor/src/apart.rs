@@ -335,7 +335,7 @@ mod tests {
     use crate::{Kind, set_call_limit};
     use std::ffi::{c_int, c_void};
     use std::time::{Duration, Instant};
-    use torpor_units::CpuId;
+    use torpor_machine::units::CpuId;
 
     fn label() -> Label {
         Label { kind: Kind::Governor, text: "mine.c".into() }
@@ -377,7 +377,8 @@ mod tests {
             Err(NoAnswer::Died(error)) => error.to_string(),
             other => panic!("{other:?}"),
         };
-        let reflect = Call::Reflect { index: 2, now: torpor_units::Instant(9), got_tick: true };
+        let reflect =
+            Call::Reflect { index: 2, now: torpor_machine::units::Instant(9), got_tick: true };
         assert_eq!(
             died(reflect),
             "governor `mine.c` has ended its process in reflect() on cpu7: it exited with status 3; \
@@ -387,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_call_that_sleeps_is_ended_by_its_limit_and_by_who_waits() {
-        let call = Call::Timer { now: torpor_units::Instant(9) };
+        let call = Call::Timer { now: torpor_machine::units::Instant(9) };
         let stop = &mut |_| false;
         let (answer, took) = called(call, sleeps, stop);
         assert!(matches!(answer, Err(NoAnswer::Interrupted)), "{answer:?}");

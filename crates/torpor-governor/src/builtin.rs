@@ -8,7 +8,7 @@ use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 pub(crate) struct BuiltinFile {
     pub name: &'static str,

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use torpor_units::{Hz, UnknownName};
+use torpor_machine::units::{Hz, UnknownName};
 
 /// Where a [`Catalog`] works and with what.
 #[derive(Clone, Debug, Default)]

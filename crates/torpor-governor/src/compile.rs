@@ -18,8 +18,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use torpor_units::Hz;
-use torpor_units::shown;
+use torpor_machine::units::Hz;
+use torpor_machine::units::shown;
 
 /// A governor compiles in a second; a busy machine may need more.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);

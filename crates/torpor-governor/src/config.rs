@@ -7,7 +7,7 @@
 use crate::builtin::KAPI;
 use crate::tree::Sources;
 use std::collections::{BTreeMap, BTreeSet};
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 /// Included after the kapi's own configuration.
 pub(crate) const HEADER: &str = "hosted-config.h";

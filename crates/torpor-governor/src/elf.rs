@@ -272,7 +272,7 @@ mod tests {
             cut in proptest::option::of(0..6_000_usize),
             damage in proptest::collection::vec((0..6_000_usize, any::<u8>()), 0..6),
         ) {
-            let mut bytes = builtin::files(Kind::Governor)[governor].image(torpor_units::Hz::H100).unwrap().bytes.to_vec();
+            let mut bytes = builtin::files(Kind::Governor)[governor].image(torpor_machine::units::Hz::H100).unwrap().bytes.to_vec();
             for (at, value) in damage {
                 let at = at % bytes.len();
                 bytes[at] = value;

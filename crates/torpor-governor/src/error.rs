@@ -2,7 +2,7 @@
 use crate::guard::LastCall;
 use crate::{Fault, Label};
 use std::path::PathBuf;
-use torpor_units::UnknownName;
+use torpor_machine::units::UnknownName;
 
 /// Why a governor or another policy cannot be named, found, compiled, loaded or set up.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@ use crate::Label;
 use crate::guard::Caught;
 use crate::instance::Inputs;
 use std::fmt;
-use torpor_units::{CpuId, Instant};
+use torpor_machine::units::{CpuId, Instant};
 
 /// A governor or another policy that crashed, hung, or answered what cannot be. Its instance is of no
 /// more use; everything else goes on.

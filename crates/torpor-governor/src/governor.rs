@@ -4,7 +4,7 @@ use crate::instance::{CpuSetup, Instance, Setup, StateDesc};
 use crate::policy::{Compiled, Policy};
 use std::ops::Deref;
 use std::sync::Arc;
-use torpor_units::{CpuId, Duration};
+use torpor_machine::units::{CpuId, Duration};
 
 /// A compiled governor with its parameters, ready to be instantiated. Cheap to clone.
 #[derive(Clone, Debug)]

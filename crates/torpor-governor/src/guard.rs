@@ -12,7 +12,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
-use torpor_units::CpuId;
+use torpor_machine::units::CpuId;
 
 const FAULT: i64 = -1;
 const ALT_STACK_LEN: usize = 64 << 10;

@@ -11,7 +11,7 @@ use crate::load::Loaded;
 use crate::memory::Plan;
 use crate::states::States;
 use std::fmt;
-use torpor_units::{CpuId, Duration, Instant};
+use torpor_machine::units::{CpuId, Duration, Instant};
 
 /// The machine a governor is to serve: one entry a CPU. `slot` in [`Instance`]'s calls is the
 /// position here.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use std::fmt;
-use torpor_units::shown;
+use torpor_machine::units::shown;
 
 /// What a C file decides about, and so what it registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

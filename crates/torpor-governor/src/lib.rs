@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use torpor_governor::{Catalog, CpuSetup, Inputs, Setup, StateDesc};
-//! use torpor_units::{CpuId, Duration, Hz, Instant};
+//! use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 //!
 //! let state = |name: &str, exit_us, residency_us, is_polling| StateDesc {
 //!     name: name.to_owned(),

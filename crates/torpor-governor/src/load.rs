@@ -11,7 +11,7 @@ use crate::memory::{ALIGN_SLACK, Block, Memory, Plan};
 use crate::params::{self, ParamPlace};
 use crate::{GovernorError, Label};
 use std::ffi::CStr;
-use torpor_units::{CpuId, Hz};
+use torpor_machine::units::{CpuId, Hz};
 
 /// A CPU's answers to the kapi lie on cache lines of their own.
 const KAPI_CPU_STRIDE: usize = 192;

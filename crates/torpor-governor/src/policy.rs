@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use torpor_units::{CpuId, Hz};
+use torpor_machine::units::{CpuId, Hz};
 
 /// A compiled policy with its parameters.
 pub struct Policy {

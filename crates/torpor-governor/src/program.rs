@@ -8,7 +8,7 @@ use crate::tree::Sources;
 use crate::{GovernorError, GovernorSpec, Label, builtin, config, flags, sha256_hex};
 use std::fs;
 use std::path::{Path, PathBuf};
-use torpor_units::{Hz, shown};
+use torpor_machine::units::{Hz, shown};
 
 /// The source of everything that is not the governor or the kapi.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use crate::instance::{CpuSetup, Setup, Slot, StateDesc};
 use crate::load::Loaded;
 use crate::memory::{ALIGN_SLACK, Block, Plan};
 use crate::{GovernorError, Label};
-use torpor_units::{Duration, NSEC_PER_USEC};
+use torpor_machine::units::{Duration, NSEC_PER_USEC};
 
 /// Where they will lie.
 pub(crate) struct States<'a> {

@@ -15,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
-use torpor_units::shown;
+use torpor_machine::units::shown;
 
 /// In every entry: the SHA-256 and the name of each of its files, a line each.
 const SUMS: &str = "SHA256SUMS";
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_seen() {
         let image = crate::builtin::files(crate::Kind::Governor)[0]
-            .image(torpor_units::Hz::H100)
+            .image(torpor_machine::units::Hz::H100)
             .unwrap()
             .bytes
             .to_vec();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use torpor_governor::{Catalog, CatalogOptions, CpuSetup, GovernorError, Inputs, Setup, StateDesc};
-use torpor_units::{CpuId, Hz};
+use torpor_machine::units::{CpuId, Hz};
 
 /// A test's own folder.
 fn folder(name: &str) -> PathBuf {
@@ -59,7 +59,7 @@ fn options(dir: &Path) -> CatalogOptions {
 
 fn resolve(options: CatalogOptions, path: &Path) -> Result<i32, GovernorError> {
     let governor = Catalog::new(options).resolve(&path.to_str().unwrap().parse()?, Hz::H250)?;
-    let zero = torpor_units::Duration::ZERO;
+    let zero = torpor_machine::units::Duration::ZERO;
     let state = |_| StateDesc {
         name: "C".into(),
         exit_latency: zero,

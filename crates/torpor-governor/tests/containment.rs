@@ -8,7 +8,7 @@ use support::{catalog, server_states};
 use torpor_governor::{
     Cause, CpuSetup, Fault, Governor, GovernorError, Inputs, Instance, Setup, set_call_limit,
 };
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 fn resolve(text: &str) -> Result<Governor, GovernorError> {
     catalog().resolve(&text.parse().expect("the test's spec is sound"), Hz::H250)

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use support::{catalog, server_states, source};
 use torpor_governor::{CpuSetup, Governor, GovernorError, Inputs, Instance, Setup, hosting};
-use torpor_units::{CpuId, Hz};
+use torpor_machine::units::{CpuId, Hz};
 
 fn resolve(text: &str) -> Result<Governor, GovernorError> {
     catalog().resolve(&text.parse().expect("the test's spec is sound"), Hz::H250)

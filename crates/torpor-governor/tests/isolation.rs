@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use support::{catalog, kernel_sources, server_states, state};
 use torpor_governor::{CpuSetup, Governor, GovernorSpec, Inputs, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/governors").join(name)

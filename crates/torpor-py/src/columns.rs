@@ -15,8 +15,8 @@ use std::sync::Arc;
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::outcome::{Outcome, RunOutcome};
 use torpor_engine::stats::Ended;
+use torpor_machine::units::Duration;
 use torpor_trace::Names;
-use torpor_units::Duration;
 
 type Table = Result<RecordBatch, ArrowError>;
 

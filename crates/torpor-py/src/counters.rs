@@ -4,7 +4,7 @@
 use crate::errors::{counters_error, value_error};
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use torpor_counters::{Clock, Snapshot, delta, read_bytes, since_boot, to_json};
+use torpor_machine::counters::{Clock, Snapshot, delta, read_bytes, since_boot, to_json};
 
 /// A snapshot of the running machine.
 #[pyfunction]
@@ -15,14 +15,14 @@ pub(crate) fn take_counters(
     monotonic_ns: i64,
 ) -> PyResult<String> {
     let clock = Clock { taken_at_ns, monotonic_ns };
-    let taken = py.detach(|| torpor_counters::take(&root, clock));
+    let taken = py.detach(|| torpor_machine::counters::take(&root, clock));
     taken.map(|snapshot| to_json(&snapshot)).map_err(counters_error)
 }
 
 /// A snapshot from a dump of any form.
 #[pyfunction]
 pub(crate) fn read_counters(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let read = py.detach(|| torpor_counters::read(&path));
+    let read = py.detach(|| torpor_machine::counters::read(&path));
     read.map(|snapshot| to_json(&snapshot)).map_err(counters_error)
 }
 

@@ -11,8 +11,8 @@ use arrow_array::types::Int32Type;
 use std::sync::Arc;
 use torpor_engine::decision::Decision;
 use torpor_engine::input::WakeStamp;
+use torpor_machine::units::{Duration, Energy};
 use torpor_result::RELATIVE_UNIT;
-use torpor_units::{Duration, Energy};
 
 /// Columns of these decisions. Where the machine's power is not known, energies are null and relative
 /// ones are not: how long the shallowest state would last for them.

@@ -4,7 +4,7 @@
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 create_exception!(
     torpor,
@@ -42,11 +42,11 @@ pub(crate) fn trace_error(error: torpor_trace::TraceError) -> PyErr {
     }
 }
 
-pub(crate) fn counters_error(error: torpor_counters::CountersError) -> PyErr {
+pub(crate) fn counters_error(error: torpor_machine::counters::CountersError) -> PyErr {
     CountersError::new_err(error.to_string())
 }
 
-pub(crate) fn platform_error(error: torpor_platform::PlatformError) -> PyErr {
+pub(crate) fn platform_error(error: torpor_machine::platform::PlatformError) -> PyErr {
     PlatformError::new_err(error.to_string())
 }
 

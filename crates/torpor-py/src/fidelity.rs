@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use torpor_engine::verify::{VerifyOptions, VerifyRequest};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 
 /// Verifies a recording; its result as JSON. See `torpor.fidelity`.
 #[pyfunction]
@@ -23,7 +23,7 @@ pub(crate) fn verify(
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let read = |path: &PathBuf| torpor_counters::read(path).map_err(counters_error);
+    let read = |path: &PathBuf| torpor_machine::counters::read(path).map_err(counters_error);
     let options: VerifyOptions = read_options(options)?;
     let isolate = options.isolate;
     let request = VerifyRequest {

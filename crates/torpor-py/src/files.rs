@@ -13,14 +13,14 @@ use std::sync::{Mutex, PoisonError};
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct WholeFile {
     path: PathBuf,
-    file: Mutex<Option<torpor_units::WholeFile>>,
+    file: Mutex<Option<torpor_machine::units::WholeFile>>,
 }
 
 impl WholeFile {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&mut torpor_units::WholeFile) -> std::io::Result<T> + Send,
+        act: impl FnOnce(&mut torpor_machine::units::WholeFile) -> std::io::Result<T> + Send,
     ) -> PyResult<T> {
         py.detach(|| {
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,8 +34,8 @@ impl WholeFile {
 impl WholeFile {
     #[new]
     fn new(path: PathBuf) -> PyResult<WholeFile> {
-        let file =
-            torpor_units::WholeFile::create(&path).map_err(|error| os_error(&path, error))?;
+        let file = torpor_machine::units::WholeFile::create(&path)
+            .map_err(|error| os_error(&path, error))?;
         Ok(WholeFile { path, file: Mutex::new(Some(file)) })
     }
 

@@ -5,7 +5,7 @@ use crate::errors::{EngineError, value_error};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::time::Duration;
-use torpor_load::idle_predict;
+use torpor_result::idle_predict;
 
 /// The threads of `idle-predict`, from its making until `finish()`.
 #[pyclass(module = "torpor._engine")]

@@ -11,9 +11,9 @@ use serde_json::json;
 use std::path::PathBuf;
 use torpor_engine::{Contents, Progress, TraceInfo};
 use torpor_governor::{Builtin, BuiltinBoost, Catalog};
-use torpor_platform::ImportOptions;
+use torpor_machine::platform::ImportOptions;
+use torpor_machine::units::CpuId;
 use torpor_sim::Cpufreq;
-use torpor_units::CpuId;
 
 /// The built-in governors and the engine's oracle, as a JSON list.
 #[pyfunction]
@@ -94,7 +94,7 @@ fn described(builtin: &Builtin) -> serde_json::Value {
 /// The built-in machines, as a JSON list.
 #[pyfunction]
 pub(crate) fn platforms() -> String {
-    let list = torpor_platform::builtins().into_iter().map(|builtin| {
+    let list = torpor_machine::platform::builtins().into_iter().map(|builtin| {
         let platform = &builtin.platform;
         let mut states: Vec<&str> = Vec::new();
         for state in platform.clusters.iter().flat_map(|c| &c.idle_states) {
@@ -117,7 +117,9 @@ pub(crate) fn platforms() -> String {
 /// The TOML text of a machine, with the numbers after its name.
 #[pyfunction]
 pub(crate) fn platform_toml(name: &str) -> PyResult<String> {
-    torpor_platform::resolve(name).and_then(|_| torpor_platform::text(name)).map_err(platform_error)
+    torpor_machine::platform::resolve(name)
+        .and_then(|_| torpor_machine::platform::text(name))
+        .map_err(platform_error)
 }
 
 /// A machine's sysfs or device tree as TOML, and notes on what that does not tell.
@@ -133,7 +135,7 @@ pub(crate) fn import_platform(
 ) -> PyResult<(String, Vec<String>)> {
     let options = ImportOptions { name, title, hz: hz.map(parse_hz).transpose()?, energy_model };
     let imported =
-        py.detach(|| torpor_platform::import(&root, &options)).map_err(platform_error)?;
+        py.detach(|| torpor_machine::platform::import(&root, &options)).map_err(platform_error)?;
     Ok((imported.toml, imported.notes))
 }
 
@@ -186,19 +188,19 @@ pub(crate) fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyRe
 /// A length of time with its unit, in nanoseconds.
 #[pyfunction]
 pub(crate) fn parse_duration_ns(text: &str) -> PyResult<i64> {
-    torpor_units::parse_duration(text).map(|d| d.ns()).map_err(value_error)
+    torpor_machine::units::parse_duration(text).map(|d| d.ns()).map_err(value_error)
 }
 
 /// Ascending CPUs as the kernel writes them.
 #[pyfunction]
 pub(crate) fn format_cpu_list(cpus: Vec<u32>) -> String {
-    torpor_platform::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
+    torpor_machine::platform::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
 }
 
 /// The CPUs of such a list, ascending.
 #[pyfunction]
 pub(crate) fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
-    let cpus = torpor_platform::parse_cpu_list(text).map_err(value_error)?;
+    let cpus = torpor_machine::platform::parse_cpu_list(text).map_err(value_error)?;
     Ok(cpus.into_iter().map(|cpu| cpu.0).collect())
 }
 
@@ -212,5 +214,5 @@ pub(crate) fn student_95(freedom: usize) -> f64 {
 #[pyfunction]
 pub(crate) fn unknown_name(kind: &str, name: &str, known: Vec<String>, otherwise: &str) -> String {
     let known = known.iter().map(String::as_str);
-    torpor_units::UnknownName::new(kind, name, known, otherwise).to_string()
+    torpor_machine::units::UnknownName::new(kind, name, known, otherwise).to_string()
 }

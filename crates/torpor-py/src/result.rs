@@ -11,7 +11,7 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use torpor_engine::{Loaded, Options, Outcome, Request};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 
 /// What came out of a replay: JSON, and the decisions.
 #[pyclass(frozen, module = "torpor._engine")]

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use torpor_engine::Progress;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Journal, Options, Request, extract, workload};
 

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use torpor_engine::model::Verdict;
 use torpor_engine::spans::{Spanned, SpannedCpu, bound::bounds};
 use torpor_engine::{Options, Request, spans_of};
-use torpor_platform::Platform;
-use torpor_units::{Duration, parse_duration};
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{Duration, parse_duration};
 
 /// Rows of a batch.
 const ROWS: usize = 65_536;

@@ -8,7 +8,7 @@ use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use torpor_engine::stats::Stats;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 
 /// What a recorded machine did, as JSON. See `torpor.trace_stats`.
 #[pyfunction]
@@ -21,9 +21,11 @@ pub(crate) fn trace_stats(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
-    let read = |path: &PathBuf| torpor_counters::read(path).map_err(counters_error);
+    let read = |path: &PathBuf| torpor_machine::counters::read(path).map_err(counters_error);
     let counted = match &counters {
-        Some((before, after)) => Some(torpor_counters::delta(&read(before)?, &read(after)?)),
+        Some((before, after)) => {
+            Some(torpor_machine::counters::delta(&read(before)?, &read(after)?))
+        }
         None => None,
     };
     let mut stats = Stats::new(platform.as_ref());

@@ -32,8 +32,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use torpor_machine::units::{UnknownName, WholeFile, open_regular};
 use torpor_result::tables::{TABLES, of_kind};
-use torpor_units::{UnknownName, WholeFile, open_regular};
 
 /// The names that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The part of idle energy that no CPU consumes by itself.
 
-use torpor_units::Energy;
+use torpor_machine::units::Energy;
 
 /// Energy that no CPU consumes by itself; `None` where the machine describes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! When a CPU was in its deepest state.
 
 use serde::{Deserialize, Serialize};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// Intervals in order, none overlapping.
 ///

@@ -10,7 +10,7 @@ use crate::metric::{Kind, Metric, metric};
 use crate::summed::summed;
 use crate::work::Work;
 use serde::{Deserialize, Serialize};
-use torpor_units::{Duration, Energy};
+use torpor_machine::units::{Duration, Energy};
 
 /// Counters of one idle state, named as in sysfs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

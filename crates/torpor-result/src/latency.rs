@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// A histogram's first bins, each of one ns; those of the next octaves are half as many, so that a
 /// latency is off by at most 0.1 %. They are HdrHistogram's for three significant digits.

@@ -19,8 +19,10 @@ pub mod compare;
 pub mod deep;
 pub mod elsewhere;
 pub mod idle;
+pub mod idle_predict;
 pub mod interval;
 pub mod latency;
+
 pub mod metric;
 pub mod number;
 pub mod options;
@@ -41,4 +43,4 @@ pub use work::{TaskTotals, Work};
 
 /// Power of the shallowest state of a machine that nobody has measured. Each next state takes the same
 /// share less, and the numbers of states that Linux allows (`CPUIDLE_STATE_MAX` is 10) divide it.
-pub const RELATIVE_UNIT: torpor_units::Power = torpor_units::Power(2_520);
+pub const RELATIVE_UNIT: torpor_machine::units::Power = torpor_machine::units::Power(2_520);

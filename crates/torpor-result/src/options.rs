@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
-use torpor_units::{CpuId, Duration, Hz, parse_duration};
+use torpor_machine::units::{CpuId, Duration, Hz, parse_duration};
 
 /// What a user gave, as given.
 pub type Given = Map<String, Value>;
@@ -92,7 +92,7 @@ where
 /// CPUs as the kernel writes them, `"0-3,7"`, or their numbers.
 pub fn some_cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<CpuId>>, D::Error> {
     match Value::deserialize(from)? {
-        Value::String(text) => torpor_toml::parse_cpu_list(&text).map_err(|reason| {
+        Value::String(text) => torpor_machine::toml::parse_cpu_list(&text).map_err(|reason| {
             format!(
                 "`{text}` is not a list of CPUs: {reason}; expected numbers and ranges, such as \
                  0-3,7"

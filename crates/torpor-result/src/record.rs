@@ -8,7 +8,7 @@ use crate::metric::{self, Info, Values};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// What changed with each shape of results, from the first on. To change the shape, add to them.
 pub const FORMATS: &[&str] = &[

@@ -4,7 +4,7 @@
 use crate::deep::DeepTimes;
 use crate::idle::StateTotals;
 use crate::latency::Latencies;
-use torpor_units::{Duration, Energy};
+use torpor_machine::units::{Duration, Energy};
 
 /// A struct of things that are summed over CPUs, tasks or runs.
 macro_rules! summed {

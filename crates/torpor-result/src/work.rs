@@ -6,7 +6,7 @@ use crate::latency::{Latencies, LatencyHistogram};
 use crate::metric::Direction::{Higher, Lower, None as Neither};
 use crate::metric::{Info, Kind, Metric, Values, info, metric};
 use crate::summed::summed;
-use torpor_units::{Duration, Energy};
+use torpor_machine::units::{Duration, Energy};
 
 impl crate::summed::Summed for LatencyHistogram {
     fn add(&mut self, other: &LatencyHistogram) {

@@ -10,8 +10,8 @@
 use std::env;
 use std::error::Error;
 use std::fs;
+use torpor_machine::units::Hz;
 use torpor_sim::kernel::{Kernels, KernelsOptions};
-use torpor_units::Hz;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();

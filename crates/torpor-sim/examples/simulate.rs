@@ -4,7 +4,7 @@
 
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 use torpor_result::options::Options as _;
 use torpor_sim::{Options, Request, workload};
 

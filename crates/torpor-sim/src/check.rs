@@ -5,7 +5,7 @@ use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
 use torpor_engine::{ORACLE, check_disabled_states};
-use torpor_units::{CpuId, Duration};
+use torpor_machine::units::{CpuId, Duration};
 
 /// Shorter runs hold less than a tick of the slowest kernel.
 const DURATION_MIN: Duration = Duration(10_000_000);

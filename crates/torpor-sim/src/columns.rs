@@ -10,8 +10,8 @@ use crate::outcome::{KernelInfo, Policies};
 use std::fmt;
 use torpor_engine::Progress;
 use torpor_governor::{Catalog, CpufreqSpec, GovernorSpec, IoBoostSpec, Label, Place};
+use torpor_machine::units::Hz;
 use torpor_result::record::Described;
-use torpor_units::Hz;
 
 /// The boost that a kernel's schedutil has itself.
 pub(crate) const MAINLINE: &str = "iowait";

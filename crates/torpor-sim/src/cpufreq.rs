@@ -8,8 +8,8 @@ use crate::error::SimError;
 use std::fmt;
 use std::str::FromStr;
 use torpor_governor::{CpufreqSpec, Place};
-use torpor_platform::CpufreqGovernor;
-use torpor_units::UnknownName;
+use torpor_machine::platform::CpufreqGovernor;
+use torpor_machine::units::UnknownName;
 
 /// A cpufreq governor as a user names it: `schedutil,rate_limit_us=500`, `./my_governor.c`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use thiserror::Error;
 use torpor_engine::EngineError;
 use torpor_governor::{Fault, GovernorError};
-use torpor_platform::PlatformError;
-use torpor_toml::{Problem, render};
-use torpor_units::{CpuId, Instant, UnknownName};
+use torpor_machine::platform::PlatformError;
+use torpor_machine::toml::{Problem, render};
+use torpor_machine::units::{CpuId, Instant, UnknownName};
 
 /// Why a simulation could not be done.
 #[derive(Debug, Error)]

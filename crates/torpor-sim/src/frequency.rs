@@ -3,9 +3,9 @@
 
 use crate::machine::Counted;
 use std::ops::Range;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::Duration;
 use torpor_result::work::Frequency;
-use torpor_units::Duration;
 
 pub(crate) fn frequency<'a>(
     platform: &Platform,

@@ -6,8 +6,8 @@ use crate::error::Halt;
 use crate::options::{Options, Request};
 use crate::session::Session;
 use crate::summary::SeedRun;
+use torpor_machine::units::Instant;
 use torpor_result::Given;
-use torpor_units::Instant;
 
 impl Session<'_> {
     /// What decides a column's runs apart from the seed, for the journal; none without one.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use torpor_engine::oracle::Aim;
 use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::options::{self, Given};
-use torpor_units::{CpuId, Duration, Hz, Instant};
 
 use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
@@ -196,7 +196,7 @@ pub struct Overheads {
 
 impl Overheads {
     pub fn of(platform: &Platform) -> Overheads {
-        let torpor_platform::Overheads {
+        let torpor_machine::platform::Overheads {
             context_switch,
             ipi_send,
             ipi_delivery,

@@ -12,8 +12,8 @@ use torpor_engine::decision::{Decision, Observer};
 use torpor_engine::input::Span;
 use torpor_engine::model::CpuModel;
 use torpor_engine::oracle::{self, Aim};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_trace::EventKind;
-use torpor_units::{Duration, Energy, Instant, Power};
 
 /// Takes a run's idleness as a replay would have it.
 pub struct Idleness<'a> {

@@ -2,7 +2,7 @@
 //! What happens next. Everybody who can make something happen has one entry, which is moved rather
 //! than left behind stale: the queue never holds more than the machine has parts.
 
-use torpor_units::Instant;
+use torpor_machine::units::Instant;
 
 /// Children of a node: a flatter tree touches fewer cache lines.
 const ARITY: usize = 4;

@@ -6,8 +6,8 @@ use crate::machine::{Plan, Sink, TIMER_SYMBOLS};
 use std::path::Path;
 use torpor_engine::decision::{Decision, Observer};
 use torpor_engine::strip::Slept;
+use torpor_machine::units::{CpuId, Duration, Instant, WholeFile};
 use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
-use torpor_units::{CpuId, Duration, Instant, WholeFile};
 
 /// Keeps the first sleeps of each CPU, the last one as far as the run goes.
 pub struct Sleeps {

@@ -23,10 +23,10 @@ use torpor_engine::model::CpuModel;
 use torpor_engine::strip::{self, Slept};
 use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorError, Isolation, NoAnswer, Pulse};
-use torpor_platform::format_cpu_list;
+use torpor_machine::platform::format_cpu_list;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip};
-use torpor_units::{CpuId, Duration, Hz, Instant};
 
 /// Sleeps that the first runs keep at most, of 32 bytes each.
 const SLEEPS_MAX: usize = 2 << 20;

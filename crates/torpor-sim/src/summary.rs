@@ -13,14 +13,14 @@ use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
 use torpor_engine::cluster::has_static_power;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
-use torpor_platform::{Cluster, Platform, StatePower, format_cpu_list};
+use torpor_machine::platform::{Cluster, Platform, StatePower, format_cpu_list};
+use torpor_machine::units::{CpuId, Duration, Energy, Power};
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
 use torpor_result::{
     Comparison, CpuTotals, Info, Latencies, LatencyHistogram, Sampling, Sums, TaskTotals, Values,
     Work, metric, work,
 };
-use torpor_units::{CpuId, Duration, Energy, Power};
 
 /// One seed under one governor, or why there is none.
 pub(crate) type SeedRun = Result<Counted, String>;
@@ -432,7 +432,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
         ));
     }
     let rejecting = platform.clusters.iter().flat_map(|cluster| {
-        let of = |s: &torpor_platform::IdleState| {
+        let of = |s: &torpor_machine::platform::IdleState| {
             let rejects = s.rejects?;
             Some(format!("{} % of the entries into {} ({})", rejects.pct, s.name, cluster.name))
         };
@@ -494,7 +494,7 @@ mod tests {
     /// The second run had a frequency without static power all along: the mean is half.
     #[test]
     fn a_run_without_static_energy_counts_in_the_mean_of_those_with() {
-        let platform = torpor_platform::resolve("pixel6").unwrap();
+        let platform = torpor_machine::platform::resolve("pixel6").unwrap();
         let counts = together(&platform, [run(80), run(0)].iter());
         assert_eq!(counts.clusters.into_iter().collect::<Vec<_>>(), [(0, Energy(80))]);
         assert_eq!(counts.span, Duration(2_000));

@@ -10,7 +10,7 @@ use crate::model::{Carries, Event, EventKind, Function, InterruptCause, Meta, Na
 use crate::stop::Stop;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
-use torpor_units::{CpuId, Instant};
+use torpor_machine::units::{CpuId, Instant};
 
 /// The largest `CONFIG_NR_CPUS` of any architecture.
 pub(crate) const CPUS_MAX: u32 = 8192;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use thiserror::Error;
-use torpor_units::shown;
+use torpor_machine::units::shown;
 
 /// Why a recording could not be read at all.
 ///

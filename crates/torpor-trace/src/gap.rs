@@ -2,7 +2,7 @@
 //! A gap in time that no recording has: a damaged time stands alone, before or after all others.
 
 use crate::model::Event;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// No machine goes without an event for 30 days: its watchdogs alone wake each CPU every few
 /// seconds, and the largest buffer does not last so long.
@@ -64,7 +64,7 @@ fn longest_run(events: &[Event]) -> (usize, usize) {
 mod tests {
     use super::*;
     use crate::model::EventKind;
-    use torpor_units::{CpuId, StateIdx};
+    use torpor_machine::units::{CpuId, StateIdx};
 
     const DAY: i64 = 86_400_000_000_000;
 

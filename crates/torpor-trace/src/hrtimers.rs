@@ -6,7 +6,7 @@
 
 use crate::loss::{self, Tally};
 use crate::model::{Event, EventKind};
-use torpor_units::Instant;
+use torpor_machine::units::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct Hrtimers {
@@ -133,7 +133,7 @@ fn shift(instant: &mut Instant, offset_ns: i64) {
 mod tests {
     use super::*;
     use crate::model::Function;
-    use torpor_units::CpuId;
+    use torpor_machine::units::CpuId;
 
     const SECOND_NS: i64 = 1_000_000_000;
 

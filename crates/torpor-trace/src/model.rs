@@ -5,7 +5,7 @@
 //! ([`Loss`]). Nothing here knows a file format, and nothing downstream needs to.
 
 use std::collections::BTreeMap;
-use torpor_units::{CpuId, Instant, StateIdx};
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 
 /// One event of the kernel, on one CPU.
 ///

@@ -8,7 +8,7 @@
 
 use crate::model::{Event, EventKind, PrevState};
 use std::collections::HashMap;
-use torpor_units::{CpuId, Instant};
+use torpor_machine::units::{CpuId, Instant};
 
 /// A task that was woken, and the CPU that got it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Woken {
 ///
 /// ```
 /// use torpor_trace::{Event, EventKind, Wakeups};
-/// use torpor_units::{CpuId, Instant};
+/// use torpor_machine::units::{CpuId, Instant};
 ///
 /// let event = |time, cpu, kind| Event { time: Instant(time), cpu: CpuId(cpu), kind };
 /// let mut wakeups = Wakeups::default();

@@ -6,7 +6,7 @@ use super::{Entry, IdleCpu, Pending, Spared};
 use crate::input::Span;
 use crate::model::{Sleep, SleepEnd, Verdict};
 use crate::totals::hardware_parts;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 impl IdleCpu<'_> {
     /// What the hardware makes of a request.

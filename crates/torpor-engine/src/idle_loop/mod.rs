@@ -17,8 +17,8 @@ use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
 use crate::policy::{Policy, Reflection};
 use crate::totals::{CpuTotals, Tally};
 use torpor_governor::{Fault, Inputs};
-use torpor_platform::SleepHistory;
-use torpor_units::{Duration, Energy, Instant};
+use torpor_machine::platform::SleepHistory;
+use torpor_machine::units::{Duration, Energy, Instant};
 
 /// `NEXT_TIMER_MAX_DELTA`: the timer wheel never answers later than this many ticks ahead.
 const MAX_TIMER_TICKS: i64 = (1 << 30) - 1;

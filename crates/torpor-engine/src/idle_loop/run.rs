@@ -8,7 +8,7 @@ use crate::model::CpuModel;
 use crate::policy::Policy;
 use crate::totals::CpuTotals;
 use torpor_governor::Fault;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// One CPU on its way through its recorded spans.
 ///

@@ -5,9 +5,9 @@ use super::segment::Collector;
 use super::spans::{Evidence, Joiner};
 use super::tick::{self, TickGrid};
 use super::{CpuInput, InputStats, Recording, SleepSource, Span, WakeStamp};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{Carries, Event, SoFar};
-use torpor_units::{CpuId, Instant};
 
 /// Makes a [`Recording`] of events that are handed in part by part. Tasks are not followed yet.
 ///

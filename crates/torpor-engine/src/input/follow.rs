@@ -4,8 +4,8 @@
 use super::Recording;
 use super::tasks::Counter;
 use super::util::Tracker;
+use torpor_machine::units::CpuId;
 use torpor_trace::{Event, Trace};
-use torpor_units::CpuId;
 
 /// Follows the tasks of a recording and sets its spans' `util`, `nr_iowait` and `nr_running`.
 pub struct Follower<'a> {

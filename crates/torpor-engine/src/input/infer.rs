@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use torpor_units::{CpuId, Instant};
+use torpor_machine::units::{CpuId, Instant};
 
 /// Collects sleep-to-wake-up stretches of tasks, by the CPU whose interrupt woke them.
 #[derive(Default)]

@@ -16,9 +16,9 @@ mod timers;
 mod util;
 
 use std::collections::BTreeMap;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_trace::{SoFar, Trace};
-use torpor_units::{CpuId, Duration, Hz, Instant};
 
 pub use draft::Draft;
 pub use follow::{Follower, Seats};

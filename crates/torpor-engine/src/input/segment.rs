@@ -5,8 +5,8 @@ use super::CutSleeps;
 use super::infer::InferredTimers;
 use super::tick::TickFunction;
 use super::timers::{Expiry, TimerTracker};
+use torpor_machine::units::{Duration, Instant, StateIdx};
 use torpor_trace::{Carries, Event, EventKind, InterruptCause, Wakeups, Woken};
-use torpor_units::{Duration, Instant, StateIdx};
 
 /// One recorded sleep: `cpu_idle` entry to exit, and what happened until the next entry.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@
 use super::segment::Segment;
 use super::tick::{TICK_WAKE_WINDOW, TickGrid};
 use super::{InputStats, SleepSource, Span, WakeStamp};
-use torpor_platform::{IdleState, Platform};
+use torpor_machine::platform::{IdleState, Platform};
+use torpor_machine::units::{CpuId, Hz, Instant};
 use torpor_trace::Carries;
-use torpor_units::{CpuId, Hz, Instant};
 
 /// Why a recorded sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,8 +151,9 @@ impl Evidence<'_> {
         if let Some(at) = segment.first_interrupt.filter(asleep) {
             return (at, WakeStamp::InterruptEvent);
         }
-        let paid =
-            self.state(cpu, segment).map_or(torpor_units::Duration::ZERO, |s| s.exit_latency);
+        let paid = self
+            .state(cpu, segment)
+            .map_or(torpor_machine::units::Duration::ZERO, |s| s.exit_latency);
         (segment.exit - paid, WakeStamp::ExitStamp)
     }
 

@@ -8,8 +8,8 @@
 use super::follow::Seats;
 use super::{CpuInput, Span, TickGrid};
 use std::collections::HashMap;
+use torpor_machine::units::Instant;
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
-use torpor_units::Instant;
 
 /// Sets each span's `nr_iowait` and `nr_running` while the events pass.
 pub(super) struct Counter {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::input::{Follower, Recording};
     use crate::testing::spans;
-    use torpor_units::{CpuId, Duration, Hz};
+    use torpor_machine::units::{CpuId, Duration, Hz};
 
     fn event(cpu: u32, at_us: i64, kind: EventKind) -> Event {
         Event { time: Instant(at_us * 1_000), cpu: CpuId(cpu), kind }

@@ -3,8 +3,8 @@
 
 use super::segment::Segment;
 use std::collections::{BTreeMap, BTreeSet};
+use torpor_machine::units::{Duration, Hz, Instant, NSEC_PER_SEC};
 use torpor_trace::{Event, EventKind, Function, SoFar};
-use torpor_units::{Duration, Hz, Instant, NSEC_PER_SEC};
 
 /// Ticks happen at `phase + n·TICK_NSEC`, on every CPU alike (no `skew_tick`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,7 +253,7 @@ mod tests {
         let mut events = Vec::new();
         for n in 0..200i64 {
             at += (3 + n % 5) * 1_000_000;
-            let (cpu, kind) = (torpor_units::CpuId(0), EventKind::SoftirqRaise { vec: 1 });
+            let (cpu, kind) = (torpor_machine::units::CpuId(0), EventKind::SoftirqRaise { vec: 1 });
             events.push(Event { time: Instant(at + (n % 7) * 50_000), cpu, kind });
         }
         assert_eq!(grid_from_softirqs(&events).unwrap().hz, Hz::H1000);

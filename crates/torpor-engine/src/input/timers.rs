@@ -3,8 +3,8 @@
 
 use super::tick::{TickFunction, TickGrid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind};
-use torpor_units::{CpuId, Duration, Instant};
 
 /// `flags` of `struct timer_list` (include/linux/timer.h): the low 18 bits are the CPU; a
 /// deferrable timer waits for the CPU to be awake anyway; a pinned one stays on its CPU.
@@ -358,7 +358,7 @@ mod tests {
                 flags,
             }
         });
-        let grid = TickGrid::new(torpor_units::Hz::H250, Duration::ZERO);
+        let grid = TickGrid::new(torpor_machine::units::Hz::H250, Duration::ZERO);
         let tracker = TimerTracker::new(&events, Some(&TickFunction::at(5, grid)));
         assert_eq!(tracker.global.next(CpuId(0), Instant(0)), Instant(10 * TICK));
         assert_eq!(tracker.pinned.next(CpuId(0), Instant(0)), Instant(12 * TICK));

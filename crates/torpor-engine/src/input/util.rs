@@ -14,8 +14,8 @@
 use super::{CpuInput, Seats, Span};
 use crate::pelt::{Runqueue, Scale, Task, decay};
 use std::collections::HashMap;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
-use torpor_units::{CpuId, Duration, Instant};
 
 /// The kernel renews the blocked utilization of idle CPUs this often.
 /// FIDELITY(pelt-blocked): by whichever CPU is awake; here each CPU, from its own last update.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the oracle minimises: energy, energy and the price of delay, or energy within a delay.
 
-use torpor_units::{Duration, Power, parse_duration};
+use torpor_machine::units::{Duration, Power, parse_duration};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aim {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Power that a CPU is credited with while it is in its deepest state, over time.
 
-use torpor_units::{Energy, Instant, Power};
+use torpor_machine::units::{Energy, Instant, Power};
 
 /// Piecewise constant, and zero outside its pieces.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use crate::idle_loop::gives_up;
 use crate::input::Span;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 pub(super) type Queue = BinaryHeap<Earliest>;
 

@@ -21,7 +21,7 @@
 
 use super::{Path, Search};
 use crate::input::Span;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// What is known of one dense span.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 //! The paths worth keeping at one place: none is both no later and no cheaper than another.
 
 use super::{Path, Safe};
-use torpor_units::Instant;
+use torpor_machine::units::Instant;
 
 /// So many may be past before they are dropped.
 const PATHS_KEPT: usize = 32;
@@ -62,7 +62,7 @@ impl IntoIterator for Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_units::{Duration, Energy};
+    use torpor_machine::units::{Duration, Energy};
 
     fn path(now: i64, energy: i128, step: u32) -> Path {
         Path {

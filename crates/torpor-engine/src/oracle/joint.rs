@@ -25,9 +25,9 @@ use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::Script;
-use torpor_platform::Cluster;
+use torpor_machine::platform::Cluster;
+use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
-use torpor_units::{Energy, Instant, Power};
 
 /// FIDELITY(oracle-clusters): where the gap is not closed by then, the bound is below what is
 /// possible. Splits that fit the best plans or are corrected, at most.

@@ -8,7 +8,7 @@
 use super::Path;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 #[derive(Default)]
 pub(super) struct Late {

@@ -57,8 +57,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 use stretch::{Alike, Stretch};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
-use torpor_units::{Duration, Energy, Instant, Power};
 
 /// What accompanies a result of an oracle that had more ways than it follows.
 pub fn note(crowded_spans: u64) -> Option<String> {

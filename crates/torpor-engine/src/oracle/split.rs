@@ -6,8 +6,8 @@ use super::joint::Members;
 use crate::cluster::static_powers;
 use crate::input::{CpuInput, Span};
 use crate::model::CpuModel;
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
-use torpor_units::{Duration, Energy, Instant, Power};
 
 type Times = Vec<(Instant, Instant)>;
 

@@ -12,7 +12,7 @@
 use super::{Path, Search};
 use crate::input::{OVERDUE, RCU_HOLD, Span};
 use std::collections::VecDeque;
-use torpor_units::{Duration, Energy, Instant};
+use torpor_machine::units::{Duration, Energy, Instant};
 
 /// Shorter middles are searched tick by tick.
 const TICKS_MIN: i64 = 8;

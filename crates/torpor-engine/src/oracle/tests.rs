@@ -12,8 +12,8 @@ use crate::testing;
 use proptest::prelude::*;
 use std::rc::Rc;
 use torpor_governor::{Fault, Inputs, Selection};
-use torpor_platform::{Cluster, StatePower};
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_machine::platform::{Cluster, StatePower};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// Without a bound on ways.
 fn plan(model: &CpuModel, spans: &[Span]) -> Plan {

@@ -13,7 +13,7 @@ use crate::model::CpuModel;
 use crate::policy::{Choices, Script};
 use crate::testing;
 use proptest::prelude::*;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// Pieces of up to `longest_us` with gaps between, from before the first span on.
 pub(super) fn credits(longest_us: i64) -> impl Strategy<Value = Credit> {
@@ -47,7 +47,7 @@ fn cost_of(model: &CpuModel, spans: &[Span], choices: Choices, credit: &Credit) 
     totals.energy - deep.iter().map(|(from, to)| credit.between(from, to)).sum()
 }
 
-pub(super) fn watching(cluster: &torpor_platform::Cluster) -> CpuModel {
+pub(super) fn watching(cluster: &torpor_machine::platform::Cluster) -> CpuModel {
     CpuModel { watches_deepest: true, ..testing::model(cluster) }
 }
 

@@ -16,9 +16,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use torpor_governor::{Fault, Inputs, Selection};
-use torpor_platform::Cluster;
+use torpor_machine::platform::Cluster;
+use torpor_machine::units::{CpuId, Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
-use torpor_units::{CpuId, Duration, Energy, Instant, Power};
 
 /// Makes every sequence of decisions, one after another.
 struct Odometer {

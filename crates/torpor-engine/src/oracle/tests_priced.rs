@@ -8,7 +8,7 @@ use crate::idle_loop::CpuRun;
 use crate::policy::Script;
 use crate::testing;
 use proptest::prelude::*;
-use torpor_units::{Duration, Power};
+use torpor_machine::units::{Duration, Power};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]

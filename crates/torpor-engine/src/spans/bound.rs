@@ -20,7 +20,7 @@ use crate::input::Span;
 use crate::model::Alarms;
 use crate::oracle::price_within;
 use std::collections::BTreeMap;
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// Parts of each CPU's recording that are left out of the training in turn.
 const FOLDS: usize = 5;

@@ -7,7 +7,7 @@ pub mod bound;
 use crate::idle_loop::{NextEvents, next_events};
 use crate::input::{CpuInput, Span, after_idling};
 use crate::model::{Alarms, CpuModel, Verdict};
-use torpor_units::{Duration, Energy, Instant};
+use torpor_machine::units::{Duration, Energy, Instant};
 
 /// The spans of one recording on a machine.
 pub struct Spanned {

@@ -4,7 +4,7 @@
 use super::bound::bounds;
 use super::*;
 use crate::testing;
-use torpor_units::CpuId;
+use torpor_machine::units::CpuId;
 
 fn cpu(spans: Vec<Span>) -> SpannedCpu {
     let input = CpuInput { cpu: CpuId(0), spans, cut: Default::default() };

@@ -16,14 +16,14 @@ pub use outcome::{
 pub(crate) use sleep::Cause;
 use sleep::{FunctionKey, Sleep};
 use std::collections::{BTreeMap, HashMap};
-use torpor_counters::{Delta, StateDelta};
-use torpor_platform::{Cluster, Platform};
+use torpor_machine::counters::{Delta, StateDelta};
+use torpor_machine::platform::{Cluster, Platform};
+use torpor_machine::units::{CpuId, Duration, Instant, StateIdx};
 use torpor_result::LatencyHistogram;
 use torpor_result::record::Head;
 use torpor_trace::{
     Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Trace, Wakeups, Woken,
 };
-use torpor_units::{CpuId, Duration, Instant, StateIdx};
 
 /// Counts while a recording is read.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 //! One CPU's sleeps while a recording is read: what ended each, what ran after it.
 
 use crate::model::Verdict;
+use torpor_machine::units::Instant;
 use torpor_trace::{Function, InterruptCause, Name};
-use torpor_units::Instant;
 
 /// What ended a sleep. The kinds that name nothing come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 
 use super::*;
-use torpor_counters::CpuDelta;
+use torpor_machine::counters::CpuDelta;
 use torpor_trace::{Carries, Function};
 
 const TIMER: u64 = 7;

@@ -3,8 +3,8 @@
 
 use super::recorded::Calls;
 use std::collections::BTreeMap;
-use torpor_counters::Delta;
-use torpor_units::{CpuId, Duration};
+use torpor_machine::counters::Delta;
+use torpor_machine::units::{CpuId, Duration};
 
 /// What no event tells and has to be assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

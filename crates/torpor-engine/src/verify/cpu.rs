@@ -3,7 +3,7 @@
 
 use super::recorded::Recorded;
 use super::tick::TickTimer;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// What the recording shows of the moment at which `ts->idle_entrytime` was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::policy::{Policy, Reflection};
 use torpor_governor::{
     CpuSetup, Governor, GovernorError, Inputs, Instance, NoAnswer, Pulse, Selection, Setup,
 };
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// A governor's answer to one recorded question.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -3,8 +3,8 @@
 
 use super::recorded::Calls;
 use std::collections::BTreeMap;
+use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{EventKind, PrevState, Trace};
-use torpor_units::{CpuId, Instant};
 
 /// Sets the count of every decision. Whether a task waits for IO shows when it wakes
 /// (`sched_blocked_reason`), so this is hindsight; without that event every uninterruptible sleep is

@@ -38,12 +38,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use torpor_counters::Snapshot;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
-use torpor_platform::Platform;
+use torpor_machine::counters::Snapshot;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_result::options::{self, Given};
 use torpor_trace::{EventKind, Probe, SoFar, Trace};
-use torpor_units::{CpuId, Duration, Instant};
 use walk::{Seat, Walk};
 
 /// A recording, and the machine it was made on.
@@ -147,7 +147,8 @@ pub(crate) fn verify_trace(
         let found = "no idle entry that follows a governor's decision".to_owned();
         return Err(EngineError::NothingToReplay { path: path.to_owned(), found });
     }
-    let sysfs = request.counters.as_ref().map(|(from, to)| torpor_counters::delta(from, to));
+    let sysfs =
+        request.counters.as_ref().map(|(from, to)| torpor_machine::counters::delta(from, to));
     if let Some(overhead) = sysfs.as_ref().and_then(|grown| residency_overhead(&calls, grown)) {
         assumptions.residency_overhead = overhead;
         calls = asker.calls(assumptions);

@@ -10,9 +10,9 @@ use crate::input::EventToExit;
 use crate::trace_info::TraceInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
+use torpor_machine::units::Instant;
 use torpor_result::record::Head;
 use torpor_result::{Comparison, Info};
-use torpor_units::Instant;
 
 /// Of `torpor fidelity`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]

@@ -10,8 +10,8 @@ use crate::input::{TickFunction, TickGrid};
 use crate::options::Unwatched;
 use proptest::prelude::*;
 use torpor_governor::Catalog;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant, StateIdx};
 use torpor_trace::{Event, EventKind, Function, PrevState, Probe, Trace};
-use torpor_units::{CpuId, Duration, Hz, Instant, StateIdx};
 
 fn function(address: u64) -> Function {
     Function { address, symbol: None }

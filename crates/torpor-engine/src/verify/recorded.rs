@@ -3,7 +3,7 @@
 
 use crate::model::Verdict;
 use torpor_governor::Inputs;
-use torpor_units::{CpuId, Duration, Instant};
+use torpor_machine::units::{CpuId, Duration, Instant};
 
 /// Whether `tick_nohz_next_event()` was bound to the next tick whatever timers there were, as RCU
 /// and pending softirqs bind it, and how that is known.

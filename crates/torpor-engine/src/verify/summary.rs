@@ -13,12 +13,12 @@ use crate::summary::late_exits;
 use crate::trace_info::TraceInfo;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use torpor_counters::{Delta, StateDelta};
-use torpor_platform::Platform;
+use torpor_machine::counters::{Delta, StateDelta};
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Hz};
 use torpor_result::record::Head;
 use torpor_result::{Column, Comparison, Sample, Sampling, compare, elsewhere};
 use torpor_trace::{EventKind, Trace};
-use torpor_units::{CpuId, Duration, Hz};
 
 pub(super) struct Parts<'a> {
     pub trace: TraceInfo,

@@ -10,8 +10,8 @@ use crate::input::{TickFunction, TickGrid};
 use crate::options::Unwatched;
 use crate::testing;
 use torpor_governor::{Catalog, StateDesc};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant, StateIdx};
 use torpor_trace::{Event, EventKind, Function, PrevState, Probe, Trace};
-use torpor_units::{CpuId, Duration, Hz, Instant, StateIdx};
 
 const TICK: Function = Function { address: 1, symbol: None };
 const TASK: Function = Function { address: 2, symbol: None };
@@ -107,7 +107,7 @@ impl Script {
 pub(super) fn seats() -> Vec<Seat> {
     let cluster = testing::x86_cluster();
     let model = testing::model(&cluster);
-    let describe = |s: &torpor_platform::IdleState| StateDesc {
+    let describe = |s: &torpor_machine::platform::IdleState| StateDesc {
         name: s.name.clone(),
         exit_latency: s.latency,
         target_residency: s.target_residency,

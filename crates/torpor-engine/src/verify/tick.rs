@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One CPU's tick as its timer's events show it: running or stopped, and what it is armed for.
 
-use torpor_units::Instant;
+use torpor_machine::units::Instant;
 
 /// What an event of the tick's timer was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

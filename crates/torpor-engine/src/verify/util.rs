@@ -4,8 +4,8 @@
 use super::recorded::Calls;
 use super::walk::Seat;
 use crate::input::{self, CpuInput, Recording, Seats, SleepSource, Span, Tracker, WakeStamp};
+use torpor_machine::units::Instant;
 use torpor_trace::Trace;
-use torpor_units::Instant;
 
 /// Sets the utilization of every decision.
 pub(super) fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {

@@ -10,8 +10,8 @@ use crate::input::{RCU_HOLD, RCU_SOFTIRQ, TickFunction, TimerTracker};
 use crate::model::CpuModel;
 use std::collections::HashSet;
 use torpor_governor::StateDesc;
+use torpor_machine::units::{CpuId, Duration, Instant, StateIdx};
 use torpor_trace::{Event, EventKind, Probe, Trace};
-use torpor_units::{CpuId, Duration, Instant, StateIdx};
 
 /// What a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";

@@ -37,7 +37,7 @@ fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> 
     let path = long_sleep(name);
     let request = Request {
         traces: vec![path.clone()],
-        platform: torpor_platform::resolve(platform).unwrap(),
+        platform: torpor_machine::platform::resolve(platform).unwrap(),
         governors: vec![governor.parse().unwrap()],
         options: Options { threads: Some(1), ..options },
     };
@@ -53,7 +53,10 @@ fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> 
 
 #[test]
 fn a_replay_hears_it_inside_a_sleep() {
-    let polls = Options { latency_limit: Some(torpor_units::Duration::ZERO), ..Options::default() };
+    let polls = Options {
+        latency_limit: Some(torpor_machine::units::Duration::ZERO),
+        ..Options::default()
+    };
     for (name, platform, governor, options) in [
         ("governor", "pixel6", "shallowest", Options::default()),
         // Nothing but polling is quick enough, and polling times out each 250 us or sooner.
@@ -71,7 +74,7 @@ fn the_oracle_passes_three_weeks_in_a_moment() {
     for platform in ["pixel6", "i5-10600k"] {
         let request = Request {
             traces: vec![path.clone()],
-            platform: torpor_platform::resolve(platform).unwrap(),
+            platform: torpor_machine::platform::resolve(platform).unwrap(),
             governors: vec!["oracle".parse().unwrap()],
             options: Options::default(),
         };

@@ -5,8 +5,8 @@ use crate::support::{instance, state};
 use torpor_engine::decision::{Decision, Keep};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::totals::CpuTotals;
-use torpor_platform::Demotion;
-use torpor_units::Duration;
+use torpor_machine::platform::Demotion;
+use torpor_machine::units::Duration;
 
 /// C1 at 100 mW, 2 us to leave; C6 at 10 mW, 85 us to leave, 18 uJ a trip (200 us at 90 mW).
 fn replay(undemote: Option<Duration>) -> (Vec<Decision>, CpuTotals) {

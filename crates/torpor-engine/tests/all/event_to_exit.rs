@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use torpor_engine::input::Recording;
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{Event, EventKind, PrevState, Trace};
-use torpor_units::{CpuId, Instant, StateIdx};
 
 fn event(time_us: i64, cpu: u32, kind: EventKind) -> Event {
     Event { time: Instant(time_us * 1_000), cpu: CpuId(cpu), kind }

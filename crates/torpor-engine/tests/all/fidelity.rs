@@ -15,7 +15,7 @@ fn own(name: &str, options: VerifyOptions) -> Fidelity {
     let before = folder.join("sysfs-before.txt");
     let request = VerifyRequest {
         trace: folder.join("trace.dat.gz"),
-        platform: torpor_platform::resolve(before.to_str().unwrap()).unwrap(),
+        platform: torpor_machine::platform::resolve(before.to_str().unwrap()).unwrap(),
         governors: vec![],
         counters: None,
         options,
@@ -37,11 +37,11 @@ fn guest(name: &str) -> Option<PathBuf> {
 /// Verifies a recording on the machine that its own sysfs dump tells of.
 fn verified(name: &str, options: VerifyOptions) -> Option<Fidelity> {
     let folder = guest(name)?;
-    let snapshot = |file| torpor_counters::read(&folder.join(file)).unwrap();
+    let snapshot = |file| torpor_machine::counters::read(&folder.join(file)).unwrap();
     let before = folder.join("sysfs-before.txt");
     let request = VerifyRequest {
         trace: folder.join("trace.dat"),
-        platform: torpor_platform::resolve(before.to_str().unwrap()).unwrap(),
+        platform: torpor_machine::platform::resolve(before.to_str().unwrap()).unwrap(),
         governors: vec![],
         counters: Some((snapshot("sysfs-before.txt"), snapshot("sysfs-after.txt"))),
         options,
@@ -177,7 +177,7 @@ fn a_machine_that_was_not_recorded_is_refused() {
     let request = VerifyRequest {
         trace: root.join("tests/data/guest/amd64-6.12-menu-mix/trace.dat.gz"),
         // Two CPUs of this machine would do; it has two states, and the recording enters state 3.
-        platform: torpor_platform::resolve("pixel6").unwrap(),
+        platform: torpor_machine::platform::resolve("pixel6").unwrap(),
         governors: vec![],
         counters: None,
         options: VerifyOptions::default(),

@@ -9,7 +9,7 @@ use torpor_engine::model::SleepEnd;
 use torpor_engine::policy::{Policy, Reflection};
 use torpor_engine::totals::CpuTotals;
 use torpor_governor::{Fault, Inputs, Selection};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 fn replay<P: Policy>(policy: &mut P, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
     let model = crate::support::two_state_cpu();

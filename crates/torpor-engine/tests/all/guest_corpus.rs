@@ -68,11 +68,11 @@ fn corpus() -> PathBuf {
 
 fn verified(name: &str, use_probes: bool) -> Fidelity {
     let folder = corpus().join(name);
-    let snapshot = |file| torpor_counters::read(&folder.join(file)).unwrap();
+    let snapshot = |file| torpor_machine::counters::read(&folder.join(file)).unwrap();
     let before = folder.join("sysfs-before.txt");
     let request = VerifyRequest {
         trace: folder.join("trace.dat.gz"),
-        platform: torpor_platform::resolve(before.to_str().unwrap()).unwrap(),
+        platform: torpor_machine::platform::resolve(before.to_str().unwrap()).unwrap(),
         governors: vec![],
         counters: Some((snapshot("sysfs-before.txt"), snapshot("sysfs-after.txt"))),
         options: VerifyOptions { probes: use_probes, ..VerifyOptions::default() },

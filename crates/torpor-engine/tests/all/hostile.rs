@@ -38,7 +38,7 @@ fn replay(governors: &[&str]) -> Outcome {
 fn replay_with(catalog: &Catalog, governors: &[&str]) -> Outcome {
     let request = Request {
         traces: vec![root().join("demo/web-server.perf.data")],
-        platform: torpor_platform::resolve("i5-10600k").unwrap(),
+        platform: torpor_machine::platform::resolve("i5-10600k").unwrap(),
         governors: governors.iter().map(|g| g.parse().unwrap()).collect(),
         options: Options { threads: Some(2), ..Options::default() },
     };
@@ -176,7 +176,8 @@ fn one_that_ends_its_process_before_it_decides_is_named_too() {
         calls.map(|(how, ended)| (how, if is_fault { "made a system call" } else { ended }));
     for (how, what) in calls.into_iter().chain([(1, "SIGSEGV")]) {
         let spec = hostile(how, 0).parse().unwrap();
-        let error = Catalog::new(Default::default()).resolve(&spec, torpor_units::Hz::H250);
+        let error =
+            Catalog::new(Default::default()).resolve(&spec, torpor_machine::units::Hz::H250);
         let error: GovernorError = error.expect_err("it ends in its initcall");
         let text = error.to_string();
         assert!(text.contains("hostile.c") && text.contains("init()"), "{text}");

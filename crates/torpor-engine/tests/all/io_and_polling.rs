@@ -9,8 +9,8 @@ use torpor_engine::model::{CpuModel, SleepEnd};
 use torpor_engine::policy::{Policy, Reflection};
 use torpor_engine::totals::CpuTotals;
 use torpor_governor::{Fault, Inputs, Selection};
-use torpor_platform::PollLoop;
-use torpor_units::{Duration, Instant};
+use torpor_machine::platform::PollLoop;
+use torpor_machine::units::{Duration, Instant};
 
 fn replay<P: Policy>(
     model: &CpuModel,

@@ -24,7 +24,7 @@ fn recordings() -> Vec<PathBuf> {
 fn replayed(traces: Vec<PathBuf>, machine: &str) -> Vec<TraceOutcome> {
     let request = Request {
         traces,
-        platform: torpor_platform::resolve(machine).expect("it is built in"),
+        platform: torpor_machine::platform::resolve(machine).expect("it is built in"),
         governors: GOVERNORS.map(|name| name.parse().expect("a name")).to_vec(),
         options: Options::default(),
     };

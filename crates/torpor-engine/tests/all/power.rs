@@ -6,7 +6,7 @@ use torpor_engine::options::Others;
 use torpor_engine::outcome::TraceOutcome;
 use torpor_engine::{Options, Outcome, Request, Unwatched, run};
 use torpor_governor::Catalog;
-use torpor_units::CpuId;
+use torpor_machine::units::CpuId;
 
 /// `cpu_idle` events at (µs, CPU, state), as text; 4294967295 is the exit.
 fn recording(name: &str, events: &[(u64, u32, u32)]) -> PathBuf {
@@ -43,7 +43,7 @@ fn replayed_with(
     let path = recording(name, events);
     let request = Request {
         traces: vec![path.clone()],
-        platform: torpor_platform::resolve(platform).unwrap(),
+        platform: torpor_machine::platform::resolve(platform).unwrap(),
         governors: ["menu", "deepest", "oracle"].map(|g| g.parse().unwrap()).to_vec(),
         options,
     };
@@ -180,7 +180,7 @@ fn several_recorded_cpus_run_as_one_of_the_machines_each_as_if_alone() {
     let replayed = |cpu_map: &[(u32, u32)]| {
         let request = Request {
             traces: vec![path.clone()],
-            platform: torpor_platform::resolve("pixel6").unwrap(),
+            platform: torpor_machine::platform::resolve("pixel6").unwrap(),
             governors: vec!["teo".parse().unwrap()],
             options: Options {
                 cpu_map: cpu_map.iter().map(|&(from, to)| (CpuId(from), CpuId(to))).collect(),

@@ -21,7 +21,7 @@ fn saved(name: &str, bytes: &[u8]) -> PathBuf {
 fn replayed(path: &Path) -> TraceOutcome {
     let request = Request {
         traces: vec![path.to_owned()],
-        platform: torpor_platform::resolve("pixel6").unwrap(),
+        platform: torpor_machine::platform::resolve("pixel6").unwrap(),
         governors: vec!["menu".parse().unwrap(), "teo".parse().unwrap()],
         options: Options::default(),
     };
@@ -48,7 +48,7 @@ fn in_one(trace: &Trace) -> Recording {
 fn spans(recording: &Recording, with_timers: bool) -> Vec<Span> {
     let spans = recording.cpus.iter().flat_map(|input| &input.spans);
     let known = |span: &Span| {
-        let nothing = torpor_units::Instant::NEVER;
+        let nothing = torpor_machine::units::Instant::NEVER;
         // A timer that is not known does not stamp the wake-up either.
         let stamp = WakeStamp::TimerExpiry;
         Span { next_hrtimer: nothing, next_wheel: nothing, stamp, wake: span.resume, ..*span }
@@ -336,9 +336,12 @@ fn a_recordings_own_tick_rate_is_the_replays() {
     let replayed_at = |hz: Option<u32>| {
         let request = Request {
             traces: vec![path.clone()],
-            platform: torpor_platform::resolve("pixel6").unwrap(),
+            platform: torpor_machine::platform::resolve("pixel6").unwrap(),
             governors: vec!["menu".parse().unwrap()],
-            options: Options { hz: hz.and_then(torpor_units::Hz::from_u32), ..Options::default() },
+            options: Options {
+                hz: hz.and_then(torpor_machine::units::Hz::from_u32),
+                ..Options::default()
+            },
         };
         let outcome = run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap();
         let inputs = &outcome.traces[0].inputs;

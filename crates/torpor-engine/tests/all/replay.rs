@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use torpor_engine::outcome::{RunOutcome, TraceOutcome};
 use torpor_engine::{DisabledState, EngineError, Options, Outcome, Request, Unwatched, run};
 use torpor_governor::Catalog;
-use torpor_units::{CpuId, Duration, Energy, Hz};
+use torpor_machine::units::{CpuId, Duration, Energy, Hz};
 
 const ALL: [&str; 5] = ["shallowest", "menu", "teo", "deepest", "oracle"];
 
@@ -25,7 +25,7 @@ fn own(file: &str) -> String {
 fn request(platform: &str, governors: &[&str], options: Options) -> Request {
     Request {
         traces: vec![demo()],
-        platform: torpor_platform::resolve(platform).unwrap(),
+        platform: torpor_machine::platform::resolve(platform).unwrap(),
         governors: governors.iter().map(|g| g.parse().unwrap()).collect(),
         options,
     }
@@ -117,7 +117,7 @@ fn only_menu_of_6_1_breaks_the_latency_limit() {
     // At the machine's 1000 Hz; at the recording's 250 Hz its way around is not taken.
     let options = Options {
         latency_limit: Some(Duration::from_us(150)),
-        hz: torpor_units::Hz::from_u32(1000),
+        hz: torpor_machine::units::Hz::from_u32(1000),
         ..Options::default()
     };
     for run in replay("i5-10600k", &ALL, options).runs {

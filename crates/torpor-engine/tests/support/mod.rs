@@ -6,8 +6,10 @@
 use torpor_engine::input::{SleepSource, Span, TickGrid, WakeStamp};
 use torpor_engine::model::CpuModel;
 use torpor_governor::{Catalog, CpuSetup, Instance, Setup, StateDesc};
-use torpor_platform::{Cluster, IdleState, Opp, Platform, PollLoop, Scope, Smt, StatePower};
-use torpor_units::{CpuId, Duration, Hz, Instant, Power};
+use torpor_machine::platform::{
+    Cluster, IdleState, Opp, Platform, PollLoop, Scope, Smt, StatePower,
+};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant, Power};
 
 pub(crate) fn state(
     name: &str,

@@ -10,7 +10,7 @@ use std::process::Command;
 use torpor_governor::{
     Catalog, CatalogOptions, CpuSetup, Governor, GovernorError, GovernorSpec, Inputs, Origin, Setup,
 };
-use torpor_units::{CpuId, Hz};
+use torpor_machine::units::{CpuId, Hz};
 
 fn resolve(text: &str) -> Result<Governor, GovernorError> {
     catalog().resolve(&text.parse()?, Hz::H250)

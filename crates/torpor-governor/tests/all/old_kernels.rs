@@ -9,7 +9,7 @@ use std::process::Command;
 use torpor_governor::{
     CpuSetup, Governor, GovernorSpec, Inputs, Instance, Release, Setup, StateDesc,
 };
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const MS: i64 = 1_000_000;
 

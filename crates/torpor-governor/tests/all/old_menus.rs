@@ -3,7 +3,7 @@
 
 use crate::support::{Rng, catalog, state};
 use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Selection, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const SECOND: Duration = Duration::from_us(1_000_000);
 

@@ -2,7 +2,7 @@
 //! `teo,own_timer=1`: when its timer is set, and what a sleep that goes on is.
 
 use crate::support::lone::{FAR_US, Lone};
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 const SPEC: &str = "teo,own_timer=1";
 

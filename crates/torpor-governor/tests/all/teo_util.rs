@@ -3,7 +3,7 @@
 
 use crate::support::{Rng, catalog, server_states, state};
 use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const MS: i64 = 1_000_000;
 

@@ -4,7 +4,7 @@
 use crate::support::catalog;
 use crate::support::lone::{FAR_US, Lone};
 use torpor_governor::Selection;
-use torpor_units::{Duration, Hz};
+use torpor_machine::units::{Duration, Hz};
 
 #[test]
 fn a_cpu_that_nothing_interrupts_goes_deep_at_once() {

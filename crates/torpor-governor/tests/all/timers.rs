@@ -4,7 +4,7 @@
 use crate::support::{catalog, server_states};
 use std::path::Path;
 use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Setup};
-use torpor_units::{CpuId, Hz, Instant};
+use torpor_machine::units::{CpuId, Hz, Instant};
 
 /// `timers.c` on CPUs 3 and 5.
 fn timers(params: &str) -> Instance {

@@ -3,7 +3,7 @@
 
 use super::{catalog, state};
 use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Selection, Setup};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 /// A CPU with WFI and a state that takes 160 us to leave and pays off in 2 ms.
 pub struct Lone {

@@ -12,7 +12,7 @@ pub mod lone;
 pub(crate) use rng::Rng;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions, StateDesc};
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 pub use upstream::{kernel_file, kernel_sources};
 
 /// A catalog with a cache of its own, which stays between runs.

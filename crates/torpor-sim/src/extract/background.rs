@@ -8,8 +8,8 @@ use super::{Act, Story, go_on, own_cpu, runs};
 use crate::error::SimError;
 use std::fmt::Write as _;
 use torpor_engine::Progress;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
-use torpor_units::{CpuId, Duration, Instant};
 
 /// Of interrupts that woke no task, so many of the lengths between them.
 const LENGTHS_MAX: usize = 32;

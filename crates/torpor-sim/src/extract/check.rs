@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use torpor_engine::input::Recording;
 use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorSpec};
-use torpor_platform::{CpufreqGovernor, Overheads, Platform};
+use torpor_machine::platform::{CpufreqGovernor, Overheads, Platform};
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
-use torpor_units::{CpuId, Duration, Instant};
 
 /// A recording and the simulation of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 //! What a CPU was doing when it woke a task: its own task's work, a timer's, or an interrupt's.
 
 use torpor_engine::input::CpuInput;
+use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{Carries, Event, EventKind, InterruptCause, UNKNOWN_PID};
-use torpor_units::{CpuId, Instant};
 
 /// `TIMER_SOFTIRQ` and `HRTIMER_SOFTIRQ` (`include/linux/interrupt.h`).
 const TIMER_SOFTIRQS: [u32; 2] = [1, 8];

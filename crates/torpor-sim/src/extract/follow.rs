@@ -7,9 +7,9 @@ use crate::error::SimError;
 use std::collections::{BTreeSet, HashMap};
 use torpor_engine::Progress;
 use torpor_engine::input::{CpuInput, Recording};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{EventKind, Name, PrevState, Trace, UNKNOWN_PID};
-use torpor_units::{CpuId, Duration, Instant};
 
 /// One thing a task did.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -31,9 +31,9 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use torpor_engine::input::{Draft, Recording};
 use torpor_engine::{EngineError, Progress};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{SoFar, Trace};
-use torpor_units::{CpuId, Instant};
 
 /// A workload made from a recording.
 pub struct Extracted {

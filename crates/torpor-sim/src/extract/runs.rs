@@ -7,7 +7,7 @@ use crate::error::SimError;
 use serde::{Deserialize, Serialize};
 use torpor_engine::Progress;
 use torpor_engine::input::{CpuInput, Recording};
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// Lags are sorted into these classes, in ms.
 const EDGES_MS: [i64; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 512];

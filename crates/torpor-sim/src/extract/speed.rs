@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! How fast each recorded CPU worked.
 
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration};
 use torpor_trace::{EventKind, Trace};
-use torpor_units::{CpuId, Duration};
 
 /// The capacity of the biggest CPU (`SCHED_CAPACITY_SCALE`).
 const CAPACITY_SCALE: f64 = 1024.0;

@@ -6,9 +6,9 @@ use crate::error::SimError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use torpor_engine::Progress;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
-use torpor_units::{CpuId, Duration, Instant};
 
 /// A wait this short is for another task's answer, and takes its time also when it begins late; a
 /// longer one is for the next thing to do, which a late task finds there.

@@ -2,8 +2,8 @@
 //! A simulated CPU: how fast it computes, and the sleep it is in.
 
 use super::work::{End, Slept};
-use torpor_platform::SleepHistory;
-use torpor_units::{Duration, Instant};
+use torpor_machine::platform::SleepHistory;
+use torpor_machine::units::{Duration, Instant};
 
 pub(super) struct Cpu {
     /// The number of the task that has it; 0 is the kernel's own.

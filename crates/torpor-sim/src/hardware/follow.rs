@@ -6,7 +6,7 @@ use super::work::{Ipi, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
 use crate::kernel::Overheads;
 use crate::kernel::abi::{self, NEVER};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 impl<W: Work> Sim<W> {
     /// Takes over what the kernel has decided.

@@ -6,7 +6,7 @@ use super::work::{End, Ipi, Seen, Slept, TaskId, Work};
 use super::{Event, Sim};
 use crate::kernel::Trouble;
 use crate::kernel::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 impl<W: Work> Sim<W> {
     /// An interrupt comes to a CPU: at once if it is awake, else once it is out of its state.

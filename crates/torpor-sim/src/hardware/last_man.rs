@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! States that CPUs share, and who of them pays for it: the last one in and the first one out.
 
-use torpor_platform::{Platform, Scope};
-use torpor_units::{Duration, Instant};
+use torpor_machine::platform::{Platform, Scope};
+use torpor_machine::units::{Duration, Instant};
 
 /// The CPUs of a core, a cluster or the package.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl LastMan {
         groups_of.iter().flatten().for_each(|group| groups[*group].members += 1);
         let states = clusters.iter().map(|cluster| {
             let states = cluster.idle_states.iter();
-            let of = |s: &torpor_platform::IdleState| {
+            let of = |s: &torpor_machine::platform::IdleState| {
                 let shared = s.own.map(|own| Shared {
                     entry: s.entry_latency - own.entry,
                     exit: s.exit_latency - own.exit,
@@ -167,7 +167,7 @@ own_entry_latency_us = 10
 own_exit_latency_us = 60
 target_residency_us = 1000
 "#;
-        let platform = torpor_platform::from_toml("test.toml", text);
+        let platform = torpor_machine::platform::from_toml("test.toml", text);
         LastMan::of_platform(&platform.unwrap_or_else(|e| panic!("{e}"))).expect("it shares one")
     }
 

@@ -19,7 +19,7 @@ use queue::Queue;
 pub use stats::{CpuStats, Stats, TaskStats};
 use timers::Timers;
 pub use timers::{TimerFunction, TimerId, Traced};
-use torpor_units::{CpuId, Duration, Instant};
+use torpor_machine::units::{CpuId, Duration, Instant};
 pub use work::{End, Handled, Ipi, Outside, Seen, Slept, Step, TaskId, Work};
 
 /// Events of a CPU.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The hardware's next events: a short list for each CPU, and a tournament of their first entries.
 
-use torpor_units::Instant;
+use torpor_machine::units::Instant;
 
 /// The order of events: by their time, above, then of their making.
 type Key = u128;

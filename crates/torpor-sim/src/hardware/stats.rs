@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is counted while a kernel runs.
 
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskStats {

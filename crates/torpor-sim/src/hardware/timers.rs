@@ -6,7 +6,7 @@ use super::TaskId;
 use super::work::{Seen, Work};
 use crate::kernel::{Instance, abi};
 use std::collections::HashMap;
-use torpor_units::{CpuId, Instant};
+use torpor_machine::units::{CpuId, Instant};
 
 /// A timer of the kernel, by the order in which they were first heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use super::timers::Traced;
 use crate::kernel::abi::{IRQ_CALL, IRQ_RESCHEDULE};
 use crate::kernel::{Attributes, TaskSetup};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// A task of the simulation, in the order of their making.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

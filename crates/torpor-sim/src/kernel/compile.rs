@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, run};
 use torpor_governor::{GovernorError, SourceFiles};
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 /// A program of the tree that tells offsets by its assembly.
 const OFFSETS: &str = "kernel/sched/rq-offsets.c";
@@ -457,7 +457,7 @@ pub(crate) fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelErro
 pub(crate) fn shown(job: &Job<'_>, said: &str) -> String {
     let said = said.replace(&format!("{}/", job.tree.display()), "");
     let said = said.replace(&format!("{}/", job.scratch.path().display()), "");
-    torpor_units::shown::lines(&said).into_owned()
+    torpor_machine::units::shown::lines(&said).into_owned()
 }
 
 fn summary(message: &str) -> String {

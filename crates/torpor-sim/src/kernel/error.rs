@@ -2,7 +2,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use torpor_governor::GovernorError;
-use torpor_units::{CpuId, Instant};
+use torpor_machine::units::{CpuId, Instant};
 
 /// Why a kernel cannot be named, found, compiled, loaded or started.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use crate::kernel::{KHOST, Release};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 /// By path below the folder of generated headers.
 pub(crate) fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, String> {

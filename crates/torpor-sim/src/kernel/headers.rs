@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use torpor_governor::hosting::Store;
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 fn kapi() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kapi/include")

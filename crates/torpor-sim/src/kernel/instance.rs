@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;
 use torpor_governor::hosting;
-use torpor_units::{CpuId, Duration, Instant};
+use torpor_machine::units::{CpuId, Duration, Instant};
 
 /// The symbol that addresses in an image are counted from.
 const ANCHOR: &str = "khost_calls";
@@ -493,7 +493,7 @@ unsafe fn line(text: *const c_char, len: c_ulong) -> String {
         [1, _, rest @ ..] => rest,
         all => all,
     };
-    torpor_units::shown::line(String::from_utf8_lossy(bytes).trim_end()).into_owned()
+    torpor_machine::units::shown::line(String::from_utf8_lossy(bytes).trim_end()).into_owned()
 }
 
 extern "C" fn log(context: *mut c_void, text: *const c_char, len: c_ulong) {

@@ -19,7 +19,7 @@ use torpor_governor::{
     Catalog, CatalogOptions, CpufreqSpec, GovernorError, GovernorSpec, IoBoostSpec, Place,
     SourceFiles,
 };
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 /// The kernel that is simulated unless another is named.
 pub const DEFAULT_KERNEL: &str = "6.12";

@@ -3,8 +3,8 @@
 
 use crate::hardware::LastMan;
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
-use torpor_platform::{CpufreqGovernor, Demotion, Platform};
-use torpor_units::Duration;
+use torpor_machine::platform::{CpufreqGovernor, Demotion, Platform};
+use torpor_machine::units::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -205,7 +205,7 @@ impl Machine {
 }
 
 impl State {
-    fn of(state: &torpor_platform::IdleState) -> State {
+    fn of(state: &torpor_machine::platform::IdleState) -> State {
         State {
             name: state.name.clone(),
             latency: state.latency,
@@ -220,7 +220,7 @@ impl State {
 }
 
 impl Opp {
-    fn of(opp: &torpor_platform::Opp) -> Opp {
+    fn of(opp: &torpor_machine::platform::Opp) -> Opp {
         let power_uw =
             opp.active_power.map_or(0, |power| power.0.clamp(0, i64::from(u32::MAX)) as u32);
         Opp { khz: opp.freq_khz, power_uw }

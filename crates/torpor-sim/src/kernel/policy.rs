@@ -216,7 +216,7 @@ pub(crate) fn done(job: &Job<'_>, policy: &PolicyFiles<'_>, ran: Ran) -> Result<
             true => first().trim().to_owned(),
             false => format!("it has no {}", missing.join(", ")),
         },
-        message: torpor_units::shown::lines(&message).into_owned(),
+        message: torpor_machine::units::shown::lines(&message).into_owned(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::kernel::{KernelError, KernelSpec, Release};
 use std::fs;
 use std::path::Path;
 use torpor_governor::hosting;
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 /// Of the folder, next to the extension or where the build has put it.
 const FOLDER: &str = "kernels";

@@ -2,7 +2,7 @@
 //! A task as the kernel is asked to make or change it.
 
 use crate::kernel::abi;
-use torpor_units::{CpuId, Duration};
+use torpor_machine::units::{CpuId, Duration};
 
 /// How a task begins.
 #[derive(Clone, Debug)]

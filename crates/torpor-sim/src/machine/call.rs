@@ -12,7 +12,7 @@ use crate::error::Halt;
 use crate::workload::Op;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// More work than any run has time for: until it is taken away.
 pub(super) const SPIN: i64 = i64::MAX / 2;

@@ -5,8 +5,8 @@ use super::device::DeviceTotals;
 use super::domain::DomainCounted;
 use super::flow::FlowTotals;
 use serde::{Deserialize, Serialize};
+use torpor_machine::units::{Duration, Energy};
 use torpor_result::{CpuTotals, TaskTotals};
-use torpor_units::{Duration, Energy};
 
 /// Everything counted in a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

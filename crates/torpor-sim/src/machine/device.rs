@@ -23,8 +23,8 @@ use crate::error::Halt;
 use crate::workload::{Device, Stream, StreamName, Transfer, TransferKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use torpor_machine::units::{Duration, Instant};
 use torpor_result::LatencyHistogram;
-use torpor_units::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Request {

@@ -2,8 +2,8 @@
 //! Clocks: the frequency of a cluster's CPUs, and how long they had it.
 
 use super::task::FULL_SPEED;
-use torpor_platform::Cluster;
-use torpor_units::{Duration, Instant};
+use torpor_machine::platform::Cluster;
+use torpor_machine::units::{Duration, Instant};
 
 /// `SCHED_CAPACITY_SCALE`.
 const SCALE: i64 = 1024;

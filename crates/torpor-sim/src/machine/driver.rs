@@ -3,8 +3,8 @@
 
 use super::Topology;
 use crate::workload::{Stream, StreamName};
-use torpor_platform::{Platform, Rejects};
-use torpor_units::Duration;
+use torpor_machine::platform::{Platform, Rejects};
+use torpor_machine::units::Duration;
 
 /// One a machine; what it draws it draws for each CPU and state apart, so that two governors meet the
 /// same answers to the same number of attempts.

@@ -6,7 +6,7 @@ use super::task::{Blocked, State};
 use super::{Machine, Sink};
 use crate::error::Halt;
 use crate::workload::Effect;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 impl<'a, S: Sink> Machine<'a, S> {
     /// Puts into a channel, and wakes those whose wish is then fulfilled, in the order they came.

@@ -5,8 +5,8 @@
 
 use crate::workload::Flow;
 use std::collections::VecDeque;
+use torpor_machine::units::{Duration, Instant};
 use torpor_result::LatencyHistogram;
-use torpor_units::{Duration, Instant};
 
 /// Flows of a name: those under way, and what is counted of those that have ended.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]

@@ -5,7 +5,7 @@
 //!
 //! FIDELITY(sim-hint): the HAL takes no time, and its batches are never longer than one flow.
 
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// `vendor.powerhal.adpf.pid.*`; errors count in 100 us.
 const PROPORTIONAL: f64 = 2.0;

@@ -6,7 +6,7 @@ use super::task::{Blocked, FULL_SPEED, State};
 use super::{Acting, GONE, Machine, Numbered, Sink};
 use crate::hardware::{Outside, Step, TaskId};
 use std::collections::VecDeque;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 impl<S: Sink> Machine<'_, S> {
     /// Wakes a task for an event that came at `event`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Interrupts of devices, of the workload's sources, and of calls from another CPU.
 
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// An interrupt that its CPU has not handled yet.
 #[derive(Clone, Copy, Debug)]

@@ -48,9 +48,9 @@ use std::collections::VecDeque;
 use task::{Blocked, FULL_SPEED, State};
 use torpor_engine::model::CpuModel;
 use torpor_engine::totals::Tally;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{EventKind, InterruptCause, PrevState};
-use torpor_units::{CpuId, Duration, Instant};
 use world::World;
 
 /// The number of a task that the kernel does not have any more.

@@ -6,7 +6,7 @@ use super::task::{Blocked, State, work_of};
 use super::{Machine, Sink};
 use crate::error::{Halt, Stuck};
 use crate::workload::{Draw, Op, TransferKind};
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// So many steps in no time are a loop that never ends.
 const STEPS_AT_ONCE_MAX: u32 = 100_000;

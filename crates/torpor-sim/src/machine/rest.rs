@@ -7,8 +7,8 @@
 //! takes its awake power while any CPU works or polls, or rises to it and falls from it.
 
 use super::Topology;
-use torpor_platform::{Cluster, Platform, Scope, StatePower};
-use torpor_units::{Duration, Energy, Instant, Power};
+use torpor_machine::platform::{Cluster, Platform, Scope, StatePower};
+use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// CPUs that have to be in a state together.
 struct Group {

@@ -3,8 +3,8 @@
 
 use torpor_engine::decision::{Observer, Unobserved};
 use torpor_engine::input::Span;
+use torpor_machine::units::{Duration, Instant};
 use torpor_trace::EventKind;
-use torpor_units::{Duration, Instant};
 
 /// Takes the kernel's events as they would have been recorded. Names are the workload's tasks by
 /// index.

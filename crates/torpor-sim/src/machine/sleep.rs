@@ -7,8 +7,8 @@ use torpor_engine::decision::Decision;
 use torpor_engine::input::{SleepSource, Span, WakeStamp};
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::totals::hardware_parts;
+use torpor_machine::units::{Duration, Energy, Instant};
 use torpor_trace::EventKind;
-use torpor_units::{Duration, Energy, Instant};
 
 impl Asleep {
     /// The state that the hardware is in.

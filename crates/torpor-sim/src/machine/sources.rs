@@ -6,7 +6,7 @@ use super::irq::Line;
 use super::{Machine, Sink};
 use crate::error::Halt;
 use crate::workload::{Arrivals, Interrupt, Runs, Stream, StreamName, Workload};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// An interrupt source of the workload, on its way.
 pub(super) struct SourceState {

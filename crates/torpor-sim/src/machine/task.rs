@@ -3,7 +3,7 @@
 
 use crate::workload::{Clamp, IoWait, Stream, StreamName, TaskKind, TransferKind};
 use std::collections::VecDeque;
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// Work is counted in ns at 2^-20 of full speed, so that no fraction is ever lost: a CPU's speed is
 /// a whole number of these, by its capacity and, to 1/1024, its frequency.

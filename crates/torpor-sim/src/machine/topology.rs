@@ -2,8 +2,8 @@
 //! Clusters, cores and caches, as hardware and devices need them.
 
 use super::CpuMask;
-use torpor_platform::Platform;
-use torpor_units::CpuId;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::CpuId;
 
 #[derive(Clone, Debug)]
 pub struct Topology {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tracepoints as a recording has them, from what a run knows.
 
+use torpor_machine::units::StateIdx;
 use torpor_trace::{Function, Name};
-use torpor_units::StateIdx;
 
 /// Names after those of the tasks.
 pub const TIMER_SYMBOLS: [&str; 2] = ["tick_nohz_handler", "hrtimer_wakeup"];

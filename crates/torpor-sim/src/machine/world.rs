@@ -15,8 +15,8 @@ use crate::error::Stuck;
 use crate::queue::Agenda;
 use crate::workload::{Effect, Runs, Workload};
 use std::collections::VecDeque;
+use torpor_machine::units::{Duration, Instant};
 use torpor_result::TaskTotals;
-use torpor_units::{Duration, Instant};
 
 pub(super) struct World<'a> {
     pub plan: &'a Plan<'a>,

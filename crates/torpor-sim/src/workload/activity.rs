@@ -3,7 +3,7 @@
 
 use super::dist::{LONGEST_NS, normal};
 use super::stream::{Stream, StreamName};
-use torpor_units::{Duration, Instant};
+use torpor_machine::units::{Duration, Instant};
 
 /// What lengths of tasks and interrupts that name it have in common: for a run of time they are
 /// all longer, or all shorter, by one factor. How many come in all stays the same.

@@ -6,8 +6,8 @@ use super::keys::WORKLOAD;
 use super::{Workload, from_rtapp, from_toml};
 use crate::error::SimError;
 use std::path::Path;
-use torpor_toml::{fill_params, split_params};
-use torpor_units::UnknownName;
+use torpor_machine::toml::{fill_params, split_params};
+use torpor_machine::units::UnknownName;
 
 /// File stem and text of each `workloads/*.toml`, in the order of their names.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
@@ -78,7 +78,7 @@ fn read(typed: &str) -> Result<Text<'_>, SimError> {
         return Ok(toml(to_toml(typed)?));
     }
     let open = |path: &Path| {
-        torpor_units::open_input(path)
+        torpor_machine::units::open_input(path)
             .and_then(std::io::read_to_string)
             .map_err(|source| SimError::Read { path: path.to_owned(), source })
     };

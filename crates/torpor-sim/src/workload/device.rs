@@ -4,9 +4,9 @@
 use super::read::dist;
 use super::{Dist, Stream};
 use crate::error::SimError;
-use torpor_platform::{Flash, IoDevice, Platform, ServiceTime};
-use torpor_toml::{Finding, Problem, Report, Table, closest};
-use torpor_units::{CpuId, Duration};
+use torpor_machine::platform::{Flash, IoDevice, Platform, ServiceTime};
+use torpor_machine::toml::{Finding, Problem, Report, Table, closest};
+use torpor_machine::units::{CpuId, Duration};
 
 /// What a workload calls a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,7 +176,7 @@ impl DeviceRef {
             DeviceRef::Own(device) => return Ok(device.clone()),
             DeviceRef::Named { name, unknown, origin } => (name, unknown, origin),
         };
-        let shipped = torpor_platform::io_devices();
+        let shipped = torpor_machine::platform::io_devices();
         let known = || platform.io_devices.iter().chain(&shipped);
         if let Some(device) = known().find(|device| device.name == *name) {
             return Ok(Device::from(device));

@@ -3,8 +3,8 @@
 //! machine; those of the system's C library do not.
 
 use super::stream::Stream;
-use torpor_toml::Distribution;
-use torpor_units::Duration;
+use torpor_machine::toml::Distribution;
+use torpor_machine::units::Duration;
 
 /// An hour: longer draws are cut to this. Only the tails of distributions get there.
 pub(super) const LONGEST_NS: f64 = 3.6e12;

@@ -2,7 +2,7 @@
 //! Every key a workload file may hold.
 
 use super::fio::{ENGINES, IODEPTH_MAX};
-use torpor_toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
+use torpor_machine::toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
 /// An hour in us.
 const TIME_MAX_US: f64 = 3.6e9;

@@ -27,7 +27,7 @@ pub use rtapp::from_rtapp;
 pub use stream::{Stream, StreamName};
 
 use std::collections::BTreeSet;
-use torpor_units::{CpuId, Duration, Instant};
+use torpor_machine::units::{CpuId, Duration, Instant};
 
 /// A workload. Built only by [`from_toml`], which has checked every invariant below.
 #[derive(Clone, Debug, PartialEq)]

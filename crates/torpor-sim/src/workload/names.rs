@@ -4,7 +4,7 @@
 use super::read::from_us;
 use super::{DeviceRef, Flow, Hint};
 use std::collections::HashMap;
-use torpor_toml::{Finding, Report, Table, closest};
+use torpor_machine::toml::{Finding, Report, Table, closest};
 
 /// A channel, and where it is first waited on and woken.
 struct Channel {

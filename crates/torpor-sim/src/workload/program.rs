@@ -4,8 +4,8 @@
 use super::names::Names;
 use super::read::{dist, dist_or_zero, from_us};
 use super::{Draw, IoWait, Op, Step, fio};
-use torpor_toml::{Report, Table};
-use torpor_units::Instant;
+use torpor_machine::toml::{Report, Table};
+use torpor_machine::units::Instant;
 
 /// Loops in loops beyond this are an error.
 const DEPTH_MAX: usize = 16;

@@ -11,21 +11,21 @@ use super::{
 };
 use crate::error::SimError;
 use sha2::{Digest, Sha256};
-use torpor_toml::{Report, Table};
-use torpor_units::{CpuId, Duration};
+use torpor_machine::toml::{Report, Table};
+use torpor_machine::units::{CpuId, Duration};
 
 const TASKS_MAX_DEFAULT: f64 = 20_000.0;
 pub(super) const WEIGHT_DEFAULT: f64 = 1024.0;
 
 /// Reads the text of a workload file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Workload, SimError> {
-    torpor_toml::read(text, &WORKLOAD, |report, file| build(report, file, origin, text))
+    torpor_machine::toml::read(text, &WORKLOAD, |report, file| build(report, file, origin, text))
         .map_err(|problems| SimError::Workload { origin: origin.to_owned(), problems })
 }
 
 /// The schema as published in `python/torpor/schemas/workload.schema.json`.
 pub fn json_schema() -> String {
-    torpor_toml::json_schema(&WORKLOAD, "Torpor workload")
+    torpor_machine::toml::json_schema(&WORKLOAD, "Torpor workload")
 }
 
 fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<Workload> {

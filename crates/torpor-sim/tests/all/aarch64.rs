@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use torpor_engine::Unwatched;
 use torpor_governor::{Catalog, CatalogOptions, GovernorSpec};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 use torpor_result::options::Options as _;
 use torpor_sim::kernel::Kernels;
 use torpor_sim::{Options, Request, workload};

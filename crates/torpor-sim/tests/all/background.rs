@@ -4,12 +4,12 @@
 use crate::support::{count, frames, load, machine, request};
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
+use torpor_machine::units::{Duration, Instant};
 use torpor_sim::extract::extract_background;
 use torpor_sim::record::Recorder;
 use torpor_sim::workload::from_toml;
 use torpor_sim::{Session, Workload};
 use torpor_trace::{EventKind, Trace};
-use torpor_units::{Duration, Instant};
 
 fn recorded(workload: Workload, cpus: usize, ms: i64) -> Trace {
     let request = request(machine(cpus, ""), workload, &["shallowest"], ms);

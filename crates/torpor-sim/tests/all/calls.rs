@@ -3,8 +3,8 @@
 
 use crate::support::{count, load, machine, near, polling_machine, request};
 use torpor_governor::Catalog;
+use torpor_machine::units::Duration;
 use torpor_sim::{Workload, workload};
-use torpor_units::Duration;
 
 /// Calls of CPU 1 without pause; nothing else runs anywhere.
 fn calls(more: &str) -> Workload {
@@ -72,7 +72,7 @@ fn a_call_of_the_own_cpu_is_a_call_of_a_function_and_an_offline_one_is_none() {
     let offline =
         load("[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ call = \"1\" }, { run_us = 10 }]\n");
     let mut request = request(machine(2, IPI), offline, &["deepest"], 100);
-    request.options.cpus = Some(vec![torpor_units::CpuId(0)]);
+    request.options.cpus = Some(vec![torpor_machine::units::CpuId(0)]);
     let counted = count(&request).unwrap();
     assert!((9_985..=10_000).contains(&counted.kinds[0].passes), "{}", counted.kinds[0].passes);
 }

@@ -2,12 +2,12 @@
 //! Command lines and job files as their authors write them.
 
 use crate::support::{count, machine, request};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::Duration;
 use torpor_sim::workload::{
     self, IoWait, Op, Step, TransferKind, from_toml, job_file_to_toml, to_toml,
 };
 use torpor_sim::{SimError, Workload};
-use torpor_units::Duration;
 
 fn command(text: &str) -> Workload {
     workload::resolve(text).unwrap_or_else(|e| panic!("{e}"))

@@ -3,9 +3,9 @@
 //! own boost, `iowait`, compared to `per-task`, and where it helps compared to no boost at all.
 
 use crate::support::{boosted, count, platform};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::Duration;
 use torpor_sim::machine::Counted;
-use torpor_units::Duration;
 
 fn run(platform: &Platform, workload: &str, boost: &str, ms: i64) -> Counted {
     count(&boosted(platform.clone(), workload, boost, ms))

@@ -2,10 +2,10 @@
 //! Resources that CPUs share: a core's speed, states, their latencies, and the package's power.
 
 use crate::support::{load, near, platform, request};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::Duration;
 use torpor_sim::machine::Counted;
 use torpor_sim::{Request, Workload};
-use torpor_units::Duration;
 
 /// Full-size CPUs with these keys of their cluster, WFI (1 us out) and `off` with these.
 fn machine(machine: &str, cpus: usize, cluster: &str, off: &str) -> Platform {

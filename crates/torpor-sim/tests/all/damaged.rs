@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use torpor_engine::verify::{VerifyOptions, VerifyRequest, verify};
 use torpor_engine::{Options, Progress, RecordedUsage, Request};
 use torpor_governor::Catalog;
-use torpor_platform::Platform;
-use torpor_units::CpuId;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::CpuId;
 
 /// A replay of some damaged times takes minutes, as a governor that keeps the tick would have
 /// taken days: it is stopped after this.

@@ -2,10 +2,10 @@
 //! What the driver and the hardware make of a state that a governor has selected.
 
 use crate::support::{count, count_seed, load, machine, near, request, run};
-use torpor_platform::{Demotion, Platform, Rejects};
+use torpor_machine::platform::{Demotion, Platform, Rejects};
+use torpor_machine::units::Duration;
 use torpor_sim::Request;
 use torpor_sim::machine::Counted;
-use torpor_units::Duration;
 
 /// Work for 100 us at the start of every 10 ms: 100 sleeps a second.
 const PERIODIC: &str =
@@ -99,7 +99,7 @@ fn the_first_task_after_a_deep_sleep_finds_cold_caches() {
 fn without_measured_power_energy_is_relative_and_has_an_oracle() {
     let mut platform = machine(1, "");
     for state in &mut platform.clusters[0].idle_states {
-        state.power = torpor_platform::StatePower::Unknown;
+        state.power = torpor_machine::platform::StatePower::Unknown;
     }
     let asked = request(platform, load(PERIODIC), &["deepest", "shallowest", "oracle"], 1_000);
     let outcome = run(&asked);

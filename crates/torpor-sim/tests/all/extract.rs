@@ -5,13 +5,13 @@ use crate::support::{count, frames, load, machine, request};
 use std::path::Path;
 use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_sim::extract::{Check, TaskCheck, check, extract};
 use torpor_sim::record::Recorder;
 use torpor_sim::workload::from_toml;
 use torpor_sim::{Session, Workload};
 use torpor_trace::{Event, EventKind, PrevState, Trace};
-use torpor_units::{CpuId, Duration, Instant};
 
 /// A task whose sleeps have what an activity gives them, and one that sleeps as it likes.
 #[test]

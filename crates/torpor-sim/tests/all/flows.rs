@@ -2,8 +2,8 @@
 //! What goes through several tasks, from its begin to its end; and devices that write and flush.
 
 use crate::support::{count, load, machine, near, one_cluster, platform, request, run, takes};
+use torpor_machine::units::Duration;
 use torpor_sim::workload;
-use torpor_units::Duration;
 
 /// Two tasks on a CPU each. A frame begins when the first one's timer is due: 0, 10, 20 ms …
 const CHAIN: &str = r#"

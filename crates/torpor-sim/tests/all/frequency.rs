@@ -2,11 +2,11 @@
 //! Clocks: cases small enough to work out by hand.
 
 use crate::support::{count, load, near, one_cluster, platform, request, run};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{Duration, Energy, Power};
 use torpor_sim::machine::Counted;
 use torpor_sim::{Cpufreq, Request};
 use torpor_trace::EventKind;
-use torpor_units::{Duration, Energy, Power};
 
 /// Two CPUs on one clock of 1 or 2 GHz, by which work, C1 and running take half or all.
 fn two_speeds(cpus: usize, clock: &str) -> Platform {

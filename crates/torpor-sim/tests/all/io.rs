@@ -4,12 +4,12 @@
 use crate::support::{
     big_little, catalog, count, count_seed, load, machine, near, request, run, takes,
 };
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::Duration;
 use torpor_sim::Session;
 use torpor_sim::machine::Counted;
 use torpor_sim::record::Recorder;
 use torpor_trace::{EventKind, PrevState};
-use torpor_units::Duration;
 
 /// A machine with a device `d`: 100 us a read, 20 us and 5 us a KiB a write.
 fn with_device(cpus: usize, keys: &str) -> Platform {
@@ -89,7 +89,7 @@ fn a_request_without_a_tag_is_not_served_before_it_has_one() {
     // device is done with the second at 20. That is completed next, and the third at 112.
     let keys = "queue_depth = 2, nr_hw_queues = 1, softirq_us = 50, irq_cpu = \"0\"";
     let mut platform = with_device(4, keys);
-    platform.io_devices[0].read.fixed = torpor_toml::Distribution::Constant(10.0);
+    platform.io_devices[0].read.fixed = torpor_machine::toml::Distribution::Constant(10.0);
     let job = job("numjobs = 3\nthinktime_us = 20000");
     let counted = count(&request(platform, load(&job), &["shallowest"], 10)).unwrap();
     let response = counted.devices[0].response.latencies();
@@ -109,7 +109,8 @@ fn queueing_identities_hold() {
             "ioengine = \"{engine}\"\niodepth = {iodepth}\nnumjobs = 3\nthinktime_us = 30"
         ));
         let mut platform = with_device(4, &text);
-        platform.io_devices[0].read.fixed = torpor_toml::Distribution::Exponential { mean: 100.0 };
+        platform.io_devices[0].read.fixed =
+            torpor_machine::toml::Distribution::Exponential { mean: 100.0 };
         let counted = count(&request(platform, load(&job), &["menu"], 2_000)).unwrap();
         let totals = &counted.devices[0];
         let response = totals.response.latencies().mean().unwrap().0 as f64;

@@ -6,12 +6,12 @@ use crate::upstream;
 use crate::support::{catalog, load, request, run};
 use std::path::Path;
 use torpor_engine::Unwatched;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration};
 use torpor_sim::machine::Counted;
 use torpor_sim::record::Recorder;
 use torpor_sim::{Request, Session, workload};
 use torpor_trace::{EventKind, InterruptCause};
-use torpor_units::{CpuId, Duration};
 
 /// A shipped workload on a shipped platform, under menu.
 fn shipped(workload: &str, platform: &str, ms: i64) -> Request {

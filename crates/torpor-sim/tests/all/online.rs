@@ -2,9 +2,9 @@
 //! A machine of which some CPUs are offline.
 
 use crate::support::{count, load, machine, near, request, run};
+use torpor_machine::units::CpuId;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Options, Request, SimError};
-use torpor_units::CpuId;
 
 /// Tasks that go where they like, interrupts of every CPU and of CPU 0, and a device with a queue
 /// a CPU.
@@ -58,8 +58,10 @@ fn they_take_the_power_of_their_deepest_state_and_count_nowhere_else() {
     let of = |cpus| request(machine(cpus, ""), load(MIXED), &["menu"], 500);
     let (small, part) = (run(&of(2)), run(&on_cpus(of(4), &[0, 1])));
     let deepest = machine(1, "").clusters[0].idle_states.last().unwrap().power.clone();
-    let torpor_platform::StatePower::Constant(deepest) = deepest else { panic!("one power") };
-    let offline = 2.0 * deepest.over(torpor_units::Duration(500_000_000)).as_uj_f64();
+    let torpor_machine::platform::StatePower::Constant(deepest) = deepest else {
+        panic!("one power")
+    };
+    let offline = 2.0 * deepest.over(torpor_machine::units::Duration(500_000_000)).as_uj_f64();
     assert!(offline > 0.0);
     let energy = |outcome: &Outcome| outcome.runs[0].run.metrics["energy_uj"].unwrap();
     near(energy(&part), energy(&small) + offline, 0.01);

@@ -3,7 +3,7 @@
 
 use crate::support::{big_little, load, machine, polling_machine, request, run};
 use torpor_governor::Catalog;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 
 const PERIODIC: &str =
     "[[task]]\nname = \"t\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";

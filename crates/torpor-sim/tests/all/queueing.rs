@@ -5,8 +5,8 @@ use crate::support;
 
 use crate::support::{big_little, count, count_seed, load, machine, request, run};
 use proptest::prelude::*;
+use torpor_machine::units::Duration;
 use torpor_sim::machine::Counted;
-use torpor_units::Duration;
 
 /// Requests arrive as a Poisson process and are served by one task, first come, first served.
 fn mm1(rho: f64) -> String {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
 use torpor_sim::Session;
 use torpor_sim::workload::{builtins, from_toml, json_schema};
 

@@ -3,8 +3,8 @@
 
 use crate::support::{big_little, catalog, count, frames, load, machine, request, run};
 use torpor_engine::Unwatched;
+use torpor_machine::units::{Duration, Energy};
 use torpor_sim::machine::Counted;
-use torpor_units::{Duration, Energy};
 
 const MS: i64 = 1_000_000;
 

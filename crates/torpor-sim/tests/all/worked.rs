@@ -4,7 +4,7 @@
 use crate::support::{
     big_little, count, load, machine, near, platform, polling_machine, request, takes,
 };
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// Work for 100 us at the start of every 10 ms.
 const PERIODIC: &str =

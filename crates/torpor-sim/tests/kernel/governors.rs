@@ -7,9 +7,9 @@ use crate::support::{
 use std::fs;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
+use torpor_machine::units::{Duration, Instant};
 use torpor_sim::hardware::{Stats, Step, TaskId};
 use torpor_sim::kernel::{Kernel, KernelError};
-use torpor_units::{Duration, Instant};
 
 fn with(kernel: &Kernel, governor: &str) -> Result<Kernel, KernelError> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");

@@ -4,9 +4,9 @@
 use crate::support::{MS, US, linux_6_12, machine, pinned, start, task};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_sim::hardware::{Sim, Step, TaskId, Work};
 use torpor_sim::kernel::{Attributes, Cluster, CpuSet, Machine, Overheads, Policy, TaskSetup};
-use torpor_units::{CpuId, Duration, Instant};
 
 const SECOND: Instant = Instant(1_000 * MS);
 
@@ -126,7 +126,11 @@ fn two_busy_tasks_share_a_cpu_by_their_weights() {
 fn small_tasks_stay_little_and_a_heavy_one_goes_big() {
     let Some(kernel) = linux_6_12("energy-aware placement") else { return };
     let machine = machine("pixel6");
-    assert_eq!(machine.cpufreq, torpor_platform::CpufreqGovernor::Schedutil.into(), "EAS needs it");
+    assert_eq!(
+        machine.cpufreq,
+        torpor_machine::platform::CpufreqGovernor::Schedutil.into(),
+        "EAS needs it"
+    );
     let work = |task: TaskId, now: Instant| {
         if task.0 == 2 {
             return Step::Run(Duration(10 * MS));

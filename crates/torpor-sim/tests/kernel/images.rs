@@ -7,9 +7,9 @@ use crate::support::{
 use std::fs;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_sim::hardware::{Stats, Step, TaskId};
 use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel, Kernels, KernelsOptions};
-use torpor_units::{CpuId, Duration, Hz, Instant};
 
 fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");

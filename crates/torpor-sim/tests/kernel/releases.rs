@@ -4,9 +4,9 @@
 use crate::support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
 use std::path::Path;
 use std::process::Command;
+use torpor_machine::units::{Duration, Hz, Instant};
 use torpor_sim::hardware::{Step, TaskId};
 use torpor_sim::kernel::Kernel;
-use torpor_units::{Duration, Hz, Instant};
 
 fn resolve(name: &str, hz: Hz) -> Kernel {
     let spec = name.parse().unwrap();

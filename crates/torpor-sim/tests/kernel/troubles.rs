@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_sim::hardware::{Step, TaskId};
 use torpor_sim::kernel::{Attributes, Kernel, KernelError, TroubleKind};
-use torpor_units::{CpuId, Duration, Hz, Instant};
 
 fn resolve(tree: &Path) -> Result<Kernel, KernelError> {
     kernels().resolve(&tree.display().to_string().parse().unwrap(), Hz::H250, &|_, _| {})

@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::LazyLock;
-use torpor_units::shown;
+use torpor_machine::units::shown;
 
 /// After so many bytes, those before are released.
 pub(crate) const STEP_BYTES: usize = 16 << 20;

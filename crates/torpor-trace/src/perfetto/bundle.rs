@@ -9,7 +9,7 @@ use crate::builder::{Builder, CPUS_MAX};
 use crate::loss;
 use crate::model::{EventKind, Name, UNKNOWN_PID};
 use crate::tracepoint::{self, Context, Values};
-use torpor_units::CpuId;
+use torpor_machine::units::CpuId;
 
 /// The state that outlives a bundle.
 pub(crate) struct Bundles {

@@ -5,7 +5,7 @@
 use super::schema::packet;
 use super::write::{BOOT_CLOCK, MONOTONIC_CLOCK, Message, write_packet};
 use std::io::{self, Write};
-use torpor_units::Instant;
+use torpor_machine::units::Instant;
 
 /// A writer of its own: nothing that another interned is meant.
 const SEQUENCE: u64 = 0x746f_7270;

@@ -10,7 +10,7 @@ mod tests;
 use crate::builder::Builder;
 use crate::loss;
 use crate::model::{EventKind, Function, InterruptCause, PrevState, Probe};
-use torpor_units::{CpuId, Instant, StateIdx};
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {

@@ -2,11 +2,11 @@
 //! What is written as text is read back as it was.
 
 use proptest::prelude::*;
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{
     Event, EventKind, Function, InterruptCause, Meta, Name, Names, PrevState, Probe, Trace,
     read_bytes, write_ftrace_text,
 };
-use torpor_units::{CpuId, Instant, StateIdx};
 
 /// Of a machine that is up for a hundred years.
 const BOOTED_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;

@@ -3,11 +3,11 @@
 
 use crate::support::proto::{bundle, cpu_idle, event, message, trace};
 use std::io::Write;
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{
     EventKind, InterruptCause, PrevState, Severity, Trace, TraceError, UNKNOWN_PID, read_bytes,
     read_with_kallsyms,
 };
-use torpor_units::{CpuId, Instant, StateIdx};
 
 const RUNNING: u32 = u32::MAX;
 

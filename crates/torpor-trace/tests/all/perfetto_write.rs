@@ -2,11 +2,11 @@
 //! What is written for Perfetto is read back as it was, but for what its events cannot hold.
 
 use proptest::prelude::*;
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{
     Event, EventKind, Function, InterruptCause, Meta, Names, PrevState, Probe, Trace, read_bytes,
     write_perfetto,
 };
-use torpor_units::{CpuId, Instant, StateIdx};
 
 const TEXTS: [&str; 3] = ["tick_nohz_handler", "render", "governor reset: all"];
 /// Several rows of packets.

@@ -3,8 +3,8 @@
 
 use crate::support::dat::{Dat, Machine, Page, X86_64};
 use crate::support::dat_sample::{dat, hrtimer, idle, unknown};
+use torpor_machine::units::StateIdx;
 use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Trace, read_bytes};
-use torpor_units::StateIdx;
 
 fn read(dat: &Dat) -> Trace {
     read_bytes("made", &dat.bytes()).unwrap()

@@ -8,8 +8,8 @@ pub mod perf;
 pub mod proto;
 
 use std::path::{Path, PathBuf};
+use torpor_machine::units::{Duration, Instant};
 use torpor_trace::{EventKind, Trace, TraceError};
-use torpor_units::{Duration, Instant};
 
 /// A recording next to the project, or a line that says why the test did not run.
 pub fn shared_trace(name: &str) -> Option<PathBuf> {
@@ -42,7 +42,7 @@ pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
     if trace.events.windows(2).any(|pair| pair[1].time.since(pair[0].time) > GAP_MAX) {
         return Err("a gap of more than 30 days".to_owned());
     }
-    let is_there = |cpu: torpor_units::CpuId| cpu.0 < trace.meta.cpu_count;
+    let is_there = |cpu: torpor_machine::units::CpuId| cpu.0 < trace.meta.cpu_count;
     let unsound = trace.events.iter().find(|event| {
         let target = match event.kind {
             EventKind::SchedWaking { target_cpu, .. }

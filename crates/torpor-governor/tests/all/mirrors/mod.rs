@@ -11,7 +11,7 @@ use mutations::*;
 use pair::{Tally, run};
 use std::path::Path;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
-use torpor_units::Hz;
+use torpor_machine::units::Hz;
 
 const CALLS: u64 = 10_000_000;
 const FIRST_SEED: u64 = 0x7045_0000;

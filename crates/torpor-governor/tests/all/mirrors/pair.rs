@@ -4,7 +4,7 @@
 use super::Mirror;
 use crate::support::Rng;
 use torpor_governor::{CpuSetup, Governor, Inputs, Instance, ParamType, Release, Setup, StateDesc};
-use torpor_units::{CpuId, Duration, Hz, Instant};
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const CALLS_PER_SEQUENCE: u64 = 2_000;
 

@@ -3,8 +3,8 @@
 
 use super::{DeviceState, Due, Job, Request};
 use crate::workload::TransferKind;
-use torpor_platform::Flash;
-use torpor_units::{Duration, Instant};
+use torpor_machine::platform::Flash;
+use torpor_machine::units::{Duration, Instant};
 
 impl DeviceState {
     /// A device with dies learns of a request.

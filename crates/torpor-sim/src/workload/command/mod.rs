@@ -16,7 +16,7 @@ use crate::error::SimError;
 use options::{Line, Setting};
 use std::path::Path;
 use toml::File;
-use torpor_toml::Report;
+use torpor_machine::toml::Report;
 
 /// What the first word may be.
 const PROGRAMS: [&str; 5] = ["fio", "perf", "turbostat", "idle_predict", "periodic"];

@@ -4,7 +4,7 @@
 use super::options::{Known, Line};
 use super::toml::File;
 use super::{count, positive};
-use torpor_toml::Report;
+use torpor_machine::toml::Report;
 
 const SUITES: [&str; 3] = ["pipe", "messaging", "seccomp-notify"];
 

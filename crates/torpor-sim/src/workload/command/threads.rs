@@ -5,7 +5,7 @@
 use super::options::{Known, Line, Setting};
 use super::toml::File;
 use super::{count, positive};
-use torpor_toml::Report;
+use torpor_machine::toml::Report;
 
 const THREADS_MAX: u64 = 1_000_000;
 const LOOPS_MAX: u64 = 1_000_000_000_000;

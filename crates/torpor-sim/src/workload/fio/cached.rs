@@ -7,7 +7,7 @@
 use super::cost::{Cost, Way, read_ahead};
 use super::{Job, Limits, SERVICE};
 use crate::workload::{Cache, IoWait, Mix, Op, Transfer, TransferKind};
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// `read_ahead_kb`, as block devices have it by default.
 const WINDOW: u32 = 128 << 10;

@@ -7,7 +7,7 @@
 //! into and out of idleness, and what fio itself does are not in them.
 
 use super::ENGINES;
-use torpor_units::Duration;
+use torpor_machine::units::Duration;
 
 /// Chosen: a core of 2 GHz with 1.5 instructions a cycle. A device's `work_ratio` is times this.
 const INSTRUCTIONS_PER_NS: u64 = 3;

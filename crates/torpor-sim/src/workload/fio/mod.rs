@@ -15,8 +15,8 @@ use super::names::Names;
 use super::read::{clamp, from_us};
 use super::{Dist, Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
 use cost::{Cost, Way};
-use torpor_toml::{Report, Table};
-use torpor_units::{CpuId, Duration};
+use torpor_machine::toml::{Report, Table};
+use torpor_machine::units::{CpuId, Duration};
 
 pub(super) const ENGINES: &[&str] = &["psync", "libaio", "io_uring"];
 /// `IORING_MAX_ENTRIES`.

@@ -17,8 +17,8 @@ use events::{Names, Program};
 use json::Value;
 use object::Object;
 use sha2::{Digest, Sha256};
-use torpor_toml::{Finding, Report};
-use torpor_units::{CpuId, Duration};
+use torpor_machine::toml::{Finding, Report};
+use torpor_machine::units::{CpuId, Duration};
 
 const TASKS_MAX: usize = 20_000;
 const HOUR_US: f64 = 3.6e9;

@@ -7,11 +7,11 @@ use std::path::Path;
 use torpor_engine::Unwatched;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::{Catalog, CatalogOptions};
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::Duration;
 use torpor_sim::machine::Counted;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Halt, Options, Request, Session, Workload, workload};
-use torpor_units::Duration;
 
 /// Compiled kernels stay between runs.
 pub fn catalog() -> Catalog {
@@ -125,7 +125,7 @@ idle_state = [
 }
 
 pub fn platform(text: &str) -> Platform {
-    torpor_platform::from_toml("test.toml", text).unwrap_or_else(|e| panic!("{e}"))
+    torpor_machine::platform::from_toml("test.toml", text).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A workload from its tables.

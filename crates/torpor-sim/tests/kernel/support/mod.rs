@@ -7,10 +7,10 @@ mod upstream;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use torpor_platform::Platform;
+use torpor_machine::platform::Platform;
+use torpor_machine::units::{CpuId, Duration, Hz};
 use torpor_sim::hardware::{Sim, Work};
 use torpor_sim::kernel::{Attributes, CpuSet, Kernel, Kernels, KernelsOptions, Machine, TaskSetup};
-use torpor_units::{CpuId, Duration, Hz};
 
 #[allow(unused_imports)] // each file of tests uses some
 pub use upstream::{change_file, kernel_file, kernel_sources};

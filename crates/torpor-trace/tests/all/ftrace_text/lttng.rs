@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! LTTng's events as babeltrace prints them.
 
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{EventKind, read_bytes};
-use torpor_units::{CpuId, Instant, StateIdx};
 
 const TEXT: &str = r#"[1700000000.000000001] (+?.?????????) host power_cpu_idle: { cpu_id = 2 }, { state = 3, cpu_id = 2 }
 [1700000000.000400000] (+0.000399999) host timer_hrtimer_expire_entry: { cpu_id = 2 }, { hrtimer = 0xFFFF9E5A, now = 399000, function = 0xFFFFFFFF8110 }

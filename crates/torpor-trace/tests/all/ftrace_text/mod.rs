@@ -5,8 +5,8 @@
 mod lttng;
 mod pages;
 
+use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Trace, read_bytes};
-use torpor_units::{CpuId, Instant, StateIdx};
 
 fn read(text: &str) -> Trace {
     read_bytes("text", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))

@@ -11,8 +11,8 @@ mod names;
 use super::options::{Line, Setting, Word};
 use super::toml::File;
 use job::Job;
-use torpor_toml::{Finding, Report};
-use torpor_units::open_input;
+use torpor_machine::toml::{Finding, Report};
+use torpor_machine::units::open_input;
 
 /// A job, or the section that all share.
 struct Section {

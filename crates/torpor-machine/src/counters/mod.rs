@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What sysfs counts of idle states: usage, time, above, below, rejected.
+//!
+//! One model, [`Snapshot`], whatever it was read from: the running machine, a copy of its tree, an
+//! archive, the output of `grep` or `cat` as people mail it, or a file this crate wrote.
+//! [`delta()`] says what was counted between two of them.
+//!
+//! Every reader does the same: it finds pairs of a sysfs path and a value, and hands them to one
+//! builder. What cannot be used is reported in the snapshot, never dropped silently.
+
+mod archive;
+mod bare;
+mod builder;
+mod delta;
+mod energy_model;
+mod error;
+mod folder;
+mod model;
+mod path;
+mod read;
+mod saved;
+mod text;
+
+pub use delta::{Change, CpuDelta, Delta, Note, NoteKind, StateDelta, delta, since_boot};
+pub use energy_model::{PerfDomain, PerfState, PowerUnit};
+pub use error::CountersError;
+pub use folder::{Clock, take};
+pub use model::{CPU_MAX, Cpu, Machine, Problem, STATE_MAX, Snapshot, State};
+pub use read::{read, read_bytes, read_energy_model};
+pub use saved::to_json;

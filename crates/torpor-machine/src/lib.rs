@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Machines: quantities, TOML files, idle counters, platforms.
+//!
+//! - [`units`]: times, powers, CPUs as integer types; input files.
+//! - [`toml`]: TOML files by tables of keys, with the place of each error.
+//! - [`counters`]: idle counters of sysfs, from any dump.
+//! - [`platform`]: machines and IO devices, from TOML or from dumps and device trees.
+
+#![warn(unreachable_pub)]
+// A file may contain any number.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+pub mod counters;
+pub mod platform;
+pub mod toml;
+pub mod units;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The machines that ship with Torpor, and how a name on the command line becomes one.
+
+use crate::platform::toml_file::{fill, io_device_from_toml};
+use crate::platform::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import};
+use crate::toml::{Param, split_params};
+use crate::units::{UnknownName, open_input};
+use std::io;
+use std::path::Path;
+
+/// File stem and text of each `platforms/*.toml`, in the order of their names.
+static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+
+/// The same of each `platforms/io_devices/*.toml`.
+static IO_DEVICES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/io_devices.rs"));
+
+/// A machine that ships with Torpor.
+#[derive(Clone, Debug)]
+pub struct Builtin {
+    /// What to type after `--platform`.
+    pub name: &'static str,
+    /// The TOML text, comments and all.
+    pub text: &'static str,
+    pub platform: Platform,
+}
+
+/// Every machine that ships with Torpor, ordered by name.
+pub fn builtins() -> Vec<Builtin> {
+    let read = |&(name, text): &(&'static str, &'static str)| {
+        let platform = from_toml(&origin_of(name), text)
+            .unwrap_or_else(|error| panic!("a shipped platform is broken: {error}"));
+        Builtin { name, text, platform }
+    };
+    FILES.iter().map(read).collect()
+}
+
+/// Every IO device that ships by itself, ordered by name.
+pub fn io_devices() -> Vec<IoDevice> {
+    let read = |&(name, text): &(&'static str, &'static str)| {
+        io_device_from_toml(&origin_of(&format!("io_devices/{name}")), text)
+            .unwrap_or_else(|error| panic!("a shipped IO device is broken: {error}"))
+    };
+    IO_DEVICES.iter().map(read).collect()
+}
+
+/// The machine called `typed`: a built-in name, the path of a TOML file, or the path of anything
+/// that [`import()`](crate::platform::import()) reads. After the first two, `,path=number` replaces a
+/// number of the file.
+///
+/// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
+pub fn resolve(typed: &str) -> Result<Platform, PlatformError> {
+    let (origin, text) = read(typed)?;
+    let mut platform = from_toml(&origin, &text)?;
+    let (base, _) = split_params(typed).unwrap_or((typed, Vec::new()));
+    platform.name += &typed[base.len()..];
+    Ok(platform)
+}
+
+/// The TOML text of the machine called `typed`, as [`resolve`] reads it.
+pub fn text(typed: &str) -> Result<String, PlatformError> {
+    Ok(read(typed)?.1)
+}
+
+/// The text, and what errors call it.
+fn read(typed: &str) -> Result<(String, String), PlatformError> {
+    let wrong = |reason| PlatformError::Param { typed: typed.to_owned(), reason };
+    let (name, params) = split_params(typed).map_err(wrong)?;
+    let (origin, text) = if name.ends_with(".toml") {
+        let text = open_input(name.as_ref()).and_then(io::read_to_string);
+        let text = text.map_err(|source| PlatformError::Io {
+            path: name.into(),
+            action: "read platform",
+            source,
+        })?;
+        (name.to_owned(), text)
+    } else if name.contains('/') {
+        (name.to_owned(), from_dump(Path::new(name))?)
+    } else {
+        let (_, text) = FILES.iter().find(|(n, _)| *n == name).ok_or_else(|| unknown(name))?;
+        (origin_of(name), (*text).to_owned())
+    };
+    let text = with_devices(text, &params);
+    Ok((origin, fill(&text, &params).map_err(wrong)?))
+}
+
+/// The text with those shipped IO devices in it of which numbers are replaced.
+fn with_devices(mut text: String, params: &[Param<'_>]) -> String {
+    for &(name, device) in IO_DEVICES {
+        let prefix = format!("io_device.{name}.");
+        let has_own = from_toml("", &text)
+            .is_ok_and(|platform| platform.io_devices.iter().any(|own| own.name == name));
+        if params.iter().any(|(path, _)| path.starts_with(&prefix)) && !has_own {
+            text += &format!("\n[[io_device]]\n{device}");
+        }
+    }
+    text
+}
+
+/// The machine of a dump, named as the file is, with what a name cannot hold replaced.
+fn from_dump(path: &Path) -> Result<String, PlatformError> {
+    let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let name: String = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
+    Ok(import(path, &ImportOptions::named(name))?.toml)
+}
+
+impl Platform {
+    /// See [`resolve`].
+    pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
+        resolve(name_or_path)
+    }
+}
+
+fn origin_of(name: &str) -> String {
+    format!("platforms/{name}.toml")
+}
+
+fn unknown(name: &str) -> PlatformError {
+    let otherwise = "for a file of your own, give its path, ending in `.toml`";
+    UnknownName::new("platform", name, FILES.iter().map(|(name, _)| *name), otherwise).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_nearest_one() {
+        let error = resolve("pixel-6").unwrap_err().to_string();
+        assert!(error.contains("hint: did you mean `pixel6`?"), "{error}");
+    }
+
+    #[test]
+    fn a_shipped_file_is_named_as_the_machine_in_it() {
+        for builtin in builtins() {
+            assert_eq!(builtin.name, builtin.platform.name);
+        }
+    }
+
+    #[test]
+    fn a_number_behind_the_name_takes_the_place_of_the_files_own() {
+        let own = resolve("i5-10600k").unwrap();
+        let other = resolve("i5-10600k,hz=250,package_floor_power_mw=2e3").unwrap();
+        assert_eq!((own.hz.get(), other.hz.get()), (1000, 250));
+        assert_eq!(other.floor_power, crate::units::Power::from_mw(2000.0));
+        assert_eq!(other.name, "i5-10600k,hz=250,package_floor_power_mw=2e3");
+        assert_eq!(other.clusters, own.clusters);
+        assert_ne!(other.sha256, own.sha256);
+    }
+
+    #[test]
+    fn a_number_that_is_not_there_or_not_one_is_told_with_those_there_are() {
+        let says = |typed: &str, text: &str| {
+            let error = resolve(typed).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+        says("i5-10600k,hertz=250", "`hertz` is not a number of its file; expected one of ");
+        says("rk3399,exit_latency_us=1", "`exit_latency_us` occurs 6 times in its file");
+        says("rk3399,WFI.exit_latency_us=1", "expected one of cluster.little.idle_state.WFI.exit");
+        says("i5-10600k,hz", "`hz` has no `=`: expected KEY=NUMBER");
+        says("i5-10600k,hz=fast", "hz: `fast` is not a number");
+        says("i5-10600k,hz=250,hz=250", "`hz` is given twice");
+        says("i5-10600k,hz=251", "100, 250, 300 or 1000");
+        says("./no,such.toml,hz=250", "`./no,such.toml`");
+        says("pixel-6,hz=250", "did you mean `pixel6`?");
+    }
+
+    #[test]
+    fn a_number_that_the_file_leaves_out_needs_no_source() {
+        assert!(!text("rk3399").unwrap().contains("ipi_delivery_us"));
+        let given = resolve("rk3399,ipi_delivery_us=2.5").unwrap();
+        assert_eq!(given.overheads.ipi_delivery, crate::units::Duration(2500));
+    }
+
+    #[test]
+    fn a_shipped_device_becomes_the_machines_own_where_a_number_of_it_changes() {
+        assert!(resolve("i5-10600k").unwrap().io_devices.is_empty());
+        let given = resolve("i5-10600k,io_device.emmc.parallelism=4").unwrap();
+        let [device] = &given.io_devices[..] else { panic!("one device") };
+        assert_eq!((device.name.as_str(), device.parallelism), ("emmc", 4));
+        let own = resolve("rk3399,io_device.emmc.parallelism=4").unwrap();
+        assert_eq!(own.io_devices.len(), resolve("rk3399").unwrap().io_devices.len());
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = resolve("no/such/machine.toml").unwrap_err().to_string();
+        assert!(error.contains("no/such/machine.toml"), "{error}");
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What went wrong, said so that the reader can fix it without opening this source.
+
+use crate::toml::{Problem, render};
+use crate::units::UnknownName;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlatformError {
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+
+    #[error("platform `{typed}`: {reason}")]
+    Param { typed: String, reason: String },
+
+    #[error("{action} `{}`: {source}", path.display())]
+    Io { path: PathBuf, action: &'static str, source: std::io::Error },
+
+    #[error("read platform `{origin}`: {}", render(origin, problems))]
+    Invalid { origin: String, problems: Vec<Problem> },
+
+    #[error("import platform from `{}`: {reason}\n  = hint: {hint}", root.display())]
+    Import { root: PathBuf, reason: String, hint: String },
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! sysfs: each CPU's idle states, capacity and frequencies, from a snapshot.
+
+use super::share::{Latency, Machine, Opp, Share, Sources, State, scaled_capacity};
+use super::{Failure, energy, note_once};
+use crate::counters::{Cpu, PerfDomain, Snapshot};
+use crate::platform::Scope;
+use crate::units::CpuId;
+use std::collections::BTreeMap;
+
+/// The machine of a snapshot, with every CPU from 0 on.
+pub(super) fn read(
+    snapshot: &Snapshot,
+    model: &[PerfDomain],
+    notes: &mut Vec<String>,
+) -> Result<Machine, Failure> {
+    // Counters are none of a platform's; what each CPU needs, it asks for itself.
+    for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
+        notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
+    }
+    let mut cpus = BTreeMap::new();
+    let mut without_states = Vec::new();
+    for cpu in &snapshot.cpus {
+        match read_cpu(snapshot, cpu, notes)? {
+            Some(share) => drop(cpus.insert(cpu.cpu, share)),
+            None => without_states.push(cpu.cpu),
+        }
+    }
+    fill_gaps(&mut cpus, &without_states, notes);
+    scale_capacities(&mut cpus, notes)?;
+    if cpus.values().any(|cpu| cpu.states[0].is_polling) {
+        notes.push("state 0 is taken to poll, because its name is POLL".to_owned());
+    }
+    let driver = snapshot.machine.driver.as_deref().unwrap_or("not known");
+    let mut machine = Machine {
+        origin: "sysfs",
+        title: snapshot.machine.title.clone(),
+        cpus,
+        sources: sources(driver),
+    };
+    energy::merge(&mut machine, model, notes)?;
+    if machine.cpus.values().all(|cpu| cpu.opps.is_empty()) {
+        notes.push(
+            "no scaling_available_frequencies in it (some drivers, such as intel_pstate, have \
+             none): the platform has no OPPs"
+                .to_owned(),
+        );
+    }
+    Ok(machine)
+}
+
+fn sources(driver: &str) -> Sources {
+    Sources {
+        machine: "sysfs of the machine: cpu*".to_owned(),
+        capacity: "sysfs of the machine: cpu*/cpu_capacity".to_owned(),
+        idle_states: format!("sysfs of the machine: cpu*/cpuidle, driver {driver}"),
+        opps: "sysfs of the machine: cpufreq, scaling_available_frequencies".to_owned(),
+        // sysfs has none; with an energy model, its own source is here.
+        power: String::new(),
+    }
+}
+
+/// `None` if the CPU has no idle states, as offline CPUs and CPUs without a driver have none.
+///
+/// A snapshot keeps what it can of a damaged tree; a platform wants all of it.
+fn read_cpu(
+    snapshot: &Snapshot,
+    cpu: &Cpu,
+    notes: &mut Vec<String>,
+) -> Result<Option<Share>, Failure> {
+    let folder = format!("{}/cpuidle", cpu.cpu);
+    let Some(deepest) = cpu.states.last() else {
+        return Ok(None);
+    };
+    // A hole would shift the index of every deeper state.
+    if let Some((missing, _)) = (0..).zip(&cpu.states).find(|(index, state)| *index != state.index)
+    {
+        return Err(Failure {
+            reason: format!("`{folder}` has state{} but not state{missing}", deepest.index),
+            hint: "copy the whole tree; the kernel numbers states without a hole".to_owned(),
+        });
+    }
+    let mut states = Vec::new();
+    for state in &cpu.states {
+        states.push(read_state(snapshot, &format!("{folder}/state{}", state.index), state, notes)?);
+    }
+    for attr in ["cpu_capacity", "cpufreq/scaling_available_frequencies"] {
+        refuse_problem(snapshot, &format!("{}/{attr}", cpu.cpu))?;
+    }
+    let opp = |&freq_khz: &u32| Opp { freq_khz, power_uw: None };
+    Ok(Some(Share {
+        domain: None,
+        states,
+        capacity: cpu.capacity,
+        opps: cpu.freqs_khz.iter().map(opp).collect(),
+        clock_latency_ns: None,
+    }))
+}
+
+fn read_state(
+    snapshot: &Snapshot,
+    folder: &str,
+    state: &crate::counters::State,
+    notes: &mut Vec<String>,
+) -> Result<State, Failure> {
+    refuse_problem(snapshot, &format!("{folder}/name"))?;
+    let name = state.name.clone().ok_or_else(|| Failure {
+        reason: format!("`{folder}/name` is not there, or empty"),
+        hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
+    })?;
+    let is_off_now = state.is_off();
+    // Kernels before 5.6 do not tell their default; what is set now is the best there is.
+    let is_disabled = match state.default_status.as_deref() {
+        Some(status) => status == "disabled",
+        None => is_off_now,
+    };
+    if is_off_now != is_disabled {
+        let (now, default) = if is_off_now { ("off", "on") } else { ("on", "off") };
+        let note =
+            format!("{name} is switched {now} at the moment; its default, {default}, is kept");
+        note_once(notes, note);
+    }
+    Ok(State {
+        desc: state.desc.clone().unwrap_or_default(),
+        latency: Latency::Whole {
+            us: needed(snapshot, &format!("{folder}/latency"), state.latency_us)?,
+        },
+        residency_us: needed(snapshot, &format!("{folder}/residency"), state.residency_us)?,
+        is_disabled,
+        // sysfs does not show `CPUIDLE_FLAG_POLLING`; `cpuidle_poll_state_init()` gives this name.
+        is_polling: name == "POLL",
+        scope: Scope::Cpu,
+        name,
+    })
+}
+
+fn needed(snapshot: &Snapshot, path: &str, value: Option<u32>) -> Result<u32, Failure> {
+    refuse_problem(snapshot, path)?;
+    value.ok_or_else(|| Failure {
+        reason: format!("`{path}` is not there"),
+        hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
+    })
+}
+
+fn refuse_problem(snapshot: &Snapshot, path: &str) -> Result<(), Failure> {
+    match snapshot.problem_at(path) {
+        None => Ok(()),
+        Some(problem) => Err(Failure {
+            reason: format!("`{path}` {}", problem.reason),
+            hint: "a saved copy may be damaged; correct the file, or remove it if it is of no use"
+                .to_owned(),
+        }),
+    }
+}
+
+/// Brings the biggest CPU to 1024, which is what the rest of Torpor counts in.
+fn scale_capacities(
+    cpus: &mut BTreeMap<CpuId, Share>,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let biggest = cpus.values().filter_map(|cpu| cpu.capacity).max();
+    let Some(biggest) = biggest else {
+        return Ok(());
+    };
+    for (id, cpu) in cpus.iter_mut() {
+        let capacity = cpu.capacity.unwrap_or(biggest);
+        if capacity == 0 {
+            return Err(Failure {
+                reason: format!("`{id}/cpu_capacity` holds 0"),
+                hint: "a CPU without capacity does no work; remove the file if it is wrong".into(),
+            });
+        }
+        cpu.capacity = Some(scaled_capacity(capacity.into(), biggest.into()));
+    }
+    if biggest != 1024 {
+        notes.push(format!("the biggest cpu_capacity is {biggest}: all are scaled to 1024"));
+    }
+    Ok(())
+}
+
+/// The model wants every CPU from 0 on. One that shows no states is counted as its neighbour.
+fn fill_gaps(cpus: &mut BTreeMap<CpuId, Share>, silent: &[CpuId], notes: &mut Vec<String>) {
+    let last = cpus.keys().chain(silent).max().map_or(0, |cpu| cpu.0);
+    let mut neighbour = cpus.values().next().expect("at least one CPU has states").clone();
+    let mut filled = Vec::new();
+    for id in (0..=last).map(CpuId) {
+        match cpus.get(&id) {
+            Some(cpu) => neighbour = cpu.clone(),
+            None => {
+                filled.push(id);
+                cpus.insert(id, neighbour.clone());
+            }
+        }
+    }
+    if !filled.is_empty() {
+        notes.push(format!(
+            "CPU {} shows no idle states (offline or absent): counted as its neighbour",
+            crate::platform::format_cpu_list(&filled)
+        ));
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A storage device as the block layer sees it: its queues, what a request takes, and where its
+//! completion is handled.
+
+use crate::toml::Distribution;
+use crate::units::{CpuId, Duration};
+
+/// A device that tasks send requests to. Part of a machine, or one that ships by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IoDevice {
+    pub name: String,
+    /// Where the numbers come from, one line each.
+    pub sources: Vec<String>,
+    /// Hardware queues; `None` is one for each CPU.
+    pub nr_hw_queues: Option<u32>,
+    /// Requests that the device knows of, for each hardware queue. Those beyond wait in the kernel
+    /// until the CPU has handled a completion.
+    pub queue_depth: u32,
+    /// Requests the device works on at a time, where its flash is not known.
+    pub parallelism: u32,
+    pub flash: Option<Flash>,
+    pub read: ServiceTime,
+    pub write: ServiceTime,
+    /// Of emptying its cache.
+    pub flush: ServiceTime,
+    /// What it does for itself when nobody asks.
+    pub idle: Option<IdleWork>,
+    /// The CPU its completion interrupts go to; by default each queue's own, which is the
+    /// submitting one where every CPU has a queue.
+    pub irq_cpu: Option<CpuId>,
+    /// The driver's handler, on top of what any interrupt takes: at full capacity.
+    pub irq: Duration,
+    /// The block layer's completion of one request: at full capacity.
+    pub softirq: Duration,
+    /// Both have it in them; a job that does not say what its own work is takes that times this.
+    pub work_ratio: f64,
+}
+
+/// What a device's requests share inside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flash {
+    /// A read works on one die, by its address, and each die on one thing at a time.
+    pub dies: u32,
+    /// Dies go round these; what was read goes out over them, one request at a time.
+    pub channels: u32,
+    pub channel_per_kib: Duration,
+    /// A die's time to program what a write has left in the buffer.
+    pub program: Duration,
+    /// What the buffer holds; a write that finds no space waits for a die.
+    pub buffer_kib: u32,
+}
+
+/// Work of a device's own: so long after its last request, if there were writes since the last
+/// time, and how long that lasts. Requests that come meanwhile wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdleWork {
+    pub after: Duration,
+    pub length: Distribution,
+}
+
+/// How long the device works on a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceTime {
+    pub fixed: Distribution,
+    pub per_kib: Duration,
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Machines: TOML files and importers in, checked [`Platform`]s out.
+//!
+//! This crate says what a machine is. What a machine's numbers cost is the engine's business.
+
+mod builtin;
+mod demotion;
+mod error;
+mod import;
+mod io_device;
+mod model;
+mod toml_file;
+
+pub use crate::toml::{Problem, format_cpu_list, parse_cpu_list};
+pub use builtin::{Builtin, builtins, io_devices, resolve, text};
+pub use demotion::{Demotion, SleepHistory};
+pub use error::PlatformError;
+pub use import::{
+    ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,
+};
+pub use io_device::{Flash, IoDevice, ServiceTime};
+pub use model::*;
+pub use toml_file::{from_toml, io_device_from_toml, json_schema};

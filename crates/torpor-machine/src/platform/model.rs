@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
+
+use crate::platform::{Demotion, IoDevice, PlatformError};
+use crate::units::{CpuId, Duration, Energy, Hz, Power, UnknownName};
+use std::collections::HashMap;
+
+/// A machine. Built only by this crate's readers, which have checked every invariant below.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Platform {
+    /// Short name, as typed after `--platform`.
+    pub name: String,
+    pub title: String,
+    /// Where the numbers come from, one line each.
+    pub sources: Vec<String>,
+    /// SHA-256 of the text it was read from.
+    pub sha256: String,
+    /// The tick rate its kernels are usually built with.
+    pub hz: Hz,
+    /// Time the CPU is busy with one tick interrupt that wakes it from idle.
+    pub tick_handling: Duration,
+    pub overheads: Overheads,
+    /// What the package takes when every CPU is in its deepest state; constant, on top of the
+    /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
+    pub floor_power: Power,
+    /// What the package takes on top while any CPU works or polls; a simulation's.
+    pub awake_power: Power,
+    /// The time from nothing to all of that, and back; in between it is in proportion.
+    pub awake_rise: Duration,
+    /// What sets its frequencies unless somebody asks otherwise.
+    pub cpufreq_governor: CpufreqGovernor,
+    /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
+    pub clusters: Vec<Cluster>,
+    pub io_devices: Vec<IoDevice>,
+}
+
+/// Time that a simulated kernel spends on its own work, on the biggest CPU at its highest
+/// frequency; 0 where nobody measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overheads {
+    pub context_switch: Duration,
+    /// On the sending CPU.
+    pub ipi_send: Duration,
+    /// From there to the interrupt on the other CPU.
+    pub ipi_delivery: Duration,
+    /// On the receiving CPU, once it is out of its idle state.
+    pub ipi_handling: Duration,
+    /// On the sending CPU, in a virtual machine.
+    pub virt_exit: Duration,
+}
+
+/// What sets frequencies, by the name it has in sysfs' `scaling_governor`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CpufreqGovernor {
+    #[default]
+    Performance,
+    Powersave,
+    Schedutil,
+}
+
+/// CPUs that share a clock, an idle-state table and power numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    pub name: String,
+    pub cpus: Vec<CpuId>,
+    /// `arch_scale_cpu_capacity()`, 1024 for the biggest CPU.
+    pub capacity: u32,
+    /// Ascending in frequency; empty when the machine's OPPs are not known.
+    pub opps: Vec<Opp>,
+    /// How its clock changes.
+    pub clock: Clock,
+    /// Shallowest first, 1 to 10 of them (`CPUIDLE_STATE_MAX`).
+    pub idle_states: Vec<IdleState>,
+    pub smt: Smt,
+}
+
+/// How the CPUs of a cluster are threads of cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Smt {
+    /// Of one core; 1 where CPUs are cores.
+    pub threads: usize,
+    /// From one thread of a core to the next, counted in the cluster's CPUs.
+    pub stride: usize,
+    /// Of a thread while another of its core works, in percent of what it has alone.
+    pub speed_pct: u32,
+}
+
+impl Smt {
+    pub const NONE: Smt = Smt { threads: 1, stride: 1, speed_pct: 100 };
+
+    /// The core of a cluster's nth CPU, among the cluster's.
+    #[expect(clippy::arithmetic_side_effects, reason = "readers see to factors above 0")]
+    pub fn core_of(&self, nth: usize) -> usize {
+        nth / (self.stride * self.threads) * self.stride + nth % self.stride
+    }
+}
+
+/// How fast a cluster's frequency can change, as cpufreq knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// `cpuinfo_transition_latency`; zero when it is not known.
+    pub transition_latency: Duration,
+    /// `transition_delay_us`: the driver's own bound between two changes.
+    pub transition_delay: Option<Duration>,
+    /// The scheduler changes it by itself, at once (`fast_switch_possible`).
+    pub has_fast_switch: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opp {
+    pub freq_khz: u32,
+    /// Power of one busy CPU.
+    pub active_power: Option<Power>,
+    /// Power the cluster takes, on top of its CPUs', unless all of them are in their deepest
+    /// state. Zero when nobody measured it apart from the CPUs.
+    pub static_power: Power,
+}
+
+/// Which CPUs must be in a state before its saving is had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    Cpu,
+    /// All threads of a core.
+    Core,
+    Cluster,
+    Package,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdleState {
+    /// Name as in sysfs, such as `WFI` or `C1E`.
+    pub name: String,
+    /// Time from the decision until the state is reached; it cannot be interrupted before.
+    pub entry_latency: Duration,
+    /// Time from the wake-up event until the CPU runs again.
+    pub exit_latency: Duration,
+    /// What a governor sees as `exit_latency_ns` (sysfs `latency`): the worst case, so
+    /// `wakeup-latency-us`, or entry plus exit.
+    pub latency: Duration,
+    /// What a governor sees as `target_residency_ns` (sysfs `residency`, `min-residency-us`).
+    pub target_residency: Duration,
+    /// The stay from which it uses less energy than the next shallower state: the target
+    /// residency, unless a polling driver tells governors another one.
+    pub break_even: Duration,
+    /// How it polls, if it does (`CPUIDLE_FLAG_POLLING`).
+    pub poll_loop: Option<PollLoop>,
+    /// Off in the machine's default configuration (sysfs `default_status` = disabled).
+    pub is_disabled: bool,
+    pub scope: Scope,
+    /// Its latencies for a CPU that is not the last in, or not the first out, of those in `scope`.
+    pub own: Option<OwnLatency>,
+    pub power: StatePower,
+    /// Energy of going in and out, on top of the power; `None`: what its break-even implies.
+    pub energy_per_entry: Option<Energy>,
+    /// Time that the first task after a sleep in it loses to cold caches, on the biggest CPU at its
+    /// highest frequency; a simulation's.
+    pub refill: Duration,
+    /// How often the driver refuses to enter it; a simulation's.
+    pub rejects: Option<Rejects>,
+    /// When the hardware enters a shallower state instead.
+    pub demotion: Option<Demotion>,
+}
+
+/// A driver that does not always enter the state that a governor has selected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rejects {
+    /// Share of the entries, in percent.
+    pub pct: f64,
+    /// What an attempt takes.
+    pub time: Duration,
+}
+
+/// What of a shared state's latencies is the CPU's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnLatency {
+    pub entry: Duration,
+    pub exit: Duration,
+}
+
+/// What a polling state does until there is work, and when it looks at the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollLoop {
+    /// `poll_idle()` of `drivers/cpuidle/poll_state.c`: work is noticed after each relaxation, the
+    /// time is checked after every [`PollLoop::RELAX_COUNT`].
+    PollIdle { relax: Duration },
+    /// `arm_poll_idle`, as posted for arm64 in April 2024: waits for an event (`wfe`), which work
+    /// is, and otherwise checks the time when the timer's event stream wakes it; without one
+    /// `wfet` does, exactly at the limit.
+    ArmPollIdle { event_stream: Option<Duration> },
+}
+
+impl PollLoop {
+    /// The kernel's `POLL_IDLE_RELAX_COUNT` is 200, compared after counting.
+    pub const RELAX_COUNT: i64 = 201;
+}
+
+/// Power of one CPU resting in an idle state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StatePower {
+    /// Nobody measured it. Energy on this machine is then not known.
+    Unknown,
+    /// The same at every OPP.
+    Constant(Power),
+    /// One value for each of the cluster's OPPs, in their order.
+    PerOpp(Vec<Power>),
+}
+
+impl IdleState {
+    pub fn is_polling(&self) -> bool {
+        self.poll_loop.is_some()
+    }
+}
+
+impl Cluster {
+    /// The deepest state that may be entered: the last that is not off by default.
+    pub fn deepest(&self) -> usize {
+        self.idle_states.iter().rposition(|state| !state.is_disabled).unwrap_or(0)
+    }
+
+    /// Whether the CPUs of a core, the cluster or the package must be in a state together.
+    pub fn has_shared_states(&self) -> bool {
+        self.idle_states.iter().skip(1).any(|state| state.scope != Scope::Cpu)
+    }
+}
+
+impl Platform {
+    /// Switches a state on that is off by default, in every cluster that has it; `which` is its
+    /// name or its index. The machine is then called so.
+    pub fn enable_state(&mut self, which: &str) -> Result<(), PlatformError> {
+        let index: Option<usize> = which.parse().ok();
+        let mut is_there = false;
+        for cluster in &mut self.clusters {
+            for (number, state) in cluster.idle_states.iter_mut().enumerate() {
+                if state.name == which || index == Some(number) {
+                    state.is_disabled = false;
+                    is_there = true;
+                }
+            }
+        }
+        if !is_there {
+            let clusters = self.clusters.iter();
+            let mut known: Vec<&str> = Vec::new();
+            for state in clusters.flat_map(|c| &c.idle_states) {
+                if !known.contains(&&*state.name) {
+                    known.push(&state.name);
+                }
+            }
+            let otherwise = "give a state's name, or its index, which begins at 0";
+            return Err(UnknownName::new("idle state", which, known, otherwise).into());
+        }
+        self.name += &format!(",enable_state={which}");
+        Ok(())
+    }
+
+    pub fn cpu_count(&self) -> usize {
+        self.clusters.iter().map(|c| c.cpus.len()).sum()
+    }
+
+    /// The position in [`Platform::clusters`] of a CPU's cluster.
+    pub fn cluster_of(&self, cpu: CpuId) -> Option<usize> {
+        self.clusters.iter().position(|c| c.cpus.contains(&cpu))
+    }
+
+    /// The first thread of each CPU's core: itself, where CPUs are cores.
+    pub fn core_of(&self) -> Vec<usize> {
+        let mut core_of: Vec<usize> = (0..self.cpu_count()).collect();
+        for cluster in &self.clusters {
+            let mut first_of = HashMap::new();
+            for (nth, cpu) in cluster.cpus.iter().enumerate() {
+                let core = cluster.smt.core_of(nth);
+                core_of[cpu.index()] = *first_of.entry(core).or_insert(cpu.index());
+            }
+        }
+        core_of
+    }
+
+    /// Whether the package consumes power apart from CPUs and clusters.
+    pub fn has_package_power(&self) -> bool {
+        self.floor_power.max(self.awake_power) > Power::ZERO
+    }
+
+    /// Whether every idle state's power is known.
+    pub fn has_power(&self) -> bool {
+        self.clusters.iter().flat_map(|c| &c.idle_states).all(|s| s.power != StatePower::Unknown)
+    }
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One cluster: its OPPs, its idle states, and what must hold between them.
+
+use super::{cite, driver, from_us, missing_source, need_source, polling};
+use crate::platform::{Clock, Cluster, IdleState, Opp, OwnLatency, Scope, Smt, StatePower};
+use crate::toml::{Report, Table};
+use crate::units::{Duration, Energy, Power};
+
+/// `CPUIDLE_STATE_MAX`.
+const STATE_COUNT_MAX: usize = 10;
+
+pub(super) fn build(
+    report: &mut Report,
+    table: &Table,
+    sources: &mut Vec<String>,
+) -> Option<Cluster> {
+    let name = table.text("name").unwrap_or("?");
+    cite(sources, &format!("{name} capacity"), table.texts("capacity_source"));
+    cite(sources, &format!("{name} idle states"), table.texts("idle_state_source"));
+    need_source(report, table, "opp", "opp_source");
+    cite(sources, &format!("{name} OPPs"), table.texts("opp_source"));
+    cite(sources, &format!("{name} power"), table.texts("power_source"));
+    if table.number("capacity") == Some(0.0) {
+        let mut finding = table.finding("capacity", "a CPU without capacity does no work".into());
+        finding.allowed = Some("1 to 1024".to_owned());
+        report.push(finding);
+    }
+
+    let opps = build_opps(report, table);
+    let states = table.tables("idle_state");
+    check_states(report, table, states);
+    let mut idle_states = Vec::new();
+    for (index, state) in states.iter().enumerate() {
+        idle_states.push(build_state(report, table, index, state));
+        let what = format!("{name} {} power", state.text("name").unwrap_or("?"));
+        cite(sources, &what, state.texts("power_source"));
+        let what = |of: &str| format!("{name} {} {of}", state.text("name").unwrap_or("?"));
+        cite(sources, &what("refill"), state.texts("refill_source"));
+        cite(sources, &what("rejected entries"), state.texts("reject_source"));
+        cite(sources, &what("demotion"), state.texts("demote_source"));
+    }
+    check_power_falls(report, states, &idle_states);
+    polling::set_limit(report, states, &mut idle_states);
+    let smt = build_smt(report, table);
+    Some(Cluster {
+        name: table.text("name")?.to_owned(),
+        cpus: table.cpus("cpus")?.to_vec(),
+        capacity: table.number("capacity")? as u32,
+        opps: opps?,
+        clock: build_clock(report, table),
+        idle_states: idle_states.into_iter().collect::<Option<_>>()?,
+        smt: smt?,
+    })
+}
+
+fn build_smt(report: &mut Report, cluster: &Table) -> Option<Smt> {
+    need_source(report, cluster, "smt_speed_pct", "smt_source");
+    for key in ["threads_per_core", "sibling_stride", "smt_speed_pct"] {
+        if cluster.number(key) == Some(0.0) {
+            let mut finding = cluster.finding(key, "nothing has none of it".to_owned());
+            finding.allowed = Some("1 or more".to_owned());
+            report.push(finding);
+            return None;
+        }
+    }
+    let cpus = cluster.cpus("cpus")?.len();
+    let threads = cluster.number("threads_per_core").map_or(1, |number| number as usize);
+    for key in ["sibling_stride", "smt_speed_pct"] {
+        if threads == 1 && cluster.has(key) {
+            let mut finding = cluster.finding(key, "a core here has one thread".to_owned());
+            finding.allowed = Some("together with `threads_per_core`, 2 or more".to_owned());
+            report.push(finding);
+        }
+    }
+    let cores = cpus.checked_div(threads).unwrap_or(0);
+    let stride = cluster.number("sibling_stride").map_or(cores, |number| number as usize);
+    let rest = stride.checked_mul(threads).and_then(|group| cpus.checked_rem(group));
+    if threads > 1 && rest != Some(0) {
+        let key = if cluster.has("sibling_stride") { "sibling_stride" } else { "threads_per_core" };
+        let message = format!("{cpus} CPUs are no whole number of such cores");
+        let mut finding = cluster.finding(key, message);
+        finding.allowed =
+            Some("threads times stride divides the number of the cluster's CPUs".to_owned());
+        report.push(finding);
+        return None;
+    }
+    let speed_pct = cluster.number("smt_speed_pct").map_or(100, |number| number as u32);
+    Some(if threads == 1 { Smt::NONE } else { Smt { threads, stride, speed_pct } })
+}
+
+fn build_clock(report: &mut Report, cluster: &Table) -> Clock {
+    for key in ["clock_latency_ns", "rate_limit_us", "fast_switch"] {
+        if cluster.has(key) && !cluster.has("opp") {
+            let mut finding = cluster.finding(key, "there is no OPP to change to".to_owned());
+            finding.allowed = Some("together with `[[cluster.opp]]`".to_owned());
+            report.push(finding);
+        }
+    }
+    let latency_ns = cluster.number("clock_latency_ns").unwrap_or(0.0);
+    Clock {
+        transition_latency: Duration(latency_ns.round() as i64),
+        transition_delay: cluster.number("rate_limit_us").map(from_us),
+        has_fast_switch: cluster.bool("fast_switch").unwrap_or(false),
+    }
+}
+
+fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
+    let mut opps: Vec<Opp> = Vec::new();
+    let mut is_sound = true;
+    for table in cluster.tables("opp") {
+        for key in ["active_power_mw", "static_power_mw"] {
+            if table.has(key) && !cluster.has("power_source") {
+                report.push(missing_source(table, key, "power_source"));
+            }
+        }
+        let Some((key, freq_khz)) = frequency(report, table) else {
+            is_sound = false;
+            continue;
+        };
+        if let Some(below) = opps.last() {
+            if below.freq_khz >= freq_khz {
+                let message = format!("the OPP before has {} kHz", below.freq_khz);
+                let mut finding = table.finding(key, message);
+                finding.allowed = Some("OPPs ascending in frequency".to_owned());
+                report.push(finding);
+            }
+        }
+        let active_power = table.number("active_power_mw").map(Power::from_mw);
+        let static_power = Power::from_mw(table.number("static_power_mw").unwrap_or(0.0));
+        opps.push(Opp { freq_khz, active_power, static_power });
+    }
+    is_sound.then_some(opps)
+}
+
+/// The key an OPP's frequency is written under, and the frequency in kHz.
+fn frequency(report: &mut Report, table: &Table) -> Option<(&'static str, u32)> {
+    let key = match (table.has("freq_khz"), table.has("opp_hz")) {
+        (true, false) => "freq_khz",
+        (false, true) => "opp_hz",
+        (has_both, _) => {
+            let message = if has_both { "also given as `opp_hz`" } else { "this key is missing" };
+            let mut finding = table.finding("freq_khz", message.to_owned());
+            finding.allowed = Some("either `freq_khz` or `opp_hz`".to_owned());
+            report.push(finding);
+            return None;
+        }
+    };
+    let number = table.number(key)?;
+    let freq_khz = if key == "opp_hz" { number / 1e3 } else { number };
+    if freq_khz.fract() != 0.0 || freq_khz == 0.0 {
+        let mut finding = table.finding(key, "not a frequency cpufreq can hold".to_owned());
+        finding.allowed = Some("whole kilohertz above 0".to_owned());
+        report.push(finding);
+        return None;
+    }
+    Some((key, freq_khz as u32))
+}
+
+/// What must hold between the states, apart from power.
+fn check_states(report: &mut Report, cluster: &Table, states: &[Table]) {
+    if cluster.has("idle_state") && !(1..=STATE_COUNT_MAX).contains(&states.len()) {
+        // An `idle_state` that is no array at all has been reported already.
+        let is_counted =
+            !states.is_empty() || cluster.field("idle_state").is_some_and(|f| f.raw == "[]");
+        if is_counted {
+            let message = format!("{} idle states", states.len());
+            let mut finding = cluster.finding("idle_state", message);
+            if let Some(extra) = states.get(STATE_COUNT_MAX) {
+                finding.span = extra.span.clone();
+            }
+            finding.value = None;
+            finding.allowed = Some("1 to 10 (`CPUIDLE_STATE_MAX`)".to_owned());
+            report.push(finding);
+        }
+    }
+    for pair in states.windows(2) {
+        check_ascends(report, pair, "target_residency_us", state_residency);
+        let key = if pair[1].has("latency_us") { "latency_us" } else { "exit_latency_us" };
+        check_ascends(report, pair, key, state_latency);
+    }
+}
+
+fn check_ascends(report: &mut Report, pair: &[Table], key: &str, value: fn(&Table) -> Option<f64>) {
+    let (Some(shallower), Some(deeper)) = (value(&pair[0]), value(&pair[1])) else { return };
+    if deeper < shallower {
+        let what = if key == "target_residency_us" { "target residency" } else { "latency" };
+        let name = pair[0].text("name").unwrap_or("?");
+        let message =
+            format!("a {what} of {deeper} us is below the shallower `{name}`'s {shallower} us");
+        let mut finding = pair[1].finding(key, message);
+        finding.allowed = Some(format!("states ordered by depth, {what} never falling"));
+        report.push(finding);
+    }
+}
+
+fn state_residency(state: &Table) -> Option<f64> {
+    state.number("target_residency_us")
+}
+
+/// The latency a governor sees, in µs.
+fn state_latency(state: &Table) -> Option<f64> {
+    let entry_plus_exit =
+        || Some(state.number("entry_latency_us").unwrap_or(0.0) + state.number("exit_latency_us")?);
+    state
+        .number("latency_us")
+        .or_else(|| state.number("wakeup_latency_us"))
+        .or_else(entry_plus_exit)
+}
+
+fn build_state(
+    report: &mut Report,
+    cluster: &Table,
+    index: usize,
+    state: &Table,
+) -> Option<IdleState> {
+    check_latencies(report, state);
+    let poll_loop = polling::build(report, index, state);
+    let power = build_power(report, cluster, state);
+    let (entry, exit) = match state.number("latency_us") {
+        Some(latency) => (0.0, latency),
+        None => (state.number("entry_latency_us").unwrap_or(0.0), state.number("exit_latency_us")?),
+    };
+    Some(IdleState {
+        name: state.text("name")?.to_owned(),
+        entry_latency: from_us(entry),
+        exit_latency: from_us(exit),
+        latency: from_us(state_latency(state)?),
+        target_residency: from_us(state_residency(state)?),
+        break_even: from_us(state_residency(state)?),
+        poll_loop,
+        is_disabled: state.text("default_status") == Some("disabled"),
+        scope: match state.text("scope") {
+            Some("core") => Scope::Core,
+            Some("cluster") => Scope::Cluster,
+            Some("package") => Scope::Package,
+            _ => Scope::Cpu,
+        },
+        own: build_own(report, state, entry, exit),
+        power: power?,
+        energy_per_entry: state.number("energy_per_entry_uj").map(Energy::from_uj),
+        refill: driver::refill(report, state),
+        rejects: driver::rejects(report, state, entry),
+        demotion: driver::demotion(report, &cluster.tables("idle_state")[..index], state),
+    })
+}
+
+fn build_own(report: &mut Report, state: &Table, entry: f64, exit: f64) -> Option<OwnLatency> {
+    let keys = [("own_entry_latency_us", entry), ("own_exit_latency_us", exit)];
+    let has_scope = state.text("scope").is_some_and(|scope| scope != "cpu");
+    for (key, whole) in keys {
+        let message = match state.number(key) {
+            Some(_) if !has_scope => "the state is the CPU's alone".to_owned(),
+            Some(own) if own > whole => format!("the state's own is {whole} us in all"),
+            _ => continue,
+        };
+        let mut finding = state.finding(key, message);
+        finding.allowed = Some(match has_scope {
+            true => format!("0 to {whole}"),
+            false => "together with a `scope` other than `cpu`".to_owned(),
+        });
+        report.push(finding);
+    }
+    let is_given = keys.iter().any(|(key, _)| state.has(key));
+    let of = |(key, whole): (&str, f64)| from_us(state.number(key).unwrap_or(whole));
+    is_given.then(|| OwnLatency { entry: of(keys[0]), exit: of(keys[1]) })
+}
+
+/// Either sysfs's one latency, or device tree's two or three, which must fit together.
+fn check_latencies(report: &mut Report, state: &Table) {
+    let detailed = ["entry_latency_us", "exit_latency_us", "wakeup_latency_us"];
+    if state.has("latency_us") {
+        if let Some(key) = detailed.into_iter().find(|key| state.has(key)) {
+            let mut finding = state.finding(key, "`latency_us` is given too".to_owned());
+            finding.allowed =
+                Some("either `latency_us`, or `entry_latency_us` and `exit_latency_us`".into());
+            report.push(finding);
+        }
+        return;
+    }
+    if !state.has("exit_latency_us") {
+        let mut finding = state.finding("exit_latency_us", "this key is missing".to_owned());
+        finding.allowed =
+            Some("either `exit_latency_us` (device tree) or `latency_us` (sysfs)".into());
+        report.push(finding);
+    }
+    let (entry, exit) = (state.number("entry_latency_us"), state.number("exit_latency_us"));
+    if let (Some(wakeup), Some(exit)) = (state.number("wakeup_latency_us"), exit) {
+        let sum = entry.unwrap_or(0.0) + exit;
+        if !(exit..=sum).contains(&wakeup) {
+            let message = "a wake-up includes the exit, and at most one entry before it";
+            let mut finding = state.finding("wakeup_latency_us", message.to_owned());
+            finding.allowed = Some(format!("{exit} (the exit latency) to {sum} (entry plus exit)"));
+            report.push(finding);
+        }
+    }
+}
+
+fn build_power(report: &mut Report, cluster: &Table, state: &Table) -> Option<StatePower> {
+    for key in ["power_mw", "power_per_opp_mw"] {
+        if state.has(key) && !state.has("power_source") && !cluster.has("power_source") {
+            report.push(missing_source(state, key, "power_source"));
+        }
+    }
+    if state.has("energy_per_entry_uj") {
+        let has_power = state.has("power_mw") || state.has("power_per_opp_mw");
+        if !has_power {
+            let message = "the power of the state is not given".to_owned();
+            let mut finding = state.finding("energy_per_entry_uj", message);
+            finding.allowed = Some("together with `power_mw` or `power_per_opp_mw`".to_owned());
+            report.push(finding);
+        }
+    }
+    if state.has("power_mw") && state.has("power_per_opp_mw") {
+        let mut finding = state.finding("power_per_opp_mw", "`power_mw` is given too".to_owned());
+        finding.allowed = Some("one of the two".to_owned());
+        report.push(finding);
+        return None;
+    }
+    if state.has("power_mw") {
+        return state.number("power_mw").map(|mw| StatePower::Constant(Power::from_mw(mw)));
+    }
+    if !state.has("power_per_opp_mw") {
+        return Some(StatePower::Unknown);
+    }
+    let powers = state.numbers("power_per_opp_mw")?;
+    let opp_count = cluster.tables("opp").len();
+    if powers.len() != opp_count {
+        let message = format!("{} values for {opp_count} OPPs", powers.len());
+        let mut finding = state.finding("power_per_opp_mw", message);
+        finding.allowed = Some("one value for each `[[cluster.opp]]`, in their order".to_owned());
+        report.push(finding);
+        return None;
+    }
+    Some(StatePower::PerOpp(powers.iter().map(|&mw| Power::from_mw(mw)).collect()))
+}
+
+/// A deeper state that takes more power would never be worth entering: an error in the file.
+fn check_power_falls(report: &mut Report, tables: &[Table], states: &[Option<IdleState>]) {
+    let known: Vec<(&Table, &IdleState)> = tables
+        .iter()
+        .zip(states)
+        .filter_map(|(table, state)| Some((table, state.as_ref()?)))
+        .filter(|(_, state)| state.power != StatePower::Unknown)
+        .collect();
+    for pair in known.windows(2) {
+        let ((_, shallower), (table, deeper)) = (pair[0], pair[1]);
+        let rises = opp_powers(&shallower.power)
+            .zip(opp_powers(&deeper.power))
+            .take(opp_count(&shallower.power).max(opp_count(&deeper.power)))
+            .find(|(above, below)| below > above);
+        if let Some((above, below)) = rises {
+            let key = if table.has("power_mw") { "power_mw" } else { "power_per_opp_mw" };
+            let message = format!(
+                "{} mW is more than the {} mW of the shallower `{}`",
+                below.as_mw_f64(),
+                above.as_mw_f64(),
+                shallower.name
+            );
+            let mut finding = table.finding(key, message);
+            finding.allowed = Some("power that never rises with depth".to_owned());
+            report.push(finding);
+        }
+    }
+}
+
+/// A state's power at OPP 0, 1, and so on; a constant goes on for ever.
+fn opp_powers(power: &StatePower) -> impl Iterator<Item = Power> + '_ {
+    let (constant, per_opp) = match power {
+        StatePower::Unknown => (None, &[][..]),
+        StatePower::Constant(power) => (Some(*power), &[][..]),
+        StatePower::PerOpp(powers) => (None, &powers[..]),
+    };
+    per_opp.iter().copied().chain(constant.into_iter().cycle())
+}
+
+fn opp_count(power: &StatePower) -> usize {
+    match power {
+        StatePower::PerOpp(powers) => powers.len(),
+        _ => 1,
+    }
+}

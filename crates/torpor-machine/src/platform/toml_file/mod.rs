@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Platform files. `keys` says what may be in one, `toml` checks value by value,
+//! `cluster` and this file build the model and check what only shows across values.
+
+mod cluster;
+mod driver;
+mod io_device;
+mod keys;
+mod polling;
+mod state_keys;
+
+use crate::platform::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
+use crate::toml::{Finding, Param, Report, Table, format_cpu_list};
+use crate::units::{CpuId, Duration, Hz, Power};
+use sha2::{Digest, Sha256};
+
+/// Where a file is silent: in the demo recording (a virtual machine on an AMD EPYC), half of the
+/// local timer interrupts take less than 2.9 us from entry to exit.
+const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(3);
+
+/// Reads the text of a platform file. `origin` names it in errors.
+pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
+    crate::toml::read(text, &keys::PLATFORM, |report, file| build(report, file, text))
+        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+}
+
+/// The text of a platform file with numbers replaced; see [`crate::toml::fill_params`].
+pub(crate) fn fill(text: &str, params: &[Param<'_>]) -> Result<String, String> {
+    crate::toml::fill_params(text, params, &keys::PLATFORM)
+}
+
+/// Reads the text of a file that holds one IO device.
+pub fn io_device_from_toml(origin: &str, text: &str) -> Result<IoDevice, PlatformError> {
+    crate::toml::read(text, &keys::IO_DEVICE, io_device::build)
+        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+}
+
+/// The schema as published in `python/torpor/schemas/platform.schema.json`. What must hold between
+/// values (states ordered by depth, sources present, CPUs without gap) only [`from_toml`] checks.
+pub fn json_schema() -> String {
+    crate::toml::json_schema(&keys::PLATFORM, "Torpor platform")
+}
+
+fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
+    let mut sources = Vec::new();
+    cite(&mut sources, "machine", file.texts("source"));
+    need_source(report, file, "tick_handling_us", "tick_handling_source");
+    cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
+    need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
+    need_source(report, file, "package_awake_power_mw", "package_awake_power_source");
+    need_source(report, file, "package_awake_rise_us", "package_awake_rise_source");
+    let overheads =
+        ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "ipi_handling_us", "virt_exit_us"];
+    for key in overheads {
+        need_source(report, file, key, "overhead_source");
+    }
+    cite(&mut sources, "overheads", file.texts("overhead_source"));
+    cite(&mut sources, "package floor power", file.texts("package_floor_power_source"));
+    cite(&mut sources, "package awake power", file.texts("package_awake_power_source"));
+    cite(&mut sources, "package awake power's rise", file.texts("package_awake_rise_source"));
+
+    let tables = file.tables("cluster");
+    if tables.is_empty() && file.field("cluster").is_some_and(|f| f.raw.starts_with('[')) {
+        let message = "a machine has at least one cluster".to_owned();
+        report.push(file.finding("cluster", message));
+    }
+    let mut clusters = Vec::new();
+    for table in tables {
+        clusters.push(cluster::build(report, table, &mut sources));
+    }
+    let devices: Vec<Option<IoDevice>> =
+        file.tables("io_device").iter().map(|table| io_device::build(report, table)).collect();
+    check_cpus(report, tables);
+    check_io_devices(report, file.tables("io_device"), tables);
+    check_capacities(report, tables);
+
+    let mut clusters: Vec<_> = clusters.into_iter().collect::<Option<_>>()?;
+    clusters.sort_by_key(|cluster| cluster.cpus.first().copied());
+    Some(Platform {
+        name: file.text("name")?.to_owned(),
+        title: file.text("title")?.to_owned(),
+        sources,
+        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
+        hz: Hz::from_u32(file.number("hz")? as u32)?,
+        tick_handling: file.number("tick_handling_us").map_or(TICK_HANDLING_DEFAULT, from_us),
+        overheads: Overheads {
+            context_switch: file.number("context_switch_us").map_or(Duration::ZERO, from_us),
+            ipi_send: file.number("ipi_send_us").map_or(Duration::ZERO, from_us),
+            ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
+            ipi_handling: file.number("ipi_handling_us").map_or(Duration::ZERO, from_us),
+            virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
+        },
+        cpufreq_governor: match file.text("cpufreq_governor") {
+            Some("powersave") => CpufreqGovernor::Powersave,
+            Some("schedutil") => CpufreqGovernor::Schedutil,
+            _ => CpufreqGovernor::Performance,
+        },
+        floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
+        awake_power: Power::from_mw(file.number("package_awake_power_mw").unwrap_or(0.0)),
+        awake_rise: file.number("package_awake_rise_us").map_or(Duration::ZERO, from_us),
+        clusters,
+        io_devices: devices.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+/// The clusters must hold each of the CPUs 0..n exactly once.
+fn check_cpus(report: &mut Report, clusters: &[Table]) {
+    let mut owners: Vec<(CpuId, &Table)> = Vec::new();
+    for table in clusters {
+        owners.extend(table.cpus("cpus").unwrap_or(&[]).iter().map(|&cpu| (cpu, table)));
+    }
+    if clusters.iter().any(|table| table.cpus("cpus").is_none()) {
+        return;
+    }
+    owners.sort_by_key(|(cpu, _)| *cpu);
+    for pair in owners.windows(2) {
+        if pair[0].0 == pair[1].0 {
+            let message = format!("{} is already in `{}cpus`", pair[1].0, pair[0].1.path);
+            let mut finding = pair[1].1.finding("cpus", message);
+            finding.allowed = Some("each CPU in one cluster only".to_owned());
+            return report.push(finding);
+        }
+    }
+    if let Some((missing, (_, next))) = (0..).map(CpuId).zip(&owners).find(|(n, (cpu, _))| n != cpu)
+    {
+        let all: Vec<CpuId> = owners.iter().map(|(cpu, _)| *cpu).collect();
+        let message =
+            format!("no cluster holds {missing}; together they hold {}", format_cpu_list(&all));
+        let mut finding = next.finding("cpus", message);
+        finding.allowed = Some("all clusters together cover 0 to the last CPU, without gap".into());
+        report.push(finding);
+    }
+}
+
+/// Every device has a name of its own, and a CPU of this machine for its interrupts.
+fn check_io_devices(report: &mut Report, devices: &[Table], clusters: &[Table]) {
+    let last = clusters.iter().flat_map(|c| c.cpus("cpus").unwrap_or(&[])).max();
+    for (index, table) in devices.iter().enumerate() {
+        let is_named = |other: &Table| other.text("name") == table.text("name");
+        if table.text("name").is_some() && devices[..index].iter().any(is_named) {
+            let message = "another device has this name already".to_owned();
+            report.push(table.finding("name", message));
+        }
+        let irq_cpu = table.cpus("irq_cpu").and_then(|cpus| cpus.first());
+        if let (Some(cpu), Some(last)) = (irq_cpu, last) {
+            if cpu > last {
+                let mut finding =
+                    table.finding("irq_cpu", "the machine has no such CPU".to_owned());
+                finding.allowed = Some(format!("0 to {}", last.0));
+                report.push(finding);
+            }
+        }
+    }
+}
+
+fn check_capacities(report: &mut Report, clusters: &[Table]) {
+    let capacities: Vec<Option<f64>> = clusters.iter().map(|t| t.number("capacity")).collect();
+    let biggest = clusters.iter().max_by_key(|t| t.number("capacity").unwrap_or(0.0) as u32);
+    if let Some(biggest) = biggest {
+        if capacities.iter().all(|capacity| capacity.is_some_and(|c| c < 1024.0)) {
+            let message = "no cluster has capacity 1024, and this is the biggest".to_owned();
+            let mut finding = biggest.finding("capacity", message);
+            finding.allowed =
+                Some("1024 for the machine's biggest CPU, others in proportion".into());
+            report.push(finding);
+        }
+    }
+}
+
+/// Reports `key` if it is present without the key that says where it comes from.
+fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
+    let is_bare = table.field(key).is_some_and(|field| !report.is_given(&field.span));
+    if is_bare && !table.has(source) {
+        report.push(missing_source(table, key, source));
+    }
+}
+
+fn missing_source(table: &Table, key: &str, source: &str) -> Finding {
+    let mut finding = table.finding(key, format!("`{source}` is missing"));
+    finding.allowed = Some("numbers that say where they come from".to_owned());
+    finding.hint = Some(format!(
+        "add `{source} = \"…\"`: a document, a file and revision, or a measurement and its date"
+    ));
+    finding
+}
+
+fn cite(sources: &mut Vec<String>, what: &str, lines: &[String]) {
+    sources.extend(lines.iter().map(|line| format!("{what}: {line}")));
+}
+
+fn from_us(us: f64) -> Duration {
+    Duration((us * 1e3).round() as i64)
+}

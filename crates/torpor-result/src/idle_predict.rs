@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The load of `idle-predict`, on the machine that this runs on.
+
+use crate::LatencyHistogram;
+use crate::record::LatencyOutcome;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What each thread does, over and over.
+#[derive(Clone, Copy, Debug)]
+pub struct IdlePredict {
+    pub threads: u32,
+    /// So many sleeps less one of `delay`, then one of `pause`.
+    pub loops: u32,
+    pub delay: Duration,
+    pub pause: Duration,
+}
+
+/// The threads at work.
+pub struct Running {
+    shared: Arc<Shared>,
+    began: Instant,
+}
+
+#[derive(Default)]
+struct Shared {
+    is_over: AtomicBool,
+    /// How much later than asked for threads woke up, from delays and from pauses.
+    late: Mutex<[LatencyHistogram; 2]>,
+}
+
+/// What was done: how long, and how late the threads woke up from delays and from pauses.
+pub struct Done {
+    pub elapsed: Duration,
+    pub delays: LatencyOutcome,
+    pub pauses: LatencyOutcome,
+}
+
+impl IdlePredict {
+    /// Starts the threads. They are asleep but for moments, and so is whoever waits for them: a
+    /// load that is watched would be another load.
+    pub fn start(self) -> io::Result<Running> {
+        let running = Running { shared: Arc::default(), began: Instant::now() };
+        for number in 0..self.threads {
+            let shared = Arc::clone(&running.shared);
+            let thread = thread::Builder::new().name(format!("idle-predict-{number}"));
+            if let Err(error) = thread.spawn(move || self.work(&shared)) {
+                running.stop();
+                return Err(error);
+            }
+        }
+        Ok(running)
+    }
+
+    fn work(self, shared: &Shared) {
+        while !shared.is_over.load(Ordering::Relaxed) {
+            for _ in 1..self.loops {
+                let late = oversleep(self.delay);
+                shared.late()[0].record(late);
+            }
+            let late = oversleep(self.pause);
+            shared.late()[1].record(late);
+        }
+    }
+}
+
+impl Shared {
+    fn late(&self) -> MutexGuard<'_, [LatencyHistogram; 2]> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sleeps as usleep() does, timer slack included; returns how much longer it took.
+fn oversleep(length: Duration) -> torpor_machine::units::Duration {
+    let began = Instant::now();
+    thread::sleep(length);
+    let late = began.elapsed().saturating_sub(length);
+    torpor_machine::units::Duration(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX))
+}
+
+impl Running {
+    fn stop(&self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it, without a wait for threads that pause: they find out when they wake up.
+    pub fn finish(self) -> Done {
+        self.stop();
+        let elapsed = self.began.elapsed();
+        let [delays, pauses] = self.shared.late().clone().map(|late| late.latencies());
+        Done { elapsed, delays: LatencyOutcome::new(&delays), pauses: LatencyOutcome::new(&pauses) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_sleeps_nine_times_shortly_and_then_pauses() {
+        let load = IdlePredict {
+            threads: 3,
+            loops: 10,
+            delay: Duration::from_micros(20),
+            pause: Duration::from_millis(20),
+        };
+        let running = load.start().unwrap();
+        thread::sleep(Duration::from_millis(200));
+        let done = running.finish();
+        assert!(done.elapsed >= Duration::from_millis(200));
+        // On a busy machine fewer rounds than ten; in no round more than nine delays a pause.
+        let (delays, pauses) = (done.delays.count, done.pauses.count);
+        assert!((27..=3 * 9 * 11).contains(&delays), "{delays}");
+        assert!(pauses >= 3 && delays >= 9 * pauses, "{delays} {pauses}");
+        assert!(delays <= 9 * (pauses + 3), "{delays} {pauses}");
+    }
+}
